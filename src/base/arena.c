@@ -1,0 +1,134 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+/* Small enough that an arena for a tiny request costs little; blocks double up to the larger. */
+#define FIRST_BLOCK_BYTES 1024u
+#define BLOCK_BYTES_MAX (64u * 1024u)
+
+struct block {
+    struct block *next; /* older */
+    size_t size;        /* of data */
+    _Alignas(max_align_t) char data[];
+};
+
+struct dv_arena {
+    struct block *block; /* the one being filled */
+    size_t used;         /* of its data */
+    size_t size_bytes;
+};
+
+void *dv_alloc(size_t n)
+{
+    void *p = calloc(1, n ? n : 1);
+
+    if (!p)
+        abort();
+    return p;
+}
+
+void *dv_realloc(void *p, size_t n)
+{
+    p = realloc(p, n ? n : 1);
+    if (!p)
+        abort();
+    return p;
+}
+
+struct dv_arena *dv_arena_new(void)
+{
+    struct dv_arena *arena = DV_ALLOC(struct dv_arena);
+
+    arena->size_bytes = sizeof(*arena);
+    return arena;
+}
+
+static void free_blocks(struct block *block)
+{
+    while (block) {
+        struct block *next = block->next;
+
+        free(block);
+        block = next;
+    }
+}
+
+void dv_arena_free(struct dv_arena *arena)
+{
+    if (!arena)
+        return;
+    free_blocks(arena->block);
+    free(arena);
+}
+
+void dv_arena_freep(struct dv_arena **arena)
+{
+    dv_arena_free(*arena);
+}
+
+void dv_arena_reset(struct dv_arena *arena)
+{
+    struct block *keep = arena->block;
+
+    if (!keep)
+        return;
+    free_blocks(keep->next);
+    keep->next = NULL;
+    if (keep->size > BLOCK_BYTES_MAX) { /* one large request should not be held for ever */
+        free(keep);
+        arena->block = NULL;
+        arena->size_bytes = sizeof(*arena);
+        arena->used = 0;
+        return;
+    }
+    memset(keep->data, 0, arena->used);
+    arena->used = 0;
+    arena->size_bytes = sizeof(*arena) + sizeof(*keep) + keep->size;
+}
+
+size_t dv_arena_size_bytes(const struct dv_arena *arena)
+{
+    return arena->size_bytes;
+}
+
+static void add_block(struct dv_arena *arena, size_t n)
+{
+    size_t size = arena->block ? arena->block->size * 2 : FIRST_BLOCK_BYTES;
+    struct block *block;
+    size_t total;
+
+    size = dv_size_max(dv_size_min(size, BLOCK_BYTES_MAX), n);
+    if (!dv_size_add(size, sizeof(*block), &total))
+        abort();
+    block = dv_alloc(total);
+    block->size = size;
+    block->next = arena->block;
+    arena->block = block;
+    arena->used = 0;
+    arena->size_bytes += total;
+}
+
+void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
+{
+    size_t at = (arena->used + align - 1) & ~(align - 1);
+
+    if (!arena->block || at > arena->block->size || n > arena->block->size - at) {
+        add_block(arena, n);
+        at = 0;
+    }
+    arena->used = at + n;
+    return arena->block->data + at;
+}
+
+void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t align)
+{
+    size_t total;
+
+    if (!dv_size_mul(n, size, &total))
+        abort();
+    return dv_arena_alloc(arena, total, align);
+}

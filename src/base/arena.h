@@ -1,0 +1,37 @@
+/* arena.h - memory that is given back all at once.
+ *
+ * An arena parameter is a lifetime: what a function puts there lives until its owner frees the
+ * arena. Memory comes zeroed. Running out of memory aborts. */
+#ifndef DV_BASE_ARENA_H
+#define DV_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct dv_arena;
+
+struct dv_arena *dv_arena_new(void);
+void dv_arena_free(struct dv_arena *arena);   /* NULL is fine */
+void dv_arena_freep(struct dv_arena **arena); /* for DV_CLEANUP */
+/* Forgets everything in it, and keeps one block for the next use. */
+void dv_arena_reset(struct dv_arena *arena);
+/* What it holds from the system, overhead included. */
+size_t dv_arena_size_bytes(const struct dv_arena *arena);
+
+/* Zeroed; `align` is a power of two. n == 0 gives a valid pointer to nothing. */
+void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
+    __attribute__((returns_nonnull, malloc, alloc_size(2)));
+/* n elements of `size` bytes; aborts when the product overflows. */
+void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t align)
+    __attribute__((returns_nonnull, malloc));
+
+#define DV_NEW(arena, type) ((type *)dv_arena_alloc((arena), sizeof(type), _Alignof(type)))
+#define DV_NEW_ARRAY(arena, type, n)                                                               \
+    ((type *)dv_arena_alloc_array((arena), (n), sizeof(type), _Alignof(type)))
+
+/* The heap, aborting when it is exhausted. Memory is zeroed; give it back with free(). */
+void *dv_alloc(size_t n) __attribute__((returns_nonnull, malloc, alloc_size(1)));
+void *dv_realloc(void *p, size_t n)
+    __attribute__((returns_nonnull)); /* the new part is not zeroed */
+#define DV_ALLOC(type) ((type *)dv_alloc(sizeof(type)))
+
+#endif

@@ -1,0 +1,87 @@
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(id, &now); /* both clocks exist on every Linux */
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t real_monotonic_ns(struct dv_clock *clock)
+{
+    (void)clock;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static uint64_t real_wall_ns(struct dv_clock *clock)
+{
+    (void)clock;
+    return read_clock(CLOCK_REALTIME);
+}
+
+struct dv_clock *dv_clock_real(void)
+{
+    static struct dv_clock real = {real_monotonic_ns, real_wall_ns, false};
+
+    return &real;
+}
+
+static uint64_t virtual_monotonic_ns(struct dv_clock *clock)
+{
+    return ((struct dv_clock_virtual *)clock)->now_ns;
+}
+
+static uint64_t virtual_wall_ns(struct dv_clock *clock)
+{
+    const struct dv_clock_virtual *self = (struct dv_clock_virtual *)clock;
+
+    return self->now_ns + self->wall_offset_ns;
+}
+
+void dv_clock_virtual_init(struct dv_clock_virtual *clock)
+{
+    *clock = (struct dv_clock_virtual){
+        .clock = {virtual_monotonic_ns, virtual_wall_ns, true},
+        .now_ns = NS_PER_S,
+        .wall_offset_ns = UINT64_C(1704067200) * NS_PER_S - NS_PER_S,
+    };
+}
+
+void dv_clock_virtual_advance_ms(struct dv_clock_virtual *clock, uint64_t ms)
+{
+    clock->now_ns += ms * NS_PER_MS;
+}
+
+uint64_t dv_clock_now_ns(struct dv_clock *clock)
+{
+    return clock->monotonic_ns(clock);
+}
+
+uint64_t dv_clock_now_ms(struct dv_clock *clock)
+{
+    return clock->monotonic_ns(clock) / NS_PER_MS;
+}
+
+uint64_t dv_clock_wall_ns(struct dv_clock *clock)
+{
+    return clock->wall_ns(clock);
+}
+
+void dv_time_print(uint64_t wall_ns, char text[DV_TIME_BYTES])
+{
+    time_t seconds = (time_t)(wall_ns / NS_PER_S);
+    struct tm utc = {0};
+
+    (void)gmtime_r(&seconds, &utc); /* a uint64_t of nanoseconds ends in the year 2554 */
+    (void)snprintf(text, DV_TIME_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ", utc.tm_year + 1900,
+                   utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                   (unsigned)(wall_ns % NS_PER_S / 1000));
+}

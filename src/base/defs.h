@@ -1,0 +1,21 @@
+/* defs.h - the few language helpers that everything uses. */
+#ifndef DV_BASE_DEFS_H
+#define DV_BASE_DEFS_H
+
+#include <stddef.h>
+
+/* The result must be looked at. */
+#define DV_CHECKED __attribute__((warn_unused_result))
+#define DV_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* Runs fn(&variable) when the variable goes out of scope. */
+#define DV_CLEANUP(fn) __attribute__((cleanup(fn)))
+
+/* From a member back to the struct that embeds it. */
+#define DV_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#define DV_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Closes *fd unless it is negative; for DV_CLEANUP. */
+void dv_close_fd(const int *fd);
+
+#endif

@@ -1,0 +1,122 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const code_names[] = {
+    [DV_OK] = "OK",
+    [DV_CANCELLED] = "CANCELLED",
+    [DV_UNKNOWN] = "UNKNOWN",
+    [DV_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
+    [DV_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
+    [DV_NOT_FOUND] = "NOT_FOUND",
+    [DV_ALREADY_EXISTS] = "ALREADY_EXISTS",
+    [DV_PERMISSION_DENIED] = "PERMISSION_DENIED",
+    [DV_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
+    [DV_FAILED_PRECONDITION] = "FAILED_PRECONDITION",
+    [DV_ABORTED] = "ABORTED",
+    [DV_OUT_OF_RANGE] = "OUT_OF_RANGE",
+    [DV_UNIMPLEMENTED] = "UNIMPLEMENTED",
+    [DV_INTERNAL] = "INTERNAL",
+    [DV_UNAVAILABLE] = "UNAVAILABLE",
+    [DV_DATA_LOSS] = "DATA_LOSS",
+    [DV_UNAUTHENTICATED] = "UNAUTHENTICATED",
+};
+
+static const struct {
+    int errnum;
+    enum dv_code code;
+} errno_codes[] = {
+    {ENOENT,       DV_NOT_FOUND          },
+    {ENOTDIR,      DV_NOT_FOUND          },
+    {EEXIST,       DV_ALREADY_EXISTS     },
+    {EADDRINUSE,   DV_ALREADY_EXISTS     },
+    {EACCES,       DV_PERMISSION_DENIED  },
+    {EPERM,        DV_PERMISSION_DENIED  },
+    {EROFS,        DV_PERMISSION_DENIED  },
+    {EINVAL,       DV_INVALID_ARGUMENT   },
+    {ENAMETOOLONG, DV_INVALID_ARGUMENT   },
+    {ENOTSOCK,     DV_FAILED_PRECONDITION},
+    {EISDIR,       DV_FAILED_PRECONDITION},
+    {ENOTEMPTY,    DV_FAILED_PRECONDITION},
+    {ENOSPC,       DV_RESOURCE_EXHAUSTED },
+    {EDQUOT,       DV_RESOURCE_EXHAUSTED },
+    {EMFILE,       DV_RESOURCE_EXHAUSTED },
+    {ENFILE,       DV_RESOURCE_EXHAUSTED },
+    {ENOMEM,       DV_RESOURCE_EXHAUSTED },
+    {ETIMEDOUT,    DV_DEADLINE_EXCEEDED  },
+    {ECANCELED,    DV_CANCELLED          },
+    {ECONNREFUSED, DV_UNAVAILABLE        },
+    {ECONNRESET,   DV_UNAVAILABLE        },
+    {EPIPE,        DV_UNAVAILABLE        },
+    {ENOTCONN,     DV_UNAVAILABLE        },
+    {EAGAIN,       DV_UNAVAILABLE        },
+    {ENOSYS,       DV_UNIMPLEMENTED      },
+    {ENOTSUP,      DV_UNIMPLEMENTED      },
+    {EIO,          DV_DATA_LOSS          },
+};
+
+/* When `wanted` bytes did not fit, ends the text at a character and marks the cut. */
+static void mark_cut(char msg[DV_ERR_MSG_BYTES], int wanted)
+{
+    static const char mark[] = "...";
+    size_t end = DV_ERR_MSG_BYTES - sizeof(mark);
+
+    if (wanted < DV_ERR_MSG_BYTES)
+        return;
+    while (end > 0 && ((unsigned char)msg[end] & 0xc0) == 0x80)
+        end--;
+    memcpy(msg + end, mark, sizeof(mark));
+}
+
+bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...)
+{
+    char msg[DV_ERR_MSG_BYTES]; /* the arguments may point into err->msg */
+    va_list args;
+
+    va_start(args, fmt);
+    mark_cut(msg, vsnprintf(msg, sizeof(msg), fmt, args));
+    va_end(args);
+    err->code = code;
+    memcpy(err->msg, msg, sizeof(msg));
+    return false;
+}
+
+bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...)
+{
+    char what[DV_ERR_MSG_BYTES];
+    char text[64];
+    va_list args;
+
+    va_start(args, fmt);
+    mark_cut(what, vsnprintf(what, sizeof(what), fmt, args));
+    va_end(args);
+    return dv_fail(err, dv_code_from_errno(errnum), "%s: %s", what,
+                   strerror_r(errnum, text, sizeof(text)));
+}
+
+bool dv_wrap(struct dv_err *err, const char *fmt, ...)
+{
+    char what[DV_ERR_MSG_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    mark_cut(what, vsnprintf(what, sizeof(what), fmt, args));
+    va_end(args);
+    return dv_fail(err, err->code, "%s: %s", what, err->msg);
+}
+
+const char *dv_code_name(enum dv_code code)
+{
+    return (size_t)code < DV_COUNT(code_names) ? code_names[code] : "CODE";
+}
+
+enum dv_code dv_code_from_errno(int errnum)
+{
+    for (size_t i = 0; i < DV_COUNT(errno_codes); i++)
+        if (errno_codes[i].errnum == errnum)
+            return errno_codes[i].code;
+    return DV_INTERNAL;
+}

@@ -1,0 +1,52 @@
+/* err.h - the one way in which things fail: a code to branch on and a message to read.
+ *
+ * What can fail returns false or NULL and sets *err, and only then. The caller owns the struct;
+ * nothing in it needs freeing. */
+#ifndef DV_BASE_ERR_H
+#define DV_BASE_ERR_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+
+/* Numbered as the gRPC statuses, so that a code crosses the wire unchanged. */
+enum dv_code {
+    DV_OK = 0,
+    DV_CANCELLED = 1,
+    DV_UNKNOWN = 2,
+    DV_INVALID_ARGUMENT = 3,
+    DV_DEADLINE_EXCEEDED = 4,
+    DV_NOT_FOUND = 5,
+    DV_ALREADY_EXISTS = 6,
+    DV_PERMISSION_DENIED = 7,
+    DV_RESOURCE_EXHAUSTED = 8,
+    DV_FAILED_PRECONDITION = 9,
+    DV_ABORTED = 10,
+    DV_OUT_OF_RANGE = 11,
+    DV_UNIMPLEMENTED = 12,
+    DV_INTERNAL = 13,
+    DV_UNAVAILABLE = 14,
+    DV_DATA_LOSS = 15,
+    DV_UNAUTHENTICATED = 16,
+};
+
+/* Long enough for a few wrapped steps, short enough for a stack frame and a response header. */
+#define DV_ERR_MSG_BYTES 256
+
+struct dv_err {
+    enum dv_code code;
+    char msg[DV_ERR_MSG_BYTES]; /* "outer step: inner step: cause"; cut at a character when long */
+};
+
+/* Sets the error at its cause. Returns false. */
+bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
+/* The same from an errno value, whose text is appended after ": ". */
+bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...) DV_PRINTF(3, 4);
+/* Puts what this level knows before the message: "what: " + msg. Returns false. */
+bool dv_wrap(struct dv_err *err, const char *fmt, ...) DV_PRINTF(2, 3);
+
+/* "DEADLINE_EXCEEDED"; "CODE" for a number outside the table. */
+const char *dv_code_name(enum dv_code code);
+enum dv_code dv_code_from_errno(int errnum);
+
+#endif

@@ -1,0 +1,201 @@
+#include "base/map.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+
+#define FIRST_SLOTS 8u
+
+static struct {
+    uint64_t k0, k1;
+    pthread_once_t once;
+} seed = {.once = PTHREAD_ONCE_INIT};
+
+static void make_seed(void)
+{
+    seed.k0 = dv_random_u64();
+    seed.k1 = dv_random_u64();
+}
+
+static uint64_t rotate(uint64_t x, unsigned bits)
+{
+    return (x << bits) | (x >> (64 - bits));
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] = rotate(v[2], 32);
+}
+
+/* SipHash-1-3: one round a word, three at the end. */
+uint64_t dv_hash(dv_str s)
+{
+    uint64_t last = (uint64_t)s.n << 56;
+    uint64_t v[4];
+    uint64_t word;
+    size_t at = 0;
+
+    (void)pthread_once(&seed.once, make_seed); /* fails only on a bad argument */
+    v[0] = seed.k0 ^ UINT64_C(0x736f6d6570736575);
+    v[1] = seed.k1 ^ UINT64_C(0x646f72616e646f6d);
+    v[2] = seed.k0 ^ UINT64_C(0x6c7967656e657261);
+    v[3] = seed.k1 ^ UINT64_C(0x7465646279746573);
+    for (; s.n - at >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, s.p + at, sizeof(word));
+        v[3] ^= word;
+        sip_round(v);
+        v[0] ^= word;
+    }
+    for (size_t i = 0; at + i < s.n; i++)
+        last |= (uint64_t)(unsigned char)s.p[at + i] << (8 * i);
+    v[3] ^= last;
+    sip_round(v);
+    v[0] ^= last;
+    v[2] ^= 0xff;
+    sip_round(v);
+    sip_round(v);
+    sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+void dv_map_init(struct dv_map *map)
+{
+    *map = (struct dv_map){0};
+}
+
+void dv_map_fini(struct dv_map *map)
+{
+    free(map->entries);
+    free(map->slots);
+    dv_map_init(map);
+}
+
+void dv_map_clear(struct dv_map *map)
+{
+    map->n = map->n_entries = 0;
+    if (map->slots)
+        memset(map->slots, 0, map->n_slots * sizeof(map->slots[0]));
+}
+
+/* The slot that holds `key`, or the free one where the search for it ends. */
+static size_t find_slot(const struct dv_map *map, dv_str key, uint64_t hash)
+{
+    size_t mask = map->n_slots - 1;
+    size_t slot = (size_t)hash & mask;
+
+    while (map->slots[slot] != 0) {
+        const struct dv_map_entry *entry = &map->entries[map->slots[slot] - 1];
+
+        if (entry->value && entry->hash == hash && dv_str_eq(entry->key, key))
+            break;
+        slot = (slot + 1) & mask;
+    }
+    return slot;
+}
+
+/* Drops the holes and makes room for one more: at most half of the slots are in use. */
+static void rebuild(struct dv_map *map)
+{
+    size_t n_slots = FIRST_SLOTS;
+    size_t kept = 0;
+
+    while (n_slots < (map->n + 1) * 3)
+        n_slots *= 2;
+    assert(n_slots <= UINT32_MAX);
+    if (n_slots != map->n_slots) {
+        map->entries = dv_realloc(map->entries, n_slots / 2 * sizeof(map->entries[0]));
+        free(map->slots);
+        map->slots = dv_alloc(n_slots * sizeof(map->slots[0]));
+        map->n_slots = n_slots;
+    } else {
+        memset(map->slots, 0, n_slots * sizeof(map->slots[0]));
+    }
+    for (size_t i = 0; i < map->n_entries; i++) {
+        struct dv_map_entry entry = map->entries[i];
+        size_t slot;
+
+        if (!entry.value)
+            continue;
+        map->entries[kept++] = entry;
+        slot = (size_t)entry.hash & (n_slots - 1);
+        while (map->slots[slot] != 0)
+            slot = (slot + 1) & (n_slots - 1);
+        map->slots[slot] = (uint32_t)kept;
+    }
+    map->n_entries = kept;
+}
+
+void *dv_map_get(const struct dv_map *map, dv_str key)
+{
+    size_t slot;
+
+    if (map->n == 0)
+        return NULL;
+    slot = find_slot(map, key, dv_hash(key));
+    return map->slots[slot] ? map->entries[map->slots[slot] - 1].value : NULL;
+}
+
+void *dv_map_set(struct dv_map *map, dv_str key, void *value)
+{
+    uint64_t hash = dv_hash(key);
+    size_t slot;
+
+    assert(value);
+    if (map->n_entries >= map->n_slots / 2)
+        rebuild(map);
+    slot = find_slot(map, key, hash);
+    if (map->slots[slot]) {
+        struct dv_map_entry *entry = &map->entries[map->slots[slot] - 1];
+        void *old = entry->value;
+
+        entry->key = key;
+        entry->value = value;
+        return old;
+    }
+    map->entries[map->n_entries++] = (struct dv_map_entry){key, value, hash};
+    map->slots[slot] = (uint32_t)map->n_entries;
+    map->n++;
+    return NULL;
+}
+
+void *dv_map_remove(struct dv_map *map, dv_str key)
+{
+    struct dv_map_entry *entry;
+    size_t slot;
+    void *value;
+
+    if (map->n == 0)
+        return NULL;
+    slot = find_slot(map, key, dv_hash(key));
+    if (!map->slots[slot])
+        return NULL;
+    entry = &map->entries[map->slots[slot] - 1];
+    value = entry->value;
+    *entry = (struct dv_map_entry){0}; /* the slot stays, so that searches walk over it */
+    map->n--;
+    return value;
+}
+
+const struct dv_map_entry *dv_map_next(const struct dv_map *map, size_t *at)
+{
+    while (*at < map->n_entries) {
+        const struct dv_map_entry *entry = &map->entries[(*at)++];
+
+        if (entry->value)
+            return entry;
+    }
+    return NULL;
+}

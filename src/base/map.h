@@ -1,0 +1,47 @@
+/* map.h - from string keys to pointers.
+ *
+ * Keys are borrowed: they must live as long as their entry (usually they are a member of the
+ * value). Hashing is seeded per process, so a peer that chooses names cannot choose collisions.
+ * Walking goes in the order of insertion. */
+#ifndef DV_BASE_MAP_H
+#define DV_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct dv_map_entry {
+    dv_str key;
+    void *value; /* NULL: removed */
+    uint64_t hash;
+};
+
+struct dv_map {
+    struct dv_map_entry *entries; /* in order of insertion, with holes where some were removed */
+    uint32_t *slots;              /* open addressing: index into entries + 1; 0 is free */
+    size_t n;                     /* live entries */
+    size_t n_entries;             /* live and removed */
+    size_t n_slots;               /* a power of two, or 0 */
+};
+
+void dv_map_init(struct dv_map *map);
+void dv_map_fini(struct dv_map *map); /* frees no values */
+
+void *dv_map_get(const struct dv_map *map, dv_str key); /* NULL when absent */
+/* Sets `key` to `value` (not NULL) and returns the value it replaces, or NULL. A replaced entry
+ * takes the new key too. */
+void *dv_map_set(struct dv_map *map, dv_str key, void *value);
+/* Takes it out and returns it; NULL when absent. */
+void *dv_map_remove(struct dv_map *map, dv_str key);
+void dv_map_clear(struct dv_map *map);
+
+/* The next live entry at or after *at, which is moved past it; NULL at the end. Start with 0.
+ * Removing the entry just returned is fine; adding is not. */
+const struct dv_map_entry *dv_map_next(const struct dv_map *map, size_t *at);
+
+/* SipHash-1-3 under the process' random seed. */
+uint64_t dv_hash(dv_str s);
+
+#endif

@@ -1,0 +1,119 @@
+#include "base/num.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+bool dv_size_add(size_t a, size_t b, size_t *sum)
+{
+    if (a > SIZE_MAX - b)
+        return false;
+    *sum = a + b;
+    return true;
+}
+
+bool dv_size_mul(size_t a, size_t b, size_t *product)
+{
+    if (b != 0 && a > SIZE_MAX / b)
+        return false;
+    *product = a * b;
+    return true;
+}
+
+uint64_t dv_u64_add_clamped(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+bool dv_str_to_u64(dv_str s, uint64_t *value)
+{
+    uint64_t sum = 0;
+
+    if (s.n == 0)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned digit = (unsigned)(unsigned char)s.p[i] - '0';
+
+        if (digit > 9 || sum > (UINT64_MAX - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return true;
+}
+
+bool dv_str_to_i64(dv_str s, int64_t *value)
+{
+    bool is_negative = s.n > 0 && s.p[0] == '-';
+    uint64_t size;
+
+    if (!dv_str_to_u64(dv_str_slice(s, is_negative, s.n), &size))
+        return false;
+    if (size > (uint64_t)INT64_MAX + is_negative)
+        return false;
+    *value = is_negative ? (int64_t)(0 - size) : (int64_t)size;
+    return true;
+}
+
+bool dv_str_to_u32(dv_str s, uint32_t *value)
+{
+    uint64_t wide;
+
+    if (!dv_str_to_u64(s, &wide) || wide > UINT32_MAX)
+        return false;
+    *value = (uint32_t)wide;
+    return true;
+}
+
+bool dv_str_to_size(dv_str s, size_t *value)
+{
+    uint64_t wide;
+
+    if (!dv_str_to_u64(s, &wide) || wide > SIZE_MAX)
+        return false;
+    *value = (size_t)wide;
+    return true;
+}
+
+size_t dv_size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t dv_size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t dv_u64_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t dv_u64_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t dv_random_u64(void)
+{
+    uint64_t value;
+    ssize_t got;
+
+    do
+        got = getrandom(&value, sizeof(value), 0);
+    while (got < 0 && errno == EINTR);
+    assert(got == (ssize_t)sizeof(value)); /* up to 256 bytes come whole (getrandom(2)) */
+    return value;
+}
+
+uint64_t dv_jitter(uint64_t delay, uint32_t per_mille)
+{
+    uint64_t spread = delay / 1000 * per_mille + delay % 1000 * per_mille / 1000;
+
+    assert(per_mille <= 1000);
+    if (spread == 0 || spread > UINT64_MAX / 4)
+        return delay;
+    return dv_u64_add_clamped(delay - spread, dv_random_u64() % (2 * spread + 1));
+}

@@ -1,0 +1,34 @@
+/* num.h - numbers: checked arithmetic on sizes, and numbers from text. */
+#ifndef DV_BASE_NUM_H
+#define DV_BASE_NUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+/* False, with *sum or *product untouched, when the result does not fit. */
+DV_CHECKED bool dv_size_add(size_t a, size_t b, size_t *sum);
+DV_CHECKED bool dv_size_mul(size_t a, size_t b, size_t *product);
+uint64_t dv_u64_add_clamped(uint64_t a, uint64_t b); /* UINT64_MAX when it does not fit */
+
+/* The whole text must be a decimal number without spaces that fits; an optional '-' where the
+ * type is signed; no '+'. */
+DV_CHECKED bool dv_str_to_u64(dv_str s, uint64_t *value);
+DV_CHECKED bool dv_str_to_i64(dv_str s, int64_t *value);
+DV_CHECKED bool dv_str_to_u32(dv_str s, uint32_t *value);
+DV_CHECKED bool dv_str_to_size(dv_str s, size_t *value);
+
+size_t dv_size_min(size_t a, size_t b);
+size_t dv_size_max(size_t a, size_t b);
+uint64_t dv_u64_min(uint64_t a, uint64_t b);
+uint64_t dv_u64_max(uint64_t a, uint64_t b);
+
+/* A random number from the kernel: seeds, jitter, ids. */
+uint64_t dv_random_u64(void);
+/* delay +- fraction/1000 of it, evenly spread. */
+uint64_t dv_jitter(uint64_t delay, uint32_t per_mille);
+
+#endif

@@ -1,0 +1,217 @@
+#include "base/str.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+
+int dv_str_fmt_len(dv_str s)
+{
+    return s.n > INT_MAX ? INT_MAX : (int)s.n;
+}
+
+dv_str dv_str_from_c(const char *c)
+{
+    return c ? (dv_str){c, strlen(c)} : (dv_str){"", 0};
+}
+
+bool dv_str_eq(dv_str a, dv_str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+bool dv_str_eq_nocase(dv_str a, dv_str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (lower(a.p[i]) != lower(b.p[i]))
+            return false;
+    return true;
+}
+
+int dv_str_cmp(dv_str a, dv_str b)
+{
+    size_t n = dv_size_min(a.n, b.n);
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+
+    if (order != 0)
+        return order < 0 ? -1 : 1;
+    return (a.n > b.n) - (a.n < b.n);
+}
+
+bool dv_str_starts_with(dv_str s, dv_str prefix)
+{
+    return s.n >= prefix.n && dv_str_eq((dv_str){s.p, prefix.n}, prefix);
+}
+
+bool dv_str_ends_with(dv_str s, dv_str suffix)
+{
+    return s.n >= suffix.n && dv_str_eq(dv_str_slice(s, s.n - suffix.n, s.n), suffix);
+}
+
+dv_str dv_str_slice(dv_str s, size_t from, size_t to)
+{
+    to = dv_size_min(to, s.n);
+    from = dv_size_min(from, to);
+    return s.p ? (dv_str){s.p + from, to - from} : (dv_str){"", 0};
+}
+
+size_t dv_str_find(dv_str s, dv_str needle)
+{
+    const char *found;
+
+    if (needle.n == 0)
+        return 0;
+    if (s.n == 0)
+        return s.n;
+    found = memmem(s.p, s.n, needle.p, needle.n);
+    return found ? (size_t)(found - s.p) : s.n;
+}
+
+size_t dv_str_find_char(dv_str s, char c)
+{
+    const char *found = s.n ? memchr(s.p, c, s.n) : NULL;
+
+    return found ? (size_t)(found - s.p) : s.n;
+}
+
+bool dv_str_split(dv_str *rest, char separator, dv_str *piece)
+{
+    size_t end;
+
+    if (!rest->p)
+        return false;
+    end = dv_str_find_char(*rest, separator);
+    *piece = (dv_str){rest->p, end};
+    if (end == rest->n)
+        *rest = (dv_str){NULL, 0};
+    else
+        *rest = dv_str_slice(*rest, end + 1, rest->n);
+    return true;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+dv_str dv_str_trim(dv_str s)
+{
+    while (s.n > 0 && is_space(s.p[0]))
+        s = dv_str_slice(s, 1, s.n);
+    while (s.n > 0 && is_space(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* Bytes of the well-formed character at the start of s (not empty); 0 when it is not one. */
+static size_t utf8_char_bytes(const unsigned char *p, size_t n)
+{
+    /* The first byte decides the length and the range of the second (Unicode, table 3-7). */
+    static const struct {
+        unsigned char first_min, first_max, second_min, second_max;
+        size_t bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0x00, 0x00, 1},
+        {0xc2, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < DV_COUNT(forms); i++) {
+        if (p[0] < forms[i].first_min || p[0] > forms[i].first_max)
+            continue;
+        if (forms[i].bytes == 1)
+            return 1;
+        if (n < forms[i].bytes || p[1] < forms[i].second_min || p[1] > forms[i].second_max)
+            return 0;
+        for (size_t k = 2; k < forms[i].bytes; k++)
+            if ((p[k] & 0xc0) != 0x80)
+                return 0;
+        return forms[i].bytes;
+    }
+    return 0;
+}
+
+bool dv_str_is_utf8(dv_str s)
+{
+    size_t at = 0;
+
+    while (at < s.n) {
+        uint64_t eight;
+        size_t bytes;
+
+        /* Names are nearly always ASCII: eight bytes at a time. */
+        if (s.n - at >= sizeof(eight)) {
+            memcpy(&eight, s.p + at, sizeof(eight));
+            if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+                at += sizeof(eight);
+                continue;
+            }
+        }
+        bytes = utf8_char_bytes((const unsigned char *)s.p + at, s.n - at);
+        if (bytes == 0)
+            return false;
+        at += bytes;
+    }
+    return true;
+}
+
+size_t dv_str_utf8_char(dv_str s)
+{
+    return s.n ? utf8_char_bytes((const unsigned char *)s.p, s.n) : 0;
+}
+
+dv_str dv_str_copy(dv_str s, struct dv_arena *arena)
+{
+    char *p;
+
+    if (s.n == 0)
+        return (dv_str){"", 0};
+    p = dv_arena_alloc(arena, s.n, 1);
+    memcpy(p, s.p, s.n);
+    return (dv_str){p, s.n};
+}
+
+const char *dv_str_to_c(dv_str s, struct dv_arena *arena)
+{
+    char *p = dv_arena_alloc_array(arena, s.n + 1, 1, 1);
+
+    if (s.n > 0)
+        memcpy(p, s.p, s.n);
+    return p;
+}
+
+dv_str dv_str_printf(struct dv_arena *arena, const char *fmt, ...)
+{
+    va_list args;
+    char *p;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        abort(); /* only a bad format string of ours */
+    p = dv_arena_alloc(arena, (size_t)n + 1, 1);
+    va_start(args, fmt);
+    (void)vsnprintf(p, (size_t)n + 1, fmt, args); /* measured above */
+    va_end(args);
+    return (dv_str){p, (size_t)n};
+}

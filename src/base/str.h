@@ -1,0 +1,57 @@
+/* str.h - borrowed text with its length.
+ *
+ * A dv_str never owns its bytes and is not NUL-terminated. {NULL, 0} and {"", 0} are both the
+ * empty string. */
+#ifndef DV_BASE_STR_H
+#define DV_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+
+struct dv_arena;
+
+typedef struct dv_str {
+    const char *p;
+    size_t n;
+} dv_str;
+
+/* From a literal: DV_STR("abc"). As an initializer of a static table: DV_STR_INIT("abc"). */
+#define DV_STR(literal) ((dv_str){(literal), sizeof("" literal) - 1})
+#define DV_STR_INIT(literal)                                                                       \
+    {                                                                                              \
+        (literal), sizeof("" literal) - 1                                                          \
+    }
+#define DV_STR_NONE ((dv_str){NULL, 0})
+/* For "%.*s". Text longer than an int is cut, never overrun. */
+#define DV_FMT(s) (dv_str_fmt_len(s)), ((s).p ? (s).p : "")
+
+int dv_str_fmt_len(dv_str s);
+dv_str dv_str_from_c(const char *c); /* NULL is the empty string */
+
+bool dv_str_eq(dv_str a, dv_str b);
+bool dv_str_eq_nocase(dv_str a, dv_str b); /* ASCII letters only */
+int dv_str_cmp(dv_str a, dv_str b);        /* by bytes, then by length: what Go and etcd sort by */
+bool dv_str_starts_with(dv_str s, dv_str prefix);
+bool dv_str_ends_with(dv_str s, dv_str suffix);
+/* s[from, to), both clamped to the length. */
+dv_str dv_str_slice(dv_str s, size_t from, size_t to);
+/* Offset of the first match, or s.n. */
+size_t dv_str_find(dv_str s, dv_str needle);
+size_t dv_str_find_char(dv_str s, char c);
+/* Takes the text before the first `separator` off *rest, and the separator with it. False when
+ * *rest is used up: a text without a separator gives one piece, "a," gives "a" and "". Start with
+ * rest->p not NULL. */
+bool dv_str_split(dv_str *rest, char separator, dv_str *piece);
+dv_str dv_str_trim(dv_str s);  /* spaces, tabs, CR, LF at both ends */
+bool dv_str_is_utf8(dv_str s); /* as RFC 3629: no surrogates, nothing overlong */
+/* Bytes of the character that s begins with; 0 when it is empty or not UTF-8 there. */
+size_t dv_str_utf8_char(dv_str s);
+
+/* Copies into `arena`. */
+dv_str dv_str_copy(dv_str s, struct dv_arena *arena);
+const char *dv_str_to_c(dv_str s, struct dv_arena *arena); /* NUL-terminated */
+dv_str dv_str_printf(struct dv_arena *arena, const char *fmt, ...) DV_PRINTF(2, 3);
+
+#endif

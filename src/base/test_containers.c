@@ -1,0 +1,170 @@
+#include "support/dvtest.h"
+
+#include <stdio.h>
+
+#include "base/list.h"
+#include "base/map.h"
+
+struct item {
+    char name[16];
+    struct dv_link link;
+    bool is_in;
+};
+
+static void map_agrees_with_a_plain_model(void **state)
+{
+    static struct item items[500];
+    struct dv_map map;
+    uint64_t random = 12345;
+    size_t n = 0;
+
+    (void)state;
+    dv_map_init(&map);
+    for (size_t i = 0; i < DV_COUNT(items); i++)
+        (void)snprintf(items[i].name, sizeof(items[i].name), "item-%zu", i);
+    for (int step = 0; step < 50000; step++) {
+        struct item *item;
+        dv_str key;
+
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        item = &items[(random >> 33) % DV_COUNT(items)];
+        key = dv_str_from_c(item->name);
+        assert_ptr_equal(dv_map_get(&map, key), item->is_in ? item : NULL);
+        if (random >> 63) {
+            assert_ptr_equal(dv_map_set(&map, key, item), item->is_in ? item : NULL);
+            n += !item->is_in;
+            item->is_in = true;
+        } else {
+            assert_ptr_equal(dv_map_remove(&map, key), item->is_in ? item : NULL);
+            n -= item->is_in;
+            item->is_in = false;
+        }
+        assert_int_equal(map.n, n);
+    }
+    dv_map_fini(&map);
+}
+
+static void map_walks_in_order_of_insertion(void **state)
+{
+    struct dv_map map;
+    const struct dv_map_entry *entry;
+    char keys[100][8];
+    size_t at = 0;
+    int want = 0;
+
+    (void)state;
+    dv_map_init(&map);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+        (void)dv_map_set(&map, dv_str_from_c(keys[i]), keys[i]);
+    }
+    for (int i = 0; i < 100; i += 2)
+        (void)dv_map_remove(&map, dv_str_from_c(keys[i]));
+    while ((entry = dv_map_next(&map, &at)) != NULL) {
+        want += want % 2 == 0;
+        assert_ptr_equal(entry->value, keys[want]);
+        want++;
+    }
+    assert_int_equal(want, 100);
+    dv_map_clear(&map);
+    at = 0;
+    assert_null(dv_map_next(&map, &at));
+    assert_null(dv_map_get(&map, DV_STR("k1")));
+    dv_map_fini(&map);
+}
+
+static void map_stays_small_when_entries_come_and_go(void **state)
+{
+    struct dv_map map;
+    char key[16];
+
+    (void)state;
+    dv_map_init(&map);
+    for (int i = 0; i < 100000; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        (void)dv_map_set(&map, dv_str_from_c(key), key);
+        (void)dv_map_remove(&map, dv_str_from_c(key));
+    }
+    assert_true(map.n_slots <= 64);
+    dv_map_fini(&map);
+}
+
+static void map_takes_empty_and_binary_keys(void **state)
+{
+    struct dv_map map;
+    int a = 1;
+    int b = 2;
+
+    (void)state;
+    dv_map_init(&map);
+    assert_null(dv_map_get(&map, DV_STR("")));
+    (void)dv_map_set(&map, DV_STR(""), &a);
+    (void)dv_map_set(&map, DV_STR("x\0y"), &b);
+    assert_ptr_equal(dv_map_get(&map, (dv_str){NULL, 0}), &a);
+    assert_ptr_equal(dv_map_get(&map, DV_STR("x\0y")), &b);
+    assert_null(dv_map_get(&map, DV_STR("x")));
+    dv_map_fini(&map);
+}
+
+static void hash_depends_on_every_byte(void **state)
+{
+    char text[40] = {0};
+
+    (void)state;
+    for (size_t n = 0; n < sizeof(text); n++) {
+        uint64_t before = dv_hash((dv_str){text, n + 1});
+
+        text[n] = 1;
+        assert_true(dv_hash((dv_str){text, n + 1}) != before);
+        text[n] = 0;
+        assert_true(dv_hash((dv_str){text, n + 1}) == before);
+        assert_true(dv_hash((dv_str){text, n}) != before);
+    }
+}
+
+static void list_keeps_order_and_lets_go(void **state)
+{
+    struct item items[5] = {0};
+    struct dv_list list;
+    struct dv_list other;
+    struct dv_link *link;
+    size_t i = 0;
+
+    (void)state;
+    dv_list_init(&list);
+    dv_list_init(&other);
+    assert_null(dv_list_first(&list));
+    assert_false(dv_link_is_in(&items[0].link));
+    dv_link_remove(&items[0].link); /* in no list: nothing happens */
+    for (i = 1; i < 5; i++)
+        dv_list_push(&list, &items[i].link);
+    dv_list_push_front(&list, &items[0].link);
+    i = 0;
+    DV_LIST_EACH (&list, link) {
+        assert_ptr_equal(DV_CONTAINER(link, struct item, link), &items[i++]);
+    }
+    assert_int_equal(i, 5);
+    dv_link_remove(&items[2].link);
+    assert_false(dv_link_is_in(&items[2].link));
+    dv_list_move_all(&other, &list);
+    assert_true(dv_list_is_empty(&list));
+    assert_ptr_equal(dv_list_shift(&other), &items[0].link);
+    assert_ptr_equal(dv_list_shift(&other), &items[1].link);
+    assert_ptr_equal(dv_list_shift(&other), &items[3].link);
+    assert_ptr_equal(dv_list_shift(&other), &items[4].link);
+    assert_null(dv_list_shift(&other));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(map_agrees_with_a_plain_model),
+        cmocka_unit_test(map_walks_in_order_of_insertion),
+        cmocka_unit_test(map_stays_small_when_entries_come_and_go),
+        cmocka_unit_test(map_takes_empty_and_binary_keys),
+        cmocka_unit_test(hash_depends_on_every_byte),
+        cmocka_unit_test(list_keeps_order_and_lets_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

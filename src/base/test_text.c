@@ -1,0 +1,248 @@
+#include "support/dvtest.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/num.h"
+
+static void an_error_carries_each_level(void **state)
+{
+    struct dv_err err;
+
+    (void)state;
+    assert_false(dv_fail_errno(&err, ENOENT, "open %s", "/a"));
+    assert_false(dv_wrap(&err, "CDI spec %d", 3));
+    assert_int_equal(err.code, DV_NOT_FOUND);
+    assert_string_equal(err.msg, "CDI spec 3: open /a: No such file or directory");
+}
+
+static void a_long_error_is_cut_at_a_character(void **state)
+{
+    struct dv_err err;
+    char text[400];
+
+    (void)state;
+    for (size_t i = 0; i + 2 <= sizeof(text); i += 2)
+        memcpy(text + i, "\xc3\xa4", 2); /* two-byte letters */
+    text[sizeof(text) - 2] = '\0';
+    for (int shift = 0; shift < 2; shift++) {
+        (void)dv_fail(&err, DV_INTERNAL, "%s%s", shift ? "x" : "", text);
+        assert_true(dv_str_is_utf8(dv_str_from_c(err.msg)));
+        assert_true(dv_str_ends_with(dv_str_from_c(err.msg), DV_STR("...")));
+        (void)dv_wrap(&err, "outer");
+        assert_true(dv_str_starts_with(dv_str_from_c(err.msg), DV_STR("outer: ")));
+        assert_true(dv_str_is_utf8(dv_str_from_c(err.msg)));
+    }
+}
+
+static void codes_have_the_names_of_the_protocol(void **state)
+{
+    (void)state;
+    assert_string_equal(dv_code_name(DV_UNAUTHENTICATED), "UNAUTHENTICATED");
+    assert_string_equal(dv_code_name((enum dv_code)42), "CODE");
+    assert_int_equal(dv_code_from_errno(ENOSPC), DV_RESOURCE_EXHAUSTED);
+    assert_int_equal(dv_code_from_errno(12345), DV_INTERNAL);
+}
+
+static void utf8_is_judged_as_the_standard_does(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_valid;
+    } cases[] = {
+        {"",                      true },
+        {"plain ascii, longer",   true },
+        {"\xc3\xa4\xe8\xaf\x95",  true },
+        {"\xf0\x9f\x98\x80",      true },
+        {"\xf4\x8f\xbf\xbf",      true },
+        {"\xf4\x90\x80\x80",      false}, /* past U+10FFFF */
+        {"\xed\xa0\x80",          false}, /* surrogate */
+        {"\xc0\xaf",              false}, /* overlong */
+        {"\xe0\x80\xaf",          false},
+        {"\xff",                  false},
+        {"\x80",                  false},
+        {"abcdefg\xc3",           false}, /* cut */
+        {"abcdefgh\xe8\xaf",      false},
+        {"abcdefgh12345678\xc3(", false},
+        {"\xf0\x80\x80\x80",      false},
+        {"12345678\xc3\xa4"
+         "12345678",     true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        if (dv_str_is_utf8(dv_str_from_c(cases[i].text)) != cases[i].is_valid)
+            fail_msg("case %zu", i);
+}
+
+static void splitting_gives_every_piece(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *pieces; /* joined by | */
+    } cases[] = {
+        {"a,b", "a|b|"},
+        {"a,",  "a||" },
+        {",",   "||"  },
+        {"",    "|"   },
+        {"abc", "abc|"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        dv_str rest = dv_str_from_c(cases[i].text);
+        dv_str piece;
+        struct dv_buf buf;
+
+        dv_buf_init(&buf, 100);
+        while (dv_str_split(&rest, ',', &piece)) {
+            dv_buf_add(&buf, piece);
+            dv_buf_add_char(&buf, '|');
+        }
+        assert_string_equal(dv_buf_c(&buf), cases[i].pieces);
+        dv_buf_fini(&buf);
+    }
+}
+
+static void comparing_and_finding_know_the_edges(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str none = {NULL, 0};
+
+    (void)state;
+    assert_true(dv_str_eq(none, DV_STR("")));
+    assert_int_equal(dv_str_cmp(DV_STR("a"), DV_STR("ab")), -1);
+    assert_int_equal(dv_str_cmp(DV_STR("b"), DV_STR("ab")), 1);
+    assert_int_equal(dv_str_cmp(none, DV_STR("")), 0);
+    assert_int_equal(dv_str_cmp(DV_STR("\xff"), DV_STR("a")), 1); /* bytes are unsigned */
+    assert_int_equal(dv_str_find(DV_STR("hello"), DV_STR("lo")), 3);
+    assert_int_equal(dv_str_find(DV_STR("hello"), DV_STR("x")), 5);
+    assert_int_equal(dv_str_find(none, DV_STR("x")), 0);
+    assert_true(dv_str_ends_with(DV_STR("a.sock"), DV_STR(".sock")));
+    assert_false(dv_str_ends_with(DV_STR("k"), DV_STR(".sock")));
+    assert_true(dv_str_eq_nocase(DV_STR("ToKeN"), DV_STR("tOkEn")));
+    assert_str(dv_str_trim(DV_STR(" \t a b\r\n")), "a b");
+    assert_str(dv_str_slice(DV_STR("abc"), 2, 99), "c");
+    assert_str(dv_str_slice(DV_STR("abc"), 5, 99), "");
+    assert_str(dv_str_printf(arena, "%d-%s", 1, "x"), "1-x");
+    assert_string_equal(dv_str_to_c(dv_str_copy(DV_STR("copy"), arena), arena), "copy");
+}
+
+static void numbers_are_read_whole_or_not_at_all(void **state)
+{
+    static const struct {
+        const char *text;
+        bool u64_ok;
+        uint64_t u64;
+        bool i64_ok;
+        int64_t i64;
+    } cases[] = {
+        {"0",                    true,  0,          true,  0        },
+        {"18446744073709551615", true,  UINT64_MAX, false, 0        },
+        {"18446744073709551616", false, 0,          false, 0        },
+        {"9223372036854775807",  true,  INT64_MAX,  true,  INT64_MAX},
+        {"-9223372036854775808", false, 0,          true,  INT64_MIN},
+        {"-9223372036854775809", false, 0,          false, 0        },
+        {"",                     false, 0,          false, 0        },
+        {"-",                    false, 0,          false, 0        },
+        {"+1",                   false, 0,          false, 0        },
+        {" 1",                   false, 0,          false, 0        },
+        {"1x",                   false, 0,          false, 0        },
+        {"-0",                   false, 0,          true,  0        },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        dv_str text = dv_str_from_c(cases[i].text);
+        uint64_t u = 77;
+        int64_t s = 77;
+
+        if (dv_str_to_u64(text, &u) != cases[i].u64_ok ||
+            u != (cases[i].u64_ok ? cases[i].u64 : 77))
+            fail_msg("u64 %s", cases[i].text);
+        if (dv_str_to_i64(text, &s) != cases[i].i64_ok ||
+            s != (cases[i].i64_ok ? cases[i].i64 : 77))
+            fail_msg("i64 %s", cases[i].text);
+    }
+}
+
+static void sizes_do_not_wrap(void **state)
+{
+    size_t out = 5;
+    uint32_t narrow;
+
+    (void)state;
+    assert_false(dv_size_add(SIZE_MAX, 1, &out));
+    assert_false(dv_size_mul(SIZE_MAX / 2 + 1, 2, &out));
+    assert_int_equal(out, 5);
+    assert_true(dv_size_mul(0, SIZE_MAX, &out));
+    assert_true(dv_u64_add_clamped(UINT64_MAX - 1, 5) == UINT64_MAX);
+    assert_false(dv_str_to_u32(DV_STR("4294967296"), &narrow));
+}
+
+static void jitter_stays_within_its_bounds(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t delay = dv_jitter(1000, 200);
+
+        assert_in_range(delay, 800, 1200);
+    }
+    assert_int_equal(dv_jitter(0, 200), 0);
+    assert_int_equal(dv_jitter(1000, 0), 1000);
+}
+
+static void virtual_time_moves_only_when_told(void **state)
+{
+    struct dv_clock_virtual clock;
+    char text[DV_TIME_BYTES];
+
+    (void)state;
+    dv_clock_virtual_init(&clock);
+    assert_int_equal(dv_clock_now_ms(&clock.clock), 1000);
+    dv_clock_virtual_advance_ms(&clock, 1234);
+    assert_int_equal(dv_clock_now_ms(&clock.clock), 2234);
+    dv_time_print(dv_clock_wall_ns(&clock.clock), text);
+    assert_string_equal(text, "2024-01-01T00:00:01.234000Z");
+    assert_true(dv_clock_now_ns(dv_clock_real()) <= dv_clock_now_ns(dv_clock_real()));
+}
+
+static void files_are_read_whole_under_a_limit(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_err err;
+    dv_str text;
+
+    (void)state;
+    assert_ok(dv_file_read(DV_STR("/proc/self/comm"), 100, arena, &text, &err), &err);
+    assert_true(text.n > 0);
+    assert_false(dv_file_read(DV_STR("/dev/zero"), 100, arena, &text, &err));
+    assert_err(&err, DV_RESOURCE_EXHAUSTED, "/dev/zero: larger than the limit of 100 bytes");
+    assert_false(dv_file_read(DV_STR("/nonexistent/x"), 100, arena, &text, &err));
+    assert_err(&err, DV_NOT_FOUND, "/nonexistent/x");
+    assert_false(dv_file_read(DV_STR("/"), 100, arena, &text, &err));
+    assert_err(&err, DV_FAILED_PRECONDITION, "read /");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_carries_each_level),
+        cmocka_unit_test(a_long_error_is_cut_at_a_character),
+        cmocka_unit_test(codes_have_the_names_of_the_protocol),
+        cmocka_unit_test(utf8_is_judged_as_the_standard_does),
+        cmocka_unit_test(splitting_gives_every_piece),
+        cmocka_unit_test(comparing_and_finding_know_the_edges),
+        cmocka_unit_test(numbers_are_read_whole_or_not_at_all),
+        cmocka_unit_test(sizes_do_not_wrap),
+        cmocka_unit_test(jitter_stays_within_its_bounds),
+        cmocka_unit_test(virtual_time_moves_only_when_told),
+        cmocka_unit_test(files_are_read_whole_under_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
