@@ -1,0 +1,347 @@
+#include "support/dvtest.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "loop/loop.h"
+
+struct fixture {
+    struct dv_clock_virtual clock;
+    struct dv_loop *loop;
+    int fired[1000]; /* ids, in order */
+    size_t n_fired;
+};
+
+struct numbered {
+    struct dv_timer timer;
+    struct dv_task task;
+    struct fixture *fixture;
+    int id;
+};
+
+static int start(void **state)
+{
+    static struct fixture fixture;
+    struct dv_err err;
+
+    fixture = (struct fixture){0};
+    dv_clock_virtual_init(&fixture.clock);
+    fixture.loop = dv_loop_new(&fixture.clock.clock, &err);
+    assert_non_null(fixture.loop);
+    *state = &fixture;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct fixture *fixture = *state;
+
+    dv_loop_free(fixture->loop);
+    return 0;
+}
+
+static bool always(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static bool never(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+struct mark {
+    struct dv_task task;
+    bool is_passed;
+};
+
+static void pass_mark(struct dv_task *task)
+{
+    DV_CONTAINER(task, struct mark, task)->is_passed = true;
+}
+
+static bool is_passed(void *ctx)
+{
+    return ((struct mark *)ctx)->is_passed;
+}
+
+/* Lets everything that is due happen. */
+static void turn(struct fixture *fixture)
+{
+    struct mark mark = {0};
+
+    dv_task_post(&mark.task, fixture->loop, pass_mark);
+    assert_true(dv_loop_run_until(fixture->loop, is_passed, &mark, 5000));
+}
+
+static void note(struct numbered *item)
+{
+    item->fixture->fired[item->fixture->n_fired++] = item->id;
+}
+
+static void on_fire(struct dv_timer *timer)
+{
+    note(DV_CONTAINER(timer, struct numbered, timer));
+}
+
+static void on_task(struct dv_task *task)
+{
+    note(DV_CONTAINER(task, struct numbered, task));
+}
+
+static void timers_fire_in_order_when_the_clock_is_turned(void **state)
+{
+    static const uint64_t delays_ms[] = {50, 10, 30, 10, 0, 1000};
+    static const int want[] = {4, 1, 3, 2, 0};
+    struct fixture *fixture = *state;
+    struct numbered items[DV_COUNT(delays_ms)] = {0};
+
+    for (size_t i = 0; i < DV_COUNT(items); i++) {
+        items[i].fixture = fixture;
+        items[i].id = (int)i;
+        dv_timer_start(&items[i].timer, fixture->loop, dv_loop_now_ms(fixture->loop) + delays_ms[i],
+                       on_fire);
+    }
+    dv_clock_virtual_advance_ms(&fixture->clock, 9);
+    turn(fixture);
+    assert_int_equal(fixture->n_fired, 1); /* only the one with no delay */
+    dv_clock_virtual_advance_ms(&fixture->clock, 91);
+    turn(fixture);
+    assert_int_equal(fixture->n_fired, DV_COUNT(want));
+    for (size_t i = 0; i < DV_COUNT(want); i++) /* equal times: either order */
+        if (want[i] != fixture->fired[i] && !(want[i] % 2 && fixture->fired[i] % 2))
+            fail_msg("place %zu: timer %d", i, fixture->fired[i]);
+    assert_true(dv_timer_is_set(&items[5].timer));
+    dv_timer_cancel(&items[5].timer);
+    dv_timer_cancel(&items[5].timer); /* idempotent */
+    dv_clock_virtual_advance_ms(&fixture->clock, 5000);
+    turn(fixture);
+    assert_int_equal(fixture->n_fired, DV_COUNT(want));
+}
+
+static void a_cancelled_or_moved_timer_keeps_the_heap_right(void **state)
+{
+    struct fixture *fixture = *state;
+    static struct numbered items[300];
+    uint64_t begin_ms = dv_loop_now_ms(fixture->loop);
+    uint64_t random = 99;
+    size_t n_set = 0;
+    uint64_t last_ms = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        struct numbered *item;
+
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        item = &items[(random >> 40) % DV_COUNT(items)];
+        item->fixture = fixture;
+        item->id = (int)(item - items);
+        if ((random >> 20) % 3 == 0)
+            dv_timer_cancel(&item->timer);
+        else
+            dv_timer_start(&item->timer, fixture->loop, begin_ms + (random >> 50) % 1000, on_fire);
+    }
+    for (size_t i = 0; i < DV_COUNT(items); i++)
+        n_set += dv_timer_is_set(&items[i].timer);
+    dv_clock_virtual_advance_ms(&fixture->clock, 1000);
+    turn(fixture);
+    assert_int_equal(fixture->n_fired, n_set);
+    for (size_t i = 0; i < n_set; i++) {
+        assert_true(items[fixture->fired[i]].timer.at_ms >= last_ms);
+        last_ms = items[fixture->fired[i]].timer.at_ms;
+    }
+}
+
+static void restart_in_the_past(struct dv_timer *timer)
+{
+    struct numbered *item = DV_CONTAINER(timer, struct numbered, timer);
+
+    note(item);
+    if (item->fixture->n_fired < 5)
+        dv_timer_start(timer, item->fixture->loop, 0, restart_in_the_past);
+}
+
+static bool fired_five(void *ctx)
+{
+    const struct fixture *fixture = ctx;
+
+    return fixture->n_fired == 5;
+}
+
+static bool fired_two(void *ctx)
+{
+    const struct fixture *fixture = ctx;
+
+    return fixture->n_fired == 2;
+}
+
+static void a_timer_that_restarts_itself_does_not_hold_the_loop(void **state)
+{
+    struct fixture *fixture = *state;
+    struct numbered item = {.fixture = fixture};
+    struct numbered other = {.fixture = fixture, .id = 1};
+
+    dv_timer_start(&item.timer, fixture->loop, 0, restart_in_the_past);
+    dv_task_post(&other.task, fixture->loop, on_task);
+    assert_true(dv_loop_run_until(fixture->loop, fired_five, fixture, 5000));
+    dv_timer_cancel(&item.timer);
+    assert_int_equal(fixture->fired[1], 1); /* the task had its turn in between */
+}
+
+struct reposting {
+    struct dv_task task;
+    struct fixture *fixture;
+    int left;
+};
+
+static void repost(struct dv_task *task)
+{
+    struct reposting *self = DV_CONTAINER(task, struct reposting, task);
+
+    self->fixture->n_fired++;
+    if (--self->left > 0)
+        dv_task_post(task, self->fixture->loop, repost);
+}
+
+static bool all_reposted(void *ctx)
+{
+    return ((struct reposting *)ctx)->left == 0;
+}
+
+static void tasks_run_once_later_and_in_order(void **state)
+{
+    struct fixture *fixture = *state;
+    struct numbered items[4] = {0};
+    struct reposting reposting = {.fixture = fixture, .left = 10};
+
+    for (int i = 0; i < 4; i++) {
+        items[i].fixture = fixture;
+        items[i].id = i;
+        dv_task_post(&items[i].task, fixture->loop, on_task);
+        dv_task_post(&items[i].task, fixture->loop, on_task); /* twice is once */
+    }
+    dv_task_cancel(&items[2].task);
+    assert_int_equal(fixture->n_fired, 0); /* never before the start has returned */
+    turn(fixture);
+    assert_int_equal(fixture->n_fired, 3);
+    assert_int_equal(fixture->fired[2], 3);
+    dv_task_post(&reposting.task, fixture->loop, repost);
+    assert_true(dv_loop_run_until(fixture->loop, all_reposted, &reposting, 5000));
+    assert_int_equal(fixture->n_fired, 13);
+}
+
+static void waiting_for_what_never_comes_ends(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_true(dv_loop_run_until(fixture->loop, always, NULL, 0));
+    assert_false(dv_loop_run_until(fixture->loop, never, NULL, 20));
+}
+
+struct job {
+    struct dv_work work;
+    pthread_t thread;
+    int n_done;
+    enum dv_code code;
+};
+
+static void run_job(struct dv_work *work)
+{
+    struct job *job = DV_CONTAINER(work, struct job, work);
+
+    job->thread = pthread_self();
+}
+
+static void slow_job(struct dv_work *work)
+{
+    struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+
+    (void)work;
+    (void)nanosleep(&pause, NULL);
+}
+
+static void job_done(struct dv_work *work, const struct dv_err *err)
+{
+    struct job *job = DV_CONTAINER(work, struct job, work);
+
+    job->n_done++;
+    job->code = err ? err->code : DV_OK;
+}
+
+static bool jobs_done(void *ctx)
+{
+    const struct job *jobs = ctx;
+
+    for (size_t i = 0; i < 20; i++)
+        if (jobs[i].n_done == 0)
+            return false;
+    return true;
+}
+
+static void work_runs_elsewhere_and_ends_exactly_once(void **state)
+{
+    struct fixture *fixture = *state;
+    static struct job jobs[20];
+    size_t n_cancelled = 0;
+
+    for (size_t i = 0; i < DV_COUNT(jobs); i++) {
+        jobs[i] = (struct job){
+            .work = {.run = i < 10 ? slow_job : run_job, .done = job_done}
+        };
+        dv_work_start(&jobs[i].work, fixture->loop);
+    }
+    for (size_t i = 15; i < DV_COUNT(jobs); i++) {
+        dv_work_cancel(&jobs[i].work);
+        dv_work_cancel(&jobs[i].work); /* idempotent */
+        assert_int_equal(jobs[i].n_done, 0);
+    }
+    assert_true(dv_loop_run_until(fixture->loop, jobs_done, jobs, 10000));
+    for (size_t i = 0; i < DV_COUNT(jobs); i++) {
+        assert_int_equal(jobs[i].n_done, 1);
+        n_cancelled += jobs[i].code == DV_CANCELLED;
+        dv_work_cancel(&jobs[i].work); /* after the end it does nothing */
+    }
+    assert_in_range(n_cancelled, 1, 5);
+    assert_false(pthread_equal(jobs[10].thread, pthread_self()));
+}
+
+static void real_timers_fire_not_before_their_time(void **state)
+{
+    struct dv_err err;
+    struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);
+    struct fixture *fixture = *state;
+    struct numbered items[3] = {0};
+    uint64_t begin_ms = dv_loop_now_ms(loop);
+
+    for (int i = 0; i < 3; i++) {
+        items[i].fixture = fixture;
+        items[i].id = i;
+        dv_timer_start(&items[i].timer, loop, begin_ms + 30 - 10 * (uint64_t)i, on_fire);
+    }
+    dv_timer_cancel(&items[1].timer);
+    assert_true(dv_loop_run_until(loop, fired_two, fixture, 5000));
+    assert_int_equal(fixture->fired[0], 2);
+    assert_int_equal(fixture->fired[1], 0);
+    assert_true(dv_loop_now_ms(loop) >= begin_ms + 30);
+    dv_loop_free(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(timers_fire_in_order_when_the_clock_is_turned, start, end),
+        cmocka_unit_test_setup_teardown(a_cancelled_or_moved_timer_keeps_the_heap_right, start,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_timer_that_restarts_itself_does_not_hold_the_loop, start,
+                                        end),
+        cmocka_unit_test_setup_teardown(tasks_run_once_later_and_in_order, start, end),
+        cmocka_unit_test_setup_teardown(waiting_for_what_never_comes_ends, start, end),
+        cmocka_unit_test_setup_teardown(work_runs_elsewhere_and_ends_exactly_once, start, end),
+        cmocka_unit_test_setup_teardown(real_timers_fire_not_before_their_time, start, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* uvloop.h - what the files of this module share: the loop's insides and libuv's errors. */
+#ifndef DV_LOOP_UVLOOP_H
+#define DV_LOOP_UVLOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/vec.h"
+
+struct dv_clock;
+struct dv_err;
+struct dv_timer;
+
+/* All streams share one read buffer: a device list of a few thousand entries comes in one piece. */
+#define READ_BUFFER_BYTES (256u * 1024u)
+
+struct dv_loop {
+    uv_loop_t uv;
+    struct dv_clock *clock;
+    uv_timer_t wake;           /* real clock only: set for `wake_at_ms` or earlier */
+    uint64_t wake_at_ms;       /* UINT64_MAX: not set */
+    uv_timer_t guard;          /* of dv_loop_run_until, in real time */
+    uv_prepare_t before_sleep; /* due timers and tasks, so that none waits while the loop sleeps */
+    uv_check_t after_poll;     /* tasks of what I/O has just posted */
+    uv_idle_t stay_awake;      /* started while tasks wait */
+    struct dv_list tasks;
+    DV_VEC(struct dv_timer *) timers; /* a binary heap by at_ms */
+    char read_buffer[READ_BUFFER_BYTES];
+};
+
+/* Turns a libuv status (negative) into an error: "<what>: <reason>". Returns false. */
+bool dv_loop_fail_uv(struct dv_err *err, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* timer.c */
+void dv_loop_run_due_timers(struct dv_loop *loop);
+/* On a virtual clock only: no libuv timer wakes the loop for it. */
+bool dv_loop_has_due_timer(struct dv_loop *loop);
+
+#endif
