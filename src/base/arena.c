@@ -1,6 +1,5 @@
 #include "base/arena.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +84,6 @@ void dv_arena_reset(struct dv_arena *arena)
         arena->used = 0;
         return;
     }
-    memset(keep->data, 0, arena->used);
     arena->used = 0;
     arena->size_bytes = sizeof(*arena) + sizeof(*keep) + keep->size;
 }
@@ -104,7 +102,7 @@ static void add_block(struct dv_arena *arena, size_t n)
     size = dv_size_max(dv_size_min(size, BLOCK_BYTES_MAX), n);
     if (!dv_size_add(size, sizeof(*block), &total))
         abort();
-    block = dv_alloc(total);
+    block = dv_realloc(NULL, total); /* zeroed as it is handed out */
     block->size = size;
     block->next = arena->block;
     arena->block = block;
@@ -112,7 +110,7 @@ static void add_block(struct dv_arena *arena, size_t n)
     arena->size_bytes += total;
 }
 
-void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
+void *dv_arena_alloc_raw(struct dv_arena *arena, size_t n, size_t align)
 {
     size_t at = (arena->used + align - 1) & ~(align - 1);
 
@@ -122,6 +120,11 @@ void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
     }
     arena->used = at + n;
     return arena->block->data + at;
+}
+
+void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
+{
+    return memset(dv_arena_alloc_raw(arena, n, align), 0, n);
 }
 
 void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t align)

@@ -20,6 +20,9 @@ size_t dv_arena_size_bytes(const struct dv_arena *arena);
 /* Zeroed; `align` is a power of two. n == 0 gives a valid pointer to nothing. */
 void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
     __attribute__((returns_nonnull, malloc, alloc_size(2)));
+/* Not zeroed, for what is overwritten at once. */
+void *dv_arena_alloc_raw(struct dv_arena *arena, size_t n, size_t align)
+    __attribute__((returns_nonnull, malloc, alloc_size(2)));
 /* n elements of `size` bytes; aborts when the product overflows. */
 void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t align)
     __attribute__((returns_nonnull, malloc));

@@ -1,7 +1,6 @@
 #include "base/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define NS_PER_S UINT64_C(1000000000)

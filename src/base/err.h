@@ -42,6 +42,13 @@ struct dv_err {
 bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
 /* The same from an errno value, whose text is appended after ": ". */
 bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...) DV_PRINTF(3, 4);
+/* No error: for where a status is told that may be success. Returns true. */
+static inline bool dv_succeed(struct dv_err *err)
+{
+    err->code = DV_OK;
+    err->msg[0] = '\0';
+    return true;
+}
 /* Puts what this level knows before the message: "what: " + msg. Returns false. */
 bool dv_wrap(struct dv_err *err, const char *fmt, ...) DV_PRINTF(2, 3);
 

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/defs.h"
-
 struct dv_link {
     struct dv_link *prev;
     struct dv_link *next;

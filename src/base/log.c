@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"

@@ -6,7 +6,6 @@
 #ifndef DV_BASE_MAP_H
 #define DV_BASE_MAP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 bool dv_size_add(size_t a, size_t b, size_t *sum)
@@ -74,26 +73,6 @@ bool dv_str_to_size(dv_str s, size_t *value)
         return false;
     *value = (size_t)wide;
     return true;
-}
-
-size_t dv_size_min(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-size_t dv_size_max(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-uint64_t dv_u64_min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-uint64_t dv_u64_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 uint64_t dv_random_u64(void)

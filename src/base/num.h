@@ -21,10 +21,22 @@ DV_CHECKED bool dv_str_to_i64(dv_str s, int64_t *value);
 DV_CHECKED bool dv_str_to_u32(dv_str s, uint32_t *value);
 DV_CHECKED bool dv_str_to_size(dv_str s, size_t *value);
 
-size_t dv_size_min(size_t a, size_t b);
-size_t dv_size_max(size_t a, size_t b);
-uint64_t dv_u64_min(uint64_t a, uint64_t b);
-uint64_t dv_u64_max(uint64_t a, uint64_t b);
+static inline size_t dv_size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+static inline size_t dv_size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+static inline uint64_t dv_u64_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static inline uint64_t dv_u64_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* A random number from the kernel: seeds, jitter, ids. */
 uint64_t dv_random_u64(void);

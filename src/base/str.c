@@ -20,11 +20,6 @@ dv_str dv_str_from_c(const char *c)
     return c ? (dv_str){c, strlen(c)} : (dv_str){"", 0};
 }
 
-bool dv_str_eq(dv_str a, dv_str b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
@@ -50,21 +45,9 @@ int dv_str_cmp(dv_str a, dv_str b)
     return (a.n > b.n) - (a.n < b.n);
 }
 
-bool dv_str_starts_with(dv_str s, dv_str prefix)
-{
-    return s.n >= prefix.n && dv_str_eq((dv_str){s.p, prefix.n}, prefix);
-}
-
 bool dv_str_ends_with(dv_str s, dv_str suffix)
 {
     return s.n >= suffix.n && dv_str_eq(dv_str_slice(s, s.n - suffix.n, s.n), suffix);
-}
-
-dv_str dv_str_slice(dv_str s, size_t from, size_t to)
-{
-    to = dv_size_min(to, s.n);
-    from = dv_size_min(from, to);
-    return s.p ? (dv_str){s.p + from, to - from} : (dv_str){"", 0};
 }
 
 size_t dv_str_find(dv_str s, dv_str needle)
@@ -184,7 +167,7 @@ dv_str dv_str_copy(dv_str s, struct dv_arena *arena)
 
     if (s.n == 0)
         return (dv_str){"", 0};
-    p = dv_arena_alloc(arena, s.n, 1);
+    p = dv_arena_alloc_raw(arena, s.n, 1);
     memcpy(p, s.p, s.n);
     return (dv_str){p, s.n};
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/defs.h"
 
@@ -30,13 +31,24 @@ typedef struct dv_str {
 int dv_str_fmt_len(dv_str s);
 dv_str dv_str_from_c(const char *c); /* NULL is the empty string */
 
-bool dv_str_eq(dv_str a, dv_str b);
+static inline bool dv_str_eq(dv_str a, dv_str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
 bool dv_str_eq_nocase(dv_str a, dv_str b); /* ASCII letters only */
 int dv_str_cmp(dv_str a, dv_str b);        /* by bytes, then by length: what Go and etcd sort by */
-bool dv_str_starts_with(dv_str s, dv_str prefix);
+static inline bool dv_str_starts_with(dv_str s, dv_str prefix)
+{
+    return s.n >= prefix.n && dv_str_eq((dv_str){s.p, prefix.n}, prefix);
+}
 bool dv_str_ends_with(dv_str s, dv_str suffix);
 /* s[from, to), both clamped to the length. */
-dv_str dv_str_slice(dv_str s, size_t from, size_t to);
+static inline dv_str dv_str_slice(dv_str s, size_t from, size_t to)
+{
+    to = to < s.n ? to : s.n;
+    from = from < to ? from : to;
+    return s.p ? (dv_str){s.p + from, to - from} : (dv_str){"", 0};
+}
 /* Offset of the first match, or s.n. */
 size_t dv_str_find(dv_str s, dv_str needle);
 size_t dv_str_find_char(dv_str s, char c);

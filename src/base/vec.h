@@ -10,9 +10,8 @@
 #ifndef DV_BASE_VEC_H
 #define DV_BASE_VEC_H
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdlib.h> /* IWYU pragma: keep */
+#include <string.h> /* IWYU pragma: keep */
 
 struct dv_arena;
 

@@ -1,4 +1,3 @@
-#include <assert.h>
 #include <signal.h>
 #include <stdlib.h>
 

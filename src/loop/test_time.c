@@ -1,7 +1,6 @@
 #include "support/dvtest.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"

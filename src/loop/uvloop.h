@@ -3,7 +3,6 @@
 #define DV_LOOP_UVLOOP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <uv.h>

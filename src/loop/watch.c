@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "base/vec.h"
 #include "loop/loop.h"
 #include "loop/uvloop.h"
 
