@@ -184,11 +184,12 @@ const char *dv_str_to_c(dv_str s, struct dv_arena *arena)
 dv_str dv_str_printf(struct dv_arena *arena, const char *fmt, ...)
 {
     va_list args;
+    char none[1];
     char *p;
     int n;
 
     va_start(args, fmt);
-    n = vsnprintf(NULL, 0, fmt, args);
+    n = vsnprintf(none, sizeof(none), fmt, args); /* only measures */
     va_end(args);
     if (n < 0)
         abort(); /* only a bad format string of ours */

@@ -111,20 +111,39 @@ struct dv_loop *dv_loop_new(struct dv_clock *clock, struct dv_err *err)
     return loop;
 }
 
+/* The loop's own handles stop being a reason for it to run. */
+static void unref_hooks(struct dv_loop *loop)
+{
+    uv_unref((uv_handle_t *)&loop->wake);
+    uv_unref((uv_handle_t *)&loop->guard);
+    uv_unref((uv_handle_t *)&loop->before_sleep);
+    uv_unref((uv_handle_t *)&loop->after_poll);
+    uv_unref((uv_handle_t *)&loop->stay_awake);
+}
+
+static void close_hooks(struct dv_loop *loop)
+{
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    uv_close((uv_handle_t *)&loop->guard, NULL);
+    uv_close((uv_handle_t *)&loop->before_sleep, NULL);
+    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_close((uv_handle_t *)&loop->stay_awake, NULL);
+    (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says only whether handles are left */
+}
+
 void dv_loop_free(struct dv_loop *loop)
 {
     int status;
 
     if (!loop)
         return;
-    while (!dv_list_is_empty(&loop->tasks))
+    /* What closes may post tasks, and tasks may close: until neither is left. */
+    unref_hooks(loop);
+    do {
         run_tasks(loop);
-    uv_close((uv_handle_t *)&loop->wake, NULL);
-    uv_close((uv_handle_t *)&loop->guard, NULL);
-    uv_close((uv_handle_t *)&loop->before_sleep, NULL);
-    uv_close((uv_handle_t *)&loop->after_poll, NULL);
-    uv_close((uv_handle_t *)&loop->stay_awake, NULL);
-    (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* closing callbacks; work that is still running */
+        (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says only whether handles are left */
+    } while (!dv_list_is_empty(&loop->tasks));
+    close_hooks(loop);
     status = uv_loop_close(&loop->uv);
     assert(status == 0); /* else a handle was never closed */
     dv_vec_fini(&loop->timers);

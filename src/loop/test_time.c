@@ -307,6 +307,45 @@ static void work_runs_elsewhere_and_ends_exactly_once(void **state)
     assert_false(pthread_equal(jobs[10].thread, pthread_self()));
 }
 
+struct chain {
+    struct dv_task task;
+    struct dv_work work;
+    struct dv_loop *loop;
+    int n_steps;
+};
+
+static void chain_task(struct dv_task *task)
+{
+    struct chain *chain = DV_CONTAINER(task, struct chain, task);
+
+    if (++chain->n_steps == 1)
+        dv_work_start(&chain->work, chain->loop);
+}
+
+static void chain_done(struct dv_work *work, const struct dv_err *err)
+{
+    struct chain *chain = DV_CONTAINER(work, struct chain, work);
+
+    assert_null(err);
+    chain->n_steps++;
+    dv_task_post(&chain->task, chain->loop, chain_task);
+}
+
+static void freeing_the_loop_runs_all_that_is_under_way(void **state)
+{
+    struct dv_err err;
+    struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);
+    struct chain chain = {
+        .work = {.run = slow_job, .done = chain_done},
+          .loop = loop
+    };
+
+    (void)state;
+    dv_task_post(&chain.task, loop, chain_task); /* starts work, whose end posts a task */
+    dv_loop_free(loop);
+    assert_int_equal(chain.n_steps, 3);
+}
+
 static void real_timers_fire_not_before_their_time(void **state)
 {
     struct dv_err err;
@@ -339,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tasks_run_once_later_and_in_order, start, end),
         cmocka_unit_test_setup_teardown(waiting_for_what_never_comes_ends, start, end),
         cmocka_unit_test_setup_teardown(work_runs_elsewhere_and_ends_exactly_once, start, end),
+        cmocka_unit_test_setup_teardown(freeing_the_loop_runs_all_that_is_under_way, start, end),
         cmocka_unit_test_setup_teardown(real_timers_fire_not_before_their_time, start, end),
     };
 
