@@ -1,0 +1,10 @@
+/* A server's session, whatever its client sends. */
+#include "http2/fuzz_session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_session(true, data, size);
+    return 0;
+}

@@ -1,0 +1,472 @@
+/* receive.c - what arrives on a call: its header lists and its messages. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "http2/fields.h"
+#include "http2/http2.h"
+#include "http2/session.h"
+
+/* A message that comes in pieces gets this much at first and grows as it really arrives: a length
+ * prefix alone costs the peer nothing, so it must cost us little. */
+#define PARTIAL_FIRST_BYTES (64u * 1024u)
+
+void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...)
+{
+    char text[DV_ERR_MSG_BYTES];
+    struct dv_err err;
+    va_list args;
+
+    if (!h2->handler->refused)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* dv_fail marks what is cut */
+    va_end(args);
+    (void)dv_fail(&err, code, "%s", text);
+    h2->handler->refused(h2->handler, &err);
+}
+
+/* ---- header lists ---- */
+
+void dv_h2_headers_reset(struct header_list *list)
+{
+    dv_buf_clear(&list->text);
+    list->n = 0;
+    list->bytes = 0;
+    list->is_over = false;
+}
+
+void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value)
+{
+    struct header_list *list = &h2->headers;
+    struct field *field;
+
+    list->bytes += name.n + value.n + FIELD_OVERHEAD;
+    if (list->bytes > h2->options.header_bytes_max || list->n >= DV_H2_HEADERS_MAX)
+        list->is_over = true;
+    if (list->is_over)
+        return;
+    field = dv_vec_add(list);
+    *field = (struct field){list->text.n, name.n, list->text.n + name.n, value.n};
+    dv_buf_add(&list->text, name);
+    dv_buf_add(&list->text, value);
+}
+
+static struct dv_h2_header header_at(const struct header_list *list, size_t i)
+{
+    const struct field *field = &list->v[i];
+    dv_str text = dv_buf_str(&list->text);
+
+    return (struct dv_h2_header){
+        dv_str_slice(text, field->name_at, field->name_at + field->name_n),
+        dv_str_slice(text, field->value_at, field->value_at + field->value_n),
+    };
+}
+
+/* ---- requests ---- */
+
+/* What a request's headers say, before it is judged. */
+struct request_fields {
+    struct dv_h2_request request;
+    dv_str method;
+    dv_str content_type;
+    dv_str timeout; /* p is NULL when there is none; an empty one is malformed */
+    dv_str encoding;
+    size_t n_methods, n_paths;
+    bool has_connection;
+};
+
+static bool take_pseudo(struct request_fields *fields, const struct dv_h2_header *header)
+{
+    if (dv_str_eq(header->name, DV_STR(":method"))) {
+        fields->method = header->value;
+        fields->n_methods++;
+    } else if (dv_str_eq(header->name, DV_STR(":path"))) {
+        fields->request.path = header->value;
+        fields->n_paths++;
+    } else if (dv_str_eq(header->name, DV_STR(":authority"))) {
+        fields->request.authority = header->value;
+    } else {
+        return dv_str_starts_with(header->name, DV_STR(":"));
+    }
+    return true;
+}
+
+static bool take_grpc(struct request_fields *fields, const struct dv_h2_header *header)
+{
+    if (dv_str_eq(header->name, DV_STR("content-type")))
+        fields->content_type = header->value;
+    else if (dv_str_eq(header->name, DV_STR("grpc-timeout")))
+        fields->timeout = header->value;
+    else if (dv_str_eq(header->name, DV_STR("grpc-encoding")))
+        fields->encoding = header->value;
+    else if (dv_str_eq(header->name, DV_STR("user-agent")))
+        fields->request.user_agent = header->value;
+    else if (dv_str_eq(header->name, DV_STR("connection")))
+        fields->has_connection = true;
+    else
+        return dv_str_eq(header->name, DV_STR("te")) || dv_str_eq(header->name, DV_STR("host"));
+    return true;
+}
+
+/* Sorts the list; what is left over is metadata, in `metadata` (room for the whole list). */
+static void sort_fields(const struct header_list *list, struct dv_h2_header *metadata,
+                        struct request_fields *fields)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct dv_h2_header header = header_at(list, i);
+
+        if (!take_pseudo(fields, &header) && !take_grpc(fields, &header))
+            metadata[fields->request.n_metadata++] = header;
+    }
+    fields->request.metadata = metadata;
+}
+
+/* "/package.Service/Method" */
+static bool is_method_path(dv_str path)
+{
+    size_t slash;
+
+    if (path.n < 2 || path.p[0] != '/')
+        return false;
+    slash = dv_str_find_char(dv_str_slice(path, 1, path.n), '/');
+    return slash > 0 && slash + 2 < path.n;
+}
+
+static void refuse_request(struct dv_h2_call *call, const char *http_status, enum dv_code code,
+                           const char *text)
+{
+    dv_h2_refuse(call->h2, code, "request refused with HTTP %s: %s", http_status, text);
+    dv_h2_answer_error(call, http_status, code, dv_str_from_c(text));
+}
+
+/* False: it was answered. */
+static bool judge_request(struct dv_h2_call *call, struct request_fields *fields)
+{
+    struct dv_h2_request *request = &fields->request;
+
+    if (call->h2->headers.is_over)
+        refuse_request(call, "431", DV_RESOURCE_EXHAUSTED, "the header list is too large");
+    else if (fields->n_methods != 1 || !dv_str_eq(fields->method, DV_STR("POST")))
+        refuse_request(call, "405", DV_INTERNAL, "the HTTP method is not POST");
+    else if (!dv_h2_is_grpc_content_type(fields->content_type))
+        refuse_request(call, "415", DV_INTERNAL, "the content-type is not application/grpc");
+    else if (fields->n_paths != 1 || !is_method_path(request->path))
+        refuse_request(call, "200", DV_UNIMPLEMENTED, "the path is not /service/method");
+    else if (fields->timeout.p && !dv_h2_timeout_parse(fields->timeout, &request->timeout_ns))
+        refuse_request(call, "400", DV_INTERNAL, "malformed grpc-timeout");
+    else
+        return true;
+    return false;
+}
+
+void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end)
+{
+    struct dv_h2 *h2 = call->h2;
+    struct dv_h2_header metadata[DV_H2_HEADERS_MAX];
+    struct request_fields fields = {0};
+
+    sort_fields(&h2->headers, metadata, &fields);
+    if (fields.has_connection) { /* HTTP/2 has no such field: RFC 9113, 8.2.2 */
+        dv_h2_refuse(h2, DV_INTERNAL, "request with a connection header");
+        dv_h2_call_fail(call, DV_INTERNAL, "connection header");
+        return;
+    }
+    if (!judge_request(call, &fields))
+        return;
+    if (is_end) {
+        refuse_request(call, "200", DV_INTERNAL, "the request has no message");
+        return;
+    }
+    call->is_encoded = fields.encoding.n > 0 && !dv_str_eq(fields.encoding, DV_STR("identity"));
+    fields.request.has_timeout = fields.timeout.p != NULL;
+    call->state = CALL_OPEN;
+    h2->handler->request(h2->handler, call, &fields.request);
+}
+
+/* ---- responses ---- */
+
+struct response_fields {
+    uint32_t http_status;
+    bool has_status;
+    dv_str content_type;
+    dv_str status;
+    dv_str message;
+    bool is_encoded;
+};
+
+static struct response_fields read_response(const struct header_list *list)
+{
+    struct response_fields fields = {0};
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct dv_h2_header header = header_at(list, i);
+
+        if (dv_str_eq(header.name, DV_STR(":status"))) {
+            if (!dv_str_to_u32(header.value, &fields.http_status))
+                fields.http_status = 0; /* nonsense maps to UNKNOWN */
+        } else if (dv_str_eq(header.name, DV_STR("content-type"))) {
+            fields.content_type = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("grpc-status"))) {
+            fields.has_status = true;
+            fields.status = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("grpc-message"))) {
+            fields.message = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("grpc-encoding"))) {
+            fields.is_encoded = !dv_str_eq(header.value, DV_STR("identity"));
+        }
+    }
+    return fields;
+}
+
+/* Hands the fields that are not the protocol's own to whoever wants them. */
+static void tell_metadata(struct dv_h2_call *call, bool are_trailers)
+{
+    struct dv_h2_handler *handler = call->h2->handler;
+    const struct header_list *list = &call->h2->headers;
+    struct dv_h2_header metadata[DV_H2_HEADERS_MAX];
+    size_t n = 0;
+
+    if (!handler->metadata)
+        return;
+    for (size_t i = 0; i < list->n; i++) {
+        struct dv_h2_header header = header_at(list, i);
+
+        if (!dv_str_starts_with(header.name, DV_STR(":")) &&
+            !dv_str_starts_with(header.name, DV_STR("grpc-")) &&
+            !dv_str_eq(header.name, DV_STR("content-type")))
+            metadata[n++] = header;
+    }
+    if (n > 0)
+        handler->metadata(handler, call, metadata, n, are_trailers);
+}
+
+/* The peer has said how it ended. A call that we have not sent whole is reset. */
+static void end_by_peer(struct dv_h2_call *call, enum dv_code code, dv_str text)
+{
+    struct dv_h2_end end;
+
+    if (code == DV_OK)
+        (void)dv_succeed(&end.status);
+    else
+        (void)dv_fail(&end.status, code, "%.*s", DV_FMT(text));
+    end.is_unprocessed = false;
+    if (nghttp2_session_get_stream_local_close(call->h2->ng, call->stream) == 0)
+        (void)nghttp2_submit_rst_stream(call->h2->ng, NGHTTP2_FLAG_NONE, call->stream,
+                                        NGHTTP2_CANCEL); /* fails only when out of memory */
+    dv_h2_call_end(call, &end);
+}
+
+static void end_with_status(struct dv_h2_call *call, const struct response_fields *fields)
+{
+    enum dv_code code = dv_h2_code_parse(fields->status);
+    struct dv_buf text;
+
+    if (code == DV_OK) {
+        if (call->n_prefix > 0)
+            end_by_peer(call, DV_INTERNAL, DV_STR("the answer ends in the middle of a message"));
+        else
+            end_by_peer(call, DV_OK, DV_STR(""));
+        return;
+    }
+    dv_buf_init(&text, DV_ERR_MSG_BYTES * 3);
+    dv_h2_percent_decode(dv_str_slice(fields->message, 0, DV_ERR_MSG_BYTES * 3), &text);
+    end_by_peer(call, code, dv_buf_str(&text));
+    dv_buf_fini(&text);
+}
+
+static void end_without_status(struct dv_h2_call *call)
+{
+    char text[64];
+    int n = call->http_status == 200
+                ? snprintf(text, sizeof(text), "the peer ended the call without a status")
+                : snprintf(text, sizeof(text), "the peer answered HTTP %u", call->http_status);
+
+    end_by_peer(call, dv_h2_code_from_http(call->http_status), (dv_str){text, (size_t)n});
+}
+
+void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end)
+{
+    struct response_fields fields = read_response(&call->h2->headers);
+
+    if (call->h2->headers.is_over) {
+        dv_h2_call_fail(call, DV_RESOURCE_EXHAUSTED, "the peer's header list is too large");
+        return;
+    }
+    if (!is_end && fields.http_status >= 100 && fields.http_status < 200)
+        return; /* informational: the real ones follow */
+    if (!call->has_headers) {
+        call->http_status = fields.http_status;
+        call->is_encoded = fields.is_encoded;
+    }
+    tell_metadata(call, is_end);
+    if (call->state == CALL_ENDING)
+        return; /* cancelled by what it was told */
+    if (is_end && fields.has_status) {
+        end_with_status(call, &fields);
+    } else if (is_end) {
+        end_without_status(call);
+    } else if (call->has_headers) {
+        dv_h2_call_fail(call, DV_INTERNAL, "the peer sent headers twice");
+    } else if (fields.http_status != 200 || !dv_h2_is_grpc_content_type(fields.content_type)) {
+        dv_h2_call_fail(call, dv_h2_code_from_http(fields.http_status),
+                        "the peer answered HTTP %u with content-type \"%.*s\"", fields.http_status,
+                        DV_FMT(dv_str_slice(fields.content_type, 0, 64)));
+    } else {
+        call->has_headers = true;
+    }
+}
+
+/* ---- messages ---- */
+
+static void drop_partial(struct dv_h2_call *call)
+{
+    call->h2->partial_bytes -= call->partial_size;
+    free(call->partial);
+    call->partial = NULL;
+    call->partial_n = call->partial_size = 0;
+}
+
+/* A fault of the peer's in what it sends: a server answers, a client gives up. */
+static void fail_receive(struct dv_h2_call *call, enum dv_code code, const char *text)
+{
+    struct dv_h2 *h2 = call->h2;
+
+    call->is_deaf = true;
+    drop_partial(call);
+    if (h2->options.is_server) {
+        dv_h2_refuse(h2, code, "request: %s", text);
+        dv_h2_finish(call, code, dv_str_from_c(text));
+    } else {
+        dv_h2_call_fail(call, code, "%s", text);
+    }
+}
+
+static void check_prefix(struct dv_h2_call *call)
+{
+    const uint8_t *prefix = call->prefix;
+    char text[96];
+
+    call->message_n = (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 | (size_t)prefix[3] << 8 |
+                      (size_t)prefix[4];
+    if (prefix[0] > 1) {
+        fail_receive(call, DV_INTERNAL, "a message with an unknown flag");
+    } else if (prefix[0] == 1 && !call->is_encoded) {
+        fail_receive(call, DV_INTERNAL, "a compressed message without grpc-encoding");
+    } else if (prefix[0] == 1) {
+        fail_receive(call, call->h2->options.is_server ? DV_UNIMPLEMENTED : DV_INTERNAL,
+                     "a compressed message; only identity is supported");
+    } else if (call->message_n > call->h2->options.message_bytes_max) {
+        (void)snprintf(text, sizeof(text), "a message of %zu bytes is larger than the limit of %zu",
+                       call->message_n, call->h2->options.message_bytes_max);
+        fail_receive(call, DV_RESOURCE_EXHAUSTED, text);
+    }
+}
+
+static void deliver(struct dv_h2_call *call, dv_str message)
+{
+    struct dv_h2 *h2 = call->h2;
+
+    call->n_prefix = 0;
+    call->n_received++;
+    if (h2->options.is_server)
+        call->is_deaf = true; /* one message a request; what else comes is dropped */
+    h2->handler->message(h2->handler, call, message);
+}
+
+/* Puts bytes of an incomplete message aside. */
+static void keep_partial(struct dv_h2_call *call, dv_str bytes)
+{
+    struct dv_h2 *h2 = call->h2;
+    size_t size = call->partial_size;
+
+    while (size < call->partial_n + bytes.n)
+        size = dv_size_min(dv_size_max(size * 2, PARTIAL_FIRST_BYTES), call->message_n);
+    if (h2->partial_bytes - call->partial_size + size > h2->options.partial_bytes_max) {
+        fail_receive(call, DV_RESOURCE_EXHAUSTED, "too many messages in part on this connection");
+        return;
+    }
+    if (size != call->partial_size) {
+        h2->partial_bytes += size - call->partial_size;
+        call->partial = dv_realloc(call->partial, size);
+        call->partial_size = size;
+    }
+    memcpy(call->partial + call->partial_n, bytes.p, bytes.n);
+    call->partial_n += bytes.n;
+}
+
+static void deliver_partial(struct dv_h2_call *call)
+{
+    char *whole = call->partial;
+    size_t n = call->partial_n;
+
+    call->h2->partial_bytes -= call->partial_size;
+    call->partial = NULL;
+    call->partial_n = call->partial_size = 0;
+    deliver(call, (dv_str){whole, n});
+    free(whole);
+}
+
+/* Takes what it can of one message off `bytes` and returns the rest. */
+static dv_str take_message(struct dv_h2_call *call, dv_str bytes)
+{
+    dv_str part;
+    size_t n;
+
+    if (call->n_prefix < PREFIX_BYTES) {
+        n = dv_size_min(PREFIX_BYTES - call->n_prefix, bytes.n);
+        memcpy(call->prefix + call->n_prefix, bytes.p, n);
+        call->n_prefix += n;
+        bytes = dv_str_slice(bytes, n, bytes.n);
+        if (call->n_prefix < PREFIX_BYTES)
+            return bytes;
+        check_prefix(call);
+        if (call->is_deaf)
+            return bytes;
+    }
+    n = dv_size_min(call->message_n - call->partial_n, bytes.n);
+    part = dv_str_slice(bytes, 0, n);
+    bytes = dv_str_slice(bytes, n, bytes.n);
+    if (part.n == call->message_n) {
+        deliver(call, part); /* whole, in place */
+        return bytes;
+    }
+    if (part.n > 0)
+        keep_partial(call, part);
+    if (!call->is_deaf && call->partial_n == call->message_n)
+        deliver_partial(call);
+    return bytes;
+}
+
+void dv_h2_on_data(struct dv_h2_call *call, dv_str bytes)
+{
+    if (!call->h2->options.is_server && !call->has_headers) {
+        dv_h2_call_fail(call, DV_INTERNAL, "the peer sent data before headers");
+        return;
+    }
+    while (bytes.n > 0 && !call->is_deaf)
+        bytes = take_message(call, bytes);
+}
+
+void dv_h2_on_peer_done(struct dv_h2_call *call)
+{
+    call->peer_is_done = true;
+    if (!call->h2->options.is_server) {
+        dv_h2_call_fail(call, DV_INTERNAL, "the peer ended the call without a status");
+        return;
+    }
+    if (call->is_deaf)
+        return;
+    if (call->n_prefix > 0)
+        fail_receive(call, DV_INTERNAL, "the request ends in the middle of a message");
+    else
+        fail_receive(call, DV_INTERNAL, "the request has no message");
+}

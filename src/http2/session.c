@@ -1,0 +1,486 @@
+/* session.c - one connection: nghttp2's callbacks, and the session's life. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "http2/fields.h"
+#include "http2/http2.h"
+#include "http2/session.h"
+
+/* Flow control: an ordinary message fits a stream's window, a device list of ten thousand too. */
+#define SERVER_WINDOW_BYTES (1 << 20)
+#define CLIENT_WINDOW_BYTES (4 << 20)
+#define CONNECTION_WINDOW_BYTES (8 << 20)
+/* What peers may put into one frame, and what we put into one when they allow it. */
+#define FRAME_BYTES (256u * 1024u)
+/* Some of what a peer sends must be answered (a PING, a request that is refused), which costs
+ * memory until it reads. More than a read or two of ours can bring is no honest haste. */
+#define UNSENT_FRAMES_MAX 16384u
+/* Of the words that come with a GOAWAY. */
+#define REASON_BYTES_MAX 160u
+
+struct dv_h2_options dv_h2_default_options(bool is_server)
+{
+    return (struct dv_h2_options){
+        .is_server = is_server,
+        .message_bytes_max = 16u << 20,
+        .partial_bytes_max = 64u << 20,
+        .unsent_bytes_max = 64u << 20,
+        .calls_max = 1024,
+        .header_bytes_max = 16u << 10,
+    };
+}
+
+/* ---- what arrives ---- */
+
+static struct dv_h2_call *call_of(nghttp2_session *ng, int32_t stream)
+{
+    return stream ? nghttp2_session_get_stream_user_data(ng, stream) : NULL;
+}
+
+static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
+{
+    struct dv_h2 *h2 = ctx;
+    struct dv_h2_call *call;
+
+    dv_h2_headers_reset(&h2->headers);
+    if (!h2->options.is_server || frame->hd.type != NGHTTP2_HEADERS ||
+        frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    call = dv_h2_call_new(h2, CALL_BEGUN);
+    call->stream = frame->hd.stream_id;
+    h2->n_open++;
+    dv_list_push(&h2->open, &call->link);
+    /* Fails only for a stream that does not exist. */
+    return nghttp2_session_set_stream_user_data(ng, call->stream, call);
+}
+
+static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *ctx)
+{
+    (void)ng;
+    (void)frame;
+    (void)flags;
+    dv_h2_headers_add(ctx, (dv_str){(const char *)name, name_n},
+                      (dv_str){(const char *)value, value_n});
+    return 0;
+}
+
+static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t stream, const uint8_t *data,
+                         size_t n, void *ctx)
+{
+    struct dv_h2_call *call = call_of(ng, stream);
+
+    (void)flags;
+    (void)ctx;
+    if (call && call->state != CALL_BEGUN)
+        dv_h2_on_data(call, (dv_str){(const char *)data, n});
+    return 0;
+}
+
+/* Header lists of a server's calls: the request's, and perhaps trailers, which mean nothing. */
+static void on_headers_at_server(struct dv_h2_call *call, const nghttp2_frame *frame)
+{
+    bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        if (is_end)
+            call->peer_is_done = true;
+        dv_h2_on_request_headers(call, is_end);
+    } else if (is_end) {
+        dv_h2_on_peer_done(call);
+    } else {
+        dv_h2_refuse(call->h2, DV_INTERNAL, "request with a second header list");
+        dv_h2_call_fail(call, DV_INTERNAL, "a second header list");
+    }
+}
+
+static int reason_len(const nghttp2_goaway *goaway)
+{
+    return (int)dv_size_min(goaway->opaque_data_len, REASON_BYTES_MAX);
+}
+
+static void on_goaway(struct dv_h2 *h2, const nghttp2_goaway *goaway)
+{
+    bool is_first = !h2->peer_is_leaving; /* servers announce it before they mean it */
+
+    if (goaway->error_code != NGHTTP2_NO_ERROR)
+        (void)dv_fail(&h2->err, DV_UNAVAILABLE, "the peer ended the connection: %s %.*s",
+                      nghttp2_http2_strerror(goaway->error_code), reason_len(goaway),
+                      (const char *)goaway->opaque_data);
+    h2->peer_is_leaving = true;
+    dv_h2_close_to_calls(h2, "the peer is going away");
+    if (is_first && h2->handler->going_away)
+        h2->handler->going_away(h2->handler);
+}
+
+static void on_settings(struct dv_h2 *h2)
+{
+    if (!h2->is_ready) {
+        h2->is_ready = true;
+        if (h2->handler->ready)
+            h2->handler->ready(h2->handler);
+    }
+    dv_h2_start_waiting(h2); /* it may allow more streams than before */
+}
+
+static void say_goodbye(struct dv_h2 *h2)
+{
+    int32_t last = nghttp2_session_get_last_proc_stream_id(h2->ng); /* 0 at a client */
+
+    h2->goodbye = GOODBYE_SAID;
+    /* Fails only when out of memory, which ends nghttp2's session by itself. */
+    (void)nghttp2_submit_goaway(h2->ng, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
+}
+
+static void on_ping_ack(struct dv_h2 *h2)
+{
+    if (h2->goodbye == GOODBYE_PINGED)
+        say_goodbye(h2);
+}
+
+static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
+{
+    struct dv_h2 *h2 = ctx;
+    struct dv_h2_call *call = call_of(ng, frame->hd.stream_id);
+    bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+    if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        on_settings(h2);
+    else if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK)
+        on_ping_ack(h2);
+    else if (frame->hd.type == NGHTTP2_GOAWAY)
+        on_goaway(h2, &frame->goaway);
+    else if (frame->hd.type == NGHTTP2_HEADERS && call && h2->options.is_server)
+        on_headers_at_server(call, frame);
+    else if (frame->hd.type == NGHTTP2_HEADERS && call)
+        dv_h2_on_response_headers(call, is_end);
+    else if (frame->hd.type == NGHTTP2_DATA && call && is_end)
+        dv_h2_on_peer_done(call);
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *ng, int32_t stream, uint32_t error_code, void *ctx)
+{
+    struct dv_h2_call *call = call_of(ng, stream);
+    struct dv_h2 *h2 = ctx;
+    struct dv_h2_end end;
+
+    if (!call)
+        return 0;
+    end.is_unprocessed = false;
+    if (h2->options.is_server) {
+        if (call->answer_is_out)
+            (void)dv_succeed(&end.status);
+        else
+            (void)dv_fail(&end.status, DV_CANCELLED, "the client gave up");
+    } else {
+        (void)dv_fail(&end.status, dv_h2_code_from_reset(error_code), "the peer reset the call: %s",
+                      nghttp2_http2_strerror(error_code));
+        end.is_unprocessed = error_code == NGHTTP2_REFUSED_STREAM && !call->has_headers;
+    }
+    dv_h2_call_end(call, &end);
+    return 0;
+}
+
+/* A server that has answered before the client was done says that it needs no more. */
+static void on_answer_sent(struct dv_h2_call *call)
+{
+    call->answer_is_out = true;
+    if (!call->peer_is_done) /* fails only when out of memory */
+        (void)nghttp2_submit_rst_stream(call->h2->ng, NGHTTP2_FLAG_NONE, call->stream,
+                                        NGHTTP2_NO_ERROR);
+}
+
+static void on_goaway_sent(struct dv_h2 *h2, const nghttp2_goaway *goaway)
+{
+    if (goaway->error_code != NGHTTP2_NO_ERROR && h2->err.code == DV_OK && !h2->is_forgiving)
+        (void)dv_fail(&h2->err, DV_INTERNAL, "HTTP/2: %s %.*s",
+                      nghttp2_http2_strerror(goaway->error_code), reason_len(goaway),
+                      (const char *)goaway->opaque_data);
+    if (h2->goodbye != GOODBYE_DUE)
+        return;
+    /* Not earlier: a PING overtakes what waits to be sent. */
+    h2->goodbye = GOODBYE_PINGED;
+    (void)nghttp2_submit_ping(h2->ng, NGHTTP2_FLAG_NONE, NULL); /* fails only out of memory */
+}
+
+static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
+{
+    struct dv_h2 *h2 = ctx;
+    struct dv_h2_call *call = call_of(ng, frame->hd.stream_id);
+
+    if (frame->hd.type == NGHTTP2_GOAWAY)
+        on_goaway_sent(h2, &frame->goaway);
+    else if (h2->options.is_server && call && frame->hd.type == NGHTTP2_HEADERS &&
+             frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        on_answer_sent(call);
+    return 0;
+}
+
+/* nghttp2's own words about a fault of the peer's: kept for the log. */
+static int on_complaint(nghttp2_session *ng, int lib_error_code, const char *text, size_t n,
+                        void *ctx)
+{
+    struct dv_h2 *h2 = ctx;
+
+    (void)ng;
+    (void)dv_fail(&h2->err, DV_INTERNAL, "HTTP/2: %.*s (%s)", (int)dv_size_min(n, 160), text,
+                  nghttp2_strerror(lib_error_code));
+    return 0;
+}
+
+static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int lib_error_code,
+                            void *ctx)
+{
+    struct dv_h2 *h2 = ctx;
+
+    (void)ng;
+    /* A client of grpc-go that closes names its own last call where a server's belongs. It means
+     * well, and nghttp2 ends the connection, which the client has done anyhow. */
+    if (h2->options.is_server && frame->hd.type == NGHTTP2_GOAWAY && frame->hd.stream_id == 0) {
+        h2->is_forgiving = true;
+        on_goaway(h2, &frame->goaway);
+        return 0;
+    }
+    dv_h2_refuse(h2, DV_INTERNAL, "HTTP/2: invalid frame of type %u on stream %d: %s",
+                 frame->hd.type, frame->hd.stream_id, nghttp2_strerror(lib_error_code));
+    return 0;
+}
+
+static ssize_t on_data_length(nghttp2_session *ng, uint8_t type, int32_t stream,
+                              int32_t session_window, int32_t stream_window, uint32_t frame_max,
+                              void *ctx)
+{
+    (void)ng;
+    (void)type;
+    (void)stream;
+    (void)ctx;
+    (void)session_window; /* nghttp2 itself never goes past the windows */
+    (void)stream_window;
+    return (ssize_t)dv_u64_min(frame_max, FRAME_BYTES);
+}
+
+/* ---- life ---- */
+
+static nghttp2_session_callbacks *new_callbacks(void)
+{
+    nghttp2_session_callbacks *callbacks;
+
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        abort(); /* out of memory */
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+    nghttp2_session_callbacks_set_error_callback2(callbacks, on_complaint);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, on_data_length);
+    return callbacks;
+}
+
+static nghttp2_option *new_options(void)
+{
+    nghttp2_option *option;
+
+    if (nghttp2_option_new(&option) != 0)
+        abort(); /* out of memory */
+    /* Its checks refuse what real clients send (a socket path as :authority); ours are gRPC's. */
+    nghttp2_option_set_no_http_messaging(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    return option;
+}
+
+static void submit_settings(struct dv_h2 *h2)
+{
+    const struct dv_h2_options *options = &h2->options;
+    nghttp2_settings_entry entries[] = {
+        {options->is_server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
+                            : NGHTTP2_SETTINGS_ENABLE_PUSH,
+         options->is_server ? options->calls_max : 0                                                    },
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+         options->is_server ? SERVER_WINDOW_BYTES : CLIENT_WINDOW_BYTES                                 },
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE,                            FRAME_BYTES                        },
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,                      (uint32_t)options->header_bytes_max},
+    };
+    int status = nghttp2_submit_settings(h2->ng, NGHTTP2_FLAG_NONE, entries, DV_COUNT(entries));
+
+    if (status == 0)
+        status = nghttp2_session_set_local_window_size(h2->ng, NGHTTP2_FLAG_NONE, 0,
+                                                       CONNECTION_WINDOW_BYTES);
+    if (status != 0)
+        abort(); /* out of memory: the values are valid */
+}
+
+struct dv_h2 *dv_h2_new(const struct dv_h2_options *options, struct dv_h2_handler *handler)
+{
+    struct dv_h2 *h2 = DV_ALLOC(struct dv_h2);
+    nghttp2_session_callbacks *callbacks = new_callbacks();
+    nghttp2_option *option = new_options();
+    int status = options->is_server ? nghttp2_session_server_new2(&h2->ng, callbacks, h2, option)
+                                    : nghttp2_session_client_new2(&h2->ng, callbacks, h2, option);
+
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    if (status != 0)
+        abort(); /* out of memory */
+    h2->options = *options;
+    h2->handler = handler;
+    dv_list_init(&h2->open);
+    dv_list_init(&h2->waiting);
+    dv_list_init(&h2->ending);
+    dv_buf_init(&h2->headers.text, options->header_bytes_max);
+    submit_settings(h2);
+    return h2;
+}
+
+void dv_h2_free(struct dv_h2 *h2)
+{
+    if (!h2)
+        return;
+    assert(h2->n_calls == 0);
+    nghttp2_session_del(h2->ng);
+    dv_buf_fini(&h2->headers.text);
+    dv_vec_fini(&h2->headers);
+    free(h2);
+}
+
+static bool check_received(const struct dv_h2 *h2, ssize_t got, struct dv_err *err)
+{
+    size_t n_unsent = nghttp2_session_get_outbound_queue_size(h2->ng);
+
+    if (got == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+        return dv_fail(err, DV_INTERNAL, "the peer does not speak HTTP/2");
+    if (got < 0)
+        return dv_fail(err, DV_INTERNAL, "HTTP/2: %s", nghttp2_strerror((int)got));
+    if (n_unsent > UNSENT_FRAMES_MAX)
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the peer does not read: %zu frames wait for it",
+                       n_unsent);
+    return true;
+}
+
+bool dv_h2_receive(struct dv_h2 *h2, dv_str bytes, struct dv_err *err)
+{
+    if (!h2->is_broken && bytes.n > 0) {
+        ssize_t got = nghttp2_session_mem_recv(h2->ng, (const uint8_t *)bytes.p, bytes.n);
+
+        h2->is_broken = !check_received(h2, got, &h2->err);
+    }
+    if (h2->is_broken)
+        *err = h2->err;
+    return !h2->is_broken;
+}
+
+bool dv_h2_pull(struct dv_h2 *h2, dv_str *bytes)
+{
+    const uint8_t *data = NULL;
+    ssize_t n;
+
+    dv_h2_settle(h2);
+    n = nghttp2_session_mem_send(h2->ng, &data);
+    dv_h2_settle(h2); /* handlers that ran in it may have given calls up */
+    if (n <= 0)
+        return false;
+    *bytes = (dv_str){(const char *)data, (size_t)n};
+    return true;
+}
+
+/* No byte of its request has left us. */
+static bool is_unsent(const struct dv_h2_call *call)
+{
+    return !call->h2->options.is_server &&
+           (!call->stream || !nghttp2_session_get_stream_user_data(call->h2->ng, call->stream));
+}
+
+static void lose_list(struct dv_list *list, const struct dv_err *why)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(list)) != NULL) {
+        struct dv_h2_call *call = DV_CONTAINER(link, struct dv_h2_call, link);
+        struct dv_h2_end end = {.status = *why, .is_unprocessed = is_unsent(call)};
+
+        dv_h2_call_end(call, &end);
+    }
+}
+
+void dv_h2_lose(struct dv_h2 *h2, const struct dv_err *err)
+{
+    struct dv_err why = *err;
+
+    h2->is_shut = true;
+    if (h2->options.is_server)
+        (void)dv_fail(&why, DV_CANCELLED, "the client is gone: %s", err->msg);
+    dv_h2_settle(h2);
+    lose_list(&h2->open, &why);
+    lose_list(&h2->waiting, &why);
+    dv_h2_settle(h2);
+}
+
+bool dv_h2_is_over(const struct dv_h2 *h2)
+{
+    return !nghttp2_session_want_read(h2->ng) && !nghttp2_session_want_write(h2->ng);
+}
+
+const struct dv_err *dv_h2_complaint(const struct dv_h2 *h2)
+{
+    return h2->err.code == DV_OK ? NULL : &h2->err;
+}
+
+void dv_h2_shut_down(struct dv_h2 *h2)
+{
+    if (h2->goodbye != GOODBYE_NONE)
+        return;
+    h2->goodbye = GOODBYE_DUE;
+    dv_h2_close_to_calls(h2, "it is being shut down");
+    if (!h2->options.is_server)
+        dv_h2_leave_if_idle(h2);
+    else if (h2->peer_is_leaving)
+        say_goodbye(h2); /* there are no new calls under way to wait for */
+    else
+        (void)nghttp2_submit_shutdown_notice(h2->ng); /* fails only when out of memory */
+}
+
+void dv_h2_leave_if_idle(struct dv_h2 *h2)
+{
+    if (h2->goodbye == GOODBYE_DUE && !h2->options.is_server && h2->n_open == 0)
+        say_goodbye(h2);
+}
+
+size_t dv_h2_n_calls(const struct dv_h2 *h2)
+{
+    return h2->n_calls;
+}
+
+/* The first at `link` or after it that the handler knows of. */
+static struct dv_h2_call *known_from(struct dv_h2 *h2, struct dv_link *link)
+{
+    for (;; link = link->next) {
+        struct dv_h2_call *call = DV_CONTAINER(link, struct dv_h2_call, link);
+
+        if (link == &h2->waiting.head)
+            return NULL;
+        if (link == &h2->open.head)
+            link = &h2->waiting.head; /* goes on at the first of those */
+        else if (call->state != CALL_BEGUN)
+            return call;
+    }
+}
+
+struct dv_h2_call *dv_h2_first_call(struct dv_h2 *h2)
+{
+    return known_from(h2, h2->open.head.next);
+}
+
+struct dv_h2_call *dv_h2_next_call(struct dv_h2 *h2, struct dv_h2_call *call)
+{
+    return known_from(h2, call->link.next);
+}

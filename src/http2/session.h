@@ -1,0 +1,172 @@
+/* session.h - the insides of a session and its calls, shared by the files of this module. */
+#ifndef DV_HTTP2_SESSION_H
+#define DV_HTTP2_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "http2/http2.h"
+
+#define PREFIX_BYTES 5u
+/* HTTP/2 counts this much for each field of a header list beside its texts. */
+#define FIELD_OVERHEAD 32u
+
+struct dv_h2_msg {
+    uint32_t n_refs;
+    size_t n; /* prefix included */
+    uint8_t bytes[];
+};
+
+/* The header list being received. There is one at a time: HTTP/2 does not interleave them. */
+struct header_list {
+    struct dv_buf text;
+    struct field {
+        size_t name_at, name_n, value_at, value_n; /* in text, which may move while it grows */
+    } * v;
+    size_t n;
+    size_t size;
+    size_t bytes; /* as HTTP/2 counts: with 32 for each field */
+    bool is_over; /* a limit was passed: what came after is not here */
+};
+
+/* How far we are with leaving. A client says so when its last call is over, because nghttp2 may
+ * hear nothing more of a peer that has left. A server's first GOAWAY only announces the second,
+ * which names the last call that it takes: in between it lets one PING go to and fro, so that no
+ * call is under way that it has not met. */
+enum goodbye {
+    GOODBYE_NONE,
+    GOODBYE_DUE, /* client: calls run; server: the first GOAWAY is on its way */
+    GOODBYE_PINGED,
+    GOODBYE_SAID,
+};
+
+struct dv_h2 {
+    nghttp2_session *ng;
+    struct dv_h2_options options;
+    struct dv_h2_handler *handler;
+    struct dv_list open;    /* calls that have a stream */
+    struct dv_list waiting; /* client: calls that wait for one */
+    struct dv_list ending;  /* given up by us; `ended` is due */
+    size_t n_calls;         /* in all three */
+    size_t n_open;
+    size_t n_waiting;
+    size_t partial_bytes;
+    size_t unsent_bytes;
+    struct header_list headers;
+    struct dv_err err; /* the latest complaint about the peer; code DV_OK: none */
+    enum goodbye goodbye;
+    bool is_ready;
+    bool is_broken;       /* what still arrives is not looked at */
+    bool is_shut;         /* no new calls, whoever said so */
+    bool peer_is_leaving; /* its GOAWAY has arrived */
+    bool is_forgiving;    /* nghttp2 ends it for a fault of the peer's that is none to us */
+    bool owes_going_away; /* out of stream ids: the handler is told at the next pull */
+};
+
+/* Where a call stands. A client's begins WAITING, a server's BEGUN. */
+enum call_state {
+    CALL_WAITING, /* client: for a stream */
+    CALL_BEGUN,   /* server: headers are arriving, the handler does not know it yet */
+    CALL_OPEN,
+    CALL_FINISHED, /* server: dv_h2_finish has been called */
+    CALL_ENDING,   /* given up by us: only `ended` is missing */
+};
+
+struct saved_start;
+
+struct outgoing {
+    struct dv_link link;
+    struct dv_h2_msg *msg;
+};
+
+struct dv_h2_call {
+    struct dv_h2 *h2;
+    void *ctx;
+    enum call_state state;
+    int32_t stream; /* id; 0: none */
+    struct dv_link link;
+
+    /* incoming */
+    bool has_headers;  /* client: the response's headers are through */
+    bool is_encoded;   /* the peer named an encoding that we lack */
+    bool is_deaf;      /* what still arrives is dropped */
+    bool peer_is_done; /* END_STREAM has arrived */
+    uint32_t http_status;
+    uint64_t n_received;
+    uint8_t prefix[PREFIX_BYTES];
+    size_t n_prefix;
+    size_t message_n; /* wanted, once the prefix is whole */
+    char *partial;    /* what has arrived of it; NULL while none was put aside */
+    size_t partial_n;
+    size_t partial_size;
+
+    /* outgoing */
+    struct dv_list queue; /* struct outgoing */
+    size_t sent_of_first;
+    size_t unsent_bytes;
+    bool has_answered;    /* server: response headers are submitted */
+    bool answer_is_out;   /* server: with its end */
+    enum dv_code code;    /* server: to finish with */
+    char *status_text;    /* percent-encoded, or NULL */
+    struct extra_fields { /* server: metadata of the answer */
+        struct extra_field {
+            char *text; /* name, then value; on the heap */
+            size_t name_n, value_n;
+            bool is_trailer;
+        } * v;
+        size_t n;
+        size_t size;
+    } extra;
+    struct saved_start *saved; /* client: what a waiting call begins with */
+    struct dv_h2_end *end;     /* CALL_ENDING: how */
+};
+
+/* call.c */
+struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum call_state state);
+/* Takes the call out and tells the handler, if it knows of it; the call is gone. */
+void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end);
+/* Gives the call up: the stream is reset, `ended` runs at the next pull. Safe in the midst of the
+ * call's own callbacks. */
+void dv_h2_call_fail(struct dv_h2_call *call, enum dv_code code, const char *fmt, ...)
+    DV_PRINTF(3, 4);
+/* Server: answers with an HTTP status and a gRPC status in one HEADERS frame. */
+void dv_h2_answer_error(struct dv_h2_call *call, const char *http_status, enum dv_code code,
+                        dv_str message);
+/* Whether a message may wait to go out beside what waits already. DV_RESOURCE_EXHAUSTED: no. */
+DV_CHECKED bool dv_h2_check_unsent(const struct dv_h2 *h2, const struct dv_h2_msg *msg,
+                                   struct dv_err *err);
+void dv_h2_enqueue(struct dv_h2_call *call, struct dv_h2_msg *msg);
+/* For nghttp2: the next bytes of what was enqueued. */
+ssize_t dv_h2_read_data(nghttp2_session *ng, int32_t stream, uint8_t *buf, size_t size,
+                        uint32_t *flags, nghttp2_data_source *source, void *ctx);
+
+/* session.c */
+/* A client that wants to leave does, once no call runs. */
+void dv_h2_leave_if_idle(struct dv_h2 *h2);
+
+/* start.c */
+/* Lets waiting calls begin, as far as the peer allows streams. */
+void dv_h2_start_waiting(struct dv_h2 *h2);
+/* No call begins here any more: those that wait may try elsewhere. */
+void dv_h2_close_to_calls(struct dv_h2 *h2, const char *why);
+
+/* receive.c */
+void dv_h2_headers_reset(struct header_list *list);
+void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value);
+void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end);
+/* A response's headers or trailers; the call may be gone afterwards. */
+void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end);
+void dv_h2_on_data(struct dv_h2_call *call, dv_str bytes);
+/* END_STREAM on something other than a client's response headers. */
+void dv_h2_on_peer_done(struct dv_h2_call *call);
+/* Tells the handler that something of the peer's was refused. */
+void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
+
+#endif
