@@ -1,7 +1,7 @@
 /* loop.h - the event loop: time, deferred work, Unix sockets, worker threads, watches, processes.
  *
- * One loop, one thread. Every function here is called on the loop's thread, every callback runs on
- * it (a work job's `run` excepted), and never before the function that started it has returned.
+ * One loop, one thread. Every function here is called on the loop's thread (dv_async_wake
+ * excepted), every callback runs on it (a work job's `run` excepted), and never before the function that started it has returned.
  *
  * A handle is opened and closed; close takes a callback, and the handle's memory is given back
  * just before that runs: touch it no more after calling close. After close no other callback of
@@ -83,6 +83,19 @@ struct dv_work {
 void dv_work_start(struct dv_work *work, struct dv_loop *loop);
 /* A job that has begun runs to its end, and `done` gets NULL; one that has not is dropped. */
 void dv_work_cancel(struct dv_work *work);
+
+/* ---- waking the loop from a thread of one's own ---- */
+
+struct dv_async;
+
+/* `woken` runs on the loop's thread after dv_async_wake; both are kept. */
+struct dv_async *dv_async_open(struct dv_loop *loop, void (*woken)(void *ctx), void *ctx,
+                               struct dv_err *err);
+/* From any thread, and the only function here that may be: what the waker did before, `woken`
+ * sees. Several calls may end in one run of `woken`, never in none. */
+void dv_async_wake(struct dv_async *async);
+/* No thread may wake it any more. `closed` may be NULL. */
+void dv_async_close(struct dv_async *async, dv_closed_fn *closed, void *ctx);
 
 /* ---- streams: connected Unix sockets ---- */
 

@@ -1,0 +1,166 @@
+/* grpc.h - gRPC over Unix sockets on the loop: channels and calls, servers and their calls.
+ *
+ * Every call, of ours or to us, has an id that is unique in the process and stands in the log at
+ * its start and at its end. Messages are bytes here; module pb knows what is in them. */
+#ifndef DV_GRPC_H
+#define DV_GRPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "http2/http2.h"
+#include "loop/loop.h"
+
+struct dv_arena;
+struct dv_conn;
+
+/* ---- channels: calls to a peer ---- */
+
+enum dv_channel_state {
+    DV_CHANNEL_CONNECTING,
+    DV_CHANNEL_READY,
+    DV_CHANNEL_FAILING, /* the last attempt failed; the next one comes after a back-off */
+    DV_CHANNEL_LOST,    /* connects_once: it will not be tried again */
+};
+
+struct dv_channel;
+
+struct dv_channel_options {
+    dv_str name;              /* of the peer, for the log */
+    size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
+    bool connects_once;       /* the first failure or loss is final */
+    /* Told after every change, never from within a function of this header. May be NULL. */
+    void (*changed)(void *ctx, enum dv_channel_state state, const struct dv_err *err);
+    void *ctx;
+};
+
+/* Begins to connect to the socket at `path`, again and again with growing pauses (1 s, then 1.6
+ * times longer each, at most 120 s, give or take a fifth). A connection counts once the peer has
+ * sent its settings, for which it has 20 s. DV_INVALID_ARGUMENT: the path is no socket address. */
+struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,
+                                   const struct dv_channel_options *options, struct dv_err *err);
+/* Calls that run end with DV_CANCELLED before `closed` runs. `closed` may be NULL. */
+void dv_channel_close(struct dv_channel *channel, dv_closed_fn *closed, void *ctx);
+enum dv_channel_state dv_channel_state(const struct dv_channel *channel);
+const char *dv_channel_state_name(enum dv_channel_state state);
+/* Tries to connect now, if it waits for the end of a back-off. */
+void dv_channel_retry_now(struct dv_channel *channel);
+
+#define DV_NO_DEADLINE UINT64_MAX
+
+/* One call, embedded in what waits for it; zeroed, then filled in; lent to the channel until `done`
+ * has run. */
+struct dv_call {
+    const char *method; /* "/package.Service/Method"; lives as long as the call */
+    /* A response arrived; borrowed. At most one unless is_stream. May be NULL. */
+    void (*message)(struct dv_call *call, dv_str message);
+    /* Metadata of the answer, from its headers or its trailers; borrowed. May be NULL. */
+    void (*metadata_got)(struct dv_call *call, const struct dv_h2_header *fields, size_t n_fields,
+                         bool are_trailers);
+    /* The end, exactly once. err: NULL when the peer said OK (and sent one message, unless
+     * is_stream). */
+    void (*done)(struct dv_call *call, const struct dv_err *err);
+    uint64_t deadline_ms; /* on the loop's clock; DV_NO_DEADLINE for streams that watch */
+    bool is_stream;
+    bool waits_for_ready; /* while the peer cannot be reached: wait, instead of DV_UNAVAILABLE */
+    const struct dv_h2_header *metadata; /* lives as long as the call */
+    size_t n_metadata;
+    struct {
+        struct dv_channel *channel;
+        struct dv_conn *conn;       /* NULL while it waits for one */
+        struct dv_h2_call *h2_call; /* on it */
+        struct dv_h2_msg *request;
+        struct dv_link link; /* in the channel's waiting calls */
+        struct dv_timer deadline;
+        struct dv_task task; /* for an end that is known at once */
+        struct dv_err end;   /* code DV_OK: not decided by us yet */
+        uint64_t id;
+        uint64_t start_ns;
+        unsigned n_tries;
+        bool is_running;
+    } priv;
+};
+
+/* Takes the reference to `request`. */
+void dv_call_start(struct dv_channel *channel, struct dv_call *call, struct dv_h2_msg *request);
+/* `done` still runs, with DV_CANCELLED. Nothing happens once it has run. */
+void dv_call_cancel(struct dv_call *call);
+uint64_t dv_call_id(const struct dv_call *call);
+
+/* ---- servers: calls to us ---- */
+
+struct dv_server;
+struct dv_server_call;
+
+struct dv_method {
+    const char *path; /* "/package.Service/Method" */
+    /* The call must be finished, now or later, also after it was cancelled. */
+    void (*handle)(void *ctx, struct dv_server_call *call, dv_str request);
+};
+
+struct dv_service {
+    const struct dv_method *methods;
+    size_t n_methods;
+    void *ctx; /* for its handlers */
+};
+
+struct dv_server_options {
+    dv_str name; /* for the log */
+    mode_t mode; /* of the socket file */
+    const struct dv_service *services;
+    size_t n_services;
+    size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
+    size_t connections_max;   /* 0: the default of 1024 */
+    /* A peer did something that was refused, or broke the protocol: for the log. May be NULL. */
+    void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);
+    void *ctx;
+};
+
+/* `options` and the services it names are copied, the methods are borrowed. */
+struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
+                                 const struct dv_server_options *options, struct dv_err *err);
+/* Takes no more connections and calls at once, lets running calls finish for grace_ms, then cancels
+ * them. `closed` runs when the last call has been finished by its handler; it may be NULL. */
+void dv_server_close(struct dv_server *server, uint64_t grace_ms, dv_closed_fn *closed, void *ctx);
+size_t dv_server_n_connections(const struct dv_server *server);
+
+/* The one answer of a unary call, and its end: DV_OK. Takes the reference to `msg`; the call is
+ * gone. */
+void dv_server_call_reply(struct dv_server_call *call, struct dv_h2_msg *msg);
+/* One of many answers; keeps a reference of its own. DV_CANCELLED: the client is gone.
+ * DV_RESOURCE_EXHAUSTED: it does not read. */
+DV_CHECKED bool dv_server_call_send(struct dv_server_call *call, struct dv_h2_msg *msg,
+                                    struct dv_err *err);
+/* The end. err: NULL for DV_OK. The call is gone. */
+void dv_server_call_finish(struct dv_server_call *call, const struct dv_err *err);
+
+/* `cancelled` runs once if the client gives up, its deadline passes, or the server closes, before
+ * the call is finished. The handler still finishes it. */
+void dv_server_call_on_cancel(struct dv_server_call *call,
+                              void (*cancelled)(void *ctx, struct dv_server_call *call), void *ctx);
+/* `drained` runs whenever all that was sent has gone out: the moment to send more. */
+void dv_server_call_on_drained(struct dv_server_call *call,
+                               void (*drained)(void *ctx, struct dv_server_call *call), void *ctx);
+bool dv_server_call_is_cancelled(const struct dv_server_call *call);
+
+/* A field of the request's metadata; empty when absent. Borrowed from the call. */
+dv_str dv_server_call_metadata(const struct dv_server_call *call, dv_str name);
+/* A field of the answer's headers (before the first message) or trailers (before the end). */
+void dv_server_call_add_header(struct dv_server_call *call, dv_str name, dv_str value);
+void dv_server_call_add_trailer(struct dv_server_call *call, dv_str name, dv_str value);
+
+/* Memory that lives as long as the call. */
+struct dv_arena *dv_server_call_arena(struct dv_server_call *call);
+uint64_t dv_server_call_id(const struct dv_server_call *call);
+struct dv_peer dv_server_call_peer(const struct dv_server_call *call);
+/* On the loop's clock; DV_NO_DEADLINE when the client set none. */
+uint64_t dv_server_call_deadline_ms(const struct dv_server_call *call);
+size_t dv_server_call_unsent_bytes(const struct dv_server_call *call);
+
+#endif
