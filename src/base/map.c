@@ -106,15 +106,26 @@ static size_t find_slot(const struct dv_map *map, dv_str key, uint64_t hash)
     return slot;
 }
 
+/* The live entries move together at the front, in their order. */
+static void drop_holes(struct dv_map *map)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < map->n_entries; i++)
+        if (map->entries[i].value)
+            map->entries[kept++] = map->entries[i];
+    map->n_entries = kept;
+}
+
 /* Drops the holes and makes room for one more: at most half of the slots are in use. */
 static void rebuild(struct dv_map *map)
 {
     size_t n_slots = FIRST_SLOTS;
-    size_t kept = 0;
 
     while (n_slots < (map->n + 1) * 3)
         n_slots *= 2;
     assert(n_slots <= UINT32_MAX);
+    drop_holes(map); /* first: the new size may be smaller than what the holes took */
     if (n_slots != map->n_slots) {
         map->entries = dv_realloc(map->entries, n_slots / 2 * sizeof(map->entries[0]));
         free(map->slots);
@@ -124,18 +135,12 @@ static void rebuild(struct dv_map *map)
         memset(map->slots, 0, n_slots * sizeof(map->slots[0]));
     }
     for (size_t i = 0; i < map->n_entries; i++) {
-        struct dv_map_entry entry = map->entries[i];
-        size_t slot;
+        size_t slot = (size_t)map->entries[i].hash & (n_slots - 1);
 
-        if (!entry.value)
-            continue;
-        map->entries[kept++] = entry;
-        slot = (size_t)entry.hash & (n_slots - 1);
         while (map->slots[slot] != 0)
             slot = (slot + 1) & (n_slots - 1);
-        map->slots[slot] = (uint32_t)kept;
+        map->slots[slot] = (uint32_t)(i + 1);
     }
-    map->n_entries = kept;
 }
 
 void *dv_map_get(const struct dv_map *map, dv_str key)

@@ -89,6 +89,29 @@ static void map_stays_small_when_entries_come_and_go(void **state)
     dv_map_fini(&map);
 }
 
+static void map_keeps_what_is_left_when_it_shrinks(void **state)
+{
+    static char keys[400][8];
+    struct dv_map map;
+
+    (void)state;
+    dv_map_init(&map);
+    for (int i = 0; i < 400; i++)
+        (void)snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+    for (int i = 0; i < 200; i++)
+        (void)dv_map_set(&map, dv_str_from_c(keys[i]), keys[i]);
+    for (int i = 0; i < 198; i++) /* the last two stay, far behind many holes */
+        (void)dv_map_remove(&map, dv_str_from_c(keys[i]));
+    for (int i = 200; i < 400; i++) { /* one comes, one goes: the holes must be dropped once */
+        (void)dv_map_set(&map, dv_str_from_c(keys[i]), keys[i]);
+        assert_ptr_equal(dv_map_get(&map, DV_STR("k198")), keys[198]);
+        assert_ptr_equal(dv_map_get(&map, DV_STR("k199")), keys[199]);
+        assert_ptr_equal(dv_map_remove(&map, dv_str_from_c(keys[i])), keys[i]);
+    }
+    assert_int_equal(map.n, 2);
+    dv_map_fini(&map);
+}
+
 static void map_takes_empty_and_binary_keys(void **state)
 {
     struct dv_map map;
@@ -161,6 +184,7 @@ int main(void)
         cmocka_unit_test(map_agrees_with_a_plain_model),
         cmocka_unit_test(map_walks_in_order_of_insertion),
         cmocka_unit_test(map_stays_small_when_entries_come_and_go),
+        cmocka_unit_test(map_keeps_what_is_left_when_it_shrinks),
         cmocka_unit_test(map_takes_empty_and_binary_keys),
         cmocka_unit_test(hash_depends_on_every_byte),
         cmocka_unit_test(list_keeps_order_and_lets_go),
