@@ -117,7 +117,8 @@ struct dv_server_options {
     size_t n_services;
     size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
     size_t connections_max;   /* 0: the default of 1024 */
-    /* A peer did something that was refused, or broke the protocol: for the log. May be NULL. */
+    /* A peer did something that was refused, or broke the protocol: for the log, and no more often
+     * than a log can stand. May be NULL. */
     void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);
     void *ctx;
 };

@@ -19,6 +19,9 @@
 #define REQUEST_TIMEOUT_MS 60000u
 /* Idle connections cost about 16 KiB each. */
 #define CONNECTIONS_DEFAULT 1024u
+/* Complaints about peers: so many in a period, the rest is dropped. */
+#define COMPLAINTS_MAX 100u
+#define COMPLAINTS_PERIOD_MS 10000u
 
 struct server_conn {
     struct dv_conn conn;
@@ -44,6 +47,8 @@ struct dv_server {
     struct dv_list conns;
     size_t n_conns;
     size_t n_calls; /* that a handler has not finished */
+    uint64_t complaints_since_ms;
+    unsigned n_complaints;
     struct dv_timer grace_timer;
     struct dv_task close_task;
     bool is_listening;
@@ -74,8 +79,22 @@ struct dv_server_call {
     void *drained_ctx;
 };
 
+/* A peer may do wrong as often as it likes; a log cannot say so as often. */
+static bool may_complain(struct dv_server *server)
+{
+    uint64_t now_ms = dv_loop_now_ms(server->loop);
+
+    if (now_ms - server->complaints_since_ms >= COMPLAINTS_PERIOD_MS) {
+        server->complaints_since_ms = now_ms;
+        server->n_complaints = 0;
+    }
+    return server->n_complaints++ < COMPLAINTS_MAX;
+}
+
 static void complain(struct dv_server *server, const struct dv_peer *peer, const struct dv_err *err)
 {
+    if (!may_complain(server))
+        return;
     dv_log(DV_LOG_DEBUG, "grpc: peer refused", DV_F_STR("server", server->options.name),
            DV_F_I64("pid", peer->pid), DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
     if (server->options.complaint)

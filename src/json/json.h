@@ -97,9 +97,10 @@ uint32_t dv_json_column(const struct dv_json *node);
 /* Its key was there before in the same object, and what it said was dropped. */
 bool dv_json_is_repeated(const struct dv_json *node);
 
-size_t dv_json_n(const struct dv_json *node);   /* children; 0 for what has none */
+size_t dv_json_n(const struct dv_json *node);   /* children; 0 for what has none, and for NULL */
 dv_str dv_json_key(const struct dv_json *node); /* of a member; empty for others */
-/* The first child, then its siblings in order; NULL at the end or when there is none. */
+/* The first child, then its siblings in order; NULL at the end, when there is none, and for NULL.
+ */
 struct dv_json *dv_json_first(const struct dv_json *node);
 struct dv_json *dv_json_next(const struct dv_json *node);
 struct dv_json *dv_json_parent(const struct dv_json *node); /* walks the rest of the siblings */

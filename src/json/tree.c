@@ -254,7 +254,7 @@ bool dv_json_is_repeated(const struct dv_json *node)
 
 size_t dv_json_n(const struct dv_json *node)
 {
-    return dv_json_is_container(node) ? node->n : 0;
+    return node && dv_json_is_container(node) ? node->n : 0;
 }
 
 dv_str dv_json_key(const struct dv_json *node)
@@ -264,7 +264,7 @@ dv_str dv_json_key(const struct dv_json *node)
 
 struct dv_json *dv_json_first(const struct dv_json *node)
 {
-    return dv_json_is_container(node) ? node->first : NULL;
+    return node && dv_json_is_container(node) ? node->first : NULL;
 }
 
 struct dv_json *dv_json_next(const struct dv_json *node)

@@ -1,0 +1,60 @@
+#include "topology/topology.h"
+
+#include "base/err.h"
+
+/* What stands for "no node" among a device's nodes (device-manager.md, section 1). */
+#define PSEUDO_NODE (-1)
+
+unsigned dv_topology_mask_count(dv_numa_mask mask)
+{
+    return (unsigned)__builtin_popcountll(mask);
+}
+
+bool dv_topology_mask_is_narrower(dv_numa_mask a, dv_numa_mask b)
+{
+    unsigned n_a = dv_topology_mask_count(a);
+    unsigned n_b = dv_topology_mask_count(b);
+
+    return n_a != n_b ? n_a < n_b : a < b;
+}
+
+static bool is_in_range(int64_t id)
+{
+    return id >= 0 && id <= DV_NUMA_ID_MAX;
+}
+
+bool dv_topology_mask_from_ids(const int64_t *ids, size_t n_ids, dv_numa_mask *mask,
+                               struct dv_err *err)
+{
+    dv_numa_mask sum = 0;
+
+    for (size_t i = 0; i < n_ids; i++) {
+        if (!is_in_range(ids[i]))
+            return dv_fail(err, DV_OUT_OF_RANGE, "NUMA node %lld: bit number must be in range 0-%d",
+                           (long long)ids[i], DV_NUMA_ID_MAX);
+        sum |= UINT64_C(1) << ids[i];
+    }
+    *mask = sum;
+    return true;
+}
+
+struct dv_numa_place dv_topology_place_from_ids(const int64_t *ids, size_t n_ids)
+{
+    struct dv_numa_place place = {0, n_ids > 0 ? DV_NUMA_PSEUDO : DV_NUMA_NO_NODES};
+
+    for (size_t i = 0; i < n_ids; i++) {
+        if (is_in_range(ids[i]))
+            place.mask |= UINT64_C(1) << ids[i];
+        if (ids[i] != PSEUDO_NODE)
+            place.kind = DV_NUMA_NODES;
+    }
+    return place;
+}
+
+enum dv_numa_side dv_topology_side(const struct dv_numa_place *place,
+                                   const struct dv_numa_hint *affinity)
+{
+    if (!affinity->has_mask || place->kind != DV_NUMA_NODES)
+        return DV_NUMA_NO_SIDE;
+    return place->mask & affinity->mask ? DV_NUMA_ALIGNED : DV_NUMA_UNALIGNED;
+}
