@@ -1,6 +1,7 @@
 #include "base/metric.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,30 +11,28 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/vec.h"
 
 /* Enough for every resource of a large node; few enough to be read by a person. */
 #define SERIES_DEFAULT 100u
 /* No metric has more labels than a person can tell apart. */
 #define LABELS_MAX 8u
+/* Peers may choose values: what is longer is cut, so that a page has an end. No name that we know
+ * of is longer. */
+#define VALUE_BYTES_MAX 256u
 /* "-1.7976931348623157e+308" and the end. */
 #define NUMBER_BYTES 32u
 
 const double dv_seconds_bounds[DV_SECONDS_BOUNDS] = {
-    10e-6,  25e-6, 50e-6,  100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
-    50e-3, 100e-3, 250e-3, 500e-3, 1,      2.5,  5,      10,   30,    60,
+    10e-6, 25e-6,  50e-6,  100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
+    50e-3, 100e-3, 250e-3, 500e-3, 1,      2.5,    5,    10,     30,   60,
 };
 
 enum kind {
     COUNTER,
     GAUGE,
     HISTOGRAM,
-};
-
-static const char *const kind_names[] = {
-    [COUNTER] = "counter",
-    [GAUGE] = "gauge",
-    [HISTOGRAM] = "histogram",
 };
 
 struct dv_counter {
@@ -51,7 +50,7 @@ struct dv_histogram {
 };
 
 struct series {
-    dv_str *values; /* as many as the family has labels; the texts follow in the same piece */
+    char *labels; /* as printed: name="value",name="value"; in the same piece */
     union {
         struct dv_counter counter;
         struct dv_gauge gauge;
@@ -65,7 +64,7 @@ struct dv_family {
     const double *bounds;
     size_t n_bounds;
     char (*bound_texts)[NUMBER_BYTES];
-    DV_VEC(struct series *) series; /* sorted by values */
+    DV_VEC(struct series *) series; /* sorted by labels */
     struct series *overflow;        /* made when it is needed; not in `series` */
 };
 
@@ -81,88 +80,96 @@ struct dv_metrics {
 
 /* ---- numbers as Prometheus reads them, whatever locale the program has chosen ---- */
 
+static void put_point(char *text)
+{
+    const char *locales = localeconv()->decimal_point;
+    char *at = strstr(text, locales);
+
+    if (!at)
+        return;
+    memmove(at + 1, at + strlen(locales), strlen(at + strlen(locales)) + 1);
+    *at = '.';
+}
+
 static void print_number(double value, char text[NUMBER_BYTES])
 {
-    if (isnan(value) || isinf(value)) {
-        (void)snprintf(text, NUMBER_BYTES, "%s", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+    const char *word = isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+    int precision = 15;
+
+    if (!isfinite(value)) {
+        (void)snprintf(text, NUMBER_BYTES, "%s", word); /* fits */
         return;
     }
-    /* The fewest digits that read back as the same number. */
-    for (int precision = 15; precision <= 17; precision++) {
+    do { /* the fewest digits that read back as the same number */
         (void)snprintf(text, NUMBER_BYTES, "%.*g", precision, value); /* fits: at most 24 */
-        if (strtod(text, NULL) == value)
-            return;
-    }
-}
-
-static locale_t enter_c_locale(void)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", NULL);
-
-    assert(c != NULL); /* glibc has it built in */
-    return uselocale(c);
-}
-
-static void leave_c_locale(locale_t before)
-{
-    freelocale(uselocale(before));
+    } while (strtod(text, NULL) != value && ++precision <= 17);
+    put_point(text);
 }
 
 /* ---- series ---- */
 
-static int compare_values(const struct dv_family *family, const dv_str *a, const dv_str *b)
+/* The text with \ and newlines escaped, and quotes where it stands between them; in UTF-8, or the
+ * whole page would be refused by who reads it. */
+static void add_escaped(struct dv_buf *out, dv_str text, bool is_quoted)
 {
-    int order = 0;
+    for (size_t at = 0; at < text.n;) {
+        size_t n = dv_str_utf8_char(dv_str_slice(text, at, text.n));
+        char c = text.p[at];
 
-    for (size_t i = 0; i < family->spec.n_labels && order == 0; i++)
-        order = dv_str_cmp(a[i], b[i]);
-    return order;
-}
-
-/* Where the series is, or where it belongs. */
-static bool find_series(const struct dv_family *family, const dv_str *values, size_t *place)
-{
-    size_t from = 0;
-    size_t to = family->series.n;
-
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        int order = compare_values(family, family->series.v[middle]->values, values);
-
-        if (order == 0) {
-            *place = middle;
-            return true;
-        }
-        if (order < 0)
-            from = middle + 1;
+        if (n == 0 || c == '\0')
+            dv_buf_add(out, DV_STR("\xef\xbf\xbd"));
+        else if (c == '\n')
+            dv_buf_add(out, DV_STR("\\n"));
+        else if (c == '\\' || (c == '"' && is_quoted))
+            dv_buf_printf(out, "\\%c", c);
         else
-            to = middle;
+            dv_buf_add(out, dv_str_slice(text, at, at + n));
+        at += n ? n : 1;
     }
-    *place = from;
-    return false;
 }
 
-static struct series *new_series(const struct dv_family *family, const dv_str *values)
+static dv_str cut(dv_str value)
 {
-    size_t n_labels = family->spec.n_labels;
-    size_t n_counts = family->kind == HISTOGRAM ? family->n_bounds + 1 : 0;
-    size_t fixed_bytes =
-        sizeof(struct series) + n_counts * sizeof(uint64_t) + n_labels * sizeof(dv_str);
-    size_t text_bytes = 0;
-    struct series *series;
-    char *text;
+    size_t n = dv_size_min(value.n, VALUE_BYTES_MAX);
 
-    for (size_t i = 0; i < n_labels; i++)
-        text_bytes += values[i].n;
-    series = dv_alloc(fixed_bytes + text_bytes);
-    series->values = (dv_str *)(void *)((uint64_t *)(series + 1) + n_counts);
-    text = (char *)series + fixed_bytes;
-    for (size_t i = 0; i < n_labels; i++) {
-        if (values[i].n > 0)
-            memcpy(text, values[i].p, values[i].n);
-        series->values[i] = (dv_str){text, values[i].n};
-        text += values[i].n;
+    while (n < value.n && n > 0 && ((unsigned char)value.p[n] & 0xc0) == 0x80)
+        n--; /* between characters */
+    return dv_str_slice(value, 0, n);
+}
+
+static void print_labels(const struct dv_family *family, const dv_str *values, struct dv_buf *text)
+{
+    dv_buf_init(text, SIZE_MAX);
+    dv_buf_add(text, DV_STR("")); /* so that it is a string in any case */
+    for (size_t i = 0; i < family->spec.n_labels; i++) {
+        dv_buf_printf(text, "%s%s=\"", i == 0 ? "" : ",", family->spec.labels[i]);
+        add_escaped(text, cut(values[i]), true);
+        dv_buf_add_char(text, '"');
     }
+}
+
+/* Where the series is, or where it belongs. There are few, and who counts often keeps the handle.
+ */
+static bool find_series(const struct dv_family *family, const char *labels, size_t *place)
+{
+    int order = 1;
+
+    for (*place = 0; *place < family->series.n; ++*place) {
+        order = strcmp(family->series.v[*place]->labels, labels);
+        if (order >= 0)
+            break;
+    }
+    return order == 0;
+}
+
+static struct series *new_series(const struct dv_family *family, dv_str labels)
+{
+    size_t n_counts = family->kind == HISTOGRAM ? family->n_bounds + 1 : 0;
+    size_t counts_bytes = n_counts * sizeof(uint64_t);
+    struct series *series = dv_alloc(sizeof(*series) + counts_bytes + labels.n + 1);
+
+    series->labels = (char *)(series + 1) + counts_bytes;
+    memcpy(series->labels, labels.p, labels.n);
     if (family->kind == HISTOGRAM) {
         series->u.histogram.family = family;
         series->u.histogram.counts = (uint64_t *)(series + 1);
@@ -172,32 +179,34 @@ static struct series *new_series(const struct dv_family *family, const dv_str *v
 
 static struct series *overflow_of(struct dv_family *family)
 {
-    char text[40];
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text = {0};
     dv_str values[LABELS_MAX];
+    char value[40];
 
-    if (!family->overflow) {
-        (void)snprintf(text, sizeof(text), "over_limit_%zu", family->spec.series_max); /* fits */
-        for (size_t i = 0; i < family->spec.n_labels; i++)
-            values[i] = dv_str_from_c(text);
-        family->overflow = new_series(family, values);
-    }
-    return family->overflow;
+    if (family->overflow)
+        return family->overflow;
+    (void)snprintf(value, sizeof(value), "over_limit_%zu", family->spec.series_max); /* fits */
+    for (size_t i = 0; i < family->spec.n_labels; i++)
+        values[i] = dv_str_from_c(value);
+    print_labels(family, values, &text);
+    return family->overflow = new_series(family, dv_buf_str(&text));
 }
 
 static struct series *get_series(struct dv_family *family, enum kind kind, const dv_str *values)
 {
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     size_t place;
 
     assert(family->kind == kind);
-    if (find_series(family, values, &place))
+    print_labels(family, values, &text);
+    if (find_series(family, dv_buf_c(&text), &place))
         return family->series.v[place];
     if (family->series.n >= family->spec.series_max)
         return overflow_of(family);
-    (void)dv_vec_add(&family->series); /* then moved up to its place */
+    (void)dv_vec_add(&family->series); /* then the others are moved up */
     memmove(&family->series.v[place + 1], &family->series.v[place],
             (family->series.n - 1 - place) * sizeof(family->series.v[0]));
-    family->series.v[place] = new_series(family, values);
-    return family->series.v[place];
+    return family->series.v[place] = new_series(family, dv_buf_str(&text));
 }
 
 struct dv_counter *dv_family_counter(struct dv_family *family, const dv_str *values)
@@ -217,9 +226,11 @@ struct dv_histogram *dv_family_histogram(struct dv_family *family, const dv_str 
 
 void dv_family_remove(struct dv_family *family, const dv_str *values)
 {
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     size_t place;
 
-    if (!find_series(family, values, &place))
+    print_labels(family, values, &text);
+    if (!find_series(family, dv_buf_c(&text), &place))
         return;
     free(family->series.v[place]);
     dv_vec_remove(&family->series, place);
@@ -252,20 +263,13 @@ void dv_gauge_add(struct dv_gauge *gauge, double delta)
 void dv_histogram_observe(struct dv_histogram *histogram, double value)
 {
     const struct dv_family *family = histogram->family;
-    size_t from = 0;
-    size_t to = family->n_bounds;
+    size_t bucket = 0;
 
     if (isnan(value))
         return; /* in no bucket, and it would spoil the sum for good */
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-
-        if (value <= family->bounds[middle])
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    histogram->counts[from]++;
+    while (bucket < family->n_bounds && value > family->bounds[bucket])
+        bucket++;
+    histogram->counts[bucket]++;
     histogram->sum += value;
 }
 
@@ -285,21 +289,15 @@ static bool is_name(const char *name)
            !(name[0] >= '0' && name[0] <= '9');
 }
 
-static void check_spec(const struct dv_family_spec *spec)
-{
-    assert(is_name(spec->name));
-    assert(spec->n_labels <= LABELS_MAX);
-    for (size_t i = 0; i < spec->n_labels; i++)
-        assert(is_name(spec->labels[i]) && strcmp(spec->labels[i], "le") != 0);
-}
-
 static struct dv_family *add_family(struct dv_metrics *metrics, const struct dv_family_spec *spec,
                                     enum kind kind)
 {
     struct dv_family *family = DV_ALLOC(struct dv_family);
     size_t place = 0;
 
-    check_spec(spec);
+    assert(is_name(spec->name) && spec->n_labels <= LABELS_MAX);
+    for (size_t i = 0; i < spec->n_labels; i++)
+        assert(is_name(spec->labels[i]) && strcmp(spec->labels[i], "le") != 0);
     family->spec = *spec;
     family->kind = kind;
     if (family->spec.series_max == 0)
@@ -335,7 +333,6 @@ struct dv_family *dv_metrics_add_histogram(struct dv_metrics *metrics,
                                            size_t n_bounds)
 {
     struct dv_family *family = add_family(metrics, spec, HISTOGRAM);
-    locale_t before = enter_c_locale();
 
     family->bounds = bounds;
     family->n_bounds = n_bounds;
@@ -344,7 +341,6 @@ struct dv_family *dv_metrics_add_histogram(struct dv_metrics *metrics,
         assert(isfinite(bounds[i]) && (i == 0 || bounds[i - 1] < bounds[i]));
         print_number(bounds[i], family->bound_texts[i]);
     }
-    leave_c_locale(before);
     return family;
 }
 
@@ -357,88 +353,40 @@ void dv_metrics_add_collector(struct dv_metrics *metrics, void (*collect)(void *
 
 void dv_metrics_remove_collector(struct dv_metrics *metrics, void (*collect)(void *ctx), void *ctx)
 {
-    for (size_t i = 0; i < metrics->collectors.n; i++) {
-        if (metrics->collectors.v[i].collect != collect || metrics->collectors.v[i].ctx != ctx)
-            continue;
+    size_t i = 0;
+
+    while (i < metrics->collectors.n &&
+           (metrics->collectors.v[i].collect != collect || metrics->collectors.v[i].ctx != ctx))
+        i++;
+    if (i < metrics->collectors.n)
         dv_vec_remove(&metrics->collectors, i);
-        return;
-    }
 }
 
-/* The text with \ and newlines escaped, and quotes where it stands between them. */
-static void add_escaped(struct dv_buf *out, dv_str text, bool is_quoted)
+/* `name_suffix{label="value"} `: all of a line but the number. */
+static void add_sample(struct dv_buf *out, const struct dv_family *family,
+                       const struct series *series, const char *suffix)
 {
-    size_t done = 0;
+    bool has_labels = family->spec.n_labels > 0;
 
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-
-        if (c != '\\' && c != '\n' && !(c == '"' && is_quoted))
-            continue;
-        dv_buf_add(out, dv_str_slice(text, done, i));
-        dv_buf_add_char(out, '\\');
-        dv_buf_add_char(out, c == '\n' ? 'n' : c);
-        done = i + 1;
-    }
-    dv_buf_add(out, dv_str_slice(text, done, text.n));
+    dv_buf_printf(out, "%s%s%s%s%s ", family->spec.name, suffix, has_labels ? "{" : "",
+                  series->labels, has_labels ? "}" : "");
 }
 
-/* Label values must be UTF-8, or the whole page is refused by who reads it. */
-static void add_value(struct dv_buf *out, dv_str value)
+static void print_counter(struct dv_buf *out, const struct dv_family *family,
+                          const struct series *series)
 {
-    size_t at = 0;
-
-    if (dv_str_is_utf8(value)) {
-        add_escaped(out, value, true);
-        return;
-    }
-    while (at < value.n) {
-        size_t n = dv_str_utf8_char(dv_str_slice(value, at, value.n));
-
-        if (n == 0)
-            dv_buf_add(out, DV_STR("\xef\xbf\xbd"));
-        else
-            add_escaped(out, dv_str_slice(value, at, at + n), true);
-        at += n ? n : 1;
-    }
+    add_sample(out, family, series, "");
+    dv_buf_printf(out, "%" PRIu64 "\n", series->u.counter.value);
 }
 
-/* name_suffix{label="value",le="bound"} and a space. */
-static void add_sample_name(struct dv_buf *out, const struct dv_family *family,
-                            const struct series *series, const char *suffix, const char *le)
-{
-    size_t n_labels = family->spec.n_labels;
-
-    dv_buf_add_c(out, family->spec.name);
-    dv_buf_add_c(out, suffix);
-    for (size_t i = 0; i < n_labels; i++) {
-        dv_buf_add_char(out, i == 0 ? '{' : ',');
-        dv_buf_add_c(out, family->spec.labels[i]);
-        dv_buf_add(out, DV_STR("=\""));
-        add_value(out, series->values[i]);
-        dv_buf_add_char(out, '"');
-    }
-    if (le) {
-        dv_buf_add_c(out, n_labels == 0 ? "{le=\"" : ",le=\"");
-        dv_buf_add_c(out, le);
-        dv_buf_add_char(out, '"');
-    }
-    dv_buf_add_c(out, n_labels > 0 || le ? "} " : " ");
-}
-
-static void add_number(struct dv_buf *out, double value)
+static void print_gauge(struct dv_buf *out, const struct dv_family *family,
+                        const struct series *series)
 {
     char text[NUMBER_BYTES];
 
-    print_number(value, text);
-    dv_buf_add_c(out, text);
-    dv_buf_add_char(out, '\n');
-}
-
-static void add_count(struct dv_buf *out, uint64_t value)
-{
-    dv_buf_add_u64(out, value);
-    dv_buf_add_char(out, '\n');
+    print_number(series->u.gauge.value, text);
+    add_sample(out, family, series, "");
+    dv_buf_printf(out, "%s\n", text);
 }
 
 static void print_histogram(struct dv_buf *out, const struct dv_family *family,
@@ -446,55 +394,42 @@ static void print_histogram(struct dv_buf *out, const struct dv_family *family,
 {
     const struct dv_histogram *histogram = &series->u.histogram;
     uint64_t count = 0;
+    char text[NUMBER_BYTES];
 
     for (size_t i = 0; i <= family->n_bounds; i++) {
         count += histogram->counts[i];
-        add_sample_name(out, family, series, "_bucket",
-                        i < family->n_bounds ? family->bound_texts[i] : "+Inf");
-        add_count(out, count);
+        dv_buf_printf(out, "%s_bucket{%s%sle=\"%s\"} %" PRIu64 "\n", family->spec.name,
+                      series->labels, family->spec.n_labels > 0 ? "," : "",
+                      i < family->n_bounds ? family->bound_texts[i] : "+Inf", count);
     }
-    add_sample_name(out, family, series, "_sum", NULL);
-    add_number(out, histogram->sum);
-    add_sample_name(out, family, series, "_count", NULL);
-    add_count(out, count);
+    print_number(histogram->sum, text);
+    add_sample(out, family, series, "_sum");
+    dv_buf_printf(out, "%s\n", text);
+    add_sample(out, family, series, "_count");
+    dv_buf_printf(out, "%" PRIu64 "\n", count);
 }
 
-static void print_series(struct dv_buf *out, const struct dv_family *family,
-                         const struct series *series)
-{
-    switch (family->kind) {
-    case COUNTER:
-        add_sample_name(out, family, series, "", NULL);
-        add_count(out, series->u.counter.value);
-        break;
-    case GAUGE:
-        add_sample_name(out, family, series, "", NULL);
-        add_number(out, series->u.gauge.value);
-        break;
-    case HISTOGRAM:
-        print_histogram(out, family, series);
-        break;
-    }
-}
+static const struct {
+    const char *name;
+    void (*print)(struct dv_buf *out, const struct dv_family *family, const struct series *series);
+} kinds[] = {
+    [COUNTER] = {"counter",   print_counter  },
+    [GAUGE] = {"gauge",     print_gauge    },
+    [HISTOGRAM] = {"histogram", print_histogram},
+};
 
 static void print_family(struct dv_buf *out, const struct dv_family *family)
 {
-    dv_buf_add(out, DV_STR("# HELP "));
-    dv_buf_add_c(out, family->spec.name);
-    dv_buf_add_char(out, ' ');
+    dv_buf_printf(out, "# HELP %s ", family->spec.name);
     add_escaped(out, dv_str_from_c(family->spec.help), false);
-    dv_buf_add(out, DV_STR("\n# TYPE "));
-    dv_buf_add_c(out, family->spec.name);
-    dv_buf_add_char(out, ' ');
-    dv_buf_add_c(out, kind_names[family->kind]);
-    dv_buf_add_char(out, '\n');
+    dv_buf_printf(out, "\n# TYPE %s %s\n", family->spec.name, kinds[family->kind].name);
     for (size_t i = 0; i < family->series.n; i++)
-        print_series(out, family, family->series.v[i]);
+        kinds[family->kind].print(out, family, family->series.v[i]);
     if (family->overflow)
-        print_series(out, family, family->overflow);
+        kinds[family->kind].print(out, family, family->overflow);
 }
 
-static void collect(struct dv_metrics *metrics)
+static void run_collectors(struct dv_metrics *metrics)
 {
     for (size_t i = 0; i < metrics->families.n; i++)
         if (metrics->families.v[i]->spec.is_collected)
@@ -506,10 +441,9 @@ static void collect(struct dv_metrics *metrics)
 bool dv_metrics_print(struct dv_metrics *metrics, struct dv_buf *out, struct dv_err *err)
 {
     size_t n_left_out = 0;
-    locale_t before;
 
-    collect(metrics);
-    before = enter_c_locale();
+    assert(!out->is_over);
+    run_collectors(metrics);
     for (size_t i = 0; i < metrics->families.n; i++) {
         const struct dv_family *family = metrics->families.v[i];
         size_t n_before = out->n;
@@ -525,7 +459,6 @@ bool dv_metrics_print(struct dv_metrics *metrics, struct dv_buf *out, struct dv_
         if (out->p)
             out->p[n_before] = '\0';
     }
-    leave_c_locale(before);
     if (n_left_out > 0)
         return dv_fail(err, DV_RESOURCE_EXHAUSTED,
                        "metrics: %zu of %zu families left out: more than %zu bytes", n_left_out,

@@ -29,7 +29,7 @@ void dv_metrics_free(struct dv_metrics *metrics); /* NULL is fine */
 
 /* All that it points to is borrowed for the registry's life: constants, as a rule. */
 struct dv_family_spec {
-    const char *name; /* "davit_allocations_total"; two families of one name are a mistake of ours */
+    const char *name; /* "davit_allocations_total"; no other family has it */
     const char *help;
     const char *const *labels;
     size_t n_labels;

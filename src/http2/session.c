@@ -204,7 +204,7 @@ static void on_goaway_sent(struct dv_h2 *h2, const nghttp2_goaway *goaway)
         (void)dv_fail(&h2->err, DV_INTERNAL, "HTTP/2: %s %.*s",
                       nghttp2_http2_strerror(goaway->error_code), reason_len(goaway),
                       (const char *)goaway->opaque_data);
-    if (h2->goodbye != GOODBYE_DUE)
+    if (!h2->options.is_server || h2->goodbye != GOODBYE_DUE)
         return;
     /* Not earlier: a PING overtakes what waits to be sent. */
     h2->goodbye = GOODBYE_PINGED;

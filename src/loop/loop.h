@@ -1,7 +1,8 @@
 /* loop.h - the event loop: time, deferred work, Unix sockets, worker threads, watches, processes.
  *
  * One loop, one thread. Every function here is called on the loop's thread (dv_async_wake
- * excepted), every callback runs on it (a work job's `run` excepted), and never before the function that started it has returned.
+ * excepted), every callback runs on it (a work job's `run` excepted), and never before the function
+ * that started it has returned.
  *
  * A handle is opened and closed; close takes a callback, and the handle's memory is given back
  * just before that runs: touch it no more after calling close. After close no other callback of

@@ -56,7 +56,9 @@ static inline void measure_sort(uint64_t *times_ns, size_t n)
 /* Of sorted times; the median is per_mille 500. */
 static inline double measure_percentile_us(const uint64_t *sorted_ns, size_t n, size_t per_mille)
 {
-    return n == 0 ? 0 : (double)sorted_ns[(n - 1) * per_mille / 1000] / 1000;
+    size_t at = n == 0 ? 0 : (n - 1) * per_mille / 1000;
+
+    return n == 0 ? 0 : (double)sorted_ns[at] / 1000;
 }
 
 #endif

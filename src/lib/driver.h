@@ -1,0 +1,28 @@
+/* driver.h - the insides of a davit_driver, and errors as callers of the library get them. */
+#ifndef DV_LIB_DRIVER_H
+#define DV_LIB_DRIVER_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct davit_driver;
+struct davit_error;
+struct dv_clock;
+struct dv_err;
+struct dv_loop;
+
+struct davit_driver {
+    struct dv_loop *loop;
+    struct dv_list plugins; /* struct davit_device_plugin: open, or closing */
+    struct dv_list polls;   /* struct davit_poll */
+    struct dv_list signals; /* struct signal */
+};
+
+/* `clock` is borrowed for the driver's life. */
+struct davit_driver *dv_lib_driver_new(struct dv_clock *clock, struct dv_err *err);
+
+/* What a function of the public API returns in its error; `error` may be NULL. Returns false. */
+bool dv_lib_fail(struct davit_error *error, const struct dv_err *err);
+
+#endif

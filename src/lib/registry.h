@@ -1,0 +1,50 @@
+/* registry.h - registering through plugins_registry/: the agent finds our socket there, asks who we
+ * are, and tells what became of it. The plugin's own service is on the same socket. */
+#ifndef DV_LIB_REGISTRY_H
+#define DV_LIB_REGISTRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "grpc/grpc.h"
+#include "loop/loop.h"
+
+struct dv_lib_parts;
+struct dv_lib_socket;
+struct dv_lib_streams;
+
+struct dv_lib_registry_options {
+    dv_str type;                 /* "DevicePlugin" */
+    dv_str name;                 /* of the resource */
+    const char *const *versions; /* "v1beta1" */
+    size_t n_versions;
+    struct dv_lib_socket *socket;
+    struct dv_lib_streams *streams; /* on it: who watches is registered */
+    void (*registered)(void *ctx);
+    void (*refused)(void *ctx, const struct dv_err *err); /* the agent tries again */
+    void (*lost)(void *ctx, const struct dv_err *err);
+    void *ctx;
+};
+
+struct dv_lib_registry {
+    struct dv_lib_parts *parts;
+    struct dv_lib_registry_options options; /* texts are borrowed */
+    struct dv_timer timer;                  /* set while an agent should be coming or watching */
+    uint64_t backoff_ms;
+    uint64_t watched_ms; /* since when somebody watches */
+};
+
+/* The methods of pluginregistration.Registration; their ctx is a struct dv_lib_registry. */
+extern const struct dv_method dv_lib_registry_methods[];
+extern const size_t dv_lib_n_registry_methods;
+
+void dv_lib_registry_open(struct dv_lib_registry *registry, struct dv_lib_parts *parts,
+                          const struct dv_lib_registry_options *options);
+void dv_lib_registry_close(struct dv_lib_registry *registry);
+
+/* A stream has begun or ended. */
+void dv_lib_registry_watched(struct dv_lib_registry *registry);
+
+#endif

@@ -1,0 +1,473 @@
+/* call.c - a request from its first line to its answer. */
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "rest/server.h"
+#include "rest/target.h"
+
+/* Of a refused request so much is still read, and forgotten, before its answer: most clients send
+ * all before they listen. Who sends more is cut off. */
+#define DISCARD_BYTES_MAX (16u * 1024u * 1024u)
+/* Of the line and the header of a request, with what libmicrohttpd notes of each field: the rest of
+ * a connection's memory is for the header of the answer. */
+#define HEADER_BYTES_MAX (DV_REST_CONNECTION_BYTES - 4096u)
+#define FIELD_BYTES 64u
+/* A client that takes an answer more slowly than this is as good as stuck. */
+#define ANSWER_BYTES_PER_MS 16u
+
+/* Unique in the process, from 1. */
+static uint64_t next_id(void)
+{
+    static atomic_uint_fast64_t last;
+
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/* ---- the end of a call ---- */
+
+void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
+                          const struct dv_err *err)
+{
+    dv_log(DV_LOG_DEBUG, "rest: call ended", DV_F_REQUEST(call->id),
+           DV_F_STR("server", call->server->options.name), DV_F_U64("status", call->status),
+           DV_F_U64("bytes", n_bytes), DV_F_C("error", err ? err->msg : ""),
+           DV_F_U64("us", (dv_loop_now_ns(call->server->loop) - call->start_ns) / 1000));
+}
+
+void dv_rest_call_free(struct dv_rest_call *call)
+{
+    struct dv_rest_server *server = call->server;
+
+    if (call->conn)
+        call->conn->call = NULL;
+    dv_task_cancel(&call->task);
+    server->bodies_bytes -= call->body.n;
+    dv_buf_fini(&call->body);
+    dv_buf_fini(&call->unsent);
+    dv_arena_free(call->arena);
+    free(call);
+    server->n_calls--;
+    dv_rest_server_check_closed(server);
+}
+
+void dv_rest_call_cancel(struct dv_rest_call *call)
+{
+    if (call->is_cancelled)
+        return;
+    call->is_cancelled = true;
+    if (call->cancelled)
+        call->cancelled(call->cancelled_ctx, call); /* last: it may answer the call */
+}
+
+void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
+{
+    call->conn = NULL;
+    if (call->stream) {
+        dv_rest_stream_end(call, err);
+        return;
+    }
+    dv_rest_call_log_end(call, 0, err);
+    if (call->is_handed)
+        dv_rest_call_cancel(call);
+    else
+        dv_rest_call_free(call);
+}
+
+static void on_cancel_task(struct dv_task *task)
+{
+    dv_rest_call_cancel(DV_CONTAINER(task, struct dv_rest_call, task));
+}
+
+/* ---- refusing ---- */
+
+static struct MHD_Response *text_answer(const char *text)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf line;
+    struct MHD_Response *answer;
+
+    dv_buf_init(&line, DV_ERR_MSG_BYTES);
+    dv_buf_printf(&line, "%s\n", text);
+    answer = MHD_create_response_from_buffer(line.n, line.p, MHD_RESPMEM_MUST_COPY);
+    if (!answer)
+        abort(); /* out of memory */
+    (void)MHD_add_response_header(answer, "Content-Type", "text/plain; charset=utf-8");
+    return answer;
+}
+
+/* The handler does not get to see it. The answer goes out when the rest of the request is there. */
+static void refuse(struct dv_rest_call *call, unsigned status, const struct dv_err *err)
+{
+    struct dv_rest_conn *conn = call->conn;
+
+    call->status = status;
+    dv_rest_call_log_end(call, 0, err);
+    conn->phase = DV_REST_REFUSED;
+    conn->discarded_bytes = 0;
+    conn->answer = text_answer(err->msg);
+    conn->status = status;
+    conn->answer_bytes = 0;
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        (void)MHD_add_response_header(conn->answer, "Retry-After", "1");
+    dv_rest_call_free(call);
+    dv_rest_server_complain(conn->server, conn->peer, err);
+}
+
+/* ---- arriving ---- */
+
+/* libmicrohttpd is about to split the query, at a cost for each part, into memory that is meant for
+ * the header; when it runs out of that, it neither answers nor closes. So it gets to see none: the
+ * text is its own, and writable. */
+static void hide_query(const char *target)
+{
+    char *query = (char *)(uintptr_t)(target ? strchr(target, '?') : NULL);
+
+    if (query)
+        query[1] = '\0';
+}
+
+void *dv_rest_call_begin(void *ctx, const char *target, struct MHD_Connection *mhd)
+{
+    struct dv_rest_conn *conn = dv_rest_conn_of(mhd);
+    struct dv_rest_server *server = ctx;
+    struct dv_rest_call *call = DV_ALLOC(struct dv_rest_call);
+    struct dv_rest_request *request = &call->request;
+
+    assert(conn->phase == DV_REST_IDLE && !conn->call);
+    conn->phase = DV_REST_ARRIVING;
+    conn->call = call;
+    call->server = server;
+    call->conn = conn;
+    call->arena = dv_arena_new();
+    call->id = next_id();
+    call->start_ns = dv_loop_now_ns(server->loop);
+    memcpy(call->peer, conn->peer, sizeof(call->peer));
+    dv_buf_init(&call->body, server->options.body_bytes_max);
+    server->n_calls++;
+    if (dv_rest_target_parse(dv_str_copy(dv_str_from_c(target), call->arena), &request->path,
+                             &request->query, &call->target_err))
+        (void)dv_succeed(&call->target_err);
+    hide_query(target);
+    dv_rest_conn_expect(conn, server->options.timeout_ms);
+    return NULL;
+}
+
+struct header {
+    struct dv_rest_call *call;
+    DV_VEC(struct dv_rest_field) fields;
+};
+
+static enum MHD_Result add_field(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                 size_t name_bytes, const char *value, size_t value_bytes)
+{
+    struct header *header = ctx;
+    struct dv_arena *arena = header->call->arena;
+
+    (void)kind;
+    *dv_vec_add_in(&header->fields, arena) = (struct dv_rest_field){
+        dv_str_copy((dv_str){name, name_bytes}, arena),
+        dv_str_copy((dv_str){value, value_bytes}, arena),
+    };
+    return MHD_YES;
+}
+
+static size_t header_bytes(const struct dv_rest_request *request)
+{
+    size_t n = request->path.n + request->query.n + FIELD_BYTES;
+
+    for (size_t i = 0; i < request->n_fields; i++)
+        n += request->fields[i].name.n + request->fields[i].value.n + FIELD_BYTES;
+    return n;
+}
+
+static size_t count_fields(const struct dv_rest_request *request, dv_str name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < request->n_fields; i++)
+        n += dv_str_eq_nocase(request->fields[i].name, name);
+    return n;
+}
+
+static unsigned too_large(const struct dv_rest_call *call, struct dv_err *err)
+{
+    (void)dv_fail(err, DV_RESOURCE_EXHAUSTED, "the body is larger than %zu bytes",
+                  call->server->options.body_bytes_max);
+    return MHD_HTTP_CONTENT_TOO_LARGE;
+}
+
+/* How the body comes, which libmicrohttpd takes less strictly. */
+static unsigned check_framing(const struct dv_rest_call *call, struct dv_err *err)
+{
+    const struct dv_rest_request *request = &call->request;
+    size_t n_lengths = count_fields(request, DV_STR("Content-Length"));
+    size_t n_encodings = count_fields(request, DV_STR("Transfer-Encoding"));
+    dv_str text;
+    size_t length;
+
+    if (n_lengths + n_encodings > 1) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "the length of the body is given twice");
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    text = dv_rest_request_field(request, DV_STR("Transfer-Encoding"));
+    if (n_encodings > 0 && !dv_str_eq_nocase(text, DV_STR("chunked"))) {
+        (void)dv_fail(err, DV_UNIMPLEMENTED, "unknown Transfer-Encoding \"%.*s\"", DV_FMT(text));
+        return MHD_HTTP_NOT_IMPLEMENTED;
+    }
+    text = dv_rest_request_field(request, DV_STR("Content-Length"));
+    if (n_lengths > 0 &&
+        (!dv_str_to_size(text, &length) || length > call->server->options.body_bytes_max))
+        return too_large(call, err);
+    return 0;
+}
+
+/* Returns the status to refuse it with; 0: the header is good. */
+static unsigned check_header(const struct dv_rest_call *call, struct dv_err *err)
+{
+    if (call->target_err.code != DV_OK) {
+        *err = call->target_err;
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    if (header_bytes(&call->request) > HEADER_BYTES_MAX) {
+        (void)dv_fail(err, DV_RESOURCE_EXHAUSTED, "the header is larger than %u bytes",
+                      HEADER_BYTES_MAX);
+        return MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
+    }
+    if (!call->is_old && count_fields(&call->request, DV_STR("Host")) != 1) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "want one Host field");
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    return check_framing(call, err);
+}
+
+/* Of a refused request: whether its body must not even be read to its end. */
+static bool is_body_unwanted(const struct dv_rest_request *request, unsigned status)
+{
+    dv_str text = dv_rest_request_field(request, DV_STR("Content-Length"));
+    size_t length = 0;
+
+    if (text.n > 0 && (!dv_str_to_size(text, &length) || length > DISCARD_BYTES_MAX))
+        return true;
+    return status == MHD_HTTP_NOT_IMPLEMENTED ||
+           dv_rest_request_field(request, DV_STR("Expect")).n > 0;
+}
+
+static enum MHD_Result queue_answer(struct dv_rest_conn *conn)
+{
+    struct MHD_Response *answer = conn->answer;
+    enum MHD_Result result = MHD_queue_response(conn->mhd, conn->status, answer);
+
+    conn->answer = NULL;
+    conn->phase = conn->call ? DV_REST_STREAMING : DV_REST_ANSWERING;
+    MHD_destroy_response(answer); /* libmicrohttpd has a reference of its own */
+    dv_rest_conn_expect(conn, dv_u64_add_clamped(conn->server->options.timeout_ms,
+                                                 conn->answer_bytes / ANSWER_BYTES_PER_MS));
+    return result;
+}
+
+static enum MHD_Result take_header(struct dv_rest_call *call, const char *method,
+                                   const char *version)
+{
+    struct dv_rest_conn *conn = call->conn;
+    struct dv_rest_request *request = &call->request;
+    struct header header = {.call = call};
+    struct dv_err err;
+    unsigned status;
+    bool is_unwanted;
+
+    (void)MHD_get_connection_values_n(conn->mhd, MHD_HEADER_KIND, add_field, &header); /* a count */
+    call->has_header = true;
+    call->is_old = strcmp(version, "HTTP/1.0") == 0;
+    request->method = dv_str_copy(dv_str_from_c(method), call->arena);
+    request->fields = header.fields.v;
+    request->n_fields = header.fields.n;
+    dv_log(DV_LOG_DEBUG, "rest: call started", DV_F_REQUEST(call->id),
+           DV_F_STR("server", call->server->options.name), DV_F_C("peer", call->peer),
+           DV_F_STR("method", request->method), DV_F_STR("path", request->path));
+    status = check_header(call, &err);
+    if (status == 0)
+        return MHD_YES;
+    is_unwanted = is_body_unwanted(request, status);
+    refuse(call, status, &err);
+    return is_unwanted ? queue_answer(conn) : MHD_YES; /* so early it ends the connection too */
+}
+
+static enum MHD_Result take_body(struct dv_rest_conn *conn, dv_str bytes)
+{
+    struct dv_rest_server *server = conn->server;
+    struct dv_rest_call *call = conn->call;
+    struct dv_err err;
+
+    if (conn->phase == DV_REST_REFUSED) {
+        conn->discarded_bytes += bytes.n;
+        return conn->discarded_bytes > DISCARD_BYTES_MAX ? MHD_NO : MHD_YES;
+    }
+    if (bytes.n > server->options.body_bytes_max - call->body.n) {
+        unsigned status = too_large(call, &err);
+
+        refuse(call, status, &err);
+    } else if (bytes.n > server->options.bodies_bytes_max - server->bodies_bytes) {
+        (void)dv_fail(&err, DV_UNAVAILABLE, "too many large requests at once");
+        refuse(call, MHD_HTTP_SERVICE_UNAVAILABLE, &err);
+    } else {
+        dv_buf_add(&call->body, bytes);
+        server->bodies_bytes += bytes.n;
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result hand_over(struct dv_rest_call *call)
+{
+    struct dv_rest_conn *conn = call->conn;
+    const struct dv_rest_server_options *options = &call->server->options;
+
+    conn->phase = DV_REST_HANDED;
+    dv_timer_cancel(&conn->timer); /* the client has done its part */
+    call->is_handed = true;
+    call->request.body = dv_buf_str(&call->body);
+    options->handle(options->ctx, call, &call->request);
+    if (dv_rest_conn_is_breaking(conn))
+        return MHD_NO;
+    if (conn->answer)
+        return queue_answer(conn);
+    dv_rest_conn_suspend(conn);
+    if (conn->is_hung_up)
+        dv_task_post(&conn->call->task, conn->server->loop, on_cancel_task);
+    return MHD_YES;
+}
+
+/* libmicrohttpd calls this with the header, with each piece of the body, and when the request is
+ * complete, again and again until there is an answer. */
+enum MHD_Result dv_rest_call_access(void *ctx, struct MHD_Connection *mhd, const char *url,
+                                    const char *method, const char *version, const char *bytes,
+                                    size_t *n_bytes, void **request_ctx)
+{
+    struct dv_rest_conn *conn = dv_rest_conn_of(mhd);
+    dv_str piece = {bytes, *n_bytes};
+
+    (void)ctx;
+    (void)url;
+    (void)request_ctx;
+    *n_bytes = 0; /* all is taken */
+    if (dv_rest_conn_is_breaking(conn))
+        return MHD_NO;
+    if (conn->phase == DV_REST_ARRIVING && !conn->call->has_header)
+        return take_header(conn->call, method, version);
+    if (piece.n > 0)
+        return take_body(conn, piece);
+    if (conn->phase == DV_REST_ARRIVING)
+        return hand_over(conn->call);
+    return queue_answer(conn);
+}
+
+/* ---- answering ---- */
+
+static bool is_sendable(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value)
+{
+    if (is_sendable(name) && is_sendable(value))
+        *dv_vec_add_in(&call->fields, call->arena) =
+            (struct dv_rest_field){dv_str_copy(name, call->arena), dv_str_copy(value, call->arena)};
+}
+
+void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
+                             struct MHD_Response *answer, size_t n_bytes)
+{
+    struct dv_rest_conn *conn = call->conn;
+
+    assert(call->is_handed && status >= 200 && status <= 599);
+    if (!answer)
+        abort(); /* out of memory */
+    call->status = status;
+    if (!conn || dv_rest_conn_is_breaking(conn)) {
+        MHD_destroy_response(answer);
+        return;
+    }
+    for (size_t i = 0; i < call->fields.n; i++)
+        (void)MHD_add_response_header(answer, dv_str_to_c(call->fields.v[i].name, call->arena),
+                                      dv_str_to_c(call->fields.v[i].value, call->arena));
+    if (call->server->is_closing)
+        (void)MHD_add_response_header(answer, "Connection", "close");
+    conn->answer = answer;
+    conn->status = status;
+    conn->answer_bytes = n_bytes;
+    dv_rest_conn_resume(conn);
+}
+
+static void reply(struct dv_rest_call *call, unsigned status, dv_str body,
+                  enum MHD_ResponseMemoryMode mode)
+{
+    /* libmicrohttpd takes only what it may write to; it does not. */
+    char *bytes = (char *)(uintptr_t)body.p;
+
+    assert(!call->stream);
+    dv_rest_call_set_answer(call, status, MHD_create_response_from_buffer(body.n, bytes, mode),
+                            body.n);
+    if (call->conn) /* else its end was logged when the client went */
+        dv_rest_call_log_end(call, body.n, NULL);
+    dv_rest_call_free(call);
+}
+
+void dv_rest_call_reply(struct dv_rest_call *call, unsigned status, dv_str body)
+{
+    reply(call, status, body, MHD_RESPMEM_MUST_COPY);
+}
+
+void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct dv_buf *body)
+{
+    struct dv_buf taken = *body;
+
+    dv_buf_init(body, taken.max);
+    if (taken.n > 0) {
+        reply(call, status, dv_buf_str(&taken), MHD_RESPMEM_MUST_FREE);
+        return;
+    }
+    dv_buf_fini(&taken);
+    reply(call, status, DV_STR(""), MHD_RESPMEM_PERSISTENT);
+}
+
+void dv_rest_call_on_cancel(struct dv_rest_call *call,
+                            void (*cancelled)(void *ctx, struct dv_rest_call *call), void *ctx)
+{
+    call->cancelled = cancelled;
+    call->cancelled_ctx = ctx;
+}
+
+bool dv_rest_call_is_cancelled(const struct dv_rest_call *call)
+{
+    return call->is_cancelled;
+}
+
+struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call)
+{
+    return call->arena;
+}
+
+uint64_t dv_rest_call_id(const struct dv_rest_call *call)
+{
+    return call->id;
+}
+
+dv_str dv_rest_call_peer(const struct dv_rest_call *call)
+{
+    return dv_str_from_c(call->peer);
+}
+
+dv_str dv_rest_request_field(const struct dv_rest_request *request, dv_str name)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (dv_str_eq_nocase(request->fields[i].name, name))
+            return request->fields[i].value;
+    return DV_STR("");
+}

@@ -1,0 +1,174 @@
+/* server.h - what the files of this module share: servers, connections, calls.
+ *
+ * libmicrohttpd owns the sockets and speaks HTTP; it is run from the loop, and all that it tells
+ * arrives from within dv_rest_server_run. Whatever is asked of a connection at another time is
+ * noted here, and done when it is run next:
+ *
+ *     accept -> IDLE -> ARRIVING -> HANDED -> ANSWERING ----> IDLE
+ *                           |          `----> STREAMING ----> IDLE
+ *                           `-> REFUSED ----> ANSWERING
+ *
+ * While a handler has the call, or a stream has nothing to send, libmicrohttpd has the connection
+ * suspended, and does not look at its socket: a second epoll watches it for the client's end. */
+#ifndef DV_REST_SERVER_H
+#define DV_REST_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <microhttpd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "rest/rest.h"
+
+/* Of each connection, for its request's line and header, some of the body, and the answer's header;
+ * all of it is zeroed after every request. Tokens and selectors take a few KiB. */
+#define DV_REST_CONNECTION_BYTES (16u * 1024u)
+/* "[ffff:...:255.255.255.255]:65535" and the end. */
+#define DV_REST_PEER_BYTES 56u
+
+enum dv_rest_phase {
+    DV_REST_IDLE,      /* no request, or nothing but the beginning of its first line */
+    DV_REST_ARRIVING,  /* the call exists, its header or body is not complete */
+    DV_REST_REFUSED,   /* there is no call; the rest of the request is thrown away, then answered */
+    DV_REST_HANDED,    /* the handler has the call, or has just answered it */
+    DV_REST_ANSWERING, /* there is no call; the answer goes out */
+    DV_REST_STREAMING, /* the answer goes out piece by piece */
+};
+
+struct dv_rest_conn {
+    struct dv_rest_server *server;
+    struct dv_link link;
+    struct MHD_Connection *mhd;
+    int fd; /* libmicrohttpd's; ours to watch and to shut down */
+    enum dv_rest_phase phase;
+    struct dv_rest_call *call;
+    struct MHD_Response *answer; /* until libmicrohttpd comes for it */
+    unsigned status;             /* of the answer */
+    size_t answer_bytes;
+    size_t discarded_bytes; /* of the body of a refused request */
+    bool is_suspended;
+    bool is_hung_up; /* the client has closed its side */
+    struct dv_timer timer;
+    struct dv_err reason; /* why it is being ended; code DV_OK: it is not */
+    char peer[DV_REST_PEER_BYTES];
+};
+
+struct dv_rest_server {
+    struct dv_loop *loop;
+    struct dv_rest_server_options options; /* no zeros */
+    struct MHD_Daemon *mhd;
+    struct dv_poll *mhd_poll;
+    struct dv_task run_task;
+    int listen_fd; /* negative: closed */
+    struct dv_poll *listen_poll;
+    struct dv_timer accept_timer; /* set while accepting makes a pause */
+    int hangup_fd;
+    struct dv_poll *hangup_poll;
+    struct dv_rest_conn *new_conn; /* being added to libmicrohttpd */
+    struct dv_list conns;
+    size_t n_conns;
+    size_t n_calls;      /* that exist: arriving, or not answered */
+    size_t bodies_bytes; /* that they hold */
+    char said[160];      /* libmicrohttpd's latest message */
+    bool is_closing;
+    struct dv_timer grace_timer;
+    struct dv_task close_task;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    char name[];
+};
+
+struct dv_rest_call {
+    struct dv_rest_server *server;
+    struct dv_rest_conn *conn; /* NULL once the client cannot be answered */
+    struct dv_arena *arena;
+    struct dv_rest_request request;
+    struct dv_err target_err; /* code DV_OK: path and query are known */
+    struct dv_buf body;
+    DV_VEC(struct dv_rest_field) fields; /* of the answer; in the arena */
+    uint64_t id;
+    uint64_t start_ns;
+    bool has_header; /* of the request, whole */
+    bool is_old;     /* HTTP/1.0 */
+    bool is_handed;
+    bool is_cancelled;
+    void (*cancelled)(void *ctx, struct dv_rest_call *call);
+    void *cancelled_ctx;
+    struct dv_task task; /* for a cancellation or an end that is known at once */
+    unsigned status;
+    char peer[DV_REST_PEER_BYTES];
+
+    struct dv_rest_stream *stream; /* NULL: not begun */
+    struct dv_buf unsent;
+    size_t unsent_at; /* what is before it has been sent */
+    uint64_t sent_bytes;
+    bool is_finished; /* no more will be sent */
+    bool wants_room;  /* something was sent since `room` ran */
+};
+
+/* ---- server.c ---- */
+
+/* Lets libmicrohttpd go on, later in this turn. */
+void dv_rest_server_run_later(struct dv_rest_server *server);
+/* Looks, later, whether a closing server is done. */
+void dv_rest_server_check_closed(struct dv_rest_server *server);
+void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
+                             const struct dv_err *err);
+
+/* ---- listen.c ---- */
+
+/* A socket that listens there. */
+DV_CHECKED bool dv_rest_listen(dv_str address, int *fd, struct dv_err *err);
+/* DV_INVALID_ARGUMENT: `fd` is no listening socket. */
+DV_CHECKED bool dv_rest_listen_check(int fd, struct dv_err *err);
+uint16_t dv_rest_listen_port(int fd);
+void dv_rest_address_print(const struct sockaddr *address, char text[DV_REST_PEER_BYTES]);
+
+/* ---- conn.c ---- */
+
+void dv_rest_conn_accept(void *server, unsigned events);  /* of listen_poll */
+void dv_rest_conn_hangups(void *server, unsigned events); /* of hangup_poll */
+struct dv_rest_conn *dv_rest_conn_of(struct MHD_Connection *mhd);
+/* Called by libmicrohttpd: a connection is there or gone, a request is over. */
+void dv_rest_conn_changed(void *server, struct MHD_Connection *mhd, void **ctx,
+                          enum MHD_ConnectionNotificationCode change);
+void dv_rest_conn_completed(void *server, struct MHD_Connection *mhd, void **ctx,
+                            enum MHD_RequestTerminationCode how);
+/* The client has to do something by then. */
+void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms);
+void dv_rest_conn_suspend(struct dv_rest_conn *conn);
+void dv_rest_conn_resume(struct dv_rest_conn *conn); /* nothing happens unless it is suspended */
+/* Ends the connection, soon; the first reason counts. */
+void dv_rest_conn_break(struct dv_rest_conn *conn, enum dv_code code, const char *text);
+bool dv_rest_conn_is_breaking(const struct dv_rest_conn *conn);
+
+/* ---- call.c ---- */
+
+/* Called by libmicrohttpd: the first line of a request, and all that follows it. */
+void *dv_rest_call_begin(void *server, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result dv_rest_call_access(void *server, struct MHD_Connection *mhd, const char *url,
+                                    const char *method, const char *version, const char *bytes,
+                                    size_t *n_bytes, void **ctx);
+/* The connection has let go of it: tells who has it, or frees it. err: NULL when the answer of a
+ * stream is complete. */
+void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err);
+/* The client does not wait any more, but may still hear the answer. */
+void dv_rest_call_cancel(struct dv_rest_call *call);
+/* Makes the answer wait for libmicrohttpd. Takes the reference. */
+void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
+                             struct MHD_Response *answer, size_t n_bytes);
+void dv_rest_call_free(struct dv_rest_call *call);
+void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
+                          const struct dv_err *err);
+
+/* ---- stream.c ---- */
+
+void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* stream.c - answers in pieces: what is sent waits here until libmicrohttpd comes for it. */
+#include <assert.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/num.h"
+#include "rest/server.h"
+
+/* Where libmicrohttpd keeps a piece that is not chunked (HTTP/1.0). */
+#define PIECE_BYTES (16u * 1024u)
+/* With less than this left, there is room for more: a chunk can be filled without a pause. */
+#define ROOM_BYTES (16u * 1024u)
+/* What a quiet stream may keep for its next piece; a large buffer is given back. */
+#define KEPT_BYTES (16u * 1024u)
+
+static size_t unsent_bytes(const struct dv_rest_call *call)
+{
+    return call->unsent.n - call->unsent_at;
+}
+
+void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err)
+{
+    struct dv_rest_stream *stream = call->stream;
+
+    dv_rest_call_log_end(call, call->sent_bytes, err);
+    stream->priv = NULL;
+    dv_rest_call_free(call);
+    stream->ended(stream, err); /* last: it may free what the stream is in */
+}
+
+/* ---- towards libmicrohttpd ---- */
+
+static size_t take(struct dv_rest_call *call, char *to, size_t max)
+{
+    size_t n = dv_size_min(unsent_bytes(call), max);
+
+    if (n > 0)
+        memcpy(to, call->unsent.p + call->unsent_at, n);
+    call->unsent_at += n;
+    call->sent_bytes += n;
+    if (unsent_bytes(call) > 0)
+        return n;
+    call->unsent_at = 0;
+    if (call->unsent.size > KEPT_BYTES)
+        dv_buf_fini(&call->unsent);
+    else
+        dv_buf_clear(&call->unsent);
+    return n;
+}
+
+/* The answer ends with the connection, which libmicrohttpd closes now and then forgets to look at
+ * again, unless it has a time limit of its own. */
+static ssize_t end_connection(struct dv_rest_conn *conn, ssize_t how)
+{
+    (void)MHD_set_connection_option(conn->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1u); /* cannot fail */
+    dv_rest_server_run_later(conn->server);
+    return how;
+}
+
+/* libmicrohttpd wants to send more. That it asks shows that the client takes what it gets. */
+static ssize_t on_read(void *ctx, uint64_t at, char *to, size_t max)
+{
+    struct dv_rest_call *call = ctx;
+    struct dv_rest_conn *conn = call->conn;
+    size_t n;
+
+    (void)at;
+    if (call->wants_room && unsent_bytes(call) < ROOM_BYTES && !call->is_finished) {
+        call->wants_room = false;
+        if (call->stream->room)
+            call->stream->room(call->stream); /* it may send, finish, or cancel */
+    }
+    if (dv_rest_conn_is_breaking(conn))
+        return end_connection(conn, MHD_CONTENT_READER_END_WITH_ERROR);
+    dv_rest_conn_expect(conn, conn->server->options.timeout_ms);
+    n = take(call, to, max);
+    if (n > 0)
+        return (ssize_t)n;
+    if (call->is_finished && call->is_old)
+        return end_connection(conn, MHD_CONTENT_READER_END_OF_STREAM);
+    if (call->is_finished)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (conn->is_hung_up) {
+        dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
+        return end_connection(conn, MHD_CONTENT_READER_END_WITH_ERROR);
+    }
+    dv_timer_cancel(&conn->timer); /* now it waits for us */
+    dv_rest_conn_suspend(conn);
+    return 0;
+}
+
+/* ---- towards the producer ---- */
+
+static void on_end_task(struct dv_task *task)
+{
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_CANCELLED, "the client is gone");
+    dv_rest_stream_end(DV_CONTAINER(task, struct dv_rest_call, task), &err);
+}
+
+void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *call, unsigned status)
+{
+    assert(call->is_handed && !call->stream);
+    call->stream = stream;
+    stream->priv = call;
+    dv_task_cancel(&call->task); /* from now on `ended` tells all */
+    /* Twice as much: what was sent is only cut off when it is as much as what was not. */
+    dv_buf_init(&call->unsent, call->server->options.unsent_bytes_max * 2);
+    dv_rest_call_set_answer(
+        call, status,
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, on_read, call, NULL), 0);
+    if (!call->conn)
+        dv_task_post(&call->task, call->server->loop, on_end_task);
+}
+
+static void make_room(struct dv_rest_call *call)
+{
+    if (call->unsent_at == 0 || call->unsent_at < unsent_bytes(call))
+        return;
+    memmove(call->unsent.p, call->unsent.p + call->unsent_at, unsent_bytes(call));
+    call->unsent.n = unsent_bytes(call);
+    call->unsent_at = 0;
+}
+
+bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_err *err)
+{
+    struct dv_rest_call *call = stream->priv;
+
+    if (!call || !call->conn || dv_rest_conn_is_breaking(call->conn))
+        return dv_fail(err, DV_CANCELLED, "the client is gone");
+    assert(!call->is_finished);
+    if (bytes.n > call->server->options.unsent_bytes_max - unsent_bytes(call))
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the client has not read the last %zu bytes",
+                       unsent_bytes(call));
+    if (bytes.n == 0)
+        return true; /* an empty chunk would be the end */
+    make_room(call);
+    dv_buf_add(&call->unsent, bytes);
+    call->wants_room = true;
+    dv_rest_conn_resume(call->conn);
+    return true;
+}
+
+size_t dv_rest_stream_unsent_bytes(const struct dv_rest_stream *stream)
+{
+    return stream->priv ? unsent_bytes(stream->priv) : 0;
+}
+
+void dv_rest_stream_finish(struct dv_rest_stream *stream)
+{
+    struct dv_rest_call *call = stream->priv;
+
+    if (!call)
+        return;
+    call->is_finished = true;
+    if (call->conn)
+        dv_rest_conn_resume(call->conn);
+}
+
+void dv_rest_stream_cancel(struct dv_rest_stream *stream)
+{
+    struct dv_rest_call *call = stream->priv;
+
+    if (call && call->conn)
+        dv_rest_conn_break(call->conn, DV_CANCELLED, "the answer was broken off");
+}
