@@ -1,0 +1,51 @@
+/* batch.h - what was submitted in one turn of the loop, on its way to the thread and back.
+ *
+ * Belongs to one side at a time: the loop fills it, the thread applies it, the loop calls the
+ * operations done and uses it again. */
+#ifndef DV_STORE_BATCH_H
+#define DV_STORE_BATCH_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/vec.h"
+#include "store/store.h"
+
+/* One change; its bytes are in the batch: key, value, room for a checksum. */
+struct dv_store_record {
+    enum dv_store_kind kind;
+    uint32_t space;
+    size_t at;
+    size_t key_n;
+    size_t value_n;
+};
+
+struct dv_store_batch {
+    struct dv_link link;
+    struct dv_list ops; /* dv_store_op, in the order of submission */
+    size_t n_writes;
+    DV_VEC(struct dv_store_record) records;
+    struct dv_buf bytes;
+    bool has_rebuilt; /* a record of that kind */
+    uint64_t epoch;   /* that its writers live in: see state.h */
+    bool has_failed;  /* all its operations, with `err` */
+    struct dv_err err;
+    /* On the way back: the file was replaced just now, `epoch` is the new one. On the heap. */
+    char *set_aside;
+};
+
+struct dv_store_batch *dv_store_batch_new(void);
+void dv_store_batch_free(struct dv_store_batch *batch); /* NULL is fine */
+void dv_store_batch_clear(struct dv_store_batch *batch);
+/* Copies the change. */
+void dv_store_batch_add(struct dv_store_batch *batch, const struct dv_store_change *change);
+
+/* The key, and the value with its checksum behind it, as they are stored; until the next add. */
+dv_str dv_store_batch_key(const struct dv_store_batch *batch, const struct dv_store_record *record);
+dv_str dv_store_batch_seal(struct dv_store_batch *batch, const struct dv_store_record *record);
+
+/* Takes the checksum off a stored value; false when it is not that of key and value: a byte of the
+ * row has changed on the disk. */
+DV_CHECKED bool dv_store_unseal(dv_str key, dv_str sealed, dv_str *value);
+
+#endif

@@ -1,0 +1,107 @@
+/* db.h - one SQLite file, or one in memory: rows in, rows out. Knows no threads and no loop.
+ *
+ * Errors are without the file's name; the caller wraps them. One that shows that the file is not
+ * the database it should be sets `is_damaged`, so that others (a full disk) can be told apart. */
+#ifndef DV_STORE_DB_H
+#define DV_STORE_DB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "store/store.h"
+
+struct dv_store_batch;
+struct sqlite3;
+struct sqlite3_stmt;
+
+/* Every row that changes costs its page in the log, and later in the file: larger pages cost more,
+ * and save only rows of several kilobytes from being split. */
+#define DV_STORE_PAGE_BYTES 4096u
+
+enum dv_store_verb {
+    DV_STORE_VERB_PUT,
+    DV_STORE_VERB_DELETE,
+    DV_STORE_VERB_DELETE_RANGE,
+    DV_STORE_VERB_SELECT_RANGE,
+    DV_STORE_N_VERBS,
+};
+
+struct dv_store_db {
+    struct sqlite3 *sql; /* NULL: not open */
+    const struct dv_store_schema *schema;
+    struct sqlite3_stmt *(*verbs)[DV_STORE_N_VERBS]; /* by space; each prepared when first needed */
+    struct sqlite3_stmt *begin;
+    struct sqlite3_stmt *commit;
+    struct sqlite3_stmt *rollback;
+    bool is_damaged;
+    uint64_t n_wal_pages; /* that a checkpoint has not brought home yet */
+};
+
+/* db.c */
+
+/* `path` NULL: in memory. On failure `db` tells whether it is damaged, and is closed. */
+DV_CHECKED bool dv_store_db_open(struct dv_store_db *db, const char *path,
+                                 const struct dv_store_schema *schema, struct dv_err *err);
+/* A damaged file is left as it is, its log with it; any other is one file afterwards. Twice is
+ * once. */
+void dv_store_db_close(struct dv_store_db *db);
+
+DV_CHECKED bool dv_store_db_begin(struct dv_store_db *db, struct dv_err *err);
+/* Durable when it returns true; rolled back when it does not. */
+DV_CHECKED bool dv_store_db_commit(struct dv_store_db *db, struct dv_err *err);
+void dv_store_db_rollback(struct dv_store_db *db);
+/* Brings what the write-ahead log holds into the file, so that the log begins anew. */
+DV_CHECKED bool dv_store_db_checkpoint(struct dv_store_db *db, struct dv_err *err);
+uint64_t dv_store_db_wal_bytes(const struct dv_store_db *db);
+
+/* For this module's files: the error of the last call on db->sql, and of the system's call under
+ * it, as ours; nothing may come between. Returns false. */
+bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fmt, ...)
+    DV_PRINTF(3, 4);
+struct sqlite3_stmt *dv_store_db_prepare(struct dv_store_db *db, const char *text,
+                                         struct dv_err *err);
+/* A statement that gives no rows; it is reset. */
+DV_CHECKED bool dv_store_db_run(struct dv_store_db *db, struct sqlite3_stmt *statement,
+                                struct dv_err *err);
+DV_CHECKED bool dv_store_db_exec(struct dv_store_db *db, const char *text, struct dv_err *err);
+
+/* rows.c */
+
+/* Within a transaction. */
+DV_CHECKED bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch,
+                                  struct dv_err *err);
+
+/* Rows whose key begins with `prefix` and, unless that is empty, lies behind `after`. One cursor a
+ * space at a time. */
+struct dv_store_cursor {
+    struct sqlite3_stmt *select;
+    uint32_t space;
+};
+DV_CHECKED bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db,
+                                     uint32_t space, dv_str prefix, dv_str after,
+                                     struct dv_err *err);
+/* The next row, borrowed until the next call; *is_end when there is none. */
+DV_CHECKED bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
+                                     struct dv_store_row *row, bool *is_end, struct dv_err *err);
+void dv_store_cursor_fini(struct dv_store_cursor *cursor);
+
+/* schema.c */
+
+/* Makes all spaces in an empty database and, unless it is NULL, the note of a damaged file that was
+ * set aside. */
+DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
+/* The same in the empty file at `path`; not synced. */
+DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_schema *schema,
+                                   const char *set_aside, struct dv_err *err);
+/* That it is ours, not newer than we know, and whole. */
+DV_CHECKED bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err);
+/* Makes missing spaces and takes the steps to today's version, for which `store` uses `db`. */
+DV_CHECKED bool dv_store_db_upgrade(struct dv_store_db *db, struct dv_store *store,
+                                    struct dv_err *err);
+/* The note of the file that was set aside, on the heap; NULL: none. */
+DV_CHECKED bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_err *err);
+DV_CHECKED bool dv_store_db_drop_note(struct dv_store_db *db, struct dv_err *err);
+
+#endif

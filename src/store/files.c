@@ -1,0 +1,239 @@
+#include "store/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "store/db.h"
+
+/* Room for the longest of our suffixes, ".damaged-20240501T120000.123456Z-journal". */
+#define SUFFIX_BYTES_MAX 48u
+
+static const char *with_suffix(dv_str path, const char *suffix, struct dv_arena *arena)
+{
+    return dv_str_to_c(dv_str_printf(arena, "%.*s%s", DV_FMT(path), suffix), arena);
+}
+
+static const char *dir_of(const char *path, struct dv_arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash == path)
+        return "/";
+    return dv_str_to_c((dv_str){path, (size_t)(slash - path)}, arena);
+}
+
+/* Names the process that wrote its number into the lock file. */
+static bool fail_held(int lock_fd, struct dv_err *err)
+{
+    char text[32];
+    ssize_t n = pread(lock_fd, text, sizeof(text), 0);
+    uint64_t pid;
+
+    if (n <= 0 || !dv_str_to_u64(dv_str_trim((dv_str){text, (size_t)n}), &pid))
+        return dv_fail(err, DV_ALREADY_EXISTS, "another process has it open");
+    return dv_fail(err, DV_ALREADY_EXISTS, "process %llu has it open", (unsigned long long)pid);
+}
+
+static bool take_lock(struct dv_store_files *files, struct dv_err *err)
+{
+    int fd = open(files->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return dv_fail_errno(err, errno, "%s", files->lock);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int errnum = errno;
+
+        if (errnum == EWOULDBLOCK)
+            (void)fail_held(fd, err);
+        else
+            (void)dv_fail_errno(err, errnum, "%s", files->lock);
+        dv_close_fd(&fd);
+        return false;
+    }
+    /* For the message above only: that a full disk keeps it out is no reason to fail. */
+    if (ftruncate(fd, 0) == 0)
+        (void)dprintf(fd, "%ld\n", (long)getpid());
+    files->lock_fd = fd;
+    return true;
+}
+
+bool dv_store_files_open(struct dv_store_files *files, dv_str path, struct dv_arena *arena,
+                         struct dv_err *err)
+{
+    /* SQLite takes "file:..." for an address, and the directory is needed by its name. */
+    const char *before = path.n > 0 && path.p[0] == '/' ? "" : "./";
+    dv_str whole = dv_str_printf(arena, "%s%.*s", before, DV_FMT(path));
+
+    files->lock_fd = -1;
+    if (path.n == 0 || memchr(path.p, '\0', path.n) || whole.n + SUFFIX_BYTES_MAX > PATH_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "store: not the name of a file, or too long: \"%.*s\"",
+                       (int)dv_size_min(path.n, 100), path.p ? path.p : "");
+    files->path = with_suffix(whole, "", arena);
+    files->wal = with_suffix(whole, "-wal", arena);
+    files->journal = with_suffix(whole, "-journal", arena);
+    files->lock = with_suffix(whole, ".lock", arena);
+    files->tmp = with_suffix(whole, ".tmp", arena);
+    files->next = with_suffix(whole, ".next", arena);
+    files->dir = dir_of(files->path, arena);
+    return take_lock(files, err) || dv_wrap(err, "store %s", files->path);
+}
+
+void dv_store_files_close(struct dv_store_files *files)
+{
+    dv_close_fd(&files->lock_fd);
+    files->lock_fd = -1;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+
+    return lstat(path, &about) == 0;
+}
+
+static bool sync_path(const char *path, int flags, struct dv_err *err)
+{
+    DV_CLEANUP(dv_close_fd) int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) != 0)
+        return dv_fail_errno(err, errno, "sync %s", path);
+    return true;
+}
+
+static bool sync_dir(const struct dv_store_files *files, struct dv_err *err)
+{
+    return sync_path(files->dir, O_DIRECTORY, err);
+}
+
+static bool move(const char *from, const char *to, struct dv_err *err)
+{
+    if (rename(from, to) != 0)
+        return dv_fail_errno(err, errno, "rename %s to %s", from, to);
+    return true;
+}
+
+/* A new database, complete and durable, at `path`. */
+static bool make(const struct dv_store_files *files, const struct dv_store_schema *schema,
+                 const char *set_aside, const char *path, struct dv_err *err)
+{
+    int fd = open(files->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return dv_fail_errno(err, errno, "make %s", files->tmp);
+    dv_close_fd(&fd);
+    if (dv_store_db_create(files->tmp, schema, set_aside, err) &&
+        sync_path(files->tmp, O_NOFOLLOW, err) && move(files->tmp, path, err))
+        return sync_dir(files, err);
+    (void)unlink(files->tmp); /* of no use to anybody */
+    return false;
+}
+
+static bool move_aside(const char *path, const char *set_aside, const char *suffix,
+                       struct dv_err *err)
+{
+    char to[PATH_MAX];
+
+    if (!is_there(path))
+        return true;
+    (void)snprintf(to, sizeof(to), "%s%s", set_aside, suffix); /* SUFFIX_BYTES_MAX leaves room */
+    return move(path, to, err);
+}
+
+/* Lets path.next take its place. */
+static bool finish(const struct dv_store_files *files, const char *set_aside, struct dv_err *err)
+{
+    return move_aside(files->path, set_aside, "", err) &&
+           move_aside(files->wal, set_aside, "-wal", err) &&
+           move_aside(files->journal, set_aside, "-journal", err) && sync_dir(files, err) &&
+           move(files->next, files->path, err) && sync_dir(files, err);
+}
+
+/* "2024-05-01T12:00:00.123456Z" without what is awkward in names. */
+static void print_name(const char *path, char name[PATH_MAX])
+{
+    char time[DV_TIME_BYTES];
+    size_t n = 0;
+
+    dv_time_print(dv_clock_wall_ns(dv_clock_real()), time);
+    for (const char *c = time; *c; c++)
+        if (*c != '-' && *c != ':')
+            time[n++] = *c;
+    time[n] = '\0';
+    (void)snprintf(name, PATH_MAX, "%s.damaged-%s", path, time); /* SUFFIX_BYTES_MAX leaves room */
+}
+
+static bool make_and_finish(const struct dv_store_files *files,
+                            const struct dv_store_schema *schema, struct dv_err *err)
+{
+    char set_aside[PATH_MAX];
+
+    print_name(files->path, set_aside);
+    return make(files, schema, set_aside, files->next, err) && finish(files, set_aside, err);
+}
+
+/* What a crash left to do: path.next is complete, and knows the name. */
+static bool finish_old(const struct dv_store_files *files, const struct dv_store_schema *schema,
+                       struct dv_err *err)
+{
+    struct dv_store_db db;
+    char *set_aside = NULL;
+    bool is_ok;
+
+    is_ok = dv_store_db_open(&db, files->next, schema, err) &&
+            dv_store_db_load_note(&db, &set_aside, err);
+    dv_store_db_close(&db);
+    if (db.is_damaged || (is_ok && !set_aside)) {
+        /* It too: what it was to replace is no better for that. */
+        (void)unlink(files->next); /* if it stays, making another one says so */
+        return make_and_finish(files, schema, err);
+    }
+    if (is_ok)
+        is_ok = finish(files, set_aside, err);
+    free(set_aside);
+    return is_ok;
+}
+
+bool dv_store_files_replace(const struct dv_store_files *files,
+                            const struct dv_store_schema *schema, struct dv_err *err)
+{
+    if (is_there(files->next)) /* an earlier attempt went as far as this */
+        return finish_old(files, schema, err);
+    return make_and_finish(files, schema, err);
+}
+
+bool dv_store_files_prepare(const struct dv_store_files *files,
+                            const struct dv_store_schema *schema, struct dv_err *err)
+{
+    struct stat about;
+
+    (void)unlink(files->tmp); /* of a crash; gone is what we want */
+    if (is_there(files->next))
+        return finish_old(files, schema, err);
+    if (lstat(files->path, &about) != 0) {
+        int errnum = errno;
+
+        if (errnum != ENOENT)
+            return dv_fail_errno(err, errnum, "open");
+        if (is_there(files->wal) || is_there(files->journal)) /* of a database that is gone */
+            return dv_store_files_replace(files, schema, err);
+        return make(files, schema, NULL, files->path, err);
+    }
+    if (!S_ISREG(about.st_mode))
+        return dv_fail(err, DV_FAILED_PRECONDITION, "not a regular file");
+    if (about.st_size == 0) /* SQLite would take it for a new database */
+        return dv_store_files_replace(files, schema, err);
+    if ((about.st_mode & 0777) != 0600 && chmod(files->path, 0600) != 0)
+        return dv_fail_errno(err, errno, "chmod");
+    return true;
+}

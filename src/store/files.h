@@ -1,0 +1,49 @@
+/* files.h - the files of a store: who holds them, how a new database takes its place, how a damaged
+ * one leaves it.
+ *
+ *     path            the database          path-wal     its log, while it is open
+ *     path.lock       held for the store's life; says who holds it
+ *     path.tmp        a new database being made; worthless after a crash
+ *     path.next       a new database, complete. While it is there, path and path-wal are to be set
+ *                     aside under the name that it notes, and it is to take their place.
+ *
+ * So a database at `path` is always a complete one, and a crash between any two steps of a
+ * replacement is finished by the next open: the damaged file is never used again, and its name is
+ * never lost. */
+#ifndef DV_STORE_FILES_H
+#define DV_STORE_FILES_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_store_schema;
+
+struct dv_store_files {
+    const char *path;
+    const char *wal;
+    const char *journal;
+    const char *lock;
+    const char *tmp;
+    const char *next;
+    const char *dir;
+    int lock_fd; /* negative: not held */
+};
+
+/* Names them, in `arena`, and takes the lock. DV_ALREADY_EXISTS: another has it. */
+DV_CHECKED bool dv_store_files_open(struct dv_store_files *files, dv_str path,
+                                    struct dv_arena *arena, struct dv_err *err);
+void dv_store_files_close(struct dv_store_files *files);
+
+/* Sees to it that there is a database at `path`: finishes a replacement, makes one where there is
+ * none, replaces one of which nothing can be left. */
+DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
+                                       const struct dv_store_schema *schema, struct dv_err *err);
+/* Replaces the database, which must be closed, by an empty one that notes where the old one is. */
+DV_CHECKED bool dv_store_files_replace(const struct dv_store_files *files,
+                                       const struct dv_store_schema *schema, struct dv_err *err);
+
+#endif

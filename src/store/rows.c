@@ -1,0 +1,198 @@
+/* rows.c - rows in and out of a space. A change is a look-up by key and another by row id: what it
+ * costs grows with the depth of two trees only. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "base/err.h"
+#include "store/batch.h"
+#include "store/db.h"
+#include "store/store.h"
+
+/* Around the name of the space. */
+static const struct {
+    const char *before;
+    const char *after;
+} texts[DV_STORE_N_VERBS] = {
+    [DV_STORE_VERB_PUT] = {"INSERT INTO",
+                           "(k, v) VALUES (?1, ?2) ON CONFLICT (k) DO UPDATE SET v = excluded.v"},
+    [DV_STORE_VERB_DELETE] = {"DELETE FROM",      "WHERE k = ?1"                                   },
+    [DV_STORE_VERB_DELETE_RANGE] = {"DELETE FROM",      "WHERE k >= ?1 AND k < ?2"                       },
+    [DV_STORE_VERB_SELECT_RANGE] = {"SELECT k, v FROM", "WHERE k >= ?1 AND k < ?2 ORDER BY k"            },
+};
+
+static sqlite3_stmt *statement_of(struct dv_store_db *db, uint32_t space, enum dv_store_verb verb,
+                                  struct dv_err *err)
+{
+    sqlite3_stmt **statement;
+    char text[256];
+
+    assert(space < db->schema->n_spaces);
+    statement = &db->verbs[space][verb];
+    if (!*statement) {
+        int n = snprintf(text, sizeof(text), "%s \"%s\" %s", texts[verb].before,
+                         db->schema->spaces[space], texts[verb].after);
+
+        assert(n > 0 && (size_t)n < sizeof(text)); /* names have a limit: see schema.c */
+        *statement = dv_store_db_prepare(db, text, err);
+    }
+    return *statement;
+}
+
+/* What is bound must live until the statement is reset. */
+static bool bind(struct dv_store_db *db, sqlite3_stmt *statement, int place, dv_str bytes,
+                 struct dv_err *err)
+{
+    if (sqlite3_bind_blob64(statement, place, bytes.n ? bytes.p : "", bytes.n, SQLITE_STATIC) !=
+        SQLITE_OK)
+        return dv_store_db_fail(db, err, "%s", sqlite3_sql(statement));
+    return true;
+}
+
+/* One byte more than a key has. */
+struct bound {
+    char bytes[DV_STORE_KEY_BYTES_MAX + 1];
+    size_t n;
+};
+
+/* The first key behind all that begin with `prefix`. */
+static void set_end(struct bound *bound, dv_str prefix)
+{
+    assert(prefix.n <= DV_STORE_KEY_BYTES_MAX);
+    while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff)
+        prefix.n--;
+    if (prefix.n == 0) { /* longer than any key, and of the largest bytes */
+        memset(bound->bytes, 0xff, sizeof(bound->bytes));
+        bound->n = sizeof(bound->bytes);
+        return;
+    }
+    memcpy(bound->bytes, prefix.p, prefix.n);
+    bound->bytes[prefix.n - 1] = (char)((unsigned char)prefix.p[prefix.n - 1] + 1);
+    bound->n = prefix.n;
+}
+
+/* The first key that begins with `prefix` and lies behind `after`. */
+static void set_begin(struct bound *bound, dv_str prefix, dv_str after)
+{
+    dv_str from = after.n > 0 && dv_str_cmp(after, prefix) >= 0 ? after : prefix;
+
+    assert(from.n <= DV_STORE_KEY_BYTES_MAX);
+    if (from.n > 0)
+        memcpy(bound->bytes, from.p, from.n);
+    bound->n = from.n;
+    if (from.p == after.p && after.n > 0) /* the next key after "abc" is "abc\0" */
+        bound->bytes[bound->n++] = '\0';
+}
+
+static dv_str bytes_of(const struct bound *bound)
+{
+    return (dv_str){bound->bytes, bound->n};
+}
+
+static bool delete_prefix(struct dv_store_db *db, uint32_t space, dv_str prefix, struct dv_err *err)
+{
+    sqlite3_stmt *statement = statement_of(db, space, DV_STORE_VERB_DELETE_RANGE, err);
+    struct bound end;
+
+    set_end(&end, prefix);
+    return statement && bind(db, statement, 1, prefix, err) &&
+           bind(db, statement, 2, bytes_of(&end), err) && dv_store_db_run(db, statement, err);
+}
+
+static bool apply(struct dv_store_db *db, struct dv_store_batch *batch,
+                  const struct dv_store_record *record, struct dv_err *err)
+{
+    dv_str key = dv_store_batch_key(batch, record);
+    sqlite3_stmt *statement;
+
+    switch (record->kind) {
+    case DV_STORE_PUT:
+        statement = statement_of(db, record->space, DV_STORE_VERB_PUT, err);
+        return statement && bind(db, statement, 1, key, err) &&
+               bind(db, statement, 2, dv_store_batch_seal(batch, record), err) &&
+               dv_store_db_run(db, statement, err);
+    case DV_STORE_DELETE:
+        statement = statement_of(db, record->space, DV_STORE_VERB_DELETE, err);
+        return statement && bind(db, statement, 1, key, err) && dv_store_db_run(db, statement, err);
+    case DV_STORE_DELETE_PREFIX:
+        return delete_prefix(db, record->space, key, err);
+    case DV_STORE_REBUILT:
+        break;
+    }
+    return dv_store_db_drop_note(db, err);
+}
+
+bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch, struct dv_err *err)
+{
+    for (size_t i = 0; i < batch->records.n; i++)
+        if (!apply(db, batch, &batch->records.v[i], err))
+            return false;
+    return true;
+}
+
+/* The bounds are copied: a cursor outlives this call. */
+static bool bind_copy(struct dv_store_db *db, sqlite3_stmt *statement, int place,
+                      const struct bound *bound, struct dv_err *err)
+{
+    if (sqlite3_bind_blob64(statement, place, bound->bytes, bound->n, SQLITE_TRANSIENT) !=
+        SQLITE_OK)
+        return dv_store_db_fail(db, err, "%s", sqlite3_sql(statement));
+    return true;
+}
+
+bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db, uint32_t space,
+                          dv_str prefix, dv_str after, struct dv_err *err)
+{
+    sqlite3_stmt *select = statement_of(db, space, DV_STORE_VERB_SELECT_RANGE, err);
+    struct bound begin;
+    struct bound end;
+
+    if (!select)
+        return false;
+    assert(!sqlite3_stmt_busy(select)); /* a second cursor on the space */
+    set_begin(&begin, prefix, after);
+    set_end(&end, prefix);
+    *cursor = (struct dv_store_cursor){select, space};
+    return bind_copy(db, select, 1, &begin, err) && bind_copy(db, select, 2, &end, err);
+}
+
+static dv_str column(sqlite3_stmt *select, int place)
+{
+    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
+
+    return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
+}
+
+bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
+                          struct dv_store_row *row, bool *is_end, struct dv_err *err)
+{
+    const char *space = db->schema->spaces[cursor->space];
+    dv_str key;
+    int status;
+
+    errno = 0; /* for dv_store_db_fail */
+    status = sqlite3_step(cursor->select);
+    *is_end = status == SQLITE_DONE;
+    if (*is_end)
+        return true;
+    if (status != SQLITE_ROW)
+        return dv_store_db_fail(db, err, "space %s", space);
+    key = column(cursor->select, 0);
+    if (!dv_store_unseal(key, column(cursor->select, 1), &row->value)) {
+        db->is_damaged = true;
+        return dv_fail(err, DV_DATA_LOSS, "space %s: key \"%.*s\": wrong checksum", space,
+                       DV_FMT(key));
+    }
+    row->key = key;
+    return true;
+}
+
+void dv_store_cursor_fini(struct dv_store_cursor *cursor)
+{
+    if (cursor->select)
+        (void)sqlite3_reset(cursor->select); /* repeats the last step's error */
+    cursor->select = NULL;
+}

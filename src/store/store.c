@@ -1,0 +1,477 @@
+/* store.c - the loop's side: takes operations in, hands them to the thread at the end of the turn,
+ * calls them done. */
+#include "store/store.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "store/batch.h"
+#include "store/state.h"
+
+/* What waits for a disk that hangs: seconds of the busiest load, and no more memory than a small
+ * machine has to spare. */
+#define N_QUEUED_MAX 16384u
+#define QUEUED_BYTES_MAX (64u * 1024u * 1024u)
+/* Beside its bytes, for the bound of the queue. */
+#define CHANGE_OVERHEAD_BYTES (sizeof(struct dv_store_record) + sizeof(uint64_t))
+/* Filling, queued, under way, coming back. */
+#define N_SPARE_MAX 4u
+
+/* ---- refusals ---- */
+
+void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err)
+{
+    op->err = DV_ALLOC(struct dv_err);
+    *op->err = *err;
+}
+
+static void on_end_of_turn(struct dv_task *task);
+
+DV_PRINTF(4, 5)
+static void refuse(struct dv_store *store, struct dv_store_op *op, enum dv_code code,
+                   const char *fmt, ...)
+{
+    char what[DV_ERR_MSG_BYTES];
+    struct dv_err err;
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks what is cut */
+    va_end(args);
+    (void)dv_fail(&err, code, "store %s: %s", store->name, what);
+    op->size_bytes = 0;
+    dv_store_op_fail(op, &err);
+    dv_list_push(&store->refused, &op->link);
+    dv_task_post(&store->end_of_turn, store->loop, on_end_of_turn);
+}
+
+/* ---- to the thread and back ---- */
+
+static struct dv_store_batch *filling_batch(struct dv_store *store)
+{
+    if (!store->filling) {
+        struct dv_link *link = dv_list_shift(&store->spare);
+
+        store->n_spare -= link != NULL;
+        store->filling =
+            link ? DV_CONTAINER(link, struct dv_store_batch, link) : dv_store_batch_new();
+        store->filling->epoch = store->loop_epoch;
+    }
+    return store->filling;
+}
+
+static void hand_over(struct dv_store *store)
+{
+    if (!store->filling)
+        return;
+    (void)pthread_mutex_lock(&store->lock); /* a plain mutex: cannot fail */
+    dv_list_push(&store->queued, &store->filling->link);
+    (void)pthread_cond_signal(&store->more);
+    (void)pthread_mutex_unlock(&store->lock);
+    store->filling = NULL;
+    store->has_begun = true;
+}
+
+/* Counts it in; false when there is no room, and it has been refused. */
+static bool admit(struct dv_store *store, struct dv_store_op *op)
+{
+    const struct dv_store_options *options = &store->options;
+
+    if (store->n_queued >= options->n_queued_max) {
+        refuse(store, op, DV_RESOURCE_EXHAUSTED, "%zu operations are waiting", store->n_queued);
+        return false;
+    }
+    if (op->size_bytes > options->queued_bytes_max - store->queued_bytes) {
+        refuse(store, op, DV_RESOURCE_EXHAUSTED,
+               "%zu bytes do not fit: %zu are waiting, %zu are the limit", op->size_bytes,
+               store->queued_bytes, options->queued_bytes_max);
+        return false;
+    }
+    store->n_queued++;
+    store->queued_bytes += op->size_bytes;
+    dv_list_push(&filling_batch(store)->ops, &op->link);
+    dv_task_post(&store->end_of_turn, store->loop, on_end_of_turn);
+    return true;
+}
+
+/* The operation is its owner's again when `done` runs. */
+static void end_op(struct dv_store_op *op, const struct dv_err *err)
+{
+    struct dv_err own;
+
+    if (op->err) {
+        own = *op->err;
+        err = &own;
+        free(op->err);
+        op->err = NULL;
+    }
+    if (op->is_read) {
+        struct dv_store_read *read = DV_CONTAINER(op, struct dv_store_read, priv);
+
+        read->done(read, err);
+    } else {
+        struct dv_store_write *write = DV_CONTAINER(op, struct dv_store_write, priv);
+
+        write->done(write, err);
+    }
+}
+
+/* The file was replaced: what is submitted from here on knows. */
+static void tell_damage(struct dv_store *store, struct dv_store_batch *batch)
+{
+    hand_over(store); /* what does not: it keeps the old epoch, and fails */
+    store->loop_epoch = batch->epoch;
+    free(store->set_aside);
+    store->set_aside = batch->set_aside;
+    batch->set_aside = NULL;
+    store->options.damaged(store->options.ctx, store->set_aside);
+}
+
+static void end_batch(struct dv_store *store, struct dv_store_batch *batch)
+{
+    struct dv_link *link;
+
+    if (batch->set_aside)
+        tell_damage(store, batch);
+    if (batch->has_rebuilt && !batch->has_failed) {
+        free(store->set_aside);
+        store->set_aside = NULL;
+    }
+    while ((link = dv_list_shift(&batch->ops)) != NULL) {
+        struct dv_store_op *op = DV_CONTAINER(link, struct dv_store_op, link);
+
+        store->n_queued--;
+        store->queued_bytes -= op->size_bytes;
+        end_op(op, batch->has_failed && !op->is_read ? &batch->err : NULL);
+    }
+    dv_store_batch_clear(batch);
+    if (store->n_spare == N_SPARE_MAX) {
+        dv_store_batch_free(batch);
+        return;
+    }
+    dv_list_push_front(&store->spare, &batch->link);
+    store->n_spare++;
+}
+
+/* ---- closing ---- */
+
+static void free_store(struct dv_store *store)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_shift(&store->spare)) != NULL)
+        dv_store_batch_free(DV_CONTAINER(link, struct dv_store_batch, link));
+    dv_store_db_close(&store->db);
+    if (!store->is_memory)
+        dv_store_files_close(&store->files);
+    (void)pthread_mutex_destroy(&store->lock); /* unlocked: cannot fail */
+    (void)pthread_cond_destroy(&store->more);
+    dv_arena_free(store->arena);
+    free(store->set_aside);
+    free(store);
+}
+
+static void on_closed(void *ctx)
+{
+    struct dv_store *store = ctx;
+    dv_closed_fn *closed = store->closed;
+    void *closed_ctx = store->closed_ctx;
+
+    free_store(store);
+    if (closed)
+        closed(closed_ctx);
+}
+
+/* When the thread has ended and everything was called done. */
+static void close_if_over(struct dv_store *store)
+{
+    bool is_over;
+
+    (void)pthread_mutex_lock(&store->lock);
+    is_over = store->is_stopped && dv_list_is_empty(&store->finished);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (!is_over || store->is_joined || !dv_list_is_empty(&store->refused))
+        return;
+    store->is_joined = true;
+    (void)pthread_join(store->thread, NULL); /* ours, and once: cannot fail */
+    dv_task_cancel(&store->end_of_turn);
+    dv_async_close(store->wake, on_closed, store);
+}
+
+static void on_woken(void *ctx)
+{
+    struct dv_store *store = ctx;
+    struct dv_list finished;
+    struct dv_link *link;
+
+    dv_list_init(&finished);
+    (void)pthread_mutex_lock(&store->lock);
+    dv_list_move_all(&finished, &store->finished);
+    (void)pthread_mutex_unlock(&store->lock);
+    while ((link = dv_list_shift(&finished)) != NULL)
+        end_batch(store, DV_CONTAINER(link, struct dv_store_batch, link));
+    close_if_over(store);
+}
+
+static void on_end_of_turn(struct dv_task *task)
+{
+    struct dv_store *store = DV_CONTAINER(task, struct dv_store, end_of_turn);
+    struct dv_list refused;
+    struct dv_link *link;
+
+    hand_over(store);
+    dv_list_init(&refused);
+    dv_list_move_all(&refused, &store->refused);
+    while ((link = dv_list_shift(&refused)) != NULL)
+        end_op(DV_CONTAINER(link, struct dv_store_op, link), NULL);
+    close_if_over(store);
+}
+
+void dv_store_close(struct dv_store *store, dv_closed_fn *closed, void *ctx)
+{
+    assert(!store->is_closing);
+    store->closed = closed;
+    store->closed_ctx = ctx;
+    store->is_closing = true;
+    hand_over(store);
+    (void)pthread_mutex_lock(&store->lock);
+    store->is_stopping = true;
+    (void)pthread_cond_signal(&store->more);
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- opening ---- */
+
+static struct dv_store *new_store(struct dv_loop *loop, const struct dv_store_options *options)
+{
+    struct dv_store *store = DV_ALLOC(struct dv_store);
+
+    store->loop = loop;
+    store->options = *options;
+    if (store->options.n_queued_max == 0)
+        store->options.n_queued_max = N_QUEUED_MAX;
+    if (store->options.queued_bytes_max == 0)
+        store->options.queued_bytes_max = QUEUED_BYTES_MAX;
+    store->arena = dv_arena_new();
+    dv_list_init(&store->spare);
+    dv_list_init(&store->refused);
+    dv_list_init(&store->queued);
+    dv_list_init(&store->finished);
+    (void)pthread_mutex_init(&store->lock, NULL); /* with default attributes: cannot fail */
+    (void)pthread_cond_init(&store->more, NULL);
+    return store;
+}
+
+/* Signals are the loop's; so is the one of a file-size limit, which else ends the process where a
+ * failing write is meant. */
+static int start_thread(struct dv_store *store)
+{
+    sigset_t all;
+    sigset_t before;
+    int errnum;
+
+    (void)sigfillset(&all); /* valid arguments: cannot fail */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    errnum = pthread_create(&store->thread, NULL, dv_store_run, store);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (errnum == 0)
+        (void)pthread_setname_np(store->thread, "davit-store"); /* for tools only */
+    return errnum;
+}
+
+/* Takes the store, also on failure. */
+static struct dv_store *start(struct dv_store *store, struct dv_err *err)
+{
+    int errnum;
+
+    if (!dv_store_attach(store, &store->set_aside, err)) {
+        free_store(store);
+        return NULL;
+    }
+    store->wake = dv_async_open(store->loop, on_woken, store, err);
+    if (!store->wake) {
+        free_store(store);
+        return NULL;
+    }
+    errnum = start_thread(store);
+    if (errnum != 0) {
+        (void)dv_fail_errno(err, errnum, "store %s: thread", store->name);
+        dv_async_close(store->wake, NULL, NULL);
+        free_store(store);
+        return NULL;
+    }
+    return store;
+}
+
+struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
+                               const struct dv_store_options *options, struct dv_err *err)
+{
+    struct dv_store *store = new_store(loop, options);
+
+    assert(options->damaged);
+    store->name = dv_str_to_c(path, store->arena);
+    if (!dv_store_files_open(&store->files, path, store->arena, err)) {
+        free_store(store);
+        return NULL;
+    }
+    return start(store, err);
+}
+
+struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
+                                      struct dv_store_faults *faults, struct dv_err *err)
+{
+    const struct dv_store_options options = {.schema = schema};
+    struct dv_store *store = new_store(loop, &options);
+
+    store->name = "in memory";
+    store->is_memory = true;
+    store->faults = faults;
+    return start(store, err);
+}
+
+const char *dv_store_set_aside(const struct dv_store *store)
+{
+    return store->set_aside;
+}
+
+/* ---- operations ---- */
+
+/* Damage that shows at start-up is seen to at once. Returns false. */
+static bool fail_load(struct dv_store *store, struct dv_err *err)
+{
+    char *set_aside;
+
+    if (!store->wake) /* a step: what it fails in sees to it */
+        return false;
+    (void)dv_wrap(err, "store %s", store->name);
+    if (store->db.is_damaged && dv_store_recover(store, &set_aside, err)) {
+        free(store->set_aside);
+        store->set_aside = set_aside;
+        store->loop_epoch = store->thread_epoch;
+    }
+    return false;
+}
+
+bool dv_store_load(struct dv_store *store, uint32_t space,
+                   bool (*each)(void *ctx, const struct dv_store_row *row, struct dv_err *err),
+                   void *ctx, struct dv_err *err)
+{
+    struct dv_store_cursor cursor = {0};
+    bool is_taken = true;
+    bool is_end = false;
+    bool is_ok;
+
+    assert(!store->has_begun && !store->filling);
+    is_ok = dv_store_cursor_init(&cursor, &store->db, space, DV_STR_NONE, DV_STR_NONE, err);
+    while (is_ok && is_taken && !is_end) {
+        struct dv_store_row row;
+
+        is_ok = dv_store_cursor_next(&cursor, &store->db, &row, &is_end, err);
+        is_taken = !is_ok || is_end || each(ctx, &row, err);
+    }
+    dv_store_cursor_fini(&cursor);
+    return is_taken && (is_ok || fail_load(store, err));
+}
+
+bool dv_store_migrate(struct dv_store *store, const struct dv_store_change *changes,
+                      size_t n_changes, struct dv_err *err)
+{
+    struct dv_store_batch *batch = dv_store_batch_new();
+    bool is_ok;
+
+    assert(!store->wake); /* a step runs within open */
+    for (size_t i = 0; i < n_changes; i++)
+        dv_store_batch_add(batch, &changes[i]);
+    is_ok = dv_store_db_apply(&store->db, batch, err);
+    dv_store_batch_free(batch);
+    return is_ok;
+}
+
+/* What it holds of the queue; false when it has been refused. */
+static bool measure(struct dv_store *store, struct dv_store_op *op,
+                    const struct dv_store_change *changes, size_t n_changes)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n_changes; i++) {
+        const struct dv_store_change *change = &changes[i];
+        bool is_row = change->kind == DV_STORE_PUT || change->kind == DV_STORE_DELETE;
+
+        if (change->key.n > DV_STORE_KEY_BYTES_MAX || (is_row && change->key.n == 0)) {
+            refuse(store, op, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
+                   change->key.n, DV_STORE_KEY_BYTES_MAX);
+            return false;
+        }
+        if (change->value.n > DV_STORE_VALUE_BYTES_MAX) {
+            refuse(store, op, DV_INVALID_ARGUMENT, "key \"%.*s\": %zu bytes; %u are allowed",
+                   DV_FMT(change->key), change->value.n, DV_STORE_VALUE_BYTES_MAX);
+            return false;
+        }
+        if (!dv_size_add(bytes, change->key.n + change->value.n + CHANGE_OVERHEAD_BYTES, &bytes))
+            bytes = SIZE_MAX; /* refused by the queue's bound */
+    }
+    op->size_bytes = bytes;
+    return true;
+}
+
+static bool is_to_fail(struct dv_store_faults *faults)
+{
+    return faults && faults->n_until > 0 && --faults->n_until == 0;
+}
+
+void dv_store_write(struct dv_store *store, struct dv_store_write *write,
+                    const struct dv_store_change *changes, size_t n_changes)
+{
+    struct dv_store_op *op = &write->priv;
+
+    *op = (struct dv_store_op){0};
+    if (store->is_closing) {
+        refuse(store, op, DV_CANCELLED, "is being closed");
+        return;
+    }
+    if (is_to_fail(store->faults)) {
+        refuse(store, op, store->faults->code, "fails as it was told");
+        return;
+    }
+    if (!measure(store, op, changes, n_changes) || !admit(store, op))
+        return;
+    for (size_t i = 0; i < n_changes; i++) {
+        assert(changes[i].space < store->options.schema->n_spaces);
+        dv_store_batch_add(store->filling, &changes[i]);
+    }
+    store->filling->n_writes++;
+}
+
+void dv_store_read(struct dv_store *store, struct dv_store_read *read)
+{
+    struct dv_store_op *op = &read->priv;
+
+    assert(read->space < store->options.schema->n_spaces);
+    *op = (struct dv_store_op){.is_read = true};
+    read->rows = NULL;
+    read->n_rows = 0;
+    read->has_more = false;
+    if (store->is_closing)
+        refuse(store, op, DV_CANCELLED, "is being closed");
+    else if (dv_size_max(read->prefix.n, read->after.n) > DV_STORE_KEY_BYTES_MAX)
+        refuse(store, op, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
+               dv_size_max(read->prefix.n, read->after.n), DV_STORE_KEY_BYTES_MAX);
+    else
+        (void)admit(store, op); /* refused, it has been told */
+}
+
+void dv_store_get_stats(struct dv_store *store, struct dv_store_stats *stats)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    *stats = store->stats;
+    (void)pthread_mutex_unlock(&store->lock);
+    stats->n_queued = store->n_queued;
+    stats->queued_bytes = store->queued_bytes;
+}

@@ -1,0 +1,200 @@
+/* store.h - durable state: spaces of rows, changed in atomic sets, on a thread of its own.
+ *
+ * A space is a table from keys to values, both bytes, in the order of the keys. Changes are
+ * submitted on the loop's thread and applied in the order of submission, each set whole or not at
+ * all; `done` runs when the set is on the disk. All sets submitted in one turn of the loop, and
+ * all that arrive while a commit is under way, share the next commit.
+ *
+ * A store is one SQLite file that one process holds: `<path>`, `<path>-wal`, `<path>.lock`. The
+ * caller keeps its state in memory and loads it once; the file is for the next start.
+ *
+ * No write has a deadline and none can be cancelled: once submitted, only the disk's answer tells
+ * whether it will be there after a crash. A disk that hangs fills the queue, which pushes back. */
+#ifndef DV_STORE_H
+#define DV_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct dv_arena;
+struct dv_store;
+
+/* What a row may hold: an API object has at most 3 MiB, a key is a few names. */
+#define DV_STORE_KEY_BYTES_MAX 2048u
+#define DV_STORE_VALUE_BYTES_MAX (16u * 1024u * 1024u)
+
+/* ---- schema ---- */
+
+/* One step up. It runs once, at open, in the transaction that also records the new version; it may
+ * use dv_store_load and dv_store_migrate. Gather what is to change first, then change it. */
+struct dv_store_step {
+    const char *what; /* for the error: "pods by uid" */
+    bool (*up)(struct dv_store *store, struct dv_err *err);
+};
+
+struct dv_store_schema {
+    /* Names ([a-z][a-z0-9_]*); a space is known everywhere else by its place in this table. Those
+     * that the file does not have yet are made. */
+    const char *const *spaces;
+    size_t n_spaces;
+    /* steps[i] takes version i + 1 to version i + 2: what is written today is n_steps + 1. */
+    const struct dv_store_step *steps;
+    size_t n_steps;
+};
+
+/* ---- life ---- */
+
+struct dv_store_options {
+    const struct dv_store_schema *schema; /* kept */
+    /* Bounds of what waits and is under way; 0: a good one. Beyond, writes fail with
+     * DV_RESOURCE_EXHAUSTED. */
+    size_t n_queued_max;
+    size_t queued_bytes_max;
+    /* The file was found damaged while in use, and `set_aside` is where it is now. The store is
+     * empty: write what you hold in memory, ending with DV_STORE_REBUILT. All that was submitted
+     * before this call fails with DV_DATA_LOSS after it. */
+    void (*damaged)(void *ctx, const char *set_aside);
+    void *ctx;
+};
+
+/* Opens the file, or makes it (mode 0600) where there is none; the directory must exist. Blocks:
+ * for start-up. A damaged file is set aside as `<path>.damaged-<utc time>` with what belongs to it,
+ * and an empty one takes its place: see dv_store_set_aside.
+ * DV_ALREADY_EXISTS: another process has it open. DV_FAILED_PRECONDITION: made by a newer davit, or
+ * not by davit. Whatever else keeps it from being opened (permissions, a full disk) is told, and
+ * the file is left as it is. */
+struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
+                               const struct dv_store_options *options, struct dv_err *err);
+
+/* Which of the coming writes of a store in memory fails: a test's. */
+struct dv_store_faults {
+    uint64_t n_until;  /* 1: the next one; 0: none. Counts down by itself. */
+    enum dv_code code; /* that it fails with */
+};
+
+/* The same without a file, for tests of what stands on a store. `faults` (NULL: none) is kept, and
+ * may be set anew at any time on the loop's thread. */
+struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
+                                      struct dv_store_faults *faults, struct dv_err *err);
+
+/* Finishes all that is queued, and calls it done; then closes the file and calls `closed` (may be
+ * NULL). What is still submitted by those callbacks fails with DV_CANCELLED. */
+void dv_store_close(struct dv_store *store, dv_closed_fn *closed, void *ctx);
+
+/* Where a damaged file was set aside whose content has not been rebuilt yet, at this open or an
+ * earlier one; NULL: none. Until the next turn of the loop. */
+const char *dv_store_set_aside(const struct dv_store *store);
+
+/* ---- reading at start-up ---- */
+
+struct dv_store_row {
+    dv_str key;
+    dv_str value;
+};
+
+/* Hands all rows of a space to `each`, in key order; a row is borrowed for the call. Blocks, and is
+ * for start-up: before the first write, and for steps. Ends with the error of an `each` that
+ * fails. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over. */
+DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t space,
+                              bool (*each)(void *ctx, const struct dv_store_row *row,
+                                           struct dv_err *err),
+                              void *ctx, struct dv_err *err);
+
+/* The store's part of a write or a read that is under way. */
+struct dv_store_op {
+    struct dv_link link;
+    struct dv_err *err; /* its own, on the heap; NULL: that of its commit */
+    size_t size_bytes;  /* that it holds of the queue */
+    bool is_read;
+};
+
+/* ---- writing ---- */
+
+enum dv_store_kind {
+    DV_STORE_PUT,           /* a new row, or a new value for the key */
+    DV_STORE_DELETE,        /* an absent row is fine */
+    DV_STORE_DELETE_PREFIX, /* all rows whose key begins with `key`; "": all */
+    DV_STORE_REBUILT,       /* no row: what was set aside has been rebuilt, by this set at last */
+};
+
+struct dv_store_change {
+    enum dv_store_kind kind;
+    uint32_t space;
+    dv_str key;
+    dv_str value;
+};
+
+/* One set of changes, embedded in what waits for it; lent to the store until `done` has run. */
+struct dv_store_write {
+    /* err: NULL when the set is on the disk. Else nothing of it was applied:
+     * DV_RESOURCE_EXHAUSTED: the queue or the disk is full; later writes may succeed.
+     * DV_INVALID_ARGUMENT: a key or value that is empty (keys) or too large.
+     * DV_DATA_LOSS: the disk failed, or the file was damaged. After a disk failure that is
+     * followed by a crash, before another write succeeded, the set may be found applied, whole. */
+    void (*done)(struct dv_store_write *write, const struct dv_err *err);
+    struct dv_store_op priv;
+};
+
+/* Copies the changes. `done` runs once, on the loop's thread, never before this has returned, and
+ * in the order of submission (refusals by the queue's bounds excepted: they come at once). */
+void dv_store_write(struct dv_store *store, struct dv_store_write *write,
+                    const struct dv_store_change *changes, size_t n_changes);
+
+/* For steps: applies the changes to the step's transaction, at once. */
+DV_CHECKED bool dv_store_migrate(struct dv_store *store, const struct dv_store_change *changes,
+                                 size_t n_changes, struct dv_err *err);
+
+/* ---- reading later ---- */
+
+/* A read, embedded in what waits for it. It and all it points to are lent until `done`. */
+struct dv_store_read {
+    void (*done)(struct dv_store_read *read, const struct dv_err *err); /* err: NULL on success */
+    uint32_t space;
+    dv_str prefix; /* rows whose key begins so; a row's whole key gives it first */
+    dv_str after;  /* rows behind this key only: where the last page ended; "": from the first */
+    size_t n_rows_max;
+    size_t bytes_max;       /* of keys and values; the first row comes whatever its size */
+    struct dv_arena *arena; /* takes the rows; lent too */
+    struct dv_store_row *rows;
+    size_t n_rows;
+    bool has_more;
+    struct dv_store_op priv;
+};
+
+/* Sees every write that was submitted before it and succeeded; of later ones, all of a set or
+ * nothing. Reads wait in the same queue. */
+void dv_store_read(struct dv_store *store, struct dv_store_read *read);
+
+/* ---- numbers for metrics ---- */
+
+/* Bucket i counts up to its bound, the last one everything beyond. */
+#define DV_STORE_N_BUCKETS 20u
+#define DV_STORE_BUCKET_US(i) (UINT64_C(10) << (i)) /* 10 us to 2.6 s */
+#define DV_STORE_BUCKET_WRITES(i) (UINT64_C(1) << (i))
+
+struct dv_store_stats {
+    uint64_t n_commits; /* that succeeded, with their writes and changes */
+    uint64_t n_writes;
+    uint64_t n_changes;
+    uint64_t n_failed_commits;
+    uint64_t commit_ns; /* of all commits together */
+    uint64_t commits_by_us[DV_STORE_N_BUCKETS];
+    uint64_t commits_by_writes[DV_STORE_N_BUCKETS];
+    uint64_t n_checkpoints;
+    uint64_t n_failed_checkpoints;
+    uint64_t checkpoint_ns;
+    uint64_t wal_bytes; /* now */
+    uint64_t n_queued;  /* operations now, with those under way */
+    uint64_t queued_bytes;
+};
+
+void dv_store_get_stats(struct dv_store *store, struct dv_store_stats *stats);
+
+#endif
