@@ -1,0 +1,175 @@
+/* known.c - which sockets and directories are there, as far as looks and events have told. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "plugin/info.h"
+#include "plugin/watching.h"
+
+dv_str dv_plugin_dir_of(dv_str path)
+{
+    while (path.n > 0 && path.p[path.n - 1] != '/')
+        path.n--;
+    return dv_str_slice(path, 0, path.n > 0 ? path.n - 1 : 0);
+}
+
+bool dv_plugin_is_dot_name(dv_str path)
+{
+    size_t at = dv_plugin_dir_of(path).n + 1;
+
+    return at < path.n && path.p[at] == '.';
+}
+
+/* ---- what goes ---- */
+
+static void lose_socket(struct dv_plugin_watcher *watcher, struct dv_plugin_known_socket *socket)
+{
+    (void)dv_map_remove(&watcher->sockets, socket->path); /* it is there */
+    watcher->owner->lost(watcher->owner, socket->path);
+    free(socket);
+}
+
+void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir)
+{
+    dv_watch_remove(watcher->watch, dir->path);
+    (void)dv_map_remove(&watcher->dirs, dir->path); /* it is there */
+    free(dir);
+}
+
+void dv_plugin_known_lose_dir(struct dv_plugin_watcher *watcher, dv_str path)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&watcher->sockets, &at)) != NULL;)
+        if (dv_plugin_is_inside(path, entry->key))
+            lose_socket(watcher, entry->value);
+    for (size_t at = 0; (entry = dv_map_next(&watcher->dirs, &at)) != NULL;)
+        if (dv_str_eq(path, entry->key) || dv_plugin_is_inside(path, entry->key))
+            dv_plugin_known_forget_dir(watcher, entry->value);
+}
+
+void dv_plugin_known_lose(struct dv_plugin_watcher *watcher, dv_str path)
+{
+    struct dv_plugin_known_socket *socket = dv_map_get(&watcher->sockets, path);
+
+    if (watcher->job && !watcher->is_job_stale)
+        (void)dv_map_set(&watcher->removed, dv_str_copy(path, watcher->removed_arena), watcher);
+    if (socket)
+        lose_socket(watcher, socket);
+    if (dv_map_get(&watcher->dirs, path))
+        dv_plugin_known_lose_dir(watcher, path);
+}
+
+void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&watcher->sockets, &at)) != NULL;) {
+        struct dv_plugin_known_socket *socket = entry->value;
+
+        if (socket->scan != watcher->scan)
+            lose_socket(watcher, socket);
+    }
+}
+
+void dv_plugin_known_fini(struct dv_plugin_watcher *watcher)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&watcher->sockets, &at)) != NULL;)
+        free(entry->value);
+    for (size_t at = 0; (entry = dv_map_next(&watcher->dirs, &at)) != NULL;)
+        free(entry->value);
+    dv_map_fini(&watcher->sockets);
+    dv_map_fini(&watcher->dirs);
+}
+
+/* ---- what comes ---- */
+
+void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link)
+{
+    struct dv_plugin_known_dir *dir = dv_map_get(&watcher->dirs, path);
+
+    if (!dir) {
+        dir = dv_alloc(sizeof(*dir) + path.n);
+        memcpy(dir->text, path.p, path.n);
+        dir->path = (dv_str){dir->text, path.n};
+        (void)dv_map_set(&watcher->dirs, dir->path, dir); /* was not there */
+    }
+    dir->is_link = is_link;
+}
+
+static bool is_same(const struct dv_plugin_identity *a, const struct dv_plugin_identity *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->born_ns == b->born_ns;
+}
+
+static struct dv_plugin_known_socket *add_socket(struct dv_plugin_watcher *watcher, dv_str path)
+{
+    struct dv_plugin_known_socket *socket = dv_alloc(sizeof(*socket) + path.n);
+
+    memcpy(socket->text, path.p, path.n);
+    socket->path = (dv_str){socket->text, path.n};
+    (void)dv_map_set(&watcher->sockets, socket->path, socket); /* was not there */
+    return socket;
+}
+
+static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found)
+{
+    struct dv_plugin_known_socket *socket = dv_map_get(&watcher->sockets, found->path);
+    struct dv_err err;
+
+    if (dv_plugin_is_dot_name(found->path) ||
+        !dv_map_get(&watcher->dirs, dv_plugin_dir_of(found->path)))
+        return; /* the latter: its directory is new, and will be listed */
+    if (socket && is_same(&socket->identity, &found->identity)) {
+        socket->scan = watcher->scan;
+        return;
+    }
+    if (!watcher->owner->found(watcher->owner, found->path)) {
+        (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED, "no room for socket %.*s", DV_FMT(found->path));
+        dv_plugin_watcher_meet_trouble(watcher, &err);
+        return;
+    }
+    if (!socket)
+        socket = add_socket(watcher, found->path);
+    socket->identity = found->identity;
+    socket->scan = watcher->scan;
+}
+
+/* A directory of which an event told, and which is known already, may have been replaced: the watch
+ * may be on the one that was there before. What is in it is then found to be the same, or new; an
+ * empty one is all that can be replaced. A link may have been turned to anything. */
+static void see_dir(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
+                    bool by_event)
+{
+    const struct dv_plugin_known_dir *dir = dv_map_get(&watcher->dirs, found->path);
+
+    if (dir && !by_event)
+        return;
+    if (dir && dir->is_link)
+        dv_plugin_known_lose_dir(watcher, found->path);
+    else if (dir)
+        dv_watch_remove(watcher->watch, found->path);
+    dv_plugin_looks_add(watcher,
+                        found->kind == DV_PLUGIN_FOUND_DIR ? DV_PLUGIN_LOOK_LIST_DIR
+                                                           : DV_PLUGIN_LOOK_WATCH_LINK,
+                        found->path);
+}
+
+void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
+                         bool by_event)
+{
+    struct dv_plugin_known_socket *socket;
+
+    if (found->kind == DV_PLUGIN_FOUND_SOCKET) {
+        see_socket(watcher, found);
+        return;
+    }
+    if (found->kind == DV_PLUGIN_FOUND_DIR || found->kind == DV_PLUGIN_FOUND_DIR_LINK)
+        see_dir(watcher, found, by_event);
+    socket = dv_map_get(&watcher->sockets, found->path);
+    if (socket) /* something took its place */
+        lose_socket(watcher, socket);
+}

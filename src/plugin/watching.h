@@ -1,0 +1,101 @@
+/* watching.h - the insides of a watcher, which watcher.c, looks.c and known.c share. */
+#ifndef DV_PLUGIN_WATCHING_H
+#define DV_PLUGIN_WATCHING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "plugin/scan.h"
+#include "plugin/watcher.h" /* IWYU pragma: export */
+
+struct dv_arena;
+
+/* Paths that wait to be looked at; when more change at once, a scan of everything is cheaper. */
+#define DV_PLUGIN_LOOKS_MAX 4096u
+
+enum dv_plugin_look_kind {
+    DV_PLUGIN_LOOK_MAKE_ROOT,
+    DV_PLUGIN_LOOK_LIST_DIR,  /* watch it, then list it */
+    DV_PLUGIN_LOOK_LIST_LINK, /* the same; it is a link to a directory */
+    DV_PLUGIN_LOOK_WATCH_LINK,
+    DV_PLUGIN_LOOK_AT, /* something of which an event told */
+};
+
+struct dv_plugin_known_dir {
+    dv_str path;
+    bool is_link;
+    char text[];
+};
+
+struct dv_plugin_known_socket {
+    dv_str path;
+    struct dv_plugin_identity identity;
+    uint64_t scan; /* the latest that saw it */
+    char text[];
+};
+
+struct dv_plugin_watcher {
+    struct dv_loop *loop;
+    struct dv_plugin_watcher_owner *owner;
+    struct dv_watch *watch;
+    dv_str root;
+    dv_str parent;         /* watched too: a root that somebody holds open goes without a word */
+    struct dv_map dirs;    /* dv_plugin_known_dir by path */
+    struct dv_map sockets; /* dv_plugin_known_socket by path */
+
+    struct dv_list queue;       /* looks.c */
+    struct dv_map looks;        /* those of kind DV_PLUGIN_LOOK_AT by path */
+    struct dv_plugin_scan *job; /* NULL: none runs */
+    bool is_job_stale;
+    struct dv_map removed; /* paths that went away while the job runs; the value says nothing */
+    struct dv_arena *removed_arena;
+
+    uint64_t scan; /* counts scans of everything */
+    bool is_scanning;
+    bool is_scan_clean;
+    bool has_scanned;
+    struct dv_err err;
+    struct dv_timer retry_timer;
+    uint64_t retry_ms;
+
+    bool is_closing;
+    unsigned n_open; /* what must end before `closed` runs */
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    char text[]; /* of root */
+};
+
+/* looks.c: what waits to be looked at, one job at a time. */
+void dv_plugin_looks_add(struct dv_plugin_watcher *watcher, enum dv_plugin_look_kind kind,
+                         dv_str path);
+void dv_plugin_looks_clear(struct dv_plugin_watcher *watcher);
+/* Starts the next job, unless one runs; tells dv_plugin_watcher_scanned when nothing is left. */
+void dv_plugin_looks_run(struct dv_plugin_watcher *watcher);
+
+/* known.c: what is there. */
+void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
+                         bool by_event);
+void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link);
+/* Whatever was at this path is there no more. */
+void dv_plugin_known_lose(struct dv_plugin_watcher *watcher, dv_str path);
+/* The same for a directory and all that is below it. */
+void dv_plugin_known_lose_dir(struct dv_plugin_watcher *watcher, dv_str path);
+void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher); /* by the latest scan */
+/* Not what is in it; frees it. */
+void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir);
+void dv_plugin_known_fini(struct dv_plugin_watcher *watcher);
+dv_str dv_plugin_dir_of(dv_str path);
+bool dv_plugin_is_dot_name(dv_str path); /* its last part begins with "." */
+
+/* watcher.c */
+/* Something could not be watched or looked at: everything is scanned again, later. */
+void dv_plugin_watcher_meet_trouble(struct dv_plugin_watcher *watcher, const struct dv_err *err);
+void dv_plugin_watcher_scanned(struct dv_plugin_watcher *watcher);
+void dv_plugin_watcher_check_closed(struct dv_plugin_watcher *watcher); /* may free it */
+
+#endif
