@@ -1,0 +1,96 @@
+#include "device/base64.h"
+
+#include <stdint.h>
+
+#include "base/arena.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* The number that a character stands for; -1 for all others. */
+static int digit_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* The next character that is not of a line's end; '\0' when there is none, which no text may have.
+ */
+static char next_char(dv_str text, size_t *at)
+{
+    while (*at < text.n && (text.p[*at] == '\r' || text.p[*at] == '\n'))
+        (*at)++;
+    return *at < text.n ? text.p[(*at)++] : '\0';
+}
+
+/* After the digits of a last group that is not full: its padding, and nothing more. */
+static bool read_padding(dv_str text, size_t at, char c, unsigned n_digits)
+{
+    if (c != '=' || n_digits < 2)
+        return false;
+    if (n_digits == 2 && next_char(text, &at) != '=')
+        return false;
+    return next_char(text, &at) == '\0' && at == text.n;
+}
+
+bool dv_device_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes)
+{
+    char *out = dv_arena_alloc(arena, text.n / 4 * 3 + 3, 1);
+    uint32_t group = 0;
+    unsigned n_digits = 0;
+    size_t n = 0;
+
+    for (size_t at = 0;;) {
+        char c = next_char(text, &at);
+        int digit = digit_of(c);
+
+        if (c == '\0' && at == text.n && n_digits == 0)
+            break;
+        if (digit < 0) {
+            if (!read_padding(text, at, c, n_digits))
+                return false;
+            out[n++] = (char)(group >> (n_digits == 2 ? 4 : 10));
+            if (n_digits == 3)
+                out[n++] = (char)(group >> 2);
+            break;
+        }
+        group = group << 6 | (uint32_t)digit;
+        if (++n_digits < 4)
+            continue;
+        out[n++] = (char)(group >> 16);
+        out[n++] = (char)(group >> 8);
+        out[n++] = (char)group;
+        n_digits = 0;
+        group = 0;
+    }
+    *bytes = (dv_str){out, n};
+    return true;
+}
+
+dv_str dv_device_base64_encode(dv_str bytes, struct dv_arena *arena)
+{
+    size_t n = (bytes.n + 2) / 3 * 4;
+    char *out = dv_arena_alloc(arena, n, 1);
+    size_t at = 0;
+
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t left = bytes.n - i;
+        uint32_t group = (uint32_t)(unsigned char)bytes.p[i] << 16;
+
+        if (left > 1)
+            group |= (uint32_t)(unsigned char)bytes.p[i + 1] << 8;
+        if (left > 2)
+            group |= (unsigned char)bytes.p[i + 2];
+        out[at++] = alphabet[group >> 18];
+        out[at++] = alphabet[group >> 12 & 63];
+        out[at++] = left > 1 ? alphabet[group >> 6 & 63] : '=';
+        out[at++] = left > 2 ? alphabet[group & 63] : '=';
+    }
+    return (dv_str){out, n};
+}

@@ -1,0 +1,18 @@
+/* base64.h - bytes as text (RFC 4648, standard alphabet, padded), as Go's encoding/json has them.
+ */
+#ifndef DV_DEVICE_BASE64_H
+#define DV_DEVICE_BASE64_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+
+/* CR and LF are skipped wherever they are, and the bits that padding leaves over may be anything.
+ */
+DV_CHECKED bool dv_device_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
+dv_str dv_device_base64_encode(dv_str bytes, struct dv_arena *arena);
+
+#endif

@@ -1,0 +1,491 @@
+/* device.h - device plugins: what they offer, who holds it, and what comes next.
+ *
+ * A dv_device_state is what the node knows: plugins and their endpoints, device lists, pods and
+ * what their containers hold. It is changed by what happens (a plugin connects, a list arrives, a
+ * pod ends) and answers questions; it calls nobody and knows no time but what it is told.
+ *
+ *     list bytes ---> apply ---> what changed            allocate, start ---> op: call this plugin,
+ *     connect, disconnect        capacity, hints, status      then that, then done
+ *                                     |
+ *                                changes to be saved (key, value) <--> load
+ *
+ * Decisions are those of Kubernetes 1.36 (spec/device-manager.md; sections below are its own), with
+ * the endpoints of 1.37 (section 6). Where the reference takes any of several devices, the first is
+ * taken: by NUMA nodes, then by id in natural order ("d9" before "d10").
+ *
+ * Text in results belongs to the state until it next changes, unless it says otherwise; arrays are
+ * in the arena of the call. */
+#ifndef DV_DEVICE_H
+#define DV_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "topology/topology.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_device_op;
+struct dv_device_state;
+
+/* -- Limits --------------------------------------------------------------------------------- */
+
+/* A list of 100,000 devices is about 6 MB; the reference's own limit of 4 MiB is gRPC's default. */
+#define DV_DEVICE_LIST_BYTES_MAX (64u * 1024u * 1024u)
+#define DV_DEVICE_LIST_MAX 1000000u
+/* The API documents 63 characters, which plugins pass; nothing needs as much as this. */
+#define DV_DEVICE_ID_BYTES_MAX 1024u
+/* Resources at a time, and plugins connected for one of them: a node has a few of each. */
+#define DV_DEVICE_RESOURCES_MAX 1024u
+#define DV_DEVICE_PLUGINS_MAX 16u
+/* An allocate response; also what a saved record or a checkpoint may hold of one. */
+#define DV_DEVICE_RESPONSE_BYTES_MAX (4u * 1024u * 1024u)
+/* How long a resource is still reported after its last plugin went (section 1). */
+#define DV_DEVICE_GRACE_NS (UINT64_C(300) * 1000 * 1000 * 1000)
+/* The id that stands for no NUMA node in what a container holds (section 1). */
+#define DV_DEVICE_NO_NODE (-1)
+
+/* -- Names (section 3) ---------------------------------------------------------------------- */
+
+/* DV_INVALID_ARGUMENT, with the reference's text: not a name for a plugin's resource. */
+DV_CHECKED bool dv_device_name_check(dv_str resource, struct dv_err *err);
+
+/* -- The state ------------------------------------------------------------------------------ */
+
+struct dv_device_opts {
+    /* As 1.36 does, for --strict and for its recorded runs:
+     * - devices taken by a choice that then fails stay taken until the next failed Allocate call
+     *   or a collection that finds an inactive pod; otherwise they are given back at once;
+     * - a device whose health changes is looked up by its id among all resources, and one of the
+     *   pods that hold such an id is told; otherwise all that hold this very device are. */
+    bool is_strict;
+};
+
+/* NULL for the defaults. All pods are inactive and pod sources not ready: see below. */
+struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts);
+void dv_device_state_free(struct dv_device_state *state);   /* NULL is fine; no op may be left */
+void dv_device_state_freep(struct dv_device_state **state); /* for DV_CLEANUP */
+
+/* -- Plugins (section 6) -------------------------------------------------------------------- */
+
+struct dv_device_plugin_options {
+    bool needs_pre_start;
+    bool has_preference;
+};
+
+/* From a DevicePluginOptions message. */
+DV_CHECKED bool dv_device_plugin_options_decode(dv_str bytes,
+                                                struct dv_device_plugin_options *options,
+                                                struct dv_err *err);
+
+/* A plugin for the resource serves on `socket`, and is the one to call from now on. Several may be
+ * connected for one resource: the newest is called; a list of any of them replaces the last.
+ * DV_INVALID_ARGUMENT: the name. DV_ALREADY_EXISTS: this socket is connected.
+ * DV_RESOURCE_EXHAUSTED: too many. */
+DV_CHECKED bool dv_device_connect(struct dv_device_state *state, dv_str resource, dv_str socket,
+                                  const struct dv_device_plugin_options *options,
+                                  struct dv_err *err);
+/* Its ListAndWatch ended. True when it was the last for the resource, all of whose devices now
+ * count as unhealthy. The newest of those left is called from now on. Nothing happens when it is
+ * not connected. */
+bool dv_device_disconnect(struct dv_device_state *state, dv_str resource, dv_str socket,
+                          uint64_t now_ns);
+
+enum dv_device_plugin_state {
+    DV_DEVICE_NO_PLUGIN,  /* never, or gone for longer than the grace period */
+    DV_DEVICE_NOT_LISTED, /* connected, no list yet; a list from before may still count */
+    DV_DEVICE_SERVING,
+    DV_DEVICE_STOPPED,
+};
+
+struct dv_device_resource_info {
+    dv_str name;
+    enum dv_device_plugin_state plugin;
+    uint64_t stopped_ns; /* DV_DEVICE_STOPPED */
+    dv_str socket;       /* of the one that is called; empty without */
+    struct dv_device_plugin_options options;
+    bool is_known;      /* a limit for it is for us: listed before, or held (section 2) */
+    size_t n_plugins;   /* connected */
+    size_t n_devices;   /* listed last */
+    size_t n_healthy;   /* of these; 0 while stopped */
+    size_t n_free;      /* healthy and taken by nobody */
+    size_t n_allocated; /* taken, listed or not */
+};
+
+/* False when nothing is known of it. */
+bool dv_device_find(const struct dv_device_state *state, dv_str resource,
+                    struct dv_device_resource_info *info);
+/* All, by name. */
+size_t dv_device_resources(const struct dv_device_state *state, struct dv_arena *arena,
+                           const struct dv_device_resource_info **infos);
+
+/* -- Lists (section 7) ---------------------------------------------------------------------- */
+
+enum dv_device_change_bits {
+    DV_DEVICE_ADDED = 1,
+    DV_DEVICE_REMOVED = 2,
+    DV_DEVICE_FLIPPED = 4, /* its health */
+    DV_DEVICE_MOVED = 8,   /* its NUMA nodes */
+};
+
+struct dv_device_change {
+    dv_str id;     /* in the arena when it was removed */
+    unsigned what; /* of dv_device_change_bits */
+    bool is_healthy;
+    bool is_held;
+};
+
+struct dv_device_diff {
+    const struct dv_device_change *changes;
+    size_t n_changes;
+    const dv_str *pods; /* to be told of a change of health; each once */
+    size_t n_pods;
+    bool is_back; /* its devices counted for nothing before this list */
+    size_t n_duplicates;
+    dv_str
+        duplicate; /* the first of them; a mistake of the plugin that is worth a line in the log */
+};
+
+/* The list of a ListAndWatch answer becomes the list of the resource. Costs its bytes, and what
+ * changed; what did not change is not touched.
+ *
+ * Of an id that comes twice the last one counts. A health other than "Healthy" is unhealthy, and so
+ * is none. A topology without nodes is none. Whatever nodes a plugin names are kept, known to the
+ * machine or not. The list is refused as a whole, and nothing changes, when
+ * DV_INVALID_ARGUMENT: it is not protobuf, or a device has no id, or a text is not UTF-8;
+ * DV_RESOURCE_EXHAUSTED: the list, an id or a device's nodes are over their limit.
+ * The error names the first device at fault by its place in the list, from 0. */
+DV_CHECKED bool dv_device_apply_list(struct dv_device_state *state, dv_str resource, dv_str bytes,
+                                     struct dv_arena *arena, struct dv_device_diff *diff,
+                                     struct dv_err *err);
+
+/* -- Capacity (section 8) ------------------------------------------------------------------- */
+
+struct dv_device_capacity {
+    dv_str resource;
+    size_t capacity;
+    size_t allocatable;
+    bool has_allocatable; /* false: it was never listed; the reference reports no number */
+};
+
+struct dv_device_capacities {
+    const struct dv_device_capacity *v; /* by name */
+    size_t n;
+    const dv_str *removed; /* by name, in the arena: their grace period is over */
+    size_t n_removed;
+};
+
+/* Forgets the resources whose plugins have been away for longer than the grace period. */
+void dv_device_capacity(struct dv_device_state *state, uint64_t now_ns, struct dv_arena *arena,
+                        struct dv_device_capacities *capacities);
+
+/* Whether a node object that exists already has its extended resources set to 0: when no entry of
+ * the plugin directory has a name that does not start with a dot. */
+bool dv_device_should_reset_capacity(const dv_str *names, size_t n_names);
+
+struct dv_device_healthy {
+    dv_str resource;
+    dv_str id;
+    const int64_t *nodes; /* as the plugin gave them */
+    size_t n_nodes;
+    bool has_topology; /* one without nodes is a topology too */
+};
+
+/* GetAllocatableDevices: healthy devices, taken or not, by resource, nodes and id. */
+size_t dv_device_allocatable(const struct dv_device_state *state, struct dv_arena *arena,
+                             const struct dv_device_healthy **devices);
+
+struct dv_device_amount {
+    dv_str resource;
+    int64_t amount;
+};
+
+/* UpdatePluginResources (section 10): the node's allocatable amounts as the admission of this pod
+ * should see them, so that what it holds already fits. Gives all of `amounts`, then new ones. */
+size_t dv_device_raise_amounts(const struct dv_device_state *state, dv_str pod_uid,
+                               const struct dv_device_amount *amounts, size_t n_amounts,
+                               struct dv_arena *arena, const struct dv_device_amount **raised);
+
+/* -- Pods (section 11) ---------------------------------------------------------------------- */
+
+/* Whether all sources of pods have been heard. Until then nothing is collected, and containers that
+ * run already are left as they are. */
+void dv_device_set_sources_ready(struct dv_device_state *state, bool is_ready);
+/* A container was running when this process started; forgotten when sources are ready. */
+void dv_device_add_running(struct dv_device_state *state, dv_str pod_uid, dv_str container);
+
+void dv_device_activate_pod(struct dv_device_state *state, dv_str pod_uid);
+/* Its devices are given back by the next collection. */
+void dv_device_deactivate_pod(struct dv_device_state *state, dv_str pod_uid);
+bool dv_device_pod_is_active(const struct dv_device_state *state, dv_str pod_uid);
+
+/* Between the two, what init containers of the pod lend to its later containers is kept; otherwise
+ * it is forgotten when another pod is handled. They nest. */
+void dv_device_begin_admission(struct dv_device_state *state, dv_str pod_uid);
+void dv_device_end_admission(struct dv_device_state *state, dv_str pod_uid);
+
+/* Gives back what inactive pods hold, unless sources are not ready. Costs what is given back. Hints
+ * and ops do it by themselves. Returns the number of pods. */
+size_t dv_device_collect(struct dv_device_state *state);
+
+/* -- What containers hold ------------------------------------------------------------------- */
+
+struct dv_device_placed {
+    int64_t node;      /* DV_DEVICE_NO_NODE: those without */
+    const dv_str *ids; /* a device on several nodes is listed for each */
+    size_t n_ids;
+};
+
+/* What a container holds of a resource. In a checkpoint, NULL is the file's null, which is neither
+ * [] nor {} nor "". */
+struct dv_device_record {
+    dv_str pod_uid;
+    dv_str container;
+    dv_str resource;
+    const struct dv_device_placed *placed; /* by node */
+    size_t n_placed;
+    dv_str response; /* the plugin's ContainerAllocateResponse, as it came */
+};
+
+/* What the pod's containers hold, in the order in which they got it. */
+size_t dv_device_records_of_pod(const struct dv_device_state *state, dv_str pod_uid,
+                                struct dv_arena *arena, const struct dv_device_record **records);
+
+struct dv_device_status {
+    dv_str resource;
+    const dv_str *ids;
+    const bool *is_healthy; /* for each id; true too for what no plugin lists */
+    size_t n_ids;
+};
+
+/* A container's allocatedResourcesStatus (section 13), by resource. */
+size_t dv_device_status(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
+                        struct dv_arena *arena, const struct dv_device_status **statuses);
+
+/* -- Allocation (section 9) ----------------------------------------------------------------- */
+
+enum dv_device_container_kind {
+    DV_DEVICE_INIT, /* lends what it holds to all containers after it */
+    DV_DEVICE_SIDECAR,
+    DV_DEVICE_REGULAR,
+};
+
+struct dv_device_limit {
+    dv_str resource;
+    int64_t amount;  /* the quantity, rounded up */
+    bool is_claimed; /* an extended resource that a claim provides: not for plugins */
+};
+
+struct dv_device_request {
+    dv_str pod_uid;
+    dv_str container;
+    enum dv_device_container_kind kind;
+    const struct dv_device_limit *limits; /* of any resources, each once */
+    size_t n_limits;
+    struct dv_numa_hint affinity; /* from the merge; zeroed without */
+};
+
+enum dv_device_failure {
+    DV_DEVICE_FAIL_UNAVAILABLE, /* fewer are free than needed */
+    DV_DEVICE_FAIL_UNREGISTERED,
+    DV_DEVICE_FAIL_NO_HEALTHY_DEVICES,
+    DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY, /* what the container holds has become so */
+    DV_DEVICE_FAIL_CHANGED_REQUEST,     /* the container holds another number */
+    DV_DEVICE_FAIL_ENDPOINT_STOPPED,
+    DV_DEVICE_FAIL_PLUGIN_ALLOCATE,
+    DV_DEVICE_FAIL_PLUGIN_EMPTY_RESPONSE,
+    DV_DEVICE_FAIL_PLUGIN_PREFERRED,
+    DV_DEVICE_FAIL_PLUGIN_PRESTART,
+    DV_DEVICE_FAIL_NO_ENDPOINT,
+    DV_DEVICE_FAIL_NOTHING_ALLOCATED,
+    DV_DEVICE_FAIL_ALLOCATED_LESS,
+    DV_DEVICE_FAIL_UNKNOWN_PLUGIN,
+    DV_DEVICE_FAIL_BAD_REQUEST, /* a negative amount, or a resource twice */
+};
+
+const char *dv_device_failure_name(enum dv_device_failure failure); /* "no-healthy-devices" */
+
+enum dv_device_step_kind {
+    DV_DEVICE_ASK_PREFERRED, /* call GetPreferredAllocation */
+    DV_DEVICE_ASK_ALLOCATE,  /* call Allocate */
+    DV_DEVICE_ASK_PRESTART,  /* call PreStartContainer */
+    DV_DEVICE_DONE,
+    DV_DEVICE_FAILED,
+};
+
+/* What an operation wants next. Its text and arrays last until the next call on the op. */
+struct dv_device_step {
+    enum dv_device_step_kind kind;
+    /* DV_DEVICE_ASK_*: the plugin to call, and with which devices. */
+    dv_str resource;
+    dv_str socket;
+    const dv_str *ids; /* with DV_DEVICE_ASK_PREFERRED: those to choose from */
+    size_t n_ids;
+    const dv_str *must_include; /* DV_DEVICE_ASK_PREFERRED */
+    size_t n_must_include;
+    int32_t size; /* DV_DEVICE_ASK_PREFERRED */
+    /* DV_DEVICE_FAILED */
+    enum dv_device_failure failure;
+    struct dv_err err;
+};
+
+/* Allocates for a container of a pod in admission (9.1, 9.2): init containers first, then regular
+ * ones, one at a time for a pod; ops of different pods may be under way together. What is chosen is
+ * taken at once, so that no other op gets it. Resources are handled by name. Keeps nothing of
+ * `request`. */
+struct dv_device_op *dv_device_allocate(struct dv_device_state *state,
+                                        const struct dv_device_request *request);
+/* Prepares the start, or a restart, of a container (9.5): PreStartContainer where plugins want it,
+ * allocation where nothing is recorded. Ask dv_device_run_options when it is done. */
+struct dv_device_op *dv_device_start(struct dv_device_state *state,
+                                     const struct dv_device_request *request);
+
+const struct dv_device_step *dv_device_op_step(const struct dv_device_op *op);
+/* The message to send for a DV_DEVICE_ASK_* step. */
+void dv_device_step_encode(const struct dv_device_step *step, struct dv_buf *buf);
+/* The call's answer: the bytes of the response message. There is a new step then. */
+void dv_device_op_answer(struct dv_device_op *op, dv_str response);
+/* The call failed with this status, which becomes part of the op's own error. */
+void dv_device_op_refuse(struct dv_device_op *op, const struct dv_err *status);
+/* Gives back what was taken and has not become a record. NULL is fine. */
+void dv_device_op_free(struct dv_device_op *op);
+void dv_device_op_freep(struct dv_device_op **op); /* for DV_CLEANUP */
+
+/* -- Options of a container (9.5) ----------------------------------------------------------- */
+
+struct dv_device_pair {
+    dv_str name;
+    dv_str value;
+};
+
+struct dv_device_mount {
+    dv_str container_path;
+    dv_str host_path;
+    bool is_read_only;
+};
+
+struct dv_device_node {
+    dv_str container_path;
+    dv_str host_path;
+    dv_str permissions;
+};
+
+/* Two resources gave something of the same name: the first resource counts. */
+struct dv_device_conflict {
+    const char *part; /* "environment variable" */
+    dv_str name;
+    dv_str kept;
+    dv_str dropped;
+};
+
+struct dv_device_options {
+    const struct dv_device_pair *envs;
+    size_t n_envs;
+    const struct dv_device_mount *mounts;
+    size_t n_mounts;
+    const struct dv_device_node *nodes;
+    size_t n_nodes;
+    const struct dv_device_pair *annotations;
+    size_t n_annotations;
+    const dv_str *cdi_names;
+    size_t n_cdi_names;
+    const struct dv_device_conflict *conflicts; /* worth a line in the log each */
+    size_t n_conflicts;
+};
+
+/* Merges ContainerAllocateResponses, the first first. Text stays in them.
+ * DV_INVALID_ARGUMENT: one is not such a message. */
+DV_CHECKED bool dv_device_options_merge(const dv_str *responses, size_t n_responses,
+                                        struct dv_arena *arena, struct dv_device_options *options,
+                                        struct dv_err *err);
+/* What the container gets, merged by name of the resource. False when it holds nothing. */
+bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
+                           struct dv_arena *arena, struct dv_device_options *options);
+
+/* -- Topology hints ------------------------------------------------------------------------- */
+
+/* The hints of a container's devices (topology.md 5.1): a list for each limit that is for plugins.
+ * Collects first. Fails as dv_topology_device_hints. */
+DV_CHECKED bool dv_device_container_hints(struct dv_device_state *state,
+                                          const struct dv_numa_machine *machine,
+                                          const struct dv_device_request *request,
+                                          struct dv_arena *arena, const struct dv_hint_list **lists,
+                                          size_t *n_lists, struct dv_err *err);
+/* The hints of a whole pod (5.2); its containers in their order, init containers first. */
+DV_CHECKED bool dv_device_pod_hints(struct dv_device_state *state,
+                                    const struct dv_numa_machine *machine,
+                                    const struct dv_device_request *containers, size_t n_containers,
+                                    struct dv_arena *arena, const struct dv_hint_list **lists,
+                                    size_t *n_lists, struct dv_err *err);
+
+/* -- Saving --------------------------------------------------------------------------------- */
+
+/* A change to a store of keys and values, in which the state survives. Keys sort by kind, pod,
+ * container and resource. */
+struct dv_device_write {
+    dv_str key;
+    dv_str value; /* empty: remove the key. No value is empty */
+};
+
+/* What changed since the last time, in the arena: write it in one transaction, before anyone is
+ * told. Costs what changed. */
+size_t dv_device_take_writes(struct dv_device_state *state, struct dv_arena *arena,
+                             const struct dv_device_write **writes);
+/* At start, each pair of the store. Resources come back stopped since `now_ns`. What is loaded is
+ * not written again.
+ * DV_DATA_LOSS: damaged; nothing changes. DV_UNIMPLEMENTED: of a later version. */
+DV_CHECKED bool dv_device_load(struct dv_device_state *state, dv_str key, dv_str value,
+                               uint64_t now_ns, struct dv_err *err);
+
+/* The codecs of a record, for tools. Decoding keeps the text. */
+void dv_device_record_encode(const struct dv_device_record *record, struct dv_buf *key,
+                             struct dv_buf *value);
+DV_CHECKED bool dv_device_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
+                                        struct dv_device_record *record, struct dv_err *err);
+
+/* -- kubelet_internal_checkpoint (section 12) ----------------------------------------------- */
+
+struct dv_device_registered {
+    dv_str resource;
+    const dv_str *ids; /* healthy ones; NULL for null */
+    size_t n_ids;
+};
+
+struct dv_device_checkpoint {
+    const struct dv_device_record *records; /* NULL for null */
+    size_t n_records;
+    const struct dv_device_registered *registered; /* NULL for null; else by name, each once */
+    size_t n_registered;
+};
+
+enum dv_device_verdict {
+    DV_DEVICE_CHECKPOINT_OK,
+    DV_DEVICE_CHECKPOINT_CORRUPT,     /* the checksum is another one */
+    DV_DEVICE_CHECKPOINT_JSON_SYNTAX, /* or over a limit of json.h */
+    DV_DEVICE_CHECKPOINT_JSON_TYPE,
+    DV_DEVICE_CHECKPOINT_BASE64,
+};
+
+/* Reads a file as the reference does, quirks included. `checkpoint` is set and `err` is not when it
+ * is DV_DEVICE_CHECKPOINT_OK. Keeps `bytes`, which lives as long as the result. */
+DV_CHECKED enum dv_device_verdict
+dv_device_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
+                            struct dv_device_checkpoint *checkpoint, struct dv_err *err);
+/* Writes the file, byte for byte. */
+void dv_device_checkpoint_encode(const struct dv_device_checkpoint *checkpoint, struct dv_buf *buf);
+
+/* The state as it would be in a file. */
+void dv_device_checkpoint_take(const struct dv_device_state *state, struct dv_arena *arena,
+                               struct dv_device_checkpoint *checkpoint);
+/* What the reference holds after a start from the file, added to a new state. Records whose
+ * response is no such message are left out; `n_left_out` counts them. Resources are stopped since
+ * now. All of it is new to the store: see dv_device_take_writes. */
+void dv_device_checkpoint_load(struct dv_device_state *state,
+                               const struct dv_device_checkpoint *checkpoint, uint64_t now_ns,
+                               size_t *n_left_out);
+
+#endif

@@ -1,0 +1,418 @@
+/* endpoint.c - one plugin's life with us: connect, ask for options, watch its list, call it.
+ *
+ *     CONNECTING --ready--> ASKING --options--> LISTING --stream ends--> CLOSING
+ *          |  10 s             |  fails                                     ^
+ *          '-------------------'--------------------------------------------'
+ *
+ * The list is watched once: a plugin whose stream ends has to register again. */
+#include "device/inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "device/device.h"
+#include "grpc/grpc.h"
+#include "http2/http2.h"
+#include "pb/pb.h"
+
+/* For the plugin to accept a connection; it should serve before it registers. */
+#define CONNECT_TIMEOUT_MS 10000u
+/* The reference has none of its own; a plugin that takes longer hangs. */
+#define OPTIONS_TIMEOUT_MS 10000u
+
+enum endpoint_state {
+    ENDPOINT_CONNECTING,
+    ENDPOINT_ASKING,
+    ENDPOINT_LISTING,
+    ENDPOINT_CLOSING,
+};
+
+struct dv_endpoint {
+    struct dv_devices *devices;
+    struct dv_link link;
+    dv_str resource;
+    dv_str socket;
+    enum dv_endpoint_version version;
+    enum endpoint_state state;
+    struct dv_channel *channel;
+    struct dv_err connect_err; /* of the last attempt */
+    struct dv_timer connect_timer;
+    struct dv_call options_call;
+    struct dv_device_plugin_options options;
+    struct dv_err options_err; /* of decoding them */
+    struct dv_call list_call;
+    void (*registered)(void *ctx, const struct dv_err *err);
+    void *registered_ctx;
+    char text[];
+};
+
+/* Method paths by version; NULL: it has no such call. */
+static const struct {
+    const char *list;
+    const char *calls[3]; /* by DV_DEVICE_ASK_* */
+} methods[] = {
+    [DV_ENDPOINT_V1BETA1] = {"/v1beta1.DevicePlugin/ListAndWatch",
+                             {[DV_DEVICE_ASK_PREFERRED] =
+                                  "/v1beta1.DevicePlugin/GetPreferredAllocation",
+                              [DV_DEVICE_ASK_ALLOCATE] = "/v1beta1.DevicePlugin/Allocate",
+                              [DV_DEVICE_ASK_PRESTART] =
+                                  "/v1beta1.DevicePlugin/PreStartContainer"}                   },
+    [DV_ENDPOINT_V1ALPHA2] = {"/deviceplugin.DevicePlugin/ListAndWatch",
+                             {[DV_DEVICE_ASK_ALLOCATE] = "/deviceplugin.DevicePlugin/Allocate"}},
+    [DV_ENDPOINT_V0_1] = {"/deviceplugin.DevicePlugin/ListAndWatch",
+                             {[DV_DEVICE_ASK_ALLOCATE] = "/deviceplugin.DevicePlugin/Allocate"}},
+};
+
+static struct dv_h2_msg *empty_message(void)
+{
+    return dv_h2_msg_new(0);
+}
+
+/* Tells whoever waits for the registration. */
+static void tell_registered(struct dv_endpoint *endpoint, const struct dv_err *err)
+{
+    void (*registered)(void *ctx, const struct dv_err *err) = endpoint->registered;
+
+    endpoint->registered = NULL;
+    if (registered)
+        registered(endpoint->registered_ctx, err);
+}
+
+void dv_endpoint_forget(struct dv_endpoint *endpoint)
+{
+    endpoint->registered = NULL;
+}
+
+static void on_channel_closed(void *ctx)
+{
+    struct dv_endpoint *endpoint = ctx;
+    struct dv_devices *devices = endpoint->devices;
+
+    dv_link_remove(&endpoint->link);
+    free(endpoint);
+    dv_devices_check_closed(devices);
+}
+
+/* The end, for this reason. */
+static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
+{
+    struct dv_devices *devices = endpoint->devices;
+    bool was_listing = endpoint->state == ENDPOINT_LISTING;
+
+    if (endpoint->state == ENDPOINT_CLOSING)
+        return;
+    endpoint->state = ENDPOINT_CLOSING;
+    dv_timer_cancel(&endpoint->connect_timer);
+    if (was_listing) {
+        bool was_last = dv_device_disconnect(devices->state, endpoint->resource, endpoint->socket,
+                                             dv_loop_now_ns(devices->loop));
+
+        dv_log(DV_LOG_WARN,
+               was_last ? "device: plugin is gone; its devices count as unhealthy"
+                        : "device: plugin is gone; another one serves its resource",
+               DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
+               DV_F_ERR(err));
+        dv_devices_save_later(devices);
+        dv_devices_tell_changed(devices);
+    }
+    dv_channel_close(endpoint->channel, on_channel_closed, endpoint);
+    tell_registered(endpoint, err);
+}
+
+void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason)
+{
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_CANCELLED, "%s", reason);
+    finish(endpoint, &err);
+}
+
+void dv_endpoint_stop_link(struct dv_link *link, const char *reason)
+{
+    dv_endpoint_stop(DV_CONTAINER(link, struct dv_endpoint, link), reason);
+}
+
+/* ---- its list ---- */
+
+static void on_list(struct dv_call *call, dv_str message)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);
+    struct dv_devices *devices = endpoint->devices;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_device_diff diff;
+    struct dv_err err;
+
+    if (endpoint->state != ENDPOINT_LISTING)
+        return;
+    if (!dv_device_apply_list(devices->state, endpoint->resource, message, arena, &diff, &err)) {
+        dv_log(DV_LOG_ERROR, "device: list refused; the one before still counts",
+               DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
+               DV_F_ERR(&err));
+        return;
+    }
+    if (diff.n_duplicates > 0)
+        dv_log(DV_LOG_WARN, "device: plugin lists a device more than once; the last counts",
+               DV_F_STR("resource", endpoint->resource), DV_F_STR("device", diff.duplicate),
+               DV_F_U64("n", diff.n_duplicates));
+    dv_log(diff.n_changes > 0 || diff.is_back ? DV_LOG_INFO : DV_LOG_DEBUG, "device: list",
+           DV_F_STR("resource", endpoint->resource), DV_F_U64("changes", diff.n_changes));
+    if (diff.n_pods > 0 && devices->options.pods_changed)
+        devices->options.pods_changed(devices->options.ctx, diff.pods, diff.n_pods);
+    dv_devices_save_later(devices);
+    dv_devices_tell_changed(devices);
+}
+
+static void on_list_done(struct dv_call *call, const struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);
+    struct dv_err ended;
+
+    if (!err) {
+        (void)dv_fail(&ended, DV_UNAVAILABLE, "the plugin ended ListAndWatch");
+        err = &ended;
+    }
+    finish(endpoint, err);
+}
+
+static void watch_list(struct dv_endpoint *endpoint)
+{
+    endpoint->list_call = (struct dv_call){
+        .method = methods[endpoint->version].list,
+        .message = on_list,
+        .done = on_list_done,
+        .deadline_ms = DV_NO_DEADLINE,
+        .is_stream = true,
+    };
+    dv_call_start(endpoint->channel, &endpoint->list_call, empty_message());
+}
+
+/* ---- registration ---- */
+
+/* One socket is one plugin: the same one again takes the place of what was there. */
+static void take_over(struct dv_endpoint *endpoint)
+{
+    struct dv_endpoint *old =
+        dv_endpoint_find(endpoint->devices, endpoint->resource, endpoint->socket);
+
+    if (old)
+        dv_endpoint_stop(old, "the plugin has registered again");
+}
+
+static void serve(struct dv_endpoint *endpoint)
+{
+    struct dv_devices *devices = endpoint->devices;
+    struct dv_err err;
+
+    take_over(endpoint);
+    if (!dv_device_connect(devices->state, endpoint->resource, endpoint->socket, &endpoint->options,
+                           &err)) {
+        finish(endpoint, &err);
+        return;
+    }
+    endpoint->state = ENDPOINT_LISTING;
+    dv_log(DV_LOG_INFO, "device: plugin registered", DV_F_STR("resource", endpoint->resource),
+           DV_F_STR("socket", endpoint->socket),
+           DV_F_BOOL("pre_start", endpoint->options.needs_pre_start),
+           DV_F_BOOL("preferred", endpoint->options.has_preference));
+    watch_list(endpoint);
+    dv_devices_save_later(devices);
+    dv_devices_tell_changed(devices);
+    tell_registered(endpoint, NULL); /* last: it may be the end of the world above */
+}
+
+static void on_options(struct dv_call *call, dv_str message)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, options_call);
+
+    if (dv_device_plugin_options_decode(message, &endpoint->options, &endpoint->options_err))
+        (void)dv_succeed(&endpoint->options_err);
+}
+
+static void on_options_done(struct dv_call *call, const struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, options_call);
+    struct dv_err reason;
+
+    if (endpoint->state != ENDPOINT_ASKING)
+        return;
+    if (!err && endpoint->options_err.code == DV_OK) {
+        serve(endpoint);
+        return;
+    }
+    reason = err ? *err : endpoint->options_err;
+    (void)dv_wrap(&reason, "failed to get device plugin options");
+    finish(endpoint, &reason);
+}
+
+static void ask_options(struct dv_endpoint *endpoint)
+{
+    endpoint->state = ENDPOINT_ASKING;
+    endpoint->options_call = (struct dv_call){
+        .method = "/v1beta1.DevicePlugin/GetDevicePluginOptions",
+        .message = on_options,
+        .done = on_options_done,
+        .deadline_ms = dv_loop_now_ms(endpoint->devices->loop) + OPTIONS_TIMEOUT_MS,
+    };
+    dv_call_start(endpoint->channel, &endpoint->options_call, empty_message());
+}
+
+static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = ctx;
+
+    if (endpoint->state != ENDPOINT_CONNECTING)
+        return;
+    if (err)
+        endpoint->connect_err = *err;
+    if (state != DV_CHANNEL_READY)
+        return;
+    dv_timer_cancel(&endpoint->connect_timer);
+    if (endpoint->version == DV_ENDPOINT_V1BETA1)
+        ask_options(endpoint);
+    else
+        serve(endpoint); /* the old ones have no options */
+}
+
+static void on_connect_timeout(struct dv_timer *timer)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(timer, struct dv_endpoint, connect_timer);
+    struct dv_err err = endpoint->connect_err;
+
+    if (err.code == DV_OK)
+        (void)dv_fail(&err, DV_DEADLINE_EXCEEDED, "no answer on %.*s within 10 s",
+                      DV_FMT(endpoint->socket));
+    (void)dv_wrap(&err, "failed to dial device plugin");
+    finish(endpoint, &err);
+}
+
+struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
+                                     const struct dv_endpoint_open *open, struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = dv_alloc(sizeof(*endpoint) + open->resource.n + open->socket.n);
+    struct dv_channel_options options = {
+        .name = open->resource,
+        .message_bytes_max = DV_DEVICE_LIST_BYTES_MAX,
+        .changed = on_channel,
+        .ctx = endpoint,
+    };
+
+    memcpy(endpoint->text, open->resource.p, open->resource.n);
+    memcpy(endpoint->text + open->resource.n, open->socket.p, open->socket.n);
+    endpoint->devices = devices;
+    endpoint->resource = (dv_str){endpoint->text, open->resource.n};
+    endpoint->socket = (dv_str){endpoint->text + open->resource.n, open->socket.n};
+    endpoint->version = open->version;
+    endpoint->channel = dv_channel_open(devices->loop, open->socket, &options, err);
+    if (!endpoint->channel) {
+        free(endpoint);
+        return NULL;
+    }
+    endpoint->registered = open->registered;
+    endpoint->registered_ctx = open->ctx;
+    dv_list_push(&devices->endpoints, &endpoint->link);
+    dv_timer_start(&endpoint->connect_timer, devices->loop,
+                   dv_loop_now_ms(devices->loop) + CONNECT_TIMEOUT_MS, on_connect_timeout);
+    return endpoint;
+}
+
+struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&devices->endpoints, link) {
+        struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
+
+        if (endpoint->state == ENDPOINT_LISTING && dv_str_eq(endpoint->socket, socket) &&
+            dv_str_eq(endpoint->resource, resource))
+            return endpoint;
+    }
+    return NULL;
+}
+
+/* ---- calls ---- */
+
+/* The old AllocateRequest is what a container's request is today. */
+static dv_str old_request(dv_str today)
+{
+    struct dv_pb_reader reader;
+    struct dv_pb_field field;
+    struct dv_err err;
+
+    dv_pb_reader_init(&reader, today);
+    if (!dv_pb_is_at_end(&reader) && dv_pb_read(&reader, &field, &err))
+        return field.bytes;
+    return DV_STR("");
+}
+
+void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step *step,
+                      struct dv_call *call)
+{
+    struct dv_buf buf;
+    dv_str bytes;
+
+    call->method = methods[endpoint->version].calls[step->kind];
+    assert(call->method); /* the old versions announce no options, so that nothing else is asked */
+    dv_buf_init(&buf, DV_DEVICE_LIST_BYTES_MAX);
+    dv_device_step_encode(step, &buf);
+    bytes = dv_buf_str(&buf);
+    if (endpoint->version != DV_ENDPOINT_V1BETA1)
+        bytes = old_request(bytes);
+    dv_call_start(endpoint->channel, call, dv_h2_msg_copy(bytes));
+    dv_buf_fini(&buf);
+}
+
+/* 1.8 answers with a list of {id, envs, mounts, devices}: today's response has the last three one
+ * number lower, for all devices together. */
+static bool flatten_specs(dv_str answer, struct dv_buf *out, struct dv_err *err)
+{
+    struct dv_pb_reader reader;
+    struct dv_pb_reader spec;
+    struct dv_pb_field field;
+
+    dv_pb_reader_init(&reader, answer);
+    while (!dv_pb_is_at_end(&reader)) {
+        if (!dv_pb_read(&reader, &field, err))
+            return false;
+        if (field.tag != DV_PB_TAG(1, DV_PB_BYTES))
+            continue;
+        if (!dv_pb_enter(&reader, &field, &spec, err))
+            return false;
+        while (!dv_pb_is_at_end(&spec)) {
+            if (!dv_pb_read(&spec, &field, err))
+                return false;
+            if (field.tag >= DV_PB_TAG(2, DV_PB_BYTES) && field.tag <= DV_PB_TAG(4, DV_PB_BYTES) &&
+                (field.tag & 7) == DV_PB_BYTES)
+                dv_pb_add_bytes(out, (field.tag >> 3) - 1, field.bytes);
+        }
+    }
+    return true;
+}
+
+bool dv_endpoint_convert(const struct dv_endpoint *endpoint, enum dv_device_step_kind kind,
+                         struct dv_buf *answer, struct dv_err *err)
+{
+    struct dv_buf flat;
+    struct dv_buf today;
+    bool ok = true;
+
+    if (endpoint->version == DV_ENDPOINT_V1BETA1 || kind != DV_DEVICE_ASK_ALLOCATE)
+        return true;
+    dv_buf_init(&flat, answer->max);
+    dv_buf_init(&today, answer->max);
+    if (endpoint->version == DV_ENDPOINT_V0_1)
+        ok = flatten_specs(dv_buf_str(answer), &flat, err);
+    else
+        dv_buf_add(&flat, dv_buf_str(answer)); /* 1.9: a container's response as it is today */
+    dv_pb_add_bytes(&today, 1, dv_buf_str(&flat));
+    dv_buf_clear(answer);
+    dv_buf_add(answer, dv_buf_str(&today));
+    dv_buf_fini(&flat);
+    dv_buf_fini(&today);
+    return ok && dv_buf_check(answer, "answer", err);
+}

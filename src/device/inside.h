@@ -1,0 +1,112 @@
+/* inside.h - what the effects files of this module share. */
+#ifndef DV_DEVICE_INSIDE_H
+#define DV_DEVICE_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "grpc/grpc.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+struct dv_arena;
+struct dv_endpoint;
+
+/* What waits to be written, and what is being written. One write is under way at a time: what comes
+ * meanwhile is written together after it. */
+struct dv_saver {
+    struct dv_store_write write;
+    struct dv_task task;
+    struct dv_timer retry_timer;
+    uint64_t retry_ms;      /* the next pause */
+    struct dv_list waiting; /* dv_device_save, for the next write */
+    struct dv_list flying;  /* for the one that is under way */
+    bool is_flying;
+    struct dv_arena *arena;          /* of `changes` */
+    struct dv_store_change *changes; /* under way; after a failure, still to be written */
+    size_t n_changes;                /* of the state; those that the saves added come behind them */
+    struct dv_err err;               /* of the last write; code DV_OK: it succeeded */
+};
+
+struct dv_devices {
+    struct dv_loop *loop;
+    struct dv_devices_options options;
+    struct dv_device_state *state;
+    struct dv_server *server;
+    dv_str plugin_dir; /* <kubelet-dir>/device-plugins */
+    struct dv_list endpoints;
+    struct dv_list runs;
+    struct dv_saver saver;
+    struct dv_task changed_task;
+    struct dv_task close_task;
+    struct dv_map counts; /* registration counts by resource */
+    bool is_closing;
+    bool is_serving;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    char text[]; /* of kubelet_dir and plugin_dir */
+};
+
+/* manager.c */
+void dv_devices_tell_changed(struct dv_devices *devices);
+/* Whenever something that a closing manager waits for is gone. */
+void dv_devices_check_closed(struct dv_devices *devices);
+
+/* saver.c */
+void dv_saver_init(struct dv_saver *saver);
+void dv_saver_fini(struct dv_saver *saver);
+/* Something changed that nobody waits for: it is written with the next. */
+void dv_devices_save_later(struct dv_devices *devices);
+/* Nothing more is to be written, or can be. */
+bool dv_saver_is_idle(const struct dv_saver *saver);
+
+/* register.c */
+DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);
+
+/* ---- endpoint.c: one plugin that is connected ---- */
+
+/* Which of the protocol's versions it speaks. */
+enum dv_endpoint_version {
+    DV_ENDPOINT_V1BETA1,
+    DV_ENDPOINT_V1ALPHA2, /* Kubernetes 1.9 */
+    DV_ENDPOINT_V0_1,     /* Kubernetes 1.8 */
+};
+
+struct dv_endpoint_open {
+    dv_str resource;
+    dv_str socket; /* absolute */
+    enum dv_endpoint_version version;
+    /* It serves (err NULL), or does not and is gone. Once, never from within open. */
+    void (*registered)(void *ctx, const struct dv_err *err);
+    void *ctx;
+};
+
+/* Connects, asks for options, begins to watch its list. */
+struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
+                                     const struct dv_endpoint_open *open, struct dv_err *err);
+/* Ends it for this reason; `registered` runs if it has not. */
+void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
+/* `registered` runs no more. */
+void dv_endpoint_forget(struct dv_endpoint *endpoint);
+/* Stops the endpoint that this link in the manager's list is of. */
+void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
+/* The one that serves for the resource on the socket; NULL: none. */
+struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);
+/* Makes the call that the step wants, with its message and method filled in; the answer is in
+ * v1beta1's form after dv_endpoint_convert. */
+void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step *step,
+                      struct dv_call *call);
+/* An answer of an old version, into the form of today's. Keeps `answer` when it is of today's. */
+DV_CHECKED bool dv_endpoint_convert(const struct dv_endpoint *endpoint,
+                                    enum dv_device_step_kind kind, struct dv_buf *answer,
+                                    struct dv_err *err);
+
+#endif
