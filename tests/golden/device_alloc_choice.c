@@ -1,6 +1,5 @@
 #include "device_alloc_choice.h"
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "device_alloc_world.h"
 #include "json/json.h"

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/map.h"
+#include "base/err.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "device/device.h"
 #include "device_alloc_world.h"
 #include "json/json.h"

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/vec.h"
 #include "device/device.h"
 #include "device_alloc_plugin.h"
 #include "json/json.h"
@@ -229,9 +228,10 @@ static void behave(struct world *world, const struct dv_json *op, struct stub *s
     (void)dv_map_set(&world->stubs, stub->resource, stub);
 }
 
-/* Each registration has a socket of its own; the reference knows none. */
+/* Each registration has a socket of its own, and takes the place of the one before it. */
 static void do_register(struct world *world, const struct dv_json *op, struct dv_json *result)
 {
+    const struct stub *old = dv_map_get(&world->stubs, text_of(op, "resource"));
     struct stub *stub = DV_NEW(world->arena, struct stub);
     struct dv_device_plugin_options options;
     struct dv_err err;
@@ -244,6 +244,8 @@ static void do_register(struct world *world, const struct dv_json *op, struct dv
         .has_preference = stub->preferred.n > 0,
     };
     must(dv_device_connect(world->state, stub->resource, stub->socket, &options, &err), &err);
+    if (old)
+        (void)dv_device_disconnect(world->state, old->resource, old->socket, world->now_ns);
 }
 
 static void do_behave(struct world *world, const struct dv_json *op, struct dv_json *result)

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "checkpoint_json.h"
 #include "device/base64.h"
 #include "device/checkpoint.h"

@@ -1,0 +1,53 @@
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "proto/davit_node_v1.pb-c.h"
+
+static const char *retry_text(struct dv_cli *cli, const NodeV1__Plugin *plugin)
+{
+    int64_t now_ms = (int64_t)(dv_clock_wall_ns(dv_clock_real()) / 1000000);
+
+    if (plugin->retry_at_ms == 0)
+        return "";
+    if (plugin->retry_at_ms <= now_ms)
+        return "now";
+    return dv_str_to_c(dv_str_printf(cli->arena, "in %lld.%01lld s",
+                                     (long long)((plugin->retry_at_ms - now_ms) / 1000),
+                                     (long long)((plugin->retry_at_ms - now_ms) % 1000 / 100)),
+                       cli->arena);
+}
+
+enum dv_exit dv_cmd_plugins(struct dv_cli *cli)
+{
+    static const char *const headers[] = {"TYPE",  "NAME",   "STATE", "TRIES",
+                                          "RETRY", "SOCKET", "ERROR"};
+    NodeV1__ListPluginsRequest request = NODE_V1__LIST_PLUGINS_REQUEST__INIT;
+    const NodeV1__ListPluginsResponse *list;
+    struct dv_table table;
+    enum dv_exit exit;
+
+    if (cli->n_words > 0)
+        return dv_cli_complain_usage("plugins", "it takes no words");
+    list = dv_cli_call(cli, "/davit.node.v1.Node/ListPlugins", &request.base,
+                       &node_v1__list_plugins_response__descriptor, &exit);
+    if (!list)
+        return exit;
+    if (cli->output != DV_OUTPUT_TABLE) {
+        dv_cli_print_message(cli, &list->base);
+        return DV_EXIT_OK;
+    }
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < list->n_plugins; i++) {
+        const NodeV1__Plugin *plugin = list->plugins[i];
+
+        dv_table_add(&table, plugin->type);
+        dv_table_add(&table, plugin->name);
+        dv_table_add(&table, plugin->state);
+        dv_table_add(&table,
+                     dv_str_to_c(dv_str_printf(cli->arena, "%u", plugin->attempts), cli->arena));
+        dv_table_add(&table, retry_text(cli, plugin));
+        dv_table_add(&table, plugin->socket[0] ? plugin->socket : plugin->endpoint);
+        dv_table_add(&table, plugin->error);
+    }
+    dv_table_print(&table, cli->has_headers);
+    return DV_EXIT_OK;
+}

@@ -1,0 +1,181 @@
+/* cmd_pod.c - admit, release, options: the life of a pod from the command line. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "cli/cli.h"
+#include "proto/davit_node_v1.pb-c.h"
+#include "json/json.h"
+
+/* A pod is at most 3 MiB as JSON; YAML may be longer. */
+#define POD_BYTES_MAX (16u << 20)
+
+/* NAME, NAMESPACE/NAME, or --uid. */
+static bool pod_ref(struct dv_cli *cli, const char *verb, NodeV1__PodRef *ref)
+{
+    dv_str name = cli->n_words > 0 ? cli->words[0] : DV_STR("");
+    size_t slash = dv_str_find_char(name, '/');
+
+    if ((name.n == 0) == (cli->uid.n == 0) || cli->n_words > 1) {
+        (void)dv_cli_complain_usage(verb, "name one pod, or give --uid");
+        return false;
+    }
+    ref->uid = dv_str_to_c(cli->uid, cli->arena);
+    if (slash < name.n) {
+        ref->namespace_ = dv_str_to_c(dv_str_slice(name, 0, slash), cli->arena);
+        ref->name = dv_str_to_c(dv_str_slice(name, slash + 1, name.n), cli->arena);
+    } else {
+        ref->namespace_ = dv_str_to_c(cli->space, cli->arena);
+        ref->name = dv_str_to_c(name, cli->arena);
+    }
+    return true;
+}
+
+/* The pod of a file, YAML or JSON, as JSON. */
+static bool read_pod(struct dv_cli *cli, struct dv_buf *json, struct dv_err *err)
+{
+    dv_str path = dv_str_eq(cli->file, DV_STR("-")) ? DV_STR("/dev/stdin") : cli->file;
+    struct dv_json_opts opts = {.refuse_duplicates = true};
+    const struct dv_json *pod;
+    dv_str text;
+
+    if (!dv_file_read(path, POD_BYTES_MAX, cli->arena, &text, err))
+        return false;
+    pod = dv_yaml_parse(text, &opts, cli->arena, err); /* JSON is YAML, too */
+    if (!pod)
+        return dv_wrap(err, "%.*s", DV_FMT(cli->file));
+    dv_json_print(pod, NULL, json);
+    return dv_buf_check(json, "pod", err);
+}
+
+static enum dv_exit print_admission(struct dv_cli *cli, const NodeV1__AdmitPodResponse *response)
+{
+    static const char *const headers[] = {"CONTAINER", "RESOURCE", "DEVICES"};
+    struct dv_table table;
+
+    if (cli->output != DV_OUTPUT_TABLE) {
+        dv_cli_print_message(cli, &response->base);
+        return response->admitted ? DV_EXIT_OK : DV_EXIT_REFUSED;
+    }
+    if (!response->admitted) {
+        (void)dv_cli_complain("pod %s/%s was refused: %s: %s", response->pod->namespace_,
+                              response->pod->name, response->reason, response->message);
+        return DV_EXIT_REFUSED;
+    }
+    (void)printf("pod %s/%s admitted, uid %s\n", response->pod->namespace_, response->pod->name,
+                 response->pod->uid);
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < response->n_containers; i++) {
+        const NodeV1__ContainerDevices *container = response->containers[i];
+
+        for (size_t k = 0; k < container->n_resources; k++) {
+            const NodeV1__ResourceDevices *resource = container->resources[k];
+            dv_str ids = DV_STR("");
+
+            for (size_t m = 0; m < resource->n_device_ids; m++)
+                ids = dv_str_printf(cli->arena, "%.*s%s%s", DV_FMT(ids), m > 0 ? "," : "",
+                                    resource->device_ids[m]);
+            dv_table_add(&table, container->container);
+            dv_table_add(&table, resource->resource);
+            dv_table_add(&table, dv_str_to_c(ids, cli->arena));
+        }
+    }
+    if (table.n_cells > table.n_columns)
+        dv_table_print(&table, cli->has_headers);
+    return DV_EXIT_OK;
+}
+
+enum dv_exit dv_cmd_admit(struct dv_cli *cli)
+{
+    NodeV1__AdmitPodRequest request = NODE_V1__ADMIT_POD_REQUEST__INIT;
+    const NodeV1__AdmitPodResponse *response;
+    struct dv_buf json;
+    struct dv_err err;
+    enum dv_exit exit;
+
+    if (cli->file.n == 0 || cli->n_words > 0)
+        return dv_cli_complain_usage("admit", "name the pod's file with -f");
+    dv_buf_init(&json, POD_BYTES_MAX);
+    if (!read_pod(cli, &json, &err)) {
+        dv_buf_fini(&json);
+        return dv_cli_complain("%s", err.msg);
+    }
+    request.pod.data = (uint8_t *)json.p;
+    request.pod.len = json.n;
+    if (cli->wait.n > 0) {
+        if (!dv_str_to_u32(cli->wait, &request.wait_seconds)) {
+            dv_buf_fini(&json);
+            return dv_cli_complain_usage("admit", "--wait takes a number of seconds");
+        }
+        request.has_wait_seconds_case = NODE_V1__ADMIT_POD_REQUEST__HAS_WAIT_SECONDS_WAIT_SECONDS;
+    }
+    response = dv_cli_call(cli, "/davit.node.v1.Node/AdmitPod", &request.base,
+                           &node_v1__admit_pod_response__descriptor, &exit);
+    dv_buf_fini(&json);
+    return response ? print_admission(cli, response) : exit;
+}
+
+enum dv_exit dv_cmd_release(struct dv_cli *cli)
+{
+    NodeV1__ReleasePodRequest request = NODE_V1__RELEASE_POD_REQUEST__INIT;
+    NodeV1__PodRef ref = NODE_V1__POD_REF__INIT;
+    const NodeV1__ReleasePodResponse *response;
+    enum dv_exit exit;
+
+    if (!pod_ref(cli, "release", &ref))
+        return DV_EXIT_USAGE;
+    request.pod = &ref;
+    response = dv_cli_call(cli, "/davit.node.v1.Node/ReleasePod", &request.base,
+                           &node_v1__release_pod_response__descriptor, &exit);
+    if (!response)
+        return exit;
+    if (cli->output != DV_OUTPUT_TABLE)
+        dv_cli_print_message(cli, &response->base);
+    else
+        (void)puts(response->was_known ? "released" : "no such pod here; nothing to release");
+    return DV_EXIT_OK;
+}
+
+static void print_options(const NodeV1__ContainerOptionsResponse *options)
+{
+    for (size_t i = 0; i < options->n_envs; i++)
+        (void)printf("env          %s=%s\n", options->envs[i]->key, options->envs[i]->value);
+    for (size_t i = 0; i < options->n_devices; i++)
+        (void)printf("device       %s from %s (%s)\n", options->devices[i]->container_path,
+                     options->devices[i]->host_path, options->devices[i]->permissions);
+    for (size_t i = 0; i < options->n_mounts; i++)
+        (void)printf("mount        %s from %s%s\n", options->mounts[i]->container_path,
+                     options->mounts[i]->host_path,
+                     options->mounts[i]->read_only ? " (read-only)" : "");
+    for (size_t i = 0; i < options->n_annotations; i++)
+        (void)printf("annotation   %s=%s\n", options->annotations[i]->key,
+                     options->annotations[i]->value);
+    for (size_t i = 0; i < options->n_cdi_devices; i++)
+        (void)printf("cdi          %s\n", options->cdi_devices[i]);
+}
+
+enum dv_exit dv_cmd_options(struct dv_cli *cli)
+{
+    NodeV1__ContainerOptionsRequest request = NODE_V1__CONTAINER_OPTIONS_REQUEST__INIT;
+    NodeV1__PodRef ref = NODE_V1__POD_REF__INIT;
+    const NodeV1__ContainerOptionsResponse *response;
+    enum dv_exit exit;
+
+    if (!pod_ref(cli, "options", &ref))
+        return DV_EXIT_USAGE;
+    if (cli->container.n == 0)
+        return dv_cli_complain_usage("options", "name the container with -c");
+    request.pod = &ref;
+    request.container = dv_str_to_c(cli->container, cli->arena);
+    response = dv_cli_call(cli, "/davit.node.v1.Node/ContainerOptions", &request.base,
+                           &node_v1__container_options_response__descriptor, &exit);
+    if (!response)
+        return exit;
+    if (cli->output != DV_OUTPUT_TABLE)
+        dv_cli_print_message(cli, &response->base);
+    else
+        print_options(response);
+    return DV_EXIT_OK;
+}

@@ -1,0 +1,17 @@
+/* daemon.h - the parts of davitd, put together and taken apart. */
+#ifndef DV_DAEMON_H
+#define DV_DAEMON_H
+
+struct dv_daemon;
+struct dv_err;
+struct dv_loop;
+struct dv_options;
+
+/* Starts everything that `options` (kept) ask for; all sockets serve when this returns. Blocks: for
+ * start-up. DV_ALREADY_EXISTS: another agent has the directories. */
+struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,
+                                 struct dv_err *err);
+/* Stops everything in the opposite order, then calls `closed`. */
+void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,117 @@
+/* main.c - davitd. */
+#include <signal.h>
+#include <stdio.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/options.h"
+#include "loop/loop.h"
+
+/* As sysexits has them: what the command line got wrong, and what the system did not give. */
+#define EXIT_USAGE 2
+#define EXIT_START 1
+
+struct program {
+    struct dv_loop *loop;
+    struct dv_signal *term;
+    struct dv_signal *interrupt;
+    struct dv_daemon *daemon;
+    struct dv_options options;
+    bool is_stopping;
+};
+
+static int print_and_end(const struct dv_options *options)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, 1u << 16);
+    if (options->wants_help)
+        dv_options_print_help(&buf);
+    else
+        dv_buf_add_c(&buf, "davitd " DV_VERSION "\n");
+    (void)fputs(dv_buf_c(&buf), stdout);
+    dv_buf_fini(&buf);
+    return fflush(stdout) == 0 ? 0 : EXIT_START;
+}
+
+static void on_stopped(void *ctx)
+{
+    struct program *program = ctx;
+
+    dv_loop_stop(program->loop);
+}
+
+static void on_stop(void *ctx, int signum)
+{
+    struct program *program = ctx;
+
+    if (program->is_stopping)
+        return;
+    program->is_stopping = true;
+    dv_log(DV_LOG_INFO, "daemon: stopping", DV_F_I64("signal", signum));
+    (void)sd_notify(0, "STOPPING=1"); /* no service manager: nobody to tell */
+    dv_daemon_close(program->daemon, on_stopped, program);
+}
+
+static bool start(struct program *program, struct dv_err *err)
+{
+    program->loop = dv_loop_new(dv_clock_real(), err);
+    if (!program->loop)
+        return false;
+    program->term = dv_signal_open(program->loop, SIGTERM, on_stop, program, err);
+    program->interrupt =
+        program->term ? dv_signal_open(program->loop, SIGINT, on_stop, program, err) : NULL;
+    if (!program->interrupt)
+        return false;
+    program->daemon = dv_daemon_open(program->loop, &program->options, err);
+    return program->daemon != NULL;
+}
+
+static void stop(struct program *program)
+{
+    if (program->term)
+        dv_signal_close(program->term, NULL, NULL);
+    if (program->interrupt)
+        dv_signal_close(program->interrupt, NULL, NULL);
+    dv_loop_free(program->loop);
+}
+
+static void tell_ready(void)
+{
+    (void)puts("ready"); /* a reader that is gone does not concern us */
+    (void)fflush(stdout);
+    (void)sd_notify(0, "READY=1"); /* no service manager: nobody to tell */
+}
+
+int main(int argc, char **argv)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct program program = {0};
+    struct dv_err err;
+
+    if (!dv_options_parse(argc, argv, arena, &program.options, &err)) {
+        (void)fprintf(stderr, "davitd: %s\n", err.msg);
+        return EXIT_USAGE;
+    }
+    if (program.options.wants_help || program.options.wants_version)
+        return print_and_end(&program.options);
+    dv_log_to_stderr(program.options.log_level, program.options.log_format);
+    if (!start(&program, &err)) {
+        dv_log(DV_LOG_ERROR, "daemon: cannot start", DV_F_CODE(&err), DV_F_ERR(&err));
+        stop(&program);
+        return EXIT_START;
+    }
+    dv_log(DV_LOG_INFO, "daemon: started", DV_F_C("version", DV_VERSION),
+           DV_F_STR("node", program.options.node_name),
+           DV_F_STR("kubelet_dir", program.options.kubelet_dir));
+    tell_ready();
+    dv_loop_run(program.loop);
+    stop(&program);
+    return 0;
+}

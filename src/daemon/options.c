@@ -1,0 +1,350 @@
+#include "daemon/options.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "json/json.h"
+
+/* A configuration file is a screen or two. */
+#define CONFIG_BYTES_MAX (1u << 20)
+
+/* A driver that starts with the machine is there within a minute. */
+#define WAIT_DEFAULT_MS 60000u
+
+/* The kernel's limit is 64, and the end. */
+#define HOST_NAME_BYTES 65
+
+#define ROLES_ALL (DV_ROLE_API | DV_ROLE_CONTROL | DV_ROLE_SCHED | DV_ROLE_NODE)
+
+/* What is being filled, and by whom. */
+struct parse {
+    struct dv_options *options;
+    struct dv_arena *arena;
+    uint64_t set_on_command_line; /* a bit for each row of the table */
+};
+
+struct option {
+    const char *name;  /* without "--" */
+    const char *value; /* in the help: "DIR"; NULL: a switch without a value */
+    const char *help;
+    bool (*set)(struct parse *parse, const struct option *option, dv_str value, struct dv_err *err);
+    size_t at;           /* for set_text and set_switch: where in struct dv_options */
+    const char *choices; /* for set_choice: separated by '|' */
+};
+
+static bool set_text(struct parse *parse, const struct option *option, dv_str value,
+                     struct dv_err *err)
+{
+    if (value.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s needs a value (%s)", option->name,
+                       option->value);
+    memcpy((char *)parse->options + option->at, &value, sizeof(value));
+    return true;
+}
+
+static bool set_dir(struct parse *parse, const struct option *option, dv_str value,
+                    struct dv_err *err)
+{
+    if (value.n == 0 || value.p[0] != '/')
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is not an absolute path",
+                       option->name, DV_FMT(value));
+    return set_text(parse, option, value, err);
+}
+
+static bool set_switch(struct parse *parse, const struct option *option, dv_str value,
+                       struct dv_err *err)
+{
+    bool on = dv_str_eq(value, DV_STR("true"));
+
+    if (!on && !dv_str_eq(value, DV_STR("false")))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s is true or false, not \"%.*s\"",
+                       option->name, DV_FMT(value));
+    memcpy((char *)parse->options + option->at, &on, sizeof(on));
+    return true;
+}
+
+static bool set_choice(struct parse *parse, const struct option *option, dv_str value,
+                       struct dv_err *err)
+{
+    dv_str rest = dv_str_from_c(option->choices);
+    dv_str choice;
+
+    while (dv_str_split(&rest, '|', &choice))
+        if (dv_str_eq(choice, value))
+            return set_text(parse, option, value, err);
+    return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is none of %s", option->name,
+                   DV_FMT(value), option->choices);
+}
+
+static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
+                      struct dv_err *err)
+{
+    static const struct {
+        dv_str name;
+        enum dv_role role;
+    } roles[] = {
+        {DV_STR_INIT("api"),     DV_ROLE_API    },
+        {DV_STR_INIT("control"), DV_ROLE_CONTROL},
+        {DV_STR_INIT("sched"),   DV_ROLE_SCHED  },
+        {DV_STR_INIT("node"),    DV_ROLE_NODE   },
+    };
+    dv_str rest = value;
+    dv_str name;
+    uint32_t set = 0;
+
+    while (dv_str_split(&rest, ',', &name)) {
+        size_t i = 0;
+
+        while (i < DV_COUNT(roles) && !dv_str_eq(roles[i].name, name))
+            i++;
+        if (i == DV_COUNT(roles))
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "--%s: \"%.*s\" is no role; there are api, control, sched, node",
+                           option->name, DV_FMT(name));
+        set |= roles[i].role;
+    }
+    parse->options->roles = set;
+    return true;
+}
+
+static bool set_log_format(struct parse *parse, const struct option *option, dv_str value,
+                           struct dv_err *err)
+{
+    if (dv_str_eq(value, DV_STR("text")))
+        parse->options->log_format = DV_LOG_TEXT;
+    else if (dv_str_eq(value, DV_STR("json")))
+        parse->options->log_format = DV_LOG_JSON;
+    else
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s is text or json, not \"%.*s\"", option->name,
+                       DV_FMT(value));
+    return true;
+}
+
+static bool set_wait(struct parse *parse, const struct option *option, dv_str value,
+                     struct dv_err *err)
+{
+    uint32_t seconds;
+
+    if (!dv_str_to_u32(value, &seconds))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is not a number of seconds",
+                       option->name, DV_FMT(value));
+    parse->options->wait_ms = (uint64_t)seconds * 1000;
+    return true;
+}
+
+static bool set_log_level(struct parse *parse, const struct option *option, dv_str value,
+                          struct dv_err *err)
+{
+    if (dv_log_level_parse(value, &parse->options->log_level))
+        return true;
+    return dv_fail(err, DV_INVALID_ARGUMENT,
+                   "-%s is error, warn, info, debug or trace, not \"%.*s\"", option->name,
+                   DV_FMT(value));
+}
+
+#define AT(member) offsetof(struct dv_options, member)
+
+static const struct option table[] = {
+    {"kubelet-dir",      "DIR",          "where plugins look for a kubelet (/var/lib/kubelet)",          set_dir,
+     AT(kubelet_dir),                                                                                                                         NULL                                          },
+    {"state-dir",        "DIR",          "durable state (/var/lib/davit)",                               set_dir,        AT(state_dir),       NULL                                          },
+    {"runtime-dir",      "DIR",          "our own socket, davit.sock (/run/davit)",                      set_dir,        AT(runtime_dir),
+     NULL                                                                                                                                                                                   },
+    {"cdi-dirs",         "DIR[:DIR]",    "CDI specs (/etc/cdi:/var/run/cdi)",                            set_dir,        AT(cdi_dirs),        NULL                                          },
+    {"node-name",        "NAME",         "this node's name (the host name)",                             set_text,       AT(node_name),       NULL                                          },
+    {"listen",           "ADDRESS:PORT", "of the API; none: no TCP (127.0.0.1:6443)",                    set_text,       AT(listen),
+     NULL                                                                                                                                                                                   },
+    {"insecure-http",    NULL,           "plain HTTP on loopback, for tests",                            set_switch,     AT(insecure_http),
+     NULL                                                                                                                                                                                   },
+    {"kubeconfig",       "FILE",         "be the node agent of this cluster",                            set_dir,        AT(kubeconfig),      NULL                                          },
+    {"roles",            "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",      set_roles,      0,
+     NULL                                                                                                                                                                                   },
+    {"topology-policy",  "POLICY",       "none, best-effort, restricted or single-numa-node (none)",
+     set_choice,                                                                                                         AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
+    {"topology-scope",   "SCOPE",        "container or pod (container)",                                 set_choice,     AT(topology_scope),
+     "container|pod"                                                                                                                                                                        },
+    {"topology-options", "LIST",
+     "prefer-closest-numa-nodes=true, max-allowable-numa-nodes=N (none)",                                set_text,
+     AT(topology_options),                                                                                                                    NULL                                          },
+    {"sys-dir",          "DIR",          "where NUMA nodes are looked up (/sys)",                        set_dir,        AT(sys_dir),         NULL                                          },
+    {"wait",             "SECONDS",      "how long an admission waits for a plugin to come back (60)",   set_wait,       0,
+     NULL                                                                                                                                                                                   },
+    {"strict",           NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
+     AT(is_strict),                                                                                                                           NULL                                          },
+    {"log-format",       "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },
+    {"v",                "LEVEL",        "what is logged: error, warn, info, debug, trace (info)",       set_log_level,  0,
+     NULL                                                                                                                                                                                   },
+    {"config",           "FILE",         "YAML with these names; the command line wins",                 set_dir,        AT(config),          NULL                                          },
+    {"version",          NULL,           "print the version and end",                                    set_switch,     AT(wants_version),   NULL                                          },
+    {"help",             NULL,           "print this and end",                                           set_switch,     AT(wants_help),      NULL                                          },
+};
+
+static const struct option *find(dv_str name)
+{
+    for (size_t i = 0; i < DV_COUNT(table); i++)
+        if (dv_str_eq(dv_str_from_c(table[i].name), name))
+            return &table[i];
+    return NULL;
+}
+
+static bool set_once(struct parse *parse, const struct option *option, dv_str value,
+                     struct dv_err *err)
+{
+    uint64_t bit = UINT64_C(1) << (option - table);
+
+    if (parse->set_on_command_line & bit)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s is given twice", option->name);
+    parse->set_on_command_line |= bit;
+    return option->set(parse, option, value, err);
+}
+
+/* "--name", "--name=value"; the one-letter names with one dash, too. */
+static bool parse_words(struct parse *parse, int argc, char *const *argv, struct dv_err *err)
+{
+    for (int i = 1; i < argc; i++) {
+        dv_str word = dv_str_from_c(argv[i]);
+        size_t dashes = dv_str_starts_with(word, DV_STR("--")) ? 2 : 1;
+        size_t equals = dv_str_find_char(word, '=');
+        dv_str name = dv_str_slice(word, dashes, equals);
+        const struct option *option;
+        dv_str value = dv_str_slice(word, equals + 1, word.n);
+
+        if (word.n < 2 || word.p[0] != '-')
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "unexpected word \"%s\"; davitd --help lists the options", argv[i]);
+        option = find(dashes == 1 && dv_str_eq(name, DV_STR("h")) ? DV_STR("help") : name);
+        if (!option || (dashes == 1) != (strlen(option->name) == 1 || dv_str_eq(name, DV_STR("h"))))
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "no option \"%s\"; davitd --help lists the options", argv[i]);
+        if (equals == word.n && !option->value)
+            value = DV_STR("true");
+        else if (equals == word.n && i + 1 == argc)
+            return dv_fail(err, DV_INVALID_ARGUMENT, "%s needs a value (%s)", argv[i],
+                           option->value);
+        else if (equals == word.n)
+            value = dv_str_from_c(argv[++i]);
+        if (!set_once(parse, option, value, err))
+            return false;
+    }
+    return true;
+}
+
+/* A scalar's text: strings as they are, numbers and booleans as printed. */
+static bool scalar_text(const struct dv_json *node, dv_str *text, struct dv_err *err)
+{
+    bool on;
+
+    if (dv_json_is(node, DV_JSON_NUMBER)) {
+        *text = dv_json_number_text(node);
+        return true;
+    }
+    if (dv_json_is(node, DV_JSON_BOOL)) {
+        if (!dv_json_as_bool(node, &on, err))
+            return false;
+        *text = on ? DV_STR("true") : DV_STR("false");
+        return true;
+    }
+    return dv_json_as_str(node, text, err);
+}
+
+static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
+{
+    struct dv_json_opts opts = {.refuse_duplicates = true};
+    const struct dv_json *doc;
+    const struct dv_json *member;
+    dv_str text;
+
+    if (!dv_file_read(path, CONFIG_BYTES_MAX, parse->arena, &text, err))
+        return false;
+    doc = dv_yaml_parse(text, &opts, parse->arena, err);
+    if (!doc || !dv_json_expect(doc, DV_JSON_OBJECT, err))
+        return dv_wrap(err, "%.*s", DV_FMT(path));
+    for (member = dv_json_first(doc); member; member = dv_json_next(member)) {
+        const struct option *option = find(dv_json_key(member));
+        dv_str value;
+
+        if (!option || option->at == AT(config) || option->at == AT(wants_help)) {
+            (void)dv_json_fail(member, err, "no such option");
+            return dv_wrap(err, "%.*s", DV_FMT(path));
+        }
+        if (parse->set_on_command_line & UINT64_C(1) << (option - table))
+            continue;
+        if (!scalar_text(member, &value, err) || !option->set(parse, option, value, err))
+            return dv_wrap(err, "%.*s", DV_FMT(path));
+    }
+    return true;
+}
+
+static dv_str host_name(struct dv_arena *arena)
+{
+    char name[HOST_NAME_BYTES] = "";
+
+    if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0')
+        return DV_STR("localhost");
+    return dv_str_copy(dv_str_from_c(name), arena);
+}
+
+/* What only shows when all is read. */
+static bool settle(struct dv_options *options, struct dv_err *err)
+{
+    bool is_agent = options->kubeconfig.n > 0;
+
+    if (options->roles == 0)
+        options->roles = is_agent ? DV_ROLE_NODE : ROLES_ALL;
+    if (is_agent && options->roles != DV_ROLE_NODE)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--kubeconfig goes with --roles=node: the cluster has the others");
+    if (!is_agent && !(options->roles & DV_ROLE_API))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--roles without api needs --kubeconfig: which API should it use?");
+    return true;
+}
+
+bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
+                      struct dv_options *options, struct dv_err *err)
+{
+    struct dv_options read = {
+        .kubelet_dir = DV_STR("/var/lib/kubelet"),
+        .state_dir = DV_STR("/var/lib/davit"),
+        .runtime_dir = DV_STR("/run/davit"),
+        .cdi_dirs = DV_STR("/etc/cdi:/var/run/cdi"),
+        .node_name = host_name(arena),
+        .listen = DV_STR("127.0.0.1:6443"),
+        .topology_policy = DV_STR("none"),
+        .topology_scope = DV_STR("container"),
+        .sys_dir = DV_STR("/sys"),
+        .wait_ms = WAIT_DEFAULT_MS,
+        .log_format = DV_LOG_TEXT,
+        .log_level = DV_LOG_INFO,
+    };
+    struct parse parse = {.options = &read, .arena = arena};
+
+    if (!parse_words(&parse, argc, argv, err))
+        return false;
+    if (read.config.n > 0 && !parse_file(&parse, read.config, err))
+        return false;
+    if (!read.wants_help && !read.wants_version && !settle(&read, err))
+        return false;
+    *options = read;
+    return true;
+}
+
+void dv_options_print_help(struct dv_buf *buf)
+{
+    dv_buf_add_c(
+        buf, "davitd - devices and dynamic resources of a node\n\nusage: davitd [OPTION...]\n\n");
+    for (size_t i = 0; i < DV_COUNT(table); i++) {
+        const struct option *option = &table[i];
+        size_t start = buf->n;
+
+        dv_buf_printf(buf, "  %s%s%s%s", strlen(option->name) == 1 ? "-" : "--", option->name,
+                      option->value ? " " : "", option->value ? option->value : "");
+        while (buf->n < start + 28)
+            dv_buf_add_char(buf, ' ');
+        dv_buf_printf(buf, "  %s\n", option->help);
+    }
+}

@@ -1,0 +1,55 @@
+/* options.h - how davitd is told what to do: the command line, and a YAML file of the same names.
+ */
+#ifndef DV_DAEMON_OPTIONS_H
+#define DV_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/log.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_err;
+
+/* What the daemon is on this machine; one bit each. */
+enum dv_role {
+    DV_ROLE_API = 1,
+    DV_ROLE_CONTROL = 2,
+    DV_ROLE_SCHED = 4,
+    DV_ROLE_NODE = 8,
+};
+
+struct dv_options {
+    dv_str kubelet_dir;
+    dv_str state_dir;
+    dv_str runtime_dir;
+    dv_str cdi_dirs; /* separated by ':' */
+    dv_str node_name;
+    dv_str listen; /* ADDRESS:PORT, or "none" */
+    dv_str kubeconfig;
+    dv_str topology_policy;
+    dv_str topology_scope;
+    dv_str topology_options; /* "name=value,name=value", or empty */
+    dv_str sys_dir;
+    uint64_t wait_ms; /* for what has not come back */
+    bool is_strict;
+    dv_str config; /* the file, "" for none */
+    uint32_t roles;
+    bool insecure_http;
+    enum dv_log_format log_format;
+    enum dv_log_level log_level;
+    bool wants_help;
+    bool wants_version;
+};
+
+/* Reads argv[1..argc): the command line wins over --config FILE, which wins over the defaults.
+ * Texts are in `arena`. DV_INVALID_ARGUMENT names the option and what it may be. */
+DV_CHECKED bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
+                                 struct dv_options *options, struct dv_err *err);
+/* The text of --help. */
+void dv_options_print_help(struct dv_buf *buf);
+
+#endif

@@ -1,0 +1,197 @@
+#include "support/dvtest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "daemon/options.h"
+
+#define WORDS_MAX 8
+
+/* Splits "--a b" at blanks behind a program name. */
+static int split(const char *line, char *copy, size_t size, char *argv[WORDS_MAX])
+{
+    int argc = 0;
+    char *rest = NULL;
+
+    (void)snprintf(copy, size, "davitd %s", line);
+    for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    return argc;
+}
+
+static bool parse(const char *line, struct dv_arena *arena, struct dv_options *options,
+                  struct dv_err *err)
+{
+    char *copy = dv_arena_alloc(arena, 500, 1);
+    char *argv[WORDS_MAX];
+
+    return dv_options_parse(split(line, copy, 500, argv), argv, arena, options, err);
+}
+
+static void defaults_are_those_of_a_kubelet(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(parse("", arena, &options, &err), &err);
+    assert_str(options.kubelet_dir, "/var/lib/kubelet");
+    assert_str(options.listen, "127.0.0.1:6443");
+    assert_true(options.node_name.n > 0);
+    assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_CONTROL | DV_ROLE_SCHED | DV_ROLE_NODE);
+    assert_int_equal(options.log_level, DV_LOG_INFO);
+}
+
+static void options_take_their_value_both_ways(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(parse("--kubelet-dir /k --state-dir=/s -v debug --insecure-http --roles=api,node",
+                    arena, &options, &err),
+              &err);
+    assert_str(options.kubelet_dir, "/k");
+    assert_str(options.state_dir, "/s");
+    assert_int_equal(options.log_level, DV_LOG_DEBUG);
+    assert_true(options.insecure_http);
+    assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
+    assert_ok(parse("--kubeconfig /f", arena, &options, &err), &err);
+    assert_int_equal(options.roles, DV_ROLE_NODE);
+    assert_ok(parse("-h", arena, &options, &err), &err);
+    assert_true(options.wants_help);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *text;
+    } cases[] = {
+        {"--kubeletdir /k",               "no option \"--kubeletdir\""       },
+        {"-kubelet-dir /k",               "no option \"-kubelet-dir\""       },
+        {"word",                          "unexpected word \"word\""         },
+        {"--kubelet-dir",                 "--kubelet-dir needs a value (DIR)"},
+        {"--kubelet-dir k",               "\"k\" is not an absolute path"    },
+        {"--node-name=",                  "--node-name needs a value (NAME)" },
+        {"--state-dir /a --state-dir /b", "--state-dir is given twice"       },
+        {"--topology-policy strict",      "\"strict\" is none of none|best-" },
+        {"--roles api,nodes",             "\"nodes\" is no role"             },
+        {"--roles=",                      "\"\" is no role"                  },
+        {"--roles node",                  "needs --kubeconfig"               },
+        {"--kubeconfig /f --roles api",   "goes with --roles=node"           },
+        {"--insecure-http=maybe",         "true or false, not \"maybe\""     },
+        {"--log-format xml",              "text or json, not \"xml\""        },
+        {"-v loud",                       "not \"loud\""                     },
+        {"--config /nonexistent.yaml",    "/nonexistent.yaml"                },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_options options = {.roles = 77};
+        struct dv_err err;
+
+        if (parse(cases[i].line, arena, &options, &err))
+            fail_msg("accepted: %s", cases[i].line);
+        if (!strstr(err.msg, cases[i].text))
+            fail_msg("%s: \"%s\", expected \"%s\"", cases[i].line, err.msg, cases[i].text);
+        assert_int_equal(options.roles, 77); /* written on success only */
+    }
+}
+
+/* Parses with a configuration file of this text. */
+static bool parse_with_file(const char *text, const char *line, struct dv_arena *arena,
+                            struct dv_options *options, struct dv_err *err)
+{
+    char path[] = "/tmp/dv-options-XXXXXX";
+    int fd = mkstemp(path);
+    bool ok;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    (void)close(fd);
+    ok = parse(dv_str_to_c(dv_str_printf(arena, "--config %s %s", path, line), arena), arena,
+               options, err);
+    (void)unlink(path);
+    return ok;
+}
+
+static void the_command_line_wins_over_the_file(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(parse_with_file("state-dir: /from-file\nnode-name: n1\nroles: api,node\n"
+                              "insecure-http: true\nv: debug\n",
+                              "--node-name n2", arena, &options, &err),
+              &err);
+    assert_str(options.state_dir, "/from-file");
+    assert_str(options.node_name, "n2");
+    assert_true(options.insecure_http);
+    assert_int_equal(options.log_level, DV_LOG_DEBUG);
+    assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
+}
+
+static void mistakes_in_the_file_name_their_line(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *wanted;
+    } cases[] = {
+        {"state-dir: /a\nstate_dir: /b\n", "line 2, column"                      },
+        {"state-dir: [1]\n",               "expected a string"                   },
+        {"- a\n",                          "expected an object"                  },
+        {"state-dir: /a\nstate-dir: /b\n", "state-dir"                           },
+        {"config: /x\n",                   "no such option"                      },
+        {"state-dir: relative\n",          "\"relative\" is not an absolute path"},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_err err;
+
+        if (parse_with_file(cases[i].text, "", arena, &options, &err))
+            fail_msg("accepted: %s", cases[i].text);
+        if (!strstr(err.msg, cases[i].wanted) || !strstr(err.msg, "/tmp/dv-options-"))
+            fail_msg("\"%s\", expected \"%s\"", err.msg, cases[i].wanted);
+    }
+}
+
+static void help_names_every_option(void **state)
+{
+    struct dv_buf buf;
+
+    (void)state;
+    dv_buf_init(&buf, 1u << 16);
+    dv_options_print_help(&buf);
+    assert_non_null(strstr(dv_buf_c(&buf), "--kubelet-dir DIR"));
+    assert_non_null(strstr(dv_buf_c(&buf), "-v LEVEL"));
+    assert_non_null(strstr(dv_buf_c(&buf), "--help"));
+    dv_buf_fini(&buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_those_of_a_kubelet),
+        cmocka_unit_test(options_take_their_value_both_ways),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(mistakes_in_the_file_name_their_line),
+        cmocka_unit_test(help_names_every_option),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

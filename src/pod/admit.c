@@ -1,0 +1,502 @@
+/* admit.c - the admission of a pod, step by step:
+ *
+ *     begin --> look --> [wait for plugins --> look again] --> each container: align, allocate
+ *                 |                                                 |
+ *                 '--> refused <------------------------------------'--> save --> admitted
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "pod/pod.h"
+#include "pod/pods.h"
+#include "store/store.h"
+#include "topology/topology.h"
+
+#define REASON_ALLOCATE "UnexpectedAdmissionError"
+/* The reference ignores what no plugin ever offered; a pod that needs it would start without. */
+#define REASON_UNKNOWN "UnknownResource"
+
+static void look(struct dv_pod_admission *admission);
+static void next_container(struct dv_pod_admission *admission);
+
+/* ---- the end ---- */
+
+static struct dv_device_state *state_of(struct dv_pod_admission *admission)
+{
+    return dv_devices_state(admission->priv.pods->options.devices);
+}
+
+/* What the others see of it: the pod as it was, if it was. */
+static struct dv_pod *shown(struct dv_pod_admission *admission)
+{
+    return admission->priv.old ? admission->priv.old : admission->priv.pod;
+}
+
+static void stop_waiting(struct dv_pod_admission *admission)
+{
+    dv_timer_cancel(&admission->priv.wait_timer);
+    dv_task_cancel(&admission->priv.task);
+    dv_link_remove(&admission->priv.link);
+}
+
+/* What it got for containers that it did not have before. */
+static void give_back_new(struct dv_pod_admission *admission)
+{
+    const struct dv_pod *old = admission->priv.old;
+    struct dv_device_request *requests = DV_NEW_ARRAY(
+        admission->priv.pod->arena, struct dv_device_request, old->spec.n_containers);
+
+    for (size_t i = 0; i < old->spec.n_containers; i++)
+        requests[i] = dv_pod_request(old, i);
+    dv_devices_trim_pod(admission->priv.pods->options.devices, old->spec.ref.uid, requests,
+                        old->spec.n_containers);
+}
+
+/* It is as if it had not been asked for. */
+static void undo(struct dv_pod_admission *admission)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod *pod = admission->priv.pod;
+
+    if (!pod)
+        return;
+    dv_device_end_admission(state_of(admission), pod->spec.ref.uid);
+    if (admission->priv.old) { /* keeps what it held */
+        give_back_new(admission);
+        dv_pod_set_state(admission->priv.old, DV_POD_ADMITTED);
+        dv_pod_free(pod);
+    } else {
+        dv_device_deactivate_pod(state_of(admission), pod->spec.ref.uid);
+        (void)dv_device_collect(state_of(admission)); /* at least this one */
+        dv_pods_remove(pods, pod);
+        dv_pods_look_again(pods); /* its devices are free for others */
+    }
+    admission->priv.pod = NULL;
+}
+
+static void end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                const struct dv_err *err)
+{
+    struct dv_pods *pods = admission->priv.pods;
+
+    if (verdict && pods->options.decided)
+        pods->options.decided(pods->options.ctx, verdict,
+                              dv_loop_now_ns(pods->loop) - admission->priv.start_ns);
+    stop_waiting(admission);
+    free((char *)(uintptr_t)admission->priv.json.p);
+    admission->priv.json = DV_STR("");
+    dv_pods_end_one(pods);
+    admission->done(admission, verdict, err); /* last: it may free the admission */
+}
+
+static void fail(struct dv_pod_admission *admission, const struct dv_err *err)
+{
+    struct dv_err own = *err;
+
+    undo(admission);
+    end(admission, NULL, &own);
+}
+
+static void refuse(struct dv_pod_admission *admission, const char *reason, dv_str message)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_pod_ref *ref = &admission->priv.pod->spec.ref;
+    struct dv_pod_verdict verdict = {
+        .reason = reason,
+        .message = dv_str_copy(message, arena),
+        .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->space, arena),
+                dv_str_copy(ref->name, arena)},
+    };
+
+    dv_log(DV_LOG_WARN, "pod: refused", DV_F_STR("pod", admission->priv.pod->full_name),
+           DV_F_STR("uid", ref->uid), DV_F_C("reason", reason), DV_F_STR("message", message));
+    undo(admission);
+    end(admission, &verdict, NULL);
+}
+
+static void refuse_allocation(struct dv_pod_admission *admission, const struct dv_err *err)
+{
+    char text[DV_ERR_MSG_BYTES + 64];
+    int n =
+        snprintf(text, sizeof(text), "Allocate failed due to %s, which is unexpected", err->msg);
+
+    refuse(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n});
+}
+
+/* ---- success ---- */
+
+static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(save, struct dv_pod_admission, priv.save);
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod *pod = admission->priv.pod;
+    struct dv_pod_verdict verdict = {.is_admitted = true, .reason = ""};
+
+    if (err) {
+        fail(admission, err);
+        return;
+    }
+    if (admission->priv.old) {
+        dv_pods_remove(pods, admission->priv.old);
+        dv_pods_add(pods, pod);
+    }
+    pod->was_admitted = true;
+    dv_pod_set_state(pod, DV_POD_ADMITTED);
+    dv_log(DV_LOG_INFO, "pod: admitted", DV_F_STR("pod", pod->full_name),
+           DV_F_STR("uid", pod->spec.ref.uid));
+    verdict.ref = pod->spec.ref;
+    end(admission, &verdict, NULL);
+}
+
+static void save(struct dv_pod_admission *admission)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod *pod = admission->priv.pod;
+
+    dv_device_end_admission(state_of(admission), pod->spec.ref.uid);
+    admission->priv.change = (struct dv_store_change){
+        .kind = DV_STORE_PUT,
+        .space = DV_SPACE_PODS,
+        .key = pod->spec.ref.uid,
+        .value = pod->json,
+    };
+    admission->priv.save.done = on_saved;
+    admission->priv.save.extra = &admission->priv.change;
+    admission->priv.save.n_extra = 1;
+    dv_devices_save(pods->options.devices, &admission->priv.save);
+}
+
+/* ---- waiting ---- */
+
+/* Whether a plugin of this resource is known and not there, or there and silent so far. */
+static bool is_away(const struct dv_device_state *state, const struct dv_device_limit *limit)
+{
+    struct dv_device_resource_info info;
+
+    if (limit->amount == 0 || limit->is_claimed || !dv_device_find(state, limit->resource, &info))
+        return false;
+    return info.plugin == DV_DEVICE_STOPPED || info.plugin == DV_DEVICE_NOT_LISTED ||
+           (info.plugin == DV_DEVICE_NO_PLUGIN && info.is_known);
+}
+
+/* The first resource that is not there yet; NULL: all are. */
+static const struct dv_device_limit *find_away(struct dv_pod_admission *admission)
+{
+    const struct dv_pod_spec *spec = &admission->priv.pod->spec;
+
+    for (size_t i = 0; i < spec->n_containers; i++)
+        for (size_t k = 0; k < spec->containers[i].n_limits; k++)
+            if (is_away(state_of(admission), &spec->containers[i].limits[k]))
+                return &spec->containers[i].limits[k];
+    return NULL;
+}
+
+static void on_wait_over(struct dv_timer *timer)
+{
+    struct dv_pod_admission *admission =
+        DV_CONTAINER(timer, struct dv_pod_admission, priv.wait_timer);
+
+    look(admission); /* and sees that the time is over */
+}
+
+/* True: it waits, and is looked at again when devices change. */
+static bool wait_for(struct dv_pod_admission *admission)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    const struct dv_device_limit *away = find_away(admission);
+    struct dv_pod *pod = shown(admission);
+    dv_str awaited;
+
+    if (!away || pods->options.is_strict ||
+        dv_loop_now_ms(pods->loop) >= admission->priv.wait_until_ms)
+        return false;
+    awaited = dv_str_printf(pod->arena, "the plugin of %.*s", DV_FMT(away->resource));
+    if (!dv_str_eq(pod->awaited, awaited))
+        dv_log(DV_LOG_INFO, "pod: waits", DV_F_STR("pod", pod->full_name), DV_F_STR("for", awaited),
+               DV_F_U64("ms", admission->priv.wait_until_ms - dv_loop_now_ms(pods->loop)));
+    dv_pod_set_state(pod, DV_POD_WAITING);
+    pod->awaited = awaited;
+    dv_list_push(&pods->waiting, &admission->priv.link);
+    dv_timer_start(&admission->priv.wait_timer, pods->loop, admission->priv.wait_until_ms,
+                   on_wait_over);
+    return true;
+}
+
+void dv_pods_look(struct dv_pods *pods)
+{
+    struct dv_list all;
+    struct dv_link *link;
+
+    dv_list_init(&all);
+    dv_list_move_all(&all, &pods->waiting); /* some go back to it */
+    while ((link = dv_list_shift(&all)) != NULL)
+        look(DV_CONTAINER(link, struct dv_pod_admission, priv.link));
+}
+
+/* ---- alignment ---- */
+
+/* The merge of the hints; false when the admission is over. */
+static bool align(struct dv_pod_admission *admission, const struct dv_hint_list *lists,
+                  size_t n_lists)
+{
+    const struct dv_pods_options *options = &admission->priv.pods->options;
+    struct dv_topology_verdict verdict;
+    struct dv_err err;
+
+    if (!dv_topology_merge(options->topology, options->machine, lists, n_lists, &verdict, &err)) {
+        refuse_allocation(admission, &err);
+        return false;
+    }
+    if (!verdict.is_admitted) {
+        refuse(admission, DV_TOPOLOGY_REJECTED_REASON, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE));
+        return false;
+    }
+    admission->priv.affinity = verdict.affinity;
+    return true;
+}
+
+static bool align_pod(struct dv_pod_admission *admission)
+{
+    const struct dv_pod *pod = admission->priv.pod;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_device_request *requests =
+        DV_NEW_ARRAY(arena, struct dv_device_request, pod->spec.n_containers);
+    const struct dv_hint_list *lists;
+    size_t n_lists;
+    struct dv_err err;
+
+    for (size_t i = 0; i < pod->spec.n_containers; i++)
+        requests[i] = dv_pod_request(pod, i);
+    if (!dv_device_pod_hints(state_of(admission), admission->priv.pods->options.machine, requests,
+                             pod->spec.n_containers, arena, &lists, &n_lists, &err)) {
+        refuse_allocation(admission, &err);
+        return false;
+    }
+    return align(admission, lists, n_lists);
+}
+
+static bool align_container(struct dv_pod_admission *admission,
+                            const struct dv_device_request *request)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_hint_list *lists;
+    size_t n_lists;
+    struct dv_err err;
+
+    if (!dv_device_container_hints(state_of(admission), admission->priv.pods->options.machine,
+                                   request, arena, &lists, &n_lists, &err)) {
+        refuse_allocation(admission, &err);
+        return false;
+    }
+    return align(admission, lists, n_lists);
+}
+
+/* ---- allocation ---- */
+
+static void on_run(struct dv_device_run *run, const struct dv_err *err)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(run, struct dv_pod_admission, priv.run);
+
+    admission->priv.is_running = false;
+    if (admission->priv.err.code != DV_OK) { /* given up meanwhile */
+        fail(admission, &admission->priv.err);
+    } else if (err && !run->has_failure) {
+        fail(admission, err);
+    } else if (err) {
+        dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
+        if (!wait_for(admission)) /* it may have died while it was asked */
+            refuse_allocation(admission, err);
+    } else {
+        admission->priv.i_container++;
+        next_container(admission);
+    }
+}
+
+static void next_container(struct dv_pod_admission *admission)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_device_request request;
+
+    if (admission->priv.i_container == admission->priv.pod->spec.n_containers) {
+        save(admission);
+        return;
+    }
+    request = dv_pod_request(admission->priv.pod, admission->priv.i_container);
+    if (pods->options.topology->scope == DV_TOPOLOGY_SCOPE_CONTAINER &&
+        !align_container(admission, &request))
+        return;
+    request.affinity = admission->priv.affinity;
+    admission->priv.is_running = true;
+    admission->priv.run.done = on_run;
+    admission->priv.run.leaves_saving = true;
+    dv_devices_allocate(pods->options.devices, &admission->priv.run, &request);
+}
+
+/* What nobody ever offered can never be had, nor what a plugin registered and never listed; the
+ * reference lets such a pod start without it. */
+static bool refuse_unknown(struct dv_pod_admission *admission)
+{
+    const struct dv_pod_spec *spec = &admission->priv.pod->spec;
+    struct dv_device_resource_info info;
+
+    if (admission->priv.pods->options.is_strict)
+        return false;
+    for (size_t i = 0; i < spec->n_containers; i++) {
+        for (size_t k = 0; k < spec->containers[i].n_limits; k++) {
+            const struct dv_device_limit *limit = &spec->containers[i].limits[k];
+            char text[512];
+            int n;
+
+            if (limit->amount == 0 || limit->is_claimed ||
+                (dv_device_find(state_of(admission), limit->resource, &info) && info.is_known))
+                continue;
+            n = snprintf(text, sizeof(text),
+                         "container %.*s asks for %.*s, which no plugin has offered on this node",
+                         DV_FMT(spec->containers[i].name), DV_FMT(limit->resource));
+            refuse(admission, REASON_UNKNOWN,
+                   (dv_str){text, dv_size_min((size_t)n, sizeof(text) - 1)});
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look(struct dv_pod_admission *admission)
+{
+    stop_waiting(admission);
+    if (wait_for(admission) || refuse_unknown(admission))
+        return;
+    dv_pod_set_state(shown(admission), DV_POD_ADMITTING);
+    dv_device_activate_pod(state_of(admission), admission->priv.pod->spec.ref.uid);
+    dv_device_begin_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
+    admission->priv.i_container = 0;
+    admission->priv.affinity = (struct dv_numa_hint){0};
+    if (admission->priv.pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD &&
+        !align_pod(admission))
+        return;
+    next_container(admission);
+}
+
+/* ---- the beginning ---- */
+
+static dv_str make_uid(struct dv_arena *arena)
+{
+    uint64_t a = dv_random_u64();
+    uint64_t b = dv_random_u64();
+
+    return dv_str_printf(arena, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
+                         (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
+                         (unsigned)(0x8000 | (b >> 48 & 0x3fff)),
+                         (unsigned long long)(b & UINT64_C(0xffffffffffff)));
+}
+
+/* Fills priv.pod and priv.old; DV_ABORTED: something is under way for it. */
+static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_arena *arena = dv_arena_new();
+    struct dv_pod_spec spec;
+    struct dv_pod *old;
+
+    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err)) {
+        dv_arena_free(arena);
+        return false;
+    }
+    old = dv_pods_get(pods, &spec.ref);
+    if (old && old->state != DV_POD_ADMITTED) {
+        (void)dv_fail(err, DV_ABORTED, "pod %.*s is %s already", DV_FMT(old->full_name),
+                      dv_pod_state_name(old->state));
+    } else if (old && !old->spec.is_imported &&
+               (!dv_str_eq(old->spec.ref.name, spec.ref.name) ||
+                !dv_str_eq(old->spec.ref.space, spec.ref.space))) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s",
+                      DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
+    } else {
+        if (spec.ref.uid.n == 0)
+            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena) : make_uid(arena);
+        admission->priv.old = old;
+        admission->priv.pod = dv_pod_new(pods, arena, &spec, admission->priv.json);
+        admission->priv.pod->state = DV_POD_ADMITTING;
+        if (!old)
+            dv_pods_add(pods, admission->priv.pod);
+        return true;
+    }
+    dv_arena_free(arena);
+    return false;
+}
+
+static void on_begin(struct dv_task *task)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(task, struct dv_pod_admission, priv.task);
+    struct dv_err err = admission->priv.err;
+
+    if (err.code != DV_OK || !open_pod(admission, &err))
+        end(admission, NULL, &err);
+    else
+        look(admission);
+}
+
+void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
+                   uint64_t wait_ms)
+{
+    char *copy = dv_alloc(json.n);
+
+    assert(admission->done);
+    memset(&admission->priv, 0, sizeof(admission->priv));
+    if (json.n > 0)
+        memcpy(copy, json.p, json.n);
+    admission->priv.pods = pods;
+    admission->priv.json = (dv_str){copy, json.n};
+    admission->priv.wait_until_ms = dv_u64_add_clamped(
+        dv_loop_now_ms(pods->loop), wait_ms == UINT64_MAX ? pods->options.wait_ms : wait_ms);
+    admission->priv.start_ns = dv_loop_now_ns(pods->loop);
+    pods->n_under_way++;
+    if (pods->is_closing)
+        (void)dv_fail(&admission->priv.err, DV_CANCELLED, "davitd is stopping");
+    dv_task_post(&admission->priv.task, pods->loop, on_begin);
+}
+
+static void on_cancelled(struct dv_task *task)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(task, struct dv_pod_admission, priv.task);
+
+    fail(admission, &admission->priv.err);
+}
+
+static void cancel(struct dv_pod_admission *admission, const char *text)
+{
+    if (admission->priv.err.code != DV_OK || dv_link_is_in(&admission->priv.save.link))
+        return; /* over already, or as good as: what is being written is not taken back */
+    (void)dv_fail(&admission->priv.err, DV_CANCELLED, "%s", text);
+    if (admission->priv.is_running) {
+        dv_devices_cancel(&admission->priv.run);
+    } else if (admission->priv.pod) {
+        stop_waiting(admission);
+        dv_task_post(&admission->priv.task, admission->priv.pods->loop, on_cancelled);
+    } /* else it has not begun: on_begin sees it */
+}
+
+void dv_pods_cancel(struct dv_pod_admission *admission)
+{
+    cancel(admission, "the admission was cancelled");
+}
+
+void dv_pods_cancel_waiting(struct dv_pods *pods)
+{
+    struct dv_list all;
+    struct dv_link *link;
+
+    dv_list_init(&all);
+    dv_list_move_all(&all, &pods->waiting);
+    while ((link = dv_list_shift(&all)) != NULL)
+        cancel(DV_CONTAINER(link, struct dv_pod_admission, priv.link), "davitd is stopping");
+}

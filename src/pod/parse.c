@@ -1,0 +1,256 @@
+/* parse.c - what davit needs to know of a Pod object. Pure. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "device/device.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+#include "json/json.h"
+
+/* As many as the API allows of anything a pod has; a bound before memory is taken. */
+#define CONTAINERS_MAX 512u
+#define NAME_BYTES_MAX 253u
+/* Objects of the API are at most 3 MiB. */
+#define POD_BYTES_MAX (3u << 20)
+
+struct containers {
+    struct dv_pod_container *v;
+    size_t n;
+    size_t size;
+};
+
+/* A member that is absent, or null, is empty. */
+static bool optional_str(const struct dv_json *object, dv_str key, dv_str *value,
+                         struct dv_err *err)
+{
+    const struct dv_json *node = dv_json_get(object, key);
+
+    if (!node || dv_json_is(node, DV_JSON_NULL)) {
+        *value = DV_STR("");
+        return true;
+    }
+    return dv_json_as_str(node, value, err);
+}
+
+static bool name_str(const struct dv_json *object, dv_str key, dv_str *value, struct dv_err *err)
+{
+    const struct dv_json *node = dv_json_require(object, key, err);
+
+    if (!node || !dv_json_as_str(node, value, err))
+        return false;
+    if (value->n == 0 || value->n > NAME_BYTES_MAX || dv_str_find_char(*value, '\0') < value->n ||
+        dv_str_find_char(*value, '/') < value->n)
+        return dv_json_fail(node, err, "is not a name");
+    return true;
+}
+
+/* Extended resources have a slash; cpu, memory and the like are not for plugins. */
+static bool is_extended(dv_str resource)
+{
+    return dv_str_find_char(resource, '/') < resource.n;
+}
+
+static bool whole_amount(const struct dv_json *node, struct dv_arena *arena, int64_t *amount,
+                         struct dv_err *err)
+{
+    struct dv_quantity quantity;
+    struct dv_quantity whole;
+    struct dv_err bad;
+    dv_str text;
+
+    if (dv_json_is(node, DV_JSON_NUMBER))
+        text = dv_json_number_text(node);
+    else if (!dv_json_as_str(node, &text, err))
+        return false;
+    if (!dv_quantity_parse_json(text, arena, &quantity, &bad))
+        return dv_json_fail(node, err, "%s", bad.msg);
+    if (dv_quantity_sign(&quantity) < 0)
+        return dv_json_fail(node, err, "%.*s is negative", DV_FMT(text));
+    if (!dv_quantity_to_i64_ceil(&quantity, amount))
+        return dv_json_fail(node, err, "%.*s is more than any node has", DV_FMT(text));
+    whole = dv_quantity_from_i64(*amount, DV_QUANTITY_DECIMAL_SI);
+    if (dv_quantity_cmp(&whole, &quantity) != 0)
+        return dv_json_fail(node, err, "%.*s is not a whole number: devices cannot be divided",
+                            DV_FMT(text));
+    return true;
+}
+
+/* A request without a limit, or another one, is refused by the API: devices are not overcommitted.
+ */
+static bool check_requests(const struct dv_json *resources,
+                           const struct dv_pod_container *container, struct dv_arena *arena,
+                           struct dv_err *err)
+{
+    const struct dv_json *request = dv_json_first(dv_json_get(resources, DV_STR("requests")));
+
+    for (; request; request = dv_json_next(request)) {
+        dv_str resource = dv_json_key(request);
+        int64_t amount;
+        size_t i = 0;
+
+        if (!is_extended(resource))
+            continue;
+        if (!whole_amount(request, arena, &amount, err))
+            return false;
+        while (i < container->n_limits && !dv_str_eq(container->limits[i].resource, resource))
+            i++;
+        if (i == container->n_limits)
+            return dv_json_fail(request, err, "needs a limit of the same amount");
+        if (container->limits[i].amount != amount)
+            return dv_json_fail(request, err, "is not the same as the limit");
+    }
+    return true;
+}
+
+static int compare_limits(const void *a, const void *b)
+{
+    return dv_str_cmp(((const struct dv_device_limit *)a)->resource,
+                      ((const struct dv_device_limit *)b)->resource);
+}
+
+static bool parse_limits(const struct dv_json *resources, struct dv_arena *arena,
+                         struct dv_pod_container *container, struct dv_err *err)
+{
+    const struct dv_json *limits = dv_json_get(resources, DV_STR("limits"));
+    const struct dv_json *limit;
+
+    if (limits && !dv_json_is(limits, DV_JSON_NULL) && !dv_json_expect(limits, DV_JSON_OBJECT, err))
+        return false;
+    container->limits = DV_NEW_ARRAY(arena, struct dv_device_limit, dv_json_n(limits));
+    for (limit = dv_json_first(limits); limit; limit = dv_json_next(limit)) {
+        struct dv_device_limit *made = &container->limits[container->n_limits];
+
+        if (!is_extended(dv_json_key(limit)))
+            continue;
+        if (!whole_amount(limit, arena, &made->amount, err))
+            return false;
+        made->resource = dv_json_key(limit);
+        container->n_limits++;
+    }
+    qsort(container->limits, container->n_limits, sizeof(container->limits[0]), compare_limits);
+    return check_requests(resources, container, arena, err);
+}
+
+static bool parse_container(const struct dv_json *node, bool is_init, struct dv_arena *arena,
+                            struct dv_pod_container *container, struct dv_err *err)
+{
+    dv_str policy;
+
+    if (!dv_json_expect(node, DV_JSON_OBJECT, err) ||
+        !name_str(node, DV_STR("name"), &container->name, err) ||
+        !optional_str(node, DV_STR("restartPolicy"), &policy, err))
+        return false;
+    container->kind = DV_DEVICE_REGULAR;
+    if (is_init)
+        container->kind = dv_str_eq(policy, DV_STR("Always")) ? DV_DEVICE_SIDECAR : DV_DEVICE_INIT;
+    return parse_limits(dv_json_get(node, DV_STR("resources")), arena, container, err);
+}
+
+static bool parse_containers(const struct dv_json *list, bool is_init, struct dv_arena *arena,
+                             struct containers *containers, struct dv_err *err)
+{
+    const struct dv_json *node;
+
+    if (!list || dv_json_is(list, DV_JSON_NULL))
+        return true;
+    if (!dv_json_expect(list, DV_JSON_ARRAY, err))
+        return false;
+    for (node = dv_json_first(list); node; node = dv_json_next(node)) {
+        struct dv_pod_container *container;
+
+        if (containers->n == CONTAINERS_MAX)
+            return dv_json_fail(list, err, "more than %u containers", CONTAINERS_MAX);
+        container = dv_vec_add_in(containers, arena);
+        if (!parse_container(node, is_init, arena, container, err))
+            return false;
+        for (size_t i = 0; i + 1 < containers->n; i++)
+            if (dv_str_eq(containers->v[i].name, container->name))
+                return dv_json_fail(node, err, "a container of this name is there already");
+    }
+    return true;
+}
+
+/* Extended resources that the scheduler has taken from a claim: not for plugins. */
+static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
+{
+    const struct dv_json *status =
+        dv_json_get(dv_json_get(pod, DV_STR("status")), DV_STR("extendedResourceClaimStatus"));
+    const struct dv_json *mapping = dv_json_first(dv_json_get(status, DV_STR("requestMappings")));
+
+    for (; mapping; mapping = dv_json_next(mapping)) {
+        dv_str container;
+        dv_str resource;
+
+        if (!optional_str(mapping, DV_STR("containerName"), &container, err) ||
+            !optional_str(mapping, DV_STR("resourceName"), &resource, err))
+            return false;
+        for (size_t i = 0; i < spec->n_containers; i++)
+            for (size_t k = 0; k < spec->containers[i].n_limits; k++)
+                if (dv_str_eq(spec->containers[i].name, container) &&
+                    dv_str_eq(spec->containers[i].limits[k].resource, resource))
+                    spec->containers[i].limits[k].is_claimed = true;
+    }
+    return true;
+}
+
+static bool parse_names(const struct dv_json *pod, struct dv_pod_ref *ref, bool *is_imported,
+                        struct dv_err *err)
+{
+    const struct dv_json *metadata = dv_json_require(pod, DV_STR("metadata"), err);
+
+    if (!metadata || !dv_json_expect(metadata, DV_JSON_OBJECT, err) ||
+        !name_str(metadata, DV_STR("name"), &ref->name, err) ||
+        !optional_str(metadata, DV_STR("namespace"), &ref->space, err) ||
+        !optional_str(metadata, DV_STR("uid"), &ref->uid, err))
+        return false;
+    *is_imported =
+        dv_json_get(dv_json_get(metadata, DV_STR("annotations")), DV_STR(DV_POD_IMPORTED)) != NULL;
+    if (ref->space.n == 0)
+        ref->space = DV_STR("default");
+    if (ref->space.n > NAME_BYTES_MAX || ref->uid.n > NAME_BYTES_MAX)
+        return dv_json_fail(metadata, err, "namespace or uid is too long");
+    return true;
+}
+
+static bool check_kind(const struct dv_json *pod, struct dv_err *err)
+{
+    dv_str kind;
+
+    if (!dv_json_expect(pod, DV_JSON_OBJECT, err) || !optional_str(pod, DV_STR("kind"), &kind, err))
+        return false;
+    if (kind.n > 0 && !dv_str_eq(kind, DV_STR("Pod")))
+        return dv_json_fail(dv_json_get(pod, DV_STR("kind")), err, "is %.*s, not Pod",
+                            DV_FMT(dv_str_slice(kind, 0, 64)));
+    return true;
+}
+
+bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
+                       struct dv_err *err)
+{
+    struct dv_json_opts opts = {.bytes_max = POD_BYTES_MAX, .refuse_duplicates = true};
+    struct containers containers = {0};
+    struct dv_pod_spec made = {0};
+    const struct dv_json *pod = dv_json_parse(dv_str_copy(json, arena), &opts, arena, err);
+    const struct dv_json *body;
+
+    if (!pod || !check_kind(pod, err) || !parse_names(pod, &made.ref, &made.is_imported, err))
+        return dv_wrap(err, "pod");
+    body = dv_json_require(pod, DV_STR("spec"), err);
+    if (!body || !dv_json_expect(body, DV_JSON_OBJECT, err) ||
+        !parse_containers(dv_json_get(body, DV_STR("initContainers")), true, arena, &containers,
+                          err) ||
+        !parse_containers(dv_json_get(body, DV_STR("containers")), false, arena, &containers, err))
+        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+    made.containers = containers.v;
+    made.n_containers = containers.n;
+    if (containers.n == 0 || containers.v[containers.n - 1].kind != DV_DEVICE_REGULAR)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "pod %.*s/%.*s: spec.containers is empty",
+                       DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+    if (!mark_claimed(pod, &made, err))
+        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+    *spec = made;
+    return true;
+}

@@ -1,0 +1,200 @@
+/* pod.h - the life of pods on this node: admitted with their devices, started, released.
+ *
+ * An admission is answered when the pod has all it asked for and that is on the disk, or when it
+ * can never have it. In between it may wait: for a plugin that this node knows and that has not
+ * come back yet, as after a reboot. What pods there are survives restarts. */
+#ifndef DV_POD_H
+#define DV_POD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "loop/loop.h"
+#include "store/store.h"
+#include "topology/topology.h"
+
+struct dv_arena;
+struct dv_pod;
+struct dv_pod_verdict;
+struct dv_pods;
+
+/* A pod by its uid, or where that is empty by namespace and name. */
+struct dv_pod_ref {
+    dv_str uid;
+    dv_str space; /* the namespace; empty: "default" */
+    dv_str name;
+};
+
+/* ---- the node's part of the store ---- */
+
+enum dv_node_space {
+    DV_SPACE_DEVICES, /* module device's */
+    DV_SPACE_PODS,    /* this one's: by uid, the Pod as JSON */
+};
+extern const struct dv_store_schema dv_node_schema;
+
+/* An annotation of pods that were imported from a kubelet's state file, which knows uids only: they
+ * get their names when they are admitted. */
+#define DV_POD_IMPORTED "davit.node/imported"
+
+/* What davit reads of a Pod object. */
+struct dv_pod_container {
+    dv_str name;
+    enum dv_device_container_kind kind;
+    struct dv_device_limit *limits; /* extended resources, by name */
+    size_t n_limits;
+};
+
+struct dv_pod_spec {
+    struct dv_pod_ref ref;
+    struct dv_pod_container *containers; /* init containers first, each kind in the pod's order */
+    size_t n_containers;
+    bool is_imported;
+};
+
+/* From a core/v1 Pod as JSON; in `arena`, which also keeps what it needs of the text. The uid may
+ * be empty. DV_INVALID_ARGUMENT: names the line, the field and what is wrong with it. */
+DV_CHECKED bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
+                                  struct dv_err *err);
+
+/* ---- the pods of the node ---- */
+
+/* How long an admission waits for what has not come back, unless told otherwise. */
+#define DV_POD_WAIT_MS 60000u
+
+struct dv_pods_options {
+    struct dv_devices *devices; /* these four outlive the pods */
+    struct dv_store *store;     /* of dv_node_schema */
+    const struct dv_topology_config *topology;
+    const struct dv_numa_machine *machine;
+    uint64_t wait_ms;
+    bool is_strict; /* refuse at once, as the reference does */
+    /* A pod came, went, or waits for something else. Once a turn at most, never from within a
+     * function of this header. May be NULL. */
+    void (*changed)(void *ctx);
+    /* An admission took this long, waiting included, to come to a verdict. May be NULL. */
+    void (*decided)(void *ctx, const struct dv_pod_verdict *verdict, uint64_t ns);
+    void *ctx;
+};
+
+/* Loads the pods that the store has and tells the devices about them. Blocks: for start-up. */
+struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options *options,
+                             struct dv_err *err);
+/* Whoever waits gets DV_CANCELLED before `closed` runs; it may be NULL. */
+void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx);
+/* To be called when the store was found damaged and begins anew: all that is in memory is written,
+ * devices too. */
+void dv_pods_save_all(struct dv_pods *pods);
+/* To be called when devices have changed: those that wait look again. */
+void dv_pods_look_again(struct dv_pods *pods);
+
+/* ---- admission ---- */
+
+struct dv_pod_verdict {
+    bool is_admitted;
+    const char *reason; /* otherwise: "UnexpectedAdmissionError", "TopologyAffinityError", ... */
+    dv_str message;
+    struct dv_pod_ref ref; /* with the uid that was made for a pod without one */
+};
+
+/* One admission, embedded in what waits for it; zeroed, then `done` is set; lent until that ran. */
+struct dv_pod_admission {
+    /* err: NULL when there is a verdict (borrowed). DV_INVALID_ARGUMENT: not a pod. DV_ABORTED: it
+     * is being admitted or released already. Others: nothing could be decided or written, and the
+     * pod holds what it held before. */
+    void (*done)(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                 const struct dv_err *err);
+    struct {
+        struct dv_pods *pods;
+        struct dv_pod *pod; /* as it will be; known to the others unless `old` is there */
+        struct dv_pod *old; /* as it was admitted before; NULL: it was not */
+        struct dv_task task;
+        struct dv_timer wait_timer;
+        struct dv_link link; /* among those that wait */
+        struct dv_device_run run;
+        struct dv_device_save save;
+        struct dv_store_change change;
+        struct dv_numa_hint affinity; /* in pod scope, of all containers */
+        uint64_t wait_until_ms;
+        uint64_t start_ns;
+        size_t i_container;
+        dv_str json;
+        struct dv_err err; /* code DV_OK: nothing has gone wrong */
+        bool is_running;   /* a run is under way */
+    } priv;
+};
+
+/* Admits the pod, or admits it again: what it holds it keeps. Copies `json`. `wait_ms` as in the
+ * options; UINT64_MAX: theirs. */
+void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
+                   uint64_t wait_ms);
+/* `done` still runs. A pod that was not there before holds nothing then. */
+void dv_pods_cancel(struct dv_pod_admission *admission);
+
+/* ---- the end, and the start of a container ---- */
+
+struct dv_pod_release {
+    /* err: NULL when it is on the disk that the pod holds nothing. */
+    void (*done)(struct dv_pod_release *release, bool was_known, const struct dv_err *err);
+    struct {
+        struct dv_pods *pods;
+        struct dv_pod *pod;
+        struct dv_task task;
+        struct dv_device_save save;
+        struct dv_store_change change;
+        struct dv_err err;
+    } priv;
+};
+void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
+                     const struct dv_pod_ref *ref);
+
+struct dv_pod_start {
+    /* err: NULL when all plugins are ready for the container; dv_device_run_options has its
+     * options. DV_NOT_FOUND: no such pod or container here. */
+    void (*done)(struct dv_pod_start *start, const struct dv_err *err);
+    struct {
+        struct dv_pods *pods;
+        struct dv_task task;
+        struct dv_device_run run;
+        struct dv_err err;
+        bool is_running;
+    } priv;
+};
+void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
+                             const struct dv_pod_ref *ref, dv_str container);
+/* `done` still runs. */
+void dv_pods_cancel_start(struct dv_pod_start *start);
+
+/* ---- what can be seen ---- */
+
+enum dv_pod_state {
+    DV_POD_WAITING,   /* for what `awaited` says */
+    DV_POD_ADMITTING, /* plugins are being asked, or the disk */
+    DV_POD_ADMITTED,
+    DV_POD_RELEASING,
+};
+const char *dv_pod_state_name(enum dv_pod_state state); /* "waiting" */
+
+struct dv_pod_view {
+    const struct dv_pod_spec *spec;
+    enum dv_pod_state state;
+    dv_str awaited; /* "the plugin of example.com/gpu"; empty unless it waits */
+    uint64_t since_wall_ns;
+    bool was_admitted; /* before what is under way now, if anything is */
+};
+
+/* The next pod at or after *at, by time of arrival; false at the end. Start with 0. Borrowed until
+ * the loop's next turn. */
+bool dv_pods_next(const struct dv_pods *pods, size_t *at, struct dv_pod_view *view);
+bool dv_pods_find(const struct dv_pods *pods, const struct dv_pod_ref *ref,
+                  struct dv_pod_view *view);
+size_t dv_pods_count(const struct dv_pods *pods);
+
+#endif

@@ -1,0 +1,346 @@
+#include "pod/pod.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "loop/loop.h"
+#include "pod/pods.h"
+#include "store/store.h"
+
+static const char *const spaces[] = {[DV_SPACE_DEVICES] = "devices", [DV_SPACE_PODS] = "pods"};
+const struct dv_store_schema dv_node_schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+
+/* ---- pods ---- */
+
+struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
+                          const struct dv_pod_spec *spec, dv_str json)
+{
+    struct dv_pod *pod = DV_ALLOC(struct dv_pod);
+
+    pod->pods = pods;
+    pod->arena = arena;
+    pod->spec = *spec;
+    pod->json = dv_str_copy(json, arena);
+    pod->full_name =
+        dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.space), DV_FMT(spec->ref.name));
+    pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
+    return pod;
+}
+
+void dv_pod_free(struct dv_pod *pod)
+{
+    if (!pod)
+        return;
+    dv_arena_free(pod->arena);
+    free(pod);
+}
+
+void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod)
+{
+    (void)dv_map_set(&pods->by_uid, pod->spec.ref.uid, pod);
+    pod->older = dv_map_set(&pods->by_name, pod->full_name, pod);
+    dv_pods_tell_changed(pods);
+}
+
+/* The name is that of the latest who is left. */
+static void remove_name(struct dv_pods *pods, const struct dv_pod *pod)
+{
+    struct dv_pod *newer = dv_map_get(&pods->by_name, pod->full_name);
+
+    if (newer != pod) {
+        while (newer->older != pod)
+            newer = newer->older;
+        newer->older = pod->older;
+    } else if (pod->older) {
+        (void)dv_map_set(&pods->by_name, pod->older->full_name, pod->older); /* replaces it */
+    } else {
+        (void)dv_map_remove(&pods->by_name, pod->full_name); /* it is `pod` */
+    }
+}
+
+void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod)
+{
+    (void)dv_map_remove(&pods->by_uid, pod->spec.ref.uid);
+    remove_name(pods, pod);
+    dv_pod_free(pod);
+    dv_pods_tell_changed(pods);
+}
+
+struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    dv_str space = ref->space.n > 0 ? ref->space : DV_STR("default");
+
+    if (ref->uid.n > 0)
+        return dv_map_get(&pods->by_uid, ref->uid);
+    arena = dv_arena_new();
+    return dv_map_get(&pods->by_name,
+                      dv_str_printf(arena, "%.*s/%.*s", DV_FMT(space), DV_FMT(ref->name)));
+}
+
+void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state)
+{
+    if (pod->state == state)
+        return;
+    pod->state = state;
+    pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pod->pods->loop));
+    if (state != DV_POD_WAITING)
+        pod->awaited = DV_STR("");
+    dv_pods_tell_changed(pod->pods);
+}
+
+struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container)
+{
+    const struct dv_pod_container *container = &pod->spec.containers[i_container];
+
+    return (struct dv_device_request){
+        .pod_uid = pod->spec.ref.uid,
+        .container = container->name,
+        .kind = container->kind,
+        .limits = container->limits,
+        .n_limits = container->n_limits,
+    };
+}
+
+const char *dv_pod_state_name(enum dv_pod_state state)
+{
+    static const char *const names[] = {
+        [DV_POD_WAITING] = "waiting",
+        [DV_POD_ADMITTING] = "admitting",
+        [DV_POD_ADMITTED] = "admitted",
+        [DV_POD_RELEASING] = "releasing",
+    };
+
+    return names[state];
+}
+
+/* ---- what can be seen ---- */
+
+static struct dv_pod_view view_of(const struct dv_pod *pod)
+{
+    return (struct dv_pod_view){
+        .spec = &pod->spec,
+        .state = pod->state,
+        .awaited = pod->awaited,
+        .since_wall_ns = pod->since_wall_ns,
+        .was_admitted = pod->was_admitted,
+    };
+}
+
+bool dv_pods_next(const struct dv_pods *pods, size_t *at, struct dv_pod_view *view)
+{
+    const struct dv_map_entry *entry = dv_map_next(&pods->by_uid, at);
+
+    if (!entry)
+        return false;
+    *view = view_of(entry->value);
+    return true;
+}
+
+bool dv_pods_find(const struct dv_pods *pods, const struct dv_pod_ref *ref,
+                  struct dv_pod_view *view)
+{
+    const struct dv_pod *pod = dv_pods_get(pods, ref);
+
+    if (!pod)
+        return false;
+    *view = view_of(pod);
+    return true;
+}
+
+size_t dv_pods_count(const struct dv_pods *pods)
+{
+    return pods->by_uid.n;
+}
+
+static void on_changed(struct dv_task *task)
+{
+    struct dv_pods *pods = DV_CONTAINER(task, struct dv_pods, changed_task);
+
+    pods->options.changed(pods->options.ctx);
+}
+
+void dv_pods_tell_changed(struct dv_pods *pods)
+{
+    if (pods->options.changed && !pods->is_closing)
+        dv_task_post(&pods->changed_task, pods->loop, on_changed);
+}
+
+static void on_look(struct dv_task *task)
+{
+    dv_pods_look(DV_CONTAINER(task, struct dv_pods, look_task));
+}
+
+void dv_pods_look_again(struct dv_pods *pods)
+{
+    if (!dv_list_is_empty(&pods->waiting))
+        dv_task_post(&pods->look_task, pods->loop, on_look);
+}
+
+/* ---- a store that begins anew ---- */
+
+struct rewrite {
+    struct dv_device_save save;
+    struct dv_pods *pods;
+    struct dv_arena *arena;
+};
+
+static void on_rewritten(struct dv_device_save *save, const struct dv_err *err)
+{
+    struct rewrite *rewrite = DV_CONTAINER(save, struct rewrite, save);
+    struct dv_pods *pods = rewrite->pods;
+
+    if (err)
+        dv_log(DV_LOG_ERROR, "pod: cannot write all pods anew", DV_F_ERR(err));
+    dv_arena_free(rewrite->arena);
+    free(rewrite);
+    dv_pods_end_one(pods);
+}
+
+void dv_pods_save_all(struct dv_pods *pods)
+{
+    struct rewrite *rewrite = DV_ALLOC(struct rewrite);
+    const struct dv_map_entry *entry;
+    struct dv_store_change *changes;
+    size_t n = 0;
+    size_t at = 0;
+
+    rewrite->pods = pods;
+    rewrite->arena = dv_arena_new();
+    changes = DV_NEW_ARRAY(rewrite->arena, struct dv_store_change, pods->by_uid.n + 1);
+    while ((entry = dv_map_next(&pods->by_uid, &at)) != NULL) {
+        const struct dv_pod *pod = entry->value;
+
+        if (pod->was_admitted)
+            changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_SPACE_PODS,
+                                                    dv_str_copy(pod->spec.ref.uid, rewrite->arena),
+                                                    dv_str_copy(pod->json, rewrite->arena)};
+    }
+    changes[n++] = (struct dv_store_change){.kind = DV_STORE_REBUILT};
+    rewrite->save.done = on_rewritten;
+    rewrite->save.extra = changes;
+    rewrite->save.n_extra = n;
+    pods->n_under_way++;
+    dv_devices_save_all(pods->options.devices);
+    dv_devices_save(pods->options.devices, &rewrite->save);
+}
+
+/* ---- life ---- */
+
+static void free_pods(struct dv_pods *pods)
+{
+    const struct dv_map_entry *entry;
+    size_t at = 0;
+
+    while ((entry = dv_map_next(&pods->by_uid, &at)) != NULL)
+        dv_pod_free(entry->value);
+    dv_map_fini(&pods->by_uid);
+    dv_map_fini(&pods->by_name);
+    free(pods);
+}
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_pods *pods = DV_CONTAINER(task, struct dv_pods, close_task);
+    dv_closed_fn *closed = pods->closed;
+    void *ctx = pods->closed_ctx;
+
+    if (pods->n_under_way > 0)
+        return;
+    free_pods(pods);
+    if (closed)
+        closed(ctx);
+}
+
+static void check_closed(struct dv_pods *pods)
+{
+    if (pods->is_closing)
+        dv_task_post(&pods->close_task, pods->loop, on_close_task);
+}
+
+void dv_pods_end_one(struct dv_pods *pods)
+{
+    assert(pods->n_under_way > 0);
+    pods->n_under_way--;
+    check_closed(pods);
+}
+
+void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
+{
+    assert(!pods->is_closing);
+    pods->is_closing = true;
+    pods->closed = closed;
+    pods->closed_ctx = ctx;
+    dv_task_cancel(&pods->changed_task);
+    dv_task_cancel(&pods->look_task);
+    dv_pods_cancel_waiting(pods);
+    check_closed(pods);
+}
+
+/* A pod that cannot be read any more holds nothing: its devices are given back. */
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct dv_pods *pods = ctx;
+    struct dv_arena *arena = dv_arena_new();
+    struct dv_pod_spec spec;
+    struct dv_err bad;
+    struct dv_pod *pod;
+
+    (void)err;
+    if (!dv_pod_spec_parse(row->value, arena, &spec, &bad)) {
+        dv_log(DV_LOG_ERROR, "pod: a saved pod is damaged and left out", DV_F_STR("pod", row->key),
+               DV_F_ERR(&bad));
+        dv_arena_free(arena);
+        return true;
+    }
+    spec.ref.uid = dv_str_copy(row->key, arena);
+    pod = dv_pod_new(pods, arena, &spec, row->value);
+    pod->state = DV_POD_ADMITTED;
+    pod->was_admitted = true;
+    dv_pods_add(pods, pod);
+    dv_device_activate_pod(dv_devices_state(pods->options.devices), spec.ref.uid);
+    return true;
+}
+
+/* What was read before damage was found is good, and kept: the caller has it all written anew. */
+static bool load(struct dv_pods *pods, struct dv_err *err)
+{
+    struct dv_store *store = pods->options.store;
+
+    if (dv_store_load(store, DV_SPACE_PODS, load_row, pods, err))
+        return true;
+    if (err->code != DV_DATA_LOSS || !dv_store_set_aside(store))
+        return false;
+    dv_log(DV_LOG_ERROR, "pod: the saved state is damaged; the rest of it is left out",
+           DV_F_ERR(err));
+    return true;
+}
+
+struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options *options,
+                             struct dv_err *err)
+{
+    struct dv_pods *pods = DV_ALLOC(struct dv_pods);
+    struct dv_device_state *state = dv_devices_state(options->devices);
+
+    pods->loop = loop;
+    pods->options = *options;
+    dv_map_init(&pods->by_uid);
+    dv_map_init(&pods->by_name);
+    dv_list_init(&pods->waiting);
+    if (!load(pods, err)) {
+        dv_task_cancel(&pods->changed_task);
+        free_pods(pods);
+        return NULL;
+    }
+    /* The store is the one source of pods: what is not in it is gone. */
+    dv_device_set_sources_ready(state, true);
+    (void)dv_device_collect(state); /* how many is of no interest here */
+    return pods;
+}

@@ -1,0 +1,187 @@
+#include "serve/answer.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "grpc/grpc.h"
+#include "http2/http2.h"
+#include "loop/loop.h"
+#include "pb/pb.h"
+#include "plugin/plugin.h"
+#include "pod/pod.h"
+#include "proto/davit_node_v1.pb-c.h"
+#include "serve/serve.h"
+
+#define NS_PER_MS 1000000u
+
+struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message)
+{
+    size_t n = dv_pb_size(message);
+    struct dv_h2_msg *msg = dv_h2_msg_new(n);
+
+    dv_pb_encode(message, dv_h2_msg_data(msg), n);
+    return msg;
+}
+
+void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message)
+{
+    dv_server_call_reply(call, dv_serve_encode(message));
+}
+
+/* ---- devices ---- */
+
+static NodeV1__Holder *holder_message(const struct dv_node *node,
+                                      const struct dv_device_holder *holder, struct dv_arena *arena)
+{
+    NodeV1__Holder *message = DV_NEW(arena, NodeV1__Holder);
+    NodeV1__PodRef *ref = DV_NEW(arena, NodeV1__PodRef);
+    struct dv_pod_ref uid = {.uid = holder->pod_uid};
+    struct dv_pod_view view;
+
+    node_v1__holder__init(message);
+    node_v1__pod_ref__init(ref);
+    ref->uid = dv_str_to_c(holder->pod_uid, arena);
+    if (dv_pods_find(node->pods, &uid, &view)) {
+        ref->namespace_ = dv_str_to_c(view.spec->ref.space, arena);
+        ref->name = dv_str_to_c(view.spec->ref.name, arena);
+    }
+    message->pod = ref;
+    message->container = dv_str_to_c(holder->container, arena);
+    return message;
+}
+
+static NodeV1__Device *device_message(const struct dv_node *node, const struct dv_device_view *view,
+                                      struct dv_arena *arena)
+{
+    NodeV1__Device *device = DV_NEW(arena, NodeV1__Device);
+
+    node_v1__device__init(device);
+    device->id = dv_str_to_c(view->id, arena);
+    device->healthy = view->is_healthy;
+    device->n_numa_nodes = view->n_nodes;
+    device->numa_nodes = DV_NEW_ARRAY(arena, int64_t, view->n_nodes);
+    for (size_t i = 0; i < view->n_nodes; i++)
+        device->numa_nodes[i] = view->nodes[i];
+    device->n_holders = view->n_holders;
+    device->holders = DV_NEW_ARRAY(arena, NodeV1__Holder *, view->n_holders);
+    for (size_t i = 0; i < view->n_holders; i++)
+        device->holders[i] = holder_message(node, &view->holders[i], arena);
+    return device;
+}
+
+static NodeV1__Resource *resource_message(const struct dv_node *node,
+                                          const struct dv_device_resource_info *info,
+                                          struct dv_arena *arena)
+{
+    NodeV1__Resource *resource = DV_NEW(arena, NodeV1__Resource);
+    const struct dv_device_view *views;
+    size_t n_views = dv_device_views(dv_devices_state(node->devices), info->name, arena, &views);
+
+    node_v1__resource__init(resource);
+    resource->name = dv_str_to_c(info->name, arena);
+    resource->capacity = info->n_devices;
+    resource->allocatable = info->n_healthy;
+    resource->connected = info->plugin == DV_DEVICE_SERVING || info->plugin == DV_DEVICE_NOT_LISTED;
+    resource->n_devices = n_views;
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__Device *, n_views);
+    for (size_t i = 0; i < n_views; i++)
+        resource->devices[i] = device_message(node, &views[i], arena);
+    return resource;
+}
+
+struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resource)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    NodeV1__ListDevicesResponse response = NODE_V1__LIST_DEVICES_RESPONSE__INIT;
+    const struct dv_device_resource_info *infos;
+    size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+
+    response.resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n_infos);
+    for (size_t i = 0; i < n_infos; i++)
+        if (resource.n == 0 || dv_str_eq(resource, infos[i].name))
+            response.resources[response.n_resources++] = resource_message(node, &infos[i], arena);
+    return dv_serve_encode(&response.base);
+}
+
+/* ---- plugins ---- */
+
+/* A time on the loop's clock as one on the wall. */
+static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
+{
+    struct dv_clock *clock = dv_loop_clock(node->loop);
+    int64_t ahead_ms = (int64_t)at_ms - (int64_t)dv_clock_now_ms(clock);
+
+    return (int64_t)(dv_clock_wall_ns(clock) / NS_PER_MS) + ahead_ms;
+}
+
+static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct dv_plugin_view *view,
+                                      struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+    const struct dv_plugin_info *info = view->info;
+
+    node_v1__plugin__init(plugin);
+    plugin->socket = dv_str_to_c(info->socket, arena);
+    plugin->type = dv_str_to_c(info->type, arena);
+    plugin->name = dv_str_to_c(info->name, arena);
+    plugin->endpoint = dv_str_to_c(info->endpoint, arena);
+    plugin->versions = DV_NEW_ARRAY(arena, const char *, info->n_versions);
+    for (size_t i = 0; i < info->n_versions; i++)
+        plugin->versions[plugin->n_versions++] = dv_str_to_c(info->versions[i], arena);
+    plugin->state = dv_plugin_state_name(view->state);
+    plugin->error = dv_str_to_c(dv_str_from_c(view->last_err.msg), arena);
+    plugin->retry_at_ms = view->next_retry_ms ? wall_ms(node, view->next_retry_ms) : 0;
+    plugin->attempts = (uint32_t)view->n_attempts;
+    return plugin;
+}
+
+/* Device plugins that called Register themselves have no socket in the registry: they are shown by
+ * the resource they serve. */
+static NodeV1__Plugin *classic_message(const struct dv_device_resource_info *info,
+                                       struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+
+    node_v1__plugin__init(plugin);
+    plugin->type = "DevicePlugin";
+    plugin->name = dv_str_to_c(info->name, arena);
+    plugin->endpoint = dv_str_to_c(info->socket, arena);
+    plugin->state = info->plugin == DV_DEVICE_STOPPED || info->plugin == DV_DEVICE_NO_PLUGIN
+                        ? "gone"
+                        : "registered";
+    return plugin;
+}
+
+static bool is_listed(const NodeV1__ListPluginsResponse *response,
+                      const struct dv_device_resource_info *info)
+{
+    for (size_t i = 0; i < response->n_plugins; i++)
+        if (dv_str_eq(dv_str_from_c(response->plugins[i]->name), info->name) &&
+            dv_str_eq(dv_str_from_c(response->plugins[i]->endpoint), info->socket))
+            return true;
+    return false;
+}
+
+struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_arena *arena)
+{
+    NodeV1__ListPluginsResponse response = NODE_V1__LIST_PLUGINS_RESPONSE__INIT;
+    const struct dv_device_resource_info *infos;
+    size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    struct dv_plugin_view view;
+    size_t n = n_infos;
+    size_t at = 0;
+
+    while (dv_plugins_next(node->plugins, &at, &view))
+        n++;
+    response.plugins = DV_NEW_ARRAY(arena, NodeV1__Plugin *, n);
+    at = 0;
+    while (dv_plugins_next(node->plugins, &at, &view))
+        response.plugins[response.n_plugins++] = plugin_message(node, &view, arena);
+    for (size_t i = 0; i < n_infos; i++)
+        if (!is_listed(&response, &infos[i]))
+            response.plugins[response.n_plugins++] = classic_message(&infos[i], arena);
+    return dv_serve_encode(&response.base);
+}

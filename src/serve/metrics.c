@@ -1,0 +1,269 @@
+#include "serve/metrics.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metric.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "plugin/plugin.h"
+#include "pod/pod.h"
+#include "serve/serve.h"
+#include "store/store.h"
+
+/* The reference's buckets of Allocate, below which ours resolve from 10 us. */
+static const double alloc_bounds[] = {0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001,
+                                      0.0025,  0.005,    0.01,    0.025,  0.05,    0.1,    0.25,
+                                      0.5,     1,        2.5,     5,      10};
+
+static const char *const resource_label[] = {"resource_name"};
+static const char *const plugin_labels[] = {"socket_path", "state"};
+static const char *const version_label[] = {"server_api_version"};
+static const char *const result_label[] = {"result"};
+
+struct dv_node_metrics {
+    struct dv_metrics *registry;
+    const struct dv_node *node;
+    struct dv_store *store;
+    const struct dv_podres_server *podres;
+    struct dv_family *allocations;
+    struct dv_family *admissions;
+    struct dv_counter *topology_requests;
+    struct dv_family *registrations;
+    struct dv_family *plugins;
+    struct dv_family *capacity;
+    struct dv_family *allocatable;
+    struct dv_family *held;
+    struct dv_family *pods;
+    struct dv_family *podres_requests;
+    struct dv_family *podres_calls[4];
+    struct dv_family *store_totals[4];
+};
+
+/* Families whose series are made anew for each print. */
+static struct dv_family *collected(struct dv_metrics *registry, const char *name, const char *help,
+                                   const char *const *labels, size_t n_labels, bool is_counter)
+{
+    struct dv_family_spec spec = {
+        .name = name,
+        .help = help,
+        .labels = labels,
+        .n_labels = n_labels,
+        .series_max = DV_DEVICE_RESOURCES_MAX,
+        .is_collected = true,
+    };
+
+    return is_counter ? dv_metrics_add_counter(registry, &spec)
+                      : dv_metrics_add_gauge(registry, &spec);
+}
+
+static void count(struct dv_family *family, const dv_str *values, uint64_t n)
+{
+    dv_counter_add(dv_family_counter(family, values), n);
+}
+
+static void set(struct dv_family *family, const dv_str *values, uint64_t n)
+{
+    dv_gauge_set(dv_family_gauge(family, values), (double)n);
+}
+
+static void collect_devices(struct dv_node_metrics *metrics, struct dv_arena *arena)
+{
+    const struct dv_device_resource_info *infos;
+    size_t n = dv_device_resources(dv_devices_state(metrics->node->devices), arena, &infos);
+    uint64_t n_registrations;
+    dv_str resource;
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        set(metrics->capacity, &infos[i].name, infos[i].n_devices);
+        set(metrics->allocatable, &infos[i].name, infos[i].n_healthy);
+        set(metrics->held, &infos[i].name, infos[i].n_allocated);
+    }
+    while (dv_devices_next_count(metrics->node->devices, &at, &resource, &n_registrations))
+        count(metrics->registrations, &resource, n_registrations);
+}
+
+static void collect_plugins(struct dv_node_metrics *metrics)
+{
+    struct dv_plugin_view view;
+    size_t at = 0;
+
+    while (dv_plugins_next(metrics->node->plugins, &at, &view)) {
+        dv_str values[] = {view.info->socket, DV_STR("desired_state_of_world")};
+
+        if (view.is_desired)
+            set(metrics->plugins, values, 1);
+        values[1] = DV_STR("actual_state_of_world");
+        if (view.is_actual)
+            set(metrics->plugins, values, 1);
+    }
+}
+
+static void collect_podres(struct dv_node_metrics *metrics)
+{
+    static const dv_str versions[] = {DV_STR_INIT("v1"), DV_STR_INIT("v1alpha1")};
+    struct dv_podres_counts counts;
+    uint64_t calls[4];
+
+    dv_podres_server_get_counts(metrics->podres, &counts);
+    for (size_t i = 0; i < 2; i++)
+        count(metrics->podres_requests, &versions[i], counts.n_requests[i]);
+    calls[0] = counts.n_list;
+    calls[1] = counts.n_get_allocatable;
+    calls[2] = counts.n_get;
+    calls[3] = counts.n_get_errors;
+    for (size_t i = 0; i < DV_COUNT(calls); i++)
+        count(metrics->podres_calls[i], &versions[0], calls[i]);
+}
+
+static void collect_store(struct dv_node_metrics *metrics)
+{
+    struct dv_store_stats stats;
+    uint64_t totals[4];
+
+    dv_store_get_stats(metrics->store, &stats);
+    totals[0] = stats.n_commits;
+    totals[1] = stats.n_writes;
+    totals[2] = stats.n_failed_commits;
+    totals[3] = stats.commit_ns / 1000;
+    for (size_t i = 0; i < DV_COUNT(totals); i++)
+        count(metrics->store_totals[i], NULL, totals[i]);
+}
+
+static void collect(void *ctx)
+{
+    struct dv_node_metrics *metrics = ctx;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    if (!metrics->node)
+        return;
+    collect_devices(metrics, arena);
+    collect_plugins(metrics);
+    collect_podres(metrics);
+    collect_store(metrics);
+    set(metrics->pods, NULL, dv_pods_count(metrics->node->pods));
+}
+
+/* What others in the cluster already graph has the reference's name. */
+static void add_reference_families(struct dv_node_metrics *metrics)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+    } calls[] = {
+        {"kubelet_pod_resources_endpoint_requests_list",            "Calls of List"           },
+        {"kubelet_pod_resources_endpoint_requests_get_allocatable",
+         "Calls of GetAllocatableResources"                                                   },
+        {"kubelet_pod_resources_endpoint_requests_get",             "Calls of Get"            },
+        {"kubelet_pod_resources_endpoint_errors_get",               "Calls of Get that failed"},
+    };
+    struct dv_metrics *registry = metrics->registry;
+    struct dv_family_spec alloc = {
+        .name = "kubelet_device_plugin_alloc_duration_seconds",
+        .help = "Time of calls of Allocate",
+        .labels = resource_label,
+        .n_labels = 1,
+        .series_max = DV_DEVICE_RESOURCES_MAX,
+    };
+    struct dv_family_spec topology = {.name = "kubelet_topology_manager_admission_requests_total",
+                                      .help = "Admissions"};
+
+    metrics->allocations =
+        dv_metrics_add_histogram(registry, &alloc, alloc_bounds, DV_COUNT(alloc_bounds));
+    metrics->topology_requests =
+        dv_family_counter(dv_metrics_add_counter(registry, &topology), NULL);
+    metrics->registrations =
+        collected(registry, "kubelet_device_plugin_registration_total",
+                  "Calls of Register, refused ones included", resource_label, 1, true);
+    metrics->plugins =
+        collected(registry, "plugin_manager_total_plugins",
+                  "Plugins that were found and that are registered", plugin_labels, 2, false);
+    metrics->podres_requests =
+        collected(registry, "kubelet_pod_resources_endpoint_requests_total",
+                  "Calls that passed the rate limit", version_label, 1, true);
+    for (size_t i = 0; i < DV_COUNT(calls); i++)
+        metrics->podres_calls[i] =
+            collected(registry, calls[i].name, calls[i].help, version_label, 1, true);
+}
+
+static void add_own_families(struct dv_node_metrics *metrics)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+    } totals[] = {
+        {"davit_store_commits_total",             "Commits"                     },
+        {"davit_store_writes_total",              "Writes that shared them"     },
+        {"davit_store_failed_commits_total",      "Commits that failed"         },
+        {"davit_store_commit_microseconds_total", "Time of all commits together"},
+    };
+    struct dv_metrics *registry = metrics->registry;
+    struct dv_family_spec admissions = {
+        .name = "davit_pod_admission_duration_seconds",
+        .help = "Time to the verdict on a pod, waiting included",
+        .labels = result_label,
+        .n_labels = 1,
+    };
+
+    metrics->admissions =
+        dv_metrics_add_histogram(registry, &admissions, dv_seconds_bounds, DV_SECONDS_BOUNDS);
+    metrics->capacity = collected(registry, "davit_device_capacity", "Devices that are listed",
+                                  resource_label, 1, false);
+    metrics->allocatable = collected(registry, "davit_device_allocatable",
+                                     "Devices that are healthy", resource_label, 1, false);
+    metrics->held = collected(registry, "davit_device_held", "Devices that pods hold",
+                              resource_label, 1, false);
+    metrics->pods = collected(registry, "davit_pods", "Pods on this node", NULL, 0, false);
+    for (size_t i = 0; i < DV_COUNT(totals); i++)
+        metrics->store_totals[i] =
+            collected(registry, totals[i].name, totals[i].help, NULL, 0, true);
+}
+
+struct dv_node_metrics *dv_node_metrics_new(void)
+{
+    struct dv_node_metrics *metrics = DV_ALLOC(struct dv_node_metrics);
+
+    metrics->registry = dv_metrics_new();
+    add_reference_families(metrics);
+    add_own_families(metrics);
+    dv_metrics_add_collector(metrics->registry, collect, metrics);
+    return metrics;
+}
+
+void dv_node_metrics_free(struct dv_node_metrics *metrics)
+{
+    if (!metrics)
+        return;
+    dv_metrics_free(metrics->registry);
+    free(metrics);
+}
+
+void dv_node_metrics_watch(struct dv_node_metrics *metrics, const struct dv_node *node,
+                           struct dv_store *store, const struct dv_podres_server *podres)
+{
+    metrics->node = node;
+    metrics->store = store;
+    metrics->podres = podres;
+}
+
+void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource, uint64_t ns)
+{
+    dv_histogram_observe_ns(dv_family_histogram(metrics->allocations, &resource), ns);
+}
+
+void dv_node_metrics_decided(struct dv_node_metrics *metrics, bool is_admitted, uint64_t ns)
+{
+    dv_str result = is_admitted ? DV_STR("admitted") : DV_STR("refused");
+
+    dv_counter_add(metrics->topology_requests, 1);
+    dv_histogram_observe_ns(dv_family_histogram(metrics->admissions, &result), ns);
+}
+
+bool dv_node_metrics_print(struct dv_node_metrics *metrics, struct dv_buf *buf, struct dv_err *err)
+{
+    return dv_metrics_print(metrics->registry, buf, err);
+}

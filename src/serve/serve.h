@@ -1,0 +1,81 @@
+/* serve.h - what a node offers on its sockets: davit.node.v1 on davit.sock, PodResources on
+ * pod-resources/kubelet.sock. Reading and calling only; what happens is decided below. */
+#ifndef DV_SERVE_H
+#define DV_SERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+struct dv_err;
+struct dv_podres_server;
+struct dv_store;
+
+/* What is served; all of it outlives the servers. */
+struct dv_node {
+    struct dv_loop *loop;
+    struct dv_devices *devices;
+    struct dv_plugins *plugins;
+    struct dv_pods *pods;
+    dv_str name;
+    uint64_t started_wall_ns;
+    bool is_strict; /* answers as the reference's, oddities included */
+};
+
+/* ---- metrics, and HTTP for them: /metrics, /healthz, /readyz ---- */
+
+struct dv_node_metrics;
+
+struct dv_node_metrics *dv_node_metrics_new(void);
+void dv_node_metrics_free(struct dv_node_metrics *metrics); /* NULL is fine */
+/* From now on these are asked when metrics are printed; they outlive them. */
+void dv_node_metrics_watch(struct dv_node_metrics *metrics, const struct dv_node *node,
+                           struct dv_store *store, const struct dv_podres_server *podres);
+void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource, uint64_t ns);
+void dv_node_metrics_decided(struct dv_node_metrics *metrics, bool is_admitted, uint64_t ns);
+
+struct dv_http_server;
+
+/* Serves plain HTTP on ADDRESS:PORT. `node` and `metrics` are kept. */
+struct dv_http_server *dv_http_server_open(const struct dv_node *node,
+                                           struct dv_node_metrics *metrics, dv_str address,
+                                           struct dv_err *err);
+uint16_t dv_http_server_port(const struct dv_http_server *server);
+void dv_http_server_close(struct dv_http_server *server, dv_closed_fn *closed, void *ctx);
+
+/* ---- davit.node.v1 ---- */
+
+struct dv_node_server;
+
+/* Serves at `path`, for root alone. `node` is kept. */
+struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
+                                           struct dv_err *err);
+/* Calls that run are cancelled after grace_ms. `closed` may be NULL. */
+void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_closed_fn *closed,
+                          void *ctx);
+/* To be called when devices or pods have changed: those who watch are told. */
+void dv_node_server_changed(struct dv_node_server *server);
+
+/* ---- PodResources, v1 and v1alpha1 ---- */
+
+struct dv_podres_server;
+
+struct dv_podres_counts {
+    uint64_t n_requests[2]; /* v1, v1alpha1 */
+    uint64_t n_list;
+    uint64_t n_get_allocatable;
+    uint64_t n_get;
+    uint64_t n_get_errors;
+};
+
+struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_str path,
+                                               struct dv_err *err);
+void dv_podres_server_close(struct dv_podres_server *server, dv_closed_fn *closed, void *ctx);
+void dv_podres_server_get_counts(const struct dv_podres_server *server,
+                                 struct dv_podres_counts *counts);
+
+#endif
