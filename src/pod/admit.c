@@ -52,8 +52,8 @@ static void stop_waiting(struct dv_pod_admission *admission)
 static void give_back_new(struct dv_pod_admission *admission)
 {
     const struct dv_pod *old = admission->priv.old;
-    struct dv_device_request *requests = DV_NEW_ARRAY(
-        admission->priv.pod->arena, struct dv_device_request, old->spec.n_containers);
+    struct dv_device_request *requests =
+        DV_NEW_ARRAY(admission->priv.pod->arena, struct dv_device_request, old->spec.n_containers);
 
     for (size_t i = 0; i < old->spec.n_containers; i++)
         requests[i] = dv_pod_request(old, i);

@@ -18,7 +18,7 @@ struct dv_pod {
     struct dv_pods *pods;
     struct dv_arena *arena; /* of everything it has */
     struct dv_pod_spec spec;
-    dv_str json;      /* as it came, for the store */
+    dv_str json;          /* as it came, for the store */
     dv_str full_name;     /* "namespace/name" */
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;

@@ -3,6 +3,7 @@
 import atexit
 import functools
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -22,9 +23,13 @@ def _folder():
 
 @functools.lru_cache(maxsize=None)
 def load(name):
-    """The module of proto/NAME.proto."""
+    """The module of proto/NAME.proto. Packages collide across the APIs, and Python wants each message
+    once in a process: here a file's package is its own name, of which the wire knows nothing."""
+    text = (PROTO_DIR / f"{name}.proto").read_text(encoding="utf-8")
+    copy = Path(_folder()) / f"{name}.proto"
+    copy.write_text(re.sub(r"(?m)^package .*;", f"package {name};", text), encoding="utf-8")
     subprocess.run(
-        ["protoc", f"--proto_path={PROTO_DIR}", f"--python_out={_folder()}", f"{name}.proto"],
+        ["protoc", f"--proto_path={_folder()}", f"--python_out={_folder()}", copy.name],
         check=True,
         capture_output=True,
     )

@@ -1,4 +1,4 @@
-"""Device plugins that hang, die, lie, or come in crowds: each has its own trouble, and nobody else."""
+"""Device plugins that hang, die, lie, or come in crowds: nobody else has to suffer."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def holders(node, resource):
 
 
 def wait_gone(node, resource):
-    until(lambda: not node.resource(resource).connected, 10, f"the plugin of {resource} to be missed")
+    until(lambda: not node.resource(resource).connected, 10, f"{resource} to be missed")
 
 
 class Hang:
@@ -250,7 +250,8 @@ def test_a_plugin_that_never_sends_a_list_is_waited_for_in_vain(node):
 def test_garbage_for_an_answer_to_allocate(node, plugins):
     gpu = plugins(node, GPU, ["g0"]).register()
     node.wait_devices(GPU, 1)
-    for garbage in (b"\xff" * 50, b"\x0a\x05\x0a", b"\x0a\x02\x0a\x7f", b"\x0a\x04\x0a\x02\xff\xff"):
+    bad = [b"\xff" * 50, b"\x0a\x05\x0a", b"\x0a\x02\x0a\x7f", b"\x0a\x04\x0a\x02\xff\xff"]
+    for garbage in bad:
         gpu.answer = lambda ids, garbage=garbage: garbage
         refused = node.admit(pod("p", ("main", {GPU: 1})))
         assert not refused.admitted, garbage
@@ -361,12 +362,9 @@ def test_those_that_register_and_never_serve_are_refused_after_ten_seconds(node,
     babbler = h2raw.RawServer(os.path.join(node.plugin_dir, "babble.sock"), babble)
     with babbler:
         started = time.monotonic()
-        asked = {
-            name: in_thread(
-                Plugin(node.plugin_dir, f"x.io/{name}", [], name=f"{name}.sock").register, timeout=20
-            )
-            for name in ("silent", "deaf", "file", "absent", "babble")
-        }
+        names = ("silent", "deaf", "file", "absent", "babble")
+        made = {n: Plugin(node.plugin_dir, f"x.io/{n}", [], name=f"{n}.sock") for n in names}
+        asked = {name: in_thread(plugin.register, timeout=20) for name, plugin in made.items()}
         plugins(node, GPU, ["g0"]).register()  # meanwhile, others are served
         node.wait_devices(GPU, 1)
         assert time.monotonic() - started < 5

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -36,7 +37,8 @@ spec:
 
 def rows(text):
     """The cells of a table, by lines; cells are separated by three blanks at least."""
-    return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in text.splitlines()]
+    cells = [line.split("   ") for line in text.splitlines()]
+    return [[cell.strip() for cell in line if cell.strip()] for line in cells]
 
 
 def table(text):
@@ -71,7 +73,7 @@ def test_devices(node, gpus):
     listed = {row["DEVICE"]: row for row in table(done.stdout)}
     assert {d: row["HEALTH"] for d, row in listed.items()} == {
         "g0": "healthy", "g1": "healthy", "g2": "unhealthy",
-    }  # fmt: skip
+    }
     assert [listed[d]["NUMA"] for d in ("g0", "g1", "g2")] == ["0", "0,1", "-"]
     assert sorted(row["HELD BY"] for row in listed.values()) == ["-", "-", "default/p:main"]
     assert node.davit("devices", GPU).stdout == done.stdout
@@ -96,7 +98,7 @@ def test_watching_devices(node, gpus):
     watch = node.procs.start(
         os.path.join(folder_of("DAVIT_BUILD"), "davit"), "devices", "-w", "--no-headers",
         "--socket", node.socket,
-    )  # fmt: skip
+    )
     until(lambda: len(watch.lines) == 3, 10, "the first list")
     gpus.set_devices(["h0"])
     until(lambda: any(line.split()[1] == "h0" for line in watch.lines), 10, "the next list")
@@ -351,7 +353,9 @@ def test_what_the_daemon_refuses_is_status_1(node, gpus):
 
 
 @pytest.mark.parametrize(
-    "words", [["devices"], ["devices", "-w"], ["plugins"], ["status"], ["release", "p"]], ids=" ".join
+    "words",
+    [["devices"], ["devices", "-w"], ["plugins"], ["status"], ["release", "p"]],
+    ids=" ".join,
 )
 def test_without_a_daemon_it_is_status_4(short_dir, words):
     path = os.path.join(short_dir, "no.sock")
@@ -369,8 +373,6 @@ def test_a_dead_daemons_socket_is_status_4(node):
 
 
 def test_a_daemon_that_is_silent_is_given_up(short_dir):
-    import socket
-
     path = os.path.join(short_dir, "silent.sock")
     silent = socket.socket(socket.AF_UNIX)
     silent.bind(path)
@@ -387,6 +389,6 @@ def test_a_reader_that_goes_away_is_no_crash(node, plugins):
     done = subprocess.run(
         ["bash", "-c", f"{davit} devices --socket {node.socket} | head -1"],
         capture_output=True, text=True, timeout=20, check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0 and done.stdout.startswith("RESOURCE")
     assert "Sanitizer" not in done.stderr

@@ -56,7 +56,7 @@ def holders(node):
 
 
 def test_it_registers_lists_and_allocates(node, plugin):
-    assert plugin.n_registrations == 1
+    until(lambda: plugin.n_registrations == 1, 10, "the answer to Register")
     answer = node.admit(pod("p", ("main", {TTY: 2})))
     assert answer.admitted, answer
     ids = sorted(held(answer)["main"][TTY])

@@ -1,4 +1,4 @@
-"""Pods: given up, asked for twice, released too early, in crowds, and when davitd ends meanwhile."""
+"""Pods: given up, asked for twice, released too early, in crowds, and when davitd ends."""
 
 import json
 import re
@@ -104,8 +104,10 @@ def test_a_client_that_gives_up_in_the_second_container_gives_back_the_first(nod
 
 
 def test_many_clients_that_give_up_leave_nothing(node, gate, pool):
-    asked = [pool.submit(code_of, node.admit, pod(f"p{i}", ("main", {GPU: 1})), timeout=0.3 + i / 50)
-             for i in range(8)]  # fmt: skip
+    asked = [
+        pool.submit(code_of, node.admit, pod(f"p{i}", ("main", {GPU: 1})), timeout=0.3 + i / 50)
+        for i in range(8)
+    ]
     assert {a.result() for a in asked} == {grpc.StatusCode.DEADLINE_EXCEEDED}
     until(lambda: states(node) == {}, 10, "the pods to be forgotten")
     gate.open()

@@ -91,7 +91,8 @@ def test_a_single_device_decides_for_all(machine, plugins):
 
 
 @pytest.mark.parametrize(
-    "policy, is_admitted", [("best-effort", True), ("restricted", True), ("single-numa-node", False)]
+    "policy, is_admitted",
+    [("best-effort", True), ("restricted", True), ("single-numa-node", False)],
 )
 def test_more_than_a_node_has(machine, plugins, policy, is_admitted):
     node = machine(2, policy)
@@ -104,7 +105,8 @@ def test_more_than_a_node_has(machine, plugins, policy, is_admitted):
 
 
 @pytest.mark.parametrize(
-    "policy, is_admitted", [("best-effort", True), ("restricted", False), ("single-numa-node", False)]
+    "policy, is_admitted",
+    [("best-effort", True), ("restricted", False), ("single-numa-node", False)],
 )
 def test_more_than_a_node_has_left(machine, plugins, policy, is_admitted):
     node = machine(2, policy)
@@ -240,7 +242,8 @@ def test_bad_options_are_refused_at_start(make_node, short_dir, options, text):
     ids=["too many nodes", "no distances"],
 )
 def test_machines_that_cannot_do_it(make_node, short_dir, n_nodes, distance, options, text):
-    words = ["--sys-dir", make_sys(short_dir, n_nodes, distance), "--topology-policy", "best-effort"]
+    sys_dir = make_sys(short_dir, n_nodes, distance)
+    words = ["--sys-dir", sys_dir, "--topology-policy", "best-effort"]
     words += ["--topology-options", options] if options else []
     node = make_node(*words).start(ready=False)
     assert node.proc.wait(10) == 1

@@ -149,10 +149,8 @@ def test_sub_directories_and_sockets_that_were_there_before(make_node, watched):
     node.start()
     for one in before:
         one.wait_told()
-    later = [
-        watched(node, at, name)
-        for at, name in zip(("c.sock", "d/d.sock", "d/e/f/g.sock", "b/h.sock"), names(4, "x.io/s{}"))
-    ]
+    places = ("c.sock", "d/d.sock", "d/e/f/g.sock", "b/h.sock")
+    later = [watched(node, at, name) for at, name in zip(places, names(4, "x.io/s{}"))]
     for one in later:
         one.serve()
     for one in later:
@@ -332,7 +330,7 @@ def test_davit_plugins_tells_state_error_and_retry(node, watched):
     lines = {line.split()[1]: line for line in done.stdout.splitlines()}
     assert done.stdout.splitlines()[0].split() == [
         "TYPE", "NAME", "STATE", "TRIES", "RETRY", "SOCKET", "ERROR",
-    ]  # fmt: skip
+    ]
     assert " registered " in lines[GPU] and lines[GPU].rstrip().endswith("-")
     assert " gone " in lines["x.io/gone"]
     assert " failing " in lines["x.io/bad"]
