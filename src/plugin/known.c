@@ -73,6 +73,41 @@ void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher)
     }
 }
 
+static bool is_found(const struct dv_plugin_scan *job, dv_str path)
+{
+    for (size_t i = 0; i < job->found.n; i++)
+        if (dv_str_eq(job->found.v[i].path, path))
+            return true;
+    return false;
+}
+
+/* Events of a directory are lost while its watch is renewed. */
+void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
+                                   const struct dv_plugin_scan *job)
+{
+    const struct dv_map_entry *entry;
+    dv_str dir = job->paths.v[0];
+
+    for (size_t at = 0; (entry = dv_map_next(&watcher->sockets, &at)) != NULL;) {
+        struct dv_plugin_known_socket *socket = entry->value;
+
+        if (socket->job != watcher->n_jobs && dv_str_eq(dv_plugin_dir_of(socket->path), dir))
+            lose_socket(watcher, socket);
+    }
+    for (size_t at = 0; (entry = dv_map_next(&watcher->dirs, &at)) != NULL;) {
+        const struct dv_plugin_known_dir *known = entry->value;
+
+        if (!known->is_link && dv_str_eq(dv_plugin_dir_of(known->path), dir) &&
+            !is_found(job, known->path)) {
+            struct dv_arena *arena = dv_arena_new();
+
+            dv_plugin_known_lose_dir(watcher, dv_str_copy(known->path, arena));
+            dv_arena_free(arena);
+            at = 0; /* others may have gone with it */
+        }
+    }
+}
+
 void dv_plugin_known_fini(struct dv_plugin_watcher *watcher)
 {
     const struct dv_map_entry *entry;
@@ -125,6 +160,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
         return; /* the latter: its directory is new, and will be listed */
     if (socket && is_same(&socket->identity, &found->identity)) {
         socket->scan = watcher->scan;
+        socket->job = watcher->n_jobs;
         return;
     }
     if (!watcher->owner->found(watcher->owner, found->path)) {
@@ -136,6 +172,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
         socket = add_socket(watcher, found->path);
     socket->identity = found->identity;
     socket->scan = watcher->scan;
+    socket->job = watcher->n_jobs;
 }
 
 /* A directory of which an event told, and which is known already, may have been replaced: the watch

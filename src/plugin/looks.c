@@ -33,7 +33,7 @@ void dv_plugin_looks_add(struct dv_plugin_watcher *watcher, enum dv_plugin_look_
     memcpy(look->text, path.p, path.n);
     look->path = (dv_str){look->text, path.n};
     look->kind = kind;
-    dv_list_push(&watcher->queue, &look->link);
+    dv_list_push(kind == DV_PLUGIN_LOOK_LIST_LINK ? &watcher->links : &watcher->queue, &look->link);
     if (kind == DV_PLUGIN_LOOK_AT)
         (void)dv_map_set(&watcher->looks, look->path, look); /* was not there */
 }
@@ -50,6 +50,7 @@ void dv_plugin_looks_clear(struct dv_plugin_watcher *watcher)
 {
     struct dv_link *link;
 
+    dv_list_move_all(&watcher->queue, &watcher->links);
     while ((link = dv_list_first(&watcher->queue)) != NULL)
         free_look(watcher, DV_CONTAINER(link, struct look, link));
 }
@@ -92,6 +93,8 @@ static void on_job(struct dv_work *work, const struct dv_err *err)
         for (size_t i = 0; i < job->found.n; i++)
             if (!was_removed(watcher, job->found.v[i].path))
                 dv_plugin_known_see(watcher, &job->found.v[i], job->kind == DV_PLUGIN_SCAN_LOOK);
+        if (job->kind == DV_PLUGIN_SCAN_LIST && job->err.code == DV_OK)
+            dv_plugin_known_lose_unlisted(watcher, job);
     }
     dv_map_clear(&watcher->removed);
     dv_plugin_scan_free(job);
@@ -108,20 +111,21 @@ static void start_job(struct dv_plugin_watcher *watcher, struct dv_plugin_scan *
     job->owner = watcher;
     job->work.done = on_job;
     watcher->job = job;
+    watcher->n_jobs++;
     watcher->is_job_stale = false;
     watcher->n_open++;
     dv_arena_reset(watcher->removed_arena);
     dv_work_start(&job->work, watcher->loop);
 }
 
-/* A directory that cannot be watched is still listed, and so are its new entries, from time to
- * time. */
-static bool judge_watch_err(struct dv_plugin_watcher *watcher, dv_str path,
+/* A directory that cannot be watched is still listed, from time to time. One that is watched by
+ * another name was moved, and the event that says so was dropped or is still to come. */
+static bool judge_watch_err(struct dv_plugin_watcher *watcher, dv_str path, bool is_link,
                             const struct dv_err *err)
 {
     dv_log(DV_LOG_DEBUG, "plugin: directory not watched", DV_F_STR("dir", path), DV_F_ERR(err));
-    if (err->code == DV_ALREADY_EXISTS)
-        return false; /* by another name: a link leads back here */
+    if (err->code == DV_ALREADY_EXISTS && is_link)
+        return false; /* by another name: it leads back here */
     if (err->code == DV_NOT_FOUND && !dv_str_eq(path, watcher->root))
         return false; /* gone, and an event will say so */
     dv_plugin_watcher_meet_trouble(watcher, err);
@@ -143,7 +147,7 @@ static bool watch_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_li
         !dv_watch_add(watcher->watch, watcher->parent, &err)) /* does without it, mostly */
         dv_log(DV_LOG_DEBUG, "plugin: directory not watched", DV_F_STR("dir", watcher->parent),
                DV_F_ERR(&err));
-    if (!dv_watch_add(watcher->watch, path, &err) && !judge_watch_err(watcher, path, &err))
+    if (!dv_watch_add(watcher->watch, path, &err) && !judge_watch_err(watcher, path, is_link, &err))
         return false;
     dv_plugin_known_add_dir(watcher, path, is_link);
     return true;
@@ -190,7 +194,8 @@ void dv_plugin_looks_run(struct dv_plugin_watcher *watcher)
 {
     struct dv_link *link;
 
-    while (!watcher->job && (link = dv_list_first(&watcher->queue)) != NULL) {
+    while (!watcher->job && ((link = dv_list_first(&watcher->queue)) != NULL ||
+                             (link = dv_list_first(&watcher->links)) != NULL)) {
         struct look *look = DV_CONTAINER(link, struct look, link);
 
         run_look(watcher, look);

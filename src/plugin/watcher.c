@@ -168,6 +168,7 @@ struct dv_plugin_watcher *dv_plugin_watcher_open(struct dv_loop *loop, dv_str ro
     dv_map_init(&watcher->removed);
     watcher->removed_arena = dv_arena_new();
     dv_list_init(&watcher->queue);
+    dv_list_init(&watcher->links);
     rescan(watcher);
     return watcher;
 }
@@ -220,5 +221,5 @@ const struct dv_err *dv_plugin_watcher_err(const struct dv_plugin_watcher *watch
 
 bool dv_plugin_watcher_is_idle(const struct dv_plugin_watcher *watcher)
 {
-    return !watcher->job && dv_list_is_empty(&watcher->queue);
+    return !watcher->job && dv_list_is_empty(&watcher->queue) && dv_list_is_empty(&watcher->links);
 }

@@ -36,6 +36,7 @@ struct dv_plugin_known_socket {
     dv_str path;
     struct dv_plugin_identity identity;
     uint64_t scan; /* the latest that saw it */
+    uint64_t job;  /* likewise */
     char text[];
 };
 
@@ -49,8 +50,10 @@ struct dv_plugin_watcher {
     struct dv_map sockets; /* dv_plugin_known_socket by path */
 
     struct dv_list queue;       /* looks.c */
+    struct dv_list links;       /* the same, of kind DV_PLUGIN_LOOK_LIST_LINK: after all others */
     struct dv_map looks;        /* those of kind DV_PLUGIN_LOOK_AT by path */
     struct dv_plugin_scan *job; /* NULL: none runs */
+    uint64_t n_jobs;            /* so far */
     bool is_job_stale;
     struct dv_map removed; /* paths that went away while the job runs; the value says nothing */
     struct dv_arena *removed_arena;
@@ -86,6 +89,9 @@ void dv_plugin_known_lose(struct dv_plugin_watcher *watcher, dv_str path);
 /* The same for a directory and all that is below it. */
 void dv_plugin_known_lose_dir(struct dv_plugin_watcher *watcher, dv_str path);
 void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher); /* by the latest scan */
+/* What is known in the directory, and the job that has just listed it did not find. */
+void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
+                                   const struct dv_plugin_scan *job);
 /* Not what is in it; frees it. */
 void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir);
 void dv_plugin_known_fini(struct dv_plugin_watcher *watcher);
