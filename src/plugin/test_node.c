@@ -61,6 +61,11 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
+void remove_tree(const char *path)
+{
+    assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 /* ---- handlers ---- */
 
 struct answer {
@@ -300,7 +305,7 @@ int node_end(void **state)
     dv_buf_fini(&node->dra.calls);
     dv_buf_fini(&node->changes);
     dv_buf_fini(&node->log);
-    assert_int_equal(nftw(node->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    remove_tree(node->dir);
     free(node);
     return 0;
 }

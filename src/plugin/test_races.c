@@ -167,8 +167,8 @@ static void what_is_known_in_the_end_is_what_is_there(void **state)
     struct node *node = *state;
     struct dv_err err;
 
-    make_dir(node->registry);
     for (unsigned seed = 1; seed <= ROUNDS; seed++) {
+        make_dir(node->registry);
         known = (struct known){
             .owner = {on_found, on_lost}
         };
@@ -191,6 +191,7 @@ static void what_is_known_in_the_end_is_what_is_there(void **state)
         dv_plugin_watcher_close(known.watcher, on_closed, &known);
         wait_count(node, &known.n_closed, 1);
         dv_map_fini(&known.paths);
+        remove_tree(node->registry);
     }
 }
 
