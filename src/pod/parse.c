@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "device/device.h"
 #include "pod/pod.h"
-#include "resource/resource.h"
+#include "number/number.h"
 #include "json/json.h"
 
 /* As many as the API allows of anything a pod has; a bound before memory is taken. */

@@ -5,7 +5,7 @@
  *
  * Compared is what the corpus' README says, and beyond it the texts that only JSON allows, the
  * integers of CEL, the doubles, and the negated values. */
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include <math.h>
 #include <stdlib.h>

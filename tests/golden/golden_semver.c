@@ -2,7 +2,7 @@
  * pair of pairs.jsonl compared.
  *
  *     golden_semver DIR      DIR holds these files */
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include "base/buf.h"
 #include "base/err.h"

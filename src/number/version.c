@@ -1,4 +1,4 @@
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include "base/buf.h"
 #include "base/err.h"

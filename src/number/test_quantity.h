@@ -4,7 +4,7 @@
 
 #include "support/dvtest.h"
 
-#include "resource/resource.h"
+#include "number/number.h"
 
 static inline struct dv_quantity parsed(const char *text, struct dv_arena *arena)
 {

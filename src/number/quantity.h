@@ -2,7 +2,7 @@
 #ifndef DV_RESOURCE_QUANTITY_H
 #define DV_RESOURCE_QUANTITY_H
 
-#include "resource/resource.h"
+#include "number/number.h"
 
 struct dv_arena;
 struct dv_decimal;

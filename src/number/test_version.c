@@ -1,7 +1,7 @@
 #include "support/dvtest.h"
 
 #include "base/buf.h"
-#include "resource/resource.h"
+#include "number/number.h"
 
 static void reads_what_semver_org_says(void **state)
 {

@@ -1,9 +1,9 @@
-/* resource.h - quantities and versions of the resource API.
+/* number.h - quantities and versions, as the API writes them.
  *
  * Both are plain values: copy them, compare them, read them from any thread. A zeroed struct is 0
  * or version 0.0.0. */
-#ifndef DV_RESOURCE_H
-#define DV_RESOURCE_H
+#ifndef DV_NUMBER_H
+#define DV_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ enum dv_quantity_format {
 #define DV_QUANTITY_DIGITS_MAX 10000
 
 /* An exact number of billionths (1n). Nearly all fit into value * 10^scale; what does not is `big`,
- * in the arena that the quantity was made with. The fields are for src/resource only. */
+ * in the arena that the quantity was made with. The fields are for src/number only. */
 struct dv_quantity {
     int64_t value;
     const struct dv_decimal *big; /* NULL: value and scale count */

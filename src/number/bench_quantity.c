@@ -1,5 +1,5 @@
 /* bench_quantity.c - what reading, printing, comparing and adding quantities costs. */
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* fuzz_quantity.c - up to three quantities, one a line: each is printed and read again as the same
  * number, their order is total, and what is added can be taken off again. */
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include <assert.h>
 #include <stddef.h>

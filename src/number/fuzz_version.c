@@ -1,6 +1,6 @@
 /* fuzz_version.c - up to three versions, one a line: each is printed and read again as the same
  * version, what is strict is tolerated, and their order is total. */
-#include "resource/resource.h"
+#include "number/number.h"
 
 #include <assert.h>
 #include <stddef.h>
