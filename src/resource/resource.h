@@ -1,0 +1,156 @@
+/* resource.h - the API's kinds and objects: typed structs, driven by field tables.
+ *
+ * `struct dv_api_pod` and its kin (types.h, made from schema/) hold an object of the newest
+ * version; older versions are other tables over the same structs, so that reading an object in one
+ * version and printing it in another is the conversion. Objects that are kept are `struct
+ * dv_object`: immutable, counted, in one block of memory. */
+#ifndef DV_RESOURCE_H
+#define DV_RESOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "resource/field.h"  /* IWYU pragma: export */
+#include "resource/types.h"  /* IWYU pragma: export */
+#include "resource/values.h" /* IWYU pragma: export */
+
+struct dv_arena;
+struct dv_buf;
+struct dv_err;
+struct dv_json;
+
+/* ---- kinds ---- */
+
+enum dv_kind_id {
+    DV_KIND_POD,
+    DV_KIND_NODE,
+    DV_KIND_NAMESPACE,
+    DV_KIND_EVENT,
+    DV_KIND_SERVICE_ACCOUNT,
+    DV_KIND_SECRET,
+    DV_KIND_CONFIG_MAP,
+    DV_KIND_LEASE,
+    DV_KIND_CLAIM,
+    DV_KIND_TEMPLATE,
+    DV_KIND_SLICE,
+    DV_KIND_CLASS,
+    DV_KIND_TAINT_RULE,
+    DV_N_KINDS,
+};
+
+/* A version that a kind is served in. Events are in two groups. */
+struct dv_api_version {
+    dv_str group;   /* "" is the core group */
+    dv_str version; /* "v1beta1" */
+    const struct dv_message *message;
+};
+
+struct dv_kind {
+    enum dv_kind_id id;
+    dv_str name;     /* "ResourceClaim" */
+    dv_str plural;   /* "resourceclaims" */
+    dv_str singular; /* "resourceclaim" */
+    const dv_str *short_names;
+    size_t n_short_names;
+    const struct dv_api_version *versions; /* the preferred first; objects are stored in that one */
+    size_t n_versions;
+    bool is_namespaced;
+    bool has_status;     /* a status subresource */
+    bool has_generation; /* metadata.generation counts changes of the spec */
+};
+
+const struct dv_kind *dv_kind(enum dv_kind_id id);
+/* NULL when there is none, or not in that version. *version may be NULL. */
+const struct dv_kind *dv_kind_by_name(dv_str group, dv_str version, dv_str name,
+                                      const struct dv_api_version **found);
+const struct dv_kind *dv_kind_by_plural(dv_str group, dv_str version, dv_str plural,
+                                        const struct dv_api_version **found);
+/* "v1", "resource.k8s.io/v1" */
+void dv_api_version_print(const struct dv_api_version *version, struct dv_buf *buf);
+/* Splits "resource.k8s.io/v1" and "v1". */
+void dv_api_version_split(dv_str api_version, dv_str *group, dv_str *version);
+
+/* ---- reading and printing ---- */
+
+/* What a decoder noticed that is no error by itself, in order: `unknown field "spec.x"`,
+ * `duplicate field "spec.y"`. */
+struct dv_decode_notes {
+    dv_str *v;
+    size_t n;
+    size_t size;
+};
+
+enum dv_unknown {
+    DV_UNKNOWN_KEEP, /* in the struct's `unknown`, printed again */
+    DV_UNKNOWN_DROP,
+};
+
+/* Reads a message from JSON into the zeroed struct `value`. null is absent. Texts stay where they
+ * are in the document's memory. Notes (may be NULL) are made in `arena`.
+ * DV_INVALID_ARGUMENT with the path: a value that does not fit its field. */
+DV_CHECKED bool dv_decode_json(const struct dv_message *message, const struct dv_json *doc,
+                               enum dv_unknown unknown, struct dv_arena *arena, void *value,
+                               struct dv_decode_notes *notes, struct dv_err *err);
+/* The same from protobuf; `bytes` must live as long as the value. Unknown fields are skipped. */
+DV_CHECKED bool dv_decode_pb(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,
+                             void *value, struct dv_err *err);
+
+/* As a document, and as text at once (a line without blanks). With apiVersion and kind at the front
+ * when `version` is given, the `kind` then too. */
+struct dv_json *dv_encode_json(const struct dv_message *message, const void *value,
+                               const struct dv_api_version *version, dv_str kind,
+                               struct dv_arena *arena);
+void dv_encode_json_text(const struct dv_message *message, const void *value,
+                         const struct dv_api_version *version, dv_str kind, struct dv_buf *buf);
+void dv_encode_pb(const struct dv_message *message, const void *value, struct dv_buf *buf);
+
+/* The protobuf envelope of Kubernetes: "k8s\0" and a message with apiVersion, kind, object. */
+struct dv_pb_envelope {
+    dv_str api_version;
+    dv_str kind;
+    dv_str object;
+};
+DV_CHECKED bool dv_pb_envelope_decode(dv_str body, struct dv_pb_envelope *envelope,
+                                      struct dv_err *err);
+void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf *buf);
+
+/* "2006-01-02T15:04:05Z", with any offset and fraction; prints UTC. */
+DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);
+void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf);
+
+/* Whether two values mean the same: absent and empty lists, maps and texts are equal, quantities
+ * are compared by number, times by instant. */
+bool dv_message_eq(const struct dv_message *message, const void *a, const void *b);
+/* A deep copy into `copy`, with all it refers to. */
+void dv_message_copy(const struct dv_message *message, const void *value, struct dv_arena *arena,
+                     void *copy);
+
+/* Fills in what the API's defaults are; `now` is for timeAdded of taints. In the way of `version`:
+ * v1beta1 leaves more out. */
+void dv_default(const struct dv_kind *kind, const struct dv_api_version *version, void *value,
+                struct dv_time now, struct dv_arena *arena);
+
+/* ---- objects ---- */
+
+/* Immutable and counted; made, shared and dropped on one thread. */
+struct dv_object {
+    const struct dv_kind *kind;
+    struct dv_api_object_meta *meta; /* of `value` */
+    void *value;                     /* struct dv_api_pod and so on, by `kind` */
+    uint64_t version;                /* metadata.resourceVersion as a number; 0: none */
+    size_t size_bytes;
+    size_t n_refs;
+};
+
+/* Copies `value` and all it refers to into one block. */
+struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value);
+struct dv_object *dv_object_ref(struct dv_object *object);
+void dv_object_unref(struct dv_object *object); /* NULL is fine */
+
+/* An entry of a map of the API by its key; NULL when absent. */
+const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
+
+#endif

@@ -1,0 +1,46 @@
+/* select.h - label and field selectors: parsed once, then asked of objects. */
+#ifndef DV_RESOURCE_SELECT_H
+#define DV_RESOURCE_SELECT_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_api_label_selector;
+struct dv_api_node;
+struct dv_api_node_selector;
+struct dv_arena;
+struct dv_err;
+struct dv_kind;
+struct dv_object;
+struct dv_str_entry;
+struct dv_label_selector;
+struct dv_field_selector;
+
+/* "a=b,c in (d,e),!f". An empty text selects everything. In `arena`; keeps `text`.
+ * DV_INVALID_ARGUMENT with the reference's message. */
+struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *arena,
+                                                  struct dv_err *err);
+bool dv_label_selector_matches(const struct dv_label_selector *selector,
+                               const struct dv_str_entry *labels, size_t n_labels);
+bool dv_label_selector_is_empty(const struct dv_label_selector *selector);
+
+/* "metadata.name=x,spec.nodeName!=": DV_INVALID_ARGUMENT when the kind has no such field label, in
+ * the group and version in which it is asked. */
+struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv_str group,
+                                                  dv_str text, struct dv_arena *arena,
+                                                  struct dv_err *err);
+bool dv_field_selector_matches(const struct dv_field_selector *selector,
+                               const struct dv_object *object);
+bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
+/* The value that `label` must have, when the selector demands one: for looking up by name. */
+bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str label,
+                               dv_str *value);
+
+/* core NodeSelector against a node's name and labels. A term that cannot be evaluated matches
+ * nothing. */
+bool dv_node_selector_matches(const struct dv_api_node_selector *selector, dv_str node_name,
+                              const struct dv_str_entry *labels, size_t n_labels);
+
+#endif

@@ -1,0 +1,61 @@
+/* validate.h - what the API refuses in an object: field by field, as the reference reports it. */
+#ifndef DV_RESOURCE_VALIDATE_H
+#define DV_RESOURCE_VALIDATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_kind;
+
+enum dv_problem_type {
+    DV_PROBLEM_REQUIRED,      /* FieldValueRequired */
+    DV_PROBLEM_INVALID,       /* FieldValueInvalid */
+    DV_PROBLEM_NOT_SUPPORTED, /* FieldValueNotSupported */
+    DV_PROBLEM_DUPLICATE,     /* FieldValueDuplicate */
+    DV_PROBLEM_FORBIDDEN,     /* FieldValueForbidden */
+    DV_PROBLEM_TOO_LONG,      /* FieldValueTooLong */
+    DV_PROBLEM_TOO_MANY,      /* FieldValueTooMany */
+    DV_PROBLEM_NOT_FOUND,     /* FieldValueNotFound */
+};
+
+struct dv_problem {
+    enum dv_problem_type type;
+    dv_str field;  /* "spec.devices[0].name" */
+    dv_str detail; /* what stands behind the path in the reference's message:
+                      `Invalid value: "X": must be ...` */
+};
+
+struct dv_problems {
+    struct dv_problem *v; /* in `arena` */
+    size_t n;
+    size_t size;
+    struct dv_arena *arena;
+};
+
+enum dv_operation {
+    DV_CREATE,
+    DV_UPDATE,        /* of the object but for its status */
+    DV_UPDATE_STATUS, /* of the status subresource */
+};
+
+const char *dv_problem_reason(enum dv_problem_type type); /* "FieldValueRequired" */
+
+/* Adds what is wrong with `value` (decoded, defaulted) in that operation; `old` is what is stored,
+ * NULL for DV_CREATE. The metadata is checked too. */
+void dv_validate(const struct dv_kind *kind, enum dv_operation operation, const void *value,
+                 const void *old, struct dv_problems *problems);
+
+/* The formats that names have: each is also a question that other modules ask. */
+bool dv_is_dns_label(dv_str name);
+bool dv_is_dns_subdomain(dv_str name);
+bool dv_is_label_name(dv_str key); /* [prefix/]name */
+bool dv_is_label_value(dv_str value);
+bool dv_is_driver_name(dv_str name);
+bool dv_is_pool_name(dv_str name);
+bool dv_is_extended_resource_name(dv_str name);
+bool dv_is_native_resource_name(dv_str name);
+
+#endif
