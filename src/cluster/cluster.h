@@ -1,0 +1,162 @@
+/* cluster.h - the seam to the API: objects read from views, changed by requests.
+ *
+ * Behind it is the embedded API of one machine (embedded.h: memory and the store) or a real
+ * Kubernetes API server (kube.h). Who uses it does not know which.
+ *
+ * A view keeps the objects of one kind at hand and tells every change, in order; what it shows may
+ * be older than what a request just did, never newer than what it has told. A request is answered
+ * when its effect is durable. */
+#ifndef DV_CLUSTER_H
+#define DV_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+struct dv_cluster;
+struct dv_err;
+struct dv_json;
+struct dv_problems;
+struct dv_view;
+
+/* ---- views ---- */
+
+struct dv_view_options {
+    const struct dv_kind *kind;
+    dv_str space; /* a namespace; empty: all */
+    dv_str label_selector;
+    dv_str field_selector;
+    /* An object came (old is NULL), changed, or went (now is NULL); both are borrowed for the call.
+     * The view shows the change already. Runs first for all that is there, then `synced` once. */
+    void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
+    void (*synced)(void *ctx); /* may be NULL */
+    /* The connection was lost, or works again (err is NULL); may be NULL. What the view shows
+     * stays; it goes on where it was, and tells what it missed as ordinary changes. */
+    void (*disturbed)(void *ctx, const struct dv_err *err);
+    void *ctx;
+};
+
+/* The options' texts are copied. No callback runs before this has returned, and none after close
+ * has been called. DV_INVALID_ARGUMENT: a selector that cannot be. */
+struct dv_view *dv_view_open(struct dv_cluster *cluster, const struct dv_view_options *options,
+                             struct dv_err *err);
+void dv_view_close(struct dv_view *view);
+bool dv_view_is_synced(const struct dv_view *view);
+size_t dv_view_n(const struct dv_view *view);
+/* Borrowed until the next turn of the loop: take a reference to keep it. NULL when absent. */
+struct dv_object *dv_view_get(const struct dv_view *view, dv_str space, dv_str name);
+/* The next object at or after *at, which is moved past it; NULL at the end. Start with 0. In no
+ * particular order; the view must not change in between. */
+struct dv_object *dv_view_next(const struct dv_view *view, size_t *at);
+
+/* ---- requests ---- */
+
+enum dv_verb {
+    DV_VERB_GET,
+    DV_VERB_CREATE,
+    DV_VERB_UPDATE,
+    DV_VERB_PATCH, /* apply too */
+    DV_VERB_DELETE,
+    DV_VERB_DELETE_COLLECTION,
+};
+
+enum dv_subresource {
+    DV_SUB_NONE,
+    DV_SUB_STATUS,
+    DV_SUB_BINDING,  /* of pods, CREATE: `value` is struct dv_api_binding */
+    DV_SUB_EVICTION, /* of pods, CREATE: `value` is struct dv_api_eviction */
+    DV_SUB_FINALIZE, /* of namespaces, UPDATE */
+};
+
+enum dv_patch_type {
+    DV_PATCH_JSON,
+    DV_PATCH_MERGE,
+    DV_PATCH_STRATEGIC,
+    DV_PATCH_APPLY,
+};
+
+enum dv_field_validation {
+    DV_VALIDATE_WARN,
+    DV_VALIDATE_STRICT,
+    DV_VALIDATE_IGNORE,
+};
+
+/* One request, embedded in what waits for it: zeroed, filled in, and lent with all it points to
+ * until `done` has run. */
+struct dv_request {
+    enum dv_verb verb;
+    enum dv_subresource subresource;
+    const struct dv_kind *kind;
+    const struct dv_api_version *version; /* that it is made in; NULL: the newest */
+    dv_str space;
+    dv_str name;       /* empty in CREATE: metadata.name or generateName of the value */
+    const void *value; /* CREATE, UPDATE: the struct of the kind, or of the subresource */
+    enum dv_patch_type patch_type;
+    const struct dv_json *patch;                        /* PATCH: the document, in `version` */
+    const struct dv_api_delete_options *delete_options; /* DELETE...; may be NULL */
+    dv_str label_selector;                              /* DELETE_COLLECTION */
+    dv_str field_selector;
+    dv_str field_manager;                      /* empty: "davit" */
+    enum dv_field_validation field_validation; /* of what a patch brings in */
+    bool is_forced;                            /* apply: take fields from other managers */
+    bool is_dry_run;                           /* everything but the write */
+    /* Asked before the write, by the embedded API only, with what is stored (NULL: nothing) and
+     * what would be (NULL: it goes): may add problems, which then refuse it. May be NULL. */
+    void (*admit)(struct dv_request *request, const struct dv_object *old, const void *value,
+                  struct dv_problems *problems);
+    void *ctx;           /* for `admit` */
+    uint64_t timeout_ms; /* of requests over a network; 0: 30 s */
+
+    /* failure: NULL on success; else a Status, borrowed. */
+    void (*done)(struct dv_request *request, const struct dv_api_status *failure);
+    /* Set before `done` runs; borrowed. For DELETE what was removed or is being removed. */
+    struct dv_object *object;
+    struct dv_object **objects; /* DELETE_COLLECTION */
+    size_t n_objects;
+    bool is_created; /* by an apply */
+    bool is_removed; /* DELETE, or an UPDATE that took the last finalizer: it is gone */
+    const dv_str *warnings;
+    size_t n_warnings;
+
+    struct dv_link link; /* the engine's */
+    void *priv;
+};
+
+/* Starts it. `done` runs once, never before this has returned. */
+void dv_request_start(struct dv_cluster *cluster, struct dv_request *request);
+/* Gives up waiting: `done` still runs, with a failure of code 499. The effect may have happened or
+ * still happen. */
+void dv_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
+
+/* ---- for engines ---- */
+
+struct dv_cluster_engine {
+    struct dv_view *(*view_open)(struct dv_cluster *cluster, const struct dv_view_options *options,
+                                 struct dv_err *err);
+    void (*view_close)(struct dv_view *view);
+    void (*request_start)(struct dv_cluster *cluster, struct dv_request *request);
+    void (*request_cancel)(struct dv_cluster *cluster, struct dv_request *request);
+};
+
+/* The first member of an engine. */
+struct dv_cluster {
+    const struct dv_cluster_engine *engine;
+    struct dv_loop *loop;
+};
+
+/* What both engines' views have: the objects by "namespace/name". The first member of theirs. */
+struct dv_view {
+    struct dv_cluster *cluster;
+    struct dv_view_options options; /* its texts are the view's */
+    struct dv_object **objects;     /* see view.c */
+    void *priv;
+};
+
+#endif

@@ -1,0 +1,121 @@
+/* embedded.h - the API of one machine: objects in memory, durable through the store.
+ *
+ * Reads see what is on the disk. Writes of one object wait for each other; all others share
+ * commits. Every change has a version (resourceVersion) from one counter, and changes are told in
+ * its order. The last changes are kept for watches and pages that begin at an older version. */
+#ifndef DV_CLUSTER_EMBEDDED_H
+#define DV_CLUSTER_EMBEDDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+struct dv_api_status;
+struct dv_arena;
+struct dv_embedded;
+struct dv_err;
+
+struct dv_embedded_options {
+    uint32_t space_objects; /* of the store: "KIND/namespace/name" -> the object as JSON */
+    uint32_t space_meta;    /* of the store: the counter and the like */
+    size_t n_history_max;   /* changes kept; 0: 10,000 */
+    uint64_t event_ttl_ms;  /* Events are removed after it; 0: 1 h */
+};
+
+/* Loads what is stored; makes the namespaces that always exist. Blocks: for start-up. The store
+ * must outlive it. */
+struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *store,
+                                     const struct dv_embedded_options *options, struct dv_err *err);
+/* Ends watches and views; requests under way end first. `closed` may be NULL. */
+void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void *ctx);
+struct dv_cluster *dv_embedded_cluster(struct dv_embedded *embedded);
+
+/* ---- reading ---- */
+
+/* The version of the newest change that is durable. */
+uint64_t dv_embedded_version(const struct dv_embedded *embedded);
+/* Borrowed until the next turn; NULL when absent. */
+struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
+                                  dv_str space, dv_str name);
+size_t dv_embedded_n(const struct dv_embedded *embedded, const struct dv_kind *kind);
+
+enum dv_version_match {
+    DV_MATCH_NONE,
+    DV_MATCH_NOT_OLDER,
+    DV_MATCH_EXACT,
+};
+
+struct dv_list_query {
+    const struct dv_kind *kind;
+    const struct dv_api_version *version;
+    dv_str space;
+    dv_str label_selector;
+    dv_str field_selector;
+    dv_str resource_version; /* as sent */
+    enum dv_version_match match;
+    uint64_t limit; /* 0: all */
+    dv_str continue_token;
+};
+
+struct dv_list_page {
+    struct dv_object **objects; /* by namespace, then name; in the arena, borrowed until the next
+                                   turn */
+    size_t n_objects;
+    uint64_t version;
+    dv_str continue_token; /* empty: that was all */
+    uint64_t n_remaining;  /* valid when has_remaining */
+    bool has_remaining;
+};
+
+/* False with *failure set to a Status: 400 bad selectors, 410 expired, 504 too large a version. */
+DV_CHECKED bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *query,
+                                 struct dv_arena *arena, struct dv_list_page *page,
+                                 struct dv_api_status **failure);
+
+/* ---- watching ---- */
+
+enum dv_object_event {
+    DV_OBJECT_ADDED,
+    DV_OBJECT_MODIFIED,
+    DV_OBJECT_DELETED,
+    DV_OBJECT_INITIAL_END, /* object is NULL: what was there has been told, as of `version` */
+};
+
+/* A watch, embedded in what waits for it; zeroed, filled in, lent until it is stopped. */
+struct dv_watcher {
+    const struct dv_kind *kind;
+    const struct dv_api_version *version;
+    dv_str space;
+    dv_str label_selector;
+    dv_str field_selector;
+    uint64_t since;         /* changes after it; with 0 what is there comes first */
+    bool wants_initial_end; /* sendInitialEvents: what is there first, then DV_OBJECT_INITIAL_END */
+    /* In order of versions. DELETED has the last state with the version of the deletion. May stop
+     * the watcher. The object is borrowed: take a reference to keep it. */
+    void (*event)(struct dv_watcher *watcher, enum dv_object_event event, struct dv_object *object,
+                  uint64_t version);
+    void (*closed)(struct dv_watcher *watcher); /* the embedded API closes; it is stopped */
+    struct dv_link link;
+    void *priv;
+};
+
+/* What is there and what is due is told in the next turns, in bounded portions. False with a
+ * Status: 410 when `since` is older than the history, 400 bad selectors. */
+DV_CHECKED bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
+                                 struct dv_arena *arena, struct dv_api_status **failure);
+void dv_watcher_stop(struct dv_watcher *watcher); /* one that is not running is fine */
+/* Holds back events until resumed: who cannot send them does not get them. DV_RESOURCE_EXHAUSTED
+ * later, through `closed`, when the history has moved past it. */
+void dv_watcher_pause(struct dv_watcher *watcher);
+void dv_watcher_resume(struct dv_watcher *watcher);
+/* Up to which version it has been told everything: for bookmarks. */
+uint64_t dv_watcher_version(const struct dv_watcher *watcher);
+
+#endif

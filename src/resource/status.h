@@ -1,0 +1,60 @@
+/* status.h - the API's failures: Status objects with the reference's reasons and messages. */
+#ifndef DV_RESOURCE_STATUS_H
+#define DV_RESOURCE_STATUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+
+struct dv_api_status;
+struct dv_api_version;
+struct dv_arena;
+struct dv_kind;
+struct dv_problems;
+
+/* What a failure is about; texts may be empty. */
+struct dv_status_about {
+    const struct dv_kind *kind;           /* NULL: nothing in particular */
+    const struct dv_api_version *version; /* of the request; NULL: the newest */
+    dv_str name;
+    dv_str uid;
+};
+
+/* All are made in `arena`, texts included. */
+struct dv_api_status *dv_status_bad_request(struct dv_arena *arena, const char *fmt, ...)
+    DV_PRINTF(2, 3);
+struct dv_api_status *dv_status_unauthorized(struct dv_arena *arena);
+struct dv_api_status *dv_status_forbidden(const struct dv_status_about *about,
+                                          struct dv_arena *arena, const char *fmt, ...)
+    DV_PRINTF(3, 4);
+struct dv_api_status *dv_status_not_found(const struct dv_status_about *about,
+                                          struct dv_arena *arena);
+struct dv_api_status *dv_status_no_such_path(struct dv_arena *arena);
+struct dv_api_status *dv_status_method_not_allowed(struct dv_arena *arena);
+struct dv_api_status *dv_status_already_exists(const struct dv_status_about *about,
+                                               struct dv_arena *arena);
+struct dv_api_status *dv_status_conflict(const struct dv_status_about *about,
+                                         struct dv_arena *arena, const char *fmt, ...)
+    DV_PRINTF(3, 4);
+struct dv_api_status *dv_status_expired(struct dv_arena *arena, const char *fmt, ...)
+    DV_PRINTF(2, 3);
+/* 422 with a cause for each problem. */
+struct dv_api_status *dv_status_invalid(const struct dv_status_about *about,
+                                        const struct dv_problems *problems, struct dv_arena *arena);
+struct dv_api_status *dv_status_too_large_version(uint64_t wanted, uint64_t current,
+                                                  struct dv_arena *arena);
+struct dv_api_status *dv_status_too_many_requests(int64_t retry_after_s, struct dv_arena *arena,
+                                                  const char *fmt, ...) DV_PRINTF(3, 4);
+/* From an error of our own: full disk and full queues are 503, what is a client's fault 4xx, all
+ * else 500. */
+struct dv_api_status *dv_status_from_err(const struct dv_err *err, struct dv_arena *arena);
+/* Anything else: reason as the API writes it ("NotAcceptable"). */
+struct dv_api_status *dv_status_new(int code, dv_str reason, struct dv_arena *arena,
+                                    const char *fmt, ...) DV_PRINTF(4, 5);
+/* And back, for those who only report: the code by the HTTP code, the message as it is. */
+void dv_status_to_err(const struct dv_api_status *status, struct dv_err *err);
+
+#endif
