@@ -20,8 +20,7 @@
 /* A client that takes an answer more slowly than this is as good as stuck. */
 #define ANSWER_BYTES_PER_MS 16u
 
-/* Unique in the process, from 1. */
-static uint64_t next_id(void)
+uint64_t dv_rest_next_id(void)
 {
     static atomic_uint_fast64_t last;
 
@@ -143,7 +142,7 @@ void *dv_rest_call_begin(void *ctx, const char *target, struct MHD_Connection *m
     call->server = server;
     call->conn = conn;
     call->arena = dv_arena_new();
-    call->id = next_id();
+    call->id = dv_rest_next_id();
     call->start_ns = dv_loop_now_ns(server->loop);
     memcpy(call->peer, conn->peer, sizeof(call->peer));
     dv_buf_init(&call->body, server->options.body_bytes_max);
@@ -225,6 +224,15 @@ static unsigned check_framing(const struct dv_rest_call *call, struct dv_err *er
     return 0;
 }
 
+/* None is undone here, and a handler that takes a compressed body for JSON would only say that it
+ * is none. */
+static bool is_encoded(const struct dv_rest_request *request)
+{
+    dv_str encoding = dv_rest_request_field(request, DV_STR("Content-Encoding"));
+
+    return encoding.n > 0 && !dv_str_eq_nocase(encoding, DV_STR("identity"));
+}
+
 /* Returns the status to refuse it with; 0: the header is good. */
 static unsigned check_header(const struct dv_rest_call *call, struct dv_err *err)
 {
@@ -240,6 +248,10 @@ static unsigned check_header(const struct dv_rest_call *call, struct dv_err *err
     if (!call->is_old && count_fields(&call->request, DV_STR("Host")) != 1) {
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "want one Host field");
         return MHD_HTTP_BAD_REQUEST;
+    }
+    if (is_encoded(&call->request)) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "want a body without Content-Encoding");
+        return MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
     }
     return check_framing(call, err);
 }
@@ -366,7 +378,7 @@ enum MHD_Result dv_rest_call_access(void *ctx, struct MHD_Connection *mhd, const
 
 /* ---- answering ---- */
 
-static bool is_sendable(dv_str text)
+bool dv_rest_is_sendable(dv_str text)
 {
     for (size_t i = 0; i < text.n; i++)
         if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
@@ -376,7 +388,7 @@ static bool is_sendable(dv_str text)
 
 void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value)
 {
-    if (is_sendable(name) && is_sendable(value))
+    if (dv_rest_is_sendable(name) && dv_rest_is_sendable(value))
         *dv_vec_add_in(&call->fields, call->arena) =
             (struct dv_rest_field){dv_str_copy(name, call->arena), dv_str_copy(value, call->arena)};
 }

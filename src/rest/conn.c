@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/num.h"
 #include "rest/server.h"
+#include "rest/tls.h"
 
 /* Of one turn, so that what is connected gets its share. */
 #define ACCEPTS_MAX 32
@@ -73,6 +75,11 @@ static bool is_sending(const struct dv_rest_conn *conn)
     return conn->phase <= DV_REST_REFUSED;
 }
 
+static bool is_shaking(const struct dv_rest_conn *conn)
+{
+    return conn->shake != DV_REST_SHAKE_DONE;
+}
+
 static void on_timeout(struct dv_timer *timer)
 {
     struct dv_rest_conn *conn = DV_CONTAINER(timer, struct dv_rest_conn, timer);
@@ -82,11 +89,13 @@ static void on_timeout(struct dv_timer *timer)
         dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
         return;
     }
-    if (conn->phase == DV_REST_IDLE) {
+    if (conn->phase == DV_REST_IDLE && !is_shaking(conn)) {
         dv_rest_conn_break(conn, DV_CANCELLED, "no request for a while");
         return;
     }
-    if (is_sending(conn))
+    if (is_shaking(conn))
+        text = "the TLS handshake was not done in time";
+    else if (is_sending(conn))
         text = "the request did not arrive in time";
     dv_rest_conn_break(conn, DV_DEADLINE_EXCEEDED, text);
     dv_rest_server_complain(conn->server, conn->peer, &conn->reason);
@@ -127,8 +136,23 @@ void dv_rest_conn_hangups(void *ctx, unsigned ready)
 
     (void)ready;
     /* No connection ends in here: only libmicrohttpd ends them, when it is run. */
-    for (int i = 0; i < n; i++)
-        hang_up(events[i].data.ptr);
+    for (int i = 0; i < n; i++) {
+        struct dv_rest_conn *conn = events[i].data.ptr;
+
+        if (events[i].events & ~(uint32_t)EPOLLIN)
+            hang_up(conn);
+        if (is_shaking(conn))
+            dv_rest_conn_resume(conn);
+    }
+}
+
+bool dv_rest_conn_watch(struct dv_rest_conn *conn, int epoll_op)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = conn};
+
+    if (is_shaking(conn))
+        event.events |= EPOLLIN;
+    return epoll_ctl(conn->server->hangup_fd, epoll_op, conn->fd, &event) == 0;
 }
 
 /* ---- what libmicrohttpd tells ---- */
@@ -136,13 +160,14 @@ void dv_rest_conn_hangups(void *ctx, unsigned ready)
 static void begin(struct dv_rest_conn *conn, struct MHD_Connection *mhd)
 {
     struct dv_rest_server *server = conn->server;
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = conn};
 
     conn->mhd = mhd;
     dv_list_push(&server->conns, &conn->link);
     server->n_conns++;
     dv_rest_conn_expect(conn, server->options.timeout_ms);
-    if (epoll_ctl(server->hangup_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0) {
+    if (server->creds)
+        dv_rest_tls_begin(conn);
+    if (!dv_rest_conn_watch(conn, EPOLL_CTL_ADD)) {
         dv_rest_conn_break(conn, DV_RESOURCE_EXHAUSTED, "the kernel watches no more sockets");
         dv_rest_server_complain(server, conn->peer, &conn->reason);
     }
@@ -210,6 +235,7 @@ static void end(struct dv_rest_conn *conn)
     (void)epoll_ctl(server->hangup_fd, EPOLL_CTL_DEL, conn->fd,
                     NULL); /* not there: as we want it */
     dv_timer_cancel(&conn->timer);
+    dv_rest_tls_end(conn);
     dv_link_remove(&conn->link);
     free(conn);
     server->n_conns--;
@@ -245,7 +271,9 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
         (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED, "connection refused: %zu are open already",
                       server->n_conns);
         dv_rest_server_complain(server, conn->peer, &err);
-        (void)send(fd, too_many, sizeof(too_many) - 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* or not */
+        if (!server->creds) /* under TLS it would cost a handshake */
+            (void)send(fd, too_many, sizeof(too_many) - 1,
+                       MSG_NOSIGNAL | MSG_DONTWAIT); /* or not */
         (void)close(fd);
         free(conn);
         return;

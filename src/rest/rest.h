@@ -1,7 +1,8 @@
-/* rest.h - HTTP/1.1 on the loop: a server, its calls, and answers in one piece or in many.
+/* rest.h - HTTP/1.1 on the loop: servers and clients, plain or under TLS, and certificates.
  *
- * Every call has an id that stands in the log at its start and at its end. What a client may send
- * or leave unread is bounded: header fields, bodies, the time for either, connections. */
+ * Every call and every fetch has an id that stands in the log at its start and at its end. What the
+ * other side may send or leave unread is bounded: header fields, bodies, the time for either,
+ * connections. */
 #ifndef DV_REST_H
 #define DV_REST_H
 
@@ -18,6 +19,8 @@ struct dv_buf;
 struct dv_err;
 struct dv_rest_server;
 struct dv_rest_call;
+struct dv_rest_client;
+struct dv_rest_transfer;
 
 /* ---- requests ---- */
 
@@ -49,8 +52,18 @@ bool dv_rest_query_get(dv_str query, dv_str name, struct dv_arena *arena, dv_str
 
 /* ---- servers ---- */
 
+/* What a server proves itself with; PEM texts. TLS is 1.2 or newer. */
+struct dv_rest_tls {
+    dv_str cert; /* the server's own, then what leads from it to its CA */
+    dv_str key;
+    /* Of those whose client certificates count; empty: none is asked for. A client may come without
+     * one. */
+    dv_str client_ca;
+};
+
 struct dv_rest_server_options {
-    dv_str name; /* for the log */
+    dv_str name;                   /* for the log */
+    const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
     /* A request has arrived whole; it lives as long as the call. The call must be answered, now or
      * later, also after it was cancelled. */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
@@ -63,7 +76,8 @@ struct dv_rest_server_options {
     size_t unsent_bytes_max; /* of one streamed answer; 0: 4 MiB */
     size_t connections_max;  /* 503 beyond it; 0: 1024 */
     /* For a request to arrive, from its first line; for a client to send the next one; for it to
-     * take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one.
+     * take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one;
+     * for a handshake.
      * A handler may take as long as it likes. 0: 60 s. */
     uint64_t timeout_ms;
 };
@@ -82,6 +96,10 @@ struct dv_rest_server *dv_rest_server_open_fd(struct dv_loop *loop, int fd,
  * cancels them. `closed` runs when the last call has been answered by its handler; may be NULL. */
 void dv_rest_server_close(struct dv_rest_server *server, uint64_t grace_ms, dv_closed_fn *closed,
                           void *ctx);
+/* Another certificate, for connections that come from now on. The server was opened with one. When
+ * it fails, nothing has changed. DV_INVALID_ARGUMENT: no such texts, or a key of something else. */
+DV_CHECKED bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_tls *tls,
+                                       struct dv_err *err);
 uint16_t dv_rest_server_port(const struct dv_rest_server *server); /* 0: not on TCP */
 size_t dv_rest_server_n_connections(const struct dv_rest_server *server);
 
@@ -104,6 +122,18 @@ bool dv_rest_call_is_cancelled(const struct dv_rest_call *call);
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call);
 uint64_t dv_rest_call_id(const struct dv_rest_call *call);
 dv_str dv_rest_call_peer(const struct dv_rest_call *call); /* "127.0.0.1:4711", "unix" */
+
+struct dv_rest_identity {
+    dv_str name;          /* the certificate's CN */
+    const dv_str *groups; /* each O of it */
+    size_t n_groups;
+};
+
+/* Whom the client's certificate names; in the call's arena.
+ * DV_NOT_FOUND: it has shown none. DV_UNAUTHENTICATED: one that the client CA does not vouch for,
+ * or without a name. DV_CANCELLED: the client is gone. */
+DV_CHECKED bool dv_rest_call_identity(struct dv_rest_call *call, struct dv_rest_identity *identity,
+                                      struct dv_err *err);
 
 /* ---- streams: an answer in pieces, for as long as it takes ---- */
 
@@ -131,5 +161,108 @@ void dv_rest_stream_finish(struct dv_rest_stream *stream);
 /* Breaks off, so that the client sees that it has not got it all. Nothing happens once `ended` has
  * run. */
 void dv_rest_stream_cancel(struct dv_rest_stream *stream);
+
+/* ---- clients: where fetches go ---- */
+
+struct dv_rest_client_options {
+    dv_str base_url;    /* "https://10.0.0.1:6443", perhaps with a path: what all targets follow */
+    dv_str ca;          /* PEM: who may vouch for the server; empty: whom the system trusts */
+    dv_str cert;        /* PEM: our own, if any */
+    dv_str key;         /* PEM: of `cert` */
+    dv_str socket_path; /* of a Unix socket to connect to in place of the URL's host */
+    dv_str user_agent;
+    size_t connections_max;      /* fetches beyond it wait; streams count; 0: 64 */
+    uint64_t connect_timeout_ms; /* look-up, connection and handshake; 0: 10 s */
+};
+
+/* `options` is copied. Nothing is connected yet; connections are kept and used again. Proxies of
+ * the environment are not used. DV_INVALID_ARGUMENT: what is at fault is named. */
+struct dv_rest_client *dv_rest_client_open(struct dv_loop *loop,
+                                           const struct dv_rest_client_options *options,
+                                           struct dv_err *err);
+/* The bearer token of fetches that start from now on; empty: none. Copied. */
+void dv_rest_client_set_token(struct dv_rest_client *client, dv_str token);
+/* Cancels what is under way; nothing can be started any more. `closed` runs after the last `done`;
+ * may be NULL. */
+void dv_rest_client_close(struct dv_rest_client *client, dv_closed_fn *closed, void *ctx);
+
+/* One request and its answer, embedded in what waits for it; zeroed, then filled in; lent, with the
+ * texts it refers to, until `done` has run.
+ *
+ * An answer of any status is a success; redirects are not followed. A request that goes out on a
+ * kept connection just as the server closes that, unanswered, is sent once more on another. */
+struct dv_rest_fetch {
+    dv_str method; /* "GET" */
+    dv_str target; /* path and query, encoded: "/api/v1/pods?limit=1" */
+    const struct dv_rest_field *fields;
+    size_t n_fields;
+    dv_str body;
+    /* On the loop's clock, of all from the start to the end; 0: none, then idle_ms is set. */
+    uint64_t deadline_ms;
+    uint64_t idle_ms;      /* the longest time without a byte of the answer; 0: no limit */
+    size_t body_bytes_max; /* of an answer that is gathered; 0: 64 MiB */
+    /* The next part of the body of an answer with a 2xx status. NULL: it is gathered, as that of
+     * any other status always is. May cancel or pause. */
+    void (*on_body)(struct dv_rest_fetch *fetch, dv_str part);
+    /* The end, exactly once. err: NULL when the answer is complete. DV_UNAVAILABLE: no connection,
+     * or it broke. DV_UNAUTHENTICATED: the server is not who it should be.
+     * DV_DEADLINE_EXCEEDED: too slow, in all or for too long. DV_RESOURCE_EXHAUSTED: more than
+     * fits. DV_INTERNAL: what came is not HTTP. DV_INVALID_ARGUMENT: no such request can be sent.
+     * DV_CANCELLED: it was, or its client was closed. */
+    void (*done)(struct dv_rest_fetch *fetch, const struct dv_err *err);
+
+    unsigned status; /* of the answer, from the first part of the body on */
+    /* Until `done` has returned, when there is no error: */
+    dv_str answer; /* the gathered body */
+    const struct dv_rest_field *answer_fields;
+    size_t n_answer_fields;
+    struct dv_rest_transfer *priv;
+};
+
+void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fetch);
+/* `done` still runs, with DV_CANCELLED; on_body does not. Nothing happens once `done` has run. */
+void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch);
+/* No more parts until it is resumed, and no end by idle_ms; the server is pushed back. */
+void dv_rest_fetch_pause(struct dv_rest_fetch *fetch);
+void dv_rest_fetch_resume(struct dv_rest_fetch *fetch); /* parts come later, not from within */
+/* The first field of the answer of that name, in any case of letters; empty when absent. */
+dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name);
+
+/* ---- certificates: EC keys on P-256, all as PEM texts in the arena ---- */
+
+struct dv_rest_cert {
+    dv_str cert;
+    dv_str key;
+};
+
+/* What a certificate is for. It is valid from a little before `now_ns` (wall time) on. */
+struct dv_rest_cert_request {
+    dv_str name;          /* CN */
+    const dv_str *groups; /* O, for clients */
+    size_t n_groups;
+    const dv_str *hosts; /* DNS names and IP addresses, for servers */
+    size_t n_hosts;
+    uint64_t now_ns;
+    uint64_t valid_days;
+};
+
+/* DV_INVALID_ARGUMENT: a name or host that cannot be in a certificate. */
+DV_CHECKED bool dv_rest_cert_make_ca(const struct dv_rest_cert_request *request,
+                                     struct dv_arena *arena, struct dv_rest_cert *ca,
+                                     struct dv_err *err);
+/* DV_INVALID_ARGUMENT: also a CA that is none. */
+DV_CHECKED bool dv_rest_cert_make_server(const struct dv_rest_cert *ca,
+                                         const struct dv_rest_cert_request *request,
+                                         struct dv_arena *arena, struct dv_rest_cert *cert,
+                                         struct dv_err *err);
+DV_CHECKED bool dv_rest_cert_make_client(const struct dv_rest_cert *ca,
+                                         const struct dv_rest_cert_request *request,
+                                         struct dv_arena *arena, struct dv_rest_cert *cert,
+                                         struct dv_err *err);
+/* When the first certificate of a PEM text ends to be valid, in wall time. */
+DV_CHECKED bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err);
+
+/* 256 random bits as 43 characters of base64url. */
+dv_str dv_rest_random_token(struct dv_arena *arena);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "rest/server.h"
+#include "rest/tls.h"
 
 /* What the Kubernetes API takes. */
 #define BODY_BYTES_DEFAULT (3u * 1024u * 1024u)
@@ -67,6 +68,7 @@ __attribute__((format(printf, 2, 0))) static void on_said(void *ctx, const char 
     (void)vsnprintf(server->said, sizeof(server->said), format, args); /* may be cut */
     text = dv_str_trim(dv_str_from_c(server->said));
     server->said[text.n] = '\0'; /* all that is trimmed is its line's end */
+    dv_rest_tls_note(server);
     dv_log(DV_LOG_DEBUG, "rest: libmicrohttpd says", DV_F_STR("server", server->options.name),
            DV_F_STR("text", text));
 }
@@ -79,8 +81,23 @@ static size_t leave_encoded(void *ctx, struct MHD_Connection *mhd, char *text)
     return strlen(text);
 }
 
-static bool start_mhd(struct dv_rest_server *server, struct dv_err *err)
+/* libmicrohttpd takes only what it may write to; it does not. */
+static void *c_text(dv_str text, struct dv_arena *arena)
 {
+    return (void *)(uintptr_t)dv_str_to_c(text, arena);
+}
+
+static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *tls,
+                      struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    /* It does not start without a certificate; connections get theirs from dv_rest_tls_begin. */
+    const struct MHD_OptionItem tls_options[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)DV_REST_TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_MEM_CERT,   0, c_text(tls ? tls->cert : DV_STR(""),       scratch)},
+        {MHD_OPTION_HTTPS_MEM_KEY,                           0,     c_text(tls ? tls->key : DV_STR(""),                   scratch)},
+        {MHD_OPTION_END,                   0,                    NULL                             },
+    };
     const struct MHD_OptionItem options[] = {
   /* First, so that it hears what is wrong with the others. */
         {MHD_OPTION_EXTERNAL_LOGGER,         (intptr_t)on_said,                         server},
@@ -93,10 +110,12 @@ static bool start_mhd(struct dv_rest_server *server, struct dv_err *err)
         {MHD_OPTION_END,                     0,                                         NULL  },
     };
     const union MHD_DaemonInfo *info;
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u);
 
     server->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-        NULL, NULL, dv_rest_call_access, server, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+        flags, 0, NULL, NULL, dv_rest_call_access, server, MHD_OPTION_ARRAY, options,
+        tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls_options, MHD_OPTION_END);
     if (!server->mhd)
         return dv_fail(err, DV_INTERNAL, "libmicrohttpd: %s", server->said);
     info = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
@@ -126,6 +145,7 @@ static struct dv_rest_server *new_server(struct dv_loop *loop,
     server->loop = loop;
     *own = *options;
     own->name = (dv_str){server->name, options->name.n};
+    own->tls = NULL; /* the caller's; see `creds` */
     own->body_bytes_max = or_default(own->body_bytes_max, BODY_BYTES_DEFAULT);
     own->bodies_bytes_max = or_default(own->bodies_bytes_max, BODIES_BYTES_DEFAULT);
     own->unsent_bytes_max = or_default(own->unsent_bytes_max, UNSENT_BYTES_DEFAULT);
@@ -161,6 +181,7 @@ static void free_server(struct dv_rest_server *server)
     if (server->mhd)
         MHD_stop_daemon(server->mhd);
     dv_task_cancel(&server->run_task);
+    dv_rest_creds_unref(server->creds);
     free(server);
 }
 
@@ -171,7 +192,10 @@ struct dv_rest_server *dv_rest_server_open_fd(struct dv_loop *loop, int fd,
     struct dv_rest_server *server = new_server(loop, options);
 
     server->listen_fd = fd;
-    if (!dv_rest_listen_check(fd, err) || !start_mhd(server, err))
+    if (options->tls)
+        server->creds = dv_rest_creds_new(options->tls, err);
+    if ((options->tls && !server->creds) || !dv_rest_listen_check(fd, err) ||
+        !start_mhd(server, options->tls, err))
         goto failed;
     server->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     if (server->hangup_fd < 0) {

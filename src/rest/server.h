@@ -9,7 +9,9 @@
  *                           `-> REFUSED ----> ANSWERING
  *
  * While a handler has the call, or a stream has nothing to send, libmicrohttpd has the connection
- * suspended, and does not look at its socket: a second epoll watches it for the client's end. */
+ * suspended, and does not look at its socket: a second epoll watches it for the client's end. It is
+ * suspended, too, while the client's next part of a TLS handshake has not come: libmicrohttpd would
+ * try to read it again and again, without a pause. */
 #ifndef DV_REST_SERVER_H
 #define DV_REST_SERVER_H
 
@@ -26,6 +28,9 @@
 #include "loop/loop.h"
 #include "rest/rest.h"
 
+struct dv_rest_creds;
+struct dv_rest_who;
+
 /* Of each connection, for its request's line and header, some of the body, and the answer's header;
  * all of it is zeroed after every request. Tokens and selectors take a few KiB. */
 #define DV_REST_CONNECTION_BYTES (16u * 1024u)
@@ -41,6 +46,13 @@ enum dv_rest_phase {
     DV_REST_STREAMING, /* the answer goes out piece by piece */
 };
 
+/* How far the TLS handshake is. */
+enum dv_rest_shake {
+    DV_REST_SHAKE_DONE, /* or there is none */
+    DV_REST_SHAKE_BEGUN,
+    DV_REST_SHAKE_ANSWERED, /* the client's hello was good, and it has got ours */
+};
+
 struct dv_rest_conn {
     struct dv_rest_server *server;
     struct dv_link link;
@@ -53,7 +65,12 @@ struct dv_rest_conn {
     size_t answer_bytes;
     size_t discarded_bytes; /* of the body of a refused request */
     bool is_suspended;
-    bool is_hung_up; /* the client has closed its side */
+    bool is_hung_up;             /* the client has closed its side */
+    struct dv_rest_creds *creds; /* NULL: plain */
+    enum dv_rest_shake shake;
+    bool has_ended;          /* the client, in the middle of the handshake */
+    int alert;               /* that ended it; 0: none */
+    struct dv_rest_who *who; /* the client, by its certificate; NULL: nobody has asked */
     struct dv_timer timer;
     struct dv_err reason; /* why it is being ended; code DV_OK: it is not */
     char peer[DV_REST_PEER_BYTES];
@@ -70,7 +87,9 @@ struct dv_rest_server {
     struct dv_timer accept_timer; /* set while accepting makes a pause */
     int hangup_fd;
     struct dv_poll *hangup_poll;
-    struct dv_rest_conn *new_conn; /* being added to libmicrohttpd */
+    struct dv_rest_conn *new_conn;    /* being added to libmicrohttpd */
+    struct dv_rest_creds *creds;      /* for connections to come; NULL: plain */
+    struct dv_rest_conn *handshaking; /* the latest that was heard of; NULL: it has succeeded */
     struct dv_list conns;
     size_t n_conns;
     size_t n_calls;      /* that exist: arriving, or not answered */
@@ -140,6 +159,8 @@ void dv_rest_conn_changed(void *server, struct MHD_Connection *mhd, void **ctx,
                           enum MHD_ConnectionNotificationCode change);
 void dv_rest_conn_completed(void *server, struct MHD_Connection *mhd, void **ctx,
                             enum MHD_RequestTerminationCode how);
+/* To be told of the client's end and, during a handshake, of what it sends. */
+DV_CHECKED bool dv_rest_conn_watch(struct dv_rest_conn *conn, int epoll_op);
 /* The client has to do something by then. */
 void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms);
 void dv_rest_conn_suspend(struct dv_rest_conn *conn);
@@ -166,6 +187,11 @@ void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
 void dv_rest_call_free(struct dv_rest_call *call);
 void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
                           const struct dv_err *err);
+
+/* The number of a call or a fetch: unique in the process, from 1. */
+uint64_t dv_rest_next_id(void);
+/* Whether it can be in a header field: no control characters. */
+bool dv_rest_is_sendable(dv_str text);
 
 /* ---- stream.c ---- */
 

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "support/dvtest.h"
 
@@ -40,6 +42,24 @@ static void show(struct dv_rest_call *call, const struct dv_rest_request *reques
     dv_rest_call_add_field(call, DV_STR("X-Bad"), DV_STR("a\r\nX-Forged: b"));
     dv_rest_call_reply_buf(call, 200, &text);
     assert_int_equal(text.n, 0);
+}
+
+static void tell_who(struct dv_rest_call *call)
+{
+    struct dv_rest_identity who;
+    struct dv_buf text;
+    struct dv_err err;
+
+    dv_buf_init(&text, 1u << 20);
+    if (!dv_rest_call_identity(call, &who, &err)) {
+        dv_buf_printf(&text, "%s %s\n", dv_code_name(err.code), err.msg);
+    } else {
+        dv_buf_printf(&text, "%.*s", DV_FMT(who.name));
+        for (size_t i = 0; i < who.n_groups; i++)
+            dv_buf_printf(&text, " [%.*s]", DV_FMT(who.groups[i]));
+        dv_buf_add_c(&text, "\n");
+    }
+    dv_rest_call_reply_buf(call, 200, &text);
 }
 
 static void on_cancelled(void *ctx, struct dv_rest_call *call)
@@ -97,6 +117,8 @@ static void on_request(void *ctx, struct dv_rest_call *call, const struct dv_res
     } else if (dv_str_eq(request->path, DV_STR("/stream"))) {
         dv_rest_call_add_field(call, DV_STR("Content-Type"), DV_STR("application/json"));
         fixture_stream(fixture, call);
+    } else if (dv_str_eq(request->path, DV_STR("/who"))) {
+        tell_who(call);
     } else {
         dv_rest_call_reply(call, 404, DV_STR("nothing here"));
     }
@@ -124,6 +146,43 @@ void fixture_serve(struct fixture *fixture)
         fail_msg("%s", err.msg);
     fixture->port = dv_rest_server_port(fixture->server);
     assert_true(fixture->port > 0);
+}
+
+struct dv_rest_cert fixture_cert(struct fixture *fixture, const struct dv_rest_cert *ca,
+                                 const char *name, const dv_str *groups, uint64_t start_days)
+{
+    static const dv_str hosts[] = {DV_STR_INIT("localhost"), DV_STR_INIT("127.0.0.1"),
+                                   DV_STR_INIT("::1")};
+    const uint64_t day_ns = 86400ull * 1000000000u;
+    struct dv_rest_cert_request request = {
+        .name = dv_str_from_c(name),
+        .groups = groups,
+        .n_groups = groups ? 2 : 0,
+        .hosts = hosts,
+        .n_hosts = groups ? 0 : DV_COUNT(hosts),
+        .now_ns = dv_clock_wall_ns(dv_clock_real()) - start_days * day_ns,
+        .valid_days = 30,
+    };
+    struct dv_rest_cert cert;
+    struct dv_err err;
+
+    if (!ca)
+        assert_ok(dv_rest_cert_make_ca(&request, fixture->arena, &cert, &err), &err);
+    else if (groups)
+        assert_ok(dv_rest_cert_make_client(ca, &request, fixture->arena, &cert, &err), &err);
+    else
+        assert_ok(dv_rest_cert_make_server(ca, &request, fixture->arena, &cert, &err), &err);
+    return cert;
+}
+
+void fixture_certify(struct fixture *fixture)
+{
+    struct dv_rest_cert cert;
+
+    fixture->ca = fixture_cert(fixture, NULL, "ca", NULL, 0);
+    cert = fixture_cert(fixture, &fixture->ca, "server", NULL, 0);
+    fixture->tls = (struct dv_rest_tls){cert.cert, cert.key, fixture->ca.cert};
+    fixture->options.tls = &fixture->tls;
 }
 
 static void on_closed(void *ctx)
@@ -159,6 +218,7 @@ int fixture_start(void **state)
     dv_clock_virtual_init(&fixture->clock);
     fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
     assert_non_null(fixture->loop);
+    fixture->arena = dv_arena_new();
     *state = fixture;
     return 0;
 }
@@ -180,6 +240,7 @@ int fixture_end(void **state)
     dv_log_set_sink(&(struct dv_log_sink){0});
     dv_buf_fini(&fixture->complaints);
     dv_buf_fini(&fixture->log);
+    dv_arena_free(fixture->arena);
     free(fixture);
     return 0;
 }
@@ -406,4 +467,26 @@ void advance(struct fixture *fixture, uint64_t ms)
 {
     dv_clock_virtual_advance_ms(&fixture->clock, ms);
     settle(fixture);
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts), 0);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool never(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+bool is_asleep(struct fixture *fixture)
+{
+    uint64_t before_ns = cpu_ns();
+
+    assert_false(dv_loop_run_until(fixture->loop, never, NULL, 200));
+    return cpu_ns() - before_ns < 50000000;
 }

@@ -16,6 +16,7 @@
  *   /show    answers with all it has got, as text
  *   /hold    keeps the call: the test answers
  *   /stream  begins a streamed answer; the test goes on with it
+ *   /who     answers with whom the client's certificate names
  *   others   404 */
 
 struct fixture {
@@ -37,6 +38,9 @@ struct fixture {
     struct dv_err ended; /* code DV_OK: success */
     void (*on_room)(struct fixture *fixture);
     struct dv_buf complaints; /* "CODE text;" each */
+    struct dv_arena *arena;
+    struct dv_rest_cert ca; /* of fixture_certify */
+    struct dv_rest_tls tls;
     struct dv_buf log;
 };
 
@@ -52,6 +56,12 @@ int fixture_start(void **state);
 int fixture_end(void **state);
 void fixture_serve(struct fixture *fixture);
 void fixture_close(struct fixture *fixture, uint64_t grace_ms);
+/* Makes a CA and a certificate for "localhost" and 127.0.0.1; fixture_serve uses them. */
+void fixture_certify(struct fixture *fixture);
+/* A certificate of `ca` for a server or, with groups, for a client, valid for some days from
+ * `start_days` days ago. */
+struct dv_rest_cert fixture_cert(struct fixture *fixture, const struct dv_rest_cert *ca,
+                                 const char *name, const dv_str *groups, uint64_t start_days);
 /* Answers with fixture->stream. */
 void fixture_stream(struct fixture *fixture, struct dv_rest_call *call);
 
@@ -73,5 +83,7 @@ void wait_connections(struct fixture *fixture, size_t n);
 void wait_complaint(struct fixture *fixture, const char *text);
 void settle(struct fixture *fixture);
 void advance(struct fixture *fixture, uint64_t ms);
+/* Whether the loop, left alone for a while, leaves the processor alone. */
+bool is_asleep(struct fixture *fixture);
 
 #endif

@@ -112,6 +112,70 @@ static void bodies_may_come_in_chunks(void **state)
     client_close(&client);
 }
 
+static void compressed_bodies_are_refused(void **state)
+{
+    static const struct {
+        const char *encoding;
+        bool is_refused;
+    } cases[] = {
+        {"gzip",           true },
+        {"deflate",        true },
+        {"gzip, identity", true },
+        {"x-unknown",      true },
+        {"identity",       false},
+        {"Identity",       false},
+        {"",               false},
+    };
+    struct fixture *fixture = *state;
+    struct client client;
+
+    fixture_serve(fixture);
+    client_open(&client, fixture);
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        char text[200];
+
+        (void)snprintf(text, sizeof(text),
+                       "PATCH /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: %s\r\n"
+                       "Content-Length: 4\r\n\r\nbody",
+                       cases[i].encoding);
+        client_send(&client, text); /* on one connection: it is kept */
+        if (cases[i].is_refused)
+            client_expect_answer(&client, 415, "want a body without Content-Encoding\n");
+        else
+            client_expect_answer(&client, 200, "body");
+    }
+    wait_complaint(fixture, "INVALID_ARGUMENT want a body without Content-Encoding");
+    client_close(&client);
+}
+
+static void every_method_reaches_the_handler_with_its_body(void **state)
+{
+    static const char *const methods[] = {"GET",    "POST",    "PUT",  "PATCH",
+                                          "DELETE", "OPTIONS", "VERB", "TRACE"};
+    struct fixture *fixture = *state;
+    struct client client;
+
+    fixture_serve(fixture);
+    client_open(&client, fixture);
+    for (size_t i = 0; i < DV_COUNT(methods); i++) {
+        char text[200];
+
+        (void)snprintf(text, sizeof(text),
+                       "%s /show HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody", methods[i]);
+        client_send(&client, text);
+        (void)snprintf(text, sizeof(text), "%s [show] Host:h Content-Length:4 4", methods[i]);
+        client_expect_answer(&client, 200, text);
+    }
+    /* The header of an answer that would have a body, and none. */
+    client_send(&client, "HEAD /nowhere HTTP/1.1\r\nHost: h\r\n\r\n");
+    client_expect(&client, "HTTP/1.1 404 Not Found\r\n");
+    client_expect(&client, "Content-Length: 12\r\n");
+    client_expect(&client, "\r\n");
+    client_send(&client, "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    client_expect(&client, "HTTP/1.1 400 ");
+    client_close(&client);
+}
+
 static void a_client_may_wait_for_leave_to_send_its_body(void **state)
 {
     struct fixture *fixture = *state;
@@ -239,6 +303,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(bodies_may_come_in_chunks, fixture_start, fixture_end),
+        cmocka_unit_test_setup_teardown(compressed_bodies_are_refused, fixture_start, fixture_end),
+        cmocka_unit_test_setup_teardown(every_method_reaches_the_handler_with_its_body,
+                                        fixture_start, fixture_end),
         cmocka_unit_test_setup_teardown(a_client_may_wait_for_leave_to_send_its_body, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(bad_requests_get_an_error, fixture_start, fixture_end),

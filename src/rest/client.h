@@ -1,0 +1,112 @@
+/* client.h - what clients and their fetches share.
+ *
+ * libcurl owns the sockets and speaks HTTP; it is run from the loop, and its callbacks come from
+ * within curl_multi_socket_action. In there no fetch can be added or taken out, so both happen in
+ * the client's task:
+ *
+ *     start -> waiting --(a connection is free)--> running --> ended --> done
+ *                 `------(deadline, cancelled)-------------->
+ *
+ * Whatever ends a fetch first moves it to `ended`; what happens after that is not heard. */
+#ifndef DV_REST_CLIENT_H
+#define DV_REST_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <curl/curl.h>
+
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "loop/loop.h"
+
+struct dv_arena;
+struct dv_rest_fetch;
+
+/* "/proc/self/fd/2147483647" */
+#define DV_REST_FD_PATH_BYTES 32u
+
+/* A text that libcurl reads from a file: here, from memory. */
+struct dv_rest_memfile {
+    int fd; /* negative: there is none */
+    char path[DV_REST_FD_PATH_BYTES];
+};
+
+struct dv_rest_client {
+    struct dv_loop *loop;
+    struct dv_arena *arena; /* of the texts */
+    const char *base_url;   /* without a '/' at its end */
+    const char *user_agent;
+    const char *socket_path; /* NULL: none */
+    struct dv_rest_memfile ca;
+    struct dv_rest_memfile cert;
+    struct dv_rest_memfile key;
+    struct dv_buf token; /* as a header field; empty: none */
+    size_t connections_max;
+    uint64_t connect_timeout_ms;
+    CURLM *multi;
+    struct dv_timer timer; /* libcurl's */
+    struct dv_task task;
+    struct dv_list waiting;
+    struct dv_list running;
+    struct dv_list ended;
+    size_t n_attached; /* running, or ended and not yet taken from libcurl */
+    bool is_closing;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+struct dv_rest_transfer {
+    struct dv_rest_client *client;
+    struct dv_rest_fetch *fetch;
+    struct dv_link link;
+    struct dv_arena *arena;
+    uint64_t id;
+    uint64_t start_ns;
+    CURL *easy; /* NULL: not with libcurl */
+    struct curl_slist *fields;
+    char said[CURL_ERROR_SIZE]; /* libcurl's words for what went wrong */
+    struct dv_buf body;
+    size_t header_bytes;
+    bool has_header;       /* of the answer, whole */
+    struct dv_timer timer; /* for the first of these: */
+    uint64_t connect_at_ms;
+    uint64_t idle_at_ms;
+    bool is_connected;
+    bool is_ended;
+    bool is_paused; /* by the owner */
+    bool is_held;   /* by libcurl, which keeps a part until it is told to go on */
+    struct dv_task resume_task;
+    struct dv_err err; /* of the end; code DV_OK: success */
+};
+
+/* ---- client.c ---- */
+
+/* Later in this turn: starts what waits, tells the ends. */
+void dv_rest_client_work_later(struct dv_rest_client *client);
+/* Looks what libcurl is done with. */
+void dv_rest_client_take_ended(struct dv_rest_client *client);
+
+/* ---- request.c ---- */
+
+/* DV_INVALID_ARGUMENT: it cannot be sent. */
+DV_CHECKED bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err);
+/* Tells libcurl what is sent, to whom, and how. */
+void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer);
+
+/* ---- fetch.c ---- */
+
+/* Hands it to libcurl; a failure is its end. */
+void dv_rest_transfer_begin(struct dv_rest_transfer *transfer);
+/* libcurl is done with it. */
+void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode result);
+/* Nothing happens when it has ended. */
+void dv_rest_transfer_end(struct dv_rest_transfer *transfer, enum dv_code code, const char *fmt,
+                          ...) DV_PRINTF(3, 4);
+/* Calls `done`, and frees it. */
+void dv_rest_transfer_finish(struct dv_rest_transfer *transfer);
+
+#endif

@@ -1,0 +1,425 @@
+/* fetch.c - a request of ours, from its start to the one callback that ends it. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <gnutls/gnutls.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "rest/client.h"
+#include "rest/rest.h"
+#include "rest/server.h"
+
+/* A list of some ten thousand pods. */
+#define BODY_BYTES_DEFAULT (64u * 1024u * 1024u)
+/* Of all lines of the answer's header; servers that are asked for objects send a few hundred bytes.
+ */
+#define HEADER_BYTES_MAX (64u * 1024u)
+/* How much of a target stands in a message: what went wrong has to fit behind it. */
+#define SHOWN_BYTES_MAX 80u
+#define NEVER UINT64_MAX
+
+/* ---- the end ---- */
+
+/* "GET https://host/path: " before what is there; without the query, which can be long. */
+static void name_fetch(const struct dv_rest_transfer *transfer, struct dv_err *err)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+    dv_str path = dv_str_slice(fetch->target, 0, dv_str_find_char(fetch->target, '?'));
+    dv_str shown = dv_str_slice(path, 0, SHOWN_BYTES_MAX);
+    dv_str base = dv_str_slice(dv_str_from_c(transfer->client->base_url), 0, SHOWN_BYTES_MAX);
+
+    (void)dv_wrap(err, "%.*s %.*s%.*s%s", DV_FMT(dv_str_slice(fetch->method, 0, 16)), DV_FMT(base),
+                  DV_FMT(shown), shown.n < path.n ? "..." : "");
+}
+
+static void end_with(struct dv_rest_transfer *transfer, const struct dv_err *err)
+{
+    if (transfer->is_ended)
+        return;
+    transfer->is_ended = true;
+    transfer->err = *err;
+    dv_timer_cancel(&transfer->timer);
+    dv_task_cancel(&transfer->resume_task);
+    dv_link_remove(&transfer->link);
+    dv_list_push(&transfer->client->ended, &transfer->link);
+    dv_rest_client_work_later(transfer->client);
+}
+
+void dv_rest_transfer_end(struct dv_rest_transfer *transfer, enum dv_code code, const char *fmt,
+                          ...)
+{
+    char text[DV_ERR_MSG_BYTES];
+    struct dv_err err;
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+    va_end(args);
+    (void)dv_fail(&err, code, "%s", text);
+    name_fetch(transfer, &err);
+    end_with(transfer, &err);
+}
+
+static void take_fields(struct dv_rest_transfer *transfer)
+{
+    struct dv_rest_fetch *fetch = transfer->fetch;
+    DV_VEC(struct dv_rest_field) fields = {0};
+    struct curl_header *header = NULL;
+
+    while ((header = curl_easy_nextheader(transfer->easy, CURLH_HEADER, -1, header)) != NULL)
+        *dv_vec_add_in(&fields, transfer->arena) = (struct dv_rest_field){
+            dv_str_copy(dv_str_from_c(header->name), transfer->arena),
+            dv_str_copy(dv_str_from_c(header->value), transfer->arena),
+        };
+    fetch->answer_fields = fields.v;
+    fetch->n_answer_fields = fields.n;
+}
+
+static void take_status(struct dv_rest_transfer *transfer)
+{
+    long status = 0;
+
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status); /* 0: none yet */
+    transfer->fetch->status = (unsigned)status;
+}
+
+static void detach(struct dv_rest_transfer *transfer)
+{
+    struct dv_rest_client *client = transfer->client;
+
+    if (!transfer->easy)
+        return;
+    (void)curl_multi_remove_handle(client->multi, transfer->easy); /* it is there */
+    curl_easy_cleanup(transfer->easy);
+    transfer->easy = NULL;
+    client->n_attached--;
+}
+
+void dv_rest_transfer_finish(struct dv_rest_transfer *transfer)
+{
+    struct dv_rest_fetch *fetch = transfer->fetch;
+    const struct dv_err *err = transfer->err.code == DV_OK ? NULL : &transfer->err;
+
+    detach(transfer);
+    dv_log(DV_LOG_DEBUG, "rest: fetch ended", DV_F_REQUEST(transfer->id),
+           DV_F_U64("status", fetch->status), DV_F_U64("bytes", transfer->body.n),
+           DV_F_C("error", err ? err->msg : ""),
+           DV_F_U64("us", (dv_loop_now_ns(transfer->client->loop) - transfer->start_ns) / 1000));
+    if (!err)
+        fetch->answer = dv_buf_str(&transfer->body);
+    fetch->priv = NULL;
+    fetch->done(fetch, err); /* it may free the fetch */
+    curl_slist_free_all(transfer->fields);
+    dv_buf_fini(&transfer->body);
+    dv_arena_free(transfer->arena);
+    free(transfer);
+}
+
+/* ---- what libcurl says ---- */
+
+static const struct {
+    CURLcode from;
+    enum dv_code code;
+    const char *text; /* NULL: libcurl's is good */
+} results[] = {
+    {CURLE_OPERATION_TIMEDOUT,       DV_DEADLINE_EXCEEDED,  NULL                                           },
+    {CURLE_UNSUPPORTED_PROTOCOL,     DV_INTERNAL,           "the answer is not HTTP"                       },
+    {CURLE_WEIRD_SERVER_REPLY,       DV_INTERNAL,           NULL                                           },
+    {CURLE_BAD_CONTENT_ENCODING,     DV_INTERNAL,           NULL                                           },
+    {CURLE_URL_MALFORMAT,            DV_INVALID_ARGUMENT,   NULL                                           },
+    {CURLE_GOT_NOTHING,              DV_UNAVAILABLE,        "the server closed without an answer"          },
+    {CURLE_PARTIAL_FILE,             DV_UNAVAILABLE,        "the server closed in the middle of the answer"},
+    {CURLE_PEER_FAILED_VERIFICATION, DV_UNAUTHENTICATED,    NULL                                           },
+    {CURLE_SSL_CERTPROBLEM,          DV_INVALID_ARGUMENT,   NULL                                           },
+    {CURLE_SSL_CACERT_BADFILE,       DV_INVALID_ARGUMENT,   NULL                                           },
+    {CURLE_OUT_OF_MEMORY,            DV_RESOURCE_EXHAUSTED, "a line of the answer\'s header is too long"   },
+};
+
+/* What GnuTLS found wrong with the server's certificate. */
+static bool explain_flaws(const struct dv_rest_transfer *transfer, struct dv_err *err)
+{
+    gnutls_datum_t text = {0};
+    long flaws = 0;
+
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &flaws); /* 0: none */
+    if (flaws == 0 || gnutls_certificate_verification_status_print((unsigned)flaws, GNUTLS_CRT_X509,
+                                                                   &text, 0) != 0)
+        return false;
+    (void)dv_fail(err, DV_UNAUTHENTICATED, "the server's certificate: %s", (char *)text.data);
+    gnutls_free(text.data);
+    return true;
+}
+
+static void explain(const struct dv_rest_transfer *transfer, CURLcode result, struct dv_err *err)
+{
+    const char *said = transfer->said[0] ? transfer->said : curl_easy_strerror(result);
+
+    if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(transfer, err))
+        return;
+    for (size_t i = 0; i < DV_COUNT(results); i++) {
+        if (results[i].from != result)
+            continue;
+        (void)dv_fail(err, results[i].code, "%s", results[i].text ? results[i].text : said);
+        return;
+    }
+    /* What is left is of the network: looking up, connecting, shaking hands, sending, receiving. */
+    (void)dv_fail(err, DV_UNAVAILABLE, "%s", said);
+}
+
+void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode result)
+{
+    struct dv_err err;
+
+    if (transfer->is_ended)
+        return;
+    take_status(transfer);
+    take_fields(transfer);
+    if (result == CURLE_OK && transfer->has_header) {
+        (void)dv_succeed(&err);
+        end_with(transfer, &err);
+        return;
+    }
+    explain(transfer, result == CURLE_OK ? CURLE_PARTIAL_FILE : result, &err);
+    name_fetch(transfer, &err);
+    end_with(transfer, &err);
+}
+
+/* ---- time ---- */
+
+static void on_time(struct dv_timer *timer);
+
+static uint64_t due_ms(const struct dv_rest_transfer *transfer)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+    uint64_t at_ms = fetch->deadline_ms > 0 ? fetch->deadline_ms : NEVER;
+
+    return dv_u64_min(at_ms, dv_u64_min(transfer->connect_at_ms, transfer->idle_at_ms));
+}
+
+static void arm(struct dv_rest_transfer *transfer)
+{
+    uint64_t at_ms = due_ms(transfer);
+
+    if (at_ms != NEVER)
+        dv_timer_start(&transfer->timer, transfer->client->loop, at_ms, on_time);
+    else
+        dv_timer_cancel(&transfer->timer);
+}
+
+static void expect_bytes(struct dv_rest_transfer *transfer)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+
+    if (fetch->idle_ms == 0)
+        return;
+    transfer->idle_at_ms =
+        transfer->is_paused
+            ? NEVER
+            : dv_u64_add_clamped(dv_loop_now_ms(transfer->client->loop), fetch->idle_ms);
+    arm(transfer);
+}
+
+static void on_time(struct dv_timer *timer)
+{
+    struct dv_rest_transfer *transfer = DV_CONTAINER(timer, struct dv_rest_transfer, timer);
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+    uint64_t at_ms = due_ms(transfer); /* what was due first counts, also when the loop is late */
+
+    if (at_ms == fetch->deadline_ms)
+        dv_rest_transfer_end(transfer, DV_DEADLINE_EXCEEDED, "%s",
+                             !transfer->easy ? "no connection was free before the deadline"
+                             : !transfer->is_connected ? "not connected before the deadline"
+                                                       : "no complete answer before the deadline");
+    else if (at_ms == transfer->connect_at_ms)
+        dv_rest_transfer_end(transfer, DV_UNAVAILABLE, "not connected in %llu ms",
+                             (unsigned long long)transfer->client->connect_timeout_ms);
+    else
+        dv_rest_transfer_end(transfer, DV_DEADLINE_EXCEEDED, "nothing has come for %llu ms",
+                             (unsigned long long)fetch->idle_ms);
+}
+
+/* ---- what libcurl calls ---- */
+
+static int on_connected(void *ctx, char *ip, char *own_ip, int port, int own_port)
+{
+    struct dv_rest_transfer *transfer = ctx;
+
+    (void)ip;
+    (void)own_ip;
+    (void)port;
+    (void)own_port;
+    if (transfer->is_ended)
+        return CURL_PREREQFUNC_ABORT;
+    transfer->is_connected = true;
+    transfer->connect_at_ms = NEVER;
+    arm(transfer);
+    expect_bytes(transfer);
+    return CURL_PREREQFUNC_OK;
+}
+
+/* libcurl takes a header that is cut off for a complete one. */
+static void note_line(struct dv_rest_transfer *transfer, dv_str line)
+{
+    if (dv_str_starts_with(line, DV_STR("HTTP/")))
+        transfer->has_header = false; /* of what comes after "100 Continue" */
+    else if (dv_str_trim(line).n == 0)
+        transfer->has_header = true;
+}
+
+static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct dv_rest_transfer *transfer = ctx;
+
+    n *= size;
+    if (transfer->is_ended)
+        return 0; /* libcurl breaks off */
+    note_line(transfer, (dv_str){bytes, n});
+    transfer->header_bytes += n;
+    if (transfer->header_bytes > HEADER_BYTES_MAX) {
+        dv_rest_transfer_end(transfer, DV_RESOURCE_EXHAUSTED,
+                             "the answer's header is larger than %u bytes", HEADER_BYTES_MAX);
+        return 0;
+    }
+    expect_bytes(transfer);
+    return n;
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct dv_rest_transfer *transfer = ctx;
+    struct dv_rest_fetch *fetch = transfer->fetch;
+
+    n *= size;
+    if (transfer->is_ended)
+        return 0;
+    if (transfer->is_paused) {
+        transfer->is_held = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    expect_bytes(transfer);
+    if (fetch->status == 0)
+        take_status(transfer);
+    if (fetch->on_body && fetch->status / 100 == 2) {
+        fetch->on_body(fetch, (dv_str){bytes, n}); /* it may cancel or pause */
+        return transfer->is_ended ? 0 : n;
+    }
+    dv_buf_add(&transfer->body, (dv_str){bytes, n});
+    if (!transfer->body.is_over)
+        return n;
+    dv_rest_transfer_end(transfer, DV_RESOURCE_EXHAUSTED, "the answer is larger than %zu bytes",
+                         transfer->body.max);
+    return 0;
+}
+
+/* ---- the beginning ---- */
+
+void dv_rest_transfer_begin(struct dv_rest_transfer *transfer)
+{
+    struct dv_rest_client *client = transfer->client;
+    struct dv_err err;
+
+    if (!dv_rest_transfer_check(transfer, &err)) {
+        dv_rest_transfer_end(transfer, err.code, "%s", err.msg);
+        return;
+    }
+    transfer->easy = curl_easy_init();
+    if (!transfer->easy)
+        abort(); /* out of memory */
+    client->n_attached++;
+    transfer->connect_at_ms =
+        dv_u64_add_clamped(dv_loop_now_ms(client->loop), client->connect_timeout_ms);
+    arm(transfer);
+    dv_rest_transfer_set_up(transfer);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_ERRORBUFFER, transfer->said);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_PREREQFUNCTION, on_connected);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_PREREQDATA, transfer);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_HEADERFUNCTION, on_header);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_HEADERDATA, transfer);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_WRITEDATA, transfer);
+    if (curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
+        curl_multi_add_handle(client->multi, transfer->easy) != CURLM_OK)
+        abort(); /* out of memory: all else has been checked */
+}
+
+void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fetch)
+{
+    struct dv_rest_transfer *transfer = DV_ALLOC(struct dv_rest_transfer);
+
+    assert(!client->is_closing && !fetch->priv);
+    assert(fetch->deadline_ms > 0 || fetch->idle_ms > 0);
+    fetch->priv = transfer;
+    fetch->status = 0;
+    fetch->answer = DV_STR("");
+    fetch->answer_fields = NULL;
+    fetch->n_answer_fields = 0;
+    transfer->client = client;
+    transfer->fetch = fetch;
+    transfer->arena = dv_arena_new();
+    transfer->id = dv_rest_next_id();
+    transfer->start_ns = dv_loop_now_ns(client->loop);
+    transfer->connect_at_ms = transfer->idle_at_ms = NEVER;
+    dv_buf_init(&transfer->body,
+                fetch->body_bytes_max > 0 ? fetch->body_bytes_max : BODY_BYTES_DEFAULT);
+    dv_log(DV_LOG_DEBUG, "rest: fetch started", DV_F_REQUEST(transfer->id),
+           DV_F_STR("method", fetch->method), DV_F_C("base", client->base_url),
+           DV_F_STR("target", fetch->target));
+    dv_list_push(&client->waiting, &transfer->link);
+    expect_bytes(transfer);
+    arm(transfer);
+    dv_rest_client_work_later(client);
+}
+
+void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch)
+{
+    if (fetch->priv)
+        dv_rest_transfer_end(fetch->priv, DV_CANCELLED, "cancelled");
+}
+
+/* ---- pushing back ---- */
+
+void dv_rest_fetch_pause(struct dv_rest_fetch *fetch)
+{
+    struct dv_rest_transfer *transfer = fetch->priv;
+
+    if (!transfer || transfer->is_ended || transfer->is_paused)
+        return;
+    transfer->is_paused = true;
+    dv_task_cancel(&transfer->resume_task);
+    expect_bytes(transfer);
+}
+
+static void on_resume_task(struct dv_task *task)
+{
+    struct dv_rest_transfer *transfer = DV_CONTAINER(task, struct dv_rest_transfer, resume_task);
+    struct dv_rest_client *client = transfer->client;
+
+    transfer->is_held = false;
+    (void)curl_easy_pause(transfer->easy, CURLPAUSE_CONT); /* what fails in it ends the transfer */
+    dv_rest_client_take_ended(client);
+}
+
+void dv_rest_fetch_resume(struct dv_rest_fetch *fetch)
+{
+    struct dv_rest_transfer *transfer = fetch->priv;
+
+    if (!transfer || transfer->is_ended || !transfer->is_paused)
+        return;
+    transfer->is_paused = false;
+    expect_bytes(transfer);
+    if (transfer->is_held)
+        dv_task_post(&transfer->resume_task, transfer->client->loop, on_resume_task);
+}
+
+dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name)
+{
+    for (size_t i = 0; i < fetch->n_answer_fields; i++)
+        if (dv_str_eq_nocase(fetch->answer_fields[i].name, name))
+            return fetch->answer_fields[i].value;
+    return DV_STR("");
+}

@@ -1,0 +1,160 @@
+/* request.c - what a fetch sends, checked and told to libcurl. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rest/client.h"
+#include "rest/rest.h"
+#include "rest/server.h"
+
+/* How much of a field's name stands in a message. */
+#define SHOWN_BYTES_MAX 80u
+
+/* ---- what can be sent ---- */
+
+static bool is_token(dv_str text)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            (c == '\0' || !strchr(others, c)))
+            return false;
+    }
+    return text.n > 0;
+}
+
+static bool is_target(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] <= ' ' || text.p[i] >= 0x7f || text.p[i] == '#')
+            return false;
+    return dv_str_starts_with(text, DV_STR("/"));
+}
+
+bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+
+    if (!is_token(fetch->method))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "no such method");
+    if (!is_target(fetch->target))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "want a target that begins with '/' and has no "
+                       "characters that must be encoded");
+    for (size_t i = 0; i < fetch->n_fields; i++)
+        if (!is_token(fetch->fields[i].name) || !dv_rest_is_sendable(fetch->fields[i].value))
+            return dv_fail(err, DV_INVALID_ARGUMENT, "bad header field \"%.*s\"",
+                           DV_FMT(dv_str_slice(fetch->fields[i].name, 0, SHOWN_BYTES_MAX)));
+    if (fetch->body.n > LONG_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "a body of %zu bytes", fetch->body.n);
+    if (!dv_rest_is_sendable(dv_buf_str(&transfer->client->token)) ||
+        transfer->client->token.is_over)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "a bearer token that cannot be sent");
+    return true;
+}
+
+/* ---- sending it ---- */
+
+static void add_line(struct dv_rest_transfer *transfer, const char *line)
+{
+    struct curl_slist *fields = curl_slist_append(transfer->fields, line);
+
+    if (!fields)
+        abort(); /* out of memory */
+    transfer->fields = fields;
+}
+
+static bool has_field(const struct dv_rest_fetch *fetch, dv_str name)
+{
+    for (size_t i = 0; i < fetch->n_fields; i++)
+        if (dv_str_eq_nocase(fetch->fields[i].name, name))
+            return true;
+    return false;
+}
+
+static void add_fields(struct dv_rest_transfer *transfer)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+
+    for (size_t i = 0; i < fetch->n_fields; i++) {
+        const struct dv_rest_field *field = &fetch->fields[i];
+        dv_str line = field->value.n > 0
+                          ? dv_str_printf(transfer->arena, "%.*s: %.*s", DV_FMT(field->name),
+                                          DV_FMT(field->value))
+                          : dv_str_printf(transfer->arena, "%.*s;", DV_FMT(field->name));
+
+        add_line(transfer, dv_str_to_c(line, transfer->arena));
+    }
+    if (transfer->client->token.n > 0 && !has_field(fetch, DV_STR("Authorization")))
+        add_line(transfer, dv_buf_c(&transfer->client->token));
+    /* What libcurl would add by itself: a pause before each large body, and a lie about small ones.
+     */
+    if (!has_field(fetch, DV_STR("Expect")))
+        add_line(transfer, "Expect:");
+    if (!has_field(fetch, DV_STR("Content-Type")))
+        add_line(transfer, "Content-Type:");
+}
+
+static void set_method(const struct dv_rest_transfer *transfer)
+{
+    const struct dv_rest_fetch *fetch = transfer->fetch;
+    CURL *easy = transfer->easy;
+    bool has_body = fetch->body.n > 0 || dv_str_eq(fetch->method, DV_STR("POST")) ||
+                    dv_str_eq(fetch->method, DV_STR("PUT")) ||
+                    dv_str_eq(fetch->method, DV_STR("PATCH"));
+
+    if (dv_str_eq(fetch->method, DV_STR("HEAD"))) {
+        (void)curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (has_body) {
+        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)fetch->body.n);
+        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, fetch->body.n > 0 ? fetch->body.p : "");
+    }
+    (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST,
+                           dv_str_to_c(fetch->method, transfer->arena));
+}
+
+static void set_security(const struct dv_rest_client *client, CURL *easy)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (client->ca.fd >= 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca.path);
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* nobody else is trusted */
+    }
+    if (client->cert.fd >= 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, client->cert.path);
+        (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, client->key.path);
+    }
+}
+
+/* All of these are known to the libcurl that we are built with; what fails is out of memory, and
+ * then the last one does. */
+void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
+{
+    const struct dv_rest_client *client = transfer->client;
+    CURL *easy = transfer->easy;
+    dv_str url =
+        dv_str_printf(transfer->arena, "%s%.*s", client->base_url, DV_FMT(transfer->fetch->target));
+
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* no waiting for look-ups given up */
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)INT_MAX); /* ours counts */
+    (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
+    add_fields(transfer);
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
+    if (client->socket_path)
+        (void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
+    set_security(client, easy);
+    set_method(transfer);
+    if (curl_easy_setopt(easy, CURLOPT_URL, dv_str_to_c(url, transfer->arena)) != CURLE_OK)
+        abort(); /* out of memory */
+}

@@ -1,0 +1,383 @@
+/* tls.c - GnuTLS under libmicrohttpd: each connection's session is libmicrohttpd's, but gets our
+ * credentials, so that they can be replaced while others are in use. */
+#include "rest/tls.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <microhttpd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "rest/rest.h"
+#include "rest/server.h"
+
+/* RFC 5280's limit is 64 characters; some write more. */
+#define NAME_BYTES_MAX 256u
+/* More groups than anyone is in. */
+#define GROUPS_MAX 256u
+
+struct dv_rest_creds {
+    size_t n_refs;
+    gnutls_certificate_credentials_t gnutls;
+    bool asks; /* for client certificates */
+};
+
+/* What a client's certificate has turned out to be. */
+struct dv_rest_who {
+    struct dv_arena *arena;
+    struct dv_rest_identity identity;
+    struct dv_err err; /* code DV_OK: it is good */
+};
+
+/* ---- credentials ---- */
+
+static bool is_size_good(dv_str text)
+{
+    return text.n > 0 && text.n <= INT_MAX;
+}
+
+static gnutls_datum_t datum_of(dv_str text)
+{
+    return (gnutls_datum_t){(unsigned char *)(uintptr_t)text.p, (unsigned)text.n};
+}
+
+static bool set_key(gnutls_certificate_credentials_t creds, dv_str cert, dv_str key,
+                    struct dv_err *err)
+{
+    gnutls_datum_t cert_datum = datum_of(cert);
+    gnutls_datum_t key_datum = datum_of(key);
+    int status;
+
+    if (!is_size_good(cert) || !is_size_good(key))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "certificate and key: one of them is missing");
+    status =
+        gnutls_certificate_set_x509_key_mem(creds, &cert_datum, &key_datum, GNUTLS_X509_FMT_PEM);
+    if (status < 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "certificate and key: %s",
+                       gnutls_strerror(status));
+    return true;
+}
+
+static bool set_ca(gnutls_certificate_credentials_t creds, dv_str ca, struct dv_err *err)
+{
+    gnutls_datum_t datum = datum_of(ca);
+    int n_certs = is_size_good(ca)
+                      ? gnutls_certificate_set_x509_trust_mem(creds, &datum, GNUTLS_X509_FMT_PEM)
+                      : GNUTLS_E_NO_CERTIFICATE_FOUND;
+
+    if (n_certs <= 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "CA certificate: %s",
+                       gnutls_strerror(n_certs < 0 ? n_certs : GNUTLS_E_NO_CERTIFICATE_FOUND));
+    return true;
+}
+
+static void free_gnutls(gnutls_certificate_credentials_t *creds)
+{
+    if (*creds)
+        gnutls_certificate_free_credentials(*creds);
+}
+
+static gnutls_certificate_credentials_t new_gnutls(void)
+{
+    gnutls_certificate_credentials_t creds = NULL;
+
+    if (gnutls_certificate_allocate_credentials(&creds) != 0)
+        abort(); /* out of memory */
+    return creds;
+}
+
+bool dv_rest_tls_check_key(dv_str cert, dv_str key, struct dv_err *err)
+{
+    DV_CLEANUP(free_gnutls) gnutls_certificate_credentials_t creds = new_gnutls();
+
+    return set_key(creds, cert, key, err);
+}
+
+bool dv_rest_tls_check_ca(dv_str ca, struct dv_err *err)
+{
+    DV_CLEANUP(free_gnutls) gnutls_certificate_credentials_t creds = new_gnutls();
+
+    return set_ca(creds, ca, err);
+}
+
+struct dv_rest_creds *dv_rest_creds_new(const struct dv_rest_tls *tls, struct dv_err *err)
+{
+    struct dv_rest_creds *creds = DV_ALLOC(struct dv_rest_creds);
+
+    creds->n_refs = 1;
+    creds->gnutls = new_gnutls();
+    creds->asks = tls->client_ca.n > 0;
+    if (set_key(creds->gnutls, tls->cert, tls->key, err) &&
+        (!creds->asks || set_ca(creds->gnutls, tls->client_ca, err)))
+        return creds;
+    (void)dv_wrap(err, "TLS");
+    dv_rest_creds_unref(creds);
+    return NULL;
+}
+
+void dv_rest_creds_unref(struct dv_rest_creds *creds)
+{
+    if (!creds || --creds->n_refs > 0)
+        return;
+    free_gnutls(&creds->gnutls);
+    free(creds);
+}
+
+bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_tls *tls,
+                            struct dv_err *err)
+{
+    struct dv_rest_creds *creds = dv_rest_creds_new(tls, err);
+
+    assert(server->creds);
+    if (!creds)
+        return false;
+    dv_rest_creds_unref(server->creds);
+    server->creds = creds;
+    return true;
+}
+
+/* ---- a handshake ---- */
+
+static gnutls_session_t session_of(struct dv_rest_conn *conn)
+{
+    return MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
+}
+
+/* The client's next part has not come: nothing is tried until it has. */
+static void wait_for_client(struct dv_rest_conn *conn)
+{
+    if (conn->shake != DV_REST_SHAKE_DONE && !conn->is_suspended)
+        dv_rest_conn_suspend(conn);
+}
+
+static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
+{
+    struct dv_rest_conn *conn = ctx;
+    ssize_t got = recv(conn->fd, to, n, 0);
+    int errnum = errno;
+
+    if (conn->shake != DV_REST_SHAKE_DONE)
+        conn->server->handshaking = conn;
+    if (got < 0 && errnum == EAGAIN)
+        wait_for_client(conn);
+    else if (got <= 0)
+        conn->has_ended = true;
+    errno = errnum;
+    return got;
+}
+
+static int on_message(gnutls_session_t session, unsigned type, unsigned when, unsigned is_incoming,
+                      const gnutls_datum_t *message)
+{
+    struct dv_rest_conn *conn = dv_rest_conn_of(gnutls_session_get_ptr(session));
+
+    (void)when;
+    (void)message;
+    if (!is_incoming && conn->shake == DV_REST_SHAKE_BEGUN)
+        conn->shake = DV_REST_SHAKE_ANSWERED;
+    if (!is_incoming || type != GNUTLS_HANDSHAKE_FINISHED)
+        return 0;
+    conn->shake = DV_REST_SHAKE_DONE;
+    conn->server->handshaking = NULL;
+    return dv_rest_conn_watch(conn, EPOLL_CTL_MOD) ? 0 : GNUTLS_E_INTERNAL_ERROR; /* cannot fail */
+}
+
+void dv_rest_tls_begin(struct dv_rest_conn *conn)
+{
+    struct dv_rest_creds *creds = conn->server->creds;
+    gnutls_session_t session = session_of(conn);
+
+    conn->shake = DV_REST_SHAKE_BEGUN;
+    conn->creds = creds;
+    creds->n_refs++;
+    if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, creds->gnutls) != 0)
+        abort(); /* out of memory */
+    if (creds->asks)
+        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+    gnutls_transport_set_ptr2(session, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
+    gnutls_transport_set_pull_function(session, on_pull);
+    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
+}
+
+void dv_rest_tls_note(struct dv_rest_server *server)
+{
+    struct dv_rest_conn *conn = server->handshaking;
+
+    if (conn) /* what is said may be about another one; then there is no alert */
+        conn->alert = (int)gnutls_alert_get(session_of(conn));
+}
+
+/* Why a handshake has failed, as far as it shows. False: nobody has tried one. */
+static bool explain(const struct dv_rest_conn *conn, struct dv_err *err)
+{
+    if (conn->alert > 0)
+        (void)dv_fail(err, DV_UNAUTHENTICATED, "TLS handshake: the client says: %s",
+                      gnutls_alert_get_name((gnutls_alert_description_t)conn->alert));
+    else if (conn->shake == DV_REST_SHAKE_ANSWERED)
+        (void)dv_fail(err, DV_UNAUTHENTICATED,
+                      "TLS handshake: the client broke off: perhaps it does not trust our "
+                      "certificate");
+    else if (!conn->has_ended)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT,
+                      "TLS handshake: the client does not speak TLS 1.2 or newer with a cipher "
+                      "that we have");
+    else
+        return false; /* as probes do: connect and close */
+    return true;
+}
+
+static void free_who(struct dv_rest_who *who)
+{
+    struct dv_arena *arena = who ? who->arena : NULL;
+
+    dv_arena_free(arena); /* who is in it */
+}
+
+void dv_rest_tls_end(struct dv_rest_conn *conn)
+{
+    struct dv_rest_server *server = conn->server;
+    struct dv_err err;
+
+    if (server->handshaking == conn)
+        server->handshaking = NULL;
+    if (conn->shake != DV_REST_SHAKE_DONE && !dv_rest_conn_is_breaking(conn) && explain(conn, &err))
+        dv_rest_server_complain(server, conn->peer, &err);
+    free_who(conn->who);
+    dv_rest_creds_unref(conn->creds);
+}
+
+/* ---- who the client is ---- */
+
+static bool verify(gnutls_session_t session, struct dv_err *err)
+{
+    gnutls_typed_vdata_st wanted = {GNUTLS_DT_KEY_PURPOSE_OID,
+                                    (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT, 0};
+    gnutls_datum_t text = {0};
+    unsigned flaws = 0;
+    int status = gnutls_certificate_verify_peers(session, &wanted, 1, &flaws);
+
+    if (status < 0)
+        return dv_fail(err, DV_UNAUTHENTICATED, "client certificate: %s", gnutls_strerror(status));
+    if (flaws == 0)
+        return true;
+    status = gnutls_certificate_verification_status_print(flaws, GNUTLS_CRT_X509, &text, 0);
+    (void)dv_fail(err, DV_UNAUTHENTICATED, "client certificate: %s",
+                  status == 0 ? (const char *)text.data : "not good");
+    gnutls_free(text.data);
+    return false;
+}
+
+/* The i-th value of that kind in the subject; false: there are fewer. */
+static bool get_name(gnutls_x509_crt_t cert, const char *oid, unsigned i, struct dv_arena *arena,
+                     dv_str *name, struct dv_err *err)
+{
+    char text[NAME_BYTES_MAX + 1]; /* GnuTLS adds a NUL */
+    size_t n = sizeof(text);
+    int status = gnutls_x509_crt_get_dn_by_oid(cert, oid, i, 0, text, &n);
+
+    (void)dv_succeed(err);
+    if (status == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+        return false;
+    if (status != 0)
+        return dv_fail(err, DV_UNAUTHENTICATED, "client certificate: its subject: %s",
+                       gnutls_strerror(status));
+    *name = dv_str_copy((dv_str){text, n}, arena);
+    if (!dv_str_is_utf8(*name) || !dv_rest_is_sendable(*name))
+        return dv_fail(err, DV_UNAUTHENTICATED,
+                       "client certificate: its subject has characters that are none");
+    return true;
+}
+
+static bool read_subject(gnutls_x509_crt_t cert, struct dv_rest_who *who, struct dv_err *err)
+{
+    DV_VEC(dv_str) groups = {0};
+    dv_str group;
+
+    if (!get_name(cert, GNUTLS_OID_X520_COMMON_NAME, 0, who->arena, &who->identity.name, err)) {
+        if (err->code == DV_OK)
+            (void)dv_fail(err, DV_UNAUTHENTICATED, "client certificate: it has no CN");
+        return false;
+    }
+    while (groups.n < GROUPS_MAX && get_name(cert, GNUTLS_OID_X520_ORGANIZATION_NAME,
+                                             (unsigned)groups.n, who->arena, &group, err))
+        *dv_vec_add_in(&groups, who->arena) = group;
+    who->identity.groups = groups.v;
+    who->identity.n_groups = groups.n;
+    return err->code == DV_OK;
+}
+
+static void free_cert(gnutls_x509_crt_t *cert)
+{
+    gnutls_x509_crt_deinit(*cert);
+}
+
+static bool identify(gnutls_session_t session, struct dv_rest_who *who, struct dv_err *err)
+{
+    DV_CLEANUP(free_cert) gnutls_x509_crt_t cert = NULL;
+    unsigned n_certs = 0;
+    const gnutls_datum_t *certs = gnutls_certificate_get_peers(session, &n_certs);
+    int status;
+
+    if (!certs || n_certs == 0)
+        return dv_fail(err, DV_NOT_FOUND, "no client certificate");
+    if (!verify(session, err))
+        return false;
+    status = gnutls_x509_crt_init(&cert);
+    if (status == 0)
+        status = gnutls_x509_crt_import(cert, &certs[0], GNUTLS_X509_FMT_DER);
+    if (status != 0)
+        return dv_fail(err, DV_UNAUTHENTICATED, "client certificate: %s", gnutls_strerror(status));
+    return read_subject(cert, who, err);
+}
+
+/* Once for a connection: a signature or two are checked. */
+static const struct dv_rest_who *find_out(struct dv_rest_conn *conn)
+{
+    struct dv_arena *arena = dv_arena_new();
+    struct dv_rest_who *who = DV_NEW(arena, struct dv_rest_who);
+
+    who->arena = arena;
+    if (identify(session_of(conn), who, &who->err))
+        (void)dv_succeed(&who->err);
+    conn->who = who;
+    return who;
+}
+
+/* The connection may end before the call does. */
+static void copy_identity(const struct dv_rest_identity *from, struct dv_arena *arena,
+                          struct dv_rest_identity *to)
+{
+    dv_str *groups = DV_NEW_ARRAY(arena, dv_str, from->n_groups);
+
+    for (size_t i = 0; i < from->n_groups; i++)
+        groups[i] = dv_str_copy(from->groups[i], arena);
+    *to = (struct dv_rest_identity){dv_str_copy(from->name, arena), groups, from->n_groups};
+}
+
+bool dv_rest_call_identity(struct dv_rest_call *call, struct dv_rest_identity *identity,
+                           struct dv_err *err)
+{
+    struct dv_rest_conn *conn = call->conn;
+    const struct dv_rest_who *who;
+
+    if (!conn)
+        return dv_fail(err, DV_CANCELLED, "the client is gone");
+    if (!conn->creds || !conn->creds->asks)
+        return dv_fail(err, DV_NOT_FOUND, "no client certificate");
+    who = conn->who ? conn->who : find_out(conn);
+    if (who->err.code != DV_OK) {
+        *err = who->err;
+        return false;
+    }
+    copy_identity(&who->identity, call->arena, identity);
+    return true;
+}
