@@ -27,6 +27,18 @@ static const char *holders_text(struct dv_cli *cli, const NodeV1__Device *device
     return dv_str_to_c(text, cli->arena);
 }
 
+/* Of a device; NULL: what there is to say of a resource without any. */
+static const char *health_text(const NodeV1__Resource *resource, const NodeV1__Device *device)
+{
+    if (resource->removed)
+        return "removed";
+    if (!resource->connected)
+        return "plugin gone";
+    if (!device)
+        return "";
+    return device->healthy ? "healthy" : "unhealthy";
+}
+
 static void print_devices(struct dv_cli *cli, const void *message)
 {
     static const char *const headers[] = {"RESOURCE", "DEVICE", "HEALTH", "NUMA", "HELD BY"};
@@ -46,16 +58,14 @@ static void print_devices(struct dv_cli *cli, const void *message)
 
             dv_table_add(&table, resource->name);
             dv_table_add(&table, device->id);
-            dv_table_add(&table, !resource->connected ? "plugin gone"
-                                 : device->healthy    ? "healthy"
-                                                      : "unhealthy");
+            dv_table_add(&table, health_text(resource, device));
             dv_table_add(&table, nodes_text(cli, device));
             dv_table_add(&table, holders_text(cli, device));
         }
         if (resource->n_devices == 0) {
             dv_table_add(&table, resource->name);
             for (size_t k = 1; k < DV_COUNT(headers); k++)
-                dv_table_add(&table, k == 2 && !resource->connected ? "plugin gone" : "");
+                dv_table_add(&table, k == 2 ? health_text(resource, NULL) : "");
         }
     }
     dv_table_print(&table, cli->has_headers);

@@ -1,12 +1,64 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 
+static void print_resources(struct dv_cli *cli, const NodeV1__StatusResponse *status)
+{
+    static const char *const headers[] = {"RESOURCE", "CAPACITY", "ALLOCATABLE", "HELD", "PLUGIN"};
+    struct dv_table table;
+
+    if (status->n_resource_status == 0)
+        return;
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < status->n_resource_status; i++) {
+        const NodeV1__ResourceStatus *resource = status->resource_status[i];
+        const uint64_t numbers[] = {resource->capacity, resource->allocatable, resource->held};
+
+        dv_table_add(&table, resource->name);
+        for (size_t k = 0; k < DV_COUNT(numbers); k++)
+            dv_table_add(
+                &table, dv_str_to_c(dv_str_printf(cli->arena, "%" PRIu64, numbers[k]), cli->arena));
+        dv_table_add(&table, resource->removed     ? "removed"
+                             : resource->connected ? "there"
+                                                   : "gone");
+    }
+    (void)puts("");
+    dv_table_print(&table, cli->has_headers);
+}
+
+/* "healthy", or the devices that are not: "main:example.com/gpu:gpu0 Unhealthy"; empty: none. */
+static const char *health_text(struct dv_cli *cli, const NodeV1__PodStatus *pod)
+{
+    dv_str text = DV_STR("");
+
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const NodeV1__ContainerHealth *container = pod->containers[i];
+
+        for (size_t k = 0; k < container->n_resources; k++) {
+            const NodeV1__ResourceHealth *resource = container->resources[k];
+
+            for (size_t m = 0; m < resource->n_devices; m++) {
+                const NodeV1__DeviceHealth *device = resource->devices[m];
+
+                if (strcmp(device->health, "Healthy") != 0)
+                    text = dv_str_printf(cli->arena, "%.*s%s%s:%s:%s %s", DV_FMT(text),
+                                         text.n > 0 ? ", " : "", container->container,
+                                         resource->resource, device->id, device->health);
+            }
+        }
+    }
+    if (text.n == 0 && pod->n_containers > 0)
+        return "healthy";
+    return dv_str_to_c(text, cli->arena);
+}
+
 static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
 {
-    static const char *const headers[] = {"NAMESPACE", "POD", "STATE", "SINCE", "WAITS FOR"};
+    static const char *const headers[] = {"NAMESPACE", "POD",       "STATE",
+                                          "SINCE",     "WAITS FOR", "DEVICES"};
     struct dv_table table;
 
     if (status->n_pods == 0)
@@ -18,6 +70,7 @@ static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
         dv_table_add(&table, status->pods[i]->state);
         dv_table_add(&table, dv_cli_age(cli, status->pods[i]->since_ms));
         dv_table_add(&table, status->pods[i]->awaited);
+        dv_table_add(&table, health_text(cli, status->pods[i]));
     }
     (void)puts("");
     dv_table_print(&table, cli->has_headers);
@@ -47,6 +100,7 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     (void)printf("pods        %zu\n", status->n_pods);
     if (status->state_error[0])
         (void)printf("trouble     %s\n", status->state_error);
+    print_resources(cli, status);
     print_pods(cli, status);
     return DV_EXIT_OK;
 }

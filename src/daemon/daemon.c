@@ -128,15 +128,28 @@ static void on_devices_changed(void *ctx)
     if (daemon->pods)
         dv_pods_look_again(daemon->pods);
     if (daemon->node_server)
-        dv_node_server_changed(daemon->node_server);
+        dv_node_server_devices_changed(daemon->node_server);
 }
 
 static void on_pods_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
+    if (!daemon->node_server)
+        return;
+    dv_node_server_pods_changed(daemon->node_server);
+    dv_node_server_devices_changed(daemon->node_server); /* others hold them */
+}
+
+/* The pods themselves go on: what to do about it is decided by those who watch. */
+static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_uids)
+{
+    struct dv_daemon *daemon = ctx;
+
+    dv_log(DV_LOG_INFO, "daemon: the health of devices in use has changed",
+           DV_F_U64("pods", n_pod_uids), DV_F_STR("first", pod_uids[0]));
     if (daemon->node_server)
-        dv_node_server_changed(daemon->node_server);
+        dv_node_server_pods_changed(daemon->node_server);
 }
 
 static void on_allocated(void *ctx, dv_str resource, uint64_t ns)
@@ -144,9 +157,10 @@ static void on_allocated(void *ctx, dv_str resource, uint64_t ns)
     dv_node_metrics_allocated(((struct dv_daemon *)ctx)->metrics, resource, ns);
 }
 
-static void on_decided(void *ctx, const struct dv_pod_verdict *verdict, uint64_t ns)
+static void on_ended(void *ctx, const struct dv_pod_verdict *verdict,
+                     const struct dv_pod_times *times)
 {
-    dv_node_metrics_decided(((struct dv_daemon *)ctx)->metrics, verdict->is_admitted, ns);
+    dv_node_metrics_ended(((struct dv_daemon *)ctx)->metrics, verdict, times);
 }
 
 /* The store lost what it had: all that is in memory goes back into it, with the next save. */
@@ -165,7 +179,11 @@ static void on_store_damaged(void *ctx, const char *set_aside)
 static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_store_options options = {
-        .schema = &dv_node_schema, .damaged = on_store_damaged, .ctx = daemon};
+        .schema = &dv_node_schema,
+        .damaged = on_store_damaged,
+        .ctx = daemon,
+        .keeps_readable = true,
+    };
     dv_str path = path_in(daemon, daemon->options->state_dir, "state.db");
     const char *set_aside;
 
@@ -177,8 +195,8 @@ static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
     set_aside = dv_store_set_aside(daemon->store);
     if (set_aside)
         dv_log(DV_LOG_ERROR,
-               "daemon: the state was damaged; it is set aside, and begins anew from what plugins "
-               "and pods tell",
+               "daemon: the state was damaged; it is set aside, and begins anew from what could "
+               "be read",
                DV_F_C("file", set_aside));
     return true;
 }
@@ -191,6 +209,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
         .space = DV_SPACE_DEVICES,
         .is_strict = daemon->options->is_strict,
         .changed = on_devices_changed,
+        .pods_changed = on_health_changed,
         .allocated = on_allocated,
         .ctx = daemon,
     };
@@ -211,14 +230,20 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
         .wait_ms = daemon->options->wait_ms,
         .is_strict = daemon->options->is_strict,
         .changed = on_pods_changed,
-        .decided = on_decided,
+        .ended = on_ended,
         .ctx = daemon,
     };
 
     daemon->pods = dv_pods_open(daemon->loop, &options, err);
-    if (daemon->pods && dv_store_set_aside(daemon->store))
-        dv_pods_save_all(daemon->pods); /* nothing is left to rebuild but what comes from now on */
-    return daemon->pods != NULL;
+    if (!daemon->pods)
+        return false;
+    if (dv_store_set_aside(daemon->store)) {
+        dv_log(DV_LOG_ERROR, "daemon: what could be read of the damaged state is written anew",
+               DV_F_C("file", dv_store_set_aside(daemon->store)),
+               DV_F_U64("pods", dv_pods_count(daemon->pods)));
+        dv_pods_save_all(daemon->pods);
+    }
+    return true;
 }
 
 static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)

@@ -1,6 +1,7 @@
 /* main.c - davitd. */
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -82,6 +83,20 @@ static void stop(struct program *program)
     dv_loop_free(program->loop);
 }
 
+/* Every plugin and every client is a descriptor, and the usual soft limit of 1,024 is there for
+ * programs that use select(). */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        dv_log(DV_LOG_WARN, "daemon: cannot raise the limit of open files",
+               DV_F_U64("limit", limit.rlim_max));
+}
+
 static void tell_ready(void)
 {
     (void)puts("ready"); /* a reader that is gone does not concern us */
@@ -102,6 +117,7 @@ int main(int argc, char **argv)
     if (program.options.wants_help || program.options.wants_version)
         return print_and_end(&program.options);
     dv_log_to_stderr(program.options.log_level, program.options.log_format);
+    raise_descriptors();
     if (!start(&program, &err)) {
         dv_log(DV_LOG_ERROR, "daemon: cannot start", DV_F_CODE(&err), DV_F_ERR(&err));
         stop(&program);

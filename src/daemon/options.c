@@ -33,7 +33,7 @@ struct option {
     const char *help;
     bool (*set)(struct parse *parse, const struct option *option, dv_str value, struct dv_err *err);
     size_t at;           /* for set_text and set_switch: where in struct dv_options */
-    const char *choices; /* for set_choice: separated by '|' */
+    const char *choices; /* for policy and scope: separated by '|' */
 };
 
 static bool set_text(struct parse *parse, const struct option *option, dv_str value,
@@ -67,8 +67,9 @@ static bool set_switch(struct parse *parse, const struct option *option, dv_str 
     return true;
 }
 
+/* The reference's text for what is none of them. */
 static bool set_choice(struct parse *parse, const struct option *option, dv_str value,
-                       struct dv_err *err)
+                       const char *what, struct dv_err *err)
 {
     dv_str rest = dv_str_from_c(option->choices);
     dv_str choice;
@@ -76,8 +77,20 @@ static bool set_choice(struct parse *parse, const struct option *option, dv_str 
     while (dv_str_split(&rest, '|', &choice))
         if (dv_str_eq(choice, value))
             return set_text(parse, option, value, err);
-    return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is none of %s", option->name,
-                   DV_FMT(value), option->choices);
+    return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: unknown %s: \"%.*s\"; there are %s",
+                   option->name, what, DV_FMT(value), option->choices);
+}
+
+static bool set_policy(struct parse *parse, const struct option *option, dv_str value,
+                       struct dv_err *err)
+{
+    return set_choice(parse, option, value, "policy", err);
+}
+
+static bool set_scope(struct parse *parse, const struct option *option, dv_str value,
+                      struct dv_err *err)
+{
+    return set_choice(parse, option, value, "scope", err);
 }
 
 static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
@@ -164,8 +177,8 @@ static const struct option table[] = {
     {"roles",            "LIST",         "of api,control,sched,node (all; node with --kubeconfig)",      set_roles,      0,
      NULL                                                                                                                                                                                   },
     {"topology-policy",  "POLICY",       "none, best-effort, restricted or single-numa-node (none)",
-     set_choice,                                                                                                         AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
-    {"topology-scope",   "SCOPE",        "container or pod (container)",                                 set_choice,     AT(topology_scope),
+     set_policy,                                                                                                         AT(topology_policy), "none|best-effort|restricted|single-numa-node"},
+    {"topology-scope",   "SCOPE",        "container or pod (container)",                                 set_scope,      AT(topology_scope),
      "container|pod"                                                                                                                                                                        },
     {"topology-options", "LIST",
      "prefer-closest-numa-nodes=true, max-allowable-numa-nodes=N (none)",                                set_text,

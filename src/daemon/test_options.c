@@ -82,7 +82,7 @@ static void mistakes_are_named(void **state)
         {"--kubelet-dir k",               "\"k\" is not an absolute path"    },
         {"--node-name=",                  "--node-name needs a value (NAME)" },
         {"--state-dir /a --state-dir /b", "--state-dir is given twice"       },
-        {"--topology-policy strict",      "\"strict\" is none of none|best-" },
+        {"--topology-policy strict",      "unknown policy: \"strict\""       },
         {"--roles api,nodes",             "\"nodes\" is no role"             },
         {"--roles=",                      "\"\" is no role"                  },
         {"--roles node",                  "needs --kubeconfig"               },

@@ -1,14 +1,22 @@
 /* capacity.c - what the node reports: how many devices, which, and their health (8, 10, 13). */
 #include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
 #include "device/state.h"
 
-static bool is_expired(const struct dv_device_resource *resource, uint64_t now_ns)
+static bool is_reported(const struct dv_device_resource *resource)
+{
+    return resource->has_healthy || resource->has_unhealthy;
+}
+
+/* The first moment at which its grace period is over; UINT64_MAX: it has a plugin. */
+static uint64_t removal_ns(const struct dv_device_resource *resource)
 {
     if (resource->n_plugins > 0)
-        return false;
+        return UINT64_MAX;
     if (!resource->is_stopped)
-        return true; /* a list without a plugin */
-    return now_ns > resource->stopped_ns && now_ns - resource->stopped_ns > DV_DEVICE_GRACE_NS;
+        return 0; /* a list without a plugin */
+    return dv_u64_add_clamped(resource->stopped_ns, DV_DEVICE_GRACE_NS + 1);
 }
 
 static void expire(struct dv_device_resource *resource)
@@ -32,9 +40,9 @@ void dv_device_capacity(struct dv_device_state *state, uint64_t now_ns, struct d
         struct dv_device_resource *resource = resources[i];
         size_t n_healthy = dv_device_resource_n_healthy(resource);
 
-        if (!resource->has_healthy && !resource->has_unhealthy)
+        if (!is_reported(resource))
             continue;
-        if (is_expired(resource, now_ns)) {
+        if (now_ns >= removal_ns(resource)) {
             removed[capacities->n_removed++] = dv_str_copy(resource->name, arena);
             expire(resource);
             continue;
@@ -46,6 +54,17 @@ void dv_device_capacity(struct dv_device_state *state, uint64_t now_ns, struct d
             .has_allocatable = resource->has_healthy,
         };
     }
+}
+
+uint64_t dv_device_next_removal_ns(const struct dv_device_state *state)
+{
+    const struct dv_map_entry *entry;
+    uint64_t first_ns = UINT64_MAX;
+
+    for (size_t at = 0; (entry = dv_map_next(&state->resources, &at)) != NULL;)
+        if (is_reported(entry->value))
+            first_ns = dv_u64_min(first_ns, removal_ns(entry->value));
+    return first_ns;
 }
 
 bool dv_device_should_reset_capacity(const dv_str *names, size_t n_names)

@@ -182,6 +182,8 @@ struct dv_device_capacities {
 /* Forgets the resources whose plugins have been away for longer than the grace period. */
 void dv_device_capacity(struct dv_device_state *state, uint64_t now_ns, struct dv_arena *arena,
                         struct dv_device_capacities *capacities);
+/* The first moment at which dv_device_capacity has something to forget; UINT64_MAX: none. */
+uint64_t dv_device_next_removal_ns(const struct dv_device_state *state);
 
 /* Whether a node object that exists already has its extended resources set to 0: when no entry of
  * the plugin directory has a name that does not start with a dot. */

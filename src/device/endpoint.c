@@ -118,6 +118,7 @@ static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
                         : "device: plugin is gone; another one serves its resource",
                DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
                DV_F_ERR(err));
+        dv_devices_watch_grace(devices);
         dv_devices_save_later(devices);
         dv_devices_tell_changed(devices);
     }

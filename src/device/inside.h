@@ -48,6 +48,8 @@ struct dv_devices {
     struct dv_task changed_task;
     struct dv_task close_task;
     struct dv_map counts; /* registration counts by resource */
+    struct dv_timer grace_timer;
+    struct dv_map removed; /* names of resources whose plugins have not come back; on the heap */
     bool is_closing;
     bool is_serving;
     dv_closed_fn *closed;
@@ -59,6 +61,11 @@ struct dv_devices {
 void dv_devices_tell_changed(struct dv_devices *devices);
 /* Whenever something that a closing manager waits for is gone. */
 void dv_devices_check_closed(struct dv_devices *devices);
+
+/* grace.c */
+/* After whatever may have begun a grace period: sees to it that its end is noticed. */
+void dv_devices_watch_grace(struct dv_devices *devices);
+void dv_devices_forget_removed(struct dv_devices *devices);
 
 /* saver.c */
 void dv_saver_init(struct dv_saver *saver);

@@ -52,6 +52,7 @@ static void free_devices(struct dv_devices *devices)
     while ((entry = dv_map_next(&devices->counts, &at)) != NULL)
         free(entry->value);
     dv_map_fini(&devices->counts);
+    dv_devices_forget_removed(devices);
     dv_saver_fini(&devices->saver);
     dv_device_state_free(devices->state);
     free(devices);
@@ -107,6 +108,7 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
     devices->closed = closed;
     devices->closed_ctx = ctx;
     dv_task_cancel(&devices->changed_task);
+    dv_timer_cancel(&devices->grace_timer);
     DV_LIST_EACH (&devices->runs, link) {
         dv_devices_cancel(DV_CONTAINER(link, struct dv_device_run, priv.link));
     }
@@ -133,18 +135,9 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     return true;
 }
 
-/* What was read before damage was found is good, and kept: with the pods it is written anew. */
 static bool load(struct dv_devices *devices, struct dv_err *err)
 {
-    struct dv_store *store = devices->options.store;
-
-    if (dv_store_load(store, devices->options.space, load_row, devices, err))
-        return true;
-    if (err->code != DV_DATA_LOSS || !dv_store_set_aside(store))
-        return false;
-    dv_log(DV_LOG_ERROR, "device: the saved state is damaged; the rest of it is left out",
-           DV_F_ERR(err));
-    return true;
+    return dv_store_load(devices->options.store, devices->options.space, load_row, devices, err);
 }
 
 /* Sockets of plugins, which take their disappearance as the sign to register again, and our own of
@@ -198,6 +191,7 @@ static struct dv_devices *new_devices(struct dv_loop *loop,
     dv_list_init(&devices->endpoints);
     dv_list_init(&devices->runs);
     dv_map_init(&devices->counts);
+    dv_map_init(&devices->removed);
     dv_saver_init(&devices->saver);
     return devices;
 }
@@ -209,8 +203,10 @@ struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices
     const char *dir = devices->plugin_dir.p; /* ends with a NUL: see new_devices */
 
     if (make_dir(dir, err) && dv_devices_serve(devices, err)) {
-        if (remove_stale(devices, dir, err) && load(devices, err))
+        if (remove_stale(devices, dir, err) && load(devices, err)) {
+            dv_devices_watch_grace(devices); /* of all that was loaded */
             return devices;
+        }
         dv_devices_close(devices, NULL, NULL);
         return NULL;
     }

@@ -59,6 +59,9 @@ struct dv_device_save {
      * other spaces of the store. They live until `done`. */
     const struct dv_store_change *extra;
     size_t n_extra;
+    /* Runs when the write is put together, to set `extra` to what is true then. May be NULL. */
+    void (*prepare)(struct dv_device_save *save);
+    bool comes_first; /* its extra changes go before those of others in the write */
     struct dv_link link;
 };
 void dv_devices_save(struct dv_devices *devices, struct dv_device_save *save);
@@ -107,6 +110,15 @@ void dv_devices_save_all(struct dv_devices *devices);
 const struct dv_err *dv_devices_store_error(const struct dv_devices *devices);
 
 /* ---- what can be seen ---- */
+
+/* What the node reports now. A resource is removed when its plugins have been away for longer than
+ * the grace period, by a timer or here, whichever is first; its name is in `removed` until it is
+ * reported again. What containers hold of it they keep. Text of those that are left belongs to the
+ * state until it next changes. */
+void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
+                         struct dv_device_capacities *capacities);
+/* Whether it was removed and is not back. */
+bool dv_devices_is_removed(const struct dv_devices *devices, dv_str resource);
 
 struct dv_device_holder {
     dv_str pod_uid;

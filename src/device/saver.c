@@ -162,6 +162,18 @@ static size_t add_extra(struct dv_saver *saver)
     return n;
 }
 
+static void prepare(const struct dv_list *waiting)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (waiting, link) {
+        struct dv_device_save *save = DV_CONTAINER(link, struct dv_device_save, link);
+
+        if (save->prepare)
+            save->prepare(save);
+    }
+}
+
 static void on_save_task(struct dv_task *task)
 {
     struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, saver.task);
@@ -171,6 +183,7 @@ static void on_save_task(struct dv_task *task)
     if (saver->is_flying)
         return; /* goes on when that is done */
     dv_timer_cancel(&saver->retry_timer);
+    prepare(&saver->waiting);
     gather(devices);
     dv_list_move_all(&saver->flying, &saver->waiting);
     n = add_extra(saver);
@@ -191,7 +204,10 @@ void dv_devices_save_later(struct dv_devices *devices)
 
 void dv_devices_save(struct dv_devices *devices, struct dv_device_save *save)
 {
-    dv_list_push(&devices->saver.waiting, &save->link);
+    if (save->comes_first)
+        dv_list_push_front(&devices->saver.waiting, &save->link);
+    else
+        dv_list_push(&devices->saver.waiting, &save->link);
     dv_devices_save_later(devices);
 }
 

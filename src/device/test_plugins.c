@@ -140,6 +140,29 @@ static void a_removed_resource_comes_back_with_a_list(void **state)
     assert_string_equal(node_capacity(node, GPU), "2/2");
 }
 
+static void the_first_removal_is_known_in_advance(void **state)
+{
+    struct node *node = *state;
+    uint64_t first_ns;
+
+    assert_true(dv_device_next_removal_ns(node->state) == UINT64_MAX);
+    node_register(node, GPU, "a.sock", "d1");
+    node_register(node, NIC, "n.sock", "n1");
+    assert_true(dv_device_next_removal_ns(node->state) == UINT64_MAX);
+    node_disconnect(node, NIC, "n.sock");
+    first_ns = node->now_ns + DV_DEVICE_GRACE_NS + 1;
+    node->now_ns += SECOND_NS;
+    node_disconnect(node, GPU, "a.sock");
+    assert_true(dv_device_next_removal_ns(node->state) == first_ns);
+    node->now_ns = first_ns - 1;
+    assert_string_equal(node_capacity(node, NIC), "1/0");
+    node->now_ns = first_ns;
+    assert_string_equal(node_capacity(node, NIC), "removed");
+    assert_true(dv_device_next_removal_ns(node->state) == first_ns + SECOND_NS);
+    node_connect(node, GPU, "a.sock");
+    assert_true(dv_device_next_removal_ns(node->state) == UINT64_MAX);
+}
+
 /* -- Capacity ------------------------------------------------------------------------------- */
 
 /* 8, 11 to 14, 19 */
@@ -239,6 +262,7 @@ int main(void)
         node_test(a_plugin_that_ends_without_a_list_shows_zero),
         node_test(a_stopped_plugin_keeps_its_capacity_for_the_grace_period),
         node_test(a_removed_resource_comes_back_with_a_list),
+        node_test(the_first_removal_is_known_in_advance),
         node_test(capacity_follows_each_list),
         node_test(allocation_does_not_change_capacity),
         node_test(allocatable_devices_are_the_healthy_ones),

@@ -83,14 +83,32 @@ static void undo(struct dv_pod_admission *admission)
     admission->priv.pod = NULL;
 }
 
+static void count(struct dv_pod_admission *admission, enum dv_topology_event event)
+{
+    struct dv_pods *pods = admission->priv.pods;
+
+    dv_topology_count(pods->options.topology, event, &pods->counts);
+}
+
+static void tell_ended(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict)
+{
+    const struct dv_pods *pods = admission->priv.pods;
+    uint64_t now_ns = dv_loop_now_ns(pods->loop);
+    struct dv_pod_times times = {.all_ns = now_ns - admission->priv.start_ns};
+
+    if (!admission->priv.is_asked || !pods->options.ended)
+        return;
+    if (admission->priv.look_ns > 0)
+        times.allocation_ns = now_ns - admission->priv.look_ns;
+    pods->options.ended(pods->options.ctx, verdict, &times);
+}
+
 static void end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                 const struct dv_err *err)
 {
     struct dv_pods *pods = admission->priv.pods;
 
-    if (verdict && pods->options.decided)
-        pods->options.decided(pods->options.ctx, verdict,
-                              dv_loop_now_ns(pods->loop) - admission->priv.start_ns);
+    tell_ended(admission, verdict);
     stop_waiting(admission);
     free((char *)(uintptr_t)admission->priv.json.p);
     admission->priv.json = DV_STR("");
@@ -129,6 +147,7 @@ static void refuse_allocation(struct dv_pod_admission *admission, const struct d
     int n =
         snprintf(text, sizeof(text), "Allocate failed due to %s, which is unexpected", err->msg);
 
+    count(admission, DV_TOPOLOGY_FAILED);
     refuse(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n});
 }
 
@@ -142,6 +161,7 @@ static void on_saved(struct dv_device_save *save, const struct dv_err *err)
     struct dv_pod_verdict verdict = {.is_admitted = true, .reason = ""};
 
     if (err) {
+        count(admission, DV_TOPOLOGY_FAILED);
         fail(admission, err);
         return;
     }
@@ -177,29 +197,6 @@ static void save(struct dv_pod_admission *admission)
 
 /* ---- waiting ---- */
 
-/* Whether a plugin of this resource is known and not there, or there and silent so far. */
-static bool is_away(const struct dv_device_state *state, const struct dv_device_limit *limit)
-{
-    struct dv_device_resource_info info;
-
-    if (limit->amount == 0 || limit->is_claimed || !dv_device_find(state, limit->resource, &info))
-        return false;
-    return info.plugin == DV_DEVICE_STOPPED || info.plugin == DV_DEVICE_NOT_LISTED ||
-           (info.plugin == DV_DEVICE_NO_PLUGIN && info.is_known);
-}
-
-/* The first resource that is not there yet; NULL: all are. */
-static const struct dv_device_limit *find_away(struct dv_pod_admission *admission)
-{
-    const struct dv_pod_spec *spec = &admission->priv.pod->spec;
-
-    for (size_t i = 0; i < spec->n_containers; i++)
-        for (size_t k = 0; k < spec->containers[i].n_limits; k++)
-            if (is_away(state_of(admission), &spec->containers[i].limits[k]))
-                return &spec->containers[i].limits[k];
-    return NULL;
-}
-
 static void on_wait_over(struct dv_timer *timer)
 {
     struct dv_pod_admission *admission =
@@ -212,14 +209,14 @@ static void on_wait_over(struct dv_timer *timer)
 static bool wait_for(struct dv_pod_admission *admission)
 {
     struct dv_pods *pods = admission->priv.pods;
-    const struct dv_device_limit *away = find_away(admission);
     struct dv_pod *pod = shown(admission);
+    struct dv_pod_need away;
     dv_str awaited;
 
-    if (!away || pods->options.is_strict ||
+    if (pods->options.is_strict || !dv_pod_find_away(admission->priv.pod, &away) ||
         dv_loop_now_ms(pods->loop) >= admission->priv.wait_until_ms)
         return false;
-    awaited = dv_str_printf(pod->arena, "the plugin of %.*s", DV_FMT(away->resource));
+    awaited = dv_str_printf(pod->arena, "the plugin of %.*s", DV_FMT(away.resource));
     if (!dv_str_eq(pod->awaited, awaited))
         dv_log(DV_LOG_INFO, "pod: waits", DV_F_STR("pod", pod->full_name), DV_F_STR("for", awaited),
                DV_F_U64("ms", admission->priv.wait_until_ms - dv_loop_now_ms(pods->loop)));
@@ -244,63 +241,50 @@ void dv_pods_look(struct dv_pods *pods)
 
 /* ---- alignment ---- */
 
-/* The merge of the hints; false when the admission is over. */
-static bool align(struct dv_pod_admission *admission, const struct dv_hint_list *lists,
-                  size_t n_lists)
+/* Takes what was found out about alignment; false when the admission is over. */
+static bool take_affinity(struct dv_pod_admission *admission, bool is_known,
+                          const struct dv_topology_verdict *verdict, const struct dv_err *err)
 {
-    const struct dv_pods_options *options = &admission->priv.pods->options;
-    struct dv_topology_verdict verdict;
-    struct dv_err err;
-
-    if (!dv_topology_merge(options->topology, options->machine, lists, n_lists, &verdict, &err)) {
-        refuse_allocation(admission, &err);
+    if (!is_known) {
+        refuse_allocation(admission, err);
         return false;
     }
-    if (!verdict.is_admitted) {
+    if (!verdict->is_admitted) {
+        count(admission, DV_TOPOLOGY_REJECTED);
         refuse(admission, DV_TOPOLOGY_REJECTED_REASON, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE));
         return false;
     }
-    admission->priv.affinity = verdict.affinity;
+    admission->priv.affinity = verdict->affinity;
     return true;
 }
 
-static bool align_pod(struct dv_pod_admission *admission)
+/* Of the whole pod in pod scope, of the next container in container scope. */
+static bool align(struct dv_pod_admission *admission, enum dv_topology_scope scope)
 {
-    const struct dv_pod *pod = admission->priv.pod;
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_device_request *requests =
-        DV_NEW_ARRAY(arena, struct dv_device_request, pod->spec.n_containers);
-    const struct dv_hint_list *lists;
-    size_t n_lists;
+    struct dv_topology_verdict verdict;
     struct dv_err err;
+    bool is_known;
 
-    for (size_t i = 0; i < pod->spec.n_containers; i++)
-        requests[i] = dv_pod_request(pod, i);
-    if (!dv_device_pod_hints(state_of(admission), admission->priv.pods->options.machine, requests,
-                             pod->spec.n_containers, arena, &lists, &n_lists, &err)) {
-        refuse_allocation(admission, &err);
-        return false;
-    }
-    return align(admission, lists, n_lists);
-}
-
-static bool align_container(struct dv_pod_admission *admission,
-                            const struct dv_device_request *request)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_hint_list *lists;
-    size_t n_lists;
-    struct dv_err err;
-
-    if (!dv_device_container_hints(state_of(admission), admission->priv.pods->options.machine,
-                                   request, arena, &lists, &n_lists, &err)) {
-        refuse_allocation(admission, &err);
-        return false;
-    }
-    return align(admission, lists, n_lists);
+    if (admission->priv.pods->options.topology->scope != scope)
+        return true;
+    is_known = scope == DV_TOPOLOGY_SCOPE_POD
+                   ? dv_pod_align(admission->priv.pod, &verdict, &err)
+                   : dv_pod_align_container(admission->priv.pod, admission->priv.i_container,
+                                            &verdict, &err);
+    return take_affinity(admission, is_known, &verdict, &err);
 }
 
 /* ---- allocation ---- */
+
+/* Each once, also when the pod had to wait in between and all began again. */
+static void count_container(struct dv_pod_admission *admission)
+{
+    if (admission->priv.pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD ||
+        admission->priv.i_container <= admission->priv.n_counted)
+        return;
+    admission->priv.n_counted = admission->priv.i_container;
+    count(admission, DV_TOPOLOGY_ALLOCATED);
+}
 
 static void on_run(struct dv_device_run *run, const struct dv_err *err)
 {
@@ -310,6 +294,7 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
     if (admission->priv.err.code != DV_OK) { /* given up meanwhile */
         fail(admission, &admission->priv.err);
     } else if (err && !run->has_failure) {
+        count(admission, DV_TOPOLOGY_FAILED);
         fail(admission, err);
     } else if (err) {
         dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
@@ -317,6 +302,7 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
             refuse_allocation(admission, err);
     } else {
         admission->priv.i_container++;
+        count_container(admission);
         next_container(admission);
     }
 }
@@ -327,13 +313,14 @@ static void next_container(struct dv_pod_admission *admission)
     struct dv_device_request request;
 
     if (admission->priv.i_container == admission->priv.pod->spec.n_containers) {
+        if (pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD)
+            count(admission, DV_TOPOLOGY_ALLOCATED);
         save(admission);
         return;
     }
-    request = dv_pod_request(admission->priv.pod, admission->priv.i_container);
-    if (pods->options.topology->scope == DV_TOPOLOGY_SCOPE_CONTAINER &&
-        !align_container(admission, &request))
+    if (!align(admission, DV_TOPOLOGY_SCOPE_CONTAINER))
         return;
+    request = dv_pod_request(admission->priv.pod, admission->priv.i_container);
     request.affinity = admission->priv.affinity;
     admission->priv.is_running = true;
     admission->priv.run.done = on_run;
@@ -345,29 +332,20 @@ static void next_container(struct dv_pod_admission *admission)
  * reference lets such a pod start without it. */
 static bool refuse_unknown(struct dv_pod_admission *admission)
 {
-    const struct dv_pod_spec *spec = &admission->priv.pod->spec;
-    struct dv_device_resource_info info;
+    const struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod_need need;
+    char text[512];
+    int n;
 
-    if (admission->priv.pods->options.is_strict)
+    if (pods->options.is_strict || !dv_pod_find_unknown(admission->priv.pod, &need))
         return false;
-    for (size_t i = 0; i < spec->n_containers; i++) {
-        for (size_t k = 0; k < spec->containers[i].n_limits; k++) {
-            const struct dv_device_limit *limit = &spec->containers[i].limits[k];
-            char text[512];
-            int n;
-
-            if (limit->amount == 0 || limit->is_claimed ||
-                (dv_device_find(state_of(admission), limit->resource, &info) && info.is_known))
-                continue;
-            n = snprintf(text, sizeof(text),
-                         "container %.*s asks for %.*s, which no plugin has offered on this node",
-                         DV_FMT(spec->containers[i].name), DV_FMT(limit->resource));
-            refuse(admission, REASON_UNKNOWN,
-                   (dv_str){text, dv_size_min((size_t)n, sizeof(text) - 1)});
-            return true;
-        }
-    }
-    return false;
+    n = snprintf(text, sizeof(text), "container %.*s asks for %.*s, %s", DV_FMT(need.container),
+                 DV_FMT(need.resource),
+                 dv_devices_is_removed(pods->options.devices, need.resource)
+                     ? "whose plugin has been gone for more than 5 minutes"
+                     : "which no plugin has offered on this node");
+    refuse(admission, REASON_UNKNOWN, (dv_str){text, dv_size_min((size_t)n, sizeof(text) - 1)});
+    return true;
 }
 
 static void look(struct dv_pod_admission *admission)
@@ -375,15 +353,14 @@ static void look(struct dv_pod_admission *admission)
     stop_waiting(admission);
     if (wait_for(admission) || refuse_unknown(admission))
         return;
+    admission->priv.look_ns = dv_loop_now_ns(admission->priv.pods->loop);
     dv_pod_set_state(shown(admission), DV_POD_ADMITTING);
     dv_device_activate_pod(state_of(admission), admission->priv.pod->spec.ref.uid);
     dv_device_begin_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
     admission->priv.i_container = 0;
     admission->priv.affinity = (struct dv_numa_hint){0};
-    if (admission->priv.pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD &&
-        !align_pod(admission))
-        return;
-    next_container(admission);
+    if (align(admission, DV_TOPOLOGY_SCOPE_POD))
+        next_container(admission);
 }
 
 /* ---- the beginning ---- */
@@ -439,10 +416,13 @@ static void on_begin(struct dv_task *task)
     struct dv_pod_admission *admission = DV_CONTAINER(task, struct dv_pod_admission, priv.task);
     struct dv_err err = admission->priv.err;
 
-    if (err.code != DV_OK || !open_pod(admission, &err))
+    if (err.code != DV_OK || !open_pod(admission, &err)) {
         end(admission, NULL, &err);
-    else
-        look(admission);
+        return;
+    }
+    admission->priv.is_asked = true;
+    count(admission, DV_TOPOLOGY_ASKED);
+    look(admission);
 }
 
 void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,

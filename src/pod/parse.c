@@ -6,8 +6,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "device/device.h"
-#include "pod/pod.h"
 #include "number/number.h"
+#include "pod/pod.h"
 #include "json/json.h"
 
 /* As many as the API allows of anything a pod has; a bound before memory is taken. */

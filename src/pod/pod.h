@@ -69,6 +69,13 @@ DV_CHECKED bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv
 /* How long an admission waits for what has not come back, unless told otherwise. */
 #define DV_POD_WAIT_MS 60000u
 
+/* How long an admission took: all of it, and of this what was spent on alignment, allocation and
+ * the disk after the last wait; 0: it did not come so far. */
+struct dv_pod_times {
+    uint64_t all_ns;
+    uint64_t allocation_ns;
+};
+
 struct dv_pods_options {
     struct dv_devices *devices; /* these four outlive the pods */
     struct dv_store *store;     /* of dv_node_schema */
@@ -79,8 +86,10 @@ struct dv_pods_options {
     /* A pod came, went, or waits for something else. Once a turn at most, never from within a
      * function of this header. May be NULL. */
     void (*changed)(void *ctx);
-    /* An admission took this long, waiting included, to come to a verdict. May be NULL. */
-    void (*decided)(void *ctx, const struct dv_pod_verdict *verdict, uint64_t ns);
+    /* The admission of a pod is over. verdict: NULL when it was given up, or could not be written.
+     * May be NULL. */
+    void (*ended)(void *ctx, const struct dv_pod_verdict *verdict,
+                  const struct dv_pod_times *times);
     void *ctx;
 };
 
@@ -90,7 +99,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
 /* Whoever waits gets DV_CANCELLED before `closed` runs; it may be NULL. */
 void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx);
 /* To be called when the store was found damaged and begins anew: all that is in memory is written,
- * devices too. */
+ * devices too, and tried again until it is there. */
 void dv_pods_save_all(struct dv_pods *pods);
 /* To be called when devices have changed: those that wait look again. */
 void dv_pods_look_again(struct dv_pods *pods);
@@ -124,10 +133,13 @@ struct dv_pod_admission {
         struct dv_numa_hint affinity; /* in pod scope, of all containers */
         uint64_t wait_until_ms;
         uint64_t start_ns;
+        uint64_t look_ns; /* when allocation began, the last time; 0: it has not */
         size_t i_container;
+        size_t n_counted; /* containers, for metrics */
         dv_str json;
         struct dv_err err; /* code DV_OK: nothing has gone wrong */
         bool is_running;   /* a run is under way */
+        bool is_asked;     /* it is a pod, and nothing else is under way for it */
     } priv;
 };
 
@@ -196,5 +208,10 @@ bool dv_pods_next(const struct dv_pods *pods, size_t *at, struct dv_pod_view *vi
 bool dv_pods_find(const struct dv_pods *pods, const struct dv_pod_ref *ref,
                   struct dv_pod_view *view);
 size_t dv_pods_count(const struct dv_pods *pods);
+
+/* For metrics. Admissions of what is no pod, or is being admitted already, do not count. */
+const struct dv_topology_counts *dv_pods_topology_counts(const struct dv_pods *pods);
+/* Whether a topology policy other than none is set. */
+bool dv_pods_has_policy(const struct dv_pods *pods);
 
 #endif

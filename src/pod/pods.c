@@ -160,6 +160,16 @@ size_t dv_pods_count(const struct dv_pods *pods)
     return pods->by_uid.n;
 }
 
+const struct dv_topology_counts *dv_pods_topology_counts(const struct dv_pods *pods)
+{
+    return &pods->counts;
+}
+
+bool dv_pods_has_policy(const struct dv_pods *pods)
+{
+    return pods->options.topology->policy != DV_TOPOLOGY_NONE;
+}
+
 static void on_changed(struct dv_task *task)
 {
     struct dv_pods *pods = DV_CONTAINER(task, struct dv_pods, changed_task);
@@ -182,54 +192,6 @@ void dv_pods_look_again(struct dv_pods *pods)
 {
     if (!dv_list_is_empty(&pods->waiting))
         dv_task_post(&pods->look_task, pods->loop, on_look);
-}
-
-/* ---- a store that begins anew ---- */
-
-struct rewrite {
-    struct dv_device_save save;
-    struct dv_pods *pods;
-    struct dv_arena *arena;
-};
-
-static void on_rewritten(struct dv_device_save *save, const struct dv_err *err)
-{
-    struct rewrite *rewrite = DV_CONTAINER(save, struct rewrite, save);
-    struct dv_pods *pods = rewrite->pods;
-
-    if (err)
-        dv_log(DV_LOG_ERROR, "pod: cannot write all pods anew", DV_F_ERR(err));
-    dv_arena_free(rewrite->arena);
-    free(rewrite);
-    dv_pods_end_one(pods);
-}
-
-void dv_pods_save_all(struct dv_pods *pods)
-{
-    struct rewrite *rewrite = DV_ALLOC(struct rewrite);
-    const struct dv_map_entry *entry;
-    struct dv_store_change *changes;
-    size_t n = 0;
-    size_t at = 0;
-
-    rewrite->pods = pods;
-    rewrite->arena = dv_arena_new();
-    changes = DV_NEW_ARRAY(rewrite->arena, struct dv_store_change, pods->by_uid.n + 1);
-    while ((entry = dv_map_next(&pods->by_uid, &at)) != NULL) {
-        const struct dv_pod *pod = entry->value;
-
-        if (pod->was_admitted)
-            changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_SPACE_PODS,
-                                                    dv_str_copy(pod->spec.ref.uid, rewrite->arena),
-                                                    dv_str_copy(pod->json, rewrite->arena)};
-    }
-    changes[n++] = (struct dv_store_change){.kind = DV_STORE_REBUILT};
-    rewrite->save.done = on_rewritten;
-    rewrite->save.extra = changes;
-    rewrite->save.n_extra = n;
-    pods->n_under_way++;
-    dv_devices_save_all(pods->options.devices);
-    dv_devices_save(pods->options.devices, &rewrite->save);
 }
 
 /* ---- life ---- */
@@ -281,6 +243,8 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
     dv_task_cancel(&pods->changed_task);
     dv_task_cancel(&pods->look_task);
     dv_pods_cancel_waiting(pods);
+    if (dv_timer_is_set(&pods->rewrite.timer))
+        dv_pods_save_all(pods); /* once more */
     check_closed(pods);
 }
 
@@ -309,20 +273,6 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     return true;
 }
 
-/* What was read before damage was found is good, and kept: the caller has it all written anew. */
-static bool load(struct dv_pods *pods, struct dv_err *err)
-{
-    struct dv_store *store = pods->options.store;
-
-    if (dv_store_load(store, DV_SPACE_PODS, load_row, pods, err))
-        return true;
-    if (err->code != DV_DATA_LOSS || !dv_store_set_aside(store))
-        return false;
-    dv_log(DV_LOG_ERROR, "pod: the saved state is damaged; the rest of it is left out",
-           DV_F_ERR(err));
-    return true;
-}
-
 struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options *options,
                              struct dv_err *err)
 {
@@ -334,7 +284,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->by_uid);
     dv_map_init(&pods->by_name);
     dv_list_init(&pods->waiting);
-    if (!load(pods, err)) {
+    if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
         return NULL;

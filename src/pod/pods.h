@@ -5,14 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/manager.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
+#include "topology/topology.h"
 
 struct dv_arena;
+struct dv_err;
 
 struct dv_pod {
     struct dv_pods *pods;
@@ -27,6 +31,15 @@ struct dv_pod {
     uint64_t since_wall_ns;
 };
 
+/* All pods on their way into a store that lost them. */
+struct dv_pod_rewrite {
+    struct dv_device_save save;
+    struct dv_arena *arena; /* of what is being written */
+    struct dv_timer timer;  /* until the next attempt */
+    uint64_t pause_ms;      /* before the attempt after that; 0: none has failed */
+    bool is_lent;
+};
+
 struct dv_pods {
     struct dv_loop *loop;
     struct dv_pods_options options;
@@ -36,7 +49,9 @@ struct dv_pods {
     struct dv_task look_task;
     struct dv_task changed_task;
     struct dv_task close_task;
-    size_t n_under_way; /* admissions, releases and starts */
+    struct dv_pod_rewrite rewrite;
+    struct dv_topology_counts counts;
+    size_t n_under_way; /* admissions, releases, starts, and the rewrite */
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
@@ -57,6 +72,24 @@ void dv_pods_tell_changed(struct dv_pods *pods);
 void dv_pods_end_one(struct dv_pods *pods);
 /* The request that allocation and start of a container have in common. */
 struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container);
+
+/* align.c */
+/* What the policy says to the devices of the whole pod, or of a container of it. Fails as
+ * dv_device_pod_hints and dv_topology_merge. */
+DV_CHECKED bool dv_pod_align(const struct dv_pod *pod, struct dv_topology_verdict *verdict,
+                             struct dv_err *err);
+DV_CHECKED bool dv_pod_align_container(const struct dv_pod *pod, size_t i_container,
+                                       struct dv_topology_verdict *verdict, struct dv_err *err);
+
+/* need.c: false when there is none */
+struct dv_pod_need {
+    dv_str container;
+    dv_str resource;
+};
+/* The first resource whose plugin is known here and has not come back, or not listed, yet. */
+bool dv_pod_find_away(const struct dv_pod *pod, struct dv_pod_need *need);
+/* The first resource that no plugin lists or has listed, and nobody holds. */
+bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need);
 
 /* admit.c */
 void dv_pods_look(struct dv_pods *pods);

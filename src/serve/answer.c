@@ -31,24 +31,29 @@ void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *
     dv_server_call_reply(call, dv_serve_encode(message));
 }
 
+struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena)
+{
+    NodeV1__PodRef *message = DV_NEW(arena, NodeV1__PodRef);
+
+    node_v1__pod_ref__init(message);
+    message->uid = dv_str_to_c(ref->uid, arena);
+    message->namespace_ = dv_str_to_c(ref->space, arena);
+    message->name = dv_str_to_c(ref->name, arena);
+    return message;
+}
+
 /* ---- devices ---- */
 
 static NodeV1__Holder *holder_message(const struct dv_node *node,
                                       const struct dv_device_holder *holder, struct dv_arena *arena)
 {
     NodeV1__Holder *message = DV_NEW(arena, NodeV1__Holder);
-    NodeV1__PodRef *ref = DV_NEW(arena, NodeV1__PodRef);
     struct dv_pod_ref uid = {.uid = holder->pod_uid};
     struct dv_pod_view view;
 
     node_v1__holder__init(message);
-    node_v1__pod_ref__init(ref);
-    ref->uid = dv_str_to_c(holder->pod_uid, arena);
-    if (dv_pods_find(node->pods, &uid, &view)) {
-        ref->namespace_ = dv_str_to_c(view.spec->ref.space, arena);
-        ref->name = dv_str_to_c(view.spec->ref.name, arena);
-    }
-    message->pod = ref;
+    message->pod =
+        dv_serve_ref(dv_pods_find(node->pods, &uid, &view) ? &view.spec->ref : &uid, arena);
     message->container = dv_str_to_c(holder->container, arena);
     return message;
 }
@@ -73,18 +78,19 @@ static NodeV1__Device *device_message(const struct dv_node *node, const struct d
 }
 
 static NodeV1__Resource *resource_message(const struct dv_node *node,
-                                          const struct dv_device_resource_info *info,
+                                          const struct dv_serve_resource *from,
                                           struct dv_arena *arena)
 {
     NodeV1__Resource *resource = DV_NEW(arena, NodeV1__Resource);
     const struct dv_device_view *views;
-    size_t n_views = dv_device_views(dv_devices_state(node->devices), info->name, arena, &views);
+    size_t n_views = dv_device_views(dv_devices_state(node->devices), from->name, arena, &views);
 
     node_v1__resource__init(resource);
-    resource->name = dv_str_to_c(info->name, arena);
-    resource->capacity = info->n_devices;
-    resource->allocatable = info->n_healthy;
-    resource->connected = info->plugin == DV_DEVICE_SERVING || info->plugin == DV_DEVICE_NOT_LISTED;
+    resource->name = dv_str_to_c(from->name, arena);
+    resource->capacity = from->capacity;
+    resource->allocatable = from->allocatable;
+    resource->connected = from->is_connected;
+    resource->removed = from->is_removed;
     resource->n_devices = n_views;
     resource->devices = DV_NEW_ARRAY(arena, NodeV1__Device *, n_views);
     for (size_t i = 0; i < n_views; i++)
@@ -96,13 +102,14 @@ struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resour
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     NodeV1__ListDevicesResponse response = NODE_V1__LIST_DEVICES_RESPONSE__INIT;
-    const struct dv_device_resource_info *infos;
-    size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    const struct dv_serve_resource *resources;
+    size_t n = dv_serve_resources(node, arena, &resources);
 
-    response.resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n_infos);
-    for (size_t i = 0; i < n_infos; i++)
-        if (resource.n == 0 || dv_str_eq(resource, infos[i].name))
-            response.resources[response.n_resources++] = resource_message(node, &infos[i], arena);
+    response.resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n);
+    for (size_t i = 0; i < n; i++)
+        if (resource.n == 0 || dv_str_eq(resource, resources[i].name))
+            response.resources[response.n_resources++] =
+                resource_message(node, &resources[i], arena);
     return dv_serve_encode(&response.base);
 }
 

@@ -2,21 +2,49 @@
 #ifndef DV_SERVE_ANSWER_H
 #define DV_SERVE_ANSWER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/str.h"
 
+struct NodeV1__PodRef;
 struct ProtobufCMessage;
 struct dv_arena;
 struct dv_h2_msg;
 struct dv_node;
+struct dv_pod_ref;
 struct dv_server_call;
 
 /* Encodes the message and ends the call with it. */
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message);
 struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message);
 
+struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
+
 /* A ListDevicesResponse with one resource, or with all where that is empty. */
 struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resource);
 /* A ListPluginsResponse. */
 struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_arena *arena);
+
+/* ---- status.c ---- */
+
+/* What the node reports of a resource. */
+struct dv_serve_resource {
+    dv_str name;
+    size_t capacity; /* 0 for what is not reported, or not any more */
+    size_t allocatable;
+    size_t held;
+    bool is_connected;
+    bool is_removed;
+};
+
+/* All that are known, and those that were removed and are not back, by name. Text belongs to the
+ * state of the devices until it next changes. */
+size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
+                          const struct dv_serve_resource **resources);
+/* A WatchPodsResponse with one pod, or with all where `ref` is empty. */
+struct dv_h2_msg *dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref);
+/* A StatusResponse. */
+struct dv_h2_msg *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);
 
 #endif

@@ -11,8 +11,10 @@
 #include "device/manager.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
+#include "serve/answer.h"
 #include "serve/serve.h"
 #include "store/store.h"
+#include "topology/topology.h"
 
 /* The reference's buckets of Allocate, below which ours resolve from 10 us. */
 static const double alloc_bounds[] = {0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001,
@@ -23,6 +25,14 @@ static const char *const resource_label[] = {"resource_name"};
 static const char *const plugin_labels[] = {"socket_path", "state"};
 static const char *const version_label[] = {"server_api_version"};
 static const char *const result_label[] = {"result"};
+static const char *const alignment_labels[] = {"scope", "boundary"};
+
+/* 0.05 times powers of two: the reference's. */
+static const double topology_bounds[] = {0.05, 0.1,  0.2,  0.4,   0.8,   1.6,   3.2,  6.4,
+                                         12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2};
+#define NS_PER_MS 1000000u
+
+enum { PODRES_CALLS = 6 };
 
 struct dv_node_metrics {
     struct dv_metrics *registry;
@@ -31,7 +41,11 @@ struct dv_node_metrics {
     const struct dv_podres_server *podres;
     struct dv_family *allocations;
     struct dv_family *admissions;
-    struct dv_counter *topology_requests;
+    struct dv_family *topology_requests;
+    struct dv_family *topology_errors;
+    struct dv_histogram *topology_ms;
+    struct dv_family *aligned;
+    struct dv_family *misaligned;
     struct dv_family *registrations;
     struct dv_family *plugins;
     struct dv_family *capacity;
@@ -39,7 +53,7 @@ struct dv_node_metrics {
     struct dv_family *held;
     struct dv_family *pods;
     struct dv_family *podres_requests;
-    struct dv_family *podres_calls[4];
+    struct dv_family *podres_calls[PODRES_CALLS];
     struct dv_family *store_totals[4];
 };
 
@@ -72,16 +86,16 @@ static void set(struct dv_family *family, const dv_str *values, uint64_t n)
 
 static void collect_devices(struct dv_node_metrics *metrics, struct dv_arena *arena)
 {
-    const struct dv_device_resource_info *infos;
-    size_t n = dv_device_resources(dv_devices_state(metrics->node->devices), arena, &infos);
+    const struct dv_serve_resource *resources;
+    size_t n = dv_serve_resources(metrics->node, arena, &resources);
     uint64_t n_registrations;
     dv_str resource;
     size_t at = 0;
 
     for (size_t i = 0; i < n; i++) {
-        set(metrics->capacity, &infos[i].name, infos[i].n_devices);
-        set(metrics->allocatable, &infos[i].name, infos[i].n_healthy);
-        set(metrics->held, &infos[i].name, infos[i].n_allocated);
+        set(metrics->capacity, &resources[i].name, resources[i].capacity);
+        set(metrics->allocatable, &resources[i].name, resources[i].allocatable);
+        set(metrics->held, &resources[i].name, resources[i].held);
     }
     while (dv_devices_next_count(metrics->node->devices, &at, &resource, &n_registrations))
         count(metrics->registrations, &resource, n_registrations);
@@ -107,7 +121,7 @@ static void collect_podres(struct dv_node_metrics *metrics)
 {
     static const dv_str versions[] = {DV_STR_INIT("v1"), DV_STR_INIT("v1alpha1")};
     struct dv_podres_counts counts;
-    uint64_t calls[4];
+    uint64_t calls[PODRES_CALLS] = {0}; /* those behind the fourth never fail here */
 
     dv_podres_server_get_counts(metrics->podres, &counts);
     for (size_t i = 0; i < 2; i++)
@@ -118,6 +132,23 @@ static void collect_podres(struct dv_node_metrics *metrics)
     calls[3] = counts.n_get_errors;
     for (size_t i = 0; i < DV_COUNT(calls); i++)
         count(metrics->podres_calls[i], &versions[0], calls[i]);
+}
+
+/* Alignment is counted only where a policy may promise it, and there from the start. */
+static void collect_topology(struct dv_node_metrics *metrics)
+{
+    static const dv_str of_containers[] = {DV_STR_INIT("container"), DV_STR_INIT("numa_node")};
+    static const dv_str of_pods[] = {DV_STR_INIT("pod"), DV_STR_INIT("numa_node")};
+    const struct dv_topology_counts *counts = dv_pods_topology_counts(metrics->node->pods);
+
+    count(metrics->topology_requests, NULL, counts->n_requests);
+    count(metrics->topology_errors, NULL, counts->n_errors);
+    if (!dv_pods_has_policy(metrics->node->pods))
+        return;
+    count(metrics->aligned, of_containers, counts->of_containers.n_kept);
+    count(metrics->aligned, of_pods, counts->of_pods.n_kept);
+    count(metrics->misaligned, of_containers, counts->of_containers.n_broken);
+    count(metrics->misaligned, of_pods, counts->of_pods.n_broken);
 }
 
 static void collect_store(struct dv_node_metrics *metrics)
@@ -144,8 +175,33 @@ static void collect(void *ctx)
     collect_devices(metrics, arena);
     collect_plugins(metrics);
     collect_podres(metrics);
+    collect_topology(metrics);
     collect_store(metrics);
     set(metrics->pods, NULL, dv_pods_count(metrics->node->pods));
+}
+
+static void add_topology_families(struct dv_node_metrics *metrics)
+{
+    static const struct dv_family_spec duration = {
+        .name = "kubelet_topology_manager_admission_duration_ms",
+        .help = "Time of an admission in whole milliseconds, without waiting for plugins",
+    };
+    struct dv_metrics *registry = metrics->registry;
+
+    metrics->topology_requests = collected(
+        registry, "kubelet_topology_manager_admission_requests_total", "Admissions", NULL, 0, true);
+    metrics->topology_errors =
+        collected(registry, "kubelet_topology_manager_admission_errors_total",
+                  "Admissions that alignment or allocation refused", NULL, 0, true);
+    metrics->topology_ms = dv_family_histogram(
+        dv_metrics_add_histogram(registry, &duration, topology_bounds, DV_COUNT(topology_bounds)),
+        NULL);
+    metrics->aligned =
+        collected(registry, "kubelet_container_aligned_compute_resources_count",
+                  "Containers and pods that got all on one NUMA node", alignment_labels, 2, true);
+    metrics->misaligned = collected(
+        registry, "kubelet_container_aligned_compute_resources_failure_count",
+        "Containers and pods that were refused for want of it", alignment_labels, 2, true);
 }
 
 /* What others in the cluster already graph has the reference's name. */
@@ -154,12 +210,15 @@ static void add_reference_families(struct dv_node_metrics *metrics)
     static const struct {
         const char *name;
         const char *help;
-    } calls[] = {
-        {"kubelet_pod_resources_endpoint_requests_list",            "Calls of List"           },
+    } calls[PODRES_CALLS] = {
+        {"kubelet_pod_resources_endpoint_requests_list",            "Calls of List"            },
         {"kubelet_pod_resources_endpoint_requests_get_allocatable",
-         "Calls of GetAllocatableResources"                                                   },
-        {"kubelet_pod_resources_endpoint_requests_get",             "Calls of Get"            },
-        {"kubelet_pod_resources_endpoint_errors_get",               "Calls of Get that failed"},
+         "Calls of GetAllocatableResources"                                                    },
+        {"kubelet_pod_resources_endpoint_requests_get",             "Calls of Get"             },
+        {"kubelet_pod_resources_endpoint_errors_get",               "Calls of Get that failed" },
+        {"kubelet_pod_resources_endpoint_errors_list",              "Calls of List that failed"},
+        {"kubelet_pod_resources_endpoint_errors_get_allocatable",
+         "Calls of GetAllocatableResources that failed"                                        },
     };
     struct dv_metrics *registry = metrics->registry;
     struct dv_family_spec alloc = {
@@ -169,13 +228,9 @@ static void add_reference_families(struct dv_node_metrics *metrics)
         .n_labels = 1,
         .series_max = DV_DEVICE_RESOURCES_MAX,
     };
-    struct dv_family_spec topology = {.name = "kubelet_topology_manager_admission_requests_total",
-                                      .help = "Admissions"};
 
     metrics->allocations =
         dv_metrics_add_histogram(registry, &alloc, alloc_bounds, DV_COUNT(alloc_bounds));
-    metrics->topology_requests =
-        dv_family_counter(dv_metrics_add_counter(registry, &topology), NULL);
     metrics->registrations =
         collected(registry, "kubelet_device_plugin_registration_total",
                   "Calls of Register, refused ones included", resource_label, 1, true);
@@ -229,6 +284,7 @@ struct dv_node_metrics *dv_node_metrics_new(void)
 
     metrics->registry = dv_metrics_new();
     add_reference_families(metrics);
+    add_topology_families(metrics);
     add_own_families(metrics);
     dv_metrics_add_collector(metrics->registry, collect, metrics);
     return metrics;
@@ -255,12 +311,16 @@ void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource,
     dv_histogram_observe_ns(dv_family_histogram(metrics->allocations, &resource), ns);
 }
 
-void dv_node_metrics_decided(struct dv_node_metrics *metrics, bool is_admitted, uint64_t ns)
+void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_verdict *verdict,
+                           const struct dv_pod_times *times)
 {
-    dv_str result = is_admitted ? DV_STR("admitted") : DV_STR("refused");
+    dv_str result = DV_STR("failed");
+    uint64_t whole_ms = times->allocation_ns / NS_PER_MS;
 
-    dv_counter_add(metrics->topology_requests, 1);
-    dv_histogram_observe_ns(dv_family_histogram(metrics->admissions, &result), ns);
+    if (verdict)
+        result = verdict->is_admitted ? DV_STR("admitted") : DV_STR("refused");
+    dv_histogram_observe_ns(dv_family_histogram(metrics->admissions, &result), times->all_ns);
+    dv_histogram_observe(metrics->topology_ms, (double)whole_ms);
 }
 
 bool dv_node_metrics_print(struct dv_node_metrics *metrics, struct dv_buf *buf, struct dv_err *err)

@@ -12,6 +12,8 @@
 #include "store/store.h"
 
 struct dv_err;
+struct dv_pod_times;
+struct dv_pod_verdict;
 struct dv_podres_server;
 struct dv_store;
 
@@ -36,7 +38,9 @@ void dv_node_metrics_free(struct dv_node_metrics *metrics); /* NULL is fine */
 void dv_node_metrics_watch(struct dv_node_metrics *metrics, const struct dv_node *node,
                            struct dv_store *store, const struct dv_podres_server *podres);
 void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource, uint64_t ns);
-void dv_node_metrics_decided(struct dv_node_metrics *metrics, bool is_admitted, uint64_t ns);
+/* An admission is over; verdict: NULL when nothing was decided. */
+void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_verdict *verdict,
+                           const struct dv_pod_times *times);
 
 struct dv_http_server;
 
@@ -57,8 +61,10 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
 /* Calls that run are cancelled after grace_ms. `closed` may be NULL. */
 void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_closed_fn *closed,
                           void *ctx);
-/* To be called when devices or pods have changed: those who watch are told. */
-void dv_node_server_changed(struct dv_node_server *server);
+/* To be called when devices, or who holds them, have changed; and when pods have, or the health of
+ * what they hold: those who watch are told. */
+void dv_node_server_devices_changed(struct dv_node_server *server);
+void dv_node_server_pods_changed(struct dv_node_server *server);
 
 /* ---- PodResources, v1 and v1alpha1 ---- */
 

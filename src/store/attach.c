@@ -8,6 +8,11 @@
 #include "store/state.h"
 #include "store/store.h"
 
+enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store)
+{
+    return store->options.keeps_readable ? DV_STORE_KEEP_ROWS : DV_STORE_DROP_ROWS;
+}
+
 static bool attach_memory(struct dv_store *store, struct dv_err *err)
 {
     if (!dv_store_db_open(&store->db, NULL, store->options.schema, err))
@@ -31,35 +36,38 @@ static bool attach_file(struct dv_store *store, char **set_aside, struct dv_err 
     return false;
 }
 
-static bool attach_or_replace(struct dv_store *store, char **set_aside, struct dv_err *err)
+static bool attach_or_replace(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
+                              struct dv_err *err)
 {
     if (!store->db.is_damaged) { /* else known from before, when it could not be replaced */
-        if (!dv_store_files_prepare(&store->files, store->options.schema, err))
+        if (!dv_store_files_prepare(&store->files, store->options.schema, rest, err))
             return false;
         if (attach_file(store, set_aside, err))
             return true;
         if (!store->db.is_damaged)
             return false;
     }
-    return dv_store_files_replace(&store->files, store->options.schema, err) &&
+    return dv_store_files_replace(&store->files, store->options.schema, rest, err) &&
            attach_file(store, set_aside, err);
 }
 
-bool dv_store_attach(struct dv_store *store, char **set_aside, struct dv_err *err)
+bool dv_store_attach(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
+                     struct dv_err *err)
 {
     store->checkpoint_at = DV_STORE_CHECKPOINT_PAGES;
     *set_aside = NULL;
     if (store->is_memory)
         return attach_memory(store, err);
-    return attach_or_replace(store, set_aside, err) || dv_wrap(err, "store %s", store->name);
+    return attach_or_replace(store, rest, set_aside, err) || dv_wrap(err, "store %s", store->name);
 }
 
-bool dv_store_recover(struct dv_store *store, char **set_aside, struct dv_err *err)
+bool dv_store_recover(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
+                      struct dv_err *err)
 {
     struct dv_err why;
 
     dv_store_db_close(&store->db);
-    if (!dv_store_attach(store, set_aside, &why)) {
+    if (!dv_store_attach(store, rest, set_aside, &why)) {
         *err = why;
         return false;
     }

@@ -87,16 +87,30 @@ DV_CHECKED bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_s
                                      struct dv_store_row *row, bool *is_end, struct dv_err *err);
 void dv_store_cursor_fini(struct dv_store_cursor *cursor);
 
+/* salvage.c */
+
+/* Adds all rows that can be read of the database at `path`, which stays as it is. Fails when they
+ * cannot be written, or when the disk cannot be read: that is no damage. */
+DV_CHECKED bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err);
+
 /* schema.c */
 
 /* Makes all spaces in an empty database and, unless it is NULL, the note of a damaged file that was
  * set aside. */
 DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
+/* What a new database begins with. */
+struct dv_store_content {
+    const struct dv_store_schema *schema;
+    const char *set_aside; /* the note; NULL: none */
+    const char *rows_from; /* a damaged database, for what can be read of it; NULL: no rows */
+};
 /* The same in the empty file at `path`; not synced. */
-DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_schema *schema,
-                                   const char *set_aside, struct dv_err *err);
-/* That it is ours, not newer than we know, and whole. */
+DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_content *content,
+                                   struct dv_err *err);
+/* That it is ours, not newer than we know, and whole. What the disk cannot read is no damage. */
 DV_CHECKED bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err);
+/* Whether it is ours, of today's version, and that much of it can be read. */
+bool dv_store_db_is_todays(struct dv_store_db *db);
 /* Makes missing spaces and takes the steps to today's version, for which `store` uses `db`. */
 DV_CHECKED bool dv_store_db_upgrade(struct dv_store_db *db, struct dv_store *store,
                                     struct dv_err *err);

@@ -124,16 +124,16 @@ static bool move(const char *from, const char *to, struct dv_err *err)
 }
 
 /* A new database, complete and durable, at `path`. */
-static bool make(const struct dv_store_files *files, const struct dv_store_schema *schema,
-                 const char *set_aside, const char *path, struct dv_err *err)
+static bool make(const struct dv_store_files *files, const struct dv_store_content *content,
+                 const char *path, struct dv_err *err)
 {
     int fd = open(files->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return dv_fail_errno(err, errno, "make %s", files->tmp);
     dv_close_fd(&fd);
-    if (dv_store_db_create(files->tmp, schema, set_aside, err) &&
-        sync_path(files->tmp, O_NOFOLLOW, err) && move(files->tmp, path, err))
+    if (dv_store_db_create(files->tmp, content, err) && sync_path(files->tmp, O_NOFOLLOW, err) &&
+        move(files->tmp, path, err))
         return sync_dir(files, err);
     (void)unlink(files->tmp); /* of no use to anybody */
     return false;
@@ -174,17 +174,23 @@ static void print_name(const char *path, char name[PATH_MAX])
 }
 
 static bool make_and_finish(const struct dv_store_files *files,
-                            const struct dv_store_schema *schema, struct dv_err *err)
+                            const struct dv_store_schema *schema, enum dv_store_rest rest,
+                            struct dv_err *err)
 {
     char set_aside[PATH_MAX];
+    struct dv_store_content content = {
+        .schema = schema,
+        .set_aside = set_aside,
+        .rows_from = rest == DV_STORE_KEEP_ROWS && is_there(files->path) ? files->path : NULL,
+    };
 
     print_name(files->path, set_aside);
-    return make(files, schema, set_aside, files->next, err) && finish(files, set_aside, err);
+    return make(files, &content, files->next, err) && finish(files, set_aside, err);
 }
 
 /* What a crash left to do: path.next is complete, and knows the name. */
 static bool finish_old(const struct dv_store_files *files, const struct dv_store_schema *schema,
-                       struct dv_err *err)
+                       enum dv_store_rest rest, struct dv_err *err)
 {
     struct dv_store_db db;
     char *set_aside = NULL;
@@ -196,7 +202,7 @@ static bool finish_old(const struct dv_store_files *files, const struct dv_store
     if (db.is_damaged || (is_ok && !set_aside)) {
         /* It too: what it was to replace is no better for that. */
         (void)unlink(files->next); /* if it stays, making another one says so */
-        return make_and_finish(files, schema, err);
+        return make_and_finish(files, schema, rest, err);
     }
     if (is_ok)
         is_ok = finish(files, set_aside, err);
@@ -205,34 +211,37 @@ static bool finish_old(const struct dv_store_files *files, const struct dv_store
 }
 
 bool dv_store_files_replace(const struct dv_store_files *files,
-                            const struct dv_store_schema *schema, struct dv_err *err)
+                            const struct dv_store_schema *schema, enum dv_store_rest rest,
+                            struct dv_err *err)
 {
     if (is_there(files->next)) /* an earlier attempt went as far as this */
-        return finish_old(files, schema, err);
-    return make_and_finish(files, schema, err);
+        return finish_old(files, schema, rest, err);
+    return make_and_finish(files, schema, rest, err);
 }
 
 bool dv_store_files_prepare(const struct dv_store_files *files,
-                            const struct dv_store_schema *schema, struct dv_err *err)
+                            const struct dv_store_schema *schema, enum dv_store_rest rest,
+                            struct dv_err *err)
 {
+    const struct dv_store_content nothing = {.schema = schema};
     struct stat about;
 
     (void)unlink(files->tmp); /* of a crash; gone is what we want */
     if (is_there(files->next))
-        return finish_old(files, schema, err);
+        return finish_old(files, schema, rest, err);
     if (lstat(files->path, &about) != 0) {
         int errnum = errno;
 
         if (errnum != ENOENT)
             return dv_fail_errno(err, errnum, "open");
         if (is_there(files->wal) || is_there(files->journal)) /* of a database that is gone */
-            return dv_store_files_replace(files, schema, err);
-        return make(files, schema, NULL, files->path, err);
+            return dv_store_files_replace(files, schema, rest, err);
+        return make(files, &nothing, files->path, err);
     }
     if (!S_ISREG(about.st_mode))
         return dv_fail(err, DV_FAILED_PRECONDITION, "not a regular file");
     if (about.st_size == 0) /* SQLite would take it for a new database */
-        return dv_store_files_replace(files, schema, err);
+        return dv_store_files_replace(files, schema, rest, err);
     if ((about.st_mode & 0777) != 0600 && chmod(files->path, 0600) != 0)
         return dv_fail_errno(err, errno, "chmod");
     return true;

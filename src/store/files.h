@@ -22,6 +22,12 @@ struct dv_arena;
 struct dv_err;
 struct dv_store_schema;
 
+/* What becomes of the rows of a damaged database. */
+enum dv_store_rest {
+    DV_STORE_DROP_ROWS,
+    DV_STORE_KEEP_ROWS, /* as far as they can be read */
+};
+
 struct dv_store_files {
     const char *path;
     const char *wal;
@@ -41,9 +47,11 @@ void dv_store_files_close(struct dv_store_files *files);
 /* Sees to it that there is a database at `path`: finishes a replacement, makes one where there is
  * none, replaces one of which nothing can be left. */
 DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
-                                       const struct dv_store_schema *schema, struct dv_err *err);
-/* Replaces the database, which must be closed, by an empty one that notes where the old one is. */
+                                       const struct dv_store_schema *schema,
+                                       enum dv_store_rest rest, struct dv_err *err);
+/* Replaces the database, which must be closed, by one that notes where the old one is. */
 DV_CHECKED bool dv_store_files_replace(const struct dv_store_files *files,
-                                       const struct dv_store_schema *schema, struct dv_err *err);
+                                       const struct dv_store_schema *schema,
+                                       enum dv_store_rest rest, struct dv_err *err);
 
 #endif

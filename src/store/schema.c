@@ -113,16 +113,48 @@ static void free_text(char **text)
     free(*text);
 }
 
+/* Reads all of one of SQLite's open files; by SQLite's own descriptor, because closing another one
+ * would give up its locks. */
+static bool read_through(struct dv_store_db *db, int which, struct dv_err *err)
+{
+    sqlite3_file *file = NULL;
+    sqlite3_int64 n_bytes = 0;
+    char bytes[DV_STORE_PAGE_BYTES];
+
+    if (sqlite3_file_control(db->sql, "main", which, &file) != SQLITE_OK || !file ||
+        !file->pMethods || file->pMethods->xFileSize(file, &n_bytes) != SQLITE_OK)
+        return true; /* not there */
+    for (sqlite3_int64 at = 0; at < n_bytes; at += (sqlite3_int64)sizeof(bytes)) {
+        int status;
+
+        errno = 0;
+        status = file->pMethods->xRead(file, bytes, (int)sizeof(bytes), at);
+        if (status != SQLITE_OK && status != SQLITE_IOERR_SHORT_READ)
+            return dv_fail_errno(err, errno ? errno : EIO, "read");
+    }
+    return true;
+}
+
+/* quick_check takes a page that the disk cannot read for a damaged one. So damage is only what is
+ * found by reading that works. */
 static bool check_whole(struct dv_store_db *db, struct dv_err *err)
 {
-    DV_CLEANUP(free_text) char *answer = NULL;
+    for (int n_left = 2;; n_left--) {
+        DV_CLEANUP(free_text) char *answer = NULL;
 
-    if (!ask_text(db, "PRAGMA quick_check(1)", &answer, err))
-        return false;
-    if (answer && strcmp(answer, "ok") == 0)
-        return true;
-    db->is_damaged = true;
-    return dv_fail(err, DV_DATA_LOSS, "damaged: %s", answer ? answer : "quick_check is silent");
+        if (!ask_text(db, "PRAGMA quick_check(1)", &answer, err))
+            return false;
+        if (answer && strcmp(answer, "ok") == 0)
+            return true;
+        if (n_left == 1) {
+            db->is_damaged = true;
+            return dv_fail(err, DV_DATA_LOSS, "damaged: %s",
+                           answer ? answer : "quick_check is silent");
+        }
+        if (!read_through(db, SQLITE_FCNTL_FILE_POINTER, err) ||
+            !read_through(db, SQLITE_FCNTL_JOURNAL_POINTER, err))
+            return false;
+    }
 }
 
 static bool use_wal(struct dv_store_db *db, struct dv_err *err)
@@ -175,18 +207,20 @@ bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_e
     return dv_store_db_commit(db, err);
 }
 
-bool dv_store_db_create(const char *path, const struct dv_store_schema *schema,
-                        const char *set_aside, struct dv_err *err)
+bool dv_store_db_create(const char *path, const struct dv_store_content *content,
+                        struct dv_err *err)
 {
     struct dv_store_db db;
     bool is_ok;
 
-    if (!dv_store_db_open(&db, path, schema, err))
+    if (!dv_store_db_open(&db, path, content->schema, err))
         return false;
     /* Nobody sees the file before it is complete: its maker syncs it once, as a whole. */
     is_ok = dv_store_db_exec(&db, "PRAGMA journal_mode=MEMORY", err) &&
             dv_store_db_exec(&db, "PRAGMA synchronous=OFF", err) &&
-            dv_store_db_fill(&db, set_aside, err) && use_wal(&db, err);
+            dv_store_db_fill(&db, content->set_aside, err) &&
+            (!content->rows_from || dv_store_db_salvage(&db, content->rows_from, err)) &&
+            use_wal(&db, err);
     dv_store_db_close(&db);
     return is_ok;
 }
@@ -206,6 +240,17 @@ bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err)
                        "made by a newer davit: it has version %lld, this one knows up to %u",
                        (long long)version, version_of(db->schema));
     return check_whole(db, err) && use_wal(db, err);
+}
+
+bool dv_store_db_is_todays(struct dv_store_db *db)
+{
+    int64_t id;
+    int64_t version;
+    struct dv_err err;
+
+    return ask_number(db, "PRAGMA application_id", &id, &err) && id == APPLICATION_ID &&
+           ask_number(db, "PRAGMA user_version", &version, &err) &&
+           version == version_of(db->schema);
 }
 
 static bool has_all_spaces(struct dv_store_db *db)

@@ -79,12 +79,17 @@ void *dv_store_run(void *store);
 
 /* attach.c */
 
+/* What becomes of the rows of a file that is found damaged before anything was submitted. */
+enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store);
+
 /* Opens the database; a damaged one is replaced, and *set_aside is where such a one is, now or
  * since an earlier time: on the heap, or NULL. */
-DV_CHECKED bool dv_store_attach(struct dv_store *store, char **set_aside, struct dv_err *err);
+DV_CHECKED bool dv_store_attach(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
+                                struct dv_err *err);
 /* The same after damage was found in use, when `err` says what was found; it comes back with where
  * the file was set aside. The epoch is the next one then. False: not even that succeeded, `err` is
  * why, and the next attempt is for later. */
-bool dv_store_recover(struct dv_store *store, char **set_aside, struct dv_err *err);
+bool dv_store_recover(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
+                      struct dv_err *err);
 
 #endif

@@ -291,7 +291,7 @@ static struct dv_store *start(struct dv_store *store, struct dv_err *err)
 {
     int errnum;
 
-    if (!dv_store_attach(store, &store->set_aside, err)) {
+    if (!dv_store_attach(store, dv_store_rest_at_start(store), &store->set_aside, err)) {
         free_store(store);
         return NULL;
     }
@@ -342,43 +342,6 @@ const char *dv_store_set_aside(const struct dv_store *store)
 }
 
 /* ---- operations ---- */
-
-/* Damage that shows at start-up is seen to at once. Returns false. */
-static bool fail_load(struct dv_store *store, struct dv_err *err)
-{
-    char *set_aside;
-
-    if (!store->wake) /* a step: what it fails in sees to it */
-        return false;
-    (void)dv_wrap(err, "store %s", store->name);
-    if (store->db.is_damaged && dv_store_recover(store, &set_aside, err)) {
-        free(store->set_aside);
-        store->set_aside = set_aside;
-        store->loop_epoch = store->thread_epoch;
-    }
-    return false;
-}
-
-bool dv_store_load(struct dv_store *store, uint32_t space,
-                   bool (*each)(void *ctx, const struct dv_store_row *row, struct dv_err *err),
-                   void *ctx, struct dv_err *err)
-{
-    struct dv_store_cursor cursor = {0};
-    bool is_taken = true;
-    bool is_end = false;
-    bool is_ok;
-
-    assert(!store->has_begun && !store->filling);
-    is_ok = dv_store_cursor_init(&cursor, &store->db, space, DV_STR_NONE, DV_STR_NONE, err);
-    while (is_ok && is_taken && !is_end) {
-        struct dv_store_row row;
-
-        is_ok = dv_store_cursor_next(&cursor, &store->db, &row, &is_end, err);
-        is_taken = !is_ok || is_end || each(ctx, &row, err);
-    }
-    dv_store_cursor_fini(&cursor);
-    return is_taken && (is_ok || fail_load(store, err));
-}
 
 bool dv_store_migrate(struct dv_store *store, const struct dv_store_change *changes,
                       size_t n_changes, struct dv_err *err)

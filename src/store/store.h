@@ -62,14 +62,17 @@ struct dv_store_options {
      * before this call fails with DV_DATA_LOSS after it. */
     void (*damaged)(void *ctx, const char *set_aside);
     void *ctx;
+    /* At start-up the rows of a damaged file that can still be read are taken over into the new
+     * one. Some of a set may be missing then: for those who can do with a part of what they had. */
+    bool keeps_readable;
 };
 
 /* Opens the file, or makes it (mode 0600) where there is none; the directory must exist. Blocks:
  * for start-up. A damaged file is set aside as `<path>.damaged-<utc time>` with what belongs to it,
- * and an empty one takes its place: see dv_store_set_aside.
+ * and an empty one (but see keeps_readable) takes its place: see dv_store_set_aside.
  * DV_ALREADY_EXISTS: another process has it open. DV_FAILED_PRECONDITION: made by a newer davit, or
- * not by davit. Whatever else keeps it from being opened (permissions, a full disk) is told, and
- * the file is left as it is. */
+ * not by davit. Whatever else keeps it from being opened (permissions, a full disk, a disk that
+ * cannot be read) is told, and the file is left as it is. */
 struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
                                const struct dv_store_options *options, struct dv_err *err);
 
@@ -101,7 +104,9 @@ struct dv_store_row {
 
 /* Hands all rows of a space to `each`, in key order; a row is borrowed for the call. Blocks, and is
  * for start-up: before the first write, and for steps. Ends with the error of an `each` that
- * fails. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over. */
+ * fails. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over. With
+ * keeps_readable it goes on with the next row that can be read instead: dv_store_set_aside
+ * tells. */
 DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t space,
                               bool (*each)(void *ctx, const struct dv_store_row *row,
                                            struct dv_err *err),

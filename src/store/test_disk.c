@@ -40,7 +40,10 @@ static struct {
     uint64_t fail_until; /* not with it */
     int errnum;
     bool has_failed;
-    char failing[200]; /* "": no file in particular */
+    char failing[200];    /* "": no file in particular */
+    char unreadable[200]; /* "": none */
+    uint64_t unreadable_from;
+    uint64_t n_unreadable;
     bool is_held;
     bool is_waiting;
     bool is_recording;
@@ -55,7 +58,7 @@ void disk_reset(void)
 {
     (void)pthread_mutex_lock(&disk.lock);
     disk.n_calls = disk.n_syncs = disk.fail_from = disk.fail_until = 0;
-    disk.failing[0] = '\0';
+    disk.failing[0] = disk.unreadable[0] = '\0';
     disk.has_failed = disk.is_held = disk.is_waiting = disk.is_recording = false;
     for (size_t i = 0; i < disk.entries.n; i++)
         free(disk.entries.v[i].bytes);
@@ -113,6 +116,17 @@ void disk_fail_file(const char *path, int errnum)
     (void)pthread_mutex_lock(&disk.lock);
     (void)snprintf(disk.failing, sizeof(disk.failing), "%s", path);
     disk.errnum = errnum;
+    (void)pthread_mutex_unlock(&disk.lock);
+}
+
+void disk_fail_reads(const char *path, uint64_t at, uint64_t n_failing, int errnum)
+{
+    (void)pthread_mutex_lock(&disk.lock);
+    (void)snprintf(disk.unreadable, sizeof(disk.unreadable), "%s", path);
+    disk.unreadable_from = at;
+    disk.n_unreadable = n_failing;
+    disk.errnum = errnum;
+    disk.has_failed = false;
     (void)pthread_mutex_unlock(&disk.lock);
 }
 
@@ -321,6 +335,23 @@ static bool passes(enum kind kind, int fd, uint64_t at, const void *bytes, size_
         record(kind, file_of(fd), at, bytes, n);
     (void)pthread_mutex_unlock(&disk.lock);
     return is_ok;
+}
+
+ssize_t pread64(int fd, void *bytes, size_t n, off64_t at)
+{
+    char path[200] = "";
+    bool is_ok = true;
+
+    (void)pthread_mutex_lock(&disk.lock);
+    if (disk.unreadable[0] && disk.n_unreadable > 0 && (uint64_t)at + n > disk.unreadable_from) {
+        path_of(fd, path);
+        is_ok = strcmp(path, disk.unreadable) != 0;
+        disk.n_unreadable -= !is_ok;
+        disk.has_failed |= !is_ok;
+        errno = disk.errnum;
+    }
+    (void)pthread_mutex_unlock(&disk.lock);
+    return is_ok ? syscall(SYS_pread64, fd, bytes, n, at) : -1;
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at)

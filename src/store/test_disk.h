@@ -1,7 +1,8 @@
 /* test_disk.h - a disk in the test's hand.
  *
- * The program's own pwrite64, ftruncate64, fdatasync, fsync and rename stand between SQLite (and
- * our code) and the kernel. They pass everything on, count, and do as they are told here. */
+ * The program's own pread64, pwrite64, ftruncate64, fdatasync, fsync and rename stand between
+ * SQLite (and our code) and the kernel. They pass everything on, count, and do as they are told
+ * here. */
 #ifndef DV_STORE_TEST_DISK_H
 #define DV_STORE_TEST_DISK_H
 
@@ -18,6 +19,8 @@ void disk_fail(uint64_t nth, uint64_t n_failing, int errnum);
 bool disk_has_failed(void);
 /* All calls on the file at `path` fail. */
 void disk_fail_file(const char *path, int errnum);
+/* Reads of the file at `path` fail: of the bytes from `at` on, `n_failing` times. */
+void disk_fail_reads(const char *path, uint64_t at, uint64_t n_failing, int errnum);
 
 /* Syncs wait until they are released. */
 void disk_hold(void);

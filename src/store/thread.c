@@ -232,7 +232,8 @@ static void replace(struct dv_store *store, const struct dv_list *group, struct 
     struct dv_store_batch *first = DV_CONTAINER(dv_list_first(group), struct dv_store_batch, link);
     char *set_aside;
 
-    if (dv_store_recover(store, &set_aside, err)) {
+    /* Memory has all of them. */
+    if (dv_store_recover(store, DV_STORE_DROP_ROWS, &set_aside, err)) {
         free(first->set_aside);
         first->set_aside = set_aside;
     }

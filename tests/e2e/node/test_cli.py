@@ -131,7 +131,7 @@ def test_admit_options_release(node, gpus, pod_file):
     (row,) = table("\n".join(rest))
     assert row == {"CONTAINER": "main", "RESOURCE": GPU, "DEVICES": "g0,g1"}
 
-    (row,) = [r for r in table(node.davit("status").stdout.split("\n\n")[1])]
+    (row,) = table(node.davit("status").stdout.split("\n\n")[-1])
     assert (row["NAMESPACE"], row["POD"], row["STATE"]) == ("ml", "train", "admitted")
 
     expected = [
@@ -228,7 +228,7 @@ def test_status_tells_what_a_pod_waits_for(node, gpus):
     done = node.davit("status")
     facts = dict(line.split(None, 1) for line in done.stdout.split("\n\n")[0].splitlines())
     assert facts["node"] == "n1" and facts["resources"] == "1" and facts["pods"] == "1"
-    (row,) = table(done.stdout.split("\n\n")[1])
+    (row,) = table(done.stdout.split("\n\n")[-1])
     assert row["STATE"] == "waiting" and row["WAITS FOR"] == f"the plugin of {GPU}"
     node.stop()
     asking.join(10)

@@ -58,6 +58,59 @@ def test_metrics_count_what_happened(http_node, plugins):
     assert any('le="1e-05"' in line for line in buckets)
 
 
+ALIGNED = "kubelet_container_aligned_compute_resources"
+
+
+def test_what_the_reference_exports_is_there_from_the_start(http_node):
+    metrics = get(port_of(http_node), "/metrics")
+    version = '{server_api_version="v1"}'
+    for series in (
+        "kubelet_topology_manager_admission_requests_total",
+        "kubelet_topology_manager_admission_errors_total",
+        "kubelet_topology_manager_admission_duration_ms_count",
+        f"kubelet_pod_resources_endpoint_errors_list{version}",
+        f"kubelet_pod_resources_endpoint_errors_get_allocatable{version}",
+        f"kubelet_pod_resources_endpoint_errors_get{version}",
+    ):
+        assert value_of(metrics, series) == 0, series
+    assert ALIGNED + "_count{" not in metrics  # without a policy
+    bounds = [
+        float(re.search(r'le="([^"+]+)"', line).group(1))
+        for line in metrics.splitlines()
+        if line.startswith("kubelet_topology_manager_admission_duration_ms_bucket") and "+Inf" not in line
+    ]
+    assert bounds == [pytest.approx(0.05 * 2**i) for i in range(15)]
+
+
+@pytest.mark.parametrize("scope", ["container", "pod"])
+def test_alignment_is_counted_by_scope(make_node, plugins, scope):
+    """topology.md 42"""
+    node = make_node(
+        "--insecure-http", "--topology-policy", "single-numa-node", "--topology-scope", scope
+    )
+    node.listen = "127.0.0.1:0"
+    port = port_of(node.start())
+
+    def aligned(which, of):
+        return value_of(
+            get(port, "/metrics"), f'{ALIGNED}_{which}{{scope="{of}",boundary="numa_node"}}'
+        )
+
+    other = "pod" if scope == "container" else "container"
+    assert [aligned(w, s) for w in ("count", "failure_count") for s in (scope, other)] == [0] * 4
+    plugins(node, GPU, {f"g{i}": ("Healthy", [0]) for i in range(2)}).register()
+    node.wait_devices(GPU, 2)
+    assert node.admit(pod("p", ("a", {GPU: 1}), ("b", {GPU: 1}))).admitted
+    assert not node.admit(pod("q", ("a", {GPU: 1}))).admitted
+    assert aligned("count", scope) == (2 if scope == "container" else 1)
+    assert aligned("failure_count", scope) == 1
+    assert aligned("count", other) == aligned("failure_count", other) == 0
+    metrics = get(port, "/metrics")
+    assert value_of(metrics, "kubelet_topology_manager_admission_requests_total") == 2
+    assert value_of(metrics, "kubelet_topology_manager_admission_errors_total") == 1
+    assert value_of(metrics, "kubelet_topology_manager_admission_duration_ms_count") == 2
+
+
 def test_other_paths_and_methods_are_refused(http_node):
     port = port_of(http_node)
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -265,7 +265,8 @@ def test_without_a_policy_the_machine_does_not_matter(machine):
 def test_policies_and_scopes_that_do_not_exist(make_node, words):
     node = make_node(*words).start(ready=False)
     assert node.proc.wait(10) == 2
-    assert f'{words[0]}: "{words[1]}" is none of ' in node.proc.log
+    what = words[0].rsplit("-", 1)[1]
+    assert f'{words[0]}: unknown {what}: "{words[1]}"' in node.proc.log
 
 
 def test_a_sysfs_that_cannot_be_read(make_node, short_dir):

@@ -1,0 +1,120 @@
+/* salvage.c - what can still be read of a damaged database. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <sqlite3.h>
+
+#include "base/err.h"
+#include "store/batch.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define STATEMENT_BYTES 256u
+
+/* Rows as they lie, from both ends: damage in the middle hides what is behind it, and the tree of
+ * keys may be damaged where that of rows is not. */
+static const char *const orders[] = {"ASC", "DESC"};
+
+static bool bind(sqlite3_stmt *statement, int place, dv_str bytes)
+{
+    return sqlite3_bind_blob64(statement, place, bytes.n ? bytes.p : "", bytes.n, SQLITE_STATIC) ==
+           SQLITE_OK;
+}
+
+static dv_str column(sqlite3_stmt *select, int place)
+{
+    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
+
+    return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
+}
+
+/* A row that is not what was written is left out. */
+static bool add_row(struct dv_store_db *to, sqlite3_stmt *insert, dv_str key, dv_str sealed,
+                    struct dv_err *err)
+{
+    dv_str value;
+
+    if (key.n == 0 || key.n > DV_STORE_KEY_BYTES_MAX || !dv_store_unseal(key, sealed, &value))
+        return true;
+    if (!bind(insert, 1, key) || !bind(insert, 2, sealed))
+        return dv_store_db_fail(to, err, "%s", sqlite3_sql(insert));
+    return dv_store_db_run(to, insert, err);
+}
+
+/* Until the end, or damage; *is_whole: it was the end. */
+static bool add_rows(struct dv_store_db *from, sqlite3_stmt *select, struct dv_store_db *to,
+                     sqlite3_stmt *insert, bool *is_whole, struct dv_err *err)
+{
+    for (;;) {
+        int status;
+
+        errno = 0; /* for dv_store_db_fail */
+        status = sqlite3_step(select);
+        *is_whole = status == SQLITE_DONE;
+        if (*is_whole)
+            return true;
+        if ((status & 0xff) == SQLITE_IOERR)
+            return dv_store_db_fail(from, err, "read the damaged file");
+        if (status != SQLITE_ROW)
+            return true;
+        if (!add_row(to, insert, column(select, 0), column(select, 1), err))
+            return false;
+    }
+}
+
+/* Of one space, one way. */
+static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const char *space,
+                        const char *order, bool *is_whole, struct dv_err *err)
+{
+    char text[STATEMENT_BYTES];
+    sqlite3_stmt *select;
+    sqlite3_stmt *insert;
+    struct dv_err unreadable;
+    bool is_ok;
+
+    /* Names have a limit: see schema.c. */
+    (void)snprintf(text, sizeof(text), "SELECT k, v FROM \"%s\" NOT INDEXED ORDER BY i %s", space,
+                   order);
+    select = dv_store_db_prepare(from, text, &unreadable);
+    if (!select)
+        return true; /* the space was not there, or its description is gone */
+    (void)snprintf(text, sizeof(text), "INSERT OR IGNORE INTO \"%s\" (k, v) VALUES (?1, ?2)",
+                   space);
+    insert = dv_store_db_prepare(to, text, err);
+    is_ok = insert && add_rows(from, select, to, insert, is_whole, err);
+    (void)sqlite3_finalize(insert); /* both repeat the last step's error */
+    (void)sqlite3_finalize(select);
+    return is_ok;
+}
+
+static bool salvage_all(struct dv_store_db *from, struct dv_store_db *to, struct dv_err *err)
+{
+    for (size_t i = 0; i < to->schema->n_spaces; i++) {
+        bool is_whole = false;
+
+        for (size_t way = 0; way < DV_COUNT(orders) && !is_whole; way++)
+            if (!salvage_way(from, to, to->schema->spaces[i], orders[way], &is_whole, err))
+                return false;
+    }
+    return true;
+}
+
+bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err)
+{
+    struct dv_store_db from;
+    bool is_ok = true;
+
+    if (!dv_store_db_open(&from, path, db->schema, err))
+        return from.is_damaged;         /* nothing can be read: that is no reason to fail */
+    if (dv_store_db_is_todays(&from)) { /* rows of other versions mean something else */
+        is_ok = dv_store_db_begin(db, err);
+        if (is_ok && !salvage_all(&from, db, err)) {
+            dv_store_db_rollback(db);
+            is_ok = false;
+        }
+        is_ok = is_ok && dv_store_db_commit(db, err);
+    }
+    from.is_damaged = true; /* so that closing leaves it as it is */
+    dv_store_db_close(&from);
+    return is_ok;
+}
