@@ -34,7 +34,7 @@ static bool has_word(dv_str key, dv_str word)
     return false;
 }
 
-static bool is_secret(const struct dv_field *field)
+static bool is_secret(const struct dv_log_field *field)
 {
     dv_str key = dv_str_from_c(field->key);
 
@@ -65,7 +65,8 @@ static dv_str cut(dv_str s)
     return dv_str_slice(s, 0, end);
 }
 
-static void add_value(struct dv_buf *buf, enum dv_log_format format, const struct dv_field *field)
+static void add_value(struct dv_buf *buf, enum dv_log_format format,
+                      const struct dv_log_field *field)
 {
     dv_str text = field->str;
 
@@ -89,7 +90,7 @@ static void add_value(struct dv_buf *buf, enum dv_log_format format, const struc
 }
 
 static void add_text_line(struct dv_buf *buf, const char *time, enum dv_log_level level,
-                          const char *msg, const struct dv_field *fields)
+                          const char *msg, const struct dv_log_field *fields)
 {
     if (time[0]) {
         dv_buf_add_c(buf, time);
@@ -108,7 +109,7 @@ static void add_text_line(struct dv_buf *buf, const char *time, enum dv_log_leve
 }
 
 static void add_json_line(struct dv_buf *buf, const char *time, enum dv_log_level level,
-                          const char *msg, const struct dv_field *fields)
+                          const char *msg, const struct dv_log_field *fields)
 {
     dv_buf_add_char(buf, '{');
     if (time[0]) {
@@ -130,7 +131,7 @@ static void add_json_line(struct dv_buf *buf, const char *time, enum dv_log_leve
 }
 
 void dv_log_format(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
-                   enum dv_log_level level, const char *msg, const struct dv_field *fields)
+                   enum dv_log_level level, const char *msg, const struct dv_log_field *fields)
 {
     char time[DV_TIME_BYTES] = "";
 
@@ -152,9 +153,9 @@ bool dv_log_is_on(enum dv_log_level level)
     return the_sink.write && level <= the_sink.level;
 }
 
-void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_field *fields)
+void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_log_field *fields)
 {
-    static const struct dv_field none = {0};
+    static const struct dv_log_field none = {0};
     uint64_t wall_ns = the_sink.clock ? dv_clock_wall_ns(the_sink.clock) : 0;
     struct dv_buf buf;
 

@@ -44,16 +44,16 @@ enum dv_field_kind {
     DV_FIELD_SECRET,
 };
 
-struct dv_field {
+struct dv_log_field {
     const char *key;
     enum dv_field_kind kind;
     dv_str str;
     uint64_t num; /* two's complement for DV_FIELD_I64 */
 };
 
-#define DV_F_STR(key, value) ((struct dv_field){(key), DV_FIELD_STR, (value), 0})
-#define DV_F_C(key, value) ((struct dv_field){(key), DV_FIELD_STR, dv_str_from_c(value), 0})
-#define DV_F_NUM(key, kind, value) ((struct dv_field){(key), (kind), DV_STR_NONE, (value)})
+#define DV_F_STR(key, value) ((struct dv_log_field){(key), DV_FIELD_STR, (value), 0})
+#define DV_F_C(key, value) ((struct dv_log_field){(key), DV_FIELD_STR, dv_str_from_c(value), 0})
+#define DV_F_NUM(key, kind, value) ((struct dv_log_field){(key), (kind), DV_STR_NONE, (value)})
 #define DV_F_U64(key, value) DV_F_NUM(key, DV_FIELD_U64, (uint64_t)(value))
 #define DV_F_I64(key, value) DV_F_NUM(key, DV_FIELD_I64, (uint64_t)(int64_t)(value))
 #define DV_F_BOOL(key, value) DV_F_NUM(key, DV_FIELD_BOOL, (value) ? 1 : 0)
@@ -83,17 +83,17 @@ bool dv_log_is_on(enum dv_log_level level);
 #define dv_log(level, ...)                                                                         \
     (dv_log_is_on(level) ? dv_log_fields((level), DV_LOG_ARGS(__VA_ARGS__, DV_F_END)) : (void)0)
 #define DV_LOG_ARGS(msg, ...)                                                                      \
-    (msg), (const struct dv_field[])                                                               \
+    (msg), (const struct dv_log_field[])                                                           \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
 
 /* For the macro: `fields` ends with one whose key is NULL. */
-void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_field *fields);
+void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_log_field *fields);
 
 /* One line, as the sink would get it; pure. */
 void dv_log_format(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
-                   enum dv_log_level level, const char *msg, const struct dv_field *fields);
+                   enum dv_log_level level, const char *msg, const struct dv_log_field *fields);
 
 const char *dv_log_level_name(enum dv_log_level level);
 DV_CHECKED bool dv_log_level_parse(dv_str name, enum dv_log_level *level);
