@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -228,6 +229,42 @@ static void files_are_read_whole_under_a_limit(void **state)
     assert_err(&err, DV_FAILED_PRECONDITION, "read /");
 }
 
+static void bytes_are_base64_and_back(void **state)
+{
+    static const struct {
+        const char *text;
+        dv_str bytes;
+        const char *printed;
+    } cases[] = {
+        {"",             {"", 0},              ""        },
+        {"AA==",         DV_STR_INIT("\0"),    "AA=="    },
+        {"/+8=",         {"\xff\xef", 2},      "/+8="    },
+        {"aGVs\r\nbG8=", DV_STR_INIT("hello"), "aGVsbG8="},
+        {"YWJj",         DV_STR_INIT("abc"),   "YWJj"    },
+        {"AB==",         DV_STR_INIT("\0"),    "AA=="    },
+    };
+    static const dv_str refused[] = {
+        DV_STR_INIT("A"),      DV_STR_INIT("AA"),    DV_STR_INIT("AA="),   DV_STR_INIT("AA==="),
+        DV_STR_INIT("A==="),   DV_STR_INIT("AA==A"), DV_STR_INIT("AA A"),  DV_STR_INIT("-_-_"),
+        DV_STR_INIT("AAAA\0"), DV_STR_INIT("AA=A"),  DV_STR_INIT("AA=\0"), DV_STR_INIT("AAA\xc3"),
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str bytes;
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+        dv_buf_init(&buf, 100);
+        assert_true(dv_base64_decode(dv_str_from_c(cases[i].text), arena, &bytes));
+        assert_true(dv_str_eq(bytes, cases[i].bytes));
+        dv_base64_encode(bytes, &buf);
+        assert_str(dv_buf_str(&buf), cases[i].printed);
+    }
+    for (size_t i = 0; i < DV_COUNT(refused); i++)
+        assert_false(dv_base64_decode(refused[i], arena, &bytes));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +279,7 @@ int main(void)
         cmocka_unit_test(jitter_stays_within_its_bounds),
         cmocka_unit_test(virtual_time_moves_only_when_told),
         cmocka_unit_test(files_are_read_whole_under_a_limit),
+        cmocka_unit_test(bytes_are_base64_and_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

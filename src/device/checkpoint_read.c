@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "device/base64.h"
 #include "device/checkpoint.h"
 #include "device/cut.h"
 #include "device/device.h"
@@ -207,7 +207,7 @@ static bool read_bytes(struct reading *r, dv_str value, struct bytes *bytes)
         return read_byte_list(r, value, bytes);
     if (!is_string(value))
         return fail_type(r, "AllocResp", "a string", value);
-    if (!dv_device_base64_decode(unquote(r, value), r->arena, &decoded)) {
+    if (!dv_base64_decode(unquote(r, value), r->arena, &decoded)) {
         r->verdict = DV_DEVICE_CHECKPOINT_BASE64;
         return dv_fail(r->err, DV_INVALID_ARGUMENT, "AllocResp: not base64");
     }

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
-#include "device/base64.h"
 #include "device/checkpoint.h"
 #include "device/device.h"
 #include "json/json.h"
@@ -192,14 +192,18 @@ static void set(struct dv_json *object, dv_str key, struct dv_json *value, struc
 static struct dv_json *record_to_json(const struct dv_device_record *record, struct dv_arena *arena)
 {
     struct dv_json *entry = dv_json_new_object(arena);
-    dv_str response = dv_device_base64_encode(record->response, arena);
+    DV_CLEANUP(dv_buf_fini) struct dv_buf response;
 
+    dv_buf_init(&response, record->response.n * 2 + 4); /* 4 bytes for 3 */
+    dv_base64_encode(record->response, &response);
     set(entry, DV_STR("PodUID"), dv_json_new_str(record->pod_uid, arena), arena);
     set(entry, DV_STR("ContainerName"), dv_json_new_str(record->container, arena), arena);
     set(entry, DV_STR("ResourceName"), dv_json_new_str(record->resource, arena), arena);
     set(entry, DV_STR("DeviceIDs"), placed_to_json(record, arena), arena);
     set(entry, DV_STR("AllocResp"),
-        record->response.p ? dv_json_new_str(response, arena) : dv_json_new_null(arena), arena);
+        record->response.p ? dv_json_new_str(dv_buf_str(&response), arena)
+                           : dv_json_new_null(arena),
+        arena);
     return entry;
 }
 

@@ -2,7 +2,6 @@
 #include "test_node.h"
 
 #include "base/buf.h"
-#include "device/base64.h"
 #include "device/checkpoint.h"
 
 #define ENTRY                                                                                      \
@@ -211,45 +210,6 @@ static void bad_files_get_their_verdicts(void **state)
     }
 }
 
-static void base64_is_gos(void **state)
-{
-    static const struct {
-        const char *text;
-        const char *bytes; /* NULL: refused */
-    } cases[] = {
-        {"",               ""    },
-        {"YQ==",           "a"   },
-        {"YWI=",           "ab"  },
-        {"YWJj",           "abc" },
-        {"YWJjZA==",       "abcd"},
-        {"Y\r\nW\nI\r=\n", "ab"  },
-        {"YR==",           "a"   }, /* bits that are left over */
-        {"YQ",             NULL  },
-        {"YQ=",            NULL  },
-        {"YQ===",          NULL  },
-        {"YQ==YQ==",       NULL  },
-        {"Y",              NULL  },
-        {"=",              NULL  },
-        {"Y===",           NULL  },
-        {"YWJ-",           NULL  },
-        {"YW J",           NULL  },
-        {"YWI=x",          NULL  },
-    };
-    struct node *node = *state;
-
-    for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        dv_str bytes;
-        bool is_good = dv_device_base64_decode(dv_str_from_c(cases[i].text), node->arena, &bytes);
-
-        if (is_good != (cases[i].bytes != NULL))
-            fail_msg("case %zu: %s", i, cases[i].text);
-        if (is_good)
-            assert_str(bytes, cases[i].bytes);
-    }
-    assert_str(dv_device_base64_encode(DV_STR("\xff\xfe\xfd"), node->arena), "//79");
-    assert_str(dv_device_base64_encode(DV_STR("abcd"), node->arena), "YWJjZA==");
-}
-
 /* 18, 55 */
 static void a_state_goes_into_a_file_and_back(void **state)
 {
@@ -310,7 +270,6 @@ int main(void)
         node_test(what_is_hashed_is_what_go_would_have_decoded),
         node_test(entries_are_decoded_as_go_does),
         node_test(bad_files_get_their_verdicts),
-        node_test(base64_is_gos),
         node_test(a_state_goes_into_a_file_and_back),
         node_test(records_that_make_no_sense_are_left_out),
     };

@@ -42,7 +42,7 @@ enum dv_json_kind {
 /* -- Reading text --------------------------------------------------------------------------- */
 
 /* What a reader allows unless told otherwise. A list of 5,000 slices with 8 devices each is about
- * 11 MB and 750,000 nodes; a node takes 40 bytes, an array or object 56. */
+ * 11 MB and 750,000 nodes; a node takes 40 bytes, an array or object 72. */
 #define DV_JSON_BYTES_MAX (64u * 1024u * 1024u)
 #define DV_JSON_NODES_MAX (4u * 1024u * 1024u)
 /* Go's own limit for JSON. libyaml's work for a token grows with the number of open brackets, so
@@ -94,6 +94,9 @@ const char *dv_json_kind_name(enum dv_json_kind kind);               /* "a strin
  * 16,777,215 stays there. */
 uint32_t dv_json_line(const struct dv_json *node);
 uint32_t dv_json_column(const struct dv_json *node);
+/* The text of an array or object as it was read, blanks and all; nothing for other nodes, for what
+ * was not read from JSON, and for all of a document once something in it was edited. */
+dv_str dv_json_source(const struct dv_json *node);
 /* Its key was there before in the same object, and what it said was dropped. */
 bool dv_json_is_repeated(const struct dv_json *node);
 

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+
 struct reader {
     const char *at;
     const char *end;
@@ -22,6 +24,7 @@ struct reader {
     bool refuse_duplicates;
     bool replace_bad_utf8;
     struct dv_json *open; /* the innermost container that is not complete; NULL around the root */
+    struct dv_json_text *text;
     struct dv_arena *arena;
     struct dv_err *err;
 };
@@ -245,9 +248,13 @@ static bool read_scalar(struct reader *r, struct dv_json *node)
 
 static bool open_container(struct reader *r, struct dv_json *node)
 {
+    struct dv_json_container *container = DV_CONTAINER(node, struct dv_json_container, node);
+
     if (r->depth == r->depth_max)
         return dv_json_fail_at(node->line, node->column, DV_RESOURCE_EXHAUSTED, r->err,
                                "more than %u arrays and objects inside each other", r->depth_max);
+    container->text = r->text;
+    container->start = (uint32_t)(r->at - r->text->p);
     r->at++;
     r->depth++;
     r->open = node;
@@ -313,6 +320,7 @@ static bool close_container(struct reader *r)
 
     r->at++;
     r->depth--;
+    DV_CONTAINER(node, struct dv_json_container, node)->end = (uint32_t)(r->at - r->text->p);
     r->open = node->next; /* it is its parent's last child */
     return !dv_json_is(node, DV_JSON_OBJECT) ||
            dv_json_seal(node, r->refuse_duplicates, r->arena, r->err);
@@ -373,6 +381,8 @@ struct dv_json *dv_json_parse(dv_str text, const struct dv_json_opts *opts, stru
 
     if (!dv_json_check_size(text, &limits, err))
         return NULL;
+    r.text = DV_NEW(arena, struct dv_json_text);
+    r.text->p = start;
     skip_blanks(&r);
     root = read_value(&r, (dv_str){NULL, 0});
     if (!root || !read_containers(&r))

@@ -296,6 +296,21 @@ static void a_tree_may_be_very_deep(void **state)
     assert_false(dv_json_eq(doc, copy));
 }
 
+static void a_container_knows_its_text_until_something_is_edited(void **state)
+{
+    struct dv_json *doc = parse(" { \"a\" : [ 1 , {} ], \"b\":\"x\" } ");
+
+    (void)state;
+    assert_str(dv_json_source(doc), "{ \"a\" : [ 1 , {} ], \"b\":\"x\" }");
+    assert_str(dv_json_source(find(doc, "a")), "[ 1 , {} ]");
+    assert_str(dv_json_source(find(doc, "a/1")), "{}");
+    assert_null(dv_json_source(find(doc, "b")).p);
+    assert_null(dv_json_source(dv_json_copy(find(doc, "a"), arena)).p);
+    assert_null(dv_json_source(parse_yaml("a: []")).p);
+    dv_json_remove(find(doc, "b"));
+    assert_null(dv_json_source(find(doc, "a")).p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +325,7 @@ int main(void)
         doc_test(equality_is_by_value),
         doc_test(a_copy_outlives_what_it_was_copied_from),
         doc_test(a_tree_may_be_very_deep),
+        doc_test(a_container_knows_its_text_until_something_is_edited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,9 +305,27 @@ struct dv_json *dv_json_at(const struct dv_json *array, size_t i)
 
 /* -- Editing -------------------------------------------------------------------------------- */
 
+dv_str dv_json_source(const struct dv_json *node)
+{
+    const struct dv_json_container *container = const_container_of(node);
+
+    if (!dv_json_is_container(node) || !container->text || container->text->is_edited)
+        return DV_STR_NONE;
+    return (dv_str){container->text->p + container->start, container->end - container->start};
+}
+
+static void mark_edited(struct dv_json *container)
+{
+    struct dv_json_text *text = container_of(container)->text;
+
+    if (text)
+        text->is_edited = true;
+}
+
 void dv_json_append(struct dv_json *array, struct dv_json *value)
 {
     assert(dv_json_is(array, DV_JSON_ARRAY));
+    mark_edited(array);
     dv_json_link(array, value);
 }
 
@@ -321,6 +339,7 @@ void dv_json_insert(struct dv_json *array, size_t i, struct dv_json *value)
         return;
     }
     assert(!is_attached(value));
+    mark_edited(array);
     join(array, find_previous(array, next), value);
     join(array, value, next);
     array->n++;
@@ -332,6 +351,7 @@ void dv_json_replace(struct dv_json *old, struct dv_json *value)
     struct dv_json *next = dv_json_next(old);
 
     assert(parent && !is_attached(value));
+    mark_edited(parent);
     if (container_of(parent)->index)
         *find_slot(container_of(parent)->index, dv_json_key(old)) = value;
     value->key = old->key;
@@ -347,6 +367,7 @@ void dv_json_remove(struct dv_json *node)
     struct dv_json_index *index;
 
     assert(parent);
+    mark_edited(parent);
     index = container_of(parent)->index;
     join(parent, find_previous(parent, node), dv_json_next(node));
     parent->n--;
@@ -368,6 +389,7 @@ void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, stru
         dv_json_replace(old, value);
         return;
     }
+    mark_edited(object);
     key = dv_str_copy(key, arena);
     assert(key.n <= INT32_MAX);
     value->key = key.p;

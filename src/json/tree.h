@@ -32,15 +32,25 @@ struct dv_json {
     uint32_t is_dropped : 1; /* a later one has its key: about to be unlinked */
 };
 
+/* The text that a document was read from, for dv_json_source. Shared by all its containers, so that
+ * an edit anywhere is known everywhere. */
+struct dv_json_text {
+    const char *p;
+    bool is_edited;
+};
+
 /* What arrays and objects are: a node is never turned into another kind. */
 struct dv_json_container {
     struct dv_json node;
     struct dv_json *last;
     struct dv_json_index *index; /* large objects only */
+    struct dv_json_text *text;   /* NULL unless it was read from JSON */
+    uint32_t start;              /* of its brackets in the text */
+    uint32_t end;
 };
 
 _Static_assert(sizeof(struct dv_json) == 40, "json.h tells how large a node is");
-_Static_assert(sizeof(struct dv_json_container) == 56, "json.h tells how large a container is");
+_Static_assert(sizeof(struct dv_json_container) == 72, "json.h tells how large a container is");
 
 static inline uint32_t dv_json_clamp_column(size_t column)
 {

@@ -6,6 +6,7 @@
 #define DV_NUMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/defs.h"
@@ -49,6 +50,9 @@ DV_CHECKED bool dv_quantity_parse_json(dv_str text, struct dv_arena *arena,
                                        struct dv_quantity *quantity, struct dv_err *err);
 struct dv_quantity dv_quantity_from_i64(int64_t value, enum dv_quantity_format format);
 struct dv_quantity dv_quantity_copy(const struct dv_quantity *quantity, struct dv_arena *arena);
+/* The same into `room` of dv_quantity_room bytes, aligned for pointers; nearly always none. */
+size_t dv_quantity_room(const struct dv_quantity *quantity);
+struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void *room);
 
 /* The canonical form: no fraction, the largest suffix that leaves none. */
 void dv_quantity_print(const struct dv_quantity *quantity, struct dv_buf *buf);

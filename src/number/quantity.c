@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "decimal.h"
@@ -62,6 +63,28 @@ struct dv_quantity dv_quantity_copy(const struct dv_quantity *quantity, struct d
 
     if (quantity->big)
         copy.big = dv_decimal_copy(quantity->big, arena);
+    return copy;
+}
+
+size_t dv_quantity_room(const struct dv_quantity *quantity)
+{
+    return quantity->big ? sizeof(struct dv_decimal) + quantity->big->n_limbs * sizeof(uint32_t)
+                         : 0;
+}
+
+struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void *room)
+{
+    struct dv_quantity copy = *quantity;
+    struct dv_decimal *big = room;
+    uint32_t *limbs;
+
+    if (!quantity->big)
+        return copy;
+    *big = *quantity->big;
+    limbs = (uint32_t *)(void *)(big + 1);
+    memcpy(limbs, quantity->big->limbs, big->n_limbs * sizeof(*limbs));
+    big->limbs = limbs;
+    copy.big = big;
     return copy;
 }
 

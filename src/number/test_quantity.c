@@ -359,10 +359,13 @@ static void a_copy_needs_nothing_of_the_first(void **state)
     struct dv_arena *first = dv_arena_new();
     struct dv_quantity quantity = parsed("123456789012345678901234567890", first);
     struct dv_quantity copy = dv_quantity_copy(&quantity, arena);
+    void *room = dv_arena_alloc(arena, dv_quantity_room(&quantity), 8);
+    struct dv_quantity other = dv_quantity_copy_to(&quantity, room);
 
     (void)state;
     dv_arena_free(first);
     assert_prints(&copy, "123456789012345678901234567890", "copy");
+    assert_prints(&other, "123456789012345678901234567890", "copy in a room");
 }
 
 static void usual_quantities_use_no_memory(void **state)

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "checkpoint_json.h"
-#include "device/base64.h"
 #include "device/checkpoint.h"
 #include "device/device.h"
 #include "json/json.h"
@@ -70,8 +70,7 @@ static dv_str bytes_of(const struct record *record, const struct dv_json *object
 
     if (dv_json_is(dv_json_get(object, dv_str_from_c(key)), DV_JSON_NULL))
         return DV_STR_NONE;
-    must(record, dv_device_base64_decode(text_of(record, object, key), record->arena, &bytes),
-         &err);
+    must(record, dv_base64_decode(text_of(record, object, key), record->arena, &bytes), &err);
     return bytes;
 }
 

@@ -1,13 +1,16 @@
-#include "device/base64.h"
+#include "base/base64.h"
 
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
+
+#define END (-1)
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /* The number that a character stands for; -1 for all others. */
-static int digit_of(char c)
+static int digit_of(int c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -20,37 +23,36 @@ static int digit_of(char c)
     return c == '/' ? 63 : -1;
 }
 
-/* The next character that is not of a line's end; '\0' when there is none, which no text may have.
- */
-static char next_char(dv_str text, size_t *at)
+/* The next character that is not of a line's end; END when there is none. */
+static int next_char(dv_str text, size_t *at)
 {
     while (*at < text.n && (text.p[*at] == '\r' || text.p[*at] == '\n'))
         (*at)++;
-    return *at < text.n ? text.p[(*at)++] : '\0';
+    return *at < text.n ? (unsigned char)text.p[(*at)++] : END;
 }
 
 /* After the digits of a last group that is not full: its padding, and nothing more. */
-static bool read_padding(dv_str text, size_t at, char c, unsigned n_digits)
+static bool read_padding(dv_str text, size_t at, int c, unsigned n_digits)
 {
     if (c != '=' || n_digits < 2)
         return false;
     if (n_digits == 2 && next_char(text, &at) != '=')
         return false;
-    return next_char(text, &at) == '\0' && at == text.n;
+    return next_char(text, &at) == END;
 }
 
-bool dv_device_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes)
+bool dv_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes)
 {
-    char *out = dv_arena_alloc(arena, text.n / 4 * 3 + 3, 1);
+    char *out = dv_arena_alloc_raw(arena, text.n / 4 * 3 + 3, 1);
     uint32_t group = 0;
     unsigned n_digits = 0;
     size_t n = 0;
 
     for (size_t at = 0;;) {
-        char c = next_char(text, &at);
+        int c = next_char(text, &at);
         int digit = digit_of(c);
 
-        if (c == '\0' && at == text.n && n_digits == 0)
+        if (c == END && n_digits == 0)
             break;
         if (digit < 0) {
             if (!read_padding(text, at, c, n_digits))
@@ -73,13 +75,11 @@ bool dv_device_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes)
     return true;
 }
 
-dv_str dv_device_base64_encode(dv_str bytes, struct dv_arena *arena)
+void dv_base64_encode(dv_str bytes, struct dv_buf *buf)
 {
-    size_t n = (bytes.n + 2) / 3 * 4;
-    char *out = dv_arena_alloc(arena, n, 1);
-    size_t at = 0;
+    char *out = dv_buf_extend(buf, (bytes.n + 2) / 3 * 4);
 
-    for (size_t i = 0; i < bytes.n; i += 3) {
+    for (size_t i = 0; out && i < bytes.n; i += 3) {
         size_t left = bytes.n - i;
         uint32_t group = (uint32_t)(unsigned char)bytes.p[i] << 16;
 
@@ -87,10 +87,9 @@ dv_str dv_device_base64_encode(dv_str bytes, struct dv_arena *arena)
             group |= (uint32_t)(unsigned char)bytes.p[i + 1] << 8;
         if (left > 2)
             group |= (unsigned char)bytes.p[i + 2];
-        out[at++] = alphabet[group >> 18];
-        out[at++] = alphabet[group >> 12 & 63];
-        out[at++] = left > 1 ? alphabet[group >> 6 & 63] : '=';
-        out[at++] = left > 2 ? alphabet[group & 63] : '=';
+        *out++ = alphabet[group >> 18];
+        *out++ = alphabet[group >> 12 & 63];
+        *out++ = left > 1 ? alphabet[group >> 6 & 63] : '=';
+        *out++ = left > 2 ? alphabet[group & 63] : '=';
     }
-    return (dv_str){out, n};
 }

@@ -1,7 +1,7 @@
 /* base64.h - bytes as text (RFC 4648, standard alphabet, padded), as Go's encoding/json has them.
  */
-#ifndef DV_DEVICE_BASE64_H
-#define DV_DEVICE_BASE64_H
+#ifndef DV_BASE_BASE64_H
+#define DV_BASE_BASE64_H
 
 #include <stdbool.h>
 
@@ -9,10 +9,11 @@
 #include "base/str.h"
 
 struct dv_arena;
+struct dv_buf;
 
 /* CR and LF are skipped wherever they are, and the bits that padding leaves over may be anything.
- */
-DV_CHECKED bool dv_device_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
-dv_str dv_device_base64_encode(dv_str bytes, struct dv_arena *arena);
+ * False: not base64. The bytes are in `arena`. */
+DV_CHECKED bool dv_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
+void dv_base64_encode(dv_str bytes, struct dv_buf *buf);
 
 #endif
