@@ -1,0 +1,32 @@
+/* url.h - URLs as in the line of an HTTP request: an absolute URI, or an absolute path. */
+#ifndef DV_CEL_URL_H
+#define DV_CEL_URL_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+
+struct dv_cel_url {
+    dv_str scheme; /* in lower case */
+    dv_str opaque; /* of scheme:opaque */
+    dv_str user;
+    dv_str host; /* unescaped, with its port */
+    dv_str path; /* as it was written */
+    dv_str query;
+    bool has_host;
+};
+
+DV_CHECKED bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *url);
+dv_str dv_cel_url_hostname(const struct dv_cel_url *url);
+dv_str dv_cel_url_port(const struct dv_cel_url *url);
+/* With escapes where they must be. */
+dv_str dv_cel_url_escaped_path(const struct dv_cel_url *url, struct dv_arena *arena);
+/* %41 as A, and with `plus` + as a space. False: not escaped so. */
+DV_CHECKED bool dv_cel_url_unescape(dv_str text, bool plus, struct dv_arena *arena, dv_str *out);
+
+bool dv_cel_url_eq(const struct dv_cel_url *a, const struct dv_cel_url *b);
+
+#endif
