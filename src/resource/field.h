@@ -44,7 +44,8 @@ enum dv_field_flag {
     DV_FIELD_SET = 4,        /* a list without repetitions, merged as a set by apply */
     DV_FIELD_ATOMIC = 8,     /* replaced as a whole; lists are, unless they have keys or are sets */
     DV_FIELD_PATCH_SET = 16, /* a strategic merge patch adds to the list */
-    DV_FIELD_RETAIN_KEYS = 32 /* a strategic merge patch may say which keys stay */
+    DV_FIELD_RETAIN_KEYS = 32, /* a strategic merge patch may say which keys stay */
+    DV_FIELD_OMITZERO = 64,    /* a time that is left out when it is not set; others are null */
 };
 
 /* Fields that are kept in a struct behind a pointer, made when one of them is set. */
@@ -77,10 +78,12 @@ struct dv_message {
     size_t n_fields;
     const uint8_t *names; /* indices of `fields` sorted by name, for dv_message_field */
     size_t n_names;
+    const uint8_t *numbers; /* indices of `fields` sorted by number, all n_fields */
     uint16_t size;
     uint16_t align;
-    uint16_t unknown_offset; /* of const struct dv_json *: an object with what the table lacks */
-    bool is_atomic;          /* apply replaces it as a whole */
+    /* Of const dv_str *: the members that the table lacks, as JSON text: "a":1,"b":{} */
+    uint16_t unknown_offset;
+    bool is_atomic; /* apply replaces it as a whole */
 };
 
 /* The field of that JSON name, inline ones included; NULL when there is none. For a field that was

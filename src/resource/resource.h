@@ -88,9 +88,15 @@ enum dv_unknown {
     DV_UNKNOWN_DROP,
 };
 
+/* What decoding one object may take for its structs: far more than any object that is accepted
+ * needs, and little enough for a body of 3 MiB that asks for as much as it can. */
+#define DV_DECODE_BYTES_MAX (64u * 1024u * 1024u)
+
 /* Reads a message from JSON into the zeroed struct `value`. null is absent. Texts stay where they
  * are in the document's memory. Notes (may be NULL) are made in `arena`.
- * DV_INVALID_ARGUMENT with the path: a value that does not fit its field. */
+ * apiVersion and kind at the top are left to the caller.
+ * DV_INVALID_ARGUMENT with the path: a value that does not fit its field. DV_RESOURCE_EXHAUSTED:
+ * over DV_DECODE_BYTES_MAX. */
 DV_CHECKED bool dv_decode_json(const struct dv_message *message, const struct dv_json *doc,
                                enum dv_unknown unknown, struct dv_arena *arena, void *value,
                                struct dv_decode_notes *notes, struct dv_err *err);
@@ -120,9 +126,10 @@ void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf 
 /* "2006-01-02T15:04:05Z", with any offset and fraction; prints UTC. */
 DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);
 void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf);
+bool dv_api_time_is_in_range(struct dv_time time); /* of the years 0 to 9999 */
 
-/* Whether two values mean the same: absent and empty lists, maps and texts are equal, quantities
- * are compared by number, times by instant. */
+/* Whether two values mean the same: absent and empty lists and maps are equal, quantities are
+ * compared by number, times by instant. An optional text that is empty is not absent. */
 bool dv_message_eq(const struct dv_message *message, const void *a, const void *b);
 /* A deep copy into `copy`, with all it refers to. */
 void dv_message_copy(const struct dv_message *message, const void *value, struct dv_arena *arena,
@@ -145,12 +152,18 @@ struct dv_object {
     size_t n_refs;
 };
 
-/* Copies `value` and all it refers to into one block. */
+/* Copies `value` and all it refers to into one block. Lists and maps that are empty become absent,
+ * as in the reference, which stores objects in an encoding that cannot tell. */
 struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value);
 struct dv_object *dv_object_ref(struct dv_object *object);
 void dv_object_unref(struct dv_object *object); /* NULL is fine */
 
 /* An entry of a map of the API by its key; NULL when absent. */
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
+
+/* Sets an entry, the map made anew in `arena`; keeps `key` and `value`. Nothing happens when it is
+ * that already. */
+void dv_entry_set(struct dv_str_entry **entries, size_t *n, dv_str key, dv_str value,
+                  struct dv_arena *arena);
 
 #endif

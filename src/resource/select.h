@@ -3,6 +3,7 @@
 #define DV_RESOURCE_SELECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -22,6 +23,9 @@ struct dv_field_selector;
  * DV_INVALID_ARGUMENT with the reference's message. */
 struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err);
+/* What is wrong with a selector, in full: an error's message has room for the beginning only. Empty
+ * when nothing is. */
+dv_str dv_label_selector_complaint(dv_str text, struct dv_arena *arena);
 bool dv_label_selector_matches(const struct dv_label_selector *selector,
                                const struct dv_str_entry *labels, size_t n_labels);
 bool dv_label_selector_is_empty(const struct dv_label_selector *selector);
@@ -38,6 +42,10 @@ bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
 bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str label,
                                dv_str *value);
 
+/* Whether a core NodeSelector can be evaluated: known operators, whole numbers for Gt and Lt, keys
+ * and values that labels can have. DV_INVALID_ARGUMENT says what is wrong. */
+DV_CHECKED bool dv_node_selector_check(const struct dv_api_node_selector *selector,
+                                       struct dv_err *err);
 /* core NodeSelector against a node's name and labels. A term that cannot be evaluated matches
  * nothing. */
 bool dv_node_selector_matches(const struct dv_api_node_selector *selector, dv_str node_name,

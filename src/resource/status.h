@@ -11,16 +11,20 @@
 
 struct dv_api_status;
 struct dv_api_version;
+struct dv_apply_conflict;
 struct dv_arena;
 struct dv_kind;
 struct dv_problems;
 
 /* What a failure is about; texts may be empty. */
 struct dv_status_about {
-    const struct dv_kind *kind;           /* NULL: nothing in particular */
-    const struct dv_api_version *version; /* of the request; NULL: the newest */
+    const struct dv_kind *kind; /* NULL: nothing in particular */
+    /* Of the request. It does not show: the reference names the group that a kind is stored in. */
+    const struct dv_api_version *version;
     dv_str name;
     dv_str uid;
+    dv_str what;  /* in place of the kind's plural: "pods/binding", "ResourceClaim" */
+    dv_str group; /* where there is no kind: "meta.k8s.io" with what "DeleteOptions" */
 };
 
 /* All are made in `arena`, texts included. */
@@ -39,11 +43,16 @@ struct dv_api_status *dv_status_already_exists(const struct dv_status_about *abo
 struct dv_api_status *dv_status_conflict(const struct dv_status_about *about,
                                          struct dv_arena *arena, const char *fmt, ...)
     DV_PRINTF(3, 4);
+/* Fields that an apply would take from other managers. */
+struct dv_api_status *dv_status_apply_conflict(const struct dv_apply_conflict *conflicts,
+                                               size_t n_conflicts, struct dv_arena *arena);
 struct dv_api_status *dv_status_expired(struct dv_arena *arena, const char *fmt, ...)
     DV_PRINTF(2, 3);
 /* 422 with a cause for each problem. */
 struct dv_api_status *dv_status_invalid(const struct dv_status_about *about,
                                         const struct dv_problems *problems, struct dv_arena *arena);
+/* 422 for a patch that cannot be applied to what is there: the reference does not say why. */
+struct dv_api_status *dv_status_cannot_patch(struct dv_arena *arena);
 struct dv_api_status *dv_status_too_large_version(uint64_t wanted, uint64_t current,
                                                   struct dv_arena *arena);
 struct dv_api_status *dv_status_too_many_requests(int64_t retry_after_s, struct dv_arena *arena,
@@ -54,6 +63,9 @@ struct dv_api_status *dv_status_from_err(const struct dv_err *err, struct dv_are
 /* Anything else: reason as the API writes it ("NotAcceptable"). */
 struct dv_api_status *dv_status_new(int code, dv_str reason, struct dv_arena *arena,
                                     const char *fmt, ...) DV_PRINTF(4, 5);
+/* One more cause, `field` may be empty. */
+void dv_status_add_cause(struct dv_api_status *status, dv_str reason, dv_str message, dv_str field,
+                         struct dv_arena *arena);
 /* And back, for those who only report: the code by the HTTP code, the message as it is. */
 void dv_status_to_err(const struct dv_api_status *status, struct dv_err *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
+struct dv_api_version;
 struct dv_arena;
 struct dv_kind;
 
@@ -28,6 +29,10 @@ struct dv_problem {
                       `Invalid value: "X": must be ...` */
 };
 
+/* An answer with more problems helps nobody; what comes after them is not looked at. */
+#define DV_PROBLEMS_MAX 2048u
+
+/* Zeroed but for the arena to begin with. */
 struct dv_problems {
     struct dv_problem *v; /* in `arena` */
     size_t n;
@@ -43,10 +48,22 @@ enum dv_operation {
 
 const char *dv_problem_reason(enum dv_problem_type type); /* "FieldValueRequired" */
 
-/* Adds what is wrong with `value` (decoded, defaulted) in that operation; `old` is what is stored,
- * NULL for DV_CREATE. The metadata is checked too. */
-void dv_validate(const struct dv_kind *kind, enum dv_operation operation, const void *value,
-                 const void *old, struct dv_problems *problems);
+/* What is checked. Values are decoded and have their defaults. */
+struct dv_validation {
+    const struct dv_kind *kind;
+    enum dv_operation operation;
+    const struct dv_api_version *version; /* of the request; NULL: the preferred one */
+    const void *value;
+    const void *old; /* what is stored; NULL for DV_CREATE */
+};
+
+/* Adds what is wrong with the value in that operation, its metadata included. */
+void dv_validate(const struct dv_validation *validation, struct dv_problems *problems);
+
+/* Adds what the reference's server finds before that in updates. It checks some things twice and
+ * answers with a cause for each, so a server that wants the same answer asks both. */
+void dv_validate_before_update(const struct dv_validation *validation,
+                               struct dv_problems *problems);
 
 /* The formats that names have: each is also a question that other modules ask. */
 bool dv_is_dns_label(dv_str name);

@@ -1,0 +1,43 @@
+/* decode_pb.h - values that are messages on the wire, but no structs of the schema. */
+#ifndef DV_RESOURCE_DECODE_PB_H
+#define DV_RESOURCE_DECODE_PB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_int_or_str;
+struct dv_pb_field;
+struct dv_pb_reader;
+struct dv_quantity;
+struct dv_strs;
+struct dv_time;
+
+struct dv_pb_decoder {
+    size_t bytes_left; /* of structs */
+    struct dv_arena *arena;
+    struct dv_err *err;
+};
+
+/* Zeroed memory for n structs of `size` bytes; NULL when that is more than any object needs. */
+void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size);
+
+/* Each reads what is left of a message, and replaces what was there. */
+DV_CHECKED bool dv_pb_decode_time(struct dv_pb_decoder *d, struct dv_pb_reader reader,
+                                  bool is_micro, struct dv_time *time);
+DV_CHECKED bool dv_pb_decode_quantity(struct dv_pb_decoder *d, struct dv_pb_reader reader,
+                                      struct dv_quantity *quantity);
+DV_CHECKED bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_str *text);
+DV_CHECKED bool dv_pb_decode_int_or_str(struct dv_pb_decoder *d, struct dv_pb_reader reader,
+                                        struct dv_int_or_str *value);
+DV_CHECKED bool dv_pb_decode_strs(struct dv_pb_decoder *d, struct dv_pb_reader reader,
+                                  struct dv_strs *strs);
+/* The bytes of one field, never without a pointer. */
+DV_CHECKED bool dv_pb_decode_string(struct dv_pb_decoder *d, const struct dv_pb_reader *reader,
+                                    const struct dv_pb_field *part, dv_str *text);
+
+#endif

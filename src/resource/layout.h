@@ -1,0 +1,136 @@
+/* layout.h - where the values of a field are in its struct, for the files that walk by tables. */
+#ifndef DV_RESOURCE_LAYOUT_H
+#define DV_RESOURCE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "number/number.h"
+#include "resource/field.h"
+#include "resource/values.h"
+
+struct dv_arena;
+
+/* The items of a list, or the entries of a map: the key of an entry is its first member. */
+struct dv_items {
+    char *first;
+    size_t n;
+    size_t size;         /* of one */
+    size_t value_offset; /* of the value in an entry; 0 in lists */
+};
+
+/* Of one value of the field, whatever its shape. */
+static inline size_t dv_value_size(const struct dv_field *field)
+{
+    switch ((enum dv_type)field->type) {
+    case DV_TYPE_STRING:
+    case DV_TYPE_BYTES:
+    case DV_TYPE_RAW:
+        return sizeof(dv_str);
+    case DV_TYPE_BOOL:
+        return sizeof(bool);
+    case DV_TYPE_INT32:
+    case DV_TYPE_INT64:
+        return sizeof(int64_t);
+    case DV_TYPE_TIME:
+    case DV_TYPE_MICROTIME:
+        return sizeof(struct dv_time);
+    case DV_TYPE_QUANTITY:
+        return sizeof(struct dv_quantity);
+    case DV_TYPE_INT_OR_STR:
+        return sizeof(struct dv_int_or_str);
+    case DV_TYPE_STRINGS:
+        return sizeof(struct dv_strs);
+    case DV_TYPE_MESSAGE:
+        break;
+    }
+    return field->message->size;
+}
+
+/* Of an entry of a map, and where its value is. */
+static inline size_t dv_entry_size(const struct dv_field *field, size_t *value_offset)
+{
+    switch ((enum dv_type)field->type) {
+    case DV_TYPE_QUANTITY:
+        *value_offset = offsetof(struct dv_quantity_entry, value);
+        return sizeof(struct dv_quantity_entry);
+    case DV_TYPE_STRINGS:
+        *value_offset = offsetof(struct dv_strs_entry, value);
+        return sizeof(struct dv_strs_entry);
+    case DV_TYPE_MESSAGE:
+        *value_offset = field->value_offset;
+        return field->entry_size;
+    case DV_TYPE_STRING:
+    case DV_TYPE_BYTES:
+    case DV_TYPE_BOOL:
+    case DV_TYPE_INT32:
+    case DV_TYPE_INT64:
+    case DV_TYPE_TIME:
+    case DV_TYPE_MICROTIME:
+    case DV_TYPE_RAW:
+    case DV_TYPE_INT_OR_STR:
+        break;
+    }
+    *value_offset = offsetof(struct dv_str_entry, value);
+    return sizeof(struct dv_str_entry);
+}
+
+/* Whether a value that may be absent is kept in the struct itself, and says so there. */
+static inline bool dv_is_own_pointer(const struct dv_field *field)
+{
+    return field->type == DV_TYPE_STRING || field->type == DV_TYPE_BYTES ||
+           field->type == DV_TYPE_RAW || field->type == DV_TYPE_TIME ||
+           field->type == DV_TYPE_MICROTIME;
+}
+
+static inline bool dv_is_container(const struct dv_field *field)
+{
+    return field->shape == DV_SHAPE_LIST || field->shape == DV_SHAPE_MAP;
+}
+
+/* A pointer of any type, in a struct whose type is only known to a table. */
+static inline void *dv_load_pointer(const void *at)
+{
+    void *p;
+
+    memcpy(&p, at, sizeof(p));
+    return p;
+}
+
+static inline void dv_store_pointer(void *at, const void *p)
+{
+    memcpy(at, &p, sizeof(p));
+}
+
+/* The struct that has the field's member; NULL when it is behind a pointer that is not set. */
+static inline const char *dv_field_home(const struct dv_field *field, const void *value)
+{
+    if (!field->into)
+        return value;
+    return dv_load_pointer((const char *)value + field->into->offset);
+}
+
+/* What a field of shape POINTER refers to, or of ONE; NULL when it is absent. `home` may be NULL.
+ */
+const void *dv_field_value(const struct dv_field *field, const char *home);
+/* The items of a list or map. `home` may be NULL. `first` is NULL when the field is absent. */
+struct dv_items dv_field_items(const struct dv_field *field, const char *home);
+/* Whether there is something in it: a list or what is behind a pointer, even when it is empty. */
+bool dv_field_is_set(const struct dv_field *field, const char *home);
+/* Whether a value is the one that a field has which was never set: "", 0, false, no time. */
+bool dv_value_is_zero(const struct dv_field *field, const void *value);
+
+/* Sorts the entries of a map by key; of those with one key the last stays. Returns how many stay.
+ * Takes memory of `arena` when they were not sorted. */
+size_t dv_sort_entries(struct dv_items entries, struct dv_arena *arena);
+
+/* The unknown members of a message, or NULL. */
+static inline const dv_str *dv_unknown_of(const struct dv_message *message, const void *value)
+{
+    return dv_load_pointer((const char *)value + message->unknown_offset);
+}
+
+#endif

@@ -1,0 +1,44 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+
+static void add_duplicate(struct dv_buf *warning, dv_str uid)
+{
+    dv_buf_add(warning, warning->n > 0
+                            ? DV_STR(", ")
+                            : DV_STR(".metadata.ownerReferences contains duplicate entries; API "
+                                     "server dedups owner references in 1.20+, and may reject such "
+                                     "requests as early as 1.24; please fix your requests; "
+                                     "duplicate UID(s) observed: "));
+    dv_buf_add(warning, uid);
+}
+
+dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf warning;
+    DV_CLEANUP(dv_map_fini) struct dv_map seen;
+    struct dv_api_owner_reference *kept;
+    size_t n = 0;
+
+    dv_buf_init(&warning, SIZE_MAX);
+    dv_map_init(&seen);
+    kept = DV_NEW_ARRAY(arena, struct dv_api_owner_reference, meta->n_owner_references);
+    for (size_t i = 0; i < meta->n_owner_references; i++) {
+        struct dv_api_owner_reference *owner = &meta->owner_references[i];
+
+        if (dv_map_set(&seen, owner->uid, owner)) /* told each time that it comes again */
+            add_duplicate(&warning, owner->uid);
+        else
+            kept[n++] = *owner;
+    }
+    if (n < meta->n_owner_references) {
+        meta->owner_references = kept;
+        meta->n_owner_references = n;
+    }
+    return dv_str_copy(dv_buf_str(&warning), arena);
+}

@@ -1,0 +1,58 @@
+/* prepare.h - what the server changes in an object before it checks and stores it.
+ *
+ * A write reads: decode, dv_default, dv_prepare_*, dv_validate, store. What needs more than the
+ * object is left to the caller: uid, creationTimestamp, resourceVersion, names from generateName,
+ * managedFields. */
+#ifndef DV_RESOURCE_PREPARE_H
+#define DV_RESOURCE_PREPARE_H
+
+#include "base/str.h"
+#include "resource/validate.h" /* IWYU pragma: export */
+#include "resource/values.h"
+
+struct dv_api_object_meta;
+struct dv_api_pod;
+struct dv_arena;
+struct dv_kind;
+
+/* Features that can be off: their fields are then dropped, unless the stored object has them. */
+enum dv_gate {
+    DV_GATE_PRIORITIZED_LIST = 1 << 0,
+    DV_GATE_CONSUMABLE_CAPACITY = 1 << 1,
+    DV_GATE_BINDING_CONDITIONS = 1 << 2, /* with DV_GATE_DEVICE_STATUS only */
+    DV_GATE_DEVICE_TAINTS = 1 << 3,
+    DV_GATE_EXTENDED_RESOURCE = 1 << 4,
+    DV_GATE_PARTITIONABLE_DEVICES = 1 << 5,
+    DV_GATE_DEVICE_STATUS = 1 << 6,
+    DV_GATE_LIST_ATTRIBUTES = 1 << 7,
+    DV_GATE_NODE_ALLOCATABLE = 1 << 8,
+    DV_GATE_COORDINATED_ELECTION = 1 << 9, /* strategy and preferredHolder of leases */
+    /* What is on in v1.36 unless told otherwise. */
+    DV_GATES_DEFAULT = DV_GATE_PRIORITIZED_LIST | DV_GATE_CONSUMABLE_CAPACITY |
+                       DV_GATE_BINDING_CONDITIONS | DV_GATE_DEVICE_TAINTS |
+                       DV_GATE_EXTENDED_RESOURCE | DV_GATE_PARTITIONABLE_DEVICES |
+                       DV_GATE_DEVICE_STATUS,
+};
+
+struct dv_prepare {
+    struct dv_time now;
+    unsigned gates; /* enum dv_gate */
+    struct dv_arena *arena;
+};
+
+/* Status is dropped (not of nodes), generation is 1 where it is counted, pods get their phase and
+ * QoS class, namespaces their finalizer and phase. */
+void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how);
+/* What the operation may not touch becomes what `old` has, and generation counts changes of the
+ * spec. `operation` is one of the updates. The value refers to parts of `old` afterwards. */
+void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
+                       const void *old, const struct dv_prepare *how);
+
+/* Drops owner references whose uid came before. Returns the warning that the API then gives, in
+ * `arena`, or nothing. The functions above do it without a word. */
+dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena);
+
+/* "Guaranteed", "Burstable", "BestEffort" */
+dv_str dv_pod_qos_class(const struct dv_api_pod *pod, struct dv_arena *arena);
+
+#endif

@@ -1,0 +1,28 @@
+/* validate_kinds.h - the rules of each kind, for the table in validate.c. */
+#ifndef DV_RESOURCE_VALIDATE_KINDS_H
+#define DV_RESOURCE_VALIDATE_KINDS_H
+
+struct dv_problems;
+struct dv_validation;
+
+typedef void dv_validate_kind(struct dv_problems *problems, const struct dv_validation *what);
+
+dv_validate_kind dv_validate_pod;
+dv_validate_kind dv_validate_node;
+dv_validate_kind dv_validate_namespace;
+dv_validate_kind dv_validate_event;
+dv_validate_kind dv_validate_service_account;
+dv_validate_kind dv_validate_secret;
+dv_validate_kind dv_validate_config_map;
+dv_validate_kind dv_validate_lease;
+dv_validate_kind dv_validate_claim;
+dv_validate_kind dv_validate_template;
+dv_validate_kind dv_validate_slice;
+dv_validate_kind dv_validate_class;
+dv_validate_kind dv_validate_taint_rule;
+
+/* What is checked once more before an update, beside the metadata. */
+dv_validate_kind dv_validate_claim_before_update;
+dv_validate_kind dv_validate_template_before_update;
+
+#endif
