@@ -1,0 +1,185 @@
+/* alloc.h - choosing devices: which devices a claim gets on a node, exactly as the reference would.
+ *
+ * An inventory holds the slices and classes of a cluster and what of them is in use; it is kept
+ * current by adding and removing, and answers for one node after the other. It keeps what it found
+ * out: which slices make pools on a node, which devices a selector matches. All that costs is
+ * bounded by the node at hand and by what was changed, not by the size of the cluster.
+ *
+ * One thread uses an inventory at a time. Nothing here has a clock, or reads anything. */
+#ifndef DV_ALLOC_H
+#define DV_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_err;
+struct dv_inventory;
+struct dv_inventory_slice;
+
+/* The API's limit on the devices of one claim. */
+#define DV_ALLOC_RESULTS_MAX 32u
+
+/* Feature gates. What an object uses although its gate is off is ignored or an error, as in the
+ * reference. */
+struct dv_alloc_features {
+    bool admin_access;
+    bool consumable_capacity;
+    bool binding_conditions; /* DRADeviceBindingConditions with DRAResourceClaimDeviceStatus */
+    bool device_taints;
+    bool list_attributes;
+    bool partitionable_devices;
+    bool prioritized_list;
+};
+
+/* As Kubernetes 1.36 has them by default: all but list_attributes. */
+struct dv_alloc_features dv_alloc_features_default(void);
+
+/* ---- the inventory ---- */
+
+struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features);
+void dv_inventory_free(struct dv_inventory *inventory); /* NULL is fine */
+
+/* Takes a reference to the ResourceSlice. Slices count in the order in which they were added. */
+struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory,
+                                                  struct dv_object *slice);
+void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
+/* Takes a reference to the DeviceClass, in place of one of that name. */
+void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class);
+void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name);
+
+/* What claims hold: each result of an allocation. With adminAccess it holds nothing. A device that
+ * no slice has is held all the same. `holder` is for explanations and is copied. */
+void dv_inventory_hold(struct dv_inventory *inventory,
+                       const struct dv_api_allocation_result *allocation, dv_str holder);
+/* Gives back what dv_inventory_hold took with an equal allocation. */
+void dv_inventory_release(struct dv_inventory *inventory,
+                          const struct dv_api_allocation_result *allocation);
+
+/* ---- allocating ---- */
+
+struct dv_alloc_node {
+    dv_str name;
+    const struct dv_str_entry *labels;
+    size_t n_labels;
+};
+
+enum dv_alloc_outcome {
+    DV_ALLOC_DONE,        /* every claim has its allocation */
+    DV_ALLOC_NONE,        /* there is no solution on this node */
+    DV_ALLOC_FAILED,      /* a claim, class or selector is at fault: no node would do better */
+    DV_ALLOC_NODE_FAILED, /* pools on this node are at fault: another node may do */
+    DV_ALLOC_GAVE_UP,     /* the steps were spent, or `is_cancelled` said so */
+};
+
+struct dv_alloc_options {
+    uint64_t n_steps_max; /* of the search; 0: a million */
+    /* Random UUIDs for shares of devices, into text[37]. NULL: counted, for tests. */
+    void (*share_id)(void *ctx, char text[37]);
+    bool (*is_cancelled)(void *ctx); /* asked every thousand steps; NULL: never */
+    void *ctx;
+};
+
+struct dv_alloc_result {
+    enum dv_alloc_outcome outcome;
+    struct dv_api_allocation_result *allocations; /* one a claim, in their order; DV_ALLOC_DONE */
+    uint64_t n_steps;
+};
+
+/* Chooses devices for all claims together. Changes nothing: hold what you take. The result is in
+ * `arena`, but for texts and lists of slices and claims, which are borrowed. `err` is set unless
+ * the outcome is DV_ALLOC_DONE or DV_ALLOC_NONE. */
+void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *node,
+                 const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                 const struct dv_alloc_options *options, struct dv_arena *arena,
+                 struct dv_alloc_result *result, struct dv_err *err);
+
+/* ---- extended resources ---- */
+
+/* A class is asked for by the name of an extended resource, in a container's requests: by the one
+ * that it gives itself, and by this prefix with its own name. */
+#define DV_ALLOC_EXTENDED_PREFIX "deviceclass.resource.kubernetes.io/"
+
+/* The class that serves the resource; NULL: none does. Of two that give themselves the same name
+ * the newer serves it, of the same age that with the smaller name. */
+const struct dv_api_device_class *dv_inventory_extended(struct dv_inventory *inventory,
+                                                        dv_str resource);
+
+struct dv_extended {
+    struct dv_api_device_request *requests; /* of the claim that the pod needs; by name */
+    size_t n_requests;                      /* 0: it needs none */
+    struct dv_api_container_extended_resource_request *mappings;
+    size_t n_mappings;
+};
+
+/* What a pod's containers ask of classes as extended resources, on a node with these allocatable
+ * resources: what the node has of its own is served by that. DV_INVALID_ARGUMENT: an amount that is
+ * no whole number. */
+DV_CHECKED bool dv_extended_read(struct dv_inventory *inventory, const struct dv_api_pod_spec *pod,
+                                 const struct dv_quantity_entry *allocatable, size_t n_allocatable,
+                                 struct dv_arena *arena, struct dv_extended *extended,
+                                 struct dv_err *err);
+
+/* ---- why not ---- */
+
+/* In the order of nearness: what is first lacks least. */
+enum dv_why {
+    DV_WHY_FITS,             /* nothing against it */
+    DV_WHY_CONSTRAINT,       /* a constraint of the claim, against another device */
+    DV_WHY_TAKEN_HERE,       /* by another request of the same claims */
+    DV_WHY_COUNTER,          /* a shared counter is short */
+    DV_WHY_CAPACITY,         /* its capacity is short, or not there */
+    DV_WHY_TAINTED,          /* a taint is not tolerated */
+    DV_WHY_TAKEN,            /* by another claim */
+    DV_WHY_REQUEST_SELECTOR, /* a selector of the request is false */
+    DV_WHY_CLASS_SELECTOR,   /* a selector of the class is false */
+    DV_WHY_SELECTOR_FAILS,   /* a selector cannot be evaluated on it */
+    DV_WHY_OTHER_NODE,       /* it is for other nodes */
+    DV_WHY_GATE,             /* it needs a feature that is off */
+    DV_WHY_POOL_UPDATING,    /* its pool is not complete */
+    DV_WHY_POOL_INVALID,     /* its pool contradicts itself */
+    DV_WHY_POOL_OBSOLETE,    /* a newer generation of its pool is being published */
+};
+
+/* A word for it: "taken", "constraint". */
+const char *dv_why_name(enum dv_why why);
+
+struct dv_why_device {
+    enum dv_why why;
+    dv_str driver;
+    dv_str pool;
+    dv_str device; /* empty: the whole pool */
+    dv_str text;   /* a sentence: `taken by default/claim-a` */
+};
+
+/* One request, or one alternative of it. */
+struct dv_why_request {
+    dv_str claim;   /* "namespace/name" */
+    dv_str request; /* "request" or "request/alternative" */
+    uint64_t n_wanted;
+    size_t n_fitting;
+    bool is_stuck;                 /* the search came this far and no further */
+    struct dv_why_device *devices; /* the nearest miss first */
+    size_t n_devices;
+};
+
+struct dv_explanation {
+    enum dv_alloc_outcome outcome;
+    dv_str summary; /* one line */
+    struct dv_why_request *requests;
+    size_t n_requests;
+};
+
+/* Why these claims cannot be allocated on the node, device by device; or that they can. All in
+ * `arena`, but for names that are borrowed. */
+void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node *node,
+                      const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                      struct dv_arena *arena, struct dv_explanation *explanation);
+
+#endif

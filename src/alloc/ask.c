@@ -1,0 +1,328 @@
+/* ask.c - what claims ask for, read once before the search. */
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "alloc/search.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "resource/resource.h"
+
+/* The members that a request has with or without alternatives. */
+struct terms {
+    dv_str class_name;
+    const struct dv_api_device_selector *selectors;
+    size_t n_selectors;
+    dv_str mode;
+    int64_t count;
+    const bool *admin_access;
+    const struct dv_api_device_toleration *tolerations;
+    size_t n_tolerations;
+    const struct dv_api_capacity_requirements *capacity;
+};
+
+static struct terms terms_of_exact(const struct dv_api_exact_device_request *api)
+{
+    return (struct terms){
+        .class_name = api->device_class_name,
+        .selectors = api->selectors,
+        .n_selectors = api->n_selectors,
+        .mode = api->allocation_mode,
+        .count = api->count,
+        .admin_access = api->admin_access,
+        .tolerations = api->tolerations,
+        .n_tolerations = api->n_tolerations,
+        .capacity = api->capacity,
+    };
+}
+
+static struct terms terms_of_alternative(const struct dv_api_device_sub_request *api)
+{
+    return (struct terms){
+        .class_name = api->device_class_name,
+        .selectors = api->selectors,
+        .n_selectors = api->n_selectors,
+        .mode = api->allocation_mode,
+        .count = api->count,
+        .tolerations = api->tolerations,
+        .n_tolerations = api->n_tolerations,
+        .capacity = api->capacity,
+    };
+}
+
+static bool fail(struct search *search, const struct task *task, dv_str request, const char *what)
+{
+    return dv_fail(search->err, DV_INVALID_ARGUMENT, "claim %.*s/%.*s, request %.*s: %s",
+                   DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
+                   DV_FMT(request), what);
+}
+
+/* ---- selectors ---- */
+
+static bool add_selectors(struct search *search, const struct task *task, struct want *want,
+                          const struct dv_api_device_selector *selectors, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!selectors[i].cel)
+            return fail(search, task, want->name,
+                        "a selector without a CEL expression: written by a newer version?");
+        want->selectors[want->n_selectors++] =
+            dv_inventory_selector(search->inventory, selectors[i].cel->expression);
+    }
+    return true;
+}
+
+bool dv_want_selects(struct search *search, const struct task *task, const struct want *want,
+                     const struct place *place, bool *selects)
+{
+    struct device *device = place->device;
+
+    *selects = false;
+    if (!search->inventory->features.binding_conditions && device->api->n_binding_conditions > 0)
+        return true;
+    for (size_t i = 0; i < want->n_selectors; i++) {
+        bool matches;
+
+        if (!dv_selector_matches(search->inventory, want->selectors[i], device, &matches,
+                                 search->err)) {
+            if (i < want->n_class_selectors)
+                return dv_wrap(search->err, "class %.*s: selector #%zu",
+                               DV_FMT(want->class->metadata.name), i);
+            return dv_wrap(search->err, "claim %.*s/%.*s, request %.*s: selector #%zu",
+                           DV_FMT(task->claim->metadata.namespace),
+                           DV_FMT(task->claim->metadata.name), DV_FMT(want->name),
+                           i - want->n_class_selectors);
+        }
+        if (!matches)
+            return true;
+    }
+    return dv_device_is_for(device, search->node, selects, search->err);
+}
+
+/* ---- all devices ---- */
+
+static bool list_all(struct search *search, const struct task *task, struct want *want)
+{
+    struct node_view *view = search->view;
+    DV_VEC(uint32_t) all = {0};
+
+    for (size_t i = 0; i < view->n_pools; i++) {
+        const struct node_pool *pool = &view->pools[i];
+
+        if (pool->state != POOL_USABLE)
+            return dv_fail(search->err, DV_FAILED_PRECONDITION,
+                           "claim %.*s/%.*s, request %.*s: asks for all devices, but resource pool "
+                           "%.*s is currently %s",
+                           DV_FMT(task->claim->metadata.namespace),
+                           DV_FMT(task->claim->metadata.name), DV_FMT(want->name),
+                           DV_FMT(pool->pool->key),
+                           pool->state == POOL_INVALID ? "invalid" : "being updated");
+    }
+    for (uint32_t i = 0; i < view->n_places; i++) {
+        bool selects;
+
+        if (!dv_want_selects(search, task, want, &view->places[i], &selects))
+            return false;
+        if (!selects)
+            continue;
+        if (search->inventory->features.consumable_capacity &&
+            !dv_capacity_fits(search, want, i, NULL))
+            continue;
+        *dv_vec_add_in(&all, search->arena) = i;
+    }
+    want->all = all.v;
+    want->n_devices = all.n;
+    return true;
+}
+
+/* ---- requests ---- */
+
+static bool check_gates(struct search *search, const struct task *task, const struct want *want,
+                        const struct terms *terms)
+{
+    const struct dv_alloc_features *features = &search->inventory->features;
+
+    if (terms->capacity && !features->consumable_capacity)
+        return fail(search, task, want->name,
+                    "has capacity requests, but the DRAConsumableCapacity feature is disabled");
+    if (terms->admin_access && !features->admin_access)
+        return fail(search, task, want->name,
+                    "admin access is requested, but the DRAAdminAccess feature is disabled");
+    if (terms->class_name.n == 0)
+        return fail(search, task, want->name,
+                    "missing device class name (unsupported request type?)");
+    return true;
+}
+
+static bool read_want(struct search *search, const struct task *task, const struct terms *terms,
+                      struct want *want)
+{
+    const struct dv_api_device_class *class;
+
+    if (!check_gates(search, task, want, terms))
+        return false;
+    class = dv_inventory_class(search->inventory, terms->class_name);
+    if (!class)
+        return dv_fail(search->err, DV_NOT_FOUND,
+                       "claim %.*s/%.*s, request %.*s: could not retrieve device class %.*s",
+                       DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
+                       DV_FMT(want->name), DV_FMT(terms->class_name));
+    want->class = class;
+    want->selectors = DV_NEW_ARRAY(search->arena, struct selector *,
+                                   class->spec.n_selectors + terms->n_selectors);
+    if (!add_selectors(search, task, want, class->spec.selectors, class->spec.n_selectors))
+        return false;
+    want->n_class_selectors = want->n_selectors;
+    if (!add_selectors(search, task, want, terms->selectors, terms->n_selectors))
+        return false;
+    want->is_admin = terms->admin_access && *terms->admin_access;
+    want->tolerations = terms->tolerations;
+    want->n_tolerations = terms->n_tolerations;
+    want->capacity = terms->capacity;
+    if (dv_str_eq(terms->mode, DV_STR("ExactCount"))) {
+        want->n_devices = terms->count > 0 ? (uint64_t)terms->count : 0;
+        return true;
+    }
+    if (!dv_str_eq(terms->mode, DV_STR("All")))
+        return fail(search, task, want->name, "unsupported count mode");
+    want->takes_all = true;
+    return list_all(search, task, want);
+}
+
+static bool read_ask(struct search *search, const struct task *task,
+                     const struct dv_api_device_request *api, struct ask *ask)
+{
+    ask->api = api;
+    ask->has_alternatives = api->n_first_available > 0;
+    if (!ask->has_alternatives) {
+        struct terms terms = {0};
+
+        if (api->exactly)
+            terms = terms_of_exact(api->exactly);
+        ask->n_wants = 1;
+        ask->wants = DV_NEW(search->arena, struct want);
+        ask->wants[0].name = api->name;
+        return read_want(search, task, &terms, &ask->wants[0]);
+    }
+    if (!search->inventory->features.prioritized_list)
+        return fail(search, task, api->name,
+                    "has subrequests, but the DRAPrioritizedList feature is disabled");
+    ask->n_wants = api->n_first_available;
+    ask->wants = DV_NEW_ARRAY(search->arena, struct want, ask->n_wants);
+    for (size_t i = 0; i < ask->n_wants; i++) {
+        struct terms terms = terms_of_alternative(&api->first_available[i]);
+
+        ask->wants[i].name = dv_str_printf(search->arena, "%.*s/%.*s", DV_FMT(api->name),
+                                           DV_FMT(api->first_available[i].name));
+        if (!read_want(search, task, &terms, &ask->wants[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- claims ---- */
+
+/* How many devices the claim needs at least, and could need at most. */
+static bool count(struct search *search, struct task *task)
+{
+    uint64_t n_min = 0;
+    uint64_t n_max = 0;
+
+    for (size_t i = 0; i < task->n_asks; i++) {
+        const struct ask *ask = &task->asks[i];
+        uint64_t least = ask->wants[0].n_devices;
+        uint64_t most = least;
+
+        for (size_t j = 1; j < ask->n_wants; j++) {
+            uint64_t n = ask->wants[j].n_devices;
+
+            least = n < least ? n : least;
+            most = n > most ? n : most;
+        }
+        n_min = n_min + least < n_min ? UINT64_MAX : n_min + least;
+        n_max = n_max + most < n_max ? UINT64_MAX : n_max + most;
+    }
+    if (n_min > DV_ALLOC_RESULTS_MAX)
+        return dv_fail(
+            search->err, DV_INVALID_ARGUMENT,
+            "claim %.*s/%.*s: asks for %llu devices, which exceeds the claim limit of %u",
+            DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
+            (unsigned long long)n_min, DV_ALLOC_RESULTS_MAX);
+    task->can_prune = n_max <= DV_ALLOC_RESULTS_MAX;
+    return true;
+}
+
+static bool same_constraints(const struct task *task, size_t a, size_t b)
+{
+    for (size_t i = 0; i < task->n_constraints; i++)
+        if (task->constraints[i].applies[a] != task->constraints[i].applies[b])
+            return false;
+    return true;
+}
+
+/* Whether two requests can be served by the same devices, whatever was taken. */
+static bool is_like(const struct task *task, size_t a, size_t b)
+{
+    const struct want *left = &task->asks[a].wants[0];
+    const struct want *right = &task->asks[b].wants[0];
+
+    if (task->asks[a].has_alternatives || task->asks[b].has_alternatives || left->takes_all ||
+        right->takes_all || left->is_admin || right->is_admin || left->class != right->class ||
+        left->n_selectors != right->n_selectors || left->n_tolerations || right->n_tolerations)
+        return false;
+    for (size_t i = 0; i < left->n_selectors; i++)
+        if (left->selectors[i] != right->selectors[i])
+            return false;
+    return same_constraints(task, task->first_want[a], task->first_want[b]);
+}
+
+static bool read_constraints(struct search *search, struct task *task)
+{
+    const struct dv_api_device_claim *devices = &task->claim->spec.devices;
+
+    task->constraints = DV_NEW_ARRAY(search->arena, struct constraint, devices->n_constraints);
+    for (size_t i = 0; i < devices->n_constraints; i++) {
+        if (!dv_constraint_read(search, task, &devices->constraints[i], &task->constraints[i]))
+            return false;
+        task->n_constraints++;
+    }
+    return true;
+}
+
+static bool read_task(struct search *search, const struct dv_api_resource_claim *claim,
+                      struct task *task)
+{
+    const struct dv_api_device_claim *devices = &claim->spec.devices;
+    size_t n_wants = 0;
+
+    task->claim = claim;
+    task->asks = DV_NEW_ARRAY(search->arena, struct ask, devices->n_requests);
+    task->first_want = DV_NEW_ARRAY(search->arena, size_t, devices->n_requests + 1);
+    for (size_t i = 0; i < devices->n_requests; i++) {
+        if (!read_ask(search, task, &devices->requests[i], &task->asks[i]))
+            return false;
+        task->n_asks++;
+        task->first_want[i] = n_wants;
+        n_wants += task->asks[i].n_wants;
+    }
+    task->first_want[task->n_asks] = n_wants;
+    if (!count(search, task) || !read_constraints(search, task))
+        return false;
+    for (size_t i = 0; i < task->n_asks; i++) {
+        task->asks[i].like = 0;
+        while (task->asks[i].like < i && !is_like(task, task->asks[i].like, i))
+            task->asks[i].like++;
+    }
+    return true;
+}
+
+bool dv_search_read(struct search *search, const struct dv_api_resource_claim *const *claims,
+                    size_t n_claims)
+{
+    search->tasks = DV_NEW_ARRAY(search->arena, struct task, n_claims);
+    search->n_tasks = n_claims;
+    for (size_t i = 0; i < n_claims; i++)
+        if (!read_task(search, claims[i], &search->tasks[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,258 @@
+/* constraint.c - what the devices of a claim must have in common, or must not. */
+#include <string.h>
+
+#include "alloc/inside.h"
+#include "alloc/search.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "resource/resource.h"
+
+/* ---- reading ---- */
+
+static bool names(const struct dv_api_device_constraint *api, dv_str name)
+{
+    for (size_t i = 0; i < api->n_requests; i++)
+        if (dv_str_eq(api->requests[i], name))
+            return true;
+    return api->n_requests == 0;
+}
+
+bool dv_constraint_read(struct search *search, struct task *task,
+                        const struct dv_api_device_constraint *api, struct constraint *constraint)
+{
+    size_t slash;
+
+    constraint->api = api;
+    if (api->match_attribute.p) {
+        constraint->attribute = api->match_attribute;
+    } else if (api->distinct_attribute.p) {
+        constraint->attribute = api->distinct_attribute;
+        constraint->is_distinct = true;
+    } else {
+        return dv_fail(search->err, DV_INVALID_ARGUMENT,
+                       "claim %.*s/%.*s: empty constraint (unsupported constraint type?)",
+                       DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name));
+    }
+    slash = dv_str_find_char(constraint->attribute, '/');
+    constraint->domain = dv_str_slice(constraint->attribute, 0, slash);
+    constraint->id = dv_str_slice(constraint->attribute, slash + 1, constraint->attribute.n);
+    constraint->applies = DV_NEW_ARRAY(search->arena, bool, task->first_want[task->n_asks]);
+    constraint->seen = DV_NEW_ARRAY(search->arena, struct values, task->n_asks);
+    for (size_t i = 0; i < task->n_asks; i++)
+        for (size_t j = 0; j < task->asks[i].n_wants; j++)
+            constraint->applies[task->first_want[i] + j] =
+                names(api, task->asks[i].api->name) || names(api, task->asks[i].wants[j].name);
+    return true;
+}
+
+/* ---- values ---- */
+
+static const struct dv_api_device_attribute *find(const struct dv_api_device *api, dv_str name)
+{
+    for (size_t i = 0; i < api->n_attributes; i++)
+        if (dv_str_eq(api->attributes[i].key, name))
+            return &api->attributes[i].value;
+    return NULL;
+}
+
+static const struct dv_api_device_attribute *attribute_of(const struct constraint *constraint,
+                                                          const struct device *device)
+{
+    const struct dv_api_device_attribute *found = find(device->api, constraint->attribute);
+
+    if (!found && dv_str_eq(constraint->domain, device->slice->pool->driver))
+        found = find(device->api, constraint->id);
+    return found;
+}
+
+static struct values lists_of(const struct dv_api_device_attribute *api)
+{
+    if (api->ints)
+        return (struct values){.kind = VALUE_INT, .n = api->n_ints, .ints = api->ints};
+    if (api->bools)
+        return (struct values){.kind = VALUE_BOOL, .n = api->n_bools, .bools = api->bools};
+    if (api->strings)
+        return (struct values){.kind = VALUE_STRING, .n = api->n_strings, .texts = api->strings};
+    if (api->versions)
+        return (struct values){.kind = VALUE_VERSION, .n = api->n_versions, .texts = api->versions};
+    return (struct values){0};
+}
+
+static struct values values_of(const struct dv_api_device_attribute *api, bool takes_lists)
+{
+    struct values values = {0};
+
+    if (takes_lists)
+        values = lists_of(api);
+    if (values.kind != VALUE_NONE)
+        return values;
+    if (api->string.p)
+        return (struct values){.kind = VALUE_STRING, .n = 1, .texts = &api->string};
+    if (api->version.p)
+        return (struct values){.kind = VALUE_VERSION, .n = 1, .texts = &api->version};
+    if (api->bool_)
+        return (struct values){.kind = VALUE_BOOL, .n = 1, .bools = api->bool_};
+    if (api->int_)
+        return (struct values){.kind = VALUE_INT, .n = 1, .ints = api->int_};
+    return values;
+}
+
+static bool is_same(const struct values *a, size_t i, const struct values *b, size_t j)
+{
+    switch (a->kind) {
+    case VALUE_INT:
+        return a->ints[i] == b->ints[j];
+    case VALUE_BOOL:
+        return a->bools[i] == b->bools[j];
+    case VALUE_STRING:
+    case VALUE_VERSION:
+        return dv_str_eq(a->texts[i], b->texts[j]);
+    case VALUE_NONE:
+        break;
+    }
+    return false;
+}
+
+static bool has(const struct values *values, const struct values *of, size_t i)
+{
+    for (size_t j = 0; j < values->n; j++)
+        if (is_same(values, j, of, i))
+            return true;
+    return false;
+}
+
+static bool overlap(const struct values *a, const struct values *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    for (size_t i = 0; i < b->n; i++)
+        if (has(a, b, i))
+            return true;
+    return false;
+}
+
+/* What of `a` is also in `b`, which overlaps it. */
+static struct values common_of(const struct values *a, const struct values *b,
+                               struct dv_arena *arena)
+{
+    struct values common = {.kind = a->kind};
+    int64_t *ints = NULL;
+    bool *bools = NULL;
+    dv_str *texts = NULL;
+
+    if (a->n == 1)
+        return *a;
+    if (a->kind == VALUE_INT)
+        common.ints = ints = DV_NEW_ARRAY(arena, int64_t, a->n);
+    else if (a->kind == VALUE_BOOL)
+        common.bools = bools = DV_NEW_ARRAY(arena, bool, a->n);
+    else
+        common.texts = texts = DV_NEW_ARRAY(arena, dv_str, a->n);
+    for (size_t i = 0; i < a->n; i++) {
+        if (!has(b, a, i))
+            continue;
+        if (ints)
+            ints[common.n] = a->ints[i];
+        else if (bools)
+            bools[common.n] = a->bools[i];
+        else
+            texts[common.n] = a->texts[i];
+        common.n++;
+    }
+    return common;
+}
+
+/* ---- adding and removing ---- */
+
+static bool clashes(const struct constraint *constraint, const struct task *task,
+                    const struct values *values)
+{
+    for (size_t i = 0; i < task->n_asks; i++)
+        if (overlap(&constraint->seen[i], values))
+            return true;
+    return false;
+}
+
+static bool is_allowed(const struct search *search, const struct constraint *constraint,
+                       const struct task *task, const struct device *device, struct values *values)
+{
+    const struct dv_api_device_attribute *attribute = attribute_of(constraint, device);
+
+    if (!attribute)
+        return false;
+    *values = values_of(attribute, search->inventory->features.list_attributes);
+    if (constraint->n_taken == 0)
+        return true;
+    if (constraint->is_distinct)
+        return !clashes(constraint, task, values);
+    return overlap(&constraint->common, values);
+}
+
+bool dv_constraint_allows(const struct search *search, const struct constraint *constraint,
+                          const struct task *task, size_t ask, size_t want,
+                          const struct device *device)
+{
+    struct values values;
+
+    return !constraint->applies[task->first_want[ask] + want] ||
+           is_allowed(search, constraint, task, device, &values);
+}
+
+bool dv_constraint_add(struct search *search, struct constraint *constraint,
+                       const struct task *task, size_t ask, size_t want,
+                       const struct device *device)
+{
+    struct values values;
+
+    if (!constraint->applies[task->first_want[ask] + want])
+        return true;
+    if (!is_allowed(search, constraint, task, device, &values))
+        return false;
+    if (constraint->is_distinct)
+        constraint->seen[ask] = values;
+    else if (constraint->n_taken == 0)
+        constraint->common = values;
+    else
+        /* As in the reference it is not widened again when the device is given back. */
+        constraint->common = common_of(&constraint->common, &values, search->arena);
+    constraint->n_taken++;
+    return true;
+}
+
+void dv_constraint_remove(struct constraint *constraint, const struct task *task, size_t ask,
+                          size_t want)
+{
+    if (!constraint->applies[task->first_want[ask] + want])
+        return;
+    constraint->n_taken--;
+    /* Of a request's devices only the last is remembered, and then none: as in the reference. */
+    if (constraint->is_distinct)
+        constraint->seen[ask] = (struct values){0};
+}
+
+dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
+                           struct dv_arena *arena)
+{
+    const struct dv_api_device_attribute *attribute = attribute_of(constraint, device);
+    struct values values;
+    dv_str text = {0};
+
+    if (!attribute)
+        return DV_STR_NONE;
+    values = values_of(attribute, true);
+    for (size_t i = 0; i < values.n; i++) {
+        const char *comma = i ? ", " : "";
+
+        if (values.kind == VALUE_INT)
+            text =
+                dv_str_printf(arena, "%.*s%s%lld", DV_FMT(text), comma, (long long)values.ints[i]);
+        else if (values.kind == VALUE_BOOL)
+            text = dv_str_printf(arena, "%.*s%s%s", DV_FMT(text), comma,
+                                 values.bools[i] ? "true" : "false");
+        else
+            text = dv_str_printf(arena, "%.*s%s\"%.*s\"", DV_FMT(text), comma,
+                                 DV_FMT(values.texts[i]));
+    }
+    return text;
+}

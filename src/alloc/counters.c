@@ -1,0 +1,157 @@
+/* counters.c - what devices take from the counters that their pool shares. */
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "number/number.h"
+#include "resource/resource.h"
+
+static struct counter *find(const struct node_pool *pool, dv_str set, dv_str name)
+{
+    for (size_t i = 0; i < pool->n_counters; i++)
+        if (dv_str_eq(pool->counters[i].name, name) && dv_str_eq(pool->counters[i].set, set))
+            return &pool->counters[i];
+    return NULL;
+}
+
+/* The first counter that the device consumes and the pool does not have. */
+static bool knows_consumption(struct node_view *view, struct node_pool *pool,
+                              const struct device *device)
+{
+    const struct dv_api_device *api = device->api;
+
+    for (size_t i = 0; i < api->n_consumes_counters; i++) {
+        const struct dv_api_device_counter_consumption *from = &api->consumes_counters[i];
+        bool has_set = false;
+
+        for (size_t j = 0; j < pool->sets.n && !has_set; j++)
+            has_set = dv_str_eq(pool->sets.v[j], from->counter_set);
+        if (!has_set) {
+            pool->problem = dv_str_printf(view->arena,
+                                          "device %.*s consumes of the counter set %.*s, which "
+                                          "the pool does not have",
+                                          DV_FMT(api->name), DV_FMT(from->counter_set));
+            return false;
+        }
+        for (size_t j = 0; j < from->n_counters; j++)
+            if (!find(pool, from->counter_set, from->counters[j].key)) {
+                pool->problem = dv_str_printf(
+                    view->arena,
+                    "device %.*s consumes of %.*s, which is not in the counter set "
+                    "%.*s",
+                    DV_FMT(api->name), DV_FMT(from->counters[j].key), DV_FMT(from->counter_set));
+                return false;
+            }
+    }
+    return true;
+}
+
+static bool knows_all(struct node_view *view, struct node_pool *pool,
+                      struct dv_inventory_slice *const *slices, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < slices[i]->n_devices; j++)
+            if (!knows_consumption(view, pool, &slices[i]->devices[j]))
+                return false;
+    return true;
+}
+
+static bool add_set(struct node_view *view, struct node_pool *pool,
+                    const struct dv_api_counter_set *set)
+{
+    for (size_t i = 0; i < pool->sets.n; i++)
+        if (dv_str_eq(pool->sets.v[i], set->name)) {
+            pool->problem =
+                dv_str_printf(view->arena, "there are two counter sets %.*s", DV_FMT(set->name));
+            return false;
+        }
+    *dv_vec_add_in(&pool->sets, view->arena) = set->name;
+    return true;
+}
+
+/* The counters of the pool; false with `problem` set when they are not as devices have them. */
+bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < pool->n_slices; i++) {
+        const struct dv_api_resource_slice_spec *spec = pool->slices[i]->spec;
+
+        for (size_t j = 0; j < spec->n_shared_counters; j++) {
+            if (!add_set(view, pool, &spec->shared_counters[j]))
+                return false;
+            n += spec->shared_counters[j].n_counters;
+        }
+    }
+    pool->counters = DV_NEW_ARRAY(view->arena, struct counter, n);
+    for (size_t i = 0; i < pool->n_slices; i++) {
+        const struct dv_api_resource_slice_spec *spec = pool->slices[i]->spec;
+
+        for (size_t j = 0; j < spec->n_shared_counters; j++)
+            for (size_t k = 0; k < spec->shared_counters[j].n_counters; k++)
+                pool->counters[pool->n_counters++] = (struct counter){
+                    .set = spec->shared_counters[j].name,
+                    .name = spec->shared_counters[j].counters[k].key,
+                    .value = spec->shared_counters[j].counters[k].value.value,
+                };
+    }
+    if (!view->checks_counters)
+        return true;
+    return knows_all(view, pool, pool->slices, pool->n_slices) &&
+           knows_all(view, pool, pool->others, pool->n_others);
+}
+
+static void subtract(struct node_view *view, struct node_pool *pool, const struct device *device)
+{
+    const struct dv_api_device *api = device->api;
+
+    if (!dv_ident_is_in_use(device->ident))
+        return;
+    for (size_t i = 0; i < api->n_consumes_counters; i++)
+        for (size_t j = 0; j < api->consumes_counters[i].n_counters; j++) {
+            struct counter *counter = find(pool, api->consumes_counters[i].counter_set,
+                                           api->consumes_counters[i].counters[j].key);
+
+            if (counter)
+                counter->available = dv_quantity_sub(
+                    &counter->available, &api->consumes_counters[i].counters[j].value.value,
+                    view->arena);
+        }
+}
+
+void dv_pool_refresh_counters(struct node_view *view, struct node_pool *pool)
+{
+    if (pool->n_counters == 0 || pool->usage_turn == pool->pool->usage_turn)
+        return;
+    pool->usage_turn = pool->pool->usage_turn;
+    for (size_t i = 0; i < pool->n_counters; i++)
+        pool->counters[i].available = pool->counters[i].value;
+    for (size_t i = 0; i < pool->n_slices; i++)
+        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
+            subtract(view, pool, &pool->slices[i]->devices[j]);
+    for (size_t i = 0; i < pool->n_others; i++)
+        for (size_t j = 0; j < pool->others[i]->n_devices; j++)
+            subtract(view, pool, &pool->others[i]->devices[j]);
+}
+
+void dv_place_find_counters(struct node_view *view, struct place *place)
+{
+    const struct dv_api_device *api = place->device->api;
+    size_t n = 0;
+
+    for (size_t i = 0; i < api->n_consumes_counters; i++)
+        n += api->consumes_counters[i].n_counters;
+    place->consumes = DV_NEW_ARRAY(view->arena, struct consumption, n);
+    for (size_t i = 0; i < api->n_consumes_counters; i++)
+        for (size_t j = 0; j < api->consumes_counters[i].n_counters; j++) {
+            const struct counter *counter = find(place->pool, api->consumes_counters[i].counter_set,
+                                                 api->consumes_counters[i].counters[j].key);
+
+            if (counter) /* with the gate off there are none */
+                place->consumes[place->n_consumes++] = (struct consumption){
+                    (uint32_t)(counter - place->pool->counters),
+                    api->consumes_counters[i].counters[j].value.value,
+                };
+        }
+}

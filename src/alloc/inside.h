@@ -1,0 +1,214 @@
+/* inside.h - what an inventory is made of. */
+#ifndef DV_ALLOC_INSIDE_H
+#define DV_ALLOC_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alloc/alloc.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "number/number.h"
+
+struct dv_cel_device;
+struct dv_cel_expr;
+
+/* A device by its name, whether or not a slice has it: what is in use is known by this. */
+struct ident {
+    dv_str key; /* "driver/pool/device", in the same block */
+    struct pool *pool;
+    size_t n_refs; /* slices that have it, and holders */
+    uint32_t n_dedicated;
+    uint32_t n_shares;
+    uint32_t n_with_capacity;           /* of the shares: those that consume capacity */
+    struct dv_quantity_entry *consumed; /* summed, by name; in `arena` */
+    size_t n_consumed;
+    dv_str holder;          /* the newest; in `arena` */
+    struct dv_arena *arena; /* NULL: nobody ever held it */
+};
+
+/* All slices of a driver's pool, anywhere. */
+struct pool {
+    dv_str key; /* "driver/pool", in the same block */
+    dv_str driver;
+    dv_str name;
+    struct dv_list slices;
+    size_t n_refs;        /* slices and idents */
+    uint64_t slices_turn; /* changes with its slices, */
+    uint64_t usage_turn;  /* and with what of its devices is in use */
+    uint64_t seen_turn;   /* while views are made: where it is in the one of that turn */
+    size_t seen_at;
+};
+
+struct device {
+    const struct dv_api_device *api;
+    struct dv_inventory_slice *slice;
+    struct ident *ident;
+    struct dv_cel_device *cel; /* made when it is first asked for */
+    uint32_t slot;             /* its bit in the verdicts */
+    uint32_t twin;             /* equal for devices that nothing but their name tells apart */
+    bool is_multi;             /* may be allocated several times, and the gate is on */
+};
+
+struct dv_inventory_slice {
+    struct dv_object *object;
+    const struct dv_api_resource_slice_spec *spec;
+    struct pool *pool;
+    struct node *node; /* that it is for alone; NULL: it may be for any */
+    struct dv_arena *arena;
+    struct device *devices;
+    size_t n_devices;
+    uint64_t order;
+    struct dv_link in_pool; /* by `order` */
+    struct dv_link in_node; /* of its node's slices, or of the shared ones */
+};
+
+/* A compiled selector, and on which devices it was true. */
+struct selector {
+    dv_str text; /* in the arena */
+    struct dv_arena *arena;
+    struct dv_cel_expr *expr; /* NULL: does not compile */
+    struct dv_err err;        /* then why */
+    uint64_t *known;          /* a bit for each slot */
+    uint64_t *matches;
+    size_t n_words;
+    struct dv_link link; /* by use, newest first */
+};
+
+enum pool_state {
+    POOL_USABLE,
+    POOL_INCOMPLETE,
+    POOL_INVALID,
+};
+
+struct counter {
+    dv_str set;
+    dv_str name;
+    struct dv_quantity value;     /* published */
+    struct dv_quantity available; /* less what is in use; as of `usage_turn` */
+};
+
+struct consumption {
+    uint32_t counter; /* index into the pool's */
+    struct dv_quantity value;
+};
+
+/* One device as a node sees it. */
+struct place {
+    struct device *device;
+    struct node_pool *pool;
+    struct consumption *consumes;
+    size_t n_consumes;
+};
+
+/* A pool as a node sees it. */
+struct node_pool {
+    struct pool *pool;
+    enum pool_state state;
+    dv_str problem;                     /* why it is invalid */
+    struct dv_inventory_slice **slices; /* with devices, by name */
+    size_t n_slices;
+    struct dv_inventory_slice *
+        *others; /* of the pool, not for this node: they count for counters */
+    size_t n_others;
+    DV_VEC(dv_str) sets; /* of counters */
+    struct counter *counters;
+    size_t n_counters;
+    uint64_t usage_turn;
+    bool is_late;      /* a device has binding conditions: these pools come last */
+    bool looked_wider; /* depends on slices of other nodes: pool->slices_turn as of `slices_turn` */
+    uint64_t slices_turn;
+};
+
+/* A pool that a newer generation elsewhere hides from the node. */
+struct obsolete {
+    struct pool *pool;
+    uint64_t slices_turn;
+};
+
+/* What a node sees; made anew when something that it depends on has changed. */
+struct node_view {
+    struct dv_arena *arena;
+    struct dv_str_entry *labels; /* a copy */
+    size_t n_labels;
+    struct node_pool *pools;
+    size_t n_pools;
+    struct place *places; /* of usable pools, in the order of the search */
+    size_t n_places;
+    DV_VEC(struct obsolete) obsolete;
+    uint64_t own_turn;
+    uint64_t shared_turn;
+    bool has_invalid;
+    bool checks_counters;
+    struct dv_err err; /* a node selector that cannot be: code DV_OK when there is none */
+};
+
+struct node {
+    dv_str name; /* in the same block */
+    struct dv_list slices;
+    uint64_t turn;
+    struct node_view *view; /* NULL: not asked for yet */
+};
+
+struct dv_inventory {
+    struct dv_alloc_features features;
+    struct dv_map idents;
+    struct dv_map pools;
+    struct dv_map nodes;
+    struct dv_map classes;  /* name -> struct dv_object */
+    struct dv_map extended; /* extended resource -> the class that serves it */
+    bool is_extended_current;
+    struct dv_map selectors;
+    struct dv_list selectors_by_use;
+    size_t n_selectors;
+    struct dv_map twins; /* content of devices -> struct twin */
+    uint32_t n_twins;
+    struct dv_list shared; /* slices that are for no single node */
+    uint64_t shared_turn;
+    uint64_t turn;
+    uint64_t view_turn;
+    uint64_t order;
+    DV_VEC(uint32_t) free_slots;
+    uint32_t n_slots;
+    struct dv_arena *scratch; /* of evaluations */
+};
+
+/* inventory.c */
+struct ident *dv_inventory_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                 dv_str device);
+void dv_inventory_ident_unref(struct dv_inventory *inventory, struct ident *ident);
+bool dv_ident_is_in_use(const struct ident *ident);
+struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name); /* made when new */
+const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *inventory,
+                                                     dv_str name); /* NULL when absent */
+
+/* selector.c */
+struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
+/* Whether it matches: asked once for each device. Fails when it does not compile, or fails on it.
+ */
+DV_CHECKED bool dv_selector_matches(struct dv_inventory *inventory, struct selector *selector,
+                                    struct device *device, bool *matches, struct dv_err *err);
+void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
+void dv_inventory_free_selectors(struct dv_inventory *inventory);
+void dv_inventory_trim_selectors(struct dv_inventory *inventory);
+struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device);
+
+/* view.c */
+/* What the node sees now. NULL: a node selector of a slice cannot be evaluated. */
+struct node_view *dv_inventory_view(struct dv_inventory *inventory,
+                                    const struct dv_alloc_node *node, struct dv_err *err);
+void dv_node_view_free(struct node_view *view);
+/* Whether slice-level or device-level selection is for the node. */
+DV_CHECKED bool dv_device_is_for(const struct device *device, const struct dv_alloc_node *node,
+                                 bool *is_for, struct dv_err *err);
+
+/* counters.c */
+DV_CHECKED bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool);
+void dv_pool_refresh_counters(struct node_view *view, struct node_pool *pool);
+void dv_place_find_counters(struct node_view *view, struct place *place);
+
+#endif

@@ -1,0 +1,191 @@
+/* search.h - one search: the claims as they are asked for, and what has been taken so far. */
+#ifndef DV_ALLOC_SEARCH_H
+#define DV_ALLOC_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "base/str.h"
+#include "number/number.h"
+
+struct dv_arena;
+struct dv_err;
+
+/* A request, or one alternative of it. */
+struct want {
+    dv_str name; /* "request" or "request/alternative" */
+    const struct dv_api_device_class *class;
+    struct selector **selectors; /* the class's, then the request's */
+    size_t n_class_selectors;
+    size_t n_selectors;
+    bool takes_all;
+    bool is_admin;
+    uint64_t n_devices; /* wanted */
+    uint32_t *all;      /* places, when it takes all */
+    const struct dv_api_device_toleration *tolerations;
+    size_t n_tolerations;
+    const struct dv_api_capacity_requirements *capacity;
+};
+
+struct ask {
+    const struct dv_api_device_request *api;
+    struct want *wants;
+    size_t n_wants;
+    bool has_alternatives;
+    size_t chosen;
+    size_t like; /* the first ask of the claim that differs from it in its name only */
+};
+
+/* The values of an attribute: of one kind, one or more. */
+struct values {
+    enum value_kind {
+        VALUE_NONE, /* nothing that can be compared */
+        VALUE_INT,
+        VALUE_BOOL,
+        VALUE_STRING,
+        VALUE_VERSION,
+    } kind;
+    size_t n;
+    const int64_t *ints;
+    const bool *bools;
+    const dv_str *texts;
+};
+
+struct constraint {
+    const struct dv_api_device_constraint *api;
+    bool is_distinct;
+    dv_str attribute; /* "domain/id" */
+    dv_str domain;
+    dv_str id;
+    bool *applies; /* to each want of each ask: see constraint_applies */
+    size_t n_taken;
+    struct values common; /* of matching: what all so far have */
+    struct values *seen;  /* of distinct: the last of each ask */
+};
+
+/* A device that was taken. */
+struct pick {
+    uint32_t place;
+    uint32_t ask;
+    uint32_t want;
+    bool is_multi;                      /* a part of it, share_id */
+    bool has_counters;                  /* it took what it consumes of counters */
+    struct dv_quantity_entry *consumed; /* of every capacity; is_multi only */
+    size_t n_consumed;
+    char share_id[37];
+};
+
+struct task {
+    const struct dv_api_resource_claim *claim;
+    struct ask *asks;
+    size_t n_asks;
+    size_t *first_want; /* of each ask, among all wants of the claim; the last is their number */
+    struct constraint *constraints;
+    size_t n_constraints;
+    struct pick picks[DV_ALLOC_RESULTS_MAX];
+    size_t n_picks;
+    bool can_prune; /* the limit of results cannot be reached: counting may end a branch */
+};
+
+/* The furthest that a search came, for explanations. */
+struct furthest {
+    struct pick *picks; /* with their task */
+    size_t *tasks;
+    size_t n_picks;
+    bool is_set;
+    size_t task; /* where it stood */
+    size_t ask;
+    size_t want;
+};
+
+/* What this search has taken of a place. */
+struct taken {
+    uint32_t n_marks;             /* as a whole */
+    uint32_t n_shares;            /* in parts */
+    struct dv_quantity *capacity; /* of the parts, one for each capacity of the device */
+};
+
+struct search {
+    struct dv_inventory *inventory;
+    const struct dv_alloc_node *node;
+    struct node_view *view;
+    const struct dv_alloc_options *options;
+    struct task *tasks;
+    size_t n_tasks;
+    struct taken *taken;       /* one for each place */
+    struct dv_quantity **used; /* of each pool's counters; NULL: nothing */
+    uint64_t n_steps;
+    uint64_t n_steps_max;
+    uint64_t n_shares; /* for counted share ids */
+    struct dv_arena *arena;
+    bool gave_up;
+    struct furthest *furthest; /* NULL: not asked for; else nothing is left out by counting */
+    struct dv_err *err;
+};
+
+/* Makes the view and reads the claims. */
+DV_CHECKED bool dv_search_begin(struct search *search,
+                                const struct dv_api_resource_claim *const *claims, size_t n_claims);
+/* The search itself. */
+enum dv_alloc_outcome dv_search_run(struct search *search);
+
+/* ask.c: reads the claims. */
+DV_CHECKED bool dv_search_read(struct search *search,
+                               const struct dv_api_resource_claim *const *claims, size_t n_claims);
+/* Whether the device is one that `want` asks for: selectors, and what node it is for. */
+DV_CHECKED bool dv_want_selects(struct search *search, const struct task *task,
+                                const struct want *want, const struct place *place, bool *selects);
+
+/* constraint.c */
+DV_CHECKED bool dv_constraint_read(struct search *search, struct task *task,
+                                   const struct dv_api_device_constraint *api,
+                                   struct constraint *constraint);
+/* Whether the device could be added; changes nothing. */
+bool dv_constraint_allows(const struct search *search, const struct constraint *constraint,
+                          const struct task *task, size_t ask, size_t want,
+                          const struct device *device);
+/* Adds it, when it is allowed. */
+DV_CHECKED bool dv_constraint_add(struct search *search, struct constraint *constraint,
+                                  const struct task *task, size_t ask, size_t want,
+                                  const struct device *device);
+void dv_constraint_remove(struct constraint *constraint, const struct task *task, size_t ask,
+                          size_t want);
+
+/* The device's value of the constraint's attribute, for people; empty when it has none. */
+dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
+                           struct dv_arena *arena);
+
+/* capacity.c */
+/* What `want` would consume of each capacity of the device, into consumed[], which has room for
+ * them. False: not there, against the policy, or no longer available. */
+DV_CHECKED bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,
+                                 struct dv_quantity_entry *consumed);
+/* Why not, as a sentence in the search's arena; empty when it fits. */
+dv_str dv_capacity_problem(struct search *search, const struct want *want, uint32_t place);
+
+/* take.c */
+enum took {
+    TOOK,
+    TOOK_NOT,
+    TOOK_ERROR,
+};
+bool dv_place_is_free(const struct search *search, const struct task *task, const struct want *want,
+                      uint32_t place);
+/* The first taint that keeps the device from being taken; NULL: none. */
+const struct dv_api_device_taint *
+dv_want_repelled(const struct search *search, const struct want *want, const struct device *device);
+/* The first counter of which there is not enough for the device; NULL: none. */
+const struct counter *dv_place_lacks_counter(struct search *search, uint32_t place);
+/* Takes the device for a want of a task; `must`: a constraint against it is an error. */
+enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
+                  bool must);
+void dv_untake(struct search *search, struct task *task); /* the last one that it took */
+
+/* result.c */
+DV_CHECKED bool dv_search_result(struct search *search, const struct task *task,
+                                 struct dv_api_allocation_result *allocation);
+
+#endif

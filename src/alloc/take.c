@@ -1,0 +1,264 @@
+/* take.c - taking one device, and giving it back: every refusal undoes what came before it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "alloc/search.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "number/number.h"
+#include "resource/resource.h"
+
+/* ---- in use, tainted ---- */
+
+static bool has_taken(const struct task *task, uint32_t place)
+{
+    for (size_t i = 0; i < task->n_picks; i++)
+        if (task->picks[i].place == place && !task->picks[i].is_multi)
+            return true;
+    return false;
+}
+
+bool dv_place_is_free(const struct search *search, const struct task *task, const struct want *want,
+                      uint32_t place)
+{
+    if (want->is_admin)
+        return !has_taken(task, place);
+    return search->view->places[place].device->ident->n_dedicated == 0 &&
+           search->taken[place].n_marks == 0;
+}
+
+static bool tolerates(const struct dv_api_device_toleration *toleration,
+                      const struct dv_api_device_taint *taint)
+{
+    if (toleration->effect.n && !dv_str_eq(toleration->effect, taint->effect))
+        return false;
+    if (toleration->key.n && !dv_str_eq(toleration->key, taint->key))
+        return false;
+    if (dv_str_eq(toleration->operator, DV_STR("Exists")))
+        return true;
+    return (toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal"))) &&
+           dv_str_eq(toleration->value, taint->value);
+}
+
+const struct dv_api_device_taint *
+dv_want_repelled(const struct search *search, const struct want *want, const struct device *device)
+{
+    const struct dv_api_device *api = device->api;
+
+    if (!search->inventory->features.device_taints)
+        return NULL;
+    for (size_t i = 0; i < api->n_taints; i++) {
+        const struct dv_api_device_taint *taint = &api->taints[i];
+        size_t j = 0;
+
+        if (!dv_str_eq(taint->effect, DV_STR("NoSchedule")) &&
+            !dv_str_eq(taint->effect, DV_STR("NoExecute")))
+            continue;
+        while (j < want->n_tolerations && !tolerates(&want->tolerations[j], taint))
+            j++;
+        if (j == want->n_tolerations)
+            return taint;
+    }
+    return NULL;
+}
+
+/* ---- counters ---- */
+
+static void release_counters(struct search *search, const struct place *place)
+{
+    struct dv_quantity *used = search->used[place->pool - search->view->pools];
+
+    for (size_t i = 0; i < place->n_consumes; i++) {
+        struct dv_quantity *sum = &used[place->consumes[i].counter];
+
+        *sum = dv_quantity_sub(sum, &place->consumes[i].value, search->arena);
+    }
+}
+
+/* Takes what the device consumes. Every counter of the pool must then be covered, also those that
+ * it does not touch: as in the reference. The first that is not, or NULL. */
+static const struct counter *reserve_counters(struct search *search, const struct place *place)
+{
+    struct node_pool *pool = place->pool;
+    struct dv_quantity **used = &search->used[pool - search->view->pools];
+    const struct counter *shortest = NULL;
+
+    if (!*used)
+        *used = DV_NEW_ARRAY(search->arena, struct dv_quantity, pool->n_counters);
+    for (size_t i = 0; i < place->n_consumes; i++) {
+        struct dv_quantity *sum = &(*used)[place->consumes[i].counter];
+
+        *sum = dv_quantity_add(sum, &place->consumes[i].value, search->arena);
+    }
+    for (size_t i = 0; i < pool->n_counters && !shortest; i++)
+        if (dv_quantity_cmp(&pool->counters[i].available, &(*used)[i]) < 0)
+            shortest = &pool->counters[i];
+    if (shortest)
+        release_counters(search, place);
+    return shortest;
+}
+
+/* Whether the device is shared already, so that its counters are taken. */
+static bool is_shared(const struct search *search, uint32_t place)
+{
+    const struct device *device = search->view->places[place].device;
+
+    return device->is_multi &&
+           (device->ident->n_with_capacity > 0 || search->taken[place].n_shares > 0);
+}
+
+const struct counter *dv_place_lacks_counter(struct search *search, uint32_t place)
+{
+    const struct place *at = &search->view->places[place];
+    const struct counter *lacking;
+
+    if (at->n_consumes == 0 || is_shared(search, place))
+        return NULL;
+    lacking = reserve_counters(search, at);
+    if (!lacking)
+        release_counters(search, at);
+    return lacking;
+}
+
+/* ---- shares ---- */
+
+static void name_share(struct search *search, struct pick *pick)
+{
+    if (search->options->share_id)
+        search->options->share_id(search->options->ctx, pick->share_id);
+    else
+        (void)snprintf(pick->share_id, sizeof(pick->share_id),
+                       "00000000-0000-0000-0000-%012llx", /* never cut: 36 bytes */
+                       (unsigned long long)++search->n_shares & 0xffffffffffffull);
+}
+
+/* Takes a part of a device that is shared by capacity; of any other only looks. */
+static bool take_capacity(struct search *search, const struct want *want, struct pick *pick)
+{
+    const struct device *device = search->view->places[pick->place].device;
+    struct taken *taken = &search->taken[pick->place];
+    size_t n = device->api->n_capacity;
+
+    if (!pick->is_multi)
+        return dv_capacity_fits(search, want, pick->place, NULL);
+    pick->consumed = DV_NEW_ARRAY(search->arena, struct dv_quantity_entry, n);
+    pick->n_consumed = n;
+    if (!dv_capacity_fits(search, want, pick->place, pick->consumed))
+        return false;
+    if (!taken->capacity)
+        taken->capacity = DV_NEW_ARRAY(search->arena, struct dv_quantity, n);
+    for (size_t i = 0; i < n; i++)
+        taken->capacity[i] =
+            dv_quantity_add(&taken->capacity[i], &pick->consumed[i].value, search->arena);
+    taken->n_shares++;
+    name_share(search, pick);
+    return true;
+}
+
+static void give_back_capacity(struct search *search, const struct pick *pick)
+{
+    struct taken *taken = &search->taken[pick->place];
+
+    for (size_t i = 0; i < pick->n_consumed; i++)
+        taken->capacity[i] =
+            dv_quantity_sub(&taken->capacity[i], &pick->consumed[i].value, search->arena);
+    taken->n_shares--;
+}
+
+/* ---- constraints ---- */
+
+static bool add_to_constraints(struct search *search, struct task *task, size_t ask, size_t want,
+                               const struct device *device)
+{
+    for (size_t i = 0; i < task->n_constraints; i++) {
+        if (dv_constraint_add(search, &task->constraints[i], task, ask, want, device))
+            continue;
+        while (i-- > 0)
+            dv_constraint_remove(&task->constraints[i], task, ask, want);
+        return false;
+    }
+    return true;
+}
+
+static void remove_from_constraints(struct task *task, size_t ask, size_t want)
+{
+    for (size_t i = 0; i < task->n_constraints; i++)
+        dv_constraint_remove(&task->constraints[i], task, ask, want);
+}
+
+/* ---- taking ---- */
+
+/* The steps after the counters; whoever calls gives those back when it is refused. */
+static enum took take_rest(struct search *search, struct task *task, struct pick *pick, bool must)
+{
+    const struct want *want = &task->asks[pick->ask].wants[pick->want];
+    const struct device *device = search->view->places[pick->place].device;
+
+    if (dv_want_repelled(search, want, device))
+        return TOOK_NOT;
+    if (!add_to_constraints(search, task, pick->ask, pick->want, device)) {
+        if (!must)
+            return TOOK_NOT;
+        (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
+                      "claim %.*s/%.*s, request %.*s: cannot add device %.*s because a claim "
+                      "constraint would not be satisfied",
+                      DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
+                      DV_FMT(want->name), DV_FMT(device->ident->key));
+        return TOOK_ERROR;
+    }
+    if (search->inventory->features.consumable_capacity && !take_capacity(search, want, pick)) {
+        remove_from_constraints(task, pick->ask, pick->want);
+        return TOOK_NOT;
+    }
+    if (!pick->is_multi)
+        search->taken[pick->place].n_marks++;
+    return TOOK;
+}
+
+enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
+                  bool must)
+{
+    const struct place *at = &search->view->places[place];
+    const struct want *wanted = &task->asks[ask].wants[want];
+    struct pick pick = {
+        .place = place,
+        .ask = (uint32_t)ask,
+        .want = (uint32_t)want,
+        .is_multi = at->device->is_multi,
+    };
+    enum took took;
+
+    if (!(wanted->is_admin && pick.is_multi) && !dv_place_is_free(search, task, wanted, place))
+        return TOOK_NOT;
+    if (at->device->api->n_consumes_counters > 0) {
+        if (!search->inventory->features.partitionable_devices)
+            return TOOK_NOT;
+        pick.has_counters = !is_shared(search, place);
+        if (pick.has_counters && reserve_counters(search, at))
+            return TOOK_NOT;
+    }
+    took = take_rest(search, task, &pick, must);
+    if (took != TOOK) {
+        if (pick.has_counters)
+            release_counters(search, at);
+        return took;
+    }
+    task->picks[task->n_picks++] = pick;
+    return TOOK;
+}
+
+void dv_untake(struct search *search, struct task *task)
+{
+    const struct pick *pick = &task->picks[--task->n_picks];
+
+    if (pick->is_multi)
+        give_back_capacity(search, pick);
+    else
+        search->taken[pick->place].n_marks--;
+    remove_from_constraints(task, pick->ask, pick->want);
+    if (pick->has_counters)
+        release_counters(search, &search->view->places[pick->place]);
+}

@@ -1,0 +1,380 @@
+/* view.c - which slices make which pools on a node. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+
+/* A pool while its slices are being gathered. */
+struct gathered {
+    struct pool *pool;
+    int64_t generation;
+    DV_VEC(struct dv_inventory_slice *) slices; /* in the order of the candidates */
+};
+
+struct gathering {
+    struct dv_inventory *inventory;
+    const struct dv_alloc_node *node;
+    struct node_view *view;
+    DV_VEC(struct gathered) pools;
+    DV_VEC(struct node_pool) done;
+};
+
+/* ---- who is for the node ---- */
+
+static bool is_true(const bool *flag)
+{
+    return flag && *flag;
+}
+
+static bool selection_is_for(dv_str name, const bool *all_nodes,
+                             const struct dv_api_node_selector *selector,
+                             const struct dv_alloc_node *node, bool *is_for, struct dv_err *err)
+{
+    *is_for = false;
+    if (name.n) {
+        *is_for = dv_str_eq(name, node->name);
+    } else if (is_true(all_nodes)) {
+        *is_for = true;
+    } else if (selector) {
+        if (!dv_node_selector_check(selector, err))
+            return false;
+        *is_for = dv_node_selector_matches(selector, node->name, node->labels, node->n_labels);
+    }
+    return true;
+}
+
+bool dv_device_is_for(const struct device *device, const struct dv_alloc_node *node, bool *is_for,
+                      struct dv_err *err)
+{
+    const struct dv_api_device *api = device->api;
+
+    if (!is_true(device->slice->spec->per_device_node_selection)) {
+        *is_for = true; /* its slice is */
+        return true;
+    }
+    return selection_is_for(api->node_name, api->all_nodes, api->node_selector, node, is_for, err);
+}
+
+static bool slice_is_for(const struct dv_inventory_slice *slice, const struct dv_alloc_node *node,
+                         bool *is_for, struct dv_err *err)
+{
+    const struct dv_api_resource_slice_spec *spec = slice->spec;
+
+    *is_for = false;
+    if (spec->n_shared_counters > 0) {
+        *is_for = true;
+        return true;
+    }
+    if (spec->node_name.p || spec->all_nodes || spec->node_selector)
+        return selection_is_for(spec->node_name, spec->all_nodes, spec->node_selector, node, is_for,
+                                err);
+    if (!is_true(spec->per_device_node_selection))
+        return true; /* something newer than us: not for anyone */
+    for (size_t i = 0; i < slice->n_devices && !*is_for; i++)
+        if (!dv_device_is_for(&slice->devices[i], node, is_for, err))
+            return false;
+    return true;
+}
+
+/* ---- gathering ---- */
+
+static struct gathered *gathered_of(struct gathering *gathering, struct pool *pool)
+{
+    struct dv_inventory *inventory = gathering->inventory;
+    struct gathered *gathered;
+
+    if (pool->seen_turn == inventory->view_turn)
+        return &gathering->pools.v[pool->seen_at];
+    pool->seen_turn = inventory->view_turn;
+    pool->seen_at = gathering->pools.n;
+    gathered = dv_vec_add_in(&gathering->pools, gathering->view->arena);
+    gathered->pool = pool;
+    gathered->generation = INT64_MIN;
+    return gathered;
+}
+
+static void gather_slice(struct gathering *gathering, struct dv_inventory_slice *slice)
+{
+    struct gathered *gathered = gathered_of(gathering, slice->pool);
+    int64_t generation = slice->spec->pool.generation;
+
+    if (generation < gathered->generation)
+        return;
+    if (generation > gathered->generation) {
+        gathered->generation = generation;
+        dv_vec_clear(&gathered->slices);
+    }
+    *dv_vec_add_in(&gathered->slices, gathering->view->arena) = slice;
+}
+
+static bool gather(struct gathering *gathering, const struct dv_list *slices, struct dv_err *err)
+{
+    for (struct dv_link *link = slices->head.next; link != &slices->head; link = link->next) {
+        struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_node);
+        bool is_for;
+
+        if (!gathering->inventory->features.partitionable_devices &&
+            (slice->spec->per_device_node_selection || slice->spec->n_shared_counters > 0))
+            continue;
+        if (!slice_is_for(slice, gathering->node, &is_for, err))
+            return dv_wrap(err, "ResourceSlice %.*s", DV_FMT(slice->object->meta->name));
+        if (is_for)
+            gather_slice(gathering, slice);
+    }
+    return true;
+}
+
+/* ---- pools ---- */
+
+static bool contains(const struct gathered *gathered, const struct dv_inventory_slice *slice)
+{
+    for (size_t i = 0; i < gathered->slices.n; i++)
+        if (gathered->slices.v[i] == slice)
+            return true;
+    return false;
+}
+
+/* All slices of the pool, anywhere: false when a newer generation makes this one obsolete. */
+static bool look_wider(struct gathering *gathering, const struct gathered *gathered,
+                       struct node_pool *pool)
+{
+    struct dv_list *all = &gathered->pool->slices;
+    int64_t n_wanted = gathered->slices.v[0]->spec->pool.resource_slice_count;
+    DV_VEC(struct dv_inventory_slice *) others = {0};
+    int64_t n = 0;
+
+    pool->looked_wider = true;
+    pool->slices_turn = gathered->pool->slices_turn;
+    for (struct dv_link *link = all->head.next; link != &all->head; link = link->next) {
+        struct dv_inventory_slice *slice = DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
+
+        if (slice->spec->pool.generation > gathered->generation)
+            return false;
+        if (slice->spec->pool.generation < gathered->generation)
+            continue;
+        n++;
+        if (!contains(gathered, slice))
+            *dv_vec_add_in(&others, gathering->view->arena) = slice;
+    }
+    pool->others = others.v;
+    pool->n_others = others.n;
+    if (n != n_wanted)
+        pool->state = POOL_INCOMPLETE;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct dv_inventory_slice *left = *(struct dv_inventory_slice *const *)a;
+    const struct dv_inventory_slice *right = *(struct dv_inventory_slice *const *)b;
+    int order = dv_str_cmp(left->object->meta->name, right->object->meta->name);
+
+    if (order != 0)
+        return order;
+    return left->order < right->order ? -1 : 1;
+}
+
+static int by_ident(const void *a, const void *b)
+{
+    uintptr_t left = (uintptr_t)(*(struct device *const *)a)->ident;
+    uintptr_t right = (uintptr_t)(*(struct device *const *)b)->ident;
+
+    return left < right ? -1 : left > right;
+}
+
+/* A device that two slices of the pool have; NULL when there is none. */
+static const struct device *find_twice(const struct node_pool *pool, struct dv_arena *arena)
+{
+    size_t n = 0;
+    struct device **devices;
+
+    for (size_t i = 0; i < pool->n_slices; i++)
+        n += pool->slices[i]->n_devices;
+    devices = DV_NEW_ARRAY(arena, struct device *, n);
+    n = 0;
+    for (size_t i = 0; i < pool->n_slices; i++)
+        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
+            devices[n++] = &pool->slices[i]->devices[j];
+    qsort(devices, n, sizeof(struct device *), by_ident);
+    for (size_t i = 1; i < n; i++)
+        if (devices[i]->ident == devices[i - 1]->ident)
+            return devices[i];
+    return NULL;
+}
+
+static bool has_binding_conditions(const struct node_pool *pool)
+{
+    for (size_t i = 0; i < pool->n_slices; i++)
+        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
+            if (pool->slices[i]->devices[j].api->binding_conditions)
+                return true;
+    return false;
+}
+
+static void build(struct gathering *gathering, struct node_pool *pool)
+{
+    struct dv_arena *arena = gathering->view->arena;
+    const struct device *twice = find_twice(pool, arena);
+
+    if (twice) {
+        pool->state = POOL_INVALID;
+        pool->problem =
+            dv_str_printf(arena, "two slices have a device named %.*s", DV_FMT(twice->api->name));
+        return;
+    }
+    if (!dv_pool_make_counters(gathering->view, pool)) {
+        pool->state = POOL_INVALID;
+        return;
+    }
+    pool->is_late = has_binding_conditions(pool);
+}
+
+static void finish_pool(struct gathering *gathering, struct gathered *gathered)
+{
+    struct node_pool pool = {.pool = gathered->pool};
+    size_t n = gathered->slices.n;
+    bool is_complete = (int64_t)n == gathered->slices.v[0]->spec->pool.resource_slice_count;
+
+    if (!is_complete && !look_wider(gathering, gathered, &pool)) {
+        *dv_vec_add_in(&gathering->view->obsolete, gathering->view->arena) =
+            (struct obsolete){gathered->pool, pool.slices_turn};
+        return;
+    }
+    pool.slices = gathered->slices.v;
+    pool.n_slices = n;
+    qsort(pool.slices, n, sizeof(struct dv_inventory_slice *), by_name);
+    if (pool.state == POOL_USABLE)
+        build(gathering, &pool);
+    *dv_vec_add_in(&gathering->done, gathering->view->arena) = pool;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct node_pool *left = a;
+    const struct node_pool *right = b;
+    int order;
+
+    if (left->is_late != right->is_late)
+        return left->is_late ? 1 : -1;
+    order = dv_str_cmp(left->pool->driver, right->pool->driver);
+    return order ? order : dv_str_cmp(left->pool->name, right->pool->name);
+}
+
+static void make_places(struct node_view *view)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->n_pools; i++)
+        for (size_t j = 0; view->pools[i].state == POOL_USABLE && j < view->pools[i].n_slices; j++)
+            n += view->pools[i].slices[j]->n_devices;
+    view->places = DV_NEW_ARRAY(view->arena, struct place, n);
+    for (size_t i = 0; i < view->n_pools; i++) {
+        struct node_pool *pool = &view->pools[i];
+
+        if (pool->state == POOL_INVALID)
+            view->has_invalid = true;
+        for (size_t j = 0; pool->state == POOL_USABLE && j < pool->n_slices; j++)
+            for (size_t k = 0; k < pool->slices[j]->n_devices; k++) {
+                struct place *place = &view->places[view->n_places++];
+
+                place->device = &pool->slices[j]->devices[k];
+                place->pool = pool;
+                dv_place_find_counters(view, place);
+            }
+    }
+}
+
+/* ---- views ---- */
+
+void dv_node_view_free(struct node_view *view)
+{
+    if (!view)
+        return;
+    dv_arena_free(view->arena);
+    free(view);
+}
+
+static bool same_labels(const struct node_view *view, const struct dv_alloc_node *node)
+{
+    if (view->n_labels != node->n_labels)
+        return false;
+    for (size_t i = 0; i < node->n_labels; i++)
+        if (!dv_str_eq(view->labels[i].key, node->labels[i].key) ||
+            !dv_str_eq(view->labels[i].value, node->labels[i].value))
+            return false;
+    return true;
+}
+
+static bool is_current(const struct dv_inventory *inventory, const struct node *own,
+                       const struct dv_alloc_node *node)
+{
+    const struct node_view *view = own->view;
+
+    if (!view || view->own_turn != own->turn || view->shared_turn != inventory->shared_turn ||
+        !same_labels(view, node))
+        return false;
+    for (size_t i = 0; i < view->n_pools; i++)
+        if (view->pools[i].looked_wider &&
+            view->pools[i].slices_turn != view->pools[i].pool->slices_turn)
+            return false;
+    for (size_t i = 0; i < view->obsolete.n; i++)
+        if (view->obsolete.v[i].slices_turn != view->obsolete.v[i].pool->slices_turn)
+            return false;
+    return true;
+}
+
+static struct node_view *make_view(struct dv_inventory *inventory, const struct node *own,
+                                   const struct dv_alloc_node *node)
+{
+    struct node_view *view = DV_ALLOC(struct node_view);
+    struct gathering gathering = {.inventory = inventory, .node = node, .view = view};
+
+    view->arena = dv_arena_new();
+    view->checks_counters = inventory->features.partitionable_devices;
+    view->own_turn = own->turn;
+    view->shared_turn = inventory->shared_turn;
+    view->n_labels = node->n_labels;
+    view->labels = DV_NEW_ARRAY(view->arena, struct dv_str_entry, node->n_labels);
+    for (size_t i = 0; i < node->n_labels; i++)
+        view->labels[i] = (struct dv_str_entry){dv_str_copy(node->labels[i].key, view->arena),
+                                                dv_str_copy(node->labels[i].value, view->arena)};
+    inventory->view_turn++;
+    if (!gather(&gathering, &own->slices, &view->err) ||
+        !gather(&gathering, &inventory->shared, &view->err))
+        return view;
+    for (size_t i = 0; i < gathering.pools.n; i++)
+        finish_pool(&gathering, &gathering.pools.v[i]);
+    view->pools = gathering.done.v;
+    view->n_pools = gathering.done.n;
+    if (view->n_pools > 0)
+        qsort(view->pools, view->n_pools, sizeof(struct node_pool), by_order);
+    make_places(view);
+    return view;
+}
+
+struct node_view *dv_inventory_view(struct dv_inventory *inventory,
+                                    const struct dv_alloc_node *node, struct dv_err *err)
+{
+    struct node *own = dv_inventory_node(inventory, node->name);
+
+    if (!is_current(inventory, own, node)) {
+        dv_node_view_free(own->view);
+        own->view = make_view(inventory, own, node);
+    }
+    if (own->view->err.code != DV_OK) {
+        *err = own->view->err;
+        return NULL;
+    }
+    for (size_t i = 0; i < own->view->n_pools; i++)
+        dv_pool_refresh_counters(own->view, &own->view->pools[i]);
+    return own->view;
+}
