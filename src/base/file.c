@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -45,4 +47,61 @@ bool dv_file_read(dv_str path, size_t max_bytes, struct dv_arena *arena, dv_str 
         *text = dv_str_copy(dv_buf_str(&buf), arena);
     dv_buf_fini(&buf);
     return got == 0 && !buf.is_over;
+}
+
+static bool write_all(int fd, dv_str text)
+{
+    while (text.n > 0) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        text = dv_str_slice(text, (size_t)n, text.n);
+    }
+    return fsync(fd) == 0;
+}
+
+/* The directory of a path: where a rename is made durable. */
+static bool sync_dir(dv_str path, struct dv_arena *arena)
+{
+    size_t n = path.n;
+    const char *dir;
+
+    while (n > 0 && path.p[n - 1] != '/')
+        n--;
+    dir = n > 0 ? dv_str_to_c(dv_str_slice(path, 0, n), arena) : ".";
+    DV_CLEANUP(dv_close_fd) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd >= 0 && fsync(fd) == 0;
+}
+
+bool dv_file_replace(dv_str path, dv_str text, unsigned mode, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const char *target = dv_str_to_c(path, arena);
+    const char *fresh = dv_str_to_c(dv_str_printf(arena, "%s.new", target), arena);
+    int fd;
+    bool is_ok;
+    int cause;
+
+    (void)unlink(fresh); /* of an earlier attempt that was cut short */
+    fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+    if (fd < 0)
+        return dv_fail_errno(err, errno, "make %s", fresh);
+    is_ok = write_all(fd, text);
+    cause = errno;
+    if (close(fd) != 0 && is_ok) {
+        is_ok = false;
+        cause = errno;
+    }
+    if (is_ok && (rename(fresh, target) != 0 || !sync_dir(path, arena))) {
+        is_ok = false;
+        cause = errno;
+    }
+    if (is_ok)
+        return true;
+    (void)unlink(fresh); /* gone is what we want */
+    return dv_fail_errno(err, cause, "write %s", target);
 }

@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
-#include "base/list.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -108,7 +106,8 @@ struct dv_request {
     bool is_forced;                            /* apply: take fields from other managers */
     bool is_dry_run;                           /* everything but the write */
     /* Asked before the write, by the embedded API only, with what is stored (NULL: nothing) and
-     * what would be (NULL: it goes): may add problems, which then refuse it. May be NULL. */
+     * what would be (NULL: it goes): may add problems, which then refuse it. Runs before `done`,
+     * also in the call that starts the request. May be NULL. */
     void (*admit)(struct dv_request *request, const struct dv_object *old, const void *value,
                   struct dv_problems *problems);
     void *ctx;           /* for `admit` */
@@ -118,15 +117,14 @@ struct dv_request {
     void (*done)(struct dv_request *request, const struct dv_api_status *failure);
     /* Set before `done` runs; borrowed. For DELETE what was removed or is being removed. */
     struct dv_object *object;
-    struct dv_object **objects; /* DELETE_COLLECTION */
+    struct dv_object **objects; /* DELETE_COLLECTION: as they were before */
     size_t n_objects;
     bool is_created; /* by an apply */
     bool is_removed; /* DELETE, or an UPDATE that took the last finalizer: it is gone */
     const dv_str *warnings;
     size_t n_warnings;
 
-    struct dv_link link; /* the engine's */
-    void *priv;
+    void *priv; /* the engine's */
 };
 
 /* Starts it. `done` runs once, never before this has returned. */
@@ -149,14 +147,6 @@ struct dv_cluster_engine {
 struct dv_cluster {
     const struct dv_cluster_engine *engine;
     struct dv_loop *loop;
-};
-
-/* What both engines' views have: the objects by "namespace/name". The first member of theirs. */
-struct dv_view {
-    struct dv_cluster *cluster;
-    struct dv_view_options options; /* its texts are the view's */
-    struct dv_object **objects;     /* see view.c */
-    void *priv;
 };
 
 #endif

@@ -2,7 +2,15 @@
  *
  * Reads see what is on the disk. Writes of one object wait for each other; all others share
  * commits. Every change has a version (resourceVersion) from one counter, and changes are told in
- * its order. The last changes are kept for watches and pages that begin at an older version. */
+ * its order. The last changes of each kind are kept for watches and pages that begin at an older
+ * version; a restart forgets them.
+ *
+ * It also does what a cluster's controllers do for every object: it collects what lost its owners,
+ * carries out foreground and orphaning deletions, empties namespaces that are deleted, and removes
+ * events when they are old. All of it goes on after a restart.
+ *
+ * Views are told a change when it is durable, in the order of versions over all kinds, and before
+ * the request that made it is answered. */
 #ifndef DV_CLUSTER_EMBEDDED_H
 #define DV_CLUSTER_EMBEDDED_H
 
@@ -11,22 +19,28 @@
 #include <stdint.h>
 
 #include "base/defs.h"
-#include "base/list.h"
+#include "base/err.h"
 #include "base/str.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster.h" /* IWYU pragma: keep */
 #include "loop/loop.h"
 #include "store/store.h"
 
 struct dv_api_status;
 struct dv_arena;
 struct dv_embedded;
-struct dv_err;
 
 struct dv_embedded_options {
     uint32_t space_objects; /* of the store: "KIND/namespace/name" -> the object as JSON */
     uint32_t space_meta;    /* of the store: the counter and the like */
-    size_t n_history_max;   /* changes kept; 0: 10,000 */
-    uint64_t event_ttl_ms;  /* Events are removed after it; 0: 1 h */
+    unsigned gates;         /* enum dv_gate: what may be used; 0: all that davit knows of */
+    size_t n_history_max;   /* changes kept of each kind; 0: 10,000 */
+    uint64_t event_ttl_ms;  /* Events are removed so long after their last change; 0: 1 h */
+    /* How long a deleted namespace keeps its content; 0: 5 s, as in the reference, so that who
+     * works in it sees that it is terminating. */
+    uint64_t space_delay_ms;
+    /* How long foreground and orphaning deletions, and owners that never were, wait for the
+     * collector; 0: 1 s. What a deleted owner leaves behind is collected at once. */
+    uint64_t owner_delay_ms;
 };
 
 /* Loads what is stored; makes the namespaces that always exist. Blocks: for start-up. The store
@@ -36,6 +50,10 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
 /* Ends watches and views; requests under way end first. `closed` may be NULL. */
 void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void *ctx);
 struct dv_cluster *dv_embedded_cluster(struct dv_embedded *embedded);
+/* The store is empty because its file was damaged: writes back all that is in memory, an object at
+ * a time, again and again until it is there. Requests go on meanwhile. `done` (may be NULL) then
+ * tells that the store may be marked as rebuilt. For the store's `damaged`. */
+void dv_embedded_rewrite_all(struct dv_embedded *embedded, void (*done)(void *ctx), void *ctx);
 
 /* ---- reading ---- */
 
@@ -65,8 +83,8 @@ struct dv_list_query {
 };
 
 struct dv_list_page {
-    struct dv_object **objects; /* by namespace, then name; in the arena, borrowed until the next
-                                   turn */
+    struct dv_object **objects; /* in the order of the bytes of "namespace/name"; in the arena,
+                                   borrowed until the next turn */
     size_t n_objects;
     uint64_t version;
     dv_str continue_token; /* empty: that was all */
@@ -74,7 +92,8 @@ struct dv_list_page {
     bool has_remaining;
 };
 
-/* False with *failure set to a Status: 400 bad selectors, 410 expired, 504 too large a version. */
+/* False with *failure set to a Status: 400 bad selectors, 410 expired, 504 too large a version. The
+ * pages of a list show the version of the first one. */
 DV_CHECKED bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *query,
                                  struct dv_arena *arena, struct dv_list_page *page,
                                  struct dv_api_status **failure);
@@ -101,21 +120,23 @@ struct dv_watcher {
      * the watcher. The object is borrowed: take a reference to keep it. */
     void (*event)(struct dv_watcher *watcher, enum dv_object_event event, struct dv_object *object,
                   uint64_t version);
-    void (*closed)(struct dv_watcher *watcher); /* the embedded API closes; it is stopped */
-    struct dv_link link;
+    /* It is stopped: the embedded API closes or, when is_expired, the history has moved past it. */
+    void (*closed)(struct dv_watcher *watcher);
+    bool is_expired;
     void *priv;
 };
 
 /* What is there and what is due is told in the next turns, in bounded portions. False with a
- * Status: 410 when `since` is older than the history, 400 bad selectors. */
+ * Status: 410 when `since` is older than the history, 400 bad selectors. A `since` that is yet to
+ * come is waited for. */
 DV_CHECKED bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
                                  struct dv_arena *arena, struct dv_api_status **failure);
 void dv_watcher_stop(struct dv_watcher *watcher); /* one that is not running is fine */
-/* Holds back events until resumed: who cannot send them does not get them. DV_RESOURCE_EXHAUSTED
- * later, through `closed`, when the history has moved past it. */
+/* Holds back events until resumed: who cannot send them does not get them. Ends in `closed` when
+ * the history moves past it. */
 void dv_watcher_pause(struct dv_watcher *watcher);
 void dv_watcher_resume(struct dv_watcher *watcher);
-/* Up to which version it has been told everything: for bookmarks. */
+/* Up to which version it has been told everything, for bookmarks; 0: not yet what was there. */
 uint64_t dv_watcher_version(const struct dv_watcher *watcher);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,0 +1,163 @@
+#include "cluster/change.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/engine.h"
+#include "cluster/op.h"
+#include "cluster/shelf.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+
+static const struct dv_kind *kind_of(const struct dv_op *op)
+{
+    return op->entry->shelf->kind;
+}
+
+struct dv_status_about dv_change_about(const struct dv_op *op)
+{
+    return (struct dv_status_about){.kind = kind_of(op), .name = dv_entry_name(op->entry)};
+}
+
+void *dv_change_copy(struct dv_op *op)
+{
+    const struct dv_message *message = kind_of(op)->versions[0].message;
+    void *copy = dv_arena_alloc_raw(op->arena, message->size, message->align);
+
+    memcpy(copy, op->entry->object->value, message->size);
+    return copy;
+}
+
+bool dv_change_admit(struct dv_op *op, const void *value)
+{
+    struct dv_request *request = op->request  ? op->request
+                                 : op->parent ? op->parent->request
+                                              : NULL;
+    struct dv_problems problems = {.arena = op->arena};
+    struct dv_status_about about = dv_change_about(op);
+
+    if (!request || !request->admit)
+        return true;
+    request->admit(request, op->entry->object, value, &problems);
+    return problems.n == 0 || dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
+}
+
+void dv_change_dedup_owners(struct dv_op *op, void *value)
+{
+    dv_str warning = dv_dedup_owners(dv_meta_of(value), op->arena);
+    dv_str *all;
+
+    if (warning.n == 0)
+        return;
+    all = DV_NEW_ARRAY(op->arena, dv_str, op->n_warnings + 1);
+    if (op->n_warnings > 0)
+        memcpy(all, op->warnings, op->n_warnings * sizeof(all[0]));
+    all[op->n_warnings++] = warning;
+    op->warnings = all;
+}
+
+/* ---- finalizers ---- */
+
+bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer)
+{
+    for (size_t i = 0; i < meta->n_finalizers; i++)
+        if (dv_str_eq(meta->finalizers[i], finalizer))
+            return true;
+    return false;
+}
+
+bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta, dv_str finalizer)
+{
+    dv_str *left;
+    size_t n = 0;
+
+    if (!dv_meta_has_finalizer(meta, finalizer))
+        return false;
+    left = DV_NEW_ARRAY(op->arena, dv_str, meta->n_finalizers);
+    for (size_t i = 0; i < meta->n_finalizers; i++)
+        if (!dv_str_eq(meta->finalizers[i], finalizer))
+            left[n++] = meta->finalizers[i];
+    meta->finalizers = n > 0 ? left : NULL;
+    meta->n_finalizers = n;
+    return true;
+}
+
+/* It was deleted, and nothing holds it any more. A pod that has a time to end in ends by a
+ * deletion without one. */
+static bool is_at_its_end(const struct dv_kind *kind, const struct dv_object *old, void *value)
+{
+    const int64_t *grace = old->meta->deletion_grace_period_seconds;
+
+    if (dv_meta_of(value)->n_finalizers > 0 || !old->meta->deletion_timestamp.is_set)
+        return false;
+    if (kind->id == DV_KIND_NAMESPACE)
+        return ((const struct dv_api_namespace *)value)->spec.n_finalizers == 0;
+    return grace && *grace == 0;
+}
+
+/* ---- writes ---- */
+
+bool dv_change_finish(struct dv_op *op, void *value)
+{
+    const struct dv_kind *kind = kind_of(op);
+    struct dv_object *old = op->entry->object;
+    bool is_end = is_at_its_end(kind, old, value);
+
+    /* Versions are not compared: they are the same, or were given by us. */
+    dv_meta_of(value)->resource_version = old->meta->resource_version;
+    if (!is_end && dv_message_eq(kind->versions[0].message, value, old->value))
+        return dv_op_answer(op, old);
+    if (!dv_change_admit(op, is_end ? NULL : value))
+        return false;
+    if (is_end || op->is_dry_run) {
+        op->object = dv_object_new(kind, value);
+        op->is_removed = is_end;
+        if (op->is_dry_run)
+            return dv_op_answer(op, NULL);
+        (void)dv_op_remove(op);
+    } else {
+        op->object = dv_object_ref(dv_op_put(op, value));
+    }
+    return dv_op_write(op);
+}
+
+bool dv_change_create(struct dv_op *op, void *value)
+{
+    if (!dv_change_admit(op, value))
+        return false;
+    op->is_created = true;
+    if (op->is_dry_run) {
+        op->object = dv_object_new(kind_of(op), value);
+        return dv_op_answer(op, NULL);
+    }
+    op->object = dv_object_ref(dv_op_put(op, value));
+    return dv_op_write(op);
+}
+
+/* ---- namespaces ---- */
+
+bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
+{
+    const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
+    const struct dv_object *found = dv_embedded_get(op->embedded, spaces, DV_STR_NONE, space);
+    struct dv_status_about about = {.kind = spaces, .name = space};
+    struct dv_api_status *failure;
+
+    if (!found)
+        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+    if (!found->meta->deletion_timestamp.is_set)
+        return true;
+    about = (struct dv_status_about){.kind = kind_of(op), .name = name};
+    failure = dv_status_forbidden(
+        &about, op->arena,
+        "unable to create new content in namespace %.*s because it is being terminated",
+        DV_FMT(space));
+    dv_status_add_cause(
+        failure, DV_STR("NamespaceTerminating"),
+        dv_str_printf(op->arena, "namespace %.*s is being terminated", DV_FMT(space)),
+        DV_STR("metadata.namespace"), op->arena);
+    return dv_op_fail(op, failure);
+}

@@ -1,0 +1,10 @@
+/* report.h - what the engine does by itself and could not: for the log. */
+#ifndef DV_CLUSTER_REPORT_H
+#define DV_CLUSTER_REPORT_H
+
+struct dv_api_status;
+
+/* "cluster: WHAT; trying again" with the failure. */
+void dv_report_retry(const char *what, const struct dv_api_status *failure);
+
+#endif
