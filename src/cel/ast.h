@@ -6,7 +6,6 @@
 #define DV_CEL_AST_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/defs.h"

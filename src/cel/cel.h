@@ -1,7 +1,7 @@
 /* cel.h - device selectors: expressions of the Common Expression Language over one device.
  *
  *     struct dv_cel_expr *expr = dv_cel_compile(text, &options, arena, err);
- *     struct dv_cel_device *device = dv_cel_device_new(&input, arena, err);
+ *     struct dv_cel_device *device = dv_cel_device_new(&input, arena);
  *
  *     if (!dv_cel_eval(expr, device, scratch, &is_match, err)) ...
  *     dv_arena_reset(scratch);
@@ -32,7 +32,7 @@ struct dv_err;
 #define DV_CEL_EXPRESSION_BYTES_MAX 10240u
 #define DV_CEL_COST_MAX 1000000u
 
-/* -- Compiling ------------------------------------------------------------------------------ */
+/* -- Compiling ------------------------------------------------------------------------------- */
 
 enum dv_cel_env {
     DV_CEL_ENV_STORED, /* what exists is evaluated: everything is declared, whatever the gates say
@@ -78,7 +78,7 @@ void dv_cel_print(const struct dv_cel_expr *expr, struct dv_buf *buf);
 /* As they were parsed: blanks, parentheses and the notation of literals do not count. */
 bool dv_cel_expr_eq(const struct dv_cel_expr *a, const struct dv_cel_expr *b);
 
-/* -- Devices -------------------------------------------------------------------------------- */
+/* -- Devices --------------------------------------------------------------------------------- */
 
 enum dv_cel_attribute_kind {
     DV_CEL_ATTRIBUTE_NONE, /* no value that we know: every expression fails on the device */
@@ -127,7 +127,7 @@ struct dv_cel_device_input {
 struct dv_cel_device *dv_cel_device_new(const struct dv_cel_device_input *input,
                                         struct dv_arena *arena);
 
-/* -- Evaluating ----------------------------------------------------------------------------- */
+/* -- Evaluating ------------------------------------------------------------------------------ */
 
 /* Whether the device matches. `scratch` is for the evaluation alone: reset it afterwards, or after
  * a few. DV_INVALID_ARGUMENT: the expression fails on this device. DV_RESOURCE_EXHAUSTED: it costs
@@ -148,7 +148,7 @@ DV_CHECKED bool dv_cel_eval_within(const struct dv_cel_expr *expr,
                                    const struct dv_cel_device *device, struct dv_cel_budget *budget,
                                    struct dv_arena *scratch, bool *is_match, struct dv_err *err);
 
-/* -- Explaining ----------------------------------------------------------------------------- */
+/* -- Explaining ------------------------------------------------------------------------------ */
 
 enum dv_cel_verdict {
     DV_CEL_MATCHES,

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/vec.h"
 #include "cel/ast.h"
@@ -337,8 +336,7 @@ static void check_call(struct checker *c, struct dv_cel_ast *ast)
         undeclared(c, ast, ast->name);
 }
 
-/* -- Literals of lists and maps
- * -------------------------------------------------------------------- */
+/* -- Literals of lists and maps -------------------------------------------------------------- */
 
 static const struct dv_cel_type *join(struct checker *c, const struct dv_cel_type *so_far,
                                       const struct dv_cel_type *next)
@@ -416,8 +414,7 @@ static void check_struct(struct checker *c, struct dv_cel_ast *ast)
     }
 }
 
-/* -- Comprehensions
- * -------------------------------------------------------------------------------- */
+/* -- Comprehensions -------------------------------------------------------------------------- */
 
 static void range_types(struct checker *c, const struct dv_cel_ast *ast,
                         const struct dv_cel_type **iter, const struct dv_cel_type **iter2)

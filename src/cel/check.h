@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
+
 struct dv_arena;
 struct dv_cel_ast;
 struct dv_cel_decls;
@@ -20,8 +22,6 @@ void dv_cel_validate(const struct dv_cel_ast *ast, const struct dv_cel_decls *de
 void dv_cel_validate_format(const struct dv_cel_ast *call, struct dv_cel_issues *issues);
 
 /* a.b.c as a name; false when it is another expression. */
-struct dv_str;
-bool dv_cel_qualified_name(const struct dv_cel_ast *ast, struct dv_arena *arena,
-                           struct dv_str *name);
+bool dv_cel_qualified_name(const struct dv_cel_ast *ast, struct dv_arena *arena, dv_str *name);
 
 #endif

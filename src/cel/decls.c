@@ -1,8 +1,5 @@
 #include "cel/decls.h"
 
-#include <string.h>
-
-#include "base/arena.h"
 #include "cel/map.h"
 #include "cel/type.h"
 #include "cel/value.h"
@@ -14,7 +11,7 @@ static const struct dv_cel_lib *const libs[] = {
     &dv_cel_lib_formats,
 };
 
-/* -- Functions -------------------------------------------------------------------------------- */
+/* -- Functions ------------------------------------------------------------------------------- */
 
 const struct dv_cel_overload *dv_cel_overload_next(const struct dv_cel_decls *decls,
                                                    dv_str function,
@@ -176,7 +173,7 @@ bool dv_cel_overload_takes(const struct dv_cel_overload *overload, const struct 
     return *sig == '>';
 }
 
-/* -- Names ------------------------------------------------------------------------------------ */
+/* -- Names ----------------------------------------------------------------------------------- */
 
 const struct dv_cel_type *dv_cel_type_named(dv_str name)
 {
@@ -228,10 +225,7 @@ bool dv_cel_candidate(dv_str container, dv_str name, size_t *i, struct dv_arena 
     /* a.b gives a.b.name, a.name, name. */
     while (n_dots < *i && cut > 0) {
         cut--;
-        if (container.p[cut] == '.')
-            n_dots++;
-        else if (cut == 0)
-            n_dots++;
+        n_dots += container.p[cut] == '.' || cut == 0;
     }
     if (n_dots < *i)
         return false;

@@ -2,7 +2,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "cel/ast.h"
 

@@ -201,7 +201,7 @@ static struct dv_cel_token lex_punct(struct dv_cel_lexer *lexer)
     if (c == '\0' || !strchr("<>!+-*/%?:.,()[]{}", c))
         return bad_token(lexer, lexer->at, "token recognition error");
     token = end_token(lexer, DV_CEL_TOKEN_PUNCT, lexer->at, lexer->at + 1);
-    token.op = c;
+    token.op = (unsigned char)c;
     return token;
 }
 

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "cel/decls.h"
@@ -115,14 +114,13 @@ static void fn_double(struct dv_cel_run *run, const struct dv_cel_val *args, str
     }
 }
 
-/* -- Text
- * ------------------------------------------------------------------------------------------ */
+/* -- Text ------------------------------------------------------------------------------------ */
 
 static void print_scalar(const struct dv_cel_val *val, char text[DV_CEL_NUMBER_BYTES])
 {
     switch (val->kind) {
     case DV_CEL_BOOL:
-        strcpy(text, val->b ? "true" : "false");
+        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%s", val->b ? "true" : "false");
         break;
     case DV_CEL_INT:
         (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%" PRId64, val->i);

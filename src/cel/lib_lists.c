@@ -217,8 +217,7 @@ static void fn_sort_by(struct dv_cel_run *run, const struct dv_cel_val *args,
     sort_by(run, args[0].list, args[1].list, out);
 }
 
-/* -- Sets
- * ---------------------------------------------------------------------------------------------- */
+/* -- Sets ------------------------------------------------------------------------------------ */
 
 static bool contains_all(const struct dv_cel_list *list, const struct dv_cel_list *part)
 {

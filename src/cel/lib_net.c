@@ -1,5 +1,4 @@
 /* lib_net.c - IP addresses and CIDR ranges. */
-#include <string.h>
 
 #include "base/arena.h"
 #include "cel/decls.h"
@@ -74,8 +73,7 @@ static void fn_family(struct dv_cel_run *run, const struct dv_cel_val *args, str
     *out = dv_cel_int(args[0].ip->n == 4 ? 4 : 6);
 }
 
-/* -- What an address is for
- * ------------------------------------------------------------------------ */
+/* -- What an address is for ------------------------------------------------------------------ */
 
 static bool has_prefix(const struct dv_cel_ip *ip, const char *prefix)
 {
@@ -148,8 +146,7 @@ static void fn_is_global_unicast(struct dv_cel_run *run, const struct dv_cel_val
     *out = dv_cel_bool(is_global(args[0].ip));
 }
 
-/* -- Ranges
- * --------------------------------------------------------------------------------------------- */
+/* -- Ranges ---------------------------------------------------------------------------------- */
 
 static struct dv_cel_cidr masked(const struct dv_cel_cidr *cidr, unsigned bits)
 {

@@ -1,5 +1,4 @@
 /* lib_operators.c - arithmetic, !, in, size, and what comprehensions are made of. */
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,7 +1,6 @@
 /* lib_optionals.c - values that may be absent. */
 #include <string.h>
 
-#include "base/arena.h"
 #include "cel/decls.h"
 #include "cel/map.h"
 #include "cel/run.h"

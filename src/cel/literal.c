@@ -9,7 +9,7 @@
 
 #define CODE_POINT_MAX 0x10ffffu
 
-/* -- Numbers ---------------------------------------------------------------------------------- */
+/* -- Numbers --------------------------------------------------------------------------------- */
 
 static bool parse_u64(dv_str text, uint64_t *value)
 {
@@ -73,7 +73,7 @@ const char *dv_cel_number(const struct dv_cel_token *token, bool is_negative,
     return NULL;
 }
 
-/* -- Quoted text ------------------------------------------------------------------------------ */
+/* -- Quoted text ----------------------------------------------------------------------------- */
 
 struct unquoter {
     dv_str in;

@@ -135,8 +135,7 @@ static bool take_var(struct expander *x, const struct dv_cel_ast *arg, dv_str *n
     return true;
 }
 
-/* -- The macros
- * ------------------------------------------------------------------------------------ */
+/* -- The macros ------------------------------------------------------------------------------ */
 
 /* What a macro is called with; its arguments and target are expanded already. `n_vars` is how many
  * of the arguments name variables. */

@@ -1,7 +1,6 @@
 #include "cel/map.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,8 +1,5 @@
 #include "cel/message.h"
 
-#include <math.h>
-
-#include "base/arena.h"
 #include "cel/map.h"
 #include "cel/time.h"
 #include "cel/type.h"

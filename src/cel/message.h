@@ -3,7 +3,6 @@
 #ifndef DV_CEL_MESSAGE_H
 #define DV_CEL_MESSAGE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"

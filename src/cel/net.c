@@ -1,8 +1,10 @@
 #include "cel/net.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/num.h"
 

@@ -43,9 +43,9 @@ static struct digits shortest(double value)
 static bool print_special(double value, char *text)
 {
     if (isnan(value))
-        strcpy(text, "NaN");
+        memcpy(text, "NaN", 4);
     else if (isinf(value))
-        strcpy(text, value > 0 ? "+Inf" : "-Inf");
+        memcpy(text, value > 0 ? "+Inf" : "-Inf", 5);
     else
         return false;
     return true;
@@ -114,7 +114,7 @@ void dv_cel_print_literal(double value, char text[DV_CEL_NUMBER_BYTES])
     if (d.exponent < EXPONENT_MIN || d.exponent >= EXPONENT_MAX)
         print_exponent(&d, text);
     else
-        strcpy(print_plain(&d, text), d.exponent >= d.n - 1 ? ".0" : "");
+        (void)snprintf(print_plain(&d, text), 3, "%s", d.exponent >= d.n - 1 ? ".0" : "");
 }
 
 static bool is_word(dv_str text, const char *word)

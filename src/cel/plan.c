@@ -92,8 +92,7 @@ static const struct dv_cel_node *fold_const(struct planner *p, const struct dv_c
     return NULL;
 }
 
-/* -- Names
- * ----------------------------------------------------------------------------------------- */
+/* -- Names ----------------------------------------------------------------------------------- */
 
 static bool find_slot(const struct planner *p, dv_str name, uint32_t *slot)
 {
@@ -165,8 +164,7 @@ static const struct dv_cel_node *plan_ident(struct planner *p, struct dv_cel_ast
     return constant(p, &error, ast);
 }
 
-/* -- Attributes
- * ------------------------------------------------------------------------------------- */
+/* -- Attributes ------------------------------------------------------------------------------ */
 
 /* One qualifier more on `base`: on the same node, when that is an attribute. */
 static struct dv_cel_node *qualify(struct planner *p, const struct dv_cel_node *base,
@@ -240,8 +238,7 @@ static const struct dv_cel_node *plan_index(struct planner *p, struct dv_cel_ast
     return qualify(p, base, &qualifier, ast);
 }
 
-/* -- Calls
- * ------------------------------------------------------------------------------------------- */
+/* -- Calls ----------------------------------------------------------------------------------- */
 
 static bool is_named(dv_str name, const char *other)
 {
@@ -399,8 +396,7 @@ static const struct dv_cel_node *plan_call(struct planner *p, struct dv_cel_ast 
     return plan_function(p, ast);
 }
 
-/* -- The rest
- * ---------------------------------------------------------------------------------------- */
+/* -- The rest -------------------------------------------------------------------------------- */
 
 static const struct dv_cel_node *plan_aggregate(struct planner *p, struct dv_cel_ast *ast,
                                                 enum dv_cel_node_kind kind)

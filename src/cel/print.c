@@ -169,17 +169,41 @@ static void print_ternary(const struct dv_cel_ast *ast, enum level at_least, str
     close_if(at_least > TERNARY, buf);
 }
 
-/* A number behind a minus would be a negative literal, and another sign would cancel it. */
+/* What the text of a member begins with. */
+static const struct dv_cel_ast *leftmost(const struct dv_cel_ast *ast)
+{
+    for (;;) {
+        if (ast->target)
+            ast = ast->target;
+        else if (is_call(ast, "_[_]") || is_call(ast, "_[?_]") || is_call(ast, "_?._"))
+            ast = ast->args[0];
+        else
+            return ast;
+    }
+}
+
+static bool is_negative(const struct dv_cel_val *val)
+{
+    return (val->kind == DV_CEL_INT && val->i < 0) ||
+           (val->kind == DV_CEL_DOUBLE && signbit(val->d));
+}
+
+/* A number behind a minus would be a negative literal; behind three, it is not. A negative one is
+ * put in parentheses: two signs would cancel each other. */
 static void print_unary(const struct dv_cel_ast *ast, enum level at_least, struct dv_buf *buf)
 {
     const struct dv_cel_ast *arg = ast->args[0];
-    bool is_bare = arg->kind != DV_CEL_AST_LITERAL;
+    const struct dv_cel_ast *first = leftmost(arg);
+    bool is_minus = ast->name.p[0] == '-';
+    bool is_number = first->kind == DV_CEL_AST_LITERAL &&
+                     (first->literal.kind == DV_CEL_INT || first->literal.kind == DV_CEL_DOUBLE);
+    bool is_enclosed = is_minus && is_number && is_negative(&first->literal);
 
     open_if(at_least > UNARY, buf);
-    dv_buf_add_char(buf, ast->name.p[0]);
-    open_if(!is_bare, buf);
-    print(arg, is_bare ? MEMBER : TERNARY, buf);
-    close_if(!is_bare, buf);
+    dv_buf_add_c(buf, is_minus ? (is_number && !is_enclosed ? "---" : "-") : "!");
+    open_if(is_enclosed, buf);
+    print(arg, MEMBER, buf);
+    close_if(is_enclosed, buf);
     close_if(at_least > UNARY, buf);
 }
 
@@ -221,21 +245,11 @@ static void print_call(const struct dv_cel_ast *ast, enum level at_least, struct
     }
 }
 
-/* 1.x would be a double, and -1.x is the member of a negative literal, which we keep apart. */
-static bool needs_parentheses(const struct dv_cel_ast *ast, enum level at_least)
-{
-    return at_least == MEMBER && ast->kind == DV_CEL_AST_LITERAL && dv_cel_is_number(&ast->literal);
-}
-
 static void print(const struct dv_cel_ast *ast, enum level at_least, struct dv_buf *buf)
 {
-    bool is_enclosed = needs_parentheses(ast, at_least);
-
     switch (ast->kind) {
     case DV_CEL_AST_LITERAL:
-        open_if(is_enclosed, buf);
         print_literal(&ast->literal, buf);
-        close_if(is_enclosed, buf);
         break;
     case DV_CEL_AST_IDENT:
         if (ast->is_absolute)
@@ -269,8 +283,7 @@ void dv_cel_ast_print(const struct dv_cel_ast *ast, struct dv_buf *buf)
     print(ast, TERNARY, buf);
 }
 
-/* -- Equality
- * ---------------------------------------------------------------------------------------- */
+/* -- Equality -------------------------------------------------------------------------------- */
 
 static bool literal_eq(const struct dv_cel_val *a, const struct dv_cel_val *b)
 {

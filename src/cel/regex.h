@@ -5,10 +5,8 @@
 #ifndef DV_CEL_REGEX_H
 #define DV_CEL_REGEX_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_arena;

@@ -156,8 +156,7 @@ static void read_quoted(struct reader *r)
     r->at += 2 + n + (n < rest.n ? 2 : 0);
 }
 
-/* -- Classes
- * ---------------------------------------------------------------------------------------- */
+/* -- Classes --------------------------------------------------------------------------------- */
 
 static bool read_posix(struct reader *r, const char **problem)
 {
@@ -194,45 +193,45 @@ static const char *read_class_item(struct reader *r, bool *is_set)
     return NULL;
 }
 
+/* A character, a set, or a range of characters. */
+static const char *read_class_range(struct reader *r)
+{
+    const char *problem;
+    bool is_set;
+
+    if (peek(r, 0) == '-' && peek(r, 1) != ']')
+        dv_cel_build_char(r->out, '\\');
+    problem = read_class_item(r, &is_set);
+    if (problem || peek(r, 0) != '-' || peek(r, 1) == ']' || peek(r, 1) == '\0')
+        return problem;
+    if (is_set)
+        return "invalid character class range";
+    copy(r, 1);
+    problem = read_class_item(r, &is_set);
+    return !problem && is_set ? "invalid character class range" : problem;
+}
+
 static const char *read_class(struct reader *r)
 {
     bool is_first = true;
     const char *problem = NULL;
 
     copy(r, peek(r, 1) == '^' ? 2 : 1);
-    while (peek(r, 0) != ']' || is_first) {
-        bool is_set;
-
+    while (!problem && (peek(r, 0) != ']' || is_first)) {
         if (is_at_end(r))
             return "missing closing ]";
         if (peek(r, 0) == ']' && is_first)
             dv_cel_build_char(r->out, '\\');
         is_first = false;
-        if (read_posix(r, &problem)) {
-            if (problem)
-                return problem;
-            continue;
-        }
-        if (peek(r, 0) == '-' && peek(r, 1) != ']')
-            dv_cel_build_char(r->out, '\\');
-        problem = read_class_item(r, &is_set);
-        if (problem)
-            return problem;
-        if (peek(r, 0) != '-' || peek(r, 1) == ']' || peek(r, 1) == '\0')
-            continue;
-        if (is_set)
-            return "invalid character class range";
-        copy(r, 1);
-        problem = read_class_item(r, &is_set);
-        if (problem || is_set)
-            return problem ? problem : "invalid character class range";
+        if (!read_posix(r, &problem))
+            problem = read_class_range(r);
     }
-    copy(r, 1);
-    return NULL;
+    if (!problem)
+        copy(r, 1);
+    return problem;
 }
 
-/* -- Groups and repetition
- * ------------------------------------------------------------------------------ */
+/* -- Groups and repetition ------------------------------------------------------------------- */
 
 /* (?i), (?i:...), (?P<name>...), (?<name>...), (?:...); r is at the bracket. */
 static const char *read_group_start(struct reader *r)

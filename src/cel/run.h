@@ -2,11 +2,9 @@
 #ifndef DV_CEL_RUN_H
 #define DV_CEL_RUN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "cel/value.h"
 
 struct dv_arena;
@@ -43,6 +41,21 @@ struct dv_cel_run {
 
 void dv_cel_run_node(struct dv_cel_run *run, const struct dv_cel_node *node,
                      struct dv_cel_val *out);
+/* The same for these two kinds of node. */
+void dv_cel_run_attr(struct dv_cel_run *run, const struct dv_cel_node *node,
+                     struct dv_cel_val *out);
+void dv_cel_run_choose(struct dv_cel_run *run, const struct dv_cel_node *node,
+                       struct dv_cel_val *out);
+
+/* Counts `cost`, unless the end was reached before. */
+static inline void dv_cel_run_charge(struct dv_cel_run *run, uint64_t cost)
+{
+    if (run->stop)
+        return;
+    run->cost += cost;
+    if (run->cost > run->cost_max)
+        run->stop = DV_CEL_FAULT_COST;
+}
 /* Ends the evaluation; nothing absorbs that. */
 void dv_cel_run_stop(struct dv_cel_run *run, enum dv_cel_fault fault, struct dv_cel_val *out);
 

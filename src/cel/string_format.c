@@ -95,8 +95,7 @@ static const char *clause_name(char verb)
     }
 }
 
-/* -- Checking literals
- * ----------------------------------------------------------------------------- */
+/* -- Checking literals ----------------------------------------------------------------------- */
 
 static bool is_type_for(char verb, const struct dv_cel_type *type)
 {
@@ -185,8 +184,7 @@ void dv_cel_validate_format(const struct dv_cel_ast *call, struct dv_cel_issues 
                          list->n_args);
 }
 
-/* -- Values
- * -------------------------------------------------------------------------------------------- */
+/* -- Values ---------------------------------------------------------------------------------- */
 
 static bool put_string(struct dv_cel_build *build, const struct dv_cel_val *val, bool is_inside);
 

@@ -7,7 +7,7 @@
 
 #define NS_PER_SECOND 1000000000
 
-/* -- The calendar ------------------------------------------------------------------------------ */
+/* -- The calendar ---------------------------------------------------------------------------- */
 
 /* Howard Hinnant's algorithms for the proleptic Gregorian calendar: years begin in March, so that
  * the leap day is the last. */
@@ -44,7 +44,7 @@ struct dv_cel_date dv_cel_date_of(int64_t days)
     return date;
 }
 
-/* -- Arithmetic -------------------------------------------------------------------------------- */
+/* -- Arithmetic ------------------------------------------------------------------------------ */
 
 struct dv_cel_val dv_cel_time_from_seconds(int64_t seconds)
 {
@@ -304,8 +304,9 @@ void dv_cel_time_print(const struct dv_cel_val *time, char text[DV_CEL_NUMBER_BY
 void dv_cel_duration_print(int64_t ns, char text[DV_CEL_NUMBER_BYTES])
 {
     /* As the reference: whole seconds and the fraction apart, so that the sum is the nearest. */
-    double seconds = (double)(ns / NS_PER_SECOND) + (double)(ns % NS_PER_SECOND) / NS_PER_SECOND;
+    int64_t whole = ns / NS_PER_SECOND;
+    double seconds = (double)whole + (double)(ns - whole * NS_PER_SECOND) / NS_PER_SECOND;
 
     dv_cel_print_fixed(seconds, text);
-    strcat(text, "s");
+    memcpy(text + strlen(text), "s", 2);
 }

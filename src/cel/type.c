@@ -163,7 +163,7 @@ void dv_cel_type_print(const struct dv_cel_type *type, bool short_names, struct 
     dv_buf_add_char(buf, ')');
 }
 
-/* -- Finding out what variables are ----------------------------------------------------------- */
+/* -- Finding out what variables are ---------------------------------------------------------- */
 
 const struct dv_cel_type *dv_cel_var_new(struct dv_cel_unifier *unifier)
 {

@@ -39,7 +39,7 @@ struct dv_cel_val dv_cel_optional(const struct dv_cel_val *value, struct dv_aren
     return (struct dv_cel_val){.kind = DV_CEL_OPTIONAL, .optional = copy};
 }
 
-/* -- Lists ---------------------------------------------------------------------------------- */
+/* -- Lists ----------------------------------------------------------------------------------- */
 
 struct dv_cel_val dv_cel_list_new(size_t n, struct dv_arena *arena, struct dv_cel_val **elements)
 {
@@ -102,7 +102,7 @@ bool dv_cel_list_contains(const struct dv_cel_list *list, const struct dv_cel_va
     return false;
 }
 
-/* -- Order and equality ----------------------------------------------------------------------- */
+/* -- Order and equality ---------------------------------------------------------------------- */
 
 static int cmp_i64(int64_t a, int64_t b)
 {
@@ -279,7 +279,7 @@ enum dv_cel_equality dv_cel_compare(const struct dv_cel_val *a, const struct dv_
     return a->kind >= DV_CEL_QUANTITY ? DV_CEL_INCOMPARABLE : DV_CEL_DIFFERENT;
 }
 
-/* -- Looking at values ------------------------------------------------------------------------ */
+/* -- Looking at values ----------------------------------------------------------------------- */
 
 const struct dv_cel_type *dv_cel_val_type(const struct dv_cel_val *val)
 {

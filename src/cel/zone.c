@@ -160,8 +160,7 @@ static int64_t offset_at(const struct rule *rule, int64_t seconds)
     return is_summer ? rule->summer : rule->standard;
 }
 
-/* -- Zones
- * ------------------------------------------------------------------------------------------ */
+/* -- Zones ----------------------------------------------------------------------------------- */
 
 static bool find_rule(dv_str zone, struct rule *rule)
 {

@@ -1,7 +1,7 @@
 /* zone_table.c - the rules of the time zones, by their names: facts of the tz database (2024 and
  * later), without its history. Each rule, as POSIX writes it, stands before the names that have
  * it. */
-#include "cel/zone.h"
+#include "cel/zone.h" /* IWYU pragma: keep */
 
 #include "base/defs.h"
 

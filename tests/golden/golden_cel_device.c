@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "base/str.h"
+#include "number/number.h"
 #include "json/json.h"
 
 #define TYPE_BYTES_MAX 10000u
