@@ -42,6 +42,10 @@ static void print_issue(dv_str source, const struct dv_cel_issue *issue, struct 
         dv_buf_printf(buf, "ERROR: <input>:-1:0: %.*s", DV_FMT(issue->text));
         return;
     }
+    if (source.n == 0) { /* nothing to point at */
+        dv_buf_printf(buf, "ERROR: <input>:1:0: %.*s", DV_FMT(issue->text));
+        return;
+    }
     for (size_t i = 0; i < issue->at && i < source.n; i++) {
         if (source.p[i] == '\n') {
             from = i + 1;

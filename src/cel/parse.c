@@ -53,7 +53,12 @@ bool dv_cel_parser_expect(struct dv_cel_parser *p, int op)
 {
     char expected[] = {'\'', (char)op, '\'', '\0'};
 
-    return dv_cel_parser_take(p, op) || dv_cel_parser_fail(p, expected);
+    if (dv_cel_parser_take(p, op))
+        return true;
+    if (p->token.kind != DV_CEL_TOKEN_END || op == ':')
+        return dv_cel_parser_fail(p, expected);
+    dv_cel_issue_add(p->issues, p->token.at, "Syntax error: missing %s at '<EOF>'", expected);
+    return false;
 }
 
 struct dv_cel_ast *dv_cel_parser_ast(struct dv_cel_parser *p, enum dv_cel_ast_kind kind,

@@ -26,7 +26,7 @@ static bool parse_elements(struct dv_cel_parser *p, int close, bool is_list,
         if (!dv_cel_parser_take(p, ','))
             break;
         if (!is_list && dv_cel_parser_is_op(p, close))
-            return dv_cel_parser_fail(p, "an expression");
+            return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
     }
     if (!dv_cel_parser_expect(p, close))
         return false;
@@ -166,7 +166,7 @@ static bool parse_name(struct dv_cel_parser *p, bool is_absolute, uint32_t at,
     if (!is_absolute && parse_constant(p, ast))
         return dv_cel_parser_give(p, ast, 1, out);
     if (is_keyword(p->token.text))
-        return dv_cel_parser_fail(p, "an expression");
+        return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
     ast->name = p->token.text;
     ast->is_absolute = is_absolute;
     if (is_reserved(ast->name)) {
@@ -204,7 +204,7 @@ static bool parse_punct_primary(struct dv_cel_parser *p, struct dv_cel_piece *ou
             return dv_cel_parser_fail(p, "IDENTIFIER");
         return parse_name(p, true, at, out);
     }
-    return dv_cel_parser_fail(p, "an expression");
+    return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
 }
 
 static bool parse_primary(struct dv_cel_parser *p, struct dv_cel_piece *out)
@@ -224,7 +224,20 @@ static bool parse_primary(struct dv_cel_parser *p, struct dv_cel_piece *out)
     case DV_CEL_TOKEN_BAD:
         break;
     }
-    return dv_cel_parser_fail(p, "an expression");
+    return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
+}
+
+/* The reference names all that it has read since it could tell what was meant. */
+static bool fail_after_dot(struct dv_cel_parser *p, uint32_t dot)
+{
+    dv_str source = p->issues->source;
+    size_t end = p->token.kind == DV_CEL_TOKEN_END ? dot + 1 : p->token.at + p->token.text.n;
+
+    if (p->token.kind == DV_CEL_TOKEN_BAD)
+        return dv_cel_parser_fail(p, "IDENTIFIER");
+    dv_cel_issue_add(p->issues, p->token.at, "Syntax error: no viable alternative at input '%.*s'",
+                     DV_FMT(dv_str_slice(source, dot, end)));
+    return false;
 }
 
 /* .name, .?name, .name(args) */
@@ -239,7 +252,7 @@ static bool parse_dot(struct dv_cel_parser *p, struct dv_cel_piece *out)
     dv_cel_parser_advance(p);
     is_optional = dv_cel_parser_take(p, '?');
     if (p->token.kind != DV_CEL_TOKEN_IDENT || is_keyword(p->token.text))
-        return dv_cel_parser_fail(p, "IDENTIFIER");
+        return fail_after_dot(p, at);
     name = p->token.text;
     dv_cel_parser_advance(p);
     if (is_optional) {

@@ -35,6 +35,10 @@ bool dv_cel_parser_is_op(const struct dv_cel_parser *p, int op);
 bool dv_cel_parser_is_word(const struct dv_cel_parser *p, const char *word);
 bool dv_cel_parser_take(struct dv_cel_parser *p, int op); /* false: it is another */
 bool dv_cel_parser_expect(struct dv_cel_parser *p, int op);
+/* What an expression can begin with, in the words of the reference. */
+#define DV_CEL_EXPECTED_EXPR                                                                       \
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "       \
+    "STRING, BYTES, IDENTIFIER}"
 /* Reports the next token as a syntax error. Returns false. */
 bool dv_cel_parser_fail(struct dv_cel_parser *p, const char *expected);
 
