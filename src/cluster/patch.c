@@ -3,6 +3,7 @@
  * A patch is applied to what is stored, in the version of the request, while the name is held: so
  * it never has to be tried again. */
 #include "resource/patch.h"
+#include "resource/misfit.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -133,9 +134,12 @@ static void *read_result(struct dv_op *op, const struct dv_json *doc)
     void *value = dv_arena_alloc(op->arena, stored->size, stored->align);
     struct dv_decode_notes notes = {0};
     struct dv_err err;
+    dv_str why;
 
     if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, op->arena, value, &notes, &err)) {
-        (void)fail_result(op, doc, dv_str_from_c(err.msg));
+        if (!dv_misfit_find(message, doc, op->arena, &why))
+            why = dv_str_from_c(err.msg);
+        (void)fail_result(op, doc, why);
         return NULL;
     }
     if (notes.n > 0 && op->request->field_validation == DV_VALIDATE_STRICT) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/api.h"
 #include "daemon/options.h"
 #include "device/manager.h"
 #include "loop/loop.h"
@@ -38,7 +39,8 @@ struct dv_daemon {
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
     struct dv_node_metrics *metrics;
-    struct dv_http_server *http_server;
+    struct dv_daemon_api *api;          /* with the role */
+    struct dv_http_server *http_server; /* without it */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -163,6 +165,14 @@ static void on_ended(void *ctx, const struct dv_pod_verdict *verdict,
     dv_node_metrics_ended(((struct dv_daemon *)ctx)->metrics, verdict, times);
 }
 
+static void save_pods(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    if (daemon->pods)
+        dv_pods_save_all(daemon->pods);
+}
+
 /* The store lost what it had: all that is in memory goes back into it, with the next save. */
 static void on_store_damaged(void *ctx, const char *set_aside)
 {
@@ -170,8 +180,10 @@ static void on_store_damaged(void *ctx, const char *set_aside)
 
     dv_log(DV_LOG_ERROR, "daemon: the state was damaged; it is set aside and written anew",
            DV_F_C("file", set_aside));
-    if (daemon->pods)
-        dv_pods_save_all(daemon->pods);
+    if (daemon->api) /* then the pods, which say that all is there */
+        dv_daemon_api_rewrite(daemon->api, save_pods, daemon);
+    else
+        save_pods(daemon);
 }
 
 /* ---- start ---- */
@@ -237,6 +249,18 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
     daemon->pods = dv_pods_open(daemon->loop, &options, err);
     if (!daemon->pods)
         return false;
+    return true;
+}
+
+/* The last of what is loaded: from here on the store is written. */
+static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
+{
+    if (daemon->options->roles & DV_ROLE_API) {
+        daemon->api =
+            dv_daemon_api_open(daemon->loop, daemon->store, daemon->options, daemon->metrics, err);
+        if (!daemon->api)
+            return false;
+    }
     if (dv_store_set_aside(daemon->store)) {
         dv_log(DV_LOG_ERROR, "daemon: what could be read of the damaged state is written anew",
                DV_F_C("file", dv_store_set_aside(daemon->store)),
@@ -260,10 +284,19 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->plugins != NULL;
 }
 
+/* Why the daemon is not ready. */
+static const struct dv_err *trouble(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    return daemon->devices ? dv_devices_store_error(daemon->devices) : NULL;
+}
+
 /* Plain HTTP, so only where nobody else listens in, and only when asked for. */
 static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_options *options = daemon->options;
+    struct dv_http_options http = {.address = options->listen, .trouble = trouble, .ctx = daemon};
 
     if (!options->insecure_http || dv_str_eq(options->listen, DV_STR("none")))
         return true;
@@ -273,12 +306,18 @@ static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "--insecure-http is for loopback addresses, and --listen is %.*s",
                        DV_FMT(options->listen));
-    daemon->http_server = dv_http_server_open(&daemon->node, daemon->metrics, options->listen, err);
+    daemon->http_server = dv_http_server_open(daemon->loop, daemon->metrics, &http, err);
     if (!daemon->http_server)
         return dv_wrap(err, "--listen");
     dv_log(DV_LOG_INFO, "daemon: HTTP serves",
            DV_F_U64("port", dv_http_server_port(daemon->http_server)));
     return true;
+}
+
+static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
+{
+    return daemon->api ? dv_daemon_api_serve(daemon->api, trouble, daemon, err)
+                       : open_http(daemon, err);
 }
 
 static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
@@ -305,7 +344,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
     dv_node_metrics_watch(daemon->metrics, &daemon->node, daemon->store, daemon->podres_server);
     daemon->node_server = dv_node_server_open(
         &daemon->node, path_in(daemon, options->runtime_dir, "davit.sock"), err);
-    return daemon->node_server != NULL && open_http(daemon, err);
+    return daemon->node_server != NULL && open_front(daemon, err);
 }
 
 /* ---- stop: each part when those that stand on it are gone ---- */
@@ -327,11 +366,22 @@ static void close_store(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    daemon->devices = NULL;
+    daemon->api = NULL;
     if (daemon->store)
         dv_store_close(daemon->store, on_store_closed, daemon);
     else
         on_store_closed(daemon);
+}
+
+static void close_api(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    daemon->devices = NULL;
+    if (daemon->api)
+        dv_daemon_api_close(daemon->api, close_store, daemon);
+    else
+        close_store(daemon);
 }
 
 static void close_devices(void *ctx)
@@ -340,9 +390,9 @@ static void close_devices(void *ctx)
 
     daemon->pods = NULL;
     if (daemon->devices)
-        dv_devices_close(daemon->devices, close_store, daemon);
+        dv_devices_close(daemon->devices, close_api, daemon);
     else
-        close_store(daemon);
+        close_api(daemon);
 }
 
 static void close_pods(void *ctx)
@@ -409,8 +459,8 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->arena = dv_arena_new();
     daemon->metrics = dv_node_metrics_new();
     if (read_machine(daemon, err) && configure_topology(daemon, err) && open_store(daemon, err) &&
-        open_devices(daemon, err) && open_pods(daemon, err) && open_plugins(daemon, err) &&
-        open_servers(daemon, err))
+        open_devices(daemon, err) && open_pods(daemon, err) && open_api(daemon, err) &&
+        open_plugins(daemon, err) && open_servers(daemon, err))
         return daemon;
     dv_daemon_close(daemon, NULL, NULL);
     return NULL;

@@ -37,6 +37,9 @@ struct dv_pod_ref {
 enum dv_node_space {
     DV_SPACE_DEVICES, /* module device's */
     DV_SPACE_PODS,    /* this one's: by uid, the Pod as JSON */
+    DV_SPACE_OBJECTS, /* the embedded API's: its objects, */
+    DV_SPACE_META,    /* its counters, */
+    DV_SPACE_TOKENS,  /* and who may use it */
 };
 extern const struct dv_store_schema dv_node_schema;
 

@@ -14,7 +14,10 @@
 #include "pod/pods.h"
 #include "store/store.h"
 
-static const char *const spaces[] = {[DV_SPACE_DEVICES] = "devices", [DV_SPACE_PODS] = "pods"};
+static const char *const spaces[] = {
+    [DV_SPACE_DEVICES] = "devices", [DV_SPACE_PODS] = "pods",     [DV_SPACE_OBJECTS] = "objects",
+    [DV_SPACE_META] = "meta",       [DV_SPACE_TOKENS] = "tokens",
+};
 const struct dv_store_schema dv_node_schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
 
 /* ---- pods ---- */

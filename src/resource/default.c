@@ -142,7 +142,7 @@ static void default_node(struct dv_api_node *node, struct dv_arena *arena)
         spec->pod_cidr = spec->pod_cid_rs[0];
     dv_default_quantities(status->capacity, status->n_capacity, arena);
     dv_default_quantities(status->allocatable, status->n_allocatable, arena);
-    if (status->allocatable || !status->capacity)
+    if (status->n_allocatable > 0 || !status->capacity)
         return;
     status->allocatable = DV_NEW_ARRAY(arena, struct dv_quantity_entry, status->n_capacity);
     status->n_allocatable = status->n_capacity;

@@ -1,4 +1,4 @@
-/* http.c - /metrics, /healthz, /readyz. */
+/* http.c - what is served over HTTP: /metrics, /healthz, /readyz, and the Kubernetes API. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -7,19 +7,26 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/str.h"
-#include "device/manager.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
+#include "serve/kube.h"
 #include "serve/metrics.h"
 #include "serve/serve.h"
 
 #define METRICS_BYTES_MAX (16u << 20)
-/* Nothing is sent to us here. */
+/* Without the API nothing is sent to us. */
 #define BODY_BYTES_MAX 1024u
+/* Drivers, kubectl and their watches on one machine, and nodes of a small cluster. */
+#define CONNECTIONS_MAX 4096u
+/* For calls of the API that are being answered. */
+#define CLOSE_GRACE_MS 500u
 
 struct dv_http_server {
-    const struct dv_node *node;
     struct dv_node_metrics *metrics;
+    struct dv_kube *kube; /* may be NULL */
+    bool is_plain;
+    const struct dv_err *(*trouble)(void *ctx);
+    void *trouble_ctx;
     struct dv_rest_server *server;
     dv_closed_fn *closed;
     void *closed_ctx;
@@ -41,27 +48,46 @@ static void answer_metrics(struct dv_http_server *server, struct dv_rest_call *c
 /* Alive is whoever answers; ready is who can also write what it decides. */
 static void answer_ready(struct dv_http_server *server, struct dv_rest_call *call)
 {
-    const struct dv_err *err = dv_devices_store_error(server->node->devices);
+    const struct dv_err *err = server->trouble ? server->trouble(server->trouble_ctx) : NULL;
 
     dv_rest_call_reply(call, err ? 503 : 200, err ? dv_str_from_c(err->msg) : DV_STR("ok"));
+}
+
+/* What is there without the API, for everyone. False: nothing of that name. */
+static bool answer_open(struct dv_http_server *server, struct dv_rest_call *call,
+                        const struct dv_rest_request *request)
+{
+    static const dv_str paths[] = {DV_STR_INIT("/metrics"), DV_STR_INIT("/healthz"),
+                                   DV_STR_INIT("/readyz")};
+    size_t i = 0;
+
+    while (i < DV_COUNT(paths) && !dv_str_eq(paths[i], request->path))
+        i++;
+    if (i == DV_COUNT(paths))
+        return false;
+    if (!dv_str_eq(request->method, DV_STR("GET"))) {
+        dv_rest_call_add_field(call, DV_STR("Allow"), DV_STR("GET"));
+        dv_rest_call_reply(call, 405, DV_STR("only GET\n"));
+    } else if (i == 0) {
+        answer_metrics(server, call);
+    } else if (i == 1) {
+        dv_rest_call_reply(call, 200, DV_STR("ok"));
+    } else {
+        answer_ready(server, call);
+    }
+    return true;
 }
 
 static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request)
 {
     struct dv_http_server *server = ctx;
 
-    if (!dv_str_eq(request->method, DV_STR("GET"))) {
-        dv_rest_call_add_field(call, DV_STR("Allow"), DV_STR("GET"));
-        dv_rest_call_reply(call, 405, DV_STR("only GET\n"));
-    } else if (dv_str_eq(request->path, DV_STR("/metrics"))) {
-        answer_metrics(server, call);
-    } else if (dv_str_eq(request->path, DV_STR("/healthz"))) {
-        dv_rest_call_reply(call, 200, DV_STR("ok"));
-    } else if (dv_str_eq(request->path, DV_STR("/readyz"))) {
-        answer_ready(server, call);
-    } else {
+    if ((server->is_plain || !server->kube) && answer_open(server, call, request))
+        return;
+    if (!server->kube)
         dv_rest_call_reply(call, 404, DV_STR("there are /metrics, /healthz and /readyz\n"));
-    }
+    else if (!dv_kube_handle(server->kube, call, request))
+        answer_metrics(server, call);
 }
 
 static void on_complaint(void *ctx, dv_str peer, const struct dv_err *err)
@@ -71,27 +97,38 @@ static void on_complaint(void *ctx, dv_str peer, const struct dv_err *err)
            DV_F_ERR(err));
 }
 
-struct dv_http_server *dv_http_server_open(const struct dv_node *node,
-                                           struct dv_node_metrics *metrics, dv_str address,
+struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_metrics *metrics,
+                                           const struct dv_http_options *options,
                                            struct dv_err *err)
 {
     struct dv_http_server *server = DV_ALLOC(struct dv_http_server);
-    struct dv_rest_server_options options = {
+    struct dv_rest_server_options rest = {
         .name = DV_STR("http"),
         .handle = handle,
         .complaint = on_complaint,
         .ctx = server,
-        .body_bytes_max = BODY_BYTES_MAX,
+        .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : BODY_BYTES_MAX,
+        .connections_max = options->kube ? CONNECTIONS_MAX : 0,
+        .tls = options->tls,
     };
 
-    server->node = node;
     server->metrics = metrics;
-    server->server = dv_rest_server_open(node->loop, address, &options, err);
+    server->kube = options->kube;
+    server->is_plain = options->tls == NULL;
+    server->trouble = options->trouble;
+    server->trouble_ctx = options->ctx;
+    server->server = dv_rest_server_open(loop, options->address, &rest, err);
     if (!server->server) {
         free(server);
         return NULL;
     }
     return server;
+}
+
+bool dv_http_server_set_tls(struct dv_http_server *server, const struct dv_rest_tls *tls,
+                            struct dv_err *err)
+{
+    return dv_rest_server_set_tls(server->server, tls, err);
 }
 
 uint16_t dv_http_server_port(const struct dv_http_server *server)
@@ -114,5 +151,5 @@ void dv_http_server_close(struct dv_http_server *server, dv_closed_fn *closed, v
 {
     server->closed = closed;
     server->closed_ctx = ctx;
-    dv_rest_server_close(server->server, 0, on_closed, server);
+    dv_rest_server_close(server->server, server->kube ? CLOSE_GRACE_MS : 0, on_closed, server);
 }

@@ -327,3 +327,8 @@ bool dv_node_metrics_print(struct dv_node_metrics *metrics, struct dv_buf *buf, 
 {
     return dv_metrics_print(metrics->registry, buf, err);
 }
+
+struct dv_metrics *dv_node_metrics_registry(struct dv_node_metrics *metrics)
+{
+    return metrics->registry;
+}

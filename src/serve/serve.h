@@ -12,8 +12,11 @@
 #include "store/store.h"
 
 struct dv_err;
+struct dv_kube;
+struct dv_metrics;
 struct dv_pod_times;
 struct dv_pod_verdict;
+struct dv_rest_tls;
 struct dv_podres_server;
 struct dv_store;
 
@@ -42,12 +45,27 @@ void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource,
 void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_verdict *verdict,
                            const struct dv_pod_times *times);
 
+/* Where other parts may add families; printed with ours. */
+struct dv_metrics *dv_node_metrics_registry(struct dv_node_metrics *metrics);
+
 struct dv_http_server;
 
-/* Serves plain HTTP on ADDRESS:PORT. `node` and `metrics` are kept. */
-struct dv_http_server *dv_http_server_open(const struct dv_node *node,
-                                           struct dv_node_metrics *metrics, dv_str address,
+struct dv_http_options {
+    dv_str address;                /* ADDRESS:PORT */
+    const struct dv_rest_tls *tls; /* NULL: plain HTTP; health and metrics are then everyone's */
+    struct dv_kube *kube;          /* the Kubernetes API; NULL: health and metrics are all */
+    /* Why it is not ready; NULL: it is. */
+    const struct dv_err *(*trouble)(void *ctx);
+    void *ctx;
+};
+
+/* `options` is copied, `metrics` kept. */
+struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_metrics *metrics,
+                                           const struct dv_http_options *options,
                                            struct dv_err *err);
+/* Another certificate for connections to come. */
+DV_CHECKED bool dv_http_server_set_tls(struct dv_http_server *server, const struct dv_rest_tls *tls,
+                                       struct dv_err *err);
 uint16_t dv_http_server_port(const struct dv_http_server *server);
 void dv_http_server_close(struct dv_http_server *server, dv_closed_fn *closed, void *ctx);
 

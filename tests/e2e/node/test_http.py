@@ -115,7 +115,7 @@ def test_other_paths_and_methods_are_refused(http_node):
     port = port_of(http_node)
     with pytest.raises(urllib.error.HTTPError) as refused:
         get(port, "/api")
-    assert refused.value.code == 404
+    assert refused.value.code == 401  # the API wants to know who asks
     request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", data=b"x", method="POST")
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=10)

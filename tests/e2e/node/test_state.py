@@ -213,7 +213,7 @@ DAMAGES = {
     "its first page": lambda path: overwrite(path, 100, b"\xff" * 900),
     "a later page": lambda path: overwrite(path, 4096, os.urandom(4096)),
     "half of it": lambda path: os.truncate(path, os.path.getsize(path) // 2),
-    "an odd end": lambda path: os.truncate(path, os.path.getsize(path) - 1),
+    "an odd end": lambda path: os.truncate(path, os.path.getsize(path) - 4097),
     "all of it": lambda path: os.truncate(path, 0),
     "another file": other_file,
 }

@@ -1,0 +1,237 @@
+#include "daemon/api.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cluster/embedded.h"
+#include "daemon/options.h"
+#include "daemon/pki.h"
+#include "loop/loop.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+#include "rest/rest.h"
+#include "serve/auth.h"
+#include "serve/kube.h"
+#include "serve/serve.h"
+#include "serve/tokens.h"
+
+/* The server's certificate is for a year: renewed well before, without a restart. */
+#define RENEW_MS (UINT64_C(90) * 24 * 3600 * 1000)
+
+struct dv_daemon_api {
+    struct dv_loop *loop;
+    const struct dv_options *options;
+    struct dv_arena *arena;
+    struct dv_node_metrics *metrics;
+    struct dv_tokens *tokens;
+    struct dv_embedded *embedded;
+    struct dv_kube *kube;
+    struct dv_http_server *server;
+    struct dv_rest_cert ca;
+    struct dv_timer renewal;
+    unsigned n_fronts; /* that are being closed */
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+static uint64_t wall_ns(const struct dv_daemon_api *api)
+{
+    return dv_clock_wall_ns(dv_loop_clock(api->loop));
+}
+
+struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
+                                         const struct dv_options *options,
+                                         struct dv_node_metrics *metrics, struct dv_err *err)
+{
+    struct dv_daemon_api *api = DV_ALLOC(struct dv_daemon_api);
+    struct dv_embedded_options embedded = {.space_objects = DV_SPACE_OBJECTS,
+                                           .space_meta = DV_SPACE_META};
+
+    api->loop = loop;
+    api->options = options;
+    api->metrics = metrics;
+    api->arena = dv_arena_new();
+    api->tokens = dv_tokens_open(loop, store, DV_SPACE_TOKENS, err);
+    if (api->tokens)
+        api->embedded = dv_embedded_open(loop, store, &embedded, err);
+    if (api->embedded)
+        return api;
+    dv_tokens_close(api->tokens);
+    dv_arena_free(api->arena);
+    free(api);
+    return NULL;
+}
+
+struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api)
+{
+    return dv_embedded_cluster(api->embedded);
+}
+
+struct dv_tokens *dv_daemon_api_tokens(struct dv_daemon_api *api)
+{
+    return api->tokens;
+}
+
+void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx)
+{
+    dv_embedded_rewrite_all(api->embedded, done, ctx);
+}
+
+/* ---- certificates ---- */
+
+static bool make_tls(struct dv_daemon_api *api, struct dv_arena *arena, struct dv_rest_tls *tls,
+                     struct dv_err *err)
+{
+    struct dv_rest_cert cert;
+
+    if (!dv_pki_make_server(&api->ca, api->options->node_name, api->options->listen, wall_ns(api),
+                            arena, &cert, err))
+        return false;
+    *tls = (struct dv_rest_tls){.cert = cert.cert, .key = cert.key, .client_ca = api->ca.cert};
+    return true;
+}
+
+static void on_renewal(struct dv_timer *timer)
+{
+    struct dv_daemon_api *api = DV_CONTAINER(timer, struct dv_daemon_api, renewal);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_rest_tls tls;
+    struct dv_err err;
+
+    if (make_tls(api, arena, &tls, &err) && dv_http_server_set_tls(api->server, &tls, &err))
+        dv_log(DV_LOG_INFO, "daemon: the server's certificate is renewed");
+    else
+        dv_log(DV_LOG_ERROR, "daemon: cannot renew the server's certificate", DV_F_ERR(&err));
+    dv_timer_start(timer, api->loop, dv_loop_now_ms(api->loop) + RENEW_MS, on_renewal);
+}
+
+/* ---- the admin ---- */
+
+/* Whoever can read the file is the admin: its token is kept nowhere else. */
+static bool write_kubeconfig(struct dv_daemon_api *api, dv_str token, struct dv_err *err)
+{
+    const struct dv_options *options = api->options;
+    dv_str path = dv_str_printf(api->arena, "%.*s/admin.kubeconfig", DV_FMT(options->state_dir));
+    dv_str server =
+        dv_str_printf(api->arena, "%s://127.0.0.1:%u", options->insecure_http ? "http" : "https",
+                      dv_http_server_port(api->server));
+    dv_str text =
+        dv_pki_print_kubeconfig(server, options->insecure_http ? DV_STR_NONE : api->ca.cert,
+                                DV_STR("admin"), token, api->arena);
+
+    return dv_file_replace(path, text, 0600, err);
+}
+
+static bool add_admin(struct dv_daemon_api *api, dv_str *token, struct dv_err *err)
+{
+    dv_str path =
+        dv_str_printf(api->arena, "%.*s/admin.kubeconfig", DV_FMT(api->options->state_dir));
+    struct dv_api_user_info admin = dv_auth_admin(DV_STR("admin"), api->arena);
+
+    *token = dv_pki_read_token(path, api->arena);
+    if (token->n == 0)
+        *token = dv_rest_random_token(api->arena);
+    return dv_tokens_add_fixed(api->tokens, *token, &admin, err);
+}
+
+/* ---- serving ---- */
+
+static bool is_loopback(dv_str listen)
+{
+    return dv_str_starts_with(listen, DV_STR("127.")) ||
+           dv_str_starts_with(listen, DV_STR("[::1]:")) ||
+           dv_str_starts_with(listen, DV_STR("localhost:")) ||
+           dv_str_starts_with(listen, DV_STR(":"));
+}
+
+static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble)(void *ctx),
+                       void *ctx, struct dv_err *err)
+{
+    struct dv_http_options http = {
+        .address = api->options->listen, .kube = api->kube, .trouble = trouble, .ctx = ctx};
+    struct dv_rest_tls tls;
+
+    if (!api->options->insecure_http) {
+        if (!dv_pki_load_ca(api->options->state_dir, wall_ns(api), api->arena, &api->ca, err) ||
+            !make_tls(api, api->arena, &tls, err))
+            return false;
+        http.tls = &tls;
+    }
+    api->server = dv_http_server_open(api->loop, api->metrics, &http, err);
+    if (!api->server)
+        return dv_wrap(err, "--listen");
+    if (http.tls)
+        dv_timer_start(&api->renewal, api->loop, dv_loop_now_ms(api->loop) + RENEW_MS, on_renewal);
+    dv_log(DV_LOG_INFO, http.tls ? "daemon: HTTPS serves" : "daemon: HTTP serves",
+           DV_F_U64("port", dv_http_server_port(api->server)));
+    return true;
+}
+
+bool dv_daemon_api_serve(struct dv_daemon_api *api, const struct dv_err *(*trouble)(void *ctx),
+                         void *ctx, struct dv_err *err)
+{
+    const struct dv_options *options = api->options;
+    struct dv_kube_options kube = {
+        .loop = api->loop,
+        .embedded = api->embedded,
+        .tokens = api->tokens,
+        .metrics = dv_node_metrics_registry(api->metrics),
+        .anonymous = DV_ANONYMOUS_HEALTH,
+        .trouble = trouble,
+        .ctx = ctx,
+    };
+    dv_str token;
+
+    if (dv_str_eq(options->listen, DV_STR("none")))
+        return true;
+    if (options->insecure_http && !is_loopback(options->listen))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--insecure-http is for loopback addresses, and --listen is %.*s",
+                       DV_FMT(options->listen));
+    api->kube = dv_kube_open(&kube);
+    return add_admin(api, &token, err) && listen_now(api, trouble, ctx, err) &&
+           write_kubeconfig(api, token, err);
+}
+
+/* ---- the end: from the outside in ---- */
+
+static void on_embedded_closed(void *ctx)
+{
+    struct dv_daemon_api *api = ctx;
+    dv_closed_fn *closed = api->closed;
+    void *closed_ctx = api->closed_ctx;
+
+    dv_tokens_close(api->tokens);
+    dv_arena_free(api->arena);
+    free(api);
+    if (closed)
+        closed(closed_ctx);
+}
+
+/* Of those that hold calls: what is behind them goes when all are closed. */
+static void on_front_closed(void *ctx)
+{
+    struct dv_daemon_api *api = ctx;
+
+    if (--api->n_fronts == 0)
+        dv_embedded_close(api->embedded, on_embedded_closed, api);
+}
+
+void dv_daemon_api_close(struct dv_daemon_api *api, dv_closed_fn *closed, void *ctx)
+{
+    api->closed = closed;
+    api->closed_ctx = ctx;
+    dv_timer_cancel(&api->renewal);
+    api->n_fronts = 1u + (api->server ? 1u : 0u) + (api->kube ? 1u : 0u);
+    if (api->server)
+        dv_http_server_close(api->server, on_front_closed, api);
+    if (api->kube)
+        dv_kube_close(api->kube, on_front_closed, api);
+    on_front_closed(api);
+}

@@ -1,0 +1,38 @@
+/* api.h - the embedded API as a part of the daemon: its objects, its tokens, its certificates, and
+ * the server in front of them. */
+#ifndef DV_DAEMON_API_H
+#define DV_DAEMON_API_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "loop/loop.h"
+
+struct dv_cluster;
+struct dv_embedded;
+struct dv_err;
+struct dv_node_metrics;
+struct dv_options;
+struct dv_store;
+struct dv_tokens;
+
+struct dv_daemon_api;
+
+/* Loads what is stored: before the store's first write, and before anything is served. `options`
+ * and `metrics` are kept. */
+struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
+                                         const struct dv_options *options,
+                                         struct dv_node_metrics *metrics, struct dv_err *err);
+/* Begins to serve on --listen: a CA and an admin's kubeconfig are made on the first start.
+ * `trouble` (may be NULL) says why the daemon is not ready. */
+DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api,
+                                    const struct dv_err *(*trouble)(void *ctx), void *ctx,
+                                    struct dv_err *err);
+struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
+struct dv_tokens *dv_daemon_api_tokens(struct dv_daemon_api *api);
+/* The store has lost what it had. */
+void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx);
+/* `closed` runs when nothing of it is left. */
+void dv_daemon_api_close(struct dv_daemon_api *api, dv_closed_fn *closed, void *ctx);
+
+#endif

@@ -1,0 +1,183 @@
+#include "daemon/pki.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/kube.h"
+#include "rest/rest.h"
+
+#define PEM_BYTES_MAX 65536u
+#define KUBECONFIG_BYTES_MAX (1u << 20)
+#define CA_DAYS 3650u
+#define SERVER_DAYS 365u
+/* A CA that ends within a year is made anew: who was given it has time to get the next one. */
+#define CA_LEFT_NS (UINT64_C(365) * 24 * 3600 * 1000000000)
+#define HOST_NAME_BYTES 256
+
+/* ---- the CA ---- */
+
+static bool read_ca(dv_str cert_path, dv_str key_path, struct dv_arena *arena,
+                    struct dv_rest_cert *ca)
+{
+    struct dv_err err;
+
+    return dv_file_read(cert_path, PEM_BYTES_MAX, arena, &ca->cert, &err) &&
+           dv_file_read(key_path, PEM_BYTES_MAX, arena, &ca->key, &err);
+}
+
+bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
+                    struct dv_rest_cert *ca, struct dv_err *err)
+{
+    dv_str dir = dv_str_printf(arena, "%.*s/pki", DV_FMT(state_dir));
+    dv_str cert_path = dv_str_printf(arena, "%.*s/ca.crt", DV_FMT(dir));
+    dv_str key_path = dv_str_printf(arena, "%.*s/ca.key", DV_FMT(dir));
+    struct dv_rest_cert_request request = {
+        .name = DV_STR("davit CA"), .now_ns = now_ns, .valid_days = CA_DAYS};
+    uint64_t end_ns;
+    struct dv_err bad;
+
+    if (mkdir(dv_str_to_c(dir, arena), 0700) < 0 && errno != EEXIST)
+        return dv_fail_errno(err, errno, "make %.*s", DV_FMT(dir));
+    if (read_ca(cert_path, key_path, arena, ca) && dv_rest_cert_end(ca->cert, &end_ns, &bad) &&
+        end_ns > now_ns + CA_LEFT_NS)
+        return true;
+    if (!dv_rest_cert_make_ca(&request, arena, ca, err))
+        return dv_wrap(err, "make a CA");
+    dv_log(DV_LOG_INFO, "daemon: made a CA", DV_F_STR("file", cert_path));
+    /* The key first: a certificate without it would be taken for a good one. */
+    return dv_file_replace(key_path, ca->key, 0600, err) &&
+           dv_file_replace(cert_path, ca->cert, 0644, err);
+}
+
+/* ---- the server's certificate ---- */
+
+struct hosts {
+    DV_VEC(dv_str) v;
+};
+
+static void add_host(struct hosts *hosts, dv_str host, struct dv_arena *arena)
+{
+    for (size_t i = 0; i < hosts->v.n; i++)
+        if (dv_str_eq(hosts->v.v[i], host))
+            return;
+    if (host.n)
+        *dv_vec_add_in(&hosts->v, arena) = dv_str_copy(host, arena);
+}
+
+/* Every address of this machine: other nodes come by one of them. */
+static void add_addresses(struct hosts *hosts, struct dv_arena *arena)
+{
+    struct ifaddrs *all;
+
+    if (getifaddrs(&all) != 0)
+        return; /* loopback still works */
+    for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
+        char text[NI_MAXHOST];
+        dv_str host;
+        socklen_t n;
+
+        if (!at->ifa_addr ||
+            (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
+            continue;
+        n = at->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                               : sizeof(struct sockaddr_in6);
+        if (getnameinfo(at->ifa_addr, n, text, sizeof(text), NULL, 0, NI_NUMERICHOST) != 0)
+            continue;
+        host = dv_str_from_c(text);
+        add_host(hosts, dv_str_slice(host, 0, dv_str_find_char(host, '%')), arena);
+    }
+    freeifaddrs(all);
+}
+
+/* "[::1]:6443" -> "::1" */
+static dv_str host_of(dv_str listen)
+{
+    size_t n = listen.n;
+
+    while (n > 0 && listen.p[n - 1] != ':')
+        n--;
+    listen = dv_str_slice(listen, 0, n > 0 ? n - 1 : 0);
+    if (listen.n > 1 && listen.p[0] == '[')
+        listen = dv_str_slice(listen, 1, listen.n - 1);
+    return listen;
+}
+
+bool dv_pki_make_server(const struct dv_rest_cert *ca, dv_str node_name, dv_str listen,
+                        uint64_t now_ns, struct dv_arena *arena, struct dv_rest_cert *cert,
+                        struct dv_err *err)
+{
+    static const dv_str always[] = {
+        DV_STR_INIT("localhost"),
+        DV_STR_INIT("127.0.0.1"),
+        DV_STR_INIT("::1"),
+        DV_STR_INIT("kubernetes"),
+        DV_STR_INIT("kubernetes.default"),
+        DV_STR_INIT("kubernetes.default.svc"),
+    };
+    struct dv_rest_cert_request request = {
+        .name = DV_STR("davitd"), .now_ns = now_ns, .valid_days = SERVER_DAYS};
+    struct hosts hosts = {0};
+    dv_str host = host_of(listen);
+    char name[HOST_NAME_BYTES] = "";
+
+    for (size_t i = 0; i < DV_COUNT(always); i++)
+        add_host(&hosts, always[i], arena);
+    if (gethostname(name, sizeof(name) - 1) == 0)
+        add_host(&hosts, dv_str_from_c(name), arena);
+    add_host(&hosts, node_name, arena);
+    if (dv_str_eq(host, DV_STR("0.0.0.0")) || dv_str_eq(host, DV_STR("::")))
+        add_addresses(&hosts, arena);
+    else
+        add_host(&hosts, host, arena);
+    request.hosts = hosts.v.v;
+    request.n_hosts = hosts.v.n;
+    if (!dv_rest_cert_make_server(ca, &request, arena, cert, err))
+        return dv_wrap(err, "make the server's certificate");
+    return true;
+}
+
+/* ---- kubeconfig ---- */
+
+dv_str dv_pki_read_token(dv_str path, struct dv_arena *arena)
+{
+    struct dv_kube_config config;
+    struct dv_err err;
+
+    return dv_kube_config_load(path, DV_STR_NONE, arena, &config, &err) ? config.token
+                                                                        : DV_STR_NONE;
+}
+
+dv_str dv_pki_print_kubeconfig(dv_str server, dv_str ca, dv_str user, dv_str token,
+                               struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, KUBECONFIG_BYTES_MAX);
+    dv_buf_add_c(&buf, "apiVersion: v1\nkind: Config\nclusters:\n- name: davit\n  cluster:\n");
+    if (ca.n) {
+        dv_buf_add_c(&buf, "    certificate-authority-data: ");
+        dv_base64_encode(ca, &buf);
+        dv_buf_add_char(&buf, '\n');
+    }
+    dv_buf_printf(&buf, "    server: %.*s\n", DV_FMT(server));
+    dv_buf_printf(&buf, "users:\n- name: %.*s\n  user:\n    token: %.*s\n", DV_FMT(user),
+                  DV_FMT(token));
+    dv_buf_printf(&buf,
+                  "contexts:\n- name: davit\n  context:\n    cluster: davit\n    user: %.*s\n"
+                  "current-context: davit\n",
+                  DV_FMT(user));
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}

@@ -1,0 +1,46 @@
+/* kube_accept.h - content negotiation: in which form an answer goes out, and a body came in. Pure.
+ */
+#ifndef DV_SERVE_KUBE_ACCEPT_H
+#define DV_SERVE_KUBE_ACCEPT_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+enum dv_media {
+    DV_MEDIA_JSON,
+    DV_MEDIA_YAML,
+    DV_MEDIA_PROTOBUF,
+};
+
+enum dv_form {
+    DV_FORM_OBJECT,
+    DV_FORM_TABLE,        /* as=Table */
+    DV_FORM_PARTIAL,      /* as=PartialObjectMetadata */
+    DV_FORM_PARTIAL_LIST, /* as=PartialObjectMetadataList */
+    DV_FORM_DISCOVERY,    /* as=APIGroupDiscoveryList */
+};
+
+struct dv_rendering {
+    enum dv_media media;
+    enum dv_form form;
+    bool is_beta; /* of meta.k8s.io: v1beta1 */
+};
+
+/* Whether one of the types that are accepted is one of ours, whatever its parameters. An empty
+ * header accepts everything. */
+bool dv_accept_has_ours(dv_str accept);
+/* The first that can be had, in the client's order. `is_discovery`: of the lists of groups, which
+ * have a form of their own; else of objects. */
+DV_CHECKED bool dv_accept_negotiate(dv_str accept, bool is_discovery,
+                                    struct dv_rendering *rendering);
+/* Of a body; none is JSON. */
+DV_CHECKED bool dv_content_type_parse(dv_str content_type, enum dv_media *media);
+/* Without parameters: "application/json; charset=utf-8" gives "application/json". */
+dv_str dv_media_bare(dv_str type);
+
+#define DV_MEDIA_TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+const char *dv_media_name(enum dv_media media);
+
+#endif

@@ -1,0 +1,189 @@
+/* kube_auth.c - who asks, and whether he may. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "cluster/embedded.h"
+#include "resource/status.h"
+#include "resource/validate.h"
+#include "rest/rest.h"
+#include "serve/kube_call.h"
+#include "serve/tokens.h"
+
+/* ---- authentication ---- */
+
+static bool bearer_of(const struct dv_rest_request *request, dv_str *token)
+{
+    dv_str field = dv_str_trim(dv_rest_request_field(request, DV_STR("Authorization")));
+    size_t at = dv_str_find_char(field, ' ');
+
+    if (!dv_str_eq_nocase(dv_str_slice(field, 0, at), DV_STR("bearer")))
+        return false;
+    *token = dv_str_trim(dv_str_slice(field, at, field.n));
+    return token->n > 0;
+}
+
+static void add_group(struct dv_api_user_info *user, dv_str group)
+{
+    user->groups[user->n_groups++] = group;
+}
+
+static bool is_by_certificate(struct dv_kube_call *call, bool *is_bad)
+{
+    struct dv_rest_identity identity = {0};
+    struct dv_err err;
+
+    if (!dv_rest_call_identity(call->rest, &identity, &err)) {
+        *is_bad = err.code == DV_UNAUTHENTICATED;
+        return false;
+    }
+    call->user = (struct dv_api_user_info){.username = identity.name};
+    call->user.groups = DV_NEW_ARRAY(call->arena, dv_str, identity.n_groups + 1);
+    for (size_t i = 0; i < identity.n_groups; i++)
+        add_group(&call->user, identity.groups[i]);
+    add_group(&call->user, DV_STR(DV_GROUP_AUTHENTICATED));
+    return true;
+}
+
+static bool is_anonymous_fine(const struct dv_kube_call *call)
+{
+    switch (call->kube->options.anonymous) {
+    case DV_ANONYMOUS_ON:
+        return true;
+    case DV_ANONYMOUS_OFF:
+        return false;
+    case DV_ANONYMOUS_HEALTH:
+        return call->route.what == DV_ROUTE_VERSION_INFO || call->route.what == DV_ROUTE_HEALTH;
+    }
+    return false;
+}
+
+static bool unauthorized(struct dv_kube_call *call)
+{
+    dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
+    return false;
+}
+
+/* ---- acting as another ---- */
+
+static bool may_impersonate(struct dv_kube_call *call, dv_str resource, dv_str name)
+{
+    struct dv_auth_request wish = {
+        .verb = DV_STR("impersonate"), .resource = resource, .name = name};
+    dv_str reason;
+    struct dv_api_status *status;
+
+    if (dv_auth_decide(&call->user, &wish, NULL, call->arena, &reason))
+        return true;
+    status = dv_status_new(403, DV_STR("Forbidden"), call->arena,
+                           "%.*s \"%.*s\" is forbidden: %.*s", DV_FMT(resource), DV_FMT(name),
+                           DV_FMT(dv_auth_refusal(&call->user, &wish, reason, call->arena)));
+    status->details = DV_NEW(call->arena, struct dv_api_status_details);
+    status->details->name = name;
+    status->details->kind = resource;
+    dv_kube_reply_status(call, status);
+    return false;
+}
+
+static bool impersonate(struct dv_kube_call *call)
+{
+    const struct dv_rest_request *request = call->request;
+    dv_str name = dv_rest_request_field(request, DV_STR("Impersonate-User"));
+    struct dv_api_user_info user = {.username = name};
+
+    if (!name.n)
+        return true;
+    if (!may_impersonate(call, DV_STR("users"), name))
+        return false;
+    user.groups = DV_NEW_ARRAY(call->arena, dv_str, request->n_fields + 1);
+    for (size_t i = 0; i < request->n_fields; i++) {
+        if (!dv_str_eq_nocase(request->fields[i].name, DV_STR("Impersonate-Group")))
+            continue;
+        if (!may_impersonate(call, DV_STR("groups"), request->fields[i].value))
+            return false;
+        add_group(&user, request->fields[i].value);
+    }
+    add_group(&user, dv_str_eq(name, DV_STR(DV_USER_ANONYMOUS)) ? DV_STR(DV_GROUP_UNAUTHENTICATED)
+                                                                : DV_STR(DV_GROUP_AUTHENTICATED));
+    call->user = user;
+    return true;
+}
+
+bool dv_kube_authenticate(struct dv_kube_call *call)
+{
+    const struct dv_token *token;
+    dv_str secret;
+    bool is_bad = false;
+
+    if (bearer_of(call->request, &secret)) {
+        token = dv_tokens_find(call->kube->options.tokens, secret);
+        if (!token)
+            return unauthorized(call);
+        dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
+        return impersonate(call);
+    }
+    if (is_by_certificate(call, &is_bad))
+        return impersonate(call);
+    if (is_bad || !is_anonymous_fine(call))
+        return unauthorized(call);
+    call->user = dv_auth_anonymous(call->arena);
+    return true;
+}
+
+/* ---- authorization ---- */
+
+static struct dv_api_status *forbidden(const struct dv_kube_call *call, dv_str reason)
+{
+    const struct dv_auth_request *wish = &call->auth;
+    dv_str text = dv_auth_refusal(&call->user, wish, reason, call->arena);
+    struct dv_api_status *status;
+    struct dv_api_status_details *details = DV_NEW(call->arena, struct dv_api_status_details);
+
+    if (wish->path.n) {
+        status =
+            dv_status_new(403, DV_STR("Forbidden"), call->arena, "forbidden: %.*s", DV_FMT(text));
+    } else {
+        dv_str what = wish->group.n ? dv_str_printf(call->arena, "%.*s.%.*s",
+                                                    DV_FMT(wish->resource), DV_FMT(wish->group))
+                                    : wish->resource;
+
+        details->name = wish->name;
+        details->group = wish->group;
+        details->kind = wish->resource;
+        if (wish->name.n)
+            what = dv_str_printf(call->arena, "%.*s \"%.*s\"", DV_FMT(what), DV_FMT(wish->name));
+        status = dv_status_new(403, DV_STR("Forbidden"), call->arena, "%.*s is forbidden: %.*s",
+                               DV_FMT(what), DV_FMT(text));
+    }
+    status->details = details;
+    return status;
+}
+
+bool dv_kube_authorize(struct dv_kube_call *call)
+{
+    struct dv_auth_relations relations = {dv_kube_is_of_node, call->kube};
+    dv_str reason;
+
+    if (dv_auth_decide(&call->user, &call->auth, &relations, call->arena, &reason))
+        return true;
+    dv_kube_reply_status(call, forbidden(call, reason));
+    return false;
+}
+
+/* Refused is told to the engine as a problem; the answer is then our own. */
+void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
+                   struct dv_problems *problems)
+{
+    struct dv_kube_call *call = request->ctx;
+    const struct dv_object *node = NULL;
+    dv_str node_name, driver, reason;
+
+    (void)dv_auth_scope(&call->user, &node_name, &driver);
+    if (node_name.n)
+        node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE,
+                               node_name);
+    if (dv_auth_check_write(&call->user, &call->auth, old, value, node, call->arena, &reason))
+        return;
+    call->refusal = reason;
+    *dv_vec_add_in(problems, problems->arena) =
+        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE, reason};
+}

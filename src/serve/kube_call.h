@@ -1,0 +1,117 @@
+/* kube_call.h - one call to the API under way: what its files share. */
+#ifndef DV_SERVE_KUBE_CALL_H
+#define DV_SERVE_KUBE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "serve/auth.h"
+#include "serve/kube.h"
+#include "serve/kube_query.h"
+#include "serve/kube_render.h"
+#include "serve/kube_route.h"
+
+struct dv_api_status;
+struct dv_arena;
+struct dv_documents;
+struct dv_event_cache;
+struct dv_family;
+struct dv_rest_call;
+struct dv_rest_request;
+
+struct dv_kube {
+    struct dv_kube_options options;
+    struct dv_list watches;
+    size_t n_watches;
+    size_t n_calls; /* not yet answered; watches are calls too */
+    struct dv_event_cache *cache;
+    struct dv_documents *documents;
+    struct dv_family *requests; /* NULL: nothing is counted */
+    struct dv_family *durations;
+    struct dv_family *open_watches;
+    bool is_closing;
+    struct dv_task close_task;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* In the arena of the HTTP call. */
+struct dv_kube_call {
+    struct dv_kube *kube;
+    struct dv_rest_call *rest; /* gone once it is answered, with the arena and this struct */
+    const struct dv_rest_request *request;
+    struct dv_arena *arena;
+    uint64_t started_ns;
+    struct dv_route route;
+    struct dv_query query;
+    struct dv_api_user_info user;
+    struct dv_auth_request auth; /* what it asks to be allowed */
+    struct dv_render render;
+    struct dv_decode_notes warnings;
+    struct dv_request op; /* to the engine */
+    dv_str refusal;       /* of the write, by admission: not empty */
+};
+
+/* ---- answers: each ends the call ---- */
+
+/* In JSON or protobuf, as the call's rendering says; YAML and indentation are made here. */
+void dv_kube_reply(struct dv_kube_call *call, unsigned code, struct dv_buf *body);
+void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status *status);
+void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
+/* A document of ours: JSON text that is there already. */
+void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
+void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
+void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, const struct dv_object *object);
+/* What every answer has: warnings, and that it must not be kept. */
+void dv_kube_add_fields(struct dv_kube_call *call, const char *content_type);
+void dv_kube_warn(struct dv_kube_call *call, dv_str text);
+/* The call has been counted and is about to be gone. */
+void dv_kube_count(struct dv_kube_call *call, unsigned code);
+void dv_kube_release(struct dv_kube *kube);
+
+/* ---- who asks, and whether he may ---- */
+
+/* False: the call has been answered. */
+bool dv_kube_authenticate(struct dv_kube_call *call);
+bool dv_kube_authorize(struct dv_kube_call *call);
+bool dv_kube_is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request);
+/* For requests to the engine, whose `ctx` is the call. */
+void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
+                   struct dv_problems *problems);
+
+/* ---- what is done ---- */
+
+void dv_kube_serve_page(struct dv_kube_call *call); /* everything but objects and reviews */
+void dv_kube_get(struct dv_kube_call *call);
+void dv_kube_list(struct dv_kube_call *call);
+void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);
+void dv_kube_create(struct dv_kube_call *call);
+void dv_kube_update(struct dv_kube_call *call);
+void dv_kube_patch(struct dv_kube_call *call);
+void dv_kube_delete(struct dv_kube_call *call);
+void dv_kube_review(struct dv_kube_call *call);
+/* A pod is bound by the posted Binding; the pod's name is the call's, or else the body's. */
+void dv_kube_bind(struct dv_kube_call *call);
+
+/* Whether a body of the allowed size, in a form that is known; false: answered. */
+bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media);
+struct dv_time dv_kube_now(const struct dv_kube *kube);
+
+/* ---- watches ---- */
+
+/* Texts of events, made once for all who watch the same. */
+struct dv_event_cache *dv_event_cache_new(void);
+void dv_event_cache_free(struct dv_event_cache *cache); /* NULL is fine */
+/* The bytes of the event; borrowed until the next call. */
+dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
+                          const char *type, struct dv_object *object);
+void dv_kube_end_watches(struct dv_kube *kube);
+
+#endif

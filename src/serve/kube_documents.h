@@ -1,0 +1,27 @@
+/* kube_documents.h - documents that never change while we run: made when first asked for, kept. */
+#ifndef DV_SERVE_KUBE_DOCUMENTS_H
+#define DV_SERVE_KUBE_DOCUMENTS_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+struct dv_document {
+    dv_str text;
+    dv_str tag; /* changes with the text */
+};
+
+struct dv_documents;
+
+struct dv_documents *dv_documents_new(void);
+void dv_documents_free(struct dv_documents *documents); /* NULL is fine */
+
+/* Borrowed for the documents' life; NULL when there is none. */
+const struct dv_document *dv_documents_openapi_v2(struct dv_documents *documents);
+const struct dv_document *dv_documents_openapi_v2_protobuf(struct dv_documents *documents);
+const struct dv_document *dv_documents_openapi_v3_index(struct dv_documents *documents);
+/* `name`: "api/v1", "apis/GROUP", "apis/GROUP/VERSION", "version". */
+const struct dv_document *dv_documents_openapi_v3(struct dv_documents *documents, dv_str name);
+const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core);
+
+#endif

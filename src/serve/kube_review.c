@@ -1,0 +1,410 @@
+/* kube_review.c - questions: who am I, may he, is this a token; and tokens for service accounts. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "cluster/embedded.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "rest/rest.h"
+#include "serve/kube_body.h"
+#include "serve/kube_call.h"
+#include "serve/tokens.h"
+
+#define TEXT_BYTES_MAX (4u << 20)
+#define AUTHN "authentication.k8s.io"
+#define AUTHZ "authorization.k8s.io"
+/* Whom tokens are for, unless they are made for others. */
+#define AUDIENCE "https://kubernetes.default.svc"
+#define TOKEN_S_DEFAULT 3600
+#define TOKEN_S_MIN 600
+
+static bool read_body(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value)
+{
+    struct dv_decode_notes notes;
+    struct dv_api_status *failure;
+    struct dv_write_options options;
+    enum dv_media media;
+
+    if (!dv_kube_body_media(call, &media))
+        return false;
+    if (!dv_query_write_options(&call->query, "CreateOptions", false, DV_STR_NONE, call->arena,
+                                &options, &failure) ||
+        !dv_body_decode(call->request->body, media, kind, options.validation, call->arena, value,
+                        &notes, &failure)) {
+        dv_kube_reply_status(call, failure);
+        return false;
+    }
+    for (size_t i = 0; i < notes.n; i++)
+        dv_kube_warn(call, notes.v[i]);
+    return true;
+}
+
+static void reply(struct dv_kube_call *call, const struct dv_body_kind *kind, const void *value)
+{
+    struct dv_buf body;
+    dv_str api_version =
+        dv_str_printf(call->arena, "%.*s/%.*s", DV_FMT(kind->group), DV_FMT(kind->version));
+
+    dv_buf_init(&body, TEXT_BYTES_MAX);
+    dv_render_message(call->render.rendering.media, kind->message, value, api_version, kind->kind,
+                      &body);
+    dv_kube_reply(call, 201, &body);
+    dv_buf_fini(&body);
+}
+
+/* ---- who ---- */
+
+static void review_self(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("SelfSubjectReview"), DV_STR(AUTHN), DV_STR("v1"),
+                                      &dv_message_self_subject_review};
+    struct dv_api_self_subject_review *review;
+    void *value;
+
+    if (!read_body(call, &kind, &value))
+        return;
+    review = value;
+    review->metadata.creation_timestamp = dv_kube_now(call->kube);
+    review->status.user_info = call->user;
+    reply(call, &kind, review);
+}
+
+static bool is_audience_ours(const struct dv_api_token_review_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_audiences; i++)
+        if (dv_str_eq(spec->audiences[i], DV_STR(AUDIENCE)))
+            return true;
+    return spec->n_audiences == 0;
+}
+
+static void review_token(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("TokenReview"), DV_STR(AUTHN), DV_STR("v1"),
+                                      &dv_message_token_review};
+    struct dv_api_token_review *review;
+    const struct dv_token *token;
+    void *value;
+
+    if (!read_body(call, &kind, &value))
+        return;
+    review = value;
+    if (!review->spec.token.n) {
+        dv_kube_reply_status(call,
+                             dv_status_bad_request(call->arena, "token is required for TokenReview "
+                                                                "in authentication"));
+        return;
+    }
+    token = dv_tokens_find(call->kube->options.tokens, review->spec.token);
+    review->status = (struct dv_api_token_review_status){0};
+    if (token && is_audience_ours(&review->spec)) {
+        review->status.authenticated = true;
+        review->status.user = token->user;
+        review->status.audiences = DV_NEW(call->arena, dv_str);
+        review->status.audiences[0] = DV_STR(AUDIENCE);
+        review->status.n_audiences = 1;
+    } else {
+        review->status.error = DV_STR("invalid bearer token");
+    }
+    reply(call, &kind, review);
+}
+
+/* ---- whether ---- */
+
+/* The selector that a question has, as the text that requests send. */
+static dv_str selector_of(const struct dv_api_field_selector_attributes *attributes,
+                          struct dv_arena *arena)
+{
+    struct dv_buf buf;
+    dv_str text;
+
+    if (!attributes)
+        return DV_STR_NONE;
+    if (attributes->raw_selector.n)
+        return attributes->raw_selector;
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    for (size_t i = 0; i < attributes->n_requirements; i++) {
+        const struct dv_api_field_selector_requirement *one = &attributes->requirements[i];
+
+        if (dv_str_eq(one->operator, DV_STR("In")) && one->n_values == 1)
+            dv_buf_printf(&buf, "%s%.*s=%.*s", buf.n ? "," : "", DV_FMT(one->key),
+                          DV_FMT(one->values[0]));
+    }
+    text = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return text;
+}
+
+static struct dv_auth_request wish_of(const struct dv_api_resource_attributes *resource,
+                                      const struct dv_api_non_resource_attributes *path,
+                                      struct dv_arena *arena)
+{
+    struct dv_auth_request wish = {0};
+
+    if (path) {
+        wish.verb = path->verb;
+        wish.path = path->path.n ? path->path : DV_STR("/");
+    }
+    if (resource) {
+        wish.verb = resource->verb;
+        wish.path = DV_STR_NONE;
+        wish.group = resource->group;
+        wish.resource = resource->resource;
+        wish.subresource = resource->subresource;
+        wish.space = resource->namespace;
+        wish.name = resource->name;
+        wish.field_selector = selector_of(resource->field_selector, arena);
+    }
+    return wish;
+}
+
+static void decide(struct dv_kube_call *call, const struct dv_api_user_info *user,
+                   const struct dv_auth_request *wish,
+                   struct dv_api_subject_access_review_status *status)
+{
+    struct dv_auth_relations relations = {dv_kube_is_of_node, call->kube};
+
+    *status = (struct dv_api_subject_access_review_status){0};
+    status->allowed = dv_auth_decide(user, wish, &relations, call->arena, &status->reason);
+    if (status->allowed)
+        status->reason = DV_STR_NONE;
+}
+
+static bool has_one(struct dv_kube_call *call, const void *resource, const void *path)
+{
+    if (!resource != !path)
+        return true;
+    dv_kube_reply_status(call, dv_status_bad_request(call->arena,
+                                                     "exactly one of nonResourceAttributes or "
+                                                     "resourceAttributes must be specified"));
+    return false;
+}
+
+static void review_self_access(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("SelfSubjectAccessReview"), DV_STR(AUTHZ),
+                                      DV_STR("v1"), &dv_message_self_subject_access_review};
+    struct dv_api_self_subject_access_review *review;
+    struct dv_auth_request wish;
+    void *value;
+
+    if (!read_body(call, &kind, &value))
+        return;
+    review = value;
+    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
+        return;
+    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   call->arena);
+    decide(call, &call->user, &wish, &review->status);
+    reply(call, &kind, review);
+}
+
+static void review_access(struct dv_kube_call *call, dv_str name)
+{
+    const struct dv_body_kind kind = {name, DV_STR(AUTHZ), DV_STR("v1"),
+                                      &dv_message_subject_access_review};
+    struct dv_api_subject_access_review *review;
+    struct dv_api_user_info user = {0};
+    struct dv_auth_request wish;
+    void *value;
+
+    if (!read_body(call, &kind, &value))
+        return;
+    review = value;
+    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
+        return;
+    user.username = review->spec.user;
+    user.uid = review->spec.uid;
+    user.groups = review->spec.groups;
+    user.n_groups = review->spec.n_groups;
+    user.extra = review->spec.extra;
+    user.n_extra = review->spec.n_extra;
+    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   call->arena);
+    decide(call, &user, &wish, &review->status);
+    reply(call, &kind, review);
+}
+
+/* All rules at once: told whole for who may do all, and as incomplete for everybody else, whose
+ * rules depend on names and relations. */
+static void review_rules(struct dv_kube_call *call)
+{
+    static const char all[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],"
+                              "\"resources\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"],"
+                              "\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
+    static const char some[] =
+        "{\"resourceRules\":[{\"verbs\":[\"create\"],\"apiGroups\":[\"" AUTHZ "\"],\"resources\":["
+        "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"]},{\"verbs\":[\"create\"],"
+        "\"apiGroups\":[\"" AUTHN "\"],\"resources\":[\"selfsubjectreviews\"]}],"
+        "\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/api\",\"/api/*\","
+        "\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\",\"/openapi\",\"/openapi/*\",\"/readyz\","
+        "\"/version\"]}],\"incomplete\":true}";
+    dv_str node, driver;
+    enum dv_media media;
+    struct dv_buf body;
+    bool is_admin = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN;
+
+    if (!dv_kube_body_media(call, &media))
+        return;
+    call->render.rendering.media = DV_MEDIA_JSON;
+    dv_buf_init(&body, TEXT_BYTES_MAX);
+    dv_buf_printf(&body,
+                  "{\"kind\":\"SelfSubjectRulesReview\",\"apiVersion\":\"" AUTHZ
+                  "/v1\",\"metadata\":{},\"spec\":{},\"status\":%s}",
+                  is_admin ? all : some);
+    dv_kube_reply(call, 201, &body);
+    dv_buf_fini(&body);
+}
+
+/* ---- tokens for service accounts ---- */
+
+struct token_call {
+    struct dv_kube_call *call;
+    struct dv_api_token_request *request;
+    struct dv_token_op op;
+};
+
+static const struct dv_body_kind token_kind = {DV_STR_INIT("TokenRequest"), DV_STR_INIT(AUTHN),
+                                               DV_STR_INIT("v1"), &dv_message_token_request};
+
+static void on_token(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct token_call *token = DV_CONTAINER(op, struct token_call, op);
+    struct dv_kube_call *call = token->call;
+
+    if (err) {
+        dv_kube_reply_status(call, dv_status_from_err(err, call->arena));
+        return;
+    }
+    token->request->status.token = op->secret;
+    token->request->status.expiration_timestamp =
+        (struct dv_time){.seconds = op->token->expires_s, .is_set = true};
+    reply(call, &token_kind, token->request);
+}
+
+static void add_extra(struct dv_api_user_info *user, const char *key, dv_str value,
+                      struct dv_arena *arena)
+{
+    dv_str *values = DV_NEW(arena, dv_str);
+
+    *values = value;
+    user->extra[user->n_extra++] = (struct dv_strs_entry){
+        dv_str_from_c(key), {values, 1}
+    };
+}
+
+/* Who the holder is; a token for a pod also says which, and where it runs. */
+static bool make_user(struct dv_kube_call *call, const struct dv_api_token_request *request,
+                      struct dv_api_user_info *user)
+{
+    const struct dv_route *route = &call->route;
+    const struct dv_api_bound_object_reference *bound = request->spec.bound_object_ref;
+    struct dv_status_about about = {.kind = dv_kind(DV_KIND_POD)};
+    const struct dv_object *object;
+    const struct dv_api_pod *pod;
+
+    user->username = dv_str_printf(call->arena, "system:serviceaccount:%.*s:%.*s",
+                                   DV_FMT(route->space), DV_FMT(route->name));
+    user->n_groups = 3;
+    user->groups = DV_NEW_ARRAY(call->arena, dv_str, user->n_groups);
+    user->groups[0] = DV_STR("system:serviceaccounts");
+    user->groups[1] =
+        dv_str_printf(call->arena, "system:serviceaccounts:%.*s", DV_FMT(route->space));
+    user->groups[2] = DV_STR(DV_GROUP_AUTHENTICATED);
+    if (!bound || !dv_str_eq(bound->kind, DV_STR("Pod")))
+        return true;
+    about.name = bound->name;
+    object = dv_embedded_get(call->kube->options.embedded, about.kind, route->space, bound->name);
+    if (!object) {
+        dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
+        return false;
+    }
+    if (bound->uid.n && !dv_str_eq(bound->uid, object->meta->uid)) {
+        dv_kube_reply_status(call, dv_status_conflict(&about, call->arena,
+                                                      "the UID in the bound object reference "
+                                                      "(%.*s) does not match the UID in record. "
+                                                      "The object might have been deleted and then "
+                                                      "recreated",
+                                                      DV_FMT(bound->uid)));
+        return false;
+    }
+    pod = object->value;
+    user->extra = DV_NEW_ARRAY(call->arena, struct dv_strs_entry, 3);
+    if (pod->spec.node_name.n)
+        add_extra(user, DV_EXTRA_NODE, pod->spec.node_name, call->arena);
+    add_extra(user, "authentication.kubernetes.io/pod-name", object->meta->name, call->arena);
+    add_extra(user, "authentication.kubernetes.io/pod-uid", object->meta->uid, call->arena);
+    return true;
+}
+
+static void request_token(struct dv_kube_call *call)
+{
+    const struct dv_kind *kind = dv_kind(DV_KIND_SERVICE_ACCOUNT);
+    struct dv_status_about about = {.kind = kind, .name = call->route.name};
+    struct token_call *token = DV_NEW(call->arena, struct token_call);
+    void *value;
+    int64_t lifetime_s = TOKEN_S_DEFAULT;
+    const struct dv_object *account;
+
+    if (!read_body(call, &token_kind, &value))
+        return;
+    token->call = call;
+    token->request = value;
+    account = dv_embedded_get(call->kube->options.embedded, kind, call->route.space, about.name);
+    if (!account) {
+        dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
+        return;
+    }
+    if (token->request->spec.expiration_seconds)
+        lifetime_s = *token->request->spec.expiration_seconds;
+    if (lifetime_s < TOKEN_S_MIN) {
+        dv_kube_reply_status(call, dv_status_new(422, DV_STR("Invalid"), call->arena,
+                                                 "TokenRequest." AUTHN
+                                                 " \"\" is invalid: spec.expirationSeconds: "
+                                                 "Invalid value: %lld: may not specify a duration "
+                                                 "less than 10 minutes",
+                                                 (long long)lifetime_s));
+        return;
+    }
+    if (!make_user(call, token->request, &token->op.user))
+        return;
+    token->op.user.uid = account->meta->uid;
+    token->request->metadata.name = call->route.name;
+    token->request->metadata.namespace = call->route.space;
+    token->op.lifetime_s = lifetime_s;
+    token->op.arena = call->arena;
+    token->op.done = on_token;
+    dv_tokens_create(call->kube->options.tokens, &token->op);
+}
+
+void dv_kube_review(struct dv_kube_call *call)
+{
+    switch (call->route.review) {
+    case DV_REVIEW_NONE:
+        dv_kube_reply_status(call, dv_status_no_such_path(call->arena));
+        break;
+    case DV_REVIEW_BINDING:
+        dv_kube_bind(call);
+        break;
+    case DV_REVIEW_TOKEN:
+        review_token(call);
+        break;
+    case DV_REVIEW_SELF:
+        review_self(call);
+        break;
+    case DV_REVIEW_ACCESS:
+        review_access(call, DV_STR("SubjectAccessReview"));
+        break;
+    case DV_REVIEW_LOCAL_ACCESS:
+        review_access(call, DV_STR("LocalSubjectAccessReview"));
+        break;
+    case DV_REVIEW_SELF_ACCESS:
+        review_self_access(call);
+        break;
+    case DV_REVIEW_SELF_RULES:
+        review_rules(call);
+        break;
+    case DV_REVIEW_TOKEN_REQUEST:
+        request_token(call);
+        break;
+    }
+}

@@ -1,0 +1,109 @@
+/* kube_route.h - what the path of a request names. Pure. */
+#ifndef DV_SERVE_KUBE_ROUTE_H
+#define DV_SERVE_KUBE_ROUTE_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+struct dv_api_version;
+struct dv_arena;
+struct dv_kind;
+
+enum dv_route_what {
+    DV_ROUTE_NO_PAGE,     /* nothing of ours: 404 as plain text */
+    DV_ROUTE_NO_RESOURCE, /* in the API, but nothing is there: 404 as a Status */
+    DV_ROUTE_ROOT,        /* the index of paths */
+    DV_ROUTE_VERSION_INFO,
+    DV_ROUTE_HEALTH,
+    DV_ROUTE_METRICS,
+    DV_ROUTE_OPENAPI_V2,
+    DV_ROUTE_OPENAPI_V3, /* `openapi` is what is behind it; empty: the index */
+    DV_ROUTE_CORE,       /* /api */
+    DV_ROUTE_GROUPS,     /* /apis */
+    DV_ROUTE_GROUP,      /* /apis/GROUP */
+    DV_ROUTE_RESOURCES,  /* /api/v1, /apis/GROUP/VERSION */
+    DV_ROUTE_OBJECTS,    /* of `kind` */
+    DV_ROUTE_REVIEW,     /* of `review` */
+};
+
+/* Resources that are questions: posted, answered, never kept. */
+enum dv_review {
+    DV_REVIEW_NONE,
+    DV_REVIEW_BINDING, /* "bindings": the old place of pods/NAME/binding */
+    DV_REVIEW_TOKEN,
+    DV_REVIEW_SELF,
+    DV_REVIEW_ACCESS,
+    DV_REVIEW_SELF_ACCESS,
+    DV_REVIEW_LOCAL_ACCESS,
+    DV_REVIEW_SELF_RULES,
+    DV_REVIEW_TOKEN_REQUEST, /* serviceaccounts/NAME/token */
+};
+
+struct dv_route {
+    enum dv_route_what what;
+    dv_str path;      /* decoded */
+    bool is_resource; /* a path of the form of resources, whether there are such or not */
+    dv_str group;
+    dv_str version;
+    dv_str resource;
+    dv_str space;
+    dv_str name;
+    dv_str subresource;
+    dv_str openapi;
+    const struct dv_kind *kind;
+    const struct dv_api_version *api_version;
+    enum dv_review review;
+    bool is_watch; /* by the old path, /watch/... */
+};
+
+/* `path` as a request has it. */
+void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route);
+/* "get", "list", ... as authorization knows it; the method in lower case for what is no resource.
+ */
+dv_str dv_route_verb(const struct dv_route *route, dv_str method, bool is_watch,
+                     struct dv_arena *arena);
+
+/* ---- the resources that there are ---- */
+
+enum dv_verb_flag {
+    DV_CAN_CREATE = 1,
+    DV_CAN_DELETE = 2,
+    DV_CAN_DELETE_COLLECTION = 4,
+    DV_CAN_GET = 8,
+    DV_CAN_LIST = 16,
+    DV_CAN_PATCH = 32,
+    DV_CAN_UPDATE = 64,
+    DV_CAN_WATCH = 128,
+    DV_CAN_ALL = 255,
+};
+
+struct dv_api_group {
+    dv_str name;
+    const dv_str *versions; /* the preferred first */
+    size_t n_versions;
+};
+
+/* One of a group and version, subresources too. */
+struct dv_api_resource {
+    dv_str name;        /* "pods" */
+    dv_str subresource; /* "status"; empty: the resource itself */
+    dv_str singular;
+    dv_str kind;
+    dv_str kind_group; /* where the kind is elsewhere */
+    dv_str kind_version;
+    const struct dv_kind *of; /* NULL: a question */
+    const struct dv_api_version *version;
+    enum dv_review review;
+    bool is_namespaced;
+    unsigned verbs; /* enum dv_verb_flag */
+};
+
+/* The groups but the core one, in order. */
+const struct dv_api_group *dv_api_groups(size_t *n);
+bool dv_api_has_version(dv_str group, dv_str version);
+/* All resources, sorted by name, in the arena. */
+struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv_arena *arena,
+                                         size_t *n);
+
+#endif

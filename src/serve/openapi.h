@@ -1,0 +1,22 @@
+/* openapi.h - the API described for programs: OpenAPI v2 and v3, made from the field tables. Pure.
+ */
+#ifndef DV_SERVE_OPENAPI_H
+#define DV_SERVE_OPENAPI_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_err;
+
+/* JSON: all of a group and version. */
+void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct dv_buf *buf);
+/* JSON: everything. */
+void dv_openapi_v2(struct dv_arena *arena, struct dv_buf *buf);
+/* What dv_openapi_v2 printed, in the protobuf form that older clients ask for. */
+DV_CHECKED bool dv_openapi_v2_protobuf(dv_str json, struct dv_buf *buf, struct dv_err *err);
+
+#endif

@@ -1,0 +1,349 @@
+#include "support/dvtest.h"
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "resource/resource.h"
+#include "serve/auth.h"
+
+enum who {
+    ADMIN,
+    NODE,
+    DRIVER,
+    VIEWER,
+    NOBODY,
+};
+
+static struct dv_api_user_info user_of(enum who who, struct dv_arena *arena)
+{
+    struct dv_api_user_info viewer = dv_auth_admin(DV_STR("viewer"), arena);
+
+    viewer.groups++; /* the second says only that he is known */
+    viewer.n_groups--;
+    switch (who) {
+    case ADMIN:
+        return dv_auth_admin(DV_STR("root"), arena);
+    case NODE:
+        return dv_auth_node(DV_STR("n1"), arena);
+    case DRIVER:
+        return dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("n1"), arena);
+    case VIEWER:
+        return viewer;
+    case NOBODY:
+        break;
+    }
+    return dv_auth_anonymous(arena);
+}
+
+/* Everything whose name begins with "own" belongs to the node. */
+static bool is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request)
+{
+    (void)ctx;
+    assert_str(node, "n1");
+    return dv_str_starts_with(request->name, DV_STR("own"));
+}
+
+#define CORE ""
+#define RESOURCE "resource.k8s.io"
+
+static void everybody_may_do_what_the_table_says(void **state)
+{
+    static const struct {
+        enum who who;
+        const char *verb;
+        const char *group;
+        const char *resource;
+        const char *subresource;
+        const char *space;
+        const char *name;
+        const char *selector;
+        bool want;
+    } cases[] = {
+        {ADMIN,  "delete",                 CORE,                    "nodes",              "",       "",                "n9",    "",                      true },
+        {VIEWER, "get",                    CORE,                    "pods",               "",       "a",               "p",     "",                      false},
+        {VIEWER, "create",                 "authentication.k8s.io", "selfsubjectreviews", "",       "",                "",      "",                      true },
+        {VIEWER, "create",                 "authentication.k8s.io", "tokenreviews",       "",       "",                "",      "",                      false},
+        {NOBODY, "create",                 "authentication.k8s.io", "selfsubjectreviews", "",       "",                "",      "",                      false},
+        {NODE,   "get",                    CORE,                    "nodes",              "",       "",                "n1",    "",                      true },
+        {NODE,   "get",                    CORE,                    "nodes",              "",       "",                "n2",    "",                      false},
+        {NODE,   "list",                   CORE,                    "nodes",              "",       "",                "",      "",                      false},
+        {NODE,   "list",                   CORE,                    "nodes",              "",       "",                "n1",    "metadata.name=n1",      true },
+        {NODE,   "patch",                  CORE,                    "nodes",              "status", "",                "n1",    "",                      true },
+        {NODE,   "patch",                  CORE,                    "nodes",              "status", "",                "n2",    "",                      false},
+        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "spec.nodeName=n1",      true },
+        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "spec.nodeName=n10",     false},
+        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "a=b,spec.nodeName==n1", true },
+        {NODE,   "patch",                  CORE,                    "pods",               "status", "a",               "own-p", "",                      true },
+        {NODE,   "patch",                  CORE,                    "pods",               "status", "a",               "p",     "",                      false},
+        {NODE,   "create",                 CORE,                    "events",             "",       "a",               "",      "",                      true },
+        {NODE,   "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "own-c", "",                      true },
+        {NODE,   "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      false},
+        {NODE,   "list",                   RESOURCE,                "resourceclaims",     "",       "a",               "",      "",                      false},
+        {NODE,   "patch",                  RESOURCE,                "resourceclaims",     "status", "a",               "own-c", "",                      false},
+        {NODE,   "list",                   RESOURCE,                "resourceslices",     "",       "",                "",      "spec.nodeName=n1",      true },
+        {NODE,   "list",                   RESOURCE,                "resourceslices",     "",       "",                "",      "",                      false},
+        {NODE,   "get",                    CORE,                    "secrets",            "",       "a",               "own-s", "",                      true },
+        {NODE,   "list",                   CORE,                    "secrets",            "",       "a",               "",      "",                      false},
+        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "kube-node-lease", "n1",    "",                      true },
+        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "kube-node-lease", "n2",    "",                      false},
+        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "default",         "n1",    "",                      false},
+        {NODE,   "delete",                 CORE,                    "nodes",              "",       "",                "n1",    "",                      false},
+        {DRIVER, "get",                    CORE,                    "nodes",              "",       "",                "n1",    "",                      true },
+        {DRIVER, "get",                    CORE,                    "nodes",              "",       "",                "n2",    "",                      false},
+        {DRIVER, "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      true },
+        {DRIVER, "list",                   RESOURCE,                "resourceclaims",     "",       "a",               "",      "",                      false},
+        {DRIVER, "update",                 RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      false},
+        {DRIVER, "update",                 RESOURCE,                "resourceclaims",     "status", "a",               "c",     "",                      true },
+        {DRIVER, "watch",                  RESOURCE,                "deviceclasses",      "",       "",                "",      "",                      true },
+        {DRIVER, "create",                 RESOURCE,                "deviceclasses",      "",       "",                "",      "",                      false},
+        {DRIVER, "create",                 RESOURCE,                "resourceslices",     "",       "",                "",      "",                      true },
+        {DRIVER, "deletecollection",       RESOURCE,                "resourceslices",     "",       "",                "",
+         "spec.nodeName=n1,spec.driver=gpu.example.com",                                                                                                 true },
+        {DRIVER, "deletecollection",       RESOURCE,                "resourceslices",     "",       "",                "",      "spec.nodeName=n1",
+         false                                                                                                                                                },
+        {DRIVER, "get",                    CORE,                    "secrets",            "",       "a",               "s",     "",                      false},
+        {DRIVER, "associated-node:update", RESOURCE,                "resourceclaims",     "driver", "a",
+         "gpu.example.com",                                                                                                     "",                      true },
+        {DRIVER, "associated-node:update", RESOURCE,                "resourceclaims",     "driver", "a",
+         "nic.example.com",                                                                                                     "",                      false},
+        {DRIVER, "arbitrary-node:update",  RESOURCE,                "resourceclaims",     "driver", "a",
+         "gpu.example.com",                                                                                                     "",                      false},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_auth_relations relations = {is_of_node, NULL};
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_api_user_info user = user_of(cases[i].who, arena);
+        struct dv_auth_request request = {
+            .verb = dv_str_from_c(cases[i].verb),
+            .group = dv_str_from_c(cases[i].group),
+            .resource = dv_str_from_c(cases[i].resource),
+            .subresource = dv_str_from_c(cases[i].subresource),
+            .space = dv_str_from_c(cases[i].space),
+            .name = dv_str_from_c(cases[i].name),
+            .field_selector = dv_str_from_c(cases[i].selector),
+        };
+        dv_str reason;
+
+        if (dv_auth_decide(&user, &request, &relations, arena, &reason) != cases[i].want)
+            fail_msg("case %zu: %s %s", i, cases[i].verb, cases[i].resource);
+    }
+}
+
+static void paths_are_open_to_those_who_need_them(void **state)
+{
+    static const struct {
+        enum who who;
+        const char *path;
+        bool want;
+    } cases[] = {
+        {NOBODY, "/version",           true },
+        {NOBODY, "/readyz",            true },
+        {NOBODY, "/api",               false},
+        {VIEWER, "/api",               true },
+        {VIEWER, "/apis/x/v1",         true },
+        {VIEWER, "/apisx",             false},
+        {VIEWER, "/openapi/v3/api/v1", true },
+        {VIEWER, "/metrics",           false},
+        {DRIVER, "/metrics",           false},
+        {ADMIN,  "/metrics",           true },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_api_user_info user = user_of(cases[i].who, arena);
+        struct dv_auth_request request = {.verb = DV_STR("get"),
+                                          .path = dv_str_from_c(cases[i].path)};
+        dv_str reason;
+
+        assert_int_equal(dv_auth_decide(&user, &request, NULL, arena, &reason), cases[i].want);
+    }
+}
+
+static void a_group_without_a_name_gives_nothing(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_api_user_info user = dv_auth_node(DV_STR(""), arena);
+    dv_str node, driver;
+
+    (void)state;
+    assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_NONE);
+    user = dv_auth_driver(DV_STR("d"), DV_STR(""), arena);
+    assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_NONE);
+}
+
+static void refusals_read_as_the_references(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_api_user_info user = user_of(VIEWER, arena);
+    struct dv_auth_request request = {.verb = DV_STR("patch"),
+                                      .group = DV_STR(RESOURCE),
+                                      .resource = DV_STR("resourceclaims"),
+                                      .subresource = DV_STR("status"),
+                                      .space = DV_STR("a")};
+    struct dv_auth_request path = {.verb = DV_STR("get"), .path = DV_STR("/nope")};
+
+    (void)state;
+    assert_str(dv_auth_refusal(&user, &request, DV_STR_NONE, arena),
+               "User \"viewer\" cannot patch resource \"resourceclaims/status\" in API group "
+               "\"resource.k8s.io\" in the namespace \"a\"");
+    request.space = DV_STR_NONE;
+    assert_str(dv_auth_refusal(&user, &request, DV_STR("why"), arena),
+               "User \"viewer\" cannot patch resource \"resourceclaims/status\" in API group "
+               "\"resource.k8s.io\" at the cluster scope: why");
+    assert_str(dv_auth_refusal(&user, &path, DV_STR_NONE, arena),
+               "User \"viewer\" cannot get path \"/nope\"");
+}
+
+/* ---- writes ---- */
+
+static struct dv_api_resource_slice slice_of(const char *driver, const char *node)
+{
+    struct dv_api_resource_slice slice = {0};
+
+    slice.metadata.name = DV_STR("s");
+    slice.spec.driver = dv_str_from_c(driver);
+    slice.spec.node_name = dv_str_from_c(node);
+    return slice;
+}
+
+static void slices_are_written_by_their_own_driver_on_their_own_node(void **state)
+{
+    static const struct {
+        enum who who;
+        const char *driver;
+        const char *node;
+        bool want;
+    } cases[] = {
+        {ADMIN,  "nic.example.com", "n2", true },
+        {DRIVER, "gpu.example.com", "n1", true },
+        {DRIVER, "gpu.example.com", "n2", false},
+        {DRIVER, "gpu.example.com", "",   false},
+        {DRIVER, "nic.example.com", "n1", false},
+        {NODE,   "nic.example.com", "n1", true },
+        {NODE,   "nic.example.com", "n2", false},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_auth_request request = {
+        .verb = DV_STR("update"), .group = DV_STR(RESOURCE), .resource = DV_STR("resourceslices")};
+    struct dv_api_resource_slice own = slice_of("gpu.example.com", "n1");
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_api_user_info user = user_of(cases[i].who, arena);
+        struct dv_api_resource_slice slice = slice_of(cases[i].driver, cases[i].node);
+        struct dv_object old = {.value = &slice, .meta = &slice.metadata};
+        dv_str reason;
+
+        assert_int_equal(dv_auth_check_write(&user, &request, NULL, &slice, NULL, arena, &reason),
+                         cases[i].want);
+        assert_int_equal(dv_auth_check_write(&user, &request, &old, NULL, NULL, arena, &reason),
+                         cases[i].want);
+        /* nor is what is another's made its own */
+        assert_int_equal(dv_auth_check_write(&user, &request, &old, &own, NULL, arena, &reason),
+                         cases[i].want);
+    }
+}
+
+struct claim {
+    struct dv_api_resource_claim claim;
+    struct dv_api_allocation_result allocation;
+    struct dv_api_device_request_allocation_result result;
+    struct dv_api_node_selector selector;
+    struct dv_api_node_selector_term term;
+    struct dv_api_node_selector_requirement requirement;
+    dv_str node;
+};
+
+/* Allocated to a driver on a node. */
+static void claim_init(struct claim *claim, const char *driver, const char *node)
+{
+    *claim = (struct claim){.node = dv_str_from_c(node)};
+    claim->requirement = (struct dv_api_node_selector_requirement){.key = DV_STR("metadata.name"),
+                                                                   .operator= DV_STR("In"),
+                                                                   .values = &claim->node,
+                                                                   .n_values = 1};
+    claim->term.match_fields = &claim->requirement;
+    claim->term.n_match_fields = 1;
+    claim->selector.node_selector_terms = &claim->term;
+    claim->selector.n_node_selector_terms = 1;
+    claim->result.driver = dv_str_from_c(driver);
+    claim->allocation.devices.results = &claim->result;
+    claim->allocation.devices.n_results = 1;
+    claim->allocation.node_selector = &claim->selector;
+    claim->claim.status.allocation = &claim->allocation;
+}
+
+static bool may_report(const struct claim *was, const struct dv_api_allocated_device_status *before,
+                       size_t n_before, const struct dv_api_allocated_device_status *after,
+                       size_t n_after, bool is_reserved)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_api_user_info user = user_of(DRIVER, arena);
+    struct dv_auth_request request = {.verb = DV_STR("patch"),
+                                      .group = DV_STR(RESOURCE),
+                                      .resource = DV_STR("resourceclaims"),
+                                      .subresource = DV_STR("status")};
+    struct dv_api_resource_claim old_claim = was->claim;
+    struct dv_api_resource_claim claim = was->claim;
+    struct dv_api_resource_claim_consumer_reference pod = {.name = DV_STR("p")};
+    struct dv_api_allocated_device_status devices[2][2] = {0};
+    struct dv_object old = {.value = &old_claim, .meta = &old_claim.metadata};
+    dv_str reason;
+
+    for (size_t i = 0; i < n_before; i++)
+        devices[0][i] = before[i];
+    for (size_t i = 0; i < n_after; i++)
+        devices[1][i] = after[i];
+    old_claim.status.devices = devices[0];
+    old_claim.status.n_devices = n_before;
+    claim.status.devices = devices[1];
+    claim.status.n_devices = n_after;
+    if (is_reserved) {
+        claim.status.reserved_for = &pod;
+        claim.status.n_reserved_for = 1;
+    }
+    return dv_auth_check_write(&user, &request, &old, &claim, NULL, arena, &reason);
+}
+
+static void drivers_report_their_own_devices_of_their_own_claims(void **state)
+{
+    const struct dv_api_allocated_device_status mine[] = {
+        {.driver = DV_STR("gpu.example.com"), .pool = DV_STR("p"), .device = DV_STR("d")}
+    };
+    const struct dv_api_allocated_device_status theirs[] = {
+        {.driver = DV_STR("nic.example.com"), .pool = DV_STR("p"), .device = DV_STR("d")}
+    };
+    const struct dv_api_allocated_device_status both[] = {mine[0], theirs[0]};
+    struct claim claim;
+
+    (void)state;
+    claim_init(&claim, "gpu.example.com", "n1");
+    assert_true(may_report(&claim, NULL, 0, mine, 1, false));
+    assert_true(may_report(&claim, mine, 1, NULL, 0, false));
+    assert_true(may_report(&claim, theirs, 1, both, 2, false));
+    assert_false(may_report(&claim, NULL, 0, theirs, 1, false));
+    assert_false(may_report(&claim, both, 2, mine, 1, false));
+    assert_false(may_report(&claim, NULL, 0, mine, 1, true)); /* reservedFor is not its own */
+    claim_init(&claim, "gpu.example.com", "n2");
+    assert_false(may_report(&claim, NULL, 0, mine, 1, false));
+    claim_init(&claim, "nic.example.com", "n1");
+    assert_false(may_report(&claim, NULL, 0, mine, 1, false));
+    claim.claim.status.allocation = NULL;
+    assert_false(may_report(&claim, NULL, 0, mine, 1, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everybody_may_do_what_the_table_says),
+        cmocka_unit_test(paths_are_open_to_those_who_need_them),
+        cmocka_unit_test(a_group_without_a_name_gives_nothing),
+        cmocka_unit_test(refusals_read_as_the_references),
+        cmocka_unit_test(slices_are_written_by_their_own_driver_on_their_own_node),
+        cmocka_unit_test(drivers_report_their_own_devices_of_their_own_claims),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

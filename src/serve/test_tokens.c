@@ -1,0 +1,191 @@
+#include "support/dvtest.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "serve/auth.h"
+#include "serve/tokens.h"
+#include "store/store.h"
+
+static const char *const spaces[] = {"tokens"};
+static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+
+struct fixture {
+    struct dv_clock_virtual clock;
+    struct dv_loop *loop;
+    struct dv_arena *arena;
+    struct dv_store *store;
+    struct dv_store_faults faults;
+    struct dv_tokens *tokens;
+    struct dv_token_op op;
+    bool is_done;
+    enum dv_code code;
+    bool is_closed;
+};
+
+static int begin(void **state)
+{
+    struct fixture *fixture = DV_ALLOC(struct fixture);
+    struct dv_err err;
+
+    dv_clock_virtual_init(&fixture->clock);
+    fixture->arena = dv_arena_new();
+    fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
+    assert_non_null(fixture->loop);
+    fixture->store = dv_store_open_memory(fixture->loop, &schema, &fixture->faults, &err);
+    assert_non_null(fixture->store);
+    fixture->tokens = dv_tokens_open(fixture->loop, fixture->store, 0, &err);
+    assert_non_null(fixture->tokens);
+    *state = fixture;
+    return 0;
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct fixture *)ctx)->is_closed = true;
+}
+
+static bool is_closed(void *ctx)
+{
+    return ((struct fixture *)ctx)->is_closed;
+}
+
+static int end(void **state)
+{
+    struct fixture *fixture = *state;
+
+    dv_tokens_close(fixture->tokens);
+    dv_store_close(fixture->store, on_closed, fixture);
+    assert_true(dv_loop_run_until(fixture->loop, is_closed, fixture, 5000));
+    dv_loop_free(fixture->loop);
+    dv_arena_free(fixture->arena);
+    free(fixture);
+    return 0;
+}
+
+static void on_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct fixture *fixture = DV_CONTAINER(op, struct fixture, op);
+
+    fixture->is_done = true;
+    fixture->code = err ? err->code : DV_OK;
+}
+
+static bool is_done(void *ctx)
+{
+    return ((struct fixture *)ctx)->is_done;
+}
+
+static void wait_done(struct fixture *fixture)
+{
+    assert_true(dv_loop_run_until(fixture->loop, is_done, fixture, 5000));
+}
+
+static dv_str create(struct fixture *fixture, struct dv_api_user_info user, int64_t lifetime_s)
+{
+    fixture->op = (struct dv_token_op){
+        .user = user, .lifetime_s = lifetime_s, .arena = fixture->arena, .done = on_done};
+    fixture->is_done = false;
+    dv_tokens_create(fixture->tokens, &fixture->op);
+    assert_false(fixture->is_done);
+    wait_done(fixture);
+    return fixture->op.secret;
+}
+
+static enum dv_code revoke(struct fixture *fixture, dv_str id)
+{
+    fixture->op = (struct dv_token_op){.id = id, .done = on_done};
+    fixture->is_done = false;
+    dv_tokens_revoke(fixture->tokens, &fixture->op);
+    wait_done(fixture);
+    return fixture->code;
+}
+
+/* Counts the rows of the store. */
+static bool count_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    size_t *n = ctx;
+
+    (void)row;
+    (void)err;
+    (*n)++;
+    return true;
+}
+
+static void a_token_is_its_user_until_it_is_revoked(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str secret =
+        create(fixture, dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("n1"), fixture->arena), 0);
+    const struct dv_token *token = dv_tokens_find(fixture->tokens, secret);
+    dv_str node, driver, id;
+
+    assert_int_equal(fixture->code, DV_OK);
+    assert_non_null(token);
+    assert_int_equal(dv_auth_scope(&token->user, &node, &driver), DV_SCOPE_DRIVER);
+    assert_str(node, "n1");
+    assert_str(driver, "gpu.example.com");
+    assert_null(dv_tokens_find(fixture->tokens, DV_STR("another")));
+    assert_null(dv_tokens_find(fixture->tokens, DV_STR("")));
+    id = dv_str_copy(token->id, fixture->arena);
+    assert_int_equal(revoke(fixture, DV_STR("nope")), DV_NOT_FOUND);
+    assert_int_equal(revoke(fixture, id), DV_OK);
+    assert_null(dv_tokens_find(fixture->tokens, secret));
+    assert_int_equal(dv_tokens_n(fixture->tokens), 0);
+}
+
+static void a_token_ends_with_its_time(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str secret = create(fixture, dv_auth_node(DV_STR("n1"), fixture->arena), 600);
+
+    assert_non_null(dv_tokens_find(fixture->tokens, secret));
+    dv_clock_virtual_advance_ms(&fixture->clock, 601 * 1000);
+    assert_null(dv_tokens_find(fixture->tokens, secret));
+    (void)create(fixture, dv_auth_node(DV_STR("n1"), fixture->arena), 600);
+    assert_int_equal(dv_tokens_n(fixture->tokens), 1); /* the old one went with the write */
+}
+
+static void a_token_that_is_not_durable_is_none(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str secret;
+
+    fixture->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    secret = create(fixture, dv_auth_admin(DV_STR("root"), fixture->arena), 0);
+    assert_int_equal(fixture->code, DV_RESOURCE_EXHAUSTED);
+    assert_null(dv_tokens_find(fixture->tokens, secret));
+}
+
+static void fixed_tokens_are_not_stored(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_api_user_info user = dv_auth_admin(DV_STR("root"), fixture->arena);
+    struct dv_err err;
+    size_t n = 0;
+
+    assert_ok(dv_tokens_add_fixed(fixture->tokens, DV_STR("secret"), &user, &err), &err);
+    assert_non_null(dv_tokens_find(fixture->tokens, DV_STR("secret")));
+    assert_false(dv_tokens_add_fixed(fixture->tokens, DV_STR("secret"), &user, &err));
+    assert_err(&err, DV_ALREADY_EXISTS, "root");
+    assert_false(dv_tokens_add_fixed(fixture->tokens, DV_STR(""), &user, &err));
+    assert_err(&err, DV_INVALID_ARGUMENT, "empty");
+    assert_ok(dv_store_load(fixture->store, 0, count_row, &n, &err), &err);
+    assert_int_equal(n, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_token_is_its_user_until_it_is_revoked, begin, end),
+        cmocka_unit_test_setup_teardown(a_token_ends_with_its_time, begin, end),
+        cmocka_unit_test_setup_teardown(a_token_that_is_not_durable_is_none, begin, end),
+        cmocka_unit_test_setup_teardown(fixed_tokens_are_not_stored, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* tokens.c - the table of tokens, by hash, and its rows in the store.
+ *
+ * A row: the hash -> {"user": UserInfo, "created": seconds, "expires": seconds}. */
+#include "serve/tokens.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "rest/rest.h"
+#include "serve/sha256.h"
+#include "json/json.h"
+
+/* A hash has 64 digits; 12 of them tell a million tokens apart. */
+#define ID_DIGITS 12u
+#define ROW_BYTES_MAX (64u << 10)
+/* Expired tokens that go with one write: new ones are made more slowly than that. */
+#define EXPIRED_MAX 16u
+#define NS_PER_S UINT64_C(1000000000)
+
+struct entry {
+    struct dv_token token;
+    dv_str hash;
+    struct dv_arena *arena; /* its own */
+    bool is_fixed;
+};
+
+struct dv_tokens {
+    struct dv_loop *loop;
+    struct dv_store *store; /* may be NULL */
+    uint32_t space;
+    struct dv_map by_hash;
+};
+
+static int64_t now_s(const struct dv_tokens *tokens)
+{
+    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(tokens->loop)) / NS_PER_S);
+}
+
+/* ---- entries ---- */
+
+static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
+{
+    struct dv_arena *arena = dv_arena_new();
+    struct entry *entry = DV_NEW(arena, struct entry);
+
+    entry->arena = arena;
+    entry->hash = dv_str_copy(hash, arena);
+    entry->token.id = dv_str_slice(entry->hash, 0, ID_DIGITS);
+    dv_message_copy(&dv_message_user_info, user, arena, &entry->token.user);
+    return entry;
+}
+
+static void entry_free(struct entry *entry)
+{
+    if (entry)
+        dv_arena_free(entry->arena);
+}
+
+static void table_set(struct dv_tokens *tokens, struct entry *entry)
+{
+    entry_free(dv_map_set(&tokens->by_hash, entry->hash, entry));
+}
+
+static struct entry *find_id(const struct dv_tokens *tokens, dv_str id)
+{
+    const struct dv_map_entry *at;
+    size_t i = 0;
+
+    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL) {
+        struct entry *entry = at->value;
+
+        if (dv_str_eq(entry->token.id, id))
+            return entry;
+    }
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+static void print_row(const struct entry *entry, struct dv_buf *buf)
+{
+    dv_buf_add_c(buf, "{\"user\":");
+    dv_encode_json_text(&dv_message_user_info, &entry->token.user, NULL, DV_STR_NONE, buf);
+    dv_buf_printf(buf, ",\"created\":%lld,\"expires\":%lld}", (long long)entry->token.created_s,
+                  (long long)entry->token.expires_s);
+}
+
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct dv_tokens *tokens = ctx;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_json *doc = dv_json_parse(row->value, NULL, scratch, err);
+    struct dv_json *user = doc ? dv_json_require(doc, DV_STR("user"), err) : NULL;
+    struct dv_json *created = user ? dv_json_require(doc, DV_STR("created"), err) : NULL;
+    struct dv_json *expires = created ? dv_json_require(doc, DV_STR("expires"), err) : NULL;
+    struct dv_api_user_info info = {0};
+    struct dv_token times = {0};
+    struct entry *entry;
+
+    if (!expires ||
+        !dv_decode_json(&dv_message_user_info, user, DV_UNKNOWN_DROP, scratch, &info, NULL, err) ||
+        !dv_json_as_i64(created, &times.created_s, err) ||
+        !dv_json_as_i64(expires, &times.expires_s, err))
+        return dv_wrap(err, "token %.*s", DV_FMT(dv_str_slice(row->key, 0, ID_DIGITS)));
+    entry = entry_new(row->key, &info);
+    entry->token.created_s = times.created_s;
+    entry->token.expires_s = times.expires_s;
+    table_set(tokens, entry);
+    return true;
+}
+
+struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t space,
+                                 struct dv_err *err)
+{
+    struct dv_tokens *tokens = DV_ALLOC(struct dv_tokens);
+
+    tokens->loop = loop;
+    tokens->store = store;
+    tokens->space = space;
+    dv_map_init(&tokens->by_hash);
+    if (store && !dv_store_load(store, space, load_row, tokens, err)) {
+        dv_tokens_close(tokens);
+        return NULL;
+    }
+    return tokens;
+}
+
+void dv_tokens_close(struct dv_tokens *tokens)
+{
+    const struct dv_map_entry *at;
+    size_t i = 0;
+
+    if (!tokens)
+        return;
+    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL)
+        entry_free(at->value);
+    dv_map_fini(&tokens->by_hash);
+    free(tokens);
+}
+
+/* ---- looking ---- */
+
+static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)
+{
+    return !entry->token.expires_s || entry->token.expires_s > now_s(tokens);
+}
+
+const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct entry *entry = dv_map_get(&tokens->by_hash, dv_sha256_hex(secret, scratch));
+
+    return secret.n && entry && is_valid(tokens, entry) ? &entry->token : NULL;
+}
+
+size_t dv_tokens_n(const struct dv_tokens *tokens)
+{
+    return tokens->by_hash.n;
+}
+
+const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at)
+{
+    const struct dv_map_entry *entry = dv_map_next(&tokens->by_hash, at);
+
+    return entry ? &((const struct entry *)entry->value)->token : NULL;
+}
+
+bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
+                         const struct dv_api_user_info *user, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    dv_str hash = dv_sha256_hex(secret, scratch);
+    struct entry *entry;
+
+    if (!secret.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "token of user %.*s: empty",
+                       DV_FMT(user->username));
+    if (dv_map_get(&tokens->by_hash, hash))
+        return dv_fail(err, DV_ALREADY_EXISTS, "token of user %.*s: already there",
+                       DV_FMT(user->username));
+    entry = entry_new(hash, user);
+    entry->is_fixed = true;
+    entry->token.created_s = now_s(tokens);
+    table_set(tokens, entry);
+    return true;
+}
+
+/* ---- making and revoking ---- */
+
+static void create_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct entry *entry = op->priv;
+
+    if (err) {
+        entry_free(entry);
+    } else {
+        table_set(op->tokens, entry);
+        op->token = &entry->token;
+    }
+    op->done(op, err);
+}
+
+static void revoke_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct entry *entry = err ? NULL : find_id(op->tokens, op->id); /* it may have expired since */
+
+    if (entry) {
+        dv_map_remove(&op->tokens->by_hash, entry->hash);
+        entry_free(entry);
+    }
+    op->done(op, err);
+}
+
+static void on_create_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    create_done(DV_CONTAINER(write, struct dv_token_op, write), err);
+}
+
+static void on_revoke_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    revoke_done(DV_CONTAINER(write, struct dv_token_op, write), err);
+}
+
+static void on_create_task(struct dv_task *task)
+{
+    create_done(DV_CONTAINER(task, struct dv_token_op, task), NULL);
+}
+
+static void on_revoke_task(struct dv_task *task)
+{
+    revoke_done(DV_CONTAINER(task, struct dv_token_op, task), NULL);
+}
+
+static void on_not_found(struct dv_task *task)
+{
+    struct dv_token_op *op = DV_CONTAINER(task, struct dv_token_op, task);
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_NOT_FOUND, "no token has the id \"%.*s\"", DV_FMT(op->id));
+    op->done(op, &err);
+}
+
+/* Whether one has expired, and may go with the next write. */
+static struct entry *next_expired(const struct dv_tokens *tokens, size_t *at)
+{
+    const struct dv_map_entry *entry;
+
+    while ((entry = dv_map_next(&tokens->by_hash, at)) != NULL)
+        if (!is_valid(tokens, entry->value))
+            return entry->value;
+    return NULL;
+}
+
+/* The new row, and expired rows taken away in the same write. */
+static void write_created(struct dv_token_op *op, const struct entry *entry)
+{
+    struct dv_tokens *tokens = op->tokens;
+    struct dv_store_change changes[EXPIRED_MAX + 1];
+    size_t n_changes = 0;
+    size_t at = 0;
+    struct entry *expired;
+    struct dv_buf row;
+
+    dv_buf_init(&row, ROW_BYTES_MAX);
+    print_row(entry, &row);
+    changes[n_changes++] =
+        (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->hash, dv_buf_str(&row)};
+    while (n_changes <= EXPIRED_MAX && (expired = next_expired(tokens, &at)) != NULL)
+        changes[n_changes++] =
+            (struct dv_store_change){DV_STORE_DELETE, tokens->space, expired->hash, {0}};
+    op->write.done = on_create_written;
+    dv_store_write(tokens->store, &op->write, changes, n_changes);
+    dv_buf_fini(&row);
+}
+
+static void forget_expired(struct dv_tokens *tokens)
+{
+    struct entry *entry;
+    size_t at = 0;
+
+    for (size_t i = 0; i < EXPIRED_MAX && (entry = next_expired(tokens, &at)) != NULL; i++) {
+        dv_map_remove(&tokens->by_hash, entry->hash);
+        entry_free(entry);
+    }
+}
+
+void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct entry *entry;
+
+    op->tokens = tokens;
+    op->secret = dv_rest_random_token(op->arena);
+    entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
+    entry->token.created_s = now_s(tokens);
+    entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;
+    op->priv = entry;
+    if (tokens->store)
+        write_created(op, entry);
+    else
+        dv_task_post(&op->task, tokens->loop, on_create_task);
+    forget_expired(tokens);
+}
+
+void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op)
+{
+    struct entry *entry = find_id(tokens, op->id);
+
+    op->tokens = tokens;
+    if (!entry) {
+        dv_task_post(&op->task, tokens->loop, on_not_found);
+    } else if (!tokens->store || entry->is_fixed) {
+        dv_task_post(&op->task, tokens->loop, on_revoke_task);
+    } else {
+        op->write.done = on_revoke_written;
+        dv_store_write(tokens->store, &op->write,
+                       &(struct dv_store_change){DV_STORE_DELETE, tokens->space, entry->hash, {0}},
+                       1);
+    }
+}

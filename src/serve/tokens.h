@@ -1,0 +1,70 @@
+/* tokens.h - bearer tokens: who shows one is its user.
+ *
+ * A token is 256 random bits. It is told once, when it is made; kept, in memory and in the store,
+ * is its SHA-256, so that who reads the file cannot use it. */
+#ifndef DV_SERVE_TOKENS_H
+#define DV_SERVE_TOKENS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "store/store.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_tokens;
+
+struct dv_token {
+    dv_str id; /* the first digits of the hash: what it is listed and revoked by */
+    struct dv_api_user_info user;
+    int64_t created_s; /* wall time */
+    int64_t expires_s; /* 0: never */
+};
+
+/* Loads what is stored. Blocks: for start-up, before anything is written. With a NULL store tokens
+ * live as long as the process. The store outlives it. */
+struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t space,
+                                 struct dv_err *err);
+/* No creation or revocation may be under way. NULL is fine. */
+void dv_tokens_close(struct dv_tokens *tokens);
+
+/* The token, if it is known and still valid; NULL otherwise. Borrowed until the next turn. */
+const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret);
+size_t dv_tokens_n(const struct dv_tokens *tokens);
+/* The next token at or after *at, which is moved past it; NULL at the end. Start with 0. */
+const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at);
+
+/* Adds a token whose text the caller knows (a file with tokens, tests); it is not stored.
+ * DV_INVALID_ARGUMENT: an empty text. DV_ALREADY_EXISTS: it is there. */
+DV_CHECKED bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
+                                    const struct dv_api_user_info *user, struct dv_err *err);
+
+/* Making or revoking one, embedded in what waits for it: zeroed, filled in, lent with all it points
+ * to until `done` has run. */
+struct dv_token_op {
+    struct dv_api_user_info user; /* create: copied */
+    int64_t lifetime_s;           /* create: 0: for ever */
+    dv_str id;                    /* revoke: its id */
+    /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. */
+    void (*done)(struct dv_token_op *op, const struct dv_err *err);
+
+    struct dv_arena *arena;       /* create: takes the secret */
+    dv_str secret;                /* create: the token itself, told this once */
+    const struct dv_token *token; /* create: what is known of it; borrowed */
+
+    struct dv_tokens *tokens;
+    struct dv_store_write write;
+    struct dv_task task;
+    void *priv;
+};
+
+void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op);
+void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op);
+
+#endif

@@ -1,0 +1,232 @@
+/* api_server.c - the embedded API over HTTP, alone: for replays, and for clients in tests.
+ *
+ *     api_server [--anonymous on|off|health] [--port N] [--store FILE] [--ca FILE]
+ *
+ * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
+ * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
+ * worker-1). What it holds is in memory, unless a file is named. With --ca it speaks TLS, and
+ * writes there who vouches for it: clients send tokens over nothing else. Ends with SIGTERM. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/metric.h"
+#include "base/str.h"
+#include "cluster/embedded.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "rest/rest.h"
+#include "serve/auth.h"
+#include "serve/kube.h"
+#include "serve/tokens.h"
+#include "store/store.h"
+
+enum {
+    SPACE_OBJECTS,
+    SPACE_META,
+    SPACE_TOKENS,
+};
+
+static const char *const spaces[] = {"objects", "meta", "tokens"};
+static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+
+struct server {
+    struct dv_arena *arena;
+    struct dv_loop *loop;
+    struct dv_store *store;
+    struct dv_embedded *embedded;
+    struct dv_tokens *tokens;
+    struct dv_metrics *metrics;
+    struct dv_kube *kube;
+    struct dv_rest_server *rest;
+    struct dv_signal *terminate;
+    unsigned n_fronts; /* open */
+};
+
+/* ---- serving ---- */
+
+static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request)
+{
+    struct server *server = ctx;
+    struct dv_buf body;
+    struct dv_err err;
+
+    if (dv_kube_handle(server->kube, call, request))
+        return;
+    dv_buf_init(&body, 16u << 20);
+    if (!dv_metrics_print(server->metrics, &body, &err))
+        (void)fprintf(stderr, "api_server: %s\n", err.msg);
+    dv_rest_call_add_field(call, DV_STR("Content-Type"), DV_STR(DV_METRICS_CONTENT_TYPE));
+    dv_rest_call_reply_buf(call, 200, &body);
+    dv_buf_fini(&body);
+}
+
+static bool add_token(struct server *server, const char *secret, struct dv_api_user_info user,
+                      struct dv_err *err)
+{
+    return dv_tokens_add_fixed(server->tokens, dv_str_from_c(secret), &user, err);
+}
+
+static bool add_tokens(struct server *server, struct dv_err *err)
+{
+    dv_str groups[] = {DV_STR("viewers"), DV_STR(DV_GROUP_AUTHENTICATED)};
+    struct dv_api_user_info viewer = {
+        .username = DV_STR("viewer"), .uid = DV_STR("uid-viewer"), .groups = groups, .n_groups = 2};
+    struct dv_arena *arena = server->arena;
+
+    return add_token(server, "admintoken", dv_auth_admin(DV_STR("admin"), arena), err) &&
+           add_token(server, "viewertoken", viewer, err) &&
+           add_token(server, "nodetoken", dv_auth_node(DV_STR("worker-1"), arena), err) &&
+           add_token(server, "drivertoken",
+                     dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("worker-1"), arena), err);
+}
+
+struct options {
+    const char *file; /* of the store; NULL: in memory */
+    const char *ca;   /* NULL: plain HTTP */
+    enum dv_kube_anonymous anonymous;
+    char address[64];
+};
+
+static bool make_tls(struct server *server, const char *path, struct dv_rest_tls *tls,
+                     struct dv_err *err)
+{
+    dv_str host = DV_STR("127.0.0.1");
+    struct dv_rest_cert_request request = {
+        .name = DV_STR("api_server"), .now_ns = dv_clock_wall_ns(dv_clock_real()), .valid_days = 1};
+    struct dv_rest_cert ca, cert;
+    FILE *file;
+
+    if (!dv_rest_cert_make_ca(&request, server->arena, &ca, err))
+        return false;
+    request.hosts = &host;
+    request.n_hosts = 1;
+    if (!dv_rest_cert_make_server(&ca, &request, server->arena, &cert, err))
+        return false;
+    *tls = (struct dv_rest_tls){.cert = cert.cert, .key = cert.key, .client_ca = ca.cert};
+    file = fopen(path, "we");
+    if (!file)
+        return dv_fail_errno(err, errno, "%s", path);
+    (void)fprintf(file, "%.*s", DV_FMT(ca.cert));
+    return fclose(file) == 0 || dv_fail_errno(err, errno, "%s", path);
+}
+
+static bool open_all(struct server *server, const struct options *chosen, struct dv_err *err)
+{
+    const char *file = chosen->file;
+    struct dv_rest_tls tls;
+    struct dv_store_options store_options = {.schema = &schema};
+    struct dv_embedded_options options = {.space_objects = SPACE_OBJECTS, .space_meta = SPACE_META};
+    struct dv_kube_options kube = {.anonymous = chosen->anonymous};
+    struct dv_rest_server_options rest = {.name = DV_STR("api"),
+                                          .handle = handle,
+                                          .ctx = server,
+                                          .body_bytes_max = DV_KUBE_BODY_BYTES_MAX,
+                                          .connections_max = 10000};
+
+    server->loop = dv_loop_new(dv_clock_real(), err);
+    if (!server->loop)
+        return false;
+    server->store = file ? dv_store_open(server->loop, dv_str_from_c(file), &store_options, err)
+                         : dv_store_open_memory(server->loop, &schema, NULL, err);
+    if (!server->store)
+        return false;
+    server->tokens =
+        dv_tokens_open(server->loop, server->store, SPACE_TOKENS, err); /* before any write */
+    if (!server->tokens || !add_tokens(server, err))
+        return false;
+    server->embedded = dv_embedded_open(server->loop, server->store, &options, err);
+    if (!server->embedded)
+        return false;
+    server->metrics = dv_metrics_new();
+    kube.loop = server->loop;
+    kube.embedded = server->embedded;
+    kube.tokens = server->tokens;
+    kube.metrics = server->metrics;
+    server->kube = dv_kube_open(&kube);
+    if (chosen->ca && !make_tls(server, chosen->ca, &tls, err))
+        return false;
+    rest.tls = chosen->ca ? &tls : NULL;
+    server->rest = dv_rest_server_open(server->loop, dv_str_from_c(chosen->address), &rest, err);
+    return server->rest != NULL;
+}
+
+/* ---- the end: from the outside in ---- */
+
+static void on_store_closed(void *ctx)
+{
+    dv_loop_stop(((struct server *)ctx)->loop);
+}
+
+static void on_embedded_closed(void *ctx)
+{
+    struct server *server = ctx;
+
+    dv_tokens_close(server->tokens);
+    dv_store_close(server->store, on_store_closed, server);
+}
+
+/* Of the two that hold calls; the API behind them goes when both are closed. */
+static void on_front_closed(void *ctx)
+{
+    struct server *server = ctx;
+
+    if (--server->n_fronts == 0)
+        dv_embedded_close(server->embedded, on_embedded_closed, server);
+}
+
+static void on_terminate(void *ctx, int signum)
+{
+    struct server *server = ctx;
+
+    (void)signum;
+    dv_signal_close(server->terminate, NULL, NULL);
+    server->n_fronts = 2;
+    dv_rest_server_close(server->rest, 1000, on_front_closed, server);
+    dv_kube_close(server->kube, on_front_closed, server);
+}
+
+static void parse(int argc, char **argv, struct options *options)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *value = argv[i + 1];
+
+        if (strcmp(argv[i], "--anonymous") == 0)
+            options->anonymous = strcmp(value, "on") == 0    ? DV_ANONYMOUS_ON
+                                 : strcmp(value, "off") == 0 ? DV_ANONYMOUS_OFF
+                                                             : DV_ANONYMOUS_HEALTH;
+        else if (strcmp(argv[i], "--port") == 0)
+            (void)snprintf(options->address, sizeof(options->address), "127.0.0.1:%s", value);
+        else if (strcmp(argv[i], "--store") == 0)
+            options->file = value;
+        else if (strcmp(argv[i], "--ca") == 0)
+            options->ca = value;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct server server = {.arena = dv_arena_new()};
+    struct options options = {.address = "127.0.0.1:0"};
+    struct dv_err err;
+
+    parse(argc, argv, &options);
+    if (!open_all(&server, &options, &err) ||
+        !(server.terminate = dv_signal_open(server.loop, SIGTERM, on_terminate, &server, &err))) {
+        (void)fprintf(stderr, "api_server: %s\n", err.msg);
+        return 1;
+    }
+    (void)printf("%u\nready\n", dv_rest_server_port(server.rest));
+    (void)fflush(stdout);
+    dv_loop_run(server.loop);
+    dv_metrics_free(server.metrics);
+    dv_loop_free(server.loop);
+    dv_arena_free(server.arena);
+    return 0;
+}

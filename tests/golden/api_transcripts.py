@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""Replays golden/api-transcripts against the embedded API: golden_api_transcripts DIR [FILE...]
+
+Each file is played by the corpus' own replay.py against a server of its own, which begins empty.
+A difference that is listed in KNOWN is not a failure; one that is listed and not there is told.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SERVER = HERE / "api_server"
+TOKENS = ["admin=admintoken", "viewer=viewertoken", "node=nodetoken", "driver=drivertoken"]
+TIMEOUT_S = 120
+
+# What we do otherwise, by file and number of the exchange, and why.
+VERSION = "/version says whose server it is"
+PLUGINS = "an admission plugin that we do not have; recorded to show what it would add"
+OTHER_READER = "the text of another reader's error"
+KNOWN = {
+    "apply": {14: OTHER_READER},
+    "authentication-authorization": {6: VERSION},
+    "default-admission": {
+        1: PLUGINS, 2: PLUGINS, 3: PLUGINS, 4: PLUGINS,
+        6: "recorded before the namespace of the scenario was made",
+    },
+    "discovery": {
+        0: VERSION,
+        3: "pods: attach, ephemeralcontainers, exec, log, portforward, proxy, resize; nodes: proxy",
+        12: "resourcepoolstatusrequests",
+    },
+    "http-protocol": {
+        18: OTHER_READER,
+        57: "groups: admissionregistration, apiextensions, apiregistration, apps, autoscaling, "
+            "batch, certificates, flowcontrol, networking, node, policy, rbac, scheduling, storage",
+        63: "componentstatuses",
+    },
+    "pod-status-binding-eviction": {26: "pods/log"},
+}
+
+DIFFERENCE = re.compile(r"^(\S+) #(\d+) ")
+
+
+def start(name):
+    anonymous = "off" if name == "no-anonymous" else "on"
+    server = subprocess.Popen([SERVER, "--anonymous", anonymous], stdout=subprocess.PIPE, text=True)
+    return server, int(server.stdout.readline())
+
+
+def play(folder, file):
+    """(numbers of exchanges that differ: what replay.py says, exchanges played)"""
+    server, port = start(file.stem)
+    try:
+        result = subprocess.run(
+            ["/usr/bin/python3", folder / "replay.py", "--server", f"http://127.0.0.1:{port}",
+             *(word for token in TOKENS for word in ("--token", token)), file],
+            capture_output=True, text=True, timeout=TIMEOUT_S)
+    finally:
+        server.terminate()
+        status = server.wait()
+    differences, current = {}, None
+    for line in result.stdout.splitlines():
+        match = DIFFERENCE.match(line)
+        if match:
+            current = int(match.group(2))
+            differences[current] = [line]
+        elif current is not None and line.startswith("      "):
+            differences[current].append(line)
+    played = re.search(r"^(\d+) exchanges in 1 files", result.stdout, re.M)
+    if not played:
+        differences[-1] = [f"{file.stem}: replay.py failed", result.stdout, result.stderr]
+    if status != 0:
+        differences[-2] = [f"{file.stem}: the server ended with {status}"]
+    return differences, int(played.group(1)) if played else 0
+
+
+def main():
+    folder = Path(sys.argv[1])
+    files = [Path(name) for name in sys.argv[2:]] or sorted(
+        [*folder.glob("scenarios/*.json"), *folder.glob("random/*.json")])
+    passed = failed = 0
+    for file in files:
+        known = KNOWN.get(file.stem, {})
+        differences, played = play(folder, file)
+        for number, lines in sorted(differences.items()):
+            if number not in known:
+                failed += 1
+                print("\n".join(lines))
+        for number in sorted(set(known) - set(differences)):
+            print(f"{file.stem} #{number}: agrees; it need not be listed")
+        passed += max(0, played - len(differences))
+        if len(sys.argv) > 2:
+            print(f"{file.stem}: {played - len(differences)} of {played}")
+    if len(files) > 1:
+        for name, numbers in KNOWN.items():
+            for number, why in numbers.items():
+                print(f"{name} #{number} is known to differ: {why}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
