@@ -290,6 +290,7 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_OPENAPI_V3:
     case DV_ROUTE_OBJECTS:
     case DV_ROUTE_REVIEW:
+    case DV_ROUTE_TOKENS:
         break;
     }
     dv_kube_serve_page(call);

@@ -7,9 +7,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "resource/misfit.h"
 #include "resource/status.h"
 #include "serve/kube_json_error.h"
-#include "resource/misfit.h"
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (64u << 10)

@@ -189,6 +189,9 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_RESOURCES:
         serve_discovery(call);
         break;
+    case DV_ROUTE_TOKENS:
+        dv_kube_serve_tokens(call);
+        break;
     case DV_ROUTE_NO_RESOURCE:
         dv_kube_reply_status(call, dv_status_no_such_path(call->arena));
         break;

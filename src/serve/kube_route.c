@@ -242,6 +242,16 @@ static void parse_page(const struct segments *s, struct dv_route *route)
         }
 }
 
+/* What no Kubernetes has. */
+static void parse_own(const struct segments *s, struct dv_route *route)
+{
+    if (s->n < 3 || s->n > 4 || !dv_str_eq(s->v[1], DV_STR("v1")) ||
+        !dv_str_eq(s->v[2], DV_STR("tokens")))
+        return;
+    route->what = DV_ROUTE_TOKENS;
+    route->name = s->n == 4 ? s->v[3] : DV_STR_NONE;
+}
+
 void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)
 {
     struct segments s = {0};
@@ -258,6 +268,8 @@ void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)
         parse_groups(&s, route);
     else if (dv_str_eq(s.v[0], DV_STR("openapi")))
         parse_openapi(&s, route);
+    else if (dv_str_eq(s.v[0], DV_STR("davit")))
+        parse_own(&s, route);
     else
         parse_page(&s, route);
 }

@@ -25,6 +25,7 @@ enum dv_route_what {
     DV_ROUTE_RESOURCES,  /* /api/v1, /apis/GROUP/VERSION */
     DV_ROUTE_OBJECTS,    /* of `kind` */
     DV_ROUTE_REVIEW,     /* of `review` */
+    DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
 };
 
 /* Resources that are questions: posted, answered, never kept. */

@@ -93,3 +93,31 @@ def test_a_service_account_gets_a_token_that_says_who_it_is(api):
     assert doc["status"]["userInfo"]["username"] == "system:serviceaccount:default:driver"
     assert api.ask("GET", "/api/v1/pods", token=token)[0] == 403
     assert api.ask("POST", f"{accounts}/nobody/token", request)[0] == 404
+
+
+TOKENS = "/davit/v1/tokens"
+
+
+def test_tokens_are_made_listed_and_taken_back(api):
+    status, made = api.ask("POST", TOKENS, {"driver": "nic.example.com", "node": "worker-1"})
+    assert status == 201, made
+    assert made["user"] == "davit:driver:nic.example.com" and "expires" not in made
+    own = slice_of("made", driver="nic.example.com")
+    assert api.ask("POST", SLICES, own, token=made["token"])[0] == 201
+    listed = api.must("GET", TOKENS)["tokens"]
+    assert made["id"] in [token["id"] for token in listed]
+    assert not any("token" in token for token in listed)
+    assert api.ask("DELETE", f"{TOKENS}/{made['id']}")[0] == 200
+    assert api.ask("GET", SLICES, token=made["token"])[0] == 401
+    assert api.ask("DELETE", f"{TOKENS}/{made['id']}")[0] == 404
+
+
+def test_only_admins_make_tokens_and_only_for_someone(api):
+    for token in ("drivertoken", "nodetoken", "viewertoken"):
+        assert api.ask("GET", TOKENS, token=token)[0] == 403
+        assert api.ask("POST", TOKENS, {"admin": "me"}, token=token)[0] == 403
+    for wish in ({}, {"driver": "a.example.com"}, {"node": "N o"}, {"driver": "a/b", "node": "n"},
+                 {"admin": "x", "node": "n"}, {"node": "n", "lifetimeSeconds": -1}, {"node": 7}, []):
+        status, doc = api.ask("POST", TOKENS, wish)
+        assert (status, doc["reason"]) == (400, "BadRequest"), (wish, doc)
+    assert api.ask("PUT", TOKENS, {})[0] == 405
