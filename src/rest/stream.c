@@ -24,8 +24,8 @@ void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err)
 
     dv_rest_call_log_end(call, call->sent_bytes, err);
     stream->priv = NULL;
-    dv_rest_call_free(call);
-    stream->ended(stream, err); /* last: it may free what the stream is in */
+    stream->ended(stream, err); /* it may free what the stream is in */
+    dv_rest_call_free(call);    /* where the stream may have been */
 }
 
 /* ---- towards libmicrohttpd ---- */
