@@ -13,6 +13,9 @@ struct ProtobufCMessage;
 struct ProtobufCMessageDescriptor;
 struct dv_arena;
 struct dv_buf;
+struct dv_err;
+struct dv_json;
+struct dv_json_style;
 
 /* What a script can branch on. */
 enum dv_exit {
@@ -25,8 +28,10 @@ enum dv_exit {
 
 enum dv_output {
     DV_OUTPUT_TABLE,
+    DV_OUTPUT_WIDE, /* a table with all its columns */
     DV_OUTPUT_JSON,
     DV_OUTPUT_YAML,
+    DV_OUTPUT_NAME, /* "pod/a" */
 };
 
 /* A verb's call: its words, and what all verbs understand. */
@@ -36,10 +41,12 @@ struct dv_cli {
     enum dv_output output;
     bool has_headers;
     uint64_t timeout_ms;
-    dv_str words[16]; /* that are no options */
+    const dv_str *words; /* that are no options */
     size_t n_words;
     /* Options of single verbs, where the verb says it has them. */
-    dv_str file;
+    dv_str file;   /* the last one */
+    dv_str *files; /* all, in their order */
+    size_t n_files;
     dv_str space; /* the namespace */
     dv_str uid;
     dv_str container;
@@ -47,20 +54,44 @@ struct dv_cli {
     dv_str state_dir;
     dv_str wait; /* seconds; empty: the daemon's */
     bool watches;
+    dv_str kubeconfig;
+    dv_str context;
+    dv_str labels;      /* a selector */
+    dv_str fields;      /* a selector */
+    bool is_everywhere; /* in all namespaces */
+    bool is_all;        /* all objects of the kind */
+    bool is_forced;
+    bool is_dry_run;
+    bool ignores_absent;
+    bool shows_managed_fields;
+    bool skips_waiting;
+    bool has_grace;
+    uint32_t grace_s; /* for a pod to end */
+    uint64_t gone_ms; /* for deleted objects to be gone; 0: the default */
 };
 
-struct dv_verb {
+struct dv_cli_verb {
     const char *name;
     const char *words;   /* in its usage line: "[RESOURCE]" */
     const char *summary; /* one line */
     const char *help;    /* more lines, for davit help VERB */
-    const char *options; /* the letters or names of verb options that it has, blank separated */
+    const char *options; /* its groups of options (args.c), blank separated */
     enum dv_exit (*run)(struct dv_cli *cli);
+    bool is_api; /* it speaks with the API server, not with the daemon; any number of words */
 };
 
 /* The verbs, in the order of the help. */
-extern const struct dv_verb dv_verbs[];
+extern const struct dv_cli_verb dv_verbs[];
 extern const size_t dv_n_verbs;
+
+/* ---- args.c: the command line ---- */
+
+/* Reads the words after the verb into `cli`, whose defaults stay where nothing is said.
+ * *wants_help: -h was there. DV_INVALID_ARGUMENT says what is wrong, for dv_cli_complain_usage. */
+DV_CHECKED bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args,
+                             char *const *args, bool *wants_help, struct dv_err *err);
+/* One line an option; NULL: those that most verbs have. */
+void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf);
 
 /* ---- client.c: calls to the daemon ---- */
 
@@ -83,11 +114,23 @@ struct dv_table {
     const char **cells; /* headers first */
     size_t n_cells;
     size_t size;
+    size_t *widths; /* of all that was printed so far */
 };
 void dv_table_init(struct dv_table *table, struct dv_arena *arena, const char *const *headers,
                    size_t n_columns);
 void dv_table_add(struct dv_table *table, const char *cell); /* empty: "-" */
-void dv_table_print(const struct dv_table *table, bool has_headers);
+void dv_table_print(struct dv_table *table, bool has_headers);
+void dv_table_print_to(struct dv_table *table, bool has_headers, unsigned indent,
+                       struct dv_buf *buf);
+/* Drops the rows; columns stay at least as wide as they were printed. */
+void dv_table_restart(struct dv_table *table);
+
+/* A copy on one line: control characters, which would end a row or steer a terminal, are blanks. */
+const char *dv_cli_plain(dv_str text, struct dv_arena *arena);
+
+/* The document on standard output, as JSON or YAML. */
+void dv_cli_print_json(const struct dv_cli *cli, const struct dv_json *node,
+                       const struct dv_json_style *style);
 
 /* The message in the output's format, with the field names of the .proto. */
 void dv_cli_print_message(struct dv_cli *cli, const struct ProtobufCMessage *message);
@@ -97,8 +140,20 @@ enum dv_exit dv_cli_complain_usage(const char *verb, const char *fmt, ...) DV_PR
 /* "3m", "2h5m", "4d": since this time. */
 const char *dv_cli_age(struct dv_cli *cli, int64_t since_ms);
 
+/* ---- suggest.c ---- */
+
+/* How many single changes make one word the other. */
+size_t dv_cli_distance(dv_str a, dv_str b);
+/* A distance from which on it is no typing mistake. */
+#define DV_DISTANCE_MAX 3u
+
 /* ---- the verbs ---- */
 
+enum dv_exit dv_cmd_get(struct dv_cli *cli);
+enum dv_exit dv_cmd_watch(struct dv_cli *cli);
+enum dv_exit dv_cmd_describe(struct dv_cli *cli);
+enum dv_exit dv_cmd_apply(struct dv_cli *cli);
+enum dv_exit dv_cmd_delete(struct dv_cli *cli);
 enum dv_exit dv_cmd_devices(struct dv_cli *cli);
 enum dv_exit dv_cmd_plugins(struct dv_cli *cli);
 enum dv_exit dv_cmd_admit(struct dv_cli *cli);

@@ -63,23 +63,54 @@ void dv_table_add(struct dv_table *table, const char *cell)
     table->size = cells.size;
 }
 
-void dv_table_print(const struct dv_table *table, bool has_headers)
+void dv_table_restart(struct dv_table *table)
 {
-    size_t *widths = DV_NEW_ARRAY(table->arena, size_t, table->n_columns);
+    table->n_cells = table->n_columns;
+}
 
-    for (size_t i = has_headers ? 0 : table->n_columns; i < table->n_cells; i++) {
-        size_t column = i % table->n_columns;
+void dv_table_print_to(struct dv_table *table, bool has_headers, unsigned indent,
+                       struct dv_buf *buf)
+{
+    size_t first = has_headers ? 0 : table->n_columns;
 
-        widths[column] = dv_size_max(widths[column], strlen(table->cells[i]));
+    if (!table->widths)
+        table->widths = DV_NEW_ARRAY(table->arena, size_t, table->n_columns);
+    for (size_t i = first; i < table->n_cells; i++) {
+        size_t *width = &table->widths[i % table->n_columns];
+
+        *width = dv_size_max(*width, strlen(table->cells[i]));
     }
-    for (size_t i = has_headers ? 0 : table->n_columns; i < table->n_cells; i++) {
-        bool is_last = (i + 1) % table->n_columns == 0;
-
-        if (is_last)
-            (void)printf("%s\n", table->cells[i]);
+    for (size_t i = first; i < table->n_cells; i++) {
+        if (i % table->n_columns == 0)
+            dv_buf_printf(buf, "%*s", (int)indent, "");
+        if ((i + 1) % table->n_columns == 0)
+            dv_buf_printf(buf, "%s\n", table->cells[i]);
         else
-            (void)printf("%-*s   ", (int)widths[i % table->n_columns], table->cells[i]);
+            dv_buf_printf(buf, "%-*s   ", (int)table->widths[i % table->n_columns],
+                          table->cells[i]);
     }
+}
+
+void dv_table_print(struct dv_table *table, bool has_headers)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, OUTPUT_BYTES_MAX);
+    dv_table_print_to(table, has_headers, 0, &buf);
+    (void)fputs(dv_buf_c(&buf), stdout);
+    dv_buf_fini(&buf);
+}
+
+const char *dv_cli_plain(dv_str text, struct dv_arena *arena)
+{
+    char *copy = DV_NEW_ARRAY(arena, char, text.n + 1);
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        copy[i] = (char)(c < ' ' || c == 0x7f ? ' ' : text.p[i]);
+    }
+    return copy;
 }
 
 const char *dv_cli_age(struct dv_cli *cli, int64_t since_ms)
@@ -181,20 +212,26 @@ static struct dv_json *message_node(const ProtobufCMessage *message, struct dv_a
     return object;
 }
 
-void dv_cli_print_message(struct dv_cli *cli, const ProtobufCMessage *message)
+void dv_cli_print_json(const struct dv_cli *cli, const struct dv_json *node,
+                       const struct dv_json_style *style)
 {
-    const struct dv_json_style style = {.indent = 4};
-    struct dv_json *node = message_node(message, cli->arena);
     struct dv_buf buf;
 
     dv_buf_init(&buf, OUTPUT_BYTES_MAX);
     if (cli->output == DV_OUTPUT_YAML) {
-        dv_yaml_print(node, NULL, &buf);
+        dv_yaml_print(node, style, &buf);
     } else {
-        dv_json_print(node, &style, &buf);
+        dv_json_print(node, style, &buf);
         dv_buf_add_char(&buf, '\n');
     }
     (void)fputs(dv_buf_c(&buf), stdout);
     (void)fflush(stdout); /* a stream is read as it comes */
     dv_buf_fini(&buf);
+}
+
+void dv_cli_print_message(struct dv_cli *cli, const ProtobufCMessage *message)
+{
+    const struct dv_json_style style = {.indent = 4};
+
+    dv_cli_print_json(cli, message_node(message, cli->arena), &style);
 }

@@ -1,0 +1,380 @@
+/* args.c - the command line: one table of options, each with the verbs that have it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* What is more was not meant for a verb that takes a word or two. */
+#define WORDS_MAX 16u
+/* Thirty years, in seconds: what is more is a mistake, and would not fit into nanoseconds. */
+#define DURATION_S_MAX 1000000000u
+
+struct option {
+    /* Who has it: "node" all verbs of the daemon, "api" all verbs of the API server, else those
+     * that name it among their options. */
+    const char *group;
+    char letter; /* 0: none */
+    const char *name;
+    const char *value; /* NULL: a switch; "[=...]": may be left out */
+    const char *help;
+    bool (*set)(struct dv_cli *cli, dv_str value);
+    size_t at; /* with set == NULL: a dv_str in struct dv_cli */
+};
+
+/* ---- values ---- */
+
+static bool set_output(struct dv_cli *cli, dv_str value)
+{
+    cli->output = dv_str_eq(value, DV_STR("yaml")) ? DV_OUTPUT_YAML : DV_OUTPUT_JSON;
+    return cli->output == DV_OUTPUT_YAML || dv_str_eq(value, DV_STR("json"));
+}
+
+static bool set_object_output(struct dv_cli *cli, dv_str value)
+{
+    static const struct {
+        dv_str name;
+        enum dv_output output;
+    } outputs[] = {
+        {DV_STR_INIT("table"), DV_OUTPUT_TABLE},
+        {DV_STR_INIT("wide"),  DV_OUTPUT_WIDE },
+        {DV_STR_INIT("json"),  DV_OUTPUT_JSON },
+        {DV_STR_INIT("yaml"),  DV_OUTPUT_YAML },
+        {DV_STR_INIT("name"),  DV_OUTPUT_NAME },
+    };
+
+    for (size_t i = 0; i < DV_COUNT(outputs); i++)
+        if (dv_str_eq(value, outputs[i].name)) {
+            cli->output = outputs[i].output;
+            return true;
+        }
+    return false;
+}
+
+/* "90", "90s", "5m", "1h": above zero. */
+static bool read_duration(dv_str value, uint64_t *ms)
+{
+    static const struct {
+        char unit;
+        uint32_t seconds;
+    } units[] = {
+        {'s', 1   },
+        {'m', 60  },
+        {'h', 3600},
+    };
+    uint32_t factor = 1;
+    uint32_t n;
+
+    for (size_t i = 0; value.n && i < DV_COUNT(units); i++)
+        if (value.p[value.n - 1] == units[i].unit) {
+            factor = units[i].seconds;
+            value.n--;
+            break;
+        }
+    if (!dv_str_to_u32(value, &n) || n == 0 || n > DURATION_S_MAX / factor)
+        return false;
+    *ms = (uint64_t)n * factor * 1000;
+    return true;
+}
+
+static bool set_timeout(struct dv_cli *cli, dv_str value)
+{
+    return read_duration(value, &cli->timeout_ms);
+}
+
+static bool set_gone_timeout(struct dv_cli *cli, dv_str value)
+{
+    return read_duration(value, &cli->gone_ms);
+}
+
+static bool set_file(struct dv_cli *cli, dv_str value)
+{
+    cli->file = value;
+    cli->files[cli->n_files++] = value;
+    return true;
+}
+
+static bool set_grace(struct dv_cli *cli, dv_str value)
+{
+    cli->has_grace = true;
+    return dv_str_to_u32(value, &cli->grace_s) && cli->grace_s <= DURATION_S_MAX;
+}
+
+/* Nothing is yes. */
+static bool read_flag(dv_str value, bool *flag)
+{
+    *flag = value.n == 0 || dv_str_eq(value, DV_STR("true"));
+    return *flag || dv_str_eq(value, DV_STR("false"));
+}
+
+static bool set_wait(struct dv_cli *cli, dv_str value)
+{
+    bool waits;
+
+    if (!read_flag(value, &waits))
+        return false;
+    cli->skips_waiting = !waits;
+    return true;
+}
+
+static bool set_ignore_not_found(struct dv_cli *cli, dv_str value)
+{
+    return read_flag(value, &cli->ignores_absent);
+}
+
+/* The server does all but the write. What kubectl calls "client" would tell nothing here. */
+static bool set_dry_run(struct dv_cli *cli, dv_str value)
+{
+    cli->is_dry_run = value.n == 0 || dv_str_eq(value, DV_STR("server"));
+    return cli->is_dry_run || dv_str_eq(value, DV_STR("none"));
+}
+
+#define SWITCH(name, member)                                                                       \
+    static bool name(struct dv_cli *cli, dv_str value)                                             \
+    {                                                                                              \
+        (void)value;                                                                               \
+        cli->member = true;                                                                        \
+        return true;                                                                               \
+    }
+
+SWITCH(set_watch, watches)
+SWITCH(set_everywhere, is_everywhere)
+SWITCH(set_all, is_all)
+SWITCH(set_force, is_forced)
+SWITCH(set_managed, shows_managed_fields)
+
+static bool set_no_headers(struct dv_cli *cli, dv_str value)
+{
+    (void)value;
+    cli->has_headers = false;
+    return true;
+}
+
+/* ---- the table ---- */
+
+#define AT(member) offsetof(struct dv_cli, member)
+
+/* The first row that a verb has under a name counts: what is special comes before what is general.
+ */
+static const struct option options[] = {
+    {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)     },
+    {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0              },
+    {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                  set_object_output, 0              },
+    {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0              },
+    {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0              },
+    {"gone",        0,   "timeout",             "SECONDS",             "for the objects to be gone (600)",                    set_gone_timeout,  0              },
+    {"node",        0,   "timeout",             "SECONDS",             "for the daemon's answer (90)",                        set_timeout,       0              },
+    {"api",         0,   "timeout",             "SECONDS",             "for an answer of the server (90)",                    set_timeout,       0              },
+    {"f",           'f', "filename",            "FILE",                "the pod",                                             set_file,          0              },
+    {"files",       'f', "filename",            "FILE|DIR|-",          "the objects, YAML or JSON; may be given again",
+     set_file,                                                                                                                                   0              },
+    {"n",           'n', "namespace",           "NAMESPACE",           "of the pod (default)",                                NULL,              AT(space)      },
+    {"api",         'n', "namespace",           "NAMESPACE",           "of the objects (the context's, else default)",        NULL,
+     AT(space)                                                                                                                                                  },
+    {"everywhere",  'A', "all-namespaces",      NULL,                  "in all namespaces",                                   set_everywhere,    0              },
+    {"select",      'l', "selector",            "LABELS",              "only objects with these: a=b,c!=d,e in (f,g)",        NULL,
+     AT(labels)                                                                                                                                                 },
+    {"select",      0,   "field-selector",      "FIELDS",              "only objects with these: spec.nodeName=n1",           NULL,
+     AT(fields)                                                                                                                                                 },
+    {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)        },
+    {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)  },
+    {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0              },
+    {"managed",     0,   "show-managed-fields", NULL,                  "with -o json|yaml: who set which field, too",
+     set_managed,                                                                                                                                0              },
+    {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                    set_force,         0              },
+    {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0              },
+    {"delete",      0,   "all",                 NULL,                  "all objects of the kind in the namespace",            set_all,           0              },
+    {"delete",      0,   "grace-period",        "SECONDS",             "for a pod to end (the pod's own)",                    set_grace,         0              },
+    {"delete",      0,   "force",               NULL,                  "at once, without the node's consent; grace period 0", set_force,
+     0                                                                                                                                                          },
+    {"delete",      0,   "ignore-not-found",    "[=true|false]",       "what is not there is no failure",
+     set_ignore_not_found,                                                                                                                       0              },
+    {"gone",        0,   "wait",                "[=true|false]",       "until the objects are gone (true)",                   set_wait,          0              },
+    {"wait",        0,   "wait",                "SECONDS",             "for what has not come back (the daemon's setting)",   NULL,
+     AT(wait)                                                                                                                                                   },
+    {"kubelet-dir", 0,   "kubelet-dir",         "DIR",                 "where the kubelet's files are (/var/lib/kubelet)",
+     NULL,                                                                                                                                       AT(kubelet_dir)},
+    {"state-dir",   0,   "state-dir",           "DIR",                 "davit's state (/var/lib/davit)",                      NULL,              AT(state_dir)  },
+    {"api",         0,   "kubeconfig",          "FILE",                "where the server is, and who asks",                   NULL,              AT(kubeconfig) },
+    {"api",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)    },
+    {"api",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)", NULL,
+     AT(state_dir)                                                                                                                                              },
+};
+
+static bool verb_has(const struct dv_cli_verb *verb, const struct option *option)
+{
+    dv_str group = dv_str_from_c(option->group);
+    dv_str rest = dv_str_from_c(verb->options);
+    dv_str name;
+
+    if (dv_str_eq(group, DV_STR("node")) || dv_str_eq(group, DV_STR("api")))
+        return verb->is_api == dv_str_eq(group, DV_STR("api"));
+    while (dv_str_split(&rest, ' ', &name))
+        if (dv_str_eq(name, group))
+            return true;
+    return false;
+}
+
+static const struct option *find_name(const struct dv_cli_verb *verb, dv_str name)
+{
+    for (size_t i = 0; i < DV_COUNT(options); i++)
+        if (dv_str_eq(dv_str_from_c(options[i].name), name) && verb_has(verb, &options[i]))
+            return &options[i];
+    return NULL;
+}
+
+static const struct option *find_letter(const struct dv_cli_verb *verb, char letter)
+{
+    for (size_t i = 0; i < DV_COUNT(options); i++)
+        if (options[i].letter == letter && verb_has(verb, &options[i]))
+            return &options[i];
+    return NULL;
+}
+
+/* ---- parsing ---- */
+
+/* What is left of the command line. */
+struct reading {
+    struct dv_cli *cli;
+    const struct dv_cli_verb *verb;
+    char *const *args;
+    int n_args;
+    int at;
+    struct dv_err *err;
+};
+
+static bool fail(struct reading *reading, const struct option *option, const char *what)
+{
+    char short_name[] = {'-', option->letter, '\0'};
+
+    return dv_fail(reading->err, DV_INVALID_ARGUMENT, "%s%s %s%s",
+                   option->letter ? short_name : "--", option->letter ? "" : option->name, what,
+                   option->value ? option->value : "");
+}
+
+/* `value` is what stood in the same word; has_value: there was something. */
+static bool set(struct reading *reading, const struct option *option, bool has_value, dv_str value)
+{
+    bool is_optional = option->value && option->value[0] == '[';
+    bool ok;
+
+    if (!option->value && has_value)
+        return fail(reading, option, "takes no value");
+    if (option->value && !is_optional && !has_value && reading->at < reading->n_args)
+        value = dv_str_from_c(reading->args[reading->at++]);
+    if (option->value && value.n == 0 && (!is_optional || has_value))
+        return fail(reading, option, "needs a value: ");
+    if (option->set)
+        ok = option->set(reading->cli, value);
+    else
+        ok = memcpy((char *)reading->cli + option->at, &value, sizeof(value)) != NULL;
+    return ok || fail(reading, option, "needs a value: ");
+}
+
+static bool refuse(struct reading *reading, dv_str word)
+{
+    return dv_fail(reading->err, DV_INVALID_ARGUMENT, "it has no option %.*s", DV_FMT(word));
+}
+
+/* "--name", "--name=value" */
+static bool read_long(struct reading *reading, dv_str word)
+{
+    size_t equals = dv_str_find_char(word, '=');
+    const struct option *option = find_name(reading->verb, dv_str_slice(word, 2, equals));
+
+    if (!option)
+        return refuse(reading, word);
+    return set(reading, option, equals < word.n, dv_str_slice(word, equals + 1, word.n));
+}
+
+/* "-n value", "-n=value", "-nvalue", and switches together: "-Aw" */
+static bool read_letters(struct reading *reading, dv_str word, bool *wants_help)
+{
+    for (size_t i = 1; i < word.n; i++) {
+        const struct option *option = find_letter(reading->verb, word.p[i]);
+        dv_str value = dv_str_slice(word, i + 1, word.n);
+
+        if (!option && word.p[i] == 'h') {
+            *wants_help = true;
+            continue;
+        }
+        if (!option)
+            return refuse(reading, word);
+        if (value.n && value.p[0] == '=')
+            return set(reading, option, true, dv_str_slice(value, 1, value.n));
+        if (option->value)
+            return set(reading, option, value.n > 0, value);
+        if (!set(reading, option, false, DV_STR_NONE))
+            return false;
+    }
+    return true;
+}
+
+static bool read_word(struct reading *reading, dv_str *words, dv_str word)
+{
+    if (!reading->verb->is_api && reading->cli->n_words == WORDS_MAX)
+        return dv_fail(reading->err, DV_INVALID_ARGUMENT, "too many words");
+    words[reading->cli->n_words++] = word;
+    return true;
+}
+
+bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args, char *const *args,
+                  bool *wants_help, struct dv_err *err)
+{
+    struct reading reading = {cli, verb, args, n_args, 0, err};
+    size_t n = n_args > 0 ? (size_t)n_args : 0;
+    dv_str *words = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    bool has_options = true;
+
+    cli->words = words;
+    cli->files = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    while (reading.at < n_args) {
+        dv_str word = dv_str_from_c(args[reading.at++]);
+        bool ok = true;
+
+        if (has_options && dv_str_eq(word, DV_STR("--")))
+            has_options = false;
+        else if (!has_options || word.n < 2 || word.p[0] != '-')
+            ok = read_word(&reading, words, word);
+        else if (dv_str_eq(word, DV_STR("--help")))
+            *wants_help = true;
+        else if (word.p[1] == '-')
+            ok = read_long(&reading, word);
+        else
+            ok = read_letters(&reading, word, wants_help);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* ---- help ---- */
+
+static void print_option(const struct option *option, struct dv_buf *buf)
+{
+    char text[64];
+    bool is_optional = option->value && option->value[0] == '[';
+
+    (void)snprintf(text, sizeof(text), "%c%c%s--%s%s%s", option->letter ? '-' : ' ',
+                   option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
+                   option->name, option->value && !is_optional ? " " : "",
+                   option->value ? option->value : "");
+    dv_buf_printf(buf, "  %-34s %s\n", text, option->help);
+}
+
+void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf)
+{
+    static const struct dv_cli_verb any = {.options = ""};
+
+    if (!verb)
+        verb = &any;
+    for (size_t i = 0; i < DV_COUNT(options); i++)
+        if (find_name(verb, dv_str_from_c(options[i].name)) == &options[i])
+            print_option(&options[i], buf);
+}

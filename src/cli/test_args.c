@@ -1,0 +1,233 @@
+#include "support/dvtest.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+
+static const struct dv_cli_verb get = {
+    .name = "get", .options = "output everywhere select w managed", .is_api = true};
+static const struct dv_cli_verb removal = {
+    .name = "delete", .options = "everywhere select files delete gone dry", .is_api = true};
+static const struct dv_cli_verb admit = {.name = "admit", .options = "f wait"};
+
+/* The error's text, or NULL; all in `arena`. */
+static const char *parse(const struct dv_cli_verb *verb, struct dv_cli *cli,
+                         const char *const *words, bool *wants_help, struct dv_arena *arena)
+{
+    char *args[32];
+    int n = 0;
+    struct dv_err err;
+
+    for (; words[n]; n++) {
+        size_t size = strlen(words[n]) + 1;
+
+        args[n] = memcpy(DV_NEW_ARRAY(arena, char, size), words[n], size);
+    }
+    *cli = (struct dv_cli){.arena = arena, .has_headers = true, .timeout_ms = 1};
+    if (dv_cli_parse(cli, verb, n, args, wants_help, &err))
+        return NULL;
+    return dv_str_to_c(dv_str_from_c(err.msg), arena);
+}
+
+static void options_are_written_in_several_ways(void **state)
+{
+    static const char *const ways[][4] = {
+        {"-n",  "ml"},
+        {"-n=ml"    },
+        {"-nml"},
+        {"--namespace",     "ml"},
+        {"--namespace=ml"},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(ways); i++) {
+        struct dv_cli cli;
+        bool wants_help = false;
+
+        assert_null(parse(&get, &cli, ways[i], &wants_help, arena));
+        assert_true(dv_str_eq(cli.space, DV_STR("ml")));
+        assert_int_equal(cli.n_words, 0);
+        assert_false(wants_help);
+    }
+}
+
+static void words_and_options_may_be_mixed(void **state)
+{
+    static const char *const words[] = {"pods", "-Aw", "-oyaml", "a",         "--no-headers",
+                                        "-l",   "a=b", "--",     "--not-one", NULL};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cli cli;
+    bool wants_help = false;
+
+    (void)state;
+    assert_null(parse(&get, &cli, words, &wants_help, arena));
+    assert_true(cli.is_everywhere && cli.watches && !cli.has_headers);
+    assert_int_equal(cli.output, DV_OUTPUT_YAML);
+    assert_true(dv_str_eq(cli.labels, DV_STR("a=b")));
+    assert_int_equal(cli.n_words, 3);
+}
+
+static void help_is_asked_for_anywhere(void **state)
+{
+    static const char *const ways[][4] = {
+        {"-h"    },
+        {"--help"},
+        {"pods",   "-h"},
+        {"-Ah"       }
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(ways); i++) {
+        struct dv_cli cli;
+        bool wants_help = false;
+
+        assert_null(parse(&get, &cli, ways[i], &wants_help, arena));
+        assert_true(wants_help);
+    }
+}
+
+static void a_name_means_what_the_verb_says(void **state)
+{
+    static const char *const for_admit[] = {"-f", "pod.yaml", "--wait", "30", NULL};
+    static const char *const for_delete[] = {"-f",           "a", "-f",      "b",
+                                             "--wait=false", "-", "--force", NULL};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cli cli;
+    bool wants_help = false;
+
+    (void)state;
+    assert_null(parse(&admit, &cli, for_admit, &wants_help, arena));
+    assert_true(dv_str_eq(cli.wait, DV_STR("30")));
+    assert_null(parse(&removal, &cli, for_delete, &wants_help, arena));
+    assert_true(cli.skips_waiting && cli.is_forced);
+    assert_int_equal(cli.n_files, 2);
+    assert_true(dv_str_eq(cli.files[1], DV_STR("b")));
+    assert_int_equal(cli.n_words, 1); /* "-" is a word */
+}
+
+static void durations_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ms; /* 0: refused */
+    } cases[] = {
+        {"1",           1000         },
+        {"90s",         90000        },
+        {"5m",          300000       },
+        {"2h",          7200000      },
+        {"1000000000",  1000000000000},
+        {"0",           0            },
+        {"0s",          0            },
+        {"-1",          0            },
+        {"1.5",         0            },
+        {"s",           0            },
+        {"1d",          0            },
+        {"1000000001",  0            },
+        {"4000000000h", 0            },
+        {"1mm",         0            },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        const char *words[] = {"--timeout", cases[i].text, NULL};
+        struct dv_cli cli;
+        bool wants_help = false;
+        const char *error = parse(&get, &cli, words, &wants_help, arena);
+
+        assert_int_equal(error == NULL, cases[i].ms > 0);
+        if (!error)
+            assert_int_equal(cli.timeout_ms, cases[i].ms);
+        else
+            assert_string_equal(error, "--timeout needs a value: SECONDS");
+    }
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        const struct dv_cli_verb *verb;
+        const char *words[24];
+        const char *message;
+    } cases[] = {
+        {&get,     {"--colour"},                                                                "it has no option --colour"              },
+        {&get,     {"--colour=red"},                                                            "it has no option --colour=red"          },
+        {&get,     {"-x"},                                                                      "it has no option -x"                    },
+        {&get,     {"-Ax"},                                                                     "it has no option -Ax"                   },
+        {&get,     {"--A"},                                                                     "it has no option --A"                   },
+        {&get,     {"-namespace"},                                                              NULL                                     },
+        {&get,     {"--socket", "x"},                                                           "it has no option --socket"              },
+        {&get,     {"-f", "x"},                                                                 "it has no option -f"                    },
+        {&admit,   {"--kubeconfig", "x"},                                                       "it has no option --kubeconfig"          },
+        {&get,     {"-o"},                                                                      "-o needs a value: wide|json|yaml|name"  },
+        {&get,     {"-o", "xml"},                                                               "-o needs a value: wide|json|yaml|name"  },
+        {&get,     {"-n", ""},                                                                  "-n needs a value: NAMESPACE"            },
+        {&get,     {"--namespace="},                                                            "-n needs a value: NAMESPACE"            },
+        {&admit,   {"-o", "wide"},                                                              "-o needs a value: json|yaml"            },
+        {&get,     {"--no-headers=no"},                                                         "--no-headers takes no value"            },
+        {&get,     {"-A=true"},                                                                 "-A takes no value"                      },
+        {&removal, {"--wait=maybe"},                                                            "--wait needs a value: [=true|false]"    },
+        {&removal, {"--wait="},                                                                 "--wait needs a value: [=true|false]"    },
+        {&removal, {"--dry-run=client"},                                                        "--dry-run needs a value: [=server|none]"},
+        {&removal, {"--grace-period", "-1"},                                                    "--grace-period needs a value: SECONDS"  },
+        {&admit,
+         {"1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1", "2", "3", "4", "5", "6", "7"},
+         "too many words"                                                                                                                },
+        {&get,
+         {"1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1", "2", "3", "4", "5", "6", "7"},
+         NULL                                                                                                                            },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_cli cli;
+        bool wants_help = false;
+        const char *error = parse(cases[i].verb, &cli, cases[i].words, &wants_help, arena);
+
+        if (!cases[i].message)
+            assert_null(error);
+        else
+            assert_string_equal(error ? error : "", cases[i].message);
+    }
+}
+
+static void help_shows_what_a_verb_has_once(void **state)
+{
+    struct dv_buf buf;
+    dv_str text;
+    dv_str rest;
+    size_t at;
+
+    (void)state;
+    dv_buf_init(&buf, 1 << 16);
+    dv_cli_print_options(&removal, &buf);
+    text = dv_buf_str(&buf);
+    at = dv_str_find(text, DV_STR("--timeout SECONDS"));
+    assert_true(at < text.n);
+    rest = dv_str_slice(text, at + 1, text.n);
+    assert_int_equal(dv_str_find(rest, DV_STR("--timeout")), rest.n);
+    assert_true(dv_str_find(text, DV_STR("      --wait[=true|false]")) < text.n);
+    assert_true(dv_str_find(text, DV_STR("  -f, --filename FILE|DIR|-")) < text.n);
+    assert_int_equal(dv_str_find(text, DV_STR("--socket")), text.n);
+    dv_buf_fini(&buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_written_in_several_ways),
+        cmocka_unit_test(words_and_options_may_be_mixed),
+        cmocka_unit_test(help_is_asked_for_anywhere),
+        cmocka_unit_test(a_name_means_what_the_verb_says),
+        cmocka_unit_test(durations_have_units),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(help_shows_what_a_verb_has_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
