@@ -276,7 +276,7 @@ static void bench_memory(struct dv_loop *loop, const char *dir, const char *davi
     remove_tree(loop, dir); /* what was admitted before is not to be counted */
     if (mkdir(dir, 0700) < 0)
         die("make the directory", NULL);
-    node_start(&node, loop, dir, davitd);
+    node_start(&node, loop, dir, davitd, "none");
     empty = node_rss_mb(&node);
     for (unsigned i = 0; i < DV_COUNT(plugins); i++) {
         plugin_open(&plugins[i], &node, 100 + i, 100);
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
     loop = dv_loop_new(dv_clock_real(), &err);
     if (!loop)
         die("start", &err);
-    node_start(&node, loop, dir, davitd);
+    node_start(&node, loop, dir, davitd, "none");
     bench_admission(&node);
     bench_lists(&node);
     node_stop(&node);

@@ -204,12 +204,13 @@ static struct dv_channel *open_channel(const struct node *node, const char *name
     return channel;
 }
 
-void node_start(struct node *node, struct dv_loop *loop, const char *dir, const char *davitd)
+void node_start(struct node *node, struct dv_loop *loop, const char *dir, const char *davitd,
+                const char *listen)
 {
     char dirs[3][128];
     const char *argv[] = {
         davitd,  "--kubelet-dir", dirs[0], "--state-dir", dirs[1], "--runtime-dir",
-        dirs[2], "--listen",      "none",  "-v",          "error", NULL};
+        dirs[2], "--listen",      listen,  "-v",          "error", NULL};
     struct dv_process_options options = {
         .argv = argv, .fds = {-1, -1, 2}
     };

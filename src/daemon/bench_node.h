@@ -32,8 +32,9 @@ struct node {
     int out[2];
 };
 
-/* In directories under `dir`, which is kept. */
-void node_start(struct node *node, struct dv_loop *loop, const char *dir, const char *davitd);
+/* In directories under `dir`, which is kept; `listen` is the option. */
+void node_start(struct node *node, struct dv_loop *loop, const char *dir, const char *davitd,
+                const char *listen);
 void node_stop(struct node *node);
 uint64_t node_cpu_us(const struct node *node);
 double node_rss_mb(const struct node *node);
