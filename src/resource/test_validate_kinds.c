@@ -105,37 +105,38 @@ static void checks_kinds_that_are_carried_along(void **state)
         struct refusal row;
     } rows[] = {
         {{DV_KIND_NAMESPACE, DV_CREATE, "{" META "}"},
-         {"{metadata: {name: a.b}}", "metadata.name:Invalid"}                               },
+         {"{metadata: {name: a.b}}", "metadata.name:Invalid"}                       },
         {{DV_KIND_SERVICE_ACCOUNT, DV_CREATE, "{" IN_NAMESPACE "}"},
-         {"{metadata: {name: a.b}}", ""}                                                    },
+         {"{metadata: {name: a.b}}", ""}                                            },
         {{DV_KIND_CONFIG_MAP, DV_CREATE, "{" IN_NAMESPACE "}"},
          {"{data: {'a b': x, '..': x}, binaryData: {c: AAAA}}",
-          "data[..]:Invalid data[a b]:Invalid"}                                             },
+          "data[..]:Invalid data[a b]:Invalid"}                                     },
         {{DV_KIND_CONFIG_MAP, DV_CREATE, "{" IN_NAMESPACE "}"},
-         {"{data: {c: x}, binaryData: {c: AAAA}}", "data[c]:Invalid"}                       },
+         {"{data: {c: x}, binaryData: {c: AAAA}}", "data[c]:Invalid"}               },
         {{DV_KIND_CONFIG_MAP, DV_UPDATE, "{" IN_NAMESPACE ", immutable: true, data: {a: b}}"},
-         {"{immutable: false, data: {a: c}}", "immutable:Forbidden data:Forbidden"}         },
+         {"{immutable: false, data: {a: c}}", "immutable:Forbidden data:Forbidden"} },
         {{DV_KIND_SECRET, DV_UPDATE, "{" IN_NAMESPACE ", type: Opaque}"},
-         {"{type: other, data: {'!': ''}}", "type:Invalid data[!]:Invalid"}                 },
+         {"{type: other, data: {'!': ''}}", "type:Invalid data[!]:Invalid"}         },
         {{DV_KIND_LEASE, DV_CREATE, "{" IN_NAMESPACE "}"},
          {"{spec: {leaseDurationSeconds: 0, leaseTransitions: -1, preferredHolder: x}}",
           "spec.leaseDurationSeconds:Invalid spec.leaseTransitions:Invalid "
-          "spec.preferredHolder:Forbidden"}                                                 },
+          "spec.preferredHolder:Forbidden"}                                         },
         {{DV_KIND_EVENT, DV_CREATE, "{" IN_NAMESPACE ", involvedObject: {namespace: ns}}"},
-         {"{involvedObject: {namespace: null}}", "involvedObject.namespace:Invalid"}        },
+         {"{involvedObject: {namespace: null}}", "involvedObject.namespace:Invalid"}},
         {{DV_KIND_EVENT, DV_CREATE, "{" IN_NAMESPACE ", involvedObject: {namespace: ns}}"},
          {"{eventTime: '2026-01-01T00:00:00.000000Z', reportingComponent: a, reportingInstance: b}",
-          "action:Required reason:Required"}                                                },
+          "action:Required reason:Required"}                                        },
         {{DV_KIND_NODE, DV_CREATE, "{" META "}"},
          {"{spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}, {key: "
           "a}]}}",
-          "spec.taints[1]:Duplicate spec.taints[2].effect:Required"}                        },
+          "spec.taints[1]:Duplicate spec.taints[2].effect:Required"}                },
         {{DV_KIND_NODE, DV_UPDATE,
           "{" META ", spec: {podCIDR: 10.0.0.0/24, podCIDRs: [10.0.0.0/24], "
           "providerID: a}}"},
          {"{spec: {podCIDR: 10.1.0.0/24, providerID: b}, status: {capacity: {e.x/y: 1500m}, "
           "allocatable: {}}}",
-          "status.capacity.e.x/y:Invalid spec.podCIDRs:Forbidden spec.providerID:Forbidden"}},
+          "status.capacity.e.x/y:Invalid status.allocatable.e.x/y:Invalid spec.podCIDRs:Forbidden "
+          "spec.providerID:Forbidden"}                                              },
     };
 
     (void)state;
