@@ -367,6 +367,41 @@ static void real_timers_fire_not_before_their_time(void **state)
     dv_loop_free(loop);
 }
 
+struct restless {
+    struct dv_timer timer;
+    struct dv_loop *loop;
+    size_t n_fired;
+    size_t n_turns;
+};
+
+static void fire_again_now(struct dv_timer *timer)
+{
+    struct restless *restless = DV_CONTAINER(timer, struct restless, timer);
+
+    restless->n_fired++;
+    dv_timer_start(timer, restless->loop, dv_loop_now_ms(restless->loop), fire_again_now);
+}
+
+static bool has_turned(void *ctx)
+{
+    return ++((struct restless *)ctx)->n_turns >= 10;
+}
+
+static void a_real_timer_set_to_now_waits_for_the_others(void **state)
+{
+    struct dv_err err;
+    struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);
+    struct restless restless = {.loop = loop};
+
+    (void)state;
+    assert_non_null(loop);
+    dv_timer_start(&restless.timer, loop, dv_loop_now_ms(loop), fire_again_now);
+    assert_true(dv_loop_run_until(loop, has_turned, &restless, 5000));
+    assert_in_range(restless.n_fired, 1, 3 * restless.n_turns);
+    dv_timer_cancel(&restless.timer);
+    dv_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(work_runs_elsewhere_and_ends_exactly_once, start, end),
         cmocka_unit_test_setup_teardown(freeing_the_loop_runs_all_that_is_under_way, start, end),
         cmocka_unit_test_setup_teardown(real_timers_fire_not_before_their_time, start, end),
+        cmocka_unit_test(a_real_timer_set_to_now_waits_for_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

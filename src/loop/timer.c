@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "base/clock.h"
+#include "base/defs.h"
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "loop/uvloop.h"
@@ -52,6 +53,7 @@ static void sift_down(struct dv_loop *loop, struct dv_timer *timer)
 }
 
 static void on_wake(uv_timer_t *wake);
+static void on_overdue(struct dv_task *task);
 
 /* Sees to it that the loop wakes for the earliest timer, or before. */
 static void set_wake(struct dv_loop *loop)
@@ -65,10 +67,24 @@ static void set_wake(struct dv_loop *loop)
     if (first_ms >= loop->wake_at_ms)
         return;
     now_ms = dv_loop_now_ms(loop);
+    /* libuv would run a timer that is set to now by one that fires at once, and never come to
+     * anything else. A task comes after the others' turn. */
+    if (loop->is_firing && first_ms <= now_ms) {
+        dv_task_post(&loop->overdue, loop, on_overdue);
+        return;
+    }
     uv_update_time(&loop->uv);
     (void)uv_timer_start(&loop->wake, on_wake, first_ms > now_ms ? first_ms - now_ms : 0,
                          0); /* fails only without a callback */
     loop->wake_at_ms = first_ms;
+}
+
+static void fire_due(struct dv_loop *loop)
+{
+    loop->is_firing = true;
+    dv_loop_run_due_timers(loop);
+    set_wake(loop);
+    loop->is_firing = false;
 }
 
 static void on_wake(uv_timer_t *wake)
@@ -76,8 +92,12 @@ static void on_wake(uv_timer_t *wake)
     struct dv_loop *loop = wake->data;
 
     loop->wake_at_ms = UINT64_MAX;
-    dv_loop_run_due_timers(loop);
-    set_wake(loop);
+    fire_due(loop);
+}
+
+static void on_overdue(struct dv_task *task)
+{
+    fire_due(DV_CONTAINER(task, struct dv_loop, overdue));
 }
 
 void dv_loop_run_due_timers(struct dv_loop *loop)

@@ -9,19 +9,20 @@
 
 #include "base/list.h"
 #include "base/vec.h"
+#include "loop/loop.h"
 
 struct dv_clock;
 struct dv_err;
-struct dv_timer;
-
 /* All streams share one read buffer: a device list of a few thousand entries comes in one piece. */
 #define READ_BUFFER_BYTES (256u * 1024u)
 
 struct dv_loop {
     uv_loop_t uv;
     struct dv_clock *clock;
-    uv_timer_t wake;           /* real clock only: set for `wake_at_ms` or earlier */
-    uint64_t wake_at_ms;       /* UINT64_MAX: not set */
+    uv_timer_t wake;        /* real clock only: set for `wake_at_ms` or earlier */
+    uint64_t wake_at_ms;    /* UINT64_MAX: not set */
+    struct dv_task overdue; /* timers that were set to now by one that fired */
+    bool is_firing;
     uv_timer_t guard;          /* of dv_loop_run_until, in real time */
     uv_prepare_t before_sleep; /* due timers and tasks, so that none waits while the loop sleeps */
     uv_check_t after_poll;     /* tasks of what I/O has just posted */
