@@ -124,7 +124,7 @@ static void set_up(struct dv_embedded *embedded)
     dv_kin_init(&embedded->kin);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_shelf_init(&embedded->shelves[i], dv_kind((enum dv_kind_id)i));
-    embedded->version = 0;
+    embedded->version = 1; /* of nothing yet: a list that says 0 would mean any version */
 }
 
 static bool load(struct dv_embedded *embedded, struct dv_err *err)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"

@@ -32,7 +32,8 @@ struct dv_kube_config {
 
 /* From a kubeconfig text. Files that it names are read, from `dir` on. An empty `context` is the
  * current one. DV_INVALID_ARGUMENT: what is missing, or what we do not do: users that run programs
- * or act as others, servers that need not prove themselves, proxies. Blocks when files are named.
+ * or act as others, servers that need not prove themselves, tokens for all to read, proxies. Blocks
+ * when files are named.
  */
 DV_CHECKED bool dv_kube_config_parse(dv_str text, dv_str dir, dv_str context,
                                      struct dv_arena *arena, struct dv_kube_config *config,

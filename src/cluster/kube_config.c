@@ -1,4 +1,6 @@
 /* kube_config.c - kubeconfig files, and what a pod finds. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/defs.h"
@@ -172,12 +174,38 @@ static bool read_user(struct reading *reading, const struct dv_json *user,
            read_data(reading, user, "client-key", &config->key);
 }
 
+static bool is_own_host(dv_str url)
+{
+    static const char digits[] = "0123456789.";
+    dv_str host = dv_str_slice(url, dv_str_find(url, DV_STR("//")) + 2, url.n);
+    size_t n = 0;
+
+    if (dv_str_starts_with(host, DV_STR("[::1]")))
+        return true;
+    host = dv_str_slice(host, 0, dv_str_find_char(host, '/'));
+    host = dv_str_slice(host, 0, dv_str_find_char(host, ':'));
+    while (n < host.n && host.p[n] != '\0' && strchr(digits, host.p[n]))
+        n++;
+    return dv_str_eq(host, DV_STR("localhost")) ||
+           (n == host.n && dv_str_starts_with(host, DV_STR("127.")));
+}
+
+/* Who listens on the way would have the token. */
+static bool check_plain(struct reading *reading, const struct dv_kube_config *config)
+{
+    return config->token.n == 0 || dv_str_starts_with(config->server, DV_STR("https://")) ||
+           is_own_host(config->server) ||
+           dv_fail(reading->err, DV_INVALID_ARGUMENT,
+                   "server %.*s: a token is sent only under TLS, or on this machine",
+                   DV_FMT(dv_str_slice(config->server, 0, 80)));
+}
+
 static bool read_context(struct reading *reading, const struct dv_json *doc, dv_str name,
                          struct dv_kube_config *config)
 {
-    const struct dv_json *context;
-    const struct dv_json *cluster;
-    const struct dv_json *user;
+    const struct dv_json *context = NULL;
+    const struct dv_json *cluster = NULL;
+    const struct dv_json *user = NULL;
     dv_str cluster_name;
     dv_str user_name;
 
@@ -190,7 +218,7 @@ static bool read_context(struct reading *reading, const struct dv_json *doc, dv_
         !read_cluster(reading, cluster, config))
         return false;
     return user_name.n == 0 || (find(reading, doc, "users", "user", user_name, &user) &&
-                                read_user(reading, user, config));
+                                read_user(reading, user, config) && check_plain(reading, config));
 }
 
 static bool read_config(struct reading *reading, const struct dv_json *doc, dv_str name,

@@ -257,16 +257,18 @@ static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *failed)
     struct dv_err err;
 
     exchange->is_fetching = false;
-    if (exchange->is_cancelled)
+    if (exchange->is_cancelled) {
         finish(exchange, cancelled(exchange));
-    else if (failed)
+    } else if (failed) {
         fail(exchange, failed);
-    else if (fetch->status / 100 != 2)
+    } else if (fetch->status / 100 != 2) {
         on_refused(exchange);
-    else if (read_answer(exchange, &err))
+    } else if (read_answer(exchange, &err)) {
         finish(exchange, NULL);
-    else
+    } else {
+        err.code = DV_INTERNAL; /* not the fault of who asked */
         fail(exchange, &err);
+    }
 }
 
 static void attempt(struct exchange *exchange)

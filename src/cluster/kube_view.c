@@ -198,6 +198,15 @@ static void end_pages(struct kube_view *view)
         dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
 }
 
+/* Large objects: fewer of them at once. */
+static void fail_list(struct kube_view *view, const struct dv_err *err)
+{
+    dv_kube_list_forget(view);
+    if (err->code == DV_RESOURCE_EXHAUSTED)
+        view->n_page_objects = dv_size_max(view->n_page_objects / 4, 1);
+    fail(view, err, KUBE_LISTING, 0);
+}
+
 static void take_page(struct kube_view *view)
 {
     struct dv_err err;
@@ -206,9 +215,8 @@ static void take_page(struct kube_view *view)
     if (!goes_on(view))
         return;
     if (!is_good) {
-        dv_kube_list_forget(view);
         (void)dv_wrap(&err, "list %.*s", DV_FMT(view->view.options.kind->plural));
-        fail(view, &err, KUBE_LISTING, 0);
+        fail_list(view, &err);
     } else if (view->more.n > 0) {
         start(view, KUBE_LISTING);
     } else {
@@ -222,15 +230,11 @@ static void on_page(struct kube_view *view, const struct dv_err *failed)
         take_page(view);
     } else if (!failed && view->fetch.status == 410) {
         list_again(view); /* the pages were asked for too slowly */
+    } else if (failed) {
+        fail_list(view, failed);
     } else {
         dv_kube_list_forget(view);
-        /* Large objects: fewer of them at once. */
-        if (failed && failed->code == DV_RESOURCE_EXHAUSTED)
-            view->n_page_objects = dv_size_max(view->n_page_objects / 4, 1);
-        if (failed)
-            fail(view, failed, KUBE_LISTING, 0);
-        else
-            refused(view, "list", KUBE_LISTING);
+        refused(view, "list", KUBE_LISTING);
     }
 }
 
