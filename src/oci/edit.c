@@ -1,0 +1,109 @@
+#include "oci/edit.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "cdi/cdi.h"
+#include "json/json.h"
+
+static struct dv_json *member_of_kind(struct dv_json *parent, dv_str key, enum dv_json_kind kind,
+                                      struct dv_arena *arena, struct dv_err *err)
+{
+    struct dv_json *member = dv_json_get(parent, key);
+
+    if (!member || dv_json_is(member, DV_JSON_NULL)) {
+        member = kind == DV_JSON_OBJECT ? dv_json_new_object(arena) : dv_json_new_array(arena);
+        dv_json_set(parent, key, member, arena);
+    }
+    if (!dv_json_expect(member, kind, err)) {
+        (void)dv_wrap(err, "OCI config"); /* tells by NULL */
+        return NULL;
+    }
+    return member;
+}
+
+struct dv_json *dv_oci_object(struct dv_json *parent, dv_str key, struct dv_arena *arena,
+                              struct dv_err *err)
+{
+    return member_of_kind(parent, key, DV_JSON_OBJECT, arena, err);
+}
+
+struct dv_json *dv_oci_array(struct dv_json *parent, dv_str key, struct dv_arena *arena,
+                             struct dv_err *err)
+{
+    return member_of_kind(parent, key, DV_JSON_ARRAY, arena, err);
+}
+
+struct dv_json *dv_oci_texts(const dv_str *texts, size_t n_texts, struct dv_arena *arena)
+{
+    struct dv_json *array = dv_json_new_array(arena);
+
+    for (size_t i = 0; i < n_texts; i++)
+        dv_json_append(array, dv_json_new_str(texts[i], arena));
+    return array;
+}
+
+void dv_oci_put(struct dv_json *object, dv_str key, dv_str text, struct dv_arena *arena)
+{
+    if (text.n > 0)
+        dv_json_set(object, key, dv_json_new_str(text, arena), arena);
+}
+
+bool dv_oci_member(const struct dv_json *object, dv_str key, dv_str *text, struct dv_err *err)
+{
+    const struct dv_json *member =
+        dv_json_expect(object, DV_JSON_OBJECT, err) ? dv_json_require(object, key, err) : NULL;
+
+    if (!member || !dv_json_as_str(member, text, err))
+        return dv_wrap(err, "OCI config");
+    return true;
+}
+
+/* Where the last name in text[0, n) begins; the slash before it stays. */
+static size_t last_name(const char *text, size_t n)
+{
+    while (n > 0 && text[n - 1] != '/')
+        n--;
+    return n;
+}
+
+/* Adds a name to the text[0, n) so far, or takes one off it for "..". Returns its new length. */
+static size_t add_name(char *text, size_t n, dv_str name, bool is_rooted)
+{
+    size_t last = last_name(text, n);
+    bool is_up = dv_str_eq(name, DV_STR(".."));
+    bool has_name = n > last && !dv_str_eq((dv_str){&text[last], n - last}, DV_STR(".."));
+
+    if (is_up && has_name)
+        return last > (is_rooted ? 1u : 0u) ? last - 1 : last;
+    if (is_up && is_rooted)
+        return n; /* over the root is the root */
+    if (n > 0 && text[n - 1] != '/')
+        text[n++] = '/';
+    memcpy(&text[n], name.p, name.n);
+    return n + name.n;
+}
+
+dv_str dv_oci_clean_path(dv_str path, struct dv_arena *arena)
+{
+    char *text = dv_arena_alloc_raw(arena, path.n + 1, 1);
+    bool is_rooted = dv_str_starts_with(path, DV_STR("/"));
+    size_t n = 0;
+    dv_str name;
+
+    if (is_rooted)
+        text[n++] = '/';
+    while (path.n > 0 && dv_str_split(&path, '/', &name)) {
+        if (name.n > 0 && !dv_str_eq(name, DV_STR(".")))
+            n = add_name(text, n, name, is_rooted);
+    }
+    return n > 0 ? (dv_str){text, n} : DV_STR(".");
+}
+
+bool dv_oci_blame(const struct dv_cdi_part *part, struct dv_err *err)
+{
+    dv_str name = part->device ? part->device->full_name : part->spec->kind;
+
+    return dv_wrap(err, "CDI device \"%.*s\" of %.*s", DV_FMT(name), DV_FMT(part->spec->path));
+}
