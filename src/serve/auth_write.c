@@ -147,6 +147,17 @@ static bool check_node(const struct change *change)
     return true;
 }
 
+/* The name of a new one is only in its body. */
+static bool check_lease(const struct change *change)
+{
+    const struct dv_api_lease *lease = change->value;
+
+    if (lease && !dv_str_eq(lease->metadata.name, change->node_name))
+        return refuse(change, DV_STR("can only access node lease with the same name as the "
+                                     "requesting node"));
+    return true;
+}
+
 bool dv_auth_check_write(const struct dv_api_user_info *user, const struct dv_auth_request *request,
                          const struct dv_object *old, const void *value,
                          const struct dv_object *node, struct dv_arena *arena, dv_str *reason)
@@ -165,5 +176,7 @@ bool dv_auth_check_write(const struct dv_api_user_info *user, const struct dv_au
         return check_pod(&change);
     if (dv_str_eq(request->resource, DV_STR("nodes")))
         return check_node(&change);
+    if (dv_str_eq(request->resource, DV_STR("leases")))
+        return check_lease(&change);
     return true;
 }

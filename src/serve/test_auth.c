@@ -246,6 +246,23 @@ static void slices_are_written_by_their_own_driver_on_their_own_node(void **stat
     }
 }
 
+static void a_node_makes_no_lease_for_another(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_auth_request request = {.verb = DV_STR("create"),
+                                      .group = DV_STR("coordination.k8s.io"),
+                                      .resource = DV_STR("leases")};
+    struct dv_api_user_info user = user_of(NODE, arena);
+    struct dv_api_lease lease = {.metadata = {.name = DV_STR("n1")}};
+    dv_str reason;
+
+    (void)state;
+    assert_true(dv_auth_check_write(&user, &request, NULL, &lease, NULL, arena, &reason));
+    lease.metadata.name = DV_STR("n2");
+    assert_false(dv_auth_check_write(&user, &request, NULL, &lease, NULL, arena, &reason));
+    assert_str(reason, "can only access node lease with the same name as the requesting node");
+}
+
 struct claim {
     struct dv_api_resource_claim claim;
     struct dv_api_allocation_result allocation;
@@ -342,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_group_without_a_name_gives_nothing),
         cmocka_unit_test(refusals_read_as_the_references),
         cmocka_unit_test(slices_are_written_by_their_own_driver_on_their_own_node),
+        cmocka_unit_test(a_node_makes_no_lease_for_another),
         cmocka_unit_test(drivers_report_their_own_devices_of_their_own_claims),
     };
 
