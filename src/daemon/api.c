@@ -68,6 +68,17 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
     return NULL;
 }
 
+bool dv_daemon_api_is_settled(const struct dv_daemon_api *api)
+{
+    static const dv_str spaces[] = {DV_STR_INIT("default"), DV_STR_INIT("kube-system"),
+                                    DV_STR_INIT("kube-node-lease"), DV_STR_INIT("kube-public")};
+
+    for (size_t i = 0; i < DV_COUNT(spaces); i++)
+        if (!dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, spaces[i]))
+            return false;
+    return true;
+}
+
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api)
 {
     return dv_embedded_cluster(api->embedded);

@@ -28,6 +28,8 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
 DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api,
                                     const struct dv_err *(*trouble)(void *ctx), void *ctx,
                                     struct dv_err *err);
+/* Whether what always exists is there: on the first start it takes a write. */
+bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
 struct dv_tokens *dv_daemon_api_tokens(struct dv_daemon_api *api);
 /* The store has lost what it had. */

@@ -449,6 +449,11 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
         close_node_server(daemon);
 }
 
+bool dv_daemon_is_settled(const struct dv_daemon *daemon)
+{
+    return !daemon->api || dv_daemon_api_is_settled(daemon->api);
+}
+
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,
                                  struct dv_err *err)
 {

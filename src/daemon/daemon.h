@@ -2,6 +2,8 @@
 #ifndef DV_DAEMON_H
 #define DV_DAEMON_H
 
+#include <stdbool.h>
+
 struct dv_daemon;
 struct dv_err;
 struct dv_loop;
@@ -11,6 +13,8 @@ struct dv_options;
  * start-up. DV_ALREADY_EXISTS: another agent has the directories. */
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,
                                  struct dv_err *err);
+/* Whether all that clients count on is there; right after the first start it takes a write. */
+bool dv_daemon_is_settled(const struct dv_daemon *daemon);
 /* Stops everything in the opposite order, then calls `closed`. */
 void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *ctx);
 

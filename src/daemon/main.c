@@ -17,6 +17,7 @@
 /* As sysexits has them: what the command line got wrong, and what the system did not give. */
 #define EXIT_USAGE 2
 #define EXIT_START 1
+#define SETTLE_MS 5000u
 
 struct program {
     struct dv_loop *loop;
@@ -25,6 +26,7 @@ struct program {
     struct dv_daemon *daemon;
     struct dv_options options;
     bool is_stopping;
+    bool is_stopped;
 };
 
 static int print_and_end(const struct dv_options *options)
@@ -45,6 +47,7 @@ static void on_stopped(void *ctx)
 {
     struct program *program = ctx;
 
+    program->is_stopped = true;
     dv_loop_stop(program->loop);
 }
 
@@ -97,6 +100,13 @@ static void raise_descriptors(void)
                DV_F_U64("limit", limit.rlim_max));
 }
 
+static bool is_settled(void *ctx)
+{
+    const struct program *program = ctx;
+
+    return program->is_stopping || dv_daemon_is_settled(program->daemon);
+}
+
 static void tell_ready(void)
 {
     (void)puts("ready"); /* a reader that is gone does not concern us */
@@ -126,8 +136,13 @@ int main(int argc, char **argv)
     dv_log(DV_LOG_INFO, "daemon: started", DV_F_C("version", DV_VERSION),
            DV_F_STR("node", program.options.node_name),
            DV_F_STR("kubelet_dir", program.options.kubelet_dir));
-    tell_ready();
-    dv_loop_run(program.loop);
+    /* A disk that takes longer than this is told by /readyz, and by every write. */
+    if (!dv_loop_run_until(program.loop, is_settled, &program, SETTLE_MS))
+        dv_log(DV_LOG_WARN, "daemon: the first write takes long");
+    if (!program.is_stopping)
+        tell_ready();
+    if (!program.is_stopped)
+        dv_loop_run(program.loop);
     stop(&program);
     return 0;
 }

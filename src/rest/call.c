@@ -84,17 +84,26 @@ static void on_cancel_task(struct dv_task *task)
 
 /* ---- refusing ---- */
 
-static struct MHD_Response *text_answer(const char *text)
+/* An error's message, and what surrounds it. */
+#define REFUSAL_BYTES_MAX 4096u
+
+static struct MHD_Response *refusal(const struct dv_rest_server *server, unsigned status,
+                                    const struct dv_err *err)
 {
-    DV_CLEANUP(dv_buf_fini) struct dv_buf line;
+    const struct dv_rest_server_options *options = &server->options;
+    const char *type = "text/plain; charset=utf-8";
+    DV_CLEANUP(dv_buf_fini) struct dv_buf body;
     struct MHD_Response *answer;
 
-    dv_buf_init(&line, DV_ERR_MSG_BYTES);
-    dv_buf_printf(&line, "%s\n", text);
-    answer = MHD_create_response_from_buffer(line.n, line.p, MHD_RESPMEM_MUST_COPY);
+    dv_buf_init(&body, REFUSAL_BYTES_MAX);
+    if (options->refusal)
+        type = options->refusal(options->ctx, status, err, &body);
+    else
+        dv_buf_printf(&body, "%s\n", err->msg);
+    answer = MHD_create_response_from_buffer(body.n, body.p, MHD_RESPMEM_MUST_COPY);
     if (!answer)
         abort(); /* out of memory */
-    (void)MHD_add_response_header(answer, "Content-Type", "text/plain; charset=utf-8");
+    (void)MHD_add_response_header(answer, "Content-Type", type);
     return answer;
 }
 
@@ -107,7 +116,7 @@ static void refuse(struct dv_rest_call *call, unsigned status, const struct dv_e
     dv_rest_call_log_end(call, 0, err);
     conn->phase = DV_REST_REFUSED;
     conn->discarded_bytes = 0;
-    conn->answer = text_answer(err->msg);
+    conn->answer = refusal(conn->server, status, err);
     conn->status = status;
     conn->answer_bytes = 0;
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE)

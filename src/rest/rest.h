@@ -70,6 +70,10 @@ struct dv_rest_server_options {
     /* A client did something that was refused, or broke the protocol: for the log. `peer` is its
      * address. May be NULL. */
     void (*complaint)(void *ctx, dv_str peer, const struct dv_err *err);
+    /* Prints the body of an answer that refuses what never reaches `handle` (too large, not HTTP),
+     * and returns its content type. NULL: the message, as plain text. */
+    const char *(*refusal)(void *ctx, unsigned status, const struct dv_err *err,
+                           struct dv_buf *body);
     void *ctx;
     size_t body_bytes_max;   /* of one request: 413 beyond it; 0: the default of 3 MiB */
     size_t bodies_bytes_max; /* of all unanswered requests: 503 beyond it; 0: 64 MiB */

@@ -8,6 +8,8 @@
 #include "base/metric.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "resource/resource.h"
+#include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube.h"
 #include "serve/metrics.h"
@@ -90,6 +92,31 @@ static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_re
         answer_metrics(server, call);
 }
 
+/* Clients of the API expect a Status whatever goes wrong. */
+static const char *refuse(void *ctx, unsigned status, const struct dv_err *err, struct dv_buf *body)
+{
+    static const struct {
+        unsigned status;
+        dv_str reason;
+    } reasons[] = {
+        {400, DV_STR_INIT("BadRequest")           },
+        {413, DV_STR_INIT("RequestEntityTooLarge")},
+        {415, DV_STR_INIT("UnsupportedMediaType") },
+        {503, DV_STR_INIT("ServiceUnavailable")   },
+    };
+    static const struct dv_api_version v1 = {{0}, DV_STR_INIT("v1"), &dv_message_status};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str reason = {0};
+
+    (void)ctx;
+    for (size_t i = 0; i < DV_COUNT(reasons); i++)
+        if (reasons[i].status == status)
+            reason = reasons[i].reason;
+    dv_encode_json_text(v1.message, dv_status_new((int)status, reason, arena, "%s", err->msg), &v1,
+                        DV_STR("Status"), body);
+    return "application/json";
+}
+
 static void on_complaint(void *ctx, dv_str peer, const struct dv_err *err)
 {
     (void)ctx;
@@ -110,6 +137,7 @@ struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_
         .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : BODY_BYTES_MAX,
         .connections_max = options->kube ? CONNECTIONS_MAX : 0,
         .tls = options->tls,
+        .refusal = options->kube ? refuse : NULL,
     };
 
     server->metrics = metrics;
