@@ -88,7 +88,7 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
 
 /* ---- what is done ---- */
 
-void dv_kube_serve_page(struct dv_kube_call *call); /* everything but objects and reviews */
+void dv_kube_serve_page(struct dv_kube_call *call);   /* everything but objects and reviews */
 void dv_kube_serve_tokens(struct dv_kube_call *call); /* davit's own part */
 void dv_kube_get(struct dv_kube_call *call);
 void dv_kube_list(struct dv_kube_call *call);

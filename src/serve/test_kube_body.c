@@ -3,10 +3,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "resource/misfit.h"
 #include "resource/resource.h"
 #include "serve/kube_body.h"
 #include "serve/kube_json_error.h"
-#include "resource/misfit.h"
 #include "json/json.h"
 
 static const struct dv_body_kind claim_kind = {DV_STR_INIT("ResourceClaim"),
