@@ -18,7 +18,7 @@
 #include "resource/resource.h"
 
 struct dv_arena;
-struct dv_buf;
+struct dv_cel_device;
 struct dv_err;
 struct dv_inventory;
 struct dv_inventory_slice;
@@ -50,6 +50,9 @@ void dv_inventory_free(struct dv_inventory *inventory); /* NULL is fine */
 struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory,
                                                   struct dv_object *slice);
 void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
+/* Forgets what is known of a node that is gone, or will not be asked for again soon. Its slices
+ * stay; what is asked of it again is found out anew. */
+void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name);
 /* Takes a reference to the DeviceClass, in place of one of that name. */
 void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class);
 void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name);
@@ -58,7 +61,8 @@ void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name);
  * no slice has is held all the same. `holder` is for explanations and is copied. */
 void dv_inventory_hold(struct dv_inventory *inventory,
                        const struct dv_api_allocation_result *allocation, dv_str holder);
-/* Gives back what dv_inventory_hold took with an equal allocation. */
+/* Gives back what dv_inventory_hold took, of each result once: of the same device and, where it is
+ * shared, the same share. What is not held is passed over. */
 void dv_inventory_release(struct dv_inventory *inventory,
                           const struct dv_api_allocation_result *allocation);
 
@@ -79,7 +83,7 @@ enum dv_alloc_outcome {
 };
 
 struct dv_alloc_options {
-    uint64_t n_steps_max; /* of the search; 0: a million */
+    uint64_t n_steps_max; /* of the search; 0: ten million, about a second */
     /* Random UUIDs for shares of devices, into text[37]. NULL: counted, for tests. */
     void (*share_id)(void *ctx, char text[37]);
     bool (*is_cancelled)(void *ctx); /* asked every thousand steps; NULL: never */
@@ -99,6 +103,11 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
                  const struct dv_api_resource_claim *const *claims, size_t n_claims,
                  const struct dv_alloc_options *options, struct dv_arena *arena,
                  struct dv_alloc_result *result, struct dv_err *err);
+
+/* A device as selectors see it: for evaluating them without an inventory. `has_lists` is the gate
+ * of attributes that are lists. Keeps the device and the name. */
+struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_str driver,
+                                          bool has_lists, struct dv_arena *arena);
 
 /* ---- extended resources ---- */
 

@@ -83,8 +83,8 @@ bool dv_want_selects(struct search *search, const struct task *task, const struc
     for (size_t i = 0; i < want->n_selectors; i++) {
         bool matches;
 
-        if (!dv_selector_matches(search->inventory, want->selectors[i], device, &matches,
-                                 search->err)) {
+        if (!dv_selector_matches(search->inventory, want->selectors[i], device, search->options,
+                                 &matches, search->err)) {
             if (i < want->n_class_selectors)
                 return dv_wrap(search->err, "class %.*s: selector #%zu",
                                DV_FMT(want->class->metadata.name), i);
@@ -115,7 +115,7 @@ static bool list_all(struct search *search, const struct task *task, struct want
                            "%.*s is currently %s",
                            DV_FMT(task->claim->metadata.namespace),
                            DV_FMT(task->claim->metadata.name), DV_FMT(want->name),
-                           DV_FMT(pool->pool->key),
+                           DV_FMT(pool->pool->path),
                            pool->state == POOL_INVALID ? "invalid" : "being updated");
     }
     for (uint32_t i = 0; i < view->n_places; i++) {
@@ -248,32 +248,8 @@ static bool count(struct search *search, struct task *task)
             "claim %.*s/%.*s: asks for %llu devices, which exceeds the claim limit of %u",
             DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
             (unsigned long long)n_min, DV_ALLOC_RESULTS_MAX);
-    task->can_prune = n_max <= DV_ALLOC_RESULTS_MAX;
+    task->n_max = n_max;
     return true;
-}
-
-static bool same_constraints(const struct task *task, size_t a, size_t b)
-{
-    for (size_t i = 0; i < task->n_constraints; i++)
-        if (task->constraints[i].applies[a] != task->constraints[i].applies[b])
-            return false;
-    return true;
-}
-
-/* Whether two requests can be served by the same devices, whatever was taken. */
-static bool is_like(const struct task *task, size_t a, size_t b)
-{
-    const struct want *left = &task->asks[a].wants[0];
-    const struct want *right = &task->asks[b].wants[0];
-
-    if (task->asks[a].has_alternatives || task->asks[b].has_alternatives || left->takes_all ||
-        right->takes_all || left->is_admin || right->is_admin || left->class != right->class ||
-        left->n_selectors != right->n_selectors || left->n_tolerations || right->n_tolerations)
-        return false;
-    for (size_t i = 0; i < left->n_selectors; i++)
-        if (left->selectors[i] != right->selectors[i])
-            return false;
-    return same_constraints(task, task->first_want[a], task->first_want[b]);
 }
 
 static bool read_constraints(struct search *search, struct task *task)
@@ -306,14 +282,7 @@ static bool read_task(struct search *search, const struct dv_api_resource_claim 
         n_wants += task->asks[i].n_wants;
     }
     task->first_want[task->n_asks] = n_wants;
-    if (!count(search, task) || !read_constraints(search, task))
-        return false;
-    for (size_t i = 0; i < task->n_asks; i++) {
-        task->asks[i].like = 0;
-        while (task->asks[i].like < i && !is_like(task, task->asks[i].like, i))
-            task->asks[i].like++;
-    }
-    return true;
+    return count(search, task) && read_constraints(search, task);
 }
 
 bool dv_search_read(struct search *search, const struct dv_api_resource_claim *const *claims,

@@ -164,6 +164,20 @@ bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t p
     return true;
 }
 
+bool dv_capacity_is_negative(const struct want *want, const struct device *device)
+{
+    const struct dv_api_device *api = device->api;
+
+    for (size_t i = 0; i < api->n_capacity; i++) {
+        struct dv_quantity amount =
+            consumption(requested(want, api->capacity[i].key), &api->capacity[i].value);
+
+        if (dv_quantity_sign(&amount) < 0)
+            return true;
+    }
+    return false;
+}
+
 static dv_str print(const struct dv_quantity *quantity, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;

@@ -231,6 +231,49 @@ void dv_constraint_remove(struct constraint *constraint, const struct task *task
         constraint->seen[ask] = (struct values){0};
 }
 
+bool dv_constraint_clashes(const struct search *search, const struct constraint *constraint,
+                           const struct device *a, const struct device *b)
+{
+    bool takes_lists = search->inventory->features.list_attributes;
+    const struct dv_api_device_attribute *left = attribute_of(constraint, a);
+    const struct dv_api_device_attribute *right = attribute_of(constraint, b);
+    struct values of_left;
+    struct values of_right;
+
+    if (!left || !right)
+        return false;
+    of_left = values_of(left, takes_lists);
+    of_right = values_of(right, takes_lists);
+    return overlap(&of_left, &of_right);
+}
+
+void dv_constraint_number(const struct search *search, struct constraint *constraint)
+{
+    const struct node_view *view = search->view;
+    struct values *values; /* that have numbers */
+
+    if (constraint->value_of)
+        return;
+    constraint->value_of = DV_NEW_ARRAY(search->arena, uint32_t, view->n_places);
+    values = DV_NEW_ARRAY(search->arena, struct values, view->n_places);
+    for (size_t i = 0; i < view->n_places; i++) {
+        const struct dv_api_device_attribute *attribute =
+            attribute_of(constraint, view->places[i].device);
+        struct values own;
+        uint32_t at = 0;
+
+        if (!attribute)
+            continue;
+        own = values_of(attribute, false);
+        constraint->has_unknown = constraint->has_unknown || own.kind == VALUE_NONE;
+        while (at < constraint->n_values && !overlap(&values[at], &own))
+            at++;
+        if (at == constraint->n_values)
+            values[constraint->n_values++] = own; /* what cannot be compared equals nothing */
+        constraint->value_of[i] = at + 1;
+    }
+}
+
 dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
                            struct dv_arena *arena)
 {

@@ -51,7 +51,7 @@ static bool knows_all(struct node_view *view, struct node_pool *pool,
                       struct dv_inventory_slice *const *slices, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < slices[i]->n_devices; j++)
+        for (size_t j = 0; slices[i]->spec->n_shared_counters == 0 && j < slices[i]->n_devices; j++)
             if (!knows_consumption(view, pool, &slices[i]->devices[j]))
                 return false;
     return true;
@@ -102,37 +102,72 @@ bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
            knows_all(view, pool, pool->others, pool->n_others);
 }
 
-static void subtract(struct node_view *view, struct node_pool *pool, const struct device *device)
+static void subtract(struct node_pool *pool, const struct dv_inventory_slice *slice,
+                     struct dv_arena *arena)
 {
-    const struct dv_api_device *api = device->api;
+    for (size_t i = 0; i < slice->n_devices; i++) {
+        const struct dv_api_device *api = slice->devices[i].api;
 
-    if (!dv_ident_is_in_use(device->ident))
-        return;
-    for (size_t i = 0; i < api->n_consumes_counters; i++)
-        for (size_t j = 0; j < api->consumes_counters[i].n_counters; j++) {
-            struct counter *counter = find(pool, api->consumes_counters[i].counter_set,
-                                           api->consumes_counters[i].counters[j].key);
+        if (api->n_consumes_counters == 0 || !dv_ident_is_in_use(slice->devices[i].ident))
+            continue;
+        for (size_t j = 0; j < api->n_consumes_counters; j++)
+            for (size_t k = 0; k < api->consumes_counters[j].n_counters; k++) {
+                struct counter *counter = find(pool, api->consumes_counters[j].counter_set,
+                                               api->consumes_counters[j].counters[k].key);
 
-            if (counter)
                 counter->available = dv_quantity_sub(
-                    &counter->available, &api->consumes_counters[i].counters[j].value.value,
-                    view->arena);
-        }
+                    &counter->available, &api->consumes_counters[j].counters[k].value.value, arena);
+            }
+    }
 }
 
-void dv_pool_refresh_counters(struct node_view *view, struct node_pool *pool)
+/* Takes what is available out of the scratch arena; nearly always that takes no memory. */
+static void keep_sums(struct node_pool *pool)
 {
-    if (pool->n_counters == 0 || pool->usage_turn == pool->pool->usage_turn)
+    dv_arena_free(pool->sums);
+    pool->sums = NULL;
+    for (size_t i = 0; i < pool->n_counters; i++) {
+        if (dv_quantity_room(&pool->counters[i].available) == 0)
+            continue;
+        if (!pool->sums)
+            pool->sums = dv_arena_new();
+        pool->counters[i].available = dv_quantity_copy(&pool->counters[i].available, pool->sums);
+    }
+}
+
+void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *pool)
+{
+    if (pool->n_counters == 0 || pool->state != POOL_USABLE ||
+        pool->usage_turn == pool->pool->usage_turn)
         return;
     pool->usage_turn = pool->pool->usage_turn;
     for (size_t i = 0; i < pool->n_counters; i++)
         pool->counters[i].available = pool->counters[i].value;
     for (size_t i = 0; i < pool->n_slices; i++)
-        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
-            subtract(view, pool, &pool->slices[i]->devices[j]);
+        if (pool->slices[i]->spec->n_shared_counters == 0)
+            subtract(pool, pool->slices[i], inventory->scratch);
     for (size_t i = 0; i < pool->n_others; i++)
-        for (size_t j = 0; j < pool->others[i]->n_devices; j++)
-            subtract(view, pool, &pool->others[i]->devices[j]);
+        subtract(pool, pool->others[i], inventory->scratch);
+    keep_sums(pool);
+    dv_arena_reset(inventory->scratch);
+}
+
+/* Adds to what the place consumes of the counter: it may be named twice. */
+static void consume(struct node_view *view, struct place *place, const struct counter *counter,
+                    const struct dv_quantity *value)
+{
+    uint32_t index = (uint32_t)(counter - place->pool->counters);
+    size_t at = 0;
+
+    if (dv_quantity_sign(value) < 0)
+        view->has_negative = true;
+    while (at < place->n_consumes && place->consumes[at].counter != index)
+        at++;
+    if (at < place->n_consumes) {
+        place->consumes[at].value = dv_quantity_add(&place->consumes[at].value, value, view->arena);
+        return;
+    }
+    place->consumes[place->n_consumes++] = (struct consumption){index, *value};
 }
 
 void dv_place_find_counters(struct node_view *view, struct place *place)
@@ -149,9 +184,6 @@ void dv_place_find_counters(struct node_view *view, struct place *place)
                                                  api->consumes_counters[i].counters[j].key);
 
             if (counter) /* with the gate off there are none */
-                place->consumes[place->n_consumes++] = (struct consumption){
-                    (uint32_t)(counter - place->pool->counters),
-                    api->consumes_counters[i].counters[j].value.value,
-                };
+                consume(view, place, counter, &api->consumes_counters[i].counters[j].value.value);
         }
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cel/cel.h"
@@ -38,256 +39,6 @@ static const char *const names[] = {
 const char *dv_why_name(enum dv_why why)
 {
     return names[why];
-}
-
-/* ---- one device ---- */
-
-/* What is being explained: one want, on one device. */
-struct question {
-    struct search *search;
-    const struct task *task;
-    size_t ask;
-    size_t want;
-    uint32_t place;
-    struct dv_why_device *answer;
-};
-
-static bool answer(struct question *question, enum dv_why why, dv_str text)
-{
-    question->answer->why = why;
-    question->answer->text = text;
-    return true;
-}
-
-static const struct want *want_of(const struct question *question)
-{
-    return &question->task->asks[question->ask].wants[question->want];
-}
-
-static struct device *device_of(const struct question *question)
-{
-    return question->search->view->places[question->place].device;
-}
-
-static dv_str print_report(const struct want *want, size_t i, const struct dv_cel_report *report,
-                           struct dv_arena *arena)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    if (i < want->n_class_selectors)
-        dv_buf_printf(&buf, "class %.*s: ", DV_FMT(want->class->metadata.name));
-    dv_buf_add(&buf, report->part);
-    if (report->verdict == DV_CEL_FAILS) {
-        dv_buf_add_c(&buf, " fails: ");
-        dv_buf_add(&buf, report->problem);
-    } else {
-        dv_buf_add_c(&buf, " is false");
-    }
-    for (size_t j = 0; j < report->n_seen; j++)
-        dv_buf_printf(&buf, "%s%.*s = %.*s", j ? ", " : "; ", DV_FMT(report->seen[j].expression),
-                      DV_FMT(report->seen[j].value));
-    return dv_str_copy(dv_buf_str(&buf), arena);
-}
-
-static bool ask_selectors(struct question *question)
-{
-    const struct want *want = want_of(question);
-    struct search *search = question->search;
-
-    for (size_t i = 0; i < want->n_selectors; i++) {
-        struct selector *selector = want->selectors[i];
-        struct dv_cel_report report;
-
-        if (!selector->expr)
-            return answer(question, DV_WHY_SELECTOR_FAILS,
-                          dv_str_printf(search->arena, "does not compile: %s", selector->err.msg));
-        dv_cel_explain(selector->expr, dv_device_cel(search->inventory, device_of(question)),
-                       search->arena, &report);
-        if (report.verdict == DV_CEL_MATCHES)
-            continue;
-        return answer(question,
-                      report.verdict == DV_CEL_FAILS ? DV_WHY_SELECTOR_FAILS
-                      : i < want->n_class_selectors  ? DV_WHY_CLASS_SELECTOR
-                                                     : DV_WHY_REQUEST_SELECTOR,
-                      print_report(want, i, &report, search->arena));
-    }
-    return false;
-}
-
-static bool ask_node(struct question *question)
-{
-    struct search *search = question->search;
-    struct dv_err err;
-    bool is_for;
-
-    if (!dv_device_is_for(device_of(question), search->node, &is_for, &err))
-        return answer(question, DV_WHY_OTHER_NODE,
-                      dv_str_printf(search->arena, "its node selector cannot be: %s", err.msg));
-    return !is_for && answer(question, DV_WHY_OTHER_NODE, DV_STR("it is for other nodes"));
-}
-
-static bool ask_gates(struct question *question)
-{
-    const struct dv_alloc_features *features = &question->search->inventory->features;
-    const struct dv_api_device *api = device_of(question)->api;
-
-    if (!features->binding_conditions && api->n_binding_conditions > 0)
-        return answer(question, DV_WHY_GATE,
-                      DV_STR("it has binding conditions, and DRADeviceBindingConditions is off"));
-    if (!features->partitionable_devices && api->n_consumes_counters > 0)
-        return answer(question, DV_WHY_GATE,
-                      DV_STR("it consumes counters, and DRAPartitionableDevices is off"));
-    return false;
-}
-
-/* Which of the picks so far has the place; NULL: none. */
-static const struct pick *holder_of(const struct search *search, uint32_t place,
-                                    const struct task **by)
-{
-    for (size_t i = 0; i < search->n_tasks; i++)
-        for (size_t j = 0; j < search->tasks[i].n_picks; j++)
-            if (search->tasks[i].picks[j].place == place) {
-                *by = &search->tasks[i];
-                return &search->tasks[i].picks[j];
-            }
-    return NULL;
-}
-
-static bool ask_use(struct question *question)
-{
-    struct search *search = question->search;
-    const struct ident *ident = device_of(question)->ident;
-    const struct task *by = NULL;
-    const struct pick *pick;
-
-    if (dv_place_is_free(search, question->task, want_of(question), question->place))
-        return false;
-    pick = holder_of(search, question->place, &by);
-    if (!pick)
-        return answer(question, DV_WHY_TAKEN,
-                      ident->holder.n
-                          ? dv_str_printf(search->arena, "taken by %.*s", DV_FMT(ident->holder))
-                          : DV_STR("taken by another claim"));
-    return answer(question, DV_WHY_TAKEN_HERE,
-                  dv_str_printf(search->arena, "taken by request %.*s of claim %.*s",
-                                DV_FMT(by->asks[pick->ask].wants[pick->want].name),
-                                DV_FMT(by->claim->metadata.name)));
-}
-
-static bool ask_taints(struct question *question)
-{
-    const struct dv_api_device_taint *taint =
-        dv_want_repelled(question->search, want_of(question), device_of(question));
-
-    if (!taint)
-        return false;
-    return answer(question, DV_WHY_TAINTED,
-                  dv_str_printf(question->search->arena,
-                                "the taint %.*s%s%.*s:%.*s is not tolerated", DV_FMT(taint->key),
-                                taint->value.n ? "=" : "", DV_FMT(taint->value),
-                                DV_FMT(taint->effect)));
-}
-
-static bool ask_capacity(struct question *question)
-{
-    dv_str problem;
-
-    if (!question->search->inventory->features.consumable_capacity)
-        return false;
-    problem = dv_capacity_problem(question->search, want_of(question), question->place);
-    return problem.n > 0 && answer(question, DV_WHY_CAPACITY, problem);
-}
-
-static bool ask_counters(struct question *question)
-{
-    struct search *search = question->search;
-    const struct counter *counter = dv_place_lacks_counter(search, question->place);
-    const struct place *place = &search->view->places[question->place];
-    const struct dv_quantity *used;
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
-    struct dv_quantity left;
-    size_t index;
-
-    if (!counter)
-        return false;
-    index = (size_t)(counter - place->pool->counters);
-    used = search->used[place->pool - search->view->pools];
-    left = dv_quantity_sub(&counter->available, &used[index], search->arena);
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_buf_printf(&buf, "the counter %.*s/%.*s is short: ", DV_FMT(counter->set),
-                  DV_FMT(counter->name));
-    for (size_t i = 0; i < place->n_consumes; i++)
-        if (place->consumes[i].counter == index) {
-            dv_quantity_print(&place->consumes[i].value, &buf);
-            dv_buf_add_c(&buf, " needed, ");
-        }
-    dv_quantity_print(&left, &buf);
-    dv_buf_add_c(&buf, " of ");
-    dv_quantity_print(&counter->value, &buf);
-    dv_buf_add_c(&buf, " left");
-    return answer(question, DV_WHY_COUNTER, dv_str_copy(dv_buf_str(&buf), search->arena));
-}
-
-/* A device of the claim that the constraint holds this one against. */
-static const struct device *opponent(const struct question *question,
-                                     const struct constraint *constraint)
-{
-    const struct task *task = question->task;
-
-    for (size_t i = 0; i < task->n_picks; i++) {
-        const struct pick *pick = &task->picks[i];
-
-        if (constraint->applies[task->first_want[pick->ask] + pick->want])
-            return question->search->view->places[pick->place].device;
-    }
-    return NULL;
-}
-
-static bool ask_constraints(struct question *question)
-{
-    struct search *search = question->search;
-    const struct task *task = question->task;
-
-    for (size_t i = 0; i < task->n_constraints; i++) {
-        const struct constraint *constraint = &task->constraints[i];
-        const struct device *other = opponent(question, constraint);
-        dv_str mine;
-
-        if (dv_constraint_allows(search, constraint, task, question->ask, question->want,
-                                 device_of(question)))
-            continue;
-        mine = dv_constraint_value(constraint, device_of(question), search->arena);
-        if (mine.n == 0)
-            return answer(question, DV_WHY_CONSTRAINT,
-                          dv_str_printf(search->arena,
-                                        "it has no attribute %.*s, which a "
-                                        "constraint of the claim is about",
-                                        DV_FMT(constraint->attribute)));
-        return answer(
-            question, DV_WHY_CONSTRAINT,
-            dv_str_printf(search->arena, "%s %.*s: it has %.*s, %.*s has %.*s",
-                          constraint->is_distinct ? "distinctAttribute" : "matchAttribute",
-                          DV_FMT(constraint->attribute), DV_FMT(mine),
-                          DV_FMT(other ? other->api->name : DV_STR("another")),
-                          DV_FMT(other ? dv_constraint_value(constraint, other, search->arena)
-                                       : DV_STR("the same"))));
-    }
-    return false;
-}
-
-/* From the farthest miss to the nearest, as the search asks. */
-static void ask_all(struct question *question)
-{
-    static bool (*const questions[])(struct question * question) = {
-        ask_gates,  ask_selectors, ask_node,     ask_use,
-        ask_taints, ask_capacity,  ask_counters, ask_constraints,
-    };
-
-    for (size_t i = 0; i < DV_COUNT(questions); i++)
-        if (questions[i](question))
-            return;
-    (void)answer(question, DV_WHY_FITS, DV_STR("nothing speaks against it"));
 }
 
 /* ---- one request ---- */
@@ -336,12 +87,10 @@ static void explain_want(struct search *search, const struct task *task, size_t 
     request->devices = DV_NEW_ARRAY(search->arena, struct dv_why_device, n_max);
     for (uint32_t i = 0; i < view->n_places; i++) {
         struct dv_why_device *device = &request->devices[request->n_devices++];
-        struct question question = {search, task, ask, want, i, device};
-
         device->driver = view->places[i].device->slice->pool->driver;
         device->pool = view->places[i].device->slice->pool->name;
         device->device = view->places[i].device->api->name;
-        ask_all(&question);
+        dv_why_explain(search, task, ask, want, i, device);
         request->n_fitting += device->why == DV_WHY_FITS;
     }
     for (size_t i = 0; i < view->n_pools; i++)
@@ -359,15 +108,16 @@ static void explain_want(struct search *search, const struct task *task, size_t 
 
 /* ---- the whole ---- */
 
-/* Takes again what the search had when it came furthest. */
+/* Takes what the search had when it came furthest, in place of what it has. */
 static void return_to(struct search *search, const struct furthest *furthest)
 {
+    dv_search_untake_all(search);
     for (size_t i = 0; i < furthest->n_picks; i++) {
         const struct pick *pick = &furthest->picks[i];
 
         if (dv_take(search, &search->tasks[furthest->tasks[i]], pick->ask, pick->want, pick->place,
                     false) != TOOK)
-            return; /* cannot be: it was taken in this order before */
+            return; /* a constraint that keeps traces: what is there has to do */
     }
 }
 
@@ -402,9 +152,23 @@ static dv_str summarize(const struct search *search, const struct dv_explanation
     return DV_STR("no request stands in the way by itself: their combination does");
 }
 
-static void explain_requests(struct search *search, struct dv_explanation *explanation)
+/* Whether the search came to the want and no further. */
+static bool is_stuck(const struct search *search, const struct spot *spot)
 {
     const struct furthest *furthest = search->furthest;
+
+    if (!furthest->is_set || furthest->task != spot->task || furthest->ask != spot->ask)
+        return false;
+    if (furthest->want == spot->want)
+        return true;
+    for (size_t i = 0; i < furthest->n_picks; i++)
+        if (furthest->tasks[i] == spot->task && furthest->picks[i].ask == spot->ask)
+            return false; /* another alternative came further */
+    return true;
+}
+
+static void explain_requests(struct search *search, struct dv_explanation *explanation)
+{
     size_t n = 0;
 
     for (size_t i = 0; i < search->n_tasks; i++)
@@ -416,10 +180,30 @@ static void explain_requests(struct search *search, struct dv_explanation *expla
                 struct dv_why_request *request = &explanation->requests[explanation->n_requests++];
 
                 explain_want(search, &search->tasks[i], j, k, request);
-                request->is_stuck =
-                    furthest->is_set && furthest->task == i && furthest->ask == j &&
-                    (!search->tasks[i].asks[j].has_alternatives || furthest->want == k);
+                request->is_stuck = is_stuck(search, &(struct spot){i, j, k, 0, 0});
             }
+}
+
+/* Searches once more, without leaving anything out, for how far it comes. */
+static void explain_further(struct search *search,
+                            const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                            struct dv_explanation *explanation)
+{
+    struct furthest furthest = {
+        .picks = DV_NEW_ARRAY(search->arena, struct pick, n_claims * DV_ALLOC_RESULTS_MAX),
+        .tasks = DV_NEW_ARRAY(search->arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX),
+    };
+    struct dv_err ignored = {0}; /* what there is to say was said before */
+
+    search->err = &ignored;
+    search->n_steps = 0;
+    search->n_steps_max = EXPLAIN_STEPS_MAX;
+    search->furthest = &furthest;
+    if (!dv_search_begin(search, claims, n_claims))
+        return;
+    (void)dv_search_run(search); /* only how far it came counts */
+    return_to(search, &furthest);
+    explain_requests(search, explanation);
 }
 
 void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node *node,
@@ -427,37 +211,24 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
                       struct dv_arena *arena, struct dv_explanation *explanation)
 {
     struct dv_alloc_options options = {0};
-    struct furthest furthest = {0};
+    struct dv_alloc_result result;
     struct dv_err err = {0};
     struct search search = {
         .inventory = inventory,
         .node = node,
         .options = &options,
-        .n_steps_max = EXPLAIN_STEPS_MAX,
         .arena = arena,
-        .err = &err,
-        .furthest = &furthest,
+        .bytes_before = dv_arena_size_bytes(arena),
     };
 
-    *explanation = (struct dv_explanation){.outcome = DV_ALLOC_FAILED};
-    if (!dv_search_begin(&search, claims, n_claims)) {
-        explanation->summary = dv_str_copy(dv_str_from_c(err.msg), arena);
-        return;
-    }
-    furthest.picks = DV_NEW_ARRAY(arena, struct pick, n_claims * DV_ALLOC_RESULTS_MAX);
-    furthest.tasks = DV_NEW_ARRAY(arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX);
-    explanation->outcome = dv_search_run(&search);
-    if (explanation->outcome == DV_ALLOC_DONE) {
+    dv_allocate(inventory, node, claims, n_claims, &options, arena, &result, &err);
+    *explanation = (struct dv_explanation){.outcome = result.outcome};
+    if (result.outcome == DV_ALLOC_DONE) {
         explanation->summary = DV_STR("it can be allocated on this node");
         return;
     }
-    if (explanation->outcome == DV_ALLOC_FAILED) {
-        explanation->summary = dv_str_copy(dv_str_from_c(err.msg), arena);
-        return;
-    }
-    return_to(&search, &furthest);
-    explain_requests(&search, explanation);
-    explanation->summary = explanation->outcome == DV_ALLOC_NODE_FAILED
-                               ? dv_str_copy(dv_str_from_c(err.msg), arena)
-                               : summarize(&search, explanation);
+    explain_further(&search, claims, n_claims, explanation);
+    explanation->summary = result.outcome == DV_ALLOC_NONE
+                               ? summarize(&search, explanation)
+                               : dv_str_copy(dv_str_from_c(err.msg), arena);
 }

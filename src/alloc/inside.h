@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "alloc/alloc.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -19,21 +20,33 @@ struct dv_cel_expr;
 
 /* A device by its name, whether or not a slice has it: what is in use is known by this. */
 struct ident {
-    dv_str key; /* "driver/pool/device", in the same block */
+    dv_str key;  /* of the map: see hold.c; in the same block */
+    dv_str path; /* "driver/pool/device", its beginning */
     struct pool *pool;
-    size_t n_refs; /* slices that have it, and holders */
+    size_t n_refs;        /* slices that have it, and holds */
+    struct dv_list holds; /* the newest last */
     uint32_t n_dedicated;
     uint32_t n_shares;
     uint32_t n_with_capacity;           /* of the shares: those that consume capacity */
-    struct dv_quantity_entry *consumed; /* summed, by name; in `arena` */
+    struct dv_quantity_entry *consumed; /* summed, by name; in `sums` */
     size_t n_consumed;
-    dv_str holder;          /* the newest; in `arena` */
-    struct dv_arena *arena; /* NULL: nobody ever held it */
+    struct dv_arena *sums; /* NULL: no capacity is consumed */
+};
+
+/* One result of an allocation that is held; a block with all that it refers to. */
+struct hold {
+    dv_str holder;
+    dv_str share_id; /* p is NULL: it holds the whole device */
+    const struct dv_quantity_entry *consumed;
+    size_t n_consumed;
+    bool has_capacity;
+    struct dv_link link; /* of its ident */
 };
 
 /* All slices of a driver's pool, anywhere. */
 struct pool {
-    dv_str key; /* "driver/pool", in the same block */
+    dv_str key;  /* of the map: see hold.c; in the same block */
+    dv_str path; /* "driver/pool", its beginning */
     dv_str driver;
     dv_str name;
     struct dv_list slices;
@@ -49,8 +62,8 @@ struct device {
     struct dv_inventory_slice *slice;
     struct ident *ident;
     struct dv_cel_device *cel; /* made when it is first asked for */
+    uint64_t content;          /* a hash of all but its name: see twin.c */
     uint32_t slot;             /* its bit in the verdicts */
-    uint32_t twin;             /* equal for devices that nothing but their name tells apart */
     bool is_multi;             /* may be allocated several times, and the gate is on */
 };
 
@@ -103,21 +116,24 @@ struct place {
     struct node_pool *pool;
     struct consumption *consumes;
     size_t n_consumes;
+    uint32_t twin; /* the last place before it that only its name tells from it; or NO_PLACE */
 };
+
+#define NO_PLACE UINT32_MAX
 
 /* A pool as a node sees it. */
 struct node_pool {
     struct pool *pool;
     enum pool_state state;
     dv_str problem;                     /* why it is invalid */
-    struct dv_inventory_slice **slices; /* with devices, by name */
+    struct dv_inventory_slice **slices; /* by name */
     size_t n_slices;
-    struct dv_inventory_slice *
-        *others; /* of the pool, not for this node: they count for counters */
+    struct dv_inventory_slice **others; /* not for this node: they count for counters */
     size_t n_others;
     DV_VEC(dv_str) sets; /* of counters */
     struct counter *counters;
     size_t n_counters;
+    struct dv_arena *sums; /* what is available, where that takes memory; NULL: it does not */
     uint64_t usage_turn;
     bool is_late;      /* a device has binding conditions: these pools come last */
     bool looked_wider; /* depends on slices of other nodes: pool->slices_turn as of `slices_turn` */
@@ -144,6 +160,7 @@ struct node_view {
     uint64_t shared_turn;
     bool has_invalid;
     bool checks_counters;
+    bool has_negative; /* a device consumes less than nothing of a counter: it adds to it */
     struct dv_err err; /* a node selector that cannot be: code DV_OK when there is none */
 };
 
@@ -165,23 +182,33 @@ struct dv_inventory {
     struct dv_map selectors;
     struct dv_list selectors_by_use;
     size_t n_selectors;
-    struct dv_map twins; /* content of devices -> struct twin */
-    uint32_t n_twins;
     struct dv_list shared; /* slices that are for no single node */
     uint64_t shared_turn;
     uint64_t turn;
-    uint64_t view_turn;
+    uint64_t view_turn; /* how many views were made */
     uint64_t order;
+    uint64_t n_shares; /* for counted share ids */
     DV_VEC(uint32_t) free_slots;
     uint32_t n_slots;
-    struct dv_arena *scratch; /* of evaluations */
+    struct dv_arena *scratch; /* of evaluations and views */
+    struct dv_buf text;       /* a key that is looked up, a content that is hashed */
 };
 
-/* inventory.c */
-struct ident *dv_inventory_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
-                                 dv_str device);
-void dv_inventory_ident_unref(struct dv_inventory *inventory, struct ident *ident);
+/* hold.c */
+struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name);
+void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool);
+struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                           dv_str device);
+void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident);
+void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident);
 bool dv_ident_is_in_use(const struct ident *ident);
+
+/* twin.c */
+uint64_t dv_device_content(struct dv_inventory *inventory, const struct device *device);
+/* Links the places of a view that are twins. */
+void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view);
+
+/* inventory.c */
 struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name); /* made when new */
 const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *inventory,
                                                      dv_str name); /* NULL when absent */
@@ -190,8 +217,10 @@ const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *
 struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
 /* Whether it matches: asked once for each device. Fails when it does not compile, or fails on it.
  */
+/* `options` may cancel it. */
 DV_CHECKED bool dv_selector_matches(struct dv_inventory *inventory, struct selector *selector,
-                                    struct device *device, bool *matches, struct dv_err *err);
+                                    struct device *device, const struct dv_alloc_options *options,
+                                    bool *matches, struct dv_err *err);
 void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
 void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
@@ -208,7 +237,7 @@ DV_CHECKED bool dv_device_is_for(const struct device *device, const struct dv_al
 
 /* counters.c */
 DV_CHECKED bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool);
-void dv_pool_refresh_counters(struct node_view *view, struct node_pool *pool);
+void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *pool);
 void dv_place_find_counters(struct node_view *view, struct place *place);
 
 #endif

@@ -198,7 +198,7 @@ static bool write_selector(struct search *search, const struct task *task,
         if (from->n_node_selector_terms != 1)
             return dv_fail(search->err, DV_FAILED_PRECONDITION,
                            "device %.*s: its node selector has %zu terms instead of one",
-                           DV_FMT(device->ident->key), from->n_node_selector_terms);
+                           DV_FMT(device->ident->path), from->n_node_selector_terms);
         merge(&fields, from->node_selector_terms[0].match_fields,
               from->node_selector_terms[0].n_match_fields, search->arena);
         merge(&expressions, from->node_selector_terms[0].match_expressions,

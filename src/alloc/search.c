@@ -1,7 +1,7 @@
 /* search.c - depth first, and the first solution wins: the reference's order, step by step.
  *
- * Branches that cannot hold a solution are left out: by counting what is left, and by trying only
- * one of devices that nothing tells apart. Neither changes which solution is found. */
+ * Where it is in trouble, branches that cannot hold a solution are left out: see bound.c. It keeps
+ * its own stack, so that claims may be many. */
 #include <stdint.h>
 
 #include "alloc/alloc.h"
@@ -10,19 +10,24 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "resource/resource.h"
 
-/* About a second of the worst kind of steps. */
-#define STEPS_MAX 1000000u
+/* About a second of most kinds of steps, and more than the reference gets to in its ten. */
+#define STEPS_MAX 10000000u
 #define STEPS_BETWEEN_QUESTIONS 1000u
-/* Kinds of devices that are remembered as tried, at one place of the search. */
-#define TWINS_MAX 16u
+/* Most searches end with fewer steps back, and need no bounds. */
+#define BACKS_BEFORE_BOUNDS 4u
+#define BITS 64u
+/* What a search may take for sums of large numbers and for its stack. */
+#define BYTES_MAX (256u << 20)
 
 enum found {
     FOUND,
     FOUND_NOT,
     FOUND_LIMIT, /* the claim would get more devices than it may have */
     FOUND_ERROR,
+    FOUND_NOTHING_YET, /* there is more to try */
 };
 
 /* Where the search stands. */
@@ -35,226 +40,46 @@ struct at {
     bool is_inside;  /* `want` has been chosen */
 };
 
-static enum found walk(struct search *search, struct at at);
-
-/* ---- counting ---- */
-
-enum could {
-    COULD,
-    COULD_NOT,
-    COULD_FAIL, /* a selector fails on it: so does the search, if it gets there */
+/* What is to be gone on with when a branch has led nowhere. */
+struct frame {
+    enum frame_kind {
+        FRAME_TASK,         /* a claim has all it asks for */
+        FRAME_ALTERNATIVES, /* one of them is being tried */
+        FRAME_ALL,          /* one of all devices was taken */
+        FRAME_PLACES,       /* places are being tried */
+    } kind;
+    struct at at;
+    uint32_t next;     /* place, or alternative, to be tried */
+    bool has_taken;    /* FRAME_PLACES: the one before `next` */
+    bool is_all_limit; /* FRAME_ALTERNATIVES: all so far were too many */
 };
 
-/* Whether the place could be taken now, as far as can be told without taking it. */
-static enum could could_take(struct search *search, const struct task *task, size_t ask,
-                             size_t want, uint32_t place)
-{
-    const struct want *wanted = &task->asks[ask].wants[want];
-    const struct place *at = &search->view->places[place];
-    struct dv_err before = *search->err;
-    bool selects;
-
-    if (!dv_place_is_free(search, task, wanted, place))
-        return COULD_NOT;
-    if (!dv_want_selects(search, task, wanted, at, &selects)) {
-        *search->err = before;
-        return COULD_FAIL;
-    }
-    if (!selects || dv_want_repelled(search, wanted, at->device))
-        return COULD_NOT;
-    for (size_t i = 0; i < task->n_constraints; i++)
-        if (!task->constraints[i].is_distinct &&
-            !dv_constraint_allows(search, &task->constraints[i], task, ask, want, at->device))
-            return COULD_NOT;
-    return COULD;
-}
-
-/* Whether there are no longer enough places for the rest of this want. */
-static bool lacks_places(struct search *search, const struct task *task, const struct at *at)
-{
-    uint64_t n_needed = task->asks[at->ask].wants[at->want].n_devices - at->device;
-
-    for (uint32_t i = at->start; i < search->view->n_places && n_needed > 0; i++)
-        switch (could_take(search, task, at->ask, at->want, i)) {
-        case COULD:
-            n_needed--;
-            break;
-        case COULD_FAIL:
-            return false; /* it is for the search to run into it */
-        case COULD_NOT:
-            break;
-        }
-    return n_needed > 0;
-}
-
-/* The same for all requests to come that ask for the same devices. */
-static bool lacks_places_for_all(struct search *search, const struct task *task,
-                                 const struct at *at)
-{
-    uint64_t n_needed = 0;
-    size_t n_asks = 0;
-
-    for (size_t i = at->ask; i < task->n_asks; i++)
-        if (task->asks[i].like == task->asks[at->ask].like) {
-            n_needed += task->asks[i].wants[0].n_devices;
-            n_asks++;
-        }
-    if (n_asks < 2)
-        return false;
-    for (uint32_t i = 0; i < search->view->n_places && n_needed > 0; i++) {
-        enum could could = could_take(search, task, at->ask, at->want, i);
-
-        if (could == COULD_FAIL ||
-            (could == COULD && search->view->places[i].device->is_multi)) /* serves each of them */
-            return false;
-        n_needed -= could == COULD;
-    }
-    return n_needed > 0;
-}
-
-static bool is_hopeless(struct search *search, const struct task *task, const struct at *at)
-{
-    if (!task->can_prune || search->furthest || task->asks[at->ask].wants[at->want].is_admin)
-        return false;
-    return lacks_places(search, task, at) ||
-           (at->device == 0 && !at->is_inside && lacks_places_for_all(search, task, at));
-}
-
-/* ---- twins ---- */
-
-struct twins {
-    uint32_t v[TWINS_MAX];
-    size_t n;
+struct stack {
+    DV_VEC(struct frame) v;
 };
 
-/* Whether nothing but its name tells the device from others that look the same. */
-static bool has_twins(const struct want *want, const struct device *device)
+static bool give_up(struct search *search, enum dv_code code, const char *why)
 {
-    return !want->is_admin && !device->is_multi && device->ident->n_shares == 0;
+    search->gave_up = true;
+    return dv_fail(search->err, code, "%s after %llu steps", why,
+                   (unsigned long long)search->n_steps);
 }
-
-static bool was_tried(const struct twins *twins, const struct want *want,
-                      const struct device *device)
-{
-    if (!has_twins(want, device))
-        return false;
-    for (size_t i = 0; i < twins->n; i++)
-        if (twins->v[i] == device->twin)
-            return true;
-    return false;
-}
-
-static void remember(struct twins *twins, const struct want *want, const struct device *device)
-{
-    if (twins->n < TWINS_MAX && has_twins(want, device))
-        twins->v[twins->n++] = device->twin;
-}
-
-/* ---- the search ---- */
 
 static bool may_go_on(struct search *search)
 {
     search->n_steps++;
-    if (search->n_steps > search->n_steps_max) {
-        search->gave_up = true;
-        return dv_fail(
-            search->err, DV_RESOURCE_EXHAUSTED,
-            "gave up after %llu steps: neither a solution nor a proof that there is none",
-            (unsigned long long)search->n_steps_max);
-    }
+    if (search->n_steps > search->n_steps_max)
+        return give_up(search, DV_RESOURCE_EXHAUSTED,
+                       "gave up with neither a solution nor a proof that there is none,");
+    if (dv_arena_size_bytes(search->arena) - search->bytes_before > BYTES_MAX)
+        return give_up(search, DV_RESOURCE_EXHAUSTED, "gave up for lack of memory");
     if (search->options->is_cancelled && search->n_steps % STEPS_BETWEEN_QUESTIONS == 0 &&
-        search->options->is_cancelled(search->options->ctx)) {
-        search->gave_up = true;
-        return dv_fail(search->err, DV_CANCELLED, "filter operation aborted");
-    }
+        search->options->is_cancelled(search->options->ctx))
+        return give_up(search, DV_CANCELLED, "filter operation aborted");
     return true;
 }
 
-static enum found try_alternatives(struct search *search, struct at at)
-{
-    struct ask *ask = &search->tasks[at.task].asks[at.ask];
-    bool is_all_limit = true;
-
-    for (size_t i = 0; i < ask->n_wants; i++) {
-        struct at next = at;
-        enum found found;
-
-        next.want = i;
-        next.is_inside = true;
-        next.start = 0;
-        found = walk(search, next);
-        if (found == FOUND)
-            ask->chosen = i;
-        if (found == FOUND || found == FOUND_ERROR)
-            return found;
-        if (found != FOUND_LIMIT)
-            is_all_limit = false;
-    }
-    return is_all_limit ? FOUND_LIMIT : FOUND_NOT;
-}
-
-static enum found try_all(struct search *search, struct at at)
-{
-    struct task *task = &search->tasks[at.task];
-    const struct want *want = &task->asks[at.ask].wants[at.want];
-    struct at next = at;
-    enum took took = dv_take(search, task, at.ask, at.want, want->all[at.device], true);
-    enum found found;
-
-    if (took != TOOK)
-        return took == TOOK_ERROR ? FOUND_ERROR : FOUND_NOT;
-    next.device++;
-    found = walk(search, next);
-    if (found != FOUND)
-        dv_untake(search, task);
-    return found;
-}
-
-/* Takes the place if it can be, and goes on. */
-static enum found try_place(struct search *search, struct at at, uint32_t place)
-{
-    struct task *task = &search->tasks[at.task];
-    const struct want *want = &task->asks[at.ask].wants[at.want];
-    struct at next = at;
-    enum found found;
-    bool selects;
-
-    if (!dv_want_selects(search, task, want, &search->view->places[place], &selects))
-        return FOUND_ERROR;
-    if (!selects || (search->inventory->features.consumable_capacity &&
-                     !dv_capacity_fits(search, want, place, NULL)))
-        return FOUND_NOT;
-    if (dv_take(search, task, at.ask, at.want, place, false) != TOOK)
-        return FOUND_NOT;
-    next.device++;
-    next.start = place + 1;
-    found = walk(search, next);
-    if (found != FOUND)
-        dv_untake(search, task);
-    return found;
-}
-
-static enum found try_places(struct search *search, struct at at)
-{
-    const struct task *task = &search->tasks[at.task];
-    const struct want *want = &task->asks[at.ask].wants[at.want];
-    struct twins tried = {.n = 0};
-
-    if (is_hopeless(search, task, &at))
-        return FOUND_NOT;
-    for (uint32_t i = at.start; i < search->view->n_places; i++) {
-        const struct device *device = search->view->places[i].device;
-        enum found found;
-
-        if (!dv_place_is_free(search, task, want, i) || was_tried(&tried, want, device))
-            continue;
-        found = try_place(search, at, i);
-        if (found != FOUND_NOT)
-            return found;
-        remember(&tried, want, device);
-    }
-    return FOUND_NOT;
-}
+/* ---- entering ---- */
 
 /* Remembers how far it came. */
 static void look_back(struct search *search, const struct at *at)
@@ -278,33 +103,217 @@ static void look_back(struct search *search, const struct at *at)
         }
 }
 
-static enum found walk(struct search *search, struct at at)
+static void push(struct search *search, struct stack *stack, enum frame_kind kind,
+                 const struct at *at)
 {
-    struct task *task;
-    const struct want *want;
+    struct frame *frame = dv_vec_add_in(&stack->v, search->arena);
+
+    *frame = (struct frame){.kind = kind, .at = *at, .next = at->start, .is_all_limit = true};
+}
+
+/* The next of all devices that are asked for. */
+static enum found enter_all(struct search *search, struct stack *stack, struct at *at)
+{
+    struct task *task = &search->tasks[at->task];
+    const struct want *want = &task->asks[at->ask].wants[at->want];
+
+    switch (dv_take(search, task, at->ask, at->want, want->all[at->device], true)) {
+    case TOOK_ERROR:
+        return FOUND_ERROR;
+    case TOOK_NOT:
+        return FOUND_NOT;
+    case TOOK:
+        break;
+    }
+    push(search, stack, FRAME_ALL, at);
+    at->device++;
+    return FOUND_NOTHING_YET;
+}
+
+static bool is_hopeless(struct search *search, const struct at *at)
+{
+    return dv_count_is_hopeless(search,
+                                &(struct spot){at->task, at->ask, at->want, at->device, at->start});
+}
+
+/* One device of a want. */
+static enum found enter_want(struct search *search, struct stack *stack, struct at *at)
+{
+    const struct task *task = &search->tasks[at->task];
+    const struct want *want = &task->asks[at->ask].wants[at->want];
+
+    bool is_nothing = want->takes_all && want->n_devices == 0; /* all of them, but none is there */
+
+    if (at->device >= want->n_devices && !is_nothing) {
+        *at = (struct at){.task = at->task, .ask = at->ask + 1};
+        return FOUND_NOTHING_YET;
+    }
+    if (search->furthest)
+        look_back(search, at);
+    if (is_nothing)
+        return FOUND_NOT;
+    if (task->n_picks + (want->n_devices - at->device) > DV_ALLOC_RESULTS_MAX)
+        return FOUND_LIMIT;
+    if (is_hopeless(search, at))
+        return FOUND_NOT;
+    if (want->takes_all)
+        return enter_all(search, stack, at);
+    push(search, stack, FRAME_PLACES, at);
+    return FOUND_NOT; /* so far: the frame has all places before it */
+}
+
+/* A step of the search: `at` moves on, or a frame is left to go on with. */
+static enum found enter(struct search *search, struct stack *stack, struct at *at)
+{
+    const struct task *task = &search->tasks[at->task];
 
     if (!may_go_on(search))
         return FOUND_ERROR;
-    if (at.task == search->n_tasks)
+    if (at->task == search->n_tasks)
         return FOUND;
-    task = &search->tasks[at.task];
-    if (at.ask == task->n_asks) {
-        enum found found = walk(search, (struct at){.task = at.task + 1});
-
-        return found == FOUND_LIMIT ? FOUND_NOT : found;
+    if (at->ask == task->n_asks) {
+        push(search, stack, FRAME_TASK, at);
+        *at = (struct at){.task = at->task + 1};
+        return FOUND_NOTHING_YET;
     }
-    if (task->asks[at.ask].has_alternatives && !at.is_inside)
-        return try_alternatives(search, at);
-    want = &task->asks[at.ask].wants[at.want];
-    if (search->furthest)
-        look_back(search, &at);
-    if (want->takes_all && want->n_devices == 0)
-        return FOUND_NOT;
-    if (at.device >= want->n_devices)
-        return walk(search, (struct at){.task = at.task, .ask = at.ask + 1});
-    if (task->n_picks + (want->n_devices - at.device) > DV_ALLOC_RESULTS_MAX)
-        return FOUND_LIMIT;
-    return want->takes_all ? try_all(search, at) : try_places(search, at);
+    if (task->asks[at->ask].has_alternatives && !at->is_inside) {
+        push(search, stack, FRAME_ALTERNATIVES, at);
+        at->is_inside = true;
+        return FOUND_NOTHING_YET;
+    }
+    return enter_want(search, stack, at);
+}
+
+/* ---- going on ---- */
+
+/* Takes the place, if it is one that the want may have. */
+static enum took try_place(struct search *search, const struct at *at, uint32_t place)
+{
+    struct task *task = &search->tasks[at->task];
+    const struct want *want = &task->asks[at->ask].wants[at->want];
+    bool selects;
+
+    if (!dv_want_selects(search, task, want, &search->view->places[place], &selects))
+        return TOOK_ERROR;
+    if (!selects || (search->inventory->features.consumable_capacity &&
+                     !dv_capacity_fits(search, want, place, NULL)))
+        return TOOK_NOT;
+    return dv_take(search, task, at->ask, at->want, place, false);
+}
+
+static enum found next_place(struct search *search, struct frame *frame, enum found found,
+                             struct at *at)
+{
+    struct task *task = &search->tasks[frame->at.task];
+    const struct want *want = &task->asks[frame->at.ask].wants[frame->at.want];
+
+    if (frame->has_taken) {
+        dv_untake(search, task);
+        search->n_backs++;
+    }
+    frame->has_taken = false;
+    if (found == FOUND_LIMIT)
+        return found;
+    while (frame->next < search->view->n_places) {
+        uint32_t place = frame->next++;
+
+        if (!dv_place_is_free(search, task, want, place) ||
+            dv_bound_has_tried_twin(search, task, want, frame->at.start, place))
+            continue;
+        switch (try_place(search, &frame->at, place)) {
+        case TOOK_ERROR:
+            return FOUND_ERROR;
+        case TOOK_NOT:
+            continue;
+        case TOOK:
+            break;
+        }
+        frame->has_taken = true;
+        *at = frame->at;
+        at->device++;
+        at->start = place + 1;
+        return FOUND_NOTHING_YET;
+    }
+    return FOUND_NOT;
+}
+
+static enum found next_alternative(const struct search *search, struct frame *frame,
+                                   enum found found, struct at *at)
+{
+    const struct ask *ask = &search->tasks[frame->at.task].asks[frame->at.ask];
+
+    if (found != FOUND_LIMIT)
+        frame->is_all_limit = false;
+    if (++frame->next == ask->n_wants)
+        return frame->is_all_limit ? FOUND_LIMIT : FOUND_NOT;
+    *at = frame->at;
+    at->want = frame->next;
+    at->is_inside = true;
+    return FOUND_NOTHING_YET;
+}
+
+/* Goes on with the newest frame after a branch from it has led nowhere. */
+static enum found resume(struct search *search, struct frame *frame, enum found found,
+                         struct at *at)
+{
+    switch (frame->kind) {
+    case FRAME_TASK:
+        return FOUND_NOT; /* a limit is that of its own claim only */
+    case FRAME_ALTERNATIVES:
+        return next_alternative(search, frame, found, at);
+    case FRAME_ALL:
+        dv_untake(search, &search->tasks[frame->at.task]);
+        return found;
+    case FRAME_PLACES:
+        break;
+    }
+    return next_place(search, frame, found, at);
+}
+
+static void note_choices(struct search *search, const struct stack *stack)
+{
+    for (size_t i = 0; i < stack->v.n; i++) {
+        const struct frame *frame = &stack->v.v[i];
+
+        if (frame->kind == FRAME_ALTERNATIVES)
+            search->tasks[frame->at.task].asks[frame->at.ask].chosen = frame->next;
+    }
+}
+
+/* Past the first steps: from the beginning again, with bounds, if there are any. */
+static bool begins_again(struct search *search, struct stack *stack)
+{
+    if (search->n_backs < BACKS_BEFORE_BOUNDS || search->bounds != BOUNDS_UNKNOWN ||
+        search->furthest || !dv_count_may(search, dv_bound_work(search)))
+        return false;
+    dv_bound_begin(search);
+    if (search->bounds == BOUNDS_NONE)
+        return false;
+    dv_search_untake_all(search);
+    dv_vec_clear(&stack->v);
+    return true;
+}
+
+static enum found walk(struct search *search)
+{
+    struct stack stack = {0};
+    struct at at = {0};
+    enum found found = FOUND_NOTHING_YET;
+
+    for (;;) {
+        while (found == FOUND_NOTHING_YET) {
+            if (begins_again(search, &stack))
+                at = (struct at){0};
+            found = enter(search, &stack, &at);
+        }
+        if (found == FOUND)
+            note_choices(search, &stack);
+        if (found == FOUND || found == FOUND_ERROR || stack.v.n == 0)
+            return found;
+        found = resume(search, &stack.v.v[stack.v.n - 1], found, &at);
+        if (found != FOUND_NOTHING_YET)
+            stack.v.n--;
+    }
 }
 
 /* ---- the whole ---- */
@@ -315,9 +324,11 @@ static enum dv_alloc_outcome conclude(struct search *search, enum found found)
     case FOUND:
         return DV_ALLOC_DONE;
     case FOUND_ERROR:
-        return search->gave_up ? DV_ALLOC_GAVE_UP : DV_ALLOC_FAILED;
+        return search->gave_up || search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP
+                                                                    : DV_ALLOC_FAILED;
     case FOUND_NOT:
     case FOUND_LIMIT:
+    case FOUND_NOTHING_YET:
         break;
     }
     if (!search->view->has_invalid)
@@ -328,7 +339,7 @@ static enum dv_alloc_outcome conclude(struct search *search, enum found found)
         if (pool->state == POOL_INVALID) {
             (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
                           "invalid resource pools were encountered: %.*s: %.*s",
-                          DV_FMT(pool->pool->key), DV_FMT(pool->problem));
+                          DV_FMT(pool->pool->path), DV_FMT(pool->problem));
             break;
         }
     }
@@ -342,13 +353,15 @@ bool dv_search_begin(struct search *search, const struct dv_api_resource_claim *
     if (!search->view)
         return false;
     search->taken = DV_NEW_ARRAY(search->arena, struct taken, search->view->n_places);
+    search->n_words = (search->view->n_places + BITS - 1) / BITS;
+    search->marked = DV_NEW_ARRAY(search->arena, uint64_t, search->n_words);
     search->used = DV_NEW_ARRAY(search->arena, struct dv_quantity *, search->view->n_pools);
     return dv_search_read(search, claims, n_claims);
 }
 
 enum dv_alloc_outcome dv_search_run(struct search *search)
 {
-    return conclude(search, walk(search, (struct at){0}));
+    return conclude(search, walk(search));
 }
 
 static enum dv_alloc_outcome run(struct search *search,
@@ -358,7 +371,7 @@ static enum dv_alloc_outcome run(struct search *search,
     enum dv_alloc_outcome outcome;
 
     if (!dv_search_begin(search, claims, n_claims))
-        return DV_ALLOC_FAILED;
+        return search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP : DV_ALLOC_FAILED;
     outcome = dv_search_run(search);
     if (outcome != DV_ALLOC_DONE)
         return outcome;
@@ -380,6 +393,7 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
         .options = options,
         .n_steps_max = options->n_steps_max ? options->n_steps_max : STEPS_MAX,
         .arena = arena,
+        .bytes_before = dv_arena_size_bytes(arena),
         .err = err,
     };
 

@@ -28,6 +28,8 @@ struct want {
     const struct dv_api_device_toleration *tolerations;
     size_t n_tolerations;
     const struct dv_api_capacity_requirements *capacity;
+    uint64_t *eligible; /* bits of places that it may take while nothing is: see bound.c */
+    size_t kind;        /* the same for wants with the same */
 };
 
 struct ask {
@@ -36,7 +38,6 @@ struct ask {
     size_t n_wants;
     bool has_alternatives;
     size_t chosen;
-    size_t like; /* the first ask of the claim that differs from it in its name only */
 };
 
 /* The values of an attribute: of one kind, one or more. */
@@ -64,6 +65,10 @@ struct constraint {
     size_t n_taken;
     struct values common; /* of matching: what all so far have */
     struct values *seen;  /* of distinct: the last of each ask */
+    uint32_t *value_of;   /* places: a number for the value, 0: it has none; see bound.c */
+    uint32_t n_values;
+    bool has_unknown;   /* some that cannot be compared */
+    uint32_t value_now; /* that the devices so far have, while counting; 0: there are none */
 };
 
 /* A device that was taken. */
@@ -87,7 +92,7 @@ struct task {
     size_t n_constraints;
     struct pick picks[DV_ALLOC_RESULTS_MAX];
     size_t n_picks;
-    bool can_prune; /* the limit of results cannot be reached: counting may end a branch */
+    uint64_t n_max; /* devices that it may come to have, with the largest alternatives */
 };
 
 /* The furthest that a search came, for explanations. */
@@ -108,6 +113,22 @@ struct taken {
     struct dv_quantity *capacity; /* of the parts, one for each capacity of the device */
 };
 
+/* What may be left out of the search: see bound.c. */
+enum bounds {
+    BOUNDS_UNKNOWN, /* nothing is left out yet */
+    BOUNDS_NONE,    /* nothing may be */
+    BOUNDS_COUNT,   /* what counting shows to lead nowhere */
+    BOUNDS_TWINS,   /* and twins of what led nowhere */
+};
+
+/* What counting writes on. */
+struct sheet {
+    uint64_t *counts;          /* one for each value */
+    bool *flags;               /* the same */
+    struct dv_quantity *least; /* one for each counter of a pool */
+    uint64_t *n_consumers;     /* the same */
+};
+
 struct search {
     struct dv_inventory *inventory;
     const struct dv_alloc_node *node;
@@ -116,13 +137,19 @@ struct search {
     struct task *tasks;
     size_t n_tasks;
     struct taken *taken;       /* one for each place */
+    uint64_t *marked;          /* bits of places that are taken as a whole */
+    size_t n_words;            /* of such bits */
     struct dv_quantity **used; /* of each pool's counters; NULL: nothing */
+    enum bounds bounds;
+    struct sheet *sheet; /* when there are bounds */
     uint64_t n_steps;
     uint64_t n_steps_max;
-    uint64_t n_shares; /* for counted share ids */
+    uint64_t n_backs;   /* of the steps: how many devices were given back */
+    uint64_t n_counted; /* places that were looked at for bounds */
     struct dv_arena *arena;
+    size_t bytes_before; /* of the arena, when it began */
     bool gave_up;
-    struct furthest *furthest; /* NULL: not asked for; else nothing is left out by counting */
+    struct furthest *furthest; /* NULL: not asked for; else nothing is left out */
     struct dv_err *err;
 };
 
@@ -139,6 +166,29 @@ DV_CHECKED bool dv_search_read(struct search *search,
 DV_CHECKED bool dv_want_selects(struct search *search, const struct task *task,
                                 const struct want *want, const struct place *place, bool *selects);
 
+/* bound.c */
+/* Finds out what may be left out. */
+void dv_bound_begin(struct search *search);
+uint64_t dv_bound_work(const struct search *search); /* how many places that looks at */
+/* Whether a twin of the place led nowhere, when all from `start` on were tried before it. */
+bool dv_bound_has_tried_twin(const struct search *search, const struct task *task,
+                             const struct want *want, uint32_t start, uint32_t place);
+
+/* count.c */
+/* Where the search stands: some devices of a want are taken, the others come from `start` on. */
+struct spot {
+    size_t task;
+    size_t ask;
+    size_t want;
+    uint64_t n_taken;
+    uint32_t start;
+};
+/* Whether there is time to look at so many places: counting must not cost more than it saves. They
+ * are then counted as looked at. */
+bool dv_count_may(struct search *search, uint64_t n_places);
+/* Whether no solution can be found from here on. */
+bool dv_count_is_hopeless(struct search *search, const struct spot *spot);
+
 /* constraint.c */
 DV_CHECKED bool dv_constraint_read(struct search *search, struct task *task,
                                    const struct dv_api_device_constraint *api,
@@ -154,6 +204,11 @@ DV_CHECKED bool dv_constraint_add(struct search *search, struct constraint *cons
 void dv_constraint_remove(struct constraint *constraint, const struct task *task, size_t ask,
                           size_t want);
 
+/* Whether the two devices have a value in common. */
+bool dv_constraint_clashes(const struct search *search, const struct constraint *constraint,
+                           const struct device *a, const struct device *b);
+/* Numbers the values that places have, for counting. */
+void dv_constraint_number(const struct search *search, struct constraint *constraint);
 /* The device's value of the constraint's attribute, for people; empty when it has none. */
 dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
                            struct dv_arena *arena);
@@ -163,6 +218,8 @@ dv_str dv_constraint_value(const struct constraint *constraint, const struct dev
  * them. False: not there, against the policy, or no longer available. */
 DV_CHECKED bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,
                                  struct dv_quantity_entry *consumed);
+/* Whether it would give back rather than consume. */
+bool dv_capacity_is_negative(const struct want *want, const struct device *device);
 /* Why not, as a sentence in the search's arena; empty when it fits. */
 dv_str dv_capacity_problem(struct search *search, const struct want *want, uint32_t place);
 
@@ -183,6 +240,11 @@ const struct counter *dv_place_lacks_counter(struct search *search, uint32_t pla
 enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
                   bool must);
 void dv_untake(struct search *search, struct task *task); /* the last one that it took */
+void dv_search_untake_all(struct search *search);
+
+/* why.c: what speaks against the place, now, for a want. */
+void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
+                    uint32_t place, struct dv_why_device *device);
 
 /* result.c */
 DV_CHECKED bool dv_search_result(struct search *search, const struct task *task,

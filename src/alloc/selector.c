@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "base/arena.h"
 #include "base/err.h"
@@ -115,33 +116,38 @@ static struct dv_cel_attribute attribute_of(dv_str name, const struct dv_api_dev
     return attribute;
 }
 
-struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device)
+struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_str driver,
+                                          bool has_lists, struct dv_arena *arena)
 {
-    const struct dv_api_device *api = device->api;
-    struct dv_arena *arena = device->slice->arena;
-    struct dv_cel_attribute *attributes;
-    struct dv_cel_capacity *capacities;
+    struct dv_cel_attribute *attributes =
+        DV_NEW_ARRAY(arena, struct dv_cel_attribute, api->n_attributes);
+    struct dv_cel_capacity *capacities =
+        DV_NEW_ARRAY(arena, struct dv_cel_capacity, api->n_capacity);
     struct dv_cel_device_input input = {
-        .driver = device->slice->pool->driver,
+        .driver = driver,
+        .attributes = attributes,
         .n_attributes = api->n_attributes,
+        .capacities = capacities,
         .n_capacities = api->n_capacity,
         .allow_multiple_allocations =
             api->allow_multiple_allocations && *api->allow_multiple_allocations,
-        .list_type_attributes = inventory->features.list_attributes,
+        .list_type_attributes = has_lists,
     };
 
-    if (device->cel)
-        return device->cel;
-    attributes = DV_NEW_ARRAY(arena, struct dv_cel_attribute, api->n_attributes);
     for (size_t i = 0; i < api->n_attributes; i++)
         attributes[i] = attribute_of(api->attributes[i].key, &api->attributes[i].value);
-    capacities = DV_NEW_ARRAY(arena, struct dv_cel_capacity, api->n_capacity);
     for (size_t i = 0; i < api->n_capacity; i++)
         capacities[i] =
             (struct dv_cel_capacity){api->capacity[i].key, api->capacity[i].value.value};
-    input.attributes = attributes;
-    input.capacities = capacities;
-    device->cel = dv_cel_device_new(&input, arena);
+    return dv_cel_device_new(&input, arena);
+}
+
+struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device)
+{
+    if (!device->cel)
+        device->cel =
+            dv_alloc_cel_device(device->api, device->slice->pool->driver,
+                                inventory->features.list_attributes, device->slice->arena);
     return device->cel;
 }
 
@@ -164,8 +170,11 @@ static void make_room(struct selector *selector, uint32_t n_slots)
 }
 
 bool dv_selector_matches(struct dv_inventory *inventory, struct selector *selector,
-                         struct device *device, bool *matches, struct dv_err *err)
+                         struct device *device, const struct dv_alloc_options *options,
+                         bool *matches, struct dv_err *err)
 {
+    struct dv_cel_budget budget = {
+        .cost_max = DV_CEL_COST_MAX, .is_cancelled = options->is_cancelled, .ctx = options->ctx};
     size_t word = device->slot / BITS;
     uint64_t bit = 1ull << device->slot % BITS;
     bool is_match;
@@ -179,8 +188,8 @@ bool dv_selector_matches(struct dv_inventory *inventory, struct selector *select
         *err = selector->err;
         return false;
     }
-    is_ok = dv_cel_eval(selector->expr, dv_device_cel(inventory, device), inventory->scratch,
-                        &is_match, err);
+    is_ok = dv_cel_eval_within(selector->expr, dv_device_cel(inventory, device), &budget,
+                               inventory->scratch, &is_match, err);
     dv_arena_reset(inventory->scratch);
     if (!is_ok)
         return false; /* not kept: the message names the device's values */

@@ -11,6 +11,8 @@
 #include "number/number.h"
 #include "resource/resource.h"
 
+#define BITS 64u
+
 /* ---- in use, tainted ---- */
 
 static bool has_taken(const struct task *task, uint32_t place)
@@ -132,7 +134,7 @@ static void name_share(struct search *search, struct pick *pick)
     else
         (void)snprintf(pick->share_id, sizeof(pick->share_id),
                        "00000000-0000-0000-0000-%012llx", /* never cut: 36 bytes */
-                       (unsigned long long)++search->n_shares & 0xffffffffffffull);
+                       (unsigned long long)++search->inventory->n_shares & 0xffffffffffffull);
 }
 
 /* Takes a part of a device that is shared by capacity; of any other only looks. */
@@ -191,6 +193,19 @@ static void remove_from_constraints(struct task *task, size_t ask, size_t want)
 
 /* ---- taking ---- */
 
+/* An administrator's request may take what another has. */
+static void mark(struct search *search, uint32_t place)
+{
+    search->taken[place].n_marks++;
+    search->marked[place / BITS] |= 1ull << place % BITS;
+}
+
+static void unmark(struct search *search, uint32_t place)
+{
+    if (--search->taken[place].n_marks == 0)
+        search->marked[place / BITS] &= ~(1ull << place % BITS);
+}
+
 /* The steps after the counters; whoever calls gives those back when it is refused. */
 static enum took take_rest(struct search *search, struct task *task, struct pick *pick, bool must)
 {
@@ -206,7 +221,7 @@ static enum took take_rest(struct search *search, struct task *task, struct pick
                       "claim %.*s/%.*s, request %.*s: cannot add device %.*s because a claim "
                       "constraint would not be satisfied",
                       DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
-                      DV_FMT(want->name), DV_FMT(device->ident->key));
+                      DV_FMT(want->name), DV_FMT(device->ident->path));
         return TOOK_ERROR;
     }
     if (search->inventory->features.consumable_capacity && !take_capacity(search, want, pick)) {
@@ -214,7 +229,7 @@ static enum took take_rest(struct search *search, struct task *task, struct pick
         return TOOK_NOT;
     }
     if (!pick->is_multi)
-        search->taken[pick->place].n_marks++;
+        mark(search, pick->place);
     return TOOK;
 }
 
@@ -257,8 +272,15 @@ void dv_untake(struct search *search, struct task *task)
     if (pick->is_multi)
         give_back_capacity(search, pick);
     else
-        search->taken[pick->place].n_marks--;
+        unmark(search, pick->place);
     remove_from_constraints(task, pick->ask, pick->want);
     if (pick->has_counters)
         release_counters(search, &search->view->places[pick->place]);
+}
+
+void dv_search_untake_all(struct search *search)
+{
+    for (size_t i = search->n_tasks; i > 0; i--)
+        while (search->tasks[i - 1].n_picks > 0)
+            dv_untake(search, &search->tasks[i - 1]);
 }

@@ -191,6 +191,12 @@ static int by_ident(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
+/* Slices with counters have those alone. */
+static size_t n_devices(const struct dv_inventory_slice *slice)
+{
+    return slice->spec->n_shared_counters > 0 ? 0 : slice->n_devices;
+}
+
 /* A device that two slices of the pool have; NULL when there is none. */
 static const struct device *find_twice(const struct node_pool *pool, struct dv_arena *arena)
 {
@@ -198,11 +204,11 @@ static const struct device *find_twice(const struct node_pool *pool, struct dv_a
     struct device **devices;
 
     for (size_t i = 0; i < pool->n_slices; i++)
-        n += pool->slices[i]->n_devices;
+        n += n_devices(pool->slices[i]);
     devices = DV_NEW_ARRAY(arena, struct device *, n);
     n = 0;
     for (size_t i = 0; i < pool->n_slices; i++)
-        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
+        for (size_t j = 0; j < n_devices(pool->slices[i]); j++)
             devices[n++] = &pool->slices[i]->devices[j];
     qsort(devices, n, sizeof(struct device *), by_ident);
     for (size_t i = 1; i < n; i++)
@@ -214,7 +220,7 @@ static const struct device *find_twice(const struct node_pool *pool, struct dv_a
 static bool has_binding_conditions(const struct node_pool *pool)
 {
     for (size_t i = 0; i < pool->n_slices; i++)
-        for (size_t j = 0; j < pool->slices[i]->n_devices; j++)
+        for (size_t j = 0; j < n_devices(pool->slices[i]); j++)
             if (pool->slices[i]->devices[j].api->binding_conditions)
                 return true;
     return false;
@@ -275,7 +281,7 @@ static void make_places(struct node_view *view)
 
     for (size_t i = 0; i < view->n_pools; i++)
         for (size_t j = 0; view->pools[i].state == POOL_USABLE && j < view->pools[i].n_slices; j++)
-            n += view->pools[i].slices[j]->n_devices;
+            n += n_devices(view->pools[i].slices[j]);
     view->places = DV_NEW_ARRAY(view->arena, struct place, n);
     for (size_t i = 0; i < view->n_pools; i++) {
         struct node_pool *pool = &view->pools[i];
@@ -283,7 +289,7 @@ static void make_places(struct node_view *view)
         if (pool->state == POOL_INVALID)
             view->has_invalid = true;
         for (size_t j = 0; pool->state == POOL_USABLE && j < pool->n_slices; j++)
-            for (size_t k = 0; k < pool->slices[j]->n_devices; k++) {
+            for (size_t k = 0; k < n_devices(pool->slices[j]); k++) {
                 struct place *place = &view->places[view->n_places++];
 
                 place->device = &pool->slices[j]->devices[k];
@@ -299,6 +305,8 @@ void dv_node_view_free(struct node_view *view)
 {
     if (!view)
         return;
+    for (size_t i = 0; i < view->n_pools; i++)
+        dv_arena_free(view->pools[i].sums);
     dv_arena_free(view->arena);
     free(view);
 }
@@ -358,6 +366,7 @@ static struct node_view *make_view(struct dv_inventory *inventory, const struct 
     if (view->n_pools > 0)
         qsort(view->pools, view->n_pools, sizeof(struct node_pool), by_order);
     make_places(view);
+    dv_view_find_twins(inventory, view);
     return view;
 }
 
@@ -375,6 +384,6 @@ struct node_view *dv_inventory_view(struct dv_inventory *inventory,
         return NULL;
     }
     for (size_t i = 0; i < own->view->n_pools; i++)
-        dv_pool_refresh_counters(own->view, &own->view->pools[i]);
+        dv_pool_refresh_counters(inventory, &own->view->pools[i]);
     return own->view;
 }

@@ -96,6 +96,7 @@ enum dv_exit dv_cli_api_open(struct dv_cli *cli, struct dv_cli_api *api)
     if (!dv_kube_config_load(api->source, cli->context, cli->arena, &config, &err))
         return dv_cli_complain("%s", err.msg);
     api->server = config.server;
+    api->ca = config.ca;
     api->space = cli->space.n ? cli->space : config.space;
     if (api->space.n == 0)
         api->space = DV_STR("default");
@@ -194,11 +195,13 @@ static void add_encoded(struct dv_buf *buf, dv_str text)
     }
 }
 
-static void print_target(const struct dv_cli_ask *ask, const struct dv_api_version *version,
-                         struct dv_buf *buf)
+static void print_path(const struct dv_cli_ask *ask, const struct dv_api_version *version,
+                       struct dv_buf *buf)
 {
-    char separator = '?';
-
+    if (ask->path.n) {
+        dv_buf_add(buf, ask->path);
+        return;
+    }
     dv_buf_add_c(buf, version->group.n ? "/apis/" : "/api/");
     dv_api_version_print(version, buf);
     if (ask->kind->is_namespaced && ask->space.n) {
@@ -211,6 +214,14 @@ static void print_target(const struct dv_cli_ask *ask, const struct dv_api_versi
         dv_buf_add_char(buf, '/');
         add_encoded(buf, ask->name);
     }
+}
+
+static void print_target(const struct dv_cli_ask *ask, const struct dv_api_version *version,
+                         struct dv_buf *buf)
+{
+    char separator = '?';
+
+    print_path(ask, version, buf);
     for (size_t i = 0; i < ask->n_params; i++) {
         if (ask->params[i].value.n == 0)
             continue;
@@ -353,26 +364,34 @@ static bool read_answer(struct exchange *exchange, struct dv_cli_answer *answer)
     return explain(exchange->api, &err);
 }
 
+static bool ask_once(struct exchange *exchange, const struct dv_cli_ask *ask,
+                     const struct dv_api_version *version, struct dv_cli_answer *answer)
+{
+    answer->version = version;
+    run(exchange, ask, version);
+    if (exchange->was_enough) {
+        *answer = (struct dv_cli_answer){.status = 200, .version = version};
+        return true;
+    }
+    if (exchange->err.code != DV_OK)
+        return explain(exchange->api, &exchange->err);
+    return read_answer(exchange, answer);
+}
+
 static bool ask_versions(struct exchange *exchange, const struct dv_cli_ask *ask,
                          struct dv_cli_answer *answer)
 {
     struct dv_cli_api *api = exchange->api;
     const struct dv_kind *kind = ask->kind;
 
+    if (ask->path.n)
+        return ask_once(exchange, ask, NULL, answer);
     for (;;) {
         size_t at = api->versions[kind->id];
 
-        answer->version = ask->version ? ask->version : &kind->versions[at];
-        run(exchange, ask, answer->version);
-        if (exchange->was_enough) {
-            *answer = (struct dv_cli_answer){.status = 200, .version = answer->version};
-            return true;
-        }
-        if (exchange->err.code != DV_OK)
-            return explain(api, &exchange->err);
-        if (!read_answer(exchange, answer))
+        if (!ask_once(exchange, ask, ask->version ? ask->version : &kind->versions[at], answer))
             return false;
-        if (ask->version || !is_no_such_path(answer->failure))
+        if (exchange->was_enough || ask->version || !is_no_such_path(answer->failure))
             return true;
         if (at + 1 == kind->n_versions) {
             answer->failure =

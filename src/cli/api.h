@@ -24,6 +24,7 @@ struct dv_cli_api {
     struct dv_rest_client *client;
     dv_str server; /* its URL */
     dv_str source; /* the kubeconfig */
+    dv_str ca;     /* who vouches for it, as PEM; empty: whom the system trusts */
     dv_str space;  /* of -n, of the context, or default */
     /* The first version of each kind that the server may have, as far as we know. */
     size_t versions[DV_N_KINDS];
@@ -45,6 +46,7 @@ struct dv_cli_param {
 
 struct dv_cli_ask {
     dv_str method;
+    dv_str path; /* empty: that of the kind, namespace and name that follow */
     const struct dv_kind *kind;
     const struct dv_api_version *version; /* NULL: the newest that the server has */
     dv_str space;                         /* empty: all namespaces */

@@ -57,16 +57,17 @@ static bool set_object_output(struct dv_cli *cli, dv_str value)
     return false;
 }
 
-/* "90", "90s", "5m", "1h": above zero. */
+/* "90", "90s", "5m", "1h", "7d": above zero. */
 static bool read_duration(dv_str value, uint64_t *ms)
 {
     static const struct {
         char unit;
         uint32_t seconds;
     } units[] = {
-        {'s', 1   },
-        {'m', 60  },
-        {'h', 3600},
+        {'s', 1    },
+        {'m', 60   },
+        {'h', 3600 },
+        {'d', 86400},
     };
     uint32_t factor = 1;
     uint32_t n;
@@ -91,6 +92,11 @@ static bool set_timeout(struct dv_cli *cli, dv_str value)
 static bool set_gone_timeout(struct dv_cli *cli, dv_str value)
 {
     return read_duration(value, &cli->gone_ms);
+}
+
+static bool set_ttl(struct dv_cli *cli, dv_str value)
+{
+    return read_duration(value, &cli->ttl_ms);
 }
 
 static bool set_file(struct dv_cli *cli, dv_str value)
@@ -163,48 +169,61 @@ static bool set_no_headers(struct dv_cli *cli, dv_str value)
 /* The first row that a verb has under a name counts: what is special comes before what is general.
  */
 static const struct option options[] = {
-    {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)     },
-    {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0              },
-    {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                  set_object_output, 0              },
-    {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0              },
-    {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0              },
-    {"gone",        0,   "timeout",             "SECONDS",             "for the objects to be gone (600)",                    set_gone_timeout,  0              },
-    {"node",        0,   "timeout",             "SECONDS",             "for the daemon's answer (90)",                        set_timeout,       0              },
-    {"api",         0,   "timeout",             "SECONDS",             "for an answer of the server (90)",                    set_timeout,       0              },
-    {"f",           'f', "filename",            "FILE",                "the pod",                                             set_file,          0              },
+    {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)        },
+    {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
+    {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                  set_object_output, 0                 },
+    {"data",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
+    {"data",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
+    {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
+    {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
+    {"gone",        0,   "timeout",             "SECONDS",             "for the objects to be gone (600)",                    set_gone_timeout,  0                 },
+    {"node",        0,   "timeout",             "SECONDS",             "for the daemon's answer (90)",                        set_timeout,       0                 },
+    {"api",         0,   "timeout",             "SECONDS",             "for an answer of the server (90)",                    set_timeout,       0                 },
+    {"f",           'f', "filename",            "FILE",                "the pod",                                             set_file,          0                 },
     {"files",       'f', "filename",            "FILE|DIR|-",          "the objects, YAML or JSON; may be given again",
-     set_file,                                                                                                                                   0              },
-    {"n",           'n', "namespace",           "NAMESPACE",           "of the pod (default)",                                NULL,              AT(space)      },
+     set_file,                                                                                                                                   0                 },
+    {"n",           'n', "namespace",           "NAMESPACE",           "of the pod (default)",                                NULL,              AT(space)         },
     {"api",         'n', "namespace",           "NAMESPACE",           "of the objects (the context's, else default)",        NULL,
-     AT(space)                                                                                                                                                  },
-    {"everywhere",  'A', "all-namespaces",      NULL,                  "in all namespaces",                                   set_everywhere,    0              },
+     AT(space)                                                                                                                                                     },
+    {"everywhere",  'A', "all-namespaces",      NULL,                  "in all namespaces",                                   set_everywhere,    0                 },
     {"select",      'l', "selector",            "LABELS",              "only objects with these: a=b,c!=d,e in (f,g)",        NULL,
-     AT(labels)                                                                                                                                                 },
+     AT(labels)                                                                                                                                                    },
     {"select",      0,   "field-selector",      "FIELDS",              "only objects with these: spec.nodeName=n1",           NULL,
-     AT(fields)                                                                                                                                                 },
-    {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)        },
-    {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)  },
-    {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0              },
+     AT(fields)                                                                                                                                                    },
+    {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)           },
+    {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)     },
+    {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0                 },
     {"managed",     0,   "show-managed-fields", NULL,                  "with -o json|yaml: who set which field, too",
-     set_managed,                                                                                                                                0              },
-    {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                    set_force,         0              },
-    {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0              },
-    {"delete",      0,   "all",                 NULL,                  "all objects of the kind in the namespace",            set_all,           0              },
-    {"delete",      0,   "grace-period",        "SECONDS",             "for a pod to end (the pod's own)",                    set_grace,         0              },
+     set_managed,                                                                                                                                0                 },
+    {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                    set_force,         0                 },
+    {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0                 },
+    {"explain",     0,   "node",                "NAME",                "only what stands in the way on this node",            NULL,              AT(node)          },
+    {"explain",     0,   "all",                 NULL,                  "all nodes, and all devices of the nodes",             set_all,           0                 },
+    {"token",       0,   "driver",              "NAME",                "for this driver, on the node",                        NULL,              AT(driver)        },
+    {"token",       0,   "node",                "NAME",                "for the node, or for a driver there",                 NULL,              AT(node)          },
+    {"token",       0,   "admin",               "NAME",                "for a person who may do everything",                  NULL,              AT(admin)         },
+    {"token",       0,   "ttl",                 "DURATION",            "how long it is good: 90m, 24h, 7d (for ever)",        set_ttl,           0                 },
+    {"token",       0,   "write-kubeconfig",    "FILE",                "put it there, with the server's address; mode 0600",
+     NULL,                                                                                                                                       AT(kubeconfig_out)},
+    {"cdi",         0,   "cdi-dirs",            "DIR[:DIR...]",        "the specs, later ones win (/etc/cdi:/var/run/cdi)",
+     NULL,                                                                                                                                       AT(cdi_dirs)      },
+    {"cdi",         0,   "bundle",              "DIR",                 "of inject: the folder of the config.json",            NULL,              AT(bundle)        },
+    {"delete",      0,   "all",                 NULL,                  "all objects of the kind in the namespace",            set_all,           0                 },
+    {"delete",      0,   "grace-period",        "SECONDS",             "for a pod to end (the pod's own)",                    set_grace,         0                 },
     {"delete",      0,   "force",               NULL,                  "at once, without the node's consent; grace period 0", set_force,
-     0                                                                                                                                                          },
+     0                                                                                                                                                             },
     {"delete",      0,   "ignore-not-found",    "[=true|false]",       "what is not there is no failure",
-     set_ignore_not_found,                                                                                                                       0              },
-    {"gone",        0,   "wait",                "[=true|false]",       "until the objects are gone (true)",                   set_wait,          0              },
+     set_ignore_not_found,                                                                                                                       0                 },
+    {"gone",        0,   "wait",                "[=true|false]",       "until the objects are gone (true)",                   set_wait,          0                 },
     {"wait",        0,   "wait",                "SECONDS",             "for what has not come back (the daemon's setting)",   NULL,
-     AT(wait)                                                                                                                                                   },
+     AT(wait)                                                                                                                                                      },
     {"kubelet-dir", 0,   "kubelet-dir",         "DIR",                 "where the kubelet's files are (/var/lib/kubelet)",
-     NULL,                                                                                                                                       AT(kubelet_dir)},
-    {"state-dir",   0,   "state-dir",           "DIR",                 "davit's state (/var/lib/davit)",                      NULL,              AT(state_dir)  },
-    {"api",         0,   "kubeconfig",          "FILE",                "where the server is, and who asks",                   NULL,              AT(kubeconfig) },
-    {"api",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)    },
+     NULL,                                                                                                                                       AT(kubelet_dir)   },
+    {"state-dir",   0,   "state-dir",           "DIR",                 "davit's state (/var/lib/davit)",                      NULL,              AT(state_dir)     },
+    {"api",         0,   "kubeconfig",          "FILE",                "where the server is, and who asks",                   NULL,              AT(kubeconfig)    },
+    {"api",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)       },
     {"api",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)", NULL,
-     AT(state_dir)                                                                                                                                              },
+     AT(state_dir)                                                                                                                                                 },
 };
 
 static bool verb_has(const struct dv_cli_verb *verb, const struct option *option)
@@ -213,8 +232,10 @@ static bool verb_has(const struct dv_cli_verb *verb, const struct option *option
     dv_str rest = dv_str_from_c(verb->options);
     dv_str name;
 
-    if (dv_str_eq(group, DV_STR("node")) || dv_str_eq(group, DV_STR("api")))
-        return verb->is_api == dv_str_eq(group, DV_STR("api"));
+    if (dv_str_eq(group, DV_STR("node")))
+        return verb->peer == DV_PEER_DAEMON;
+    if (dv_str_eq(group, DV_STR("api")))
+        return verb->peer == DV_PEER_API;
     while (dv_str_split(&rest, ' ', &name))
         if (dv_str_eq(name, group))
             return true;
@@ -318,7 +339,7 @@ static bool read_letters(struct reading *reading, dv_str word, bool *wants_help)
 
 static bool read_word(struct reading *reading, dv_str *words, dv_str word)
 {
-    if (!reading->verb->is_api && reading->cli->n_words == WORDS_MAX)
+    if (reading->verb->peer == DV_PEER_DAEMON && reading->cli->n_words == WORDS_MAX)
         return dv_fail(reading->err, DV_INVALID_ARGUMENT, "too many words");
     words[reading->cli->n_words++] = word;
     return true;

@@ -22,7 +22,7 @@ enum dv_exit {
     DV_EXIT_OK = 0,
     DV_EXIT_FAILED = 1,      /* the daemon or the system said no */
     DV_EXIT_USAGE = 2,       /* the command line is wrong */
-    DV_EXIT_REFUSED = 3,     /* a pod was not admitted */
+    DV_EXIT_REFUSED = 3,     /* a pod was not admitted, a claim cannot be allocated */
     DV_EXIT_UNREACHABLE = 4, /* no daemon answers */
 };
 
@@ -56,10 +56,17 @@ struct dv_cli {
     bool watches;
     dv_str kubeconfig;
     dv_str context;
-    dv_str labels;      /* a selector */
-    dv_str fields;      /* a selector */
-    bool is_everywhere; /* in all namespaces */
-    bool is_all;        /* all objects of the kind */
+    dv_str node;
+    dv_str driver;
+    dv_str admin;          /* a name */
+    dv_str kubeconfig_out; /* a file to write */
+    uint64_t ttl_ms;       /* 0: for ever */
+    dv_str cdi_dirs;       /* with ':' between; the later ones win */
+    dv_str bundle;         /* a folder with a config.json */
+    dv_str labels;         /* a selector */
+    dv_str fields;         /* a selector */
+    bool is_everywhere;    /* in all namespaces */
+    bool is_all;           /* all objects of the kind; all there is to say */
     bool is_forced;
     bool is_dry_run;
     bool ignores_absent;
@@ -70,6 +77,13 @@ struct dv_cli {
     uint64_t gone_ms; /* for deleted objects to be gone; 0: the default */
 };
 
+/* Whom a verb asks. */
+enum dv_cli_peer {
+    DV_PEER_DAEMON, /* davitd, over its socket */
+    DV_PEER_API,    /* the API server */
+    DV_PEER_NONE,   /* nobody: it works on files */
+};
+
 struct dv_cli_verb {
     const char *name;
     const char *words;   /* in its usage line: "[RESOURCE]" */
@@ -77,12 +91,19 @@ struct dv_cli_verb {
     const char *help;    /* more lines, for davit help VERB */
     const char *options; /* its groups of options (args.c), blank separated */
     enum dv_exit (*run)(struct dv_cli *cli);
-    bool is_api; /* it speaks with the API server, not with the daemon; any number of words */
+    enum dv_cli_peer peer;
 };
 
-/* The verbs, in the order of the help. */
+/* The verbs, in the order of the help: verbs.c. */
 extern const struct dv_cli_verb dv_verbs[];
 extern const size_t dv_n_verbs;
+
+/* ---- cmd_help.c ---- */
+
+/* NULL: there is none, and that is told with what was perhaps meant. */
+const struct dv_cli_verb *dv_cli_verb_find(const char *name);
+/* All about one verb, on standard output. */
+void dv_cli_print_help(const struct dv_cli_verb *verb);
 
 /* ---- args.c: the command line ---- */
 
@@ -154,6 +175,9 @@ enum dv_exit dv_cmd_watch(struct dv_cli *cli);
 enum dv_exit dv_cmd_describe(struct dv_cli *cli);
 enum dv_exit dv_cmd_apply(struct dv_cli *cli);
 enum dv_exit dv_cmd_delete(struct dv_cli *cli);
+enum dv_exit dv_cmd_explain(struct dv_cli *cli);
+enum dv_exit dv_cmd_token(struct dv_cli *cli);
+enum dv_exit dv_cmd_cdi(struct dv_cli *cli);
 enum dv_exit dv_cmd_devices(struct dv_cli *cli);
 enum dv_exit dv_cmd_plugins(struct dv_cli *cli);
 enum dv_exit dv_cmd_admit(struct dv_cli *cli);

@@ -7,9 +7,9 @@
 #include "cli/cli.h"
 
 static const struct dv_cli_verb get = {
-    .name = "get", .options = "output everywhere select w managed", .is_api = true};
+    .name = "get", .options = "output everywhere select w managed", .peer = DV_PEER_API};
 static const struct dv_cli_verb removal = {
-    .name = "delete", .options = "everywhere select files delete gone dry", .is_api = true};
+    .name = "delete", .options = "everywhere select files delete gone dry", .peer = DV_PEER_API};
 static const struct dv_cli_verb admit = {.name = "admit", .options = "f wait"};
 
 /* The error's text, or NULL; all in `arena`. */
@@ -125,7 +125,8 @@ static void durations_have_units(void **state)
         {"-1",          0            },
         {"1.5",         0            },
         {"s",           0            },
-        {"1d",          0            },
+        {"7d",          604800000    },
+        {"1w",          0            },
         {"1000000001",  0            },
         {"4000000000h", 0            },
         {"1mm",         0            },
@@ -217,6 +218,63 @@ static void help_shows_what_a_verb_has_once(void **state)
     dv_buf_fini(&buf);
 }
 
+static const struct dv_cli_verb *verb_named(const char *name)
+{
+    for (size_t i = 0; i < dv_n_verbs; i++)
+        if (strcmp(dv_verbs[i].name, name) == 0)
+            return &dv_verbs[i];
+    fail_msg("there is no verb %s", name);
+    return NULL;
+}
+
+static void options_belong_to_their_verbs(void **state)
+{
+    static const struct {
+        const char *verb;
+        const char *words[8];
+        bool is_taken;
+    } cases[] = {
+        {"token",   {"create", "--driver", "d", "--node", "n", "--ttl", "24h"}, true },
+        {"token",   {"create", "--admin", "a", "--write-kubeconfig", "f"},      true },
+        {"token",   {"list", "-o", "json", "--no-headers"},                     true },
+        {"token",   {"list", "-o", "wide"},                                     false},
+        {"token",   {"create", "--ttl", "0"},                                   false},
+        {"explain", {"claim", "c", "-f", "a", "-f", "b", "--all"},              true },
+        {"explain", {"claim", "c", "--node", "n", "-n", "ml"},                  true },
+        {"explain", {"claim", "c", "--driver", "d"},                            false},
+        {"cdi",     {"inject", "--bundle", "b", "--cdi-dirs", "a:b"},           true },
+        {"cdi",     {"list", "-o", "yaml", "--no-headers"},                     true },
+        {"cdi",     {"list", "--socket", "s"},                                  false},
+        {"cdi",     {"list", "--kubeconfig", "k"},                              false},
+        {"get",     {"pods", "--node", "n"},                                    false},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_cli cli;
+        bool wants_help = false;
+
+        assert_int_equal(
+            parse(verb_named(cases[i].verb), &cli, cases[i].words, &wants_help, arena) == NULL,
+            cases[i].is_taken);
+    }
+}
+
+static void helps_fit_a_terminal(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < dv_n_verbs; i++) {
+        dv_str rest = dv_str_from_c(dv_verbs[i].help);
+        dv_str line;
+
+        assert_ptr_equal(verb_named(dv_verbs[i].name), &dv_verbs[i]);
+        while (dv_str_split(&rest, '\n', &line))
+            assert_true(line.n <= 100);
+        assert_true(strlen(dv_verbs[i].summary) <= 64);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +285,8 @@ int main(void)
         cmocka_unit_test(durations_have_units),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(help_shows_what_a_verb_has_once),
+        cmocka_unit_test(options_belong_to_their_verbs),
+        cmocka_unit_test(helps_fit_a_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "resource/field.h"
+#include "resource/notes.h"
 #include "json/json.h"
 
 /* Texts stop where an error's message is full anyway. */
@@ -28,6 +29,14 @@ static void complain(struct check *check, const char *what)
     dv_buf_printf(&check->errors, "%s%.*s: %s", check->n_errors ? "\n  " : "",
                   DV_FMT(dv_buf_str(&check->path)), what);
     check->n_errors++;
+}
+
+/* `advice` may be NULL: the reference has none for old fields. */
+static void complain_unknown(struct check *check, const char *advice)
+{
+    complain(check, dv_str_to_c(dv_str_printf(check->arena, "field not declared in schema%s%s",
+                                              advice ? ": it " : "", advice ? advice : ""),
+                                check->arena));
 }
 
 /* "expected string, got &value.valueUnstructured{Value:7}": the reference shows its own innards. */
@@ -109,7 +118,7 @@ static void check_message(struct check *check, const struct dv_message *message,
         if (field)
             check_value(check, field, value);
         else
-            complain(check, "field not declared in schema");
+            complain_unknown(check, dv_removed_advice(message, node, key));
         step_back(check, n);
     }
 }

@@ -279,32 +279,6 @@ static bool decode_into(struct decoder *d, const struct dv_field *field, const s
 
 /* -- Objects -------------------------------------------------------------------------------- */
 
-/* Fields that were taken out of the API, and what is written in their place. */
-static const struct {
-    const struct dv_message *message;
-    dv_str name;
-    dv_str instead[2]; /* with one of these, the old field is unknown like any other */
-    const char *advice;
-} removed[] = {
-    {&dv_message_pod_resource_claim,
-     DV_STR_INIT("source"),
-     {DV_STR_INIT("resourceClaimName"), DV_STR_INIT("resourceClaimTemplateName")},
-     "was removed in v1.31; write resourceClaimName or resourceClaimTemplateName directly under "
-     "the claim's entry"},
-};
-
-static bool check_removed(struct decoder *d, const struct dv_message *message,
-                          const struct dv_json *object, const struct dv_json *member)
-{
-    for (size_t i = 0; i < DV_COUNT(removed); i++) {
-        if (removed[i].message == message && dv_str_eq(removed[i].name, dv_json_key(member)) &&
-            !dv_json_get(object, removed[i].instead[0]) &&
-            !dv_json_get(object, removed[i].instead[1]))
-            return dv_json_fail(member, d->err, "%s", removed[i].advice);
-    }
-    return true;
-}
-
 static bool is_type_meta(const struct dv_json *member)
 {
     return dv_str_eq(dv_json_key(member), DV_STR("apiVersion")) ||
@@ -316,12 +290,14 @@ static bool look_at_unknown(struct decoder *d, const struct dv_message *message,
                             const struct dv_json *object, const struct dv_json *member,
                             bool is_root)
 {
+    const char *advice;
     dv_str text;
 
     if (is_root && is_type_meta(member))
         return dv_json_is(member, DV_JSON_NULL) || dv_json_as_str(member, &text, d->err);
-    if (!check_removed(d, message, object, member))
-        return false;
+    advice = dv_removed_advice(message, object, dv_json_key(member));
+    if (advice)
+        return dv_json_fail(member, d->err, "%s", advice);
     dv_note_unknown(d->notes, member, d->arena);
     return true;
 }

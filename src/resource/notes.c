@@ -91,3 +91,28 @@ void dv_note_repeated(struct dv_decode_notes *notes, const struct dv_json *membe
     if (dv_json_is_repeated(member))
         note(notes, "duplicate", member, arena);
 }
+
+/* Fields that were taken out of the API, and what is written in their place. */
+static const struct {
+    const struct dv_message *message;
+    dv_str name;
+    dv_str instead[2]; /* with one of these, the old field is unknown like any other */
+    const char *advice;
+} removed[] = {
+    {&dv_message_pod_resource_claim,
+     DV_STR_INIT("source"),
+     {DV_STR_INIT("resourceClaimName"), DV_STR_INIT("resourceClaimTemplateName")},
+     "was removed in v1.31; write resourceClaimName or resourceClaimTemplateName directly under "
+     "the claim's entry"},
+};
+
+const char *dv_removed_advice(const struct dv_message *message, const struct dv_json *object,
+                              dv_str name)
+{
+    for (size_t i = 0; i < DV_COUNT(removed); i++)
+        if (removed[i].message == message && dv_str_eq(removed[i].name, name) &&
+            !dv_json_get(object, removed[i].instead[0]) &&
+            !dv_json_get(object, removed[i].instead[1]))
+            return removed[i].advice;
+    return NULL;
+}

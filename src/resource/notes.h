@@ -2,9 +2,12 @@
 #ifndef DV_RESOURCE_NOTES_H
 #define DV_RESOURCE_NOTES_H
 
+#include "base/str.h"
+
 struct dv_arena;
 struct dv_decode_notes;
 struct dv_json;
+struct dv_message;
 
 /* `notes` may be NULL. */
 void dv_note_unknown(struct dv_decode_notes *notes, const struct dv_json *member,
@@ -12,5 +15,10 @@ void dv_note_unknown(struct dv_decode_notes *notes, const struct dv_json *member
 /* Only when its key was there before. */
 void dv_note_repeated(struct dv_decode_notes *notes, const struct dv_json *member,
                       struct dv_arena *arena);
+
+/* What to write in place of a field that was taken out of the API; NULL: it is like any other that
+ * is unknown. `object` has it. */
+const char *dv_removed_advice(const struct dv_message *message, const struct dv_json *object,
+                              dv_str name);
 
 #endif

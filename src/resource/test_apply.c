@@ -364,6 +364,11 @@ static void configurations_must_fit_the_tables(void **state)
          "float)"                                                                                                                                          },
         {"{spec: {tolerations: [{key: a}, {x: 1}]}}",
          ".spec.tolerations[1].x: field not declared in schema"                                                                                            },
+        {"{spec: {resourceClaims: [{name: a, source: {resourceClaimName: b}}]}}",
+         ".source: field not declared in schema: it was removed in v1.31; write resourceClaimName "
+         "or resourceClaimTemplateName"                                                                                                                    },
+        {"{spec: {resourceClaims: [{name: a, resourceClaimName: b, source: {}}]}}",
+         "].source: field not declared in schema"                                                                                                          },
         {"{metadata: {finalizers: [null]}}",
          ".metadata.finalizers: element 0: associative list without keys has an element that's an "
          "explicit null"                                                                                                                                   },

@@ -293,3 +293,18 @@ def test_where_the_server_is_looked_for(full, api_server, short_dir):
     done = full.run("get", "pods", config=gone)
     assert done.returncode == 4 and "no API server answers at https://127.0.0.1:1" in done.stderr
     assert gone in done.stderr
+
+
+def test_a_pod_of_an_old_shape_is_told_what_to_write(full):
+    old = MANIFEST.replace("resourceClaimName: c1", "source: {resourceClaimName: c1}")
+    done = full.run("apply", "-f", "-", stdin=old.replace("name: p1", "name: p2"))
+    assert done.returncode == 1 and "-, document 3, line " in done.stderr, done
+    assert "it was removed in v1.31; write resourceClaimName or" in done.stderr
+
+
+@pytest.mark.parametrize("word, meant", [
+    ("gte", "get"), ("expalin", "explain"), ("tokens", "token"), ("cd", "cdi"), ("delte", "delete")])
+def test_verbs_that_were_mistyped(real, word, meant):
+    done = real.run(word, "pods")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f'no verb "{word}"; did you mean {meant}?' in done.stderr

@@ -1,0 +1,304 @@
+/* hold.c - devices by name, and who holds them.
+ *
+ * A key of the maps is the path followed by the lengths of its parts: names of pools may have
+ * slashes, and what nobody has validated may have them anywhere. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "number/number.h"
+#include "resource/resource.h"
+
+/* ---- keys ---- */
+
+/* Into inventory->text; the length of the path in *path_bytes. */
+static dv_str compose(struct dv_inventory *inventory, const dv_str *parts, size_t n_parts,
+                      size_t *path_bytes)
+{
+    struct dv_buf *buf = &inventory->text;
+
+    dv_buf_clear(buf);
+    for (size_t i = 0; i < n_parts; i++) {
+        if (i > 0)
+            dv_buf_add_char(buf, '/');
+        dv_buf_add(buf, parts[i]);
+    }
+    *path_bytes = buf->n;
+    for (size_t i = 0; i + 1 < n_parts; i++)
+        dv_buf_add(buf, (dv_str){(const char *)&parts[i].n, sizeof(parts[i].n)});
+    return dv_buf_str(buf);
+}
+
+/* A struct of `size` bytes with the key behind it. */
+static void *new_with_key(size_t size, dv_str *key)
+{
+    char *block = dv_alloc(size + key->n);
+
+    memcpy(block + size, key->p, key->n);
+    key->p = block + size;
+    return block;
+}
+
+/* ---- pools and idents ---- */
+
+struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name)
+{
+    size_t path_bytes;
+    dv_str key = compose(inventory, (dv_str[]){driver, name}, 2, &path_bytes);
+    struct pool *pool = dv_map_get(&inventory->pools, key);
+
+    if (!pool) {
+        pool = new_with_key(sizeof(*pool), &key);
+        pool->key = key;
+        pool->path = dv_str_slice(key, 0, path_bytes);
+        pool->driver = dv_str_slice(key, 0, driver.n);
+        pool->name = dv_str_slice(key, driver.n + 1, path_bytes);
+        dv_list_init(&pool->slices);
+        dv_map_set(&inventory->pools, pool->key, pool);
+    }
+    pool->n_refs++;
+    return pool;
+}
+
+void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool)
+{
+    if (--pool->n_refs > 0)
+        return;
+    dv_map_remove(&inventory->pools, pool->key);
+    free(pool);
+}
+
+static struct ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                dv_str device, dv_str *key, size_t *path_bytes)
+{
+    *key = compose(inventory, (dv_str[]){driver, pool, device}, 3, path_bytes);
+    return dv_map_get(&inventory->idents, *key);
+}
+
+struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                           dv_str device)
+{
+    size_t path_bytes;
+    dv_str key;
+    struct ident *ident = find_ident(inventory, driver, pool, device, &key, &path_bytes);
+
+    if (!ident) {
+        ident = new_with_key(sizeof(*ident), &key);
+        ident->key = key;
+        ident->path = dv_str_slice(key, 0, path_bytes);
+        ident->pool = dv_pool_ref(inventory, driver, pool);
+        dv_list_init(&ident->holds);
+        dv_map_set(&inventory->idents, ident->key, ident);
+    }
+    ident->n_refs++;
+    return ident;
+}
+
+void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident)
+{
+    if (--ident->n_refs > 0)
+        return;
+    dv_map_remove(&inventory->idents, ident->key);
+    dv_pool_unref(inventory, ident->pool);
+    dv_arena_free(ident->sums);
+    free(ident);
+}
+
+bool dv_ident_is_in_use(const struct ident *ident)
+{
+    return ident->n_dedicated > 0 || ident->n_shares > 0;
+}
+
+/* ---- one hold ---- */
+
+/* Where the next part of a hold's block goes. */
+struct block {
+    char *at;
+};
+
+static void *part(struct block *block, size_t n)
+{
+    char *at = block->at;
+
+    block->at += (n + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    return at;
+}
+
+static dv_str put_text(struct block *block, dv_str text)
+{
+    char *at = part(block, text.n);
+
+    if (text.n)
+        memcpy(at, text.p, text.n);
+    return text.p ? (dv_str){at, text.n} : DV_STR_NONE;
+}
+
+static size_t block_bytes(const struct dv_api_device_request_allocation_result *result, size_t n,
+                          dv_str holder)
+{
+    size_t n_parts = 4 + 2 * n; /* each is rounded up */
+    size_t bytes = sizeof(struct hold) + holder.n + result->share_id.n +
+                   n * sizeof(struct dv_quantity_entry) + n_parts * _Alignof(max_align_t);
+
+    for (size_t i = 0; i < n; i++)
+        bytes += result->consumed_capacity[i].key.n +
+                 dv_quantity_room(&result->consumed_capacity[i].value);
+    return bytes;
+}
+
+static struct hold *hold_new(const struct dv_api_device_request_allocation_result *result,
+                             bool is_share, dv_str holder)
+{
+    bool has_capacity = is_share && result->consumed_capacity != NULL;
+    size_t n = has_capacity ? result->n_consumed_capacity : 0;
+    struct block block = {dv_alloc(block_bytes(result, n, holder))};
+    struct hold *hold = part(&block, sizeof(struct hold));
+    struct dv_quantity_entry *consumed = part(&block, n * sizeof(struct dv_quantity_entry));
+
+    hold->holder = put_text(&block, holder);
+    hold->share_id = put_text(&block, is_share ? result->share_id : DV_STR_NONE);
+    hold->has_capacity = has_capacity;
+    hold->consumed = consumed;
+    hold->n_consumed = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_quantity *value = &result->consumed_capacity[i].value;
+
+        consumed[i].key = put_text(&block, result->consumed_capacity[i].key);
+        consumed[i].value = dv_quantity_copy_to(value, part(&block, dv_quantity_room(value)));
+    }
+    return hold;
+}
+
+/* ---- sums ---- */
+
+/* The sums with what is consumed added or taken off, in a new arena: what a sum was before is not
+ * kept. A sum that has become zero stays, as a share may consume nothing. */
+static void change_sums(struct ident *ident, const struct hold *hold, bool adds)
+{
+    struct dv_arena *arena;
+    struct dv_quantity_entry *sums;
+    size_t n = 0;
+
+    if (!hold->has_capacity)
+        return;
+    arena = dv_arena_new();
+    sums = DV_NEW_ARRAY(arena, struct dv_quantity_entry, ident->n_consumed + hold->n_consumed);
+    for (; n < ident->n_consumed; n++)
+        sums[n] = (struct dv_quantity_entry){dv_str_copy(ident->consumed[n].key, arena),
+                                             dv_quantity_copy(&ident->consumed[n].value, arena)};
+    for (size_t i = 0; i < hold->n_consumed; i++) {
+        size_t at = 0;
+
+        while (at < n && !dv_str_eq(sums[at].key, hold->consumed[i].key))
+            at++;
+        if (at == n)
+            sums[n++].key = dv_str_copy(hold->consumed[i].key, arena);
+        sums[at].value = adds ? dv_quantity_add(&sums[at].value, &hold->consumed[i].value, arena)
+                              : dv_quantity_sub(&sums[at].value, &hold->consumed[i].value, arena);
+    }
+    dv_arena_free(ident->sums);
+    ident->sums = arena;
+    ident->consumed = sums;
+    ident->n_consumed = n;
+}
+
+static void forget_sums(struct ident *ident)
+{
+    dv_arena_free(ident->sums);
+    ident->sums = NULL;
+    ident->consumed = NULL;
+    ident->n_consumed = 0;
+}
+
+/* ---- holding and releasing ---- */
+
+static void add_hold(struct dv_inventory *inventory,
+                     const struct dv_api_device_request_allocation_result *result, dv_str holder)
+{
+    bool is_share = result->share_id.p && inventory->features.consumable_capacity;
+    struct ident *ident =
+        dv_ident_ref(inventory, result->driver, result->pool, result->device); /* the hold's */
+    struct hold *hold = hold_new(result, is_share, holder);
+
+    dv_list_push(&ident->holds, &hold->link);
+    *(is_share ? &ident->n_shares : &ident->n_dedicated) += 1;
+    ident->n_with_capacity += hold->has_capacity;
+    change_sums(ident, hold, true);
+    ident->pool->usage_turn = ++inventory->turn;
+}
+
+static void drop_hold(struct dv_inventory *inventory, struct ident *ident, struct hold *hold)
+{
+    *(hold->share_id.p ? &ident->n_shares : &ident->n_dedicated) -= 1;
+    ident->n_with_capacity -= hold->has_capacity;
+    if (ident->n_with_capacity > 0)
+        change_sums(ident, hold, false);
+    else
+        forget_sums(ident);
+    ident->pool->usage_turn = ++inventory->turn;
+    dv_link_remove(&hold->link);
+    free(hold);
+    dv_ident_unref(inventory, ident);
+}
+
+static struct hold *find_hold(const struct ident *ident, dv_str share_id)
+{
+    for (struct dv_link *link = ident->holds.head.next; link != &ident->holds.head;
+         link = link->next) {
+        struct hold *hold = DV_CONTAINER(link, struct hold, link);
+
+        if (!hold->share_id.p == !share_id.p && dv_str_eq(hold->share_id, share_id))
+            return hold;
+    }
+    return NULL;
+}
+
+static void release(struct dv_inventory *inventory,
+                    const struct dv_api_device_request_allocation_result *result)
+{
+    dv_str share_id = inventory->features.consumable_capacity ? result->share_id : DV_STR_NONE;
+    size_t path_bytes;
+    dv_str key;
+    struct ident *ident =
+        find_ident(inventory, result->driver, result->pool, result->device, &key, &path_bytes);
+    struct hold *hold = ident ? find_hold(ident, share_id) : NULL;
+
+    if (hold)
+        drop_hold(inventory, ident, hold);
+}
+
+void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident)
+{
+    ident->n_refs++; /* until all are gone */
+    while (!dv_list_is_empty(&ident->holds))
+        drop_hold(inventory, ident, DV_CONTAINER(ident->holds.head.next, struct hold, link));
+    dv_ident_unref(inventory, ident);
+}
+
+static bool is_admin(const struct dv_api_device_request_allocation_result *result)
+{
+    return result->admin_access && *result->admin_access;
+}
+
+void dv_inventory_hold(struct dv_inventory *inventory,
+                       const struct dv_api_allocation_result *allocation, dv_str holder)
+{
+    for (size_t i = 0; i < allocation->devices.n_results; i++)
+        if (!is_admin(&allocation->devices.results[i]))
+            add_hold(inventory, &allocation->devices.results[i], holder);
+}
+
+void dv_inventory_release(struct dv_inventory *inventory,
+                          const struct dv_api_allocation_result *allocation)
+{
+    for (size_t i = 0; i < allocation->devices.n_results; i++)
+        if (!is_admin(&allocation->devices.results[i]))
+            release(inventory, &allocation->devices.results[i]);
+}

@@ -1,0 +1,307 @@
+/* why.c - why not: the first thing that speaks against a device. */
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "alloc/search.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cel/cel.h"
+#include "number/number.h"
+#include "resource/resource.h"
+
+#define TEXT_BYTES_MAX 16384u
+
+/* What is being explained: one want, on one device. */
+struct question {
+    struct search *search;
+    const struct task *task;
+    size_t ask;
+    size_t want;
+    uint32_t place;
+    struct dv_why_device *answer;
+};
+
+static bool answer(struct question *question, enum dv_why why, dv_str text)
+{
+    question->answer->why = why;
+    question->answer->text = text;
+    return true;
+}
+
+static const struct want *want_of(const struct question *question)
+{
+    return &question->task->asks[question->ask].wants[question->want];
+}
+
+static struct device *device_of(const struct question *question)
+{
+    return question->search->view->places[question->place].device;
+}
+
+static dv_str print_report(const struct want *want, size_t i, const struct dv_cel_report *report,
+                           struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
+    const char *separator = "; ";
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    if (i < want->n_class_selectors)
+        dv_buf_printf(&buf, "class %.*s: ", DV_FMT(want->class->metadata.name));
+    dv_buf_add(&buf, report->part);
+    if (report->verdict == DV_CEL_FAILS) {
+        dv_buf_add_c(&buf, " fails: ");
+        dv_buf_add(&buf, report->problem);
+    } else {
+        dv_buf_add_c(&buf, " is false");
+    }
+    for (size_t j = 0; j < report->n_seen; j++) {
+        if (dv_str_eq(report->seen[j].value, report->problem))
+            continue; /* it is what failed */
+        dv_buf_printf(&buf, "%s%.*s = %.*s", separator, DV_FMT(report->seen[j].expression),
+                      DV_FMT(report->seen[j].value));
+        separator = ", ";
+    }
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+static bool ask_selectors(struct question *question)
+{
+    const struct want *want = want_of(question);
+    struct search *search = question->search;
+
+    for (size_t i = 0; i < want->n_selectors; i++) {
+        struct selector *selector = want->selectors[i];
+        struct dv_cel_report report;
+
+        if (!selector->expr)
+            return answer(question, DV_WHY_SELECTOR_FAILS,
+                          dv_str_printf(search->arena, "does not compile: %s", selector->err.msg));
+        dv_cel_explain(selector->expr, dv_device_cel(search->inventory, device_of(question)),
+                       search->arena, &report);
+        if (report.verdict == DV_CEL_MATCHES)
+            continue;
+        return answer(question,
+                      report.verdict == DV_CEL_FAILS ? DV_WHY_SELECTOR_FAILS
+                      : i < want->n_class_selectors  ? DV_WHY_CLASS_SELECTOR
+                                                     : DV_WHY_REQUEST_SELECTOR,
+                      print_report(want, i, &report, search->arena));
+    }
+    return false;
+}
+
+static bool ask_node(struct question *question)
+{
+    struct search *search = question->search;
+    struct dv_err err;
+    bool is_for;
+
+    if (!dv_device_is_for(device_of(question), search->node, &is_for, &err))
+        return answer(question, DV_WHY_OTHER_NODE,
+                      dv_str_printf(search->arena, "its node selector cannot be: %s", err.msg));
+    return !is_for && answer(question, DV_WHY_OTHER_NODE, DV_STR("it is for other nodes"));
+}
+
+static bool ask_gates(struct question *question)
+{
+    const struct dv_alloc_features *features = &question->search->inventory->features;
+    const struct dv_api_device *api = device_of(question)->api;
+
+    if (!features->binding_conditions && api->n_binding_conditions > 0)
+        return answer(question, DV_WHY_GATE,
+                      DV_STR("it has binding conditions, and DRADeviceBindingConditions is off"));
+    if (!features->partitionable_devices && api->n_consumes_counters > 0)
+        return answer(question, DV_WHY_GATE,
+                      DV_STR("it consumes counters, and DRAPartitionableDevices is off"));
+    return false;
+}
+
+/* Which of the picks so far has the place; NULL: none. */
+static const struct pick *holder_of(const struct search *search, uint32_t place,
+                                    const struct task **by)
+{
+    for (size_t i = 0; i < search->n_tasks; i++)
+        for (size_t j = 0; j < search->tasks[i].n_picks; j++)
+            if (search->tasks[i].picks[j].place == place) {
+                *by = &search->tasks[i];
+                return &search->tasks[i].picks[j];
+            }
+    return NULL;
+}
+
+/* Who holds the whole device: the newest, should there be several. */
+static dv_str holder(const struct ident *ident)
+{
+    const struct dv_list *holds = &ident->holds;
+
+    for (struct dv_link *link = holds->head.prev; link != &holds->head; link = link->prev) {
+        const struct hold *hold = DV_CONTAINER(link, struct hold, link);
+
+        if (!hold->share_id.p && hold->holder.n)
+            return hold->holder;
+    }
+    return DV_STR("another claim");
+}
+
+/* Whether it is shared, and serves this very request: it does so once. */
+static bool serves_already(const struct question *question)
+{
+    const struct task *task = question->task;
+
+    for (size_t i = 0; i < task->n_picks; i++)
+        if (task->picks[i].place == question->place && task->picks[i].ask == question->ask &&
+            task->picks[i].want == question->want)
+            return true;
+    return false;
+}
+
+static bool ask_use(struct question *question)
+{
+    struct search *search = question->search;
+    const struct ident *ident = device_of(question)->ident;
+    const struct task *by = NULL;
+    const struct pick *pick;
+
+    if (serves_already(question))
+        return answer(question, DV_WHY_TAKEN_HERE, DV_STR("taken by this request"));
+    if (dv_place_is_free(search, question->task, want_of(question), question->place))
+        return false;
+    pick = holder_of(search, question->place, &by);
+    if (!pick)
+        return answer(question, DV_WHY_TAKEN,
+                      dv_str_printf(search->arena, "taken by %.*s", DV_FMT(holder(ident))));
+    return answer(question, DV_WHY_TAKEN_HERE,
+                  dv_str_printf(search->arena, "taken by request %.*s of claim %.*s",
+                                DV_FMT(by->asks[pick->ask].wants[pick->want].name),
+                                DV_FMT(by->claim->metadata.name)));
+}
+
+static bool ask_taints(struct question *question)
+{
+    const struct dv_api_device_taint *taint =
+        dv_want_repelled(question->search, want_of(question), device_of(question));
+
+    if (!taint)
+        return false;
+    return answer(question, DV_WHY_TAINTED,
+                  dv_str_printf(question->search->arena,
+                                "the taint %.*s%s%.*s:%.*s is not tolerated", DV_FMT(taint->key),
+                                taint->value.n ? "=" : "", DV_FMT(taint->value),
+                                DV_FMT(taint->effect)));
+}
+
+static bool ask_capacity(struct question *question)
+{
+    dv_str problem;
+
+    if (!question->search->inventory->features.consumable_capacity)
+        return false;
+    problem = dv_capacity_problem(question->search, want_of(question), question->place);
+    return problem.n > 0 && answer(question, DV_WHY_CAPACITY, problem);
+}
+
+static dv_str print_quantity(const struct dv_quantity *quantity, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    dv_quantity_print(quantity, &buf);
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+static bool ask_counters(struct question *question)
+{
+    struct search *search = question->search;
+    const struct counter *counter = dv_place_lacks_counter(search, question->place);
+    const struct place *place = &search->view->places[question->place];
+    struct dv_quantity needed = {0}; /* of none: the pool is overdrawn already */
+    struct dv_quantity left;
+    struct dv_quantity missing;
+    size_t index;
+
+    if (!counter)
+        return false;
+    index = (size_t)(counter - place->pool->counters);
+    for (size_t i = 0; i < place->n_consumes; i++)
+        if (place->consumes[i].counter == index)
+            needed = place->consumes[i].value;
+    left = dv_quantity_sub(&counter->available,
+                           &search->used[place->pool - search->view->pools][index], search->arena);
+    missing = dv_quantity_sub(&needed, &left, search->arena);
+    return answer(question, DV_WHY_COUNTER,
+                  dv_str_printf(search->arena,
+                                "the counter %.*s/%.*s is short by %.*s: %.*s needed, %.*s of %.*s "
+                                "left",
+                                DV_FMT(counter->set), DV_FMT(counter->name),
+                                DV_FMT(print_quantity(&missing, search->arena)),
+                                DV_FMT(print_quantity(&needed, search->arena)),
+                                DV_FMT(print_quantity(&left, search->arena)),
+                                DV_FMT(print_quantity(&counter->value, search->arena))));
+}
+
+/* A device of the claim that the constraint holds this one against: for matching any. */
+static const struct device *opponent(const struct question *question,
+                                     const struct constraint *constraint)
+{
+    const struct task *task = question->task;
+
+    for (size_t i = 0; i < task->n_picks; i++) {
+        const struct pick *pick = &task->picks[i];
+        const struct device *device = question->search->view->places[pick->place].device;
+
+        if (constraint->applies[task->first_want[pick->ask] + pick->want] &&
+            (!constraint->is_distinct ||
+             dv_constraint_clashes(question->search, constraint, device, device_of(question))))
+            return device;
+    }
+    return NULL;
+}
+
+static bool ask_constraints(struct question *question)
+{
+    struct search *search = question->search;
+    const struct task *task = question->task;
+
+    for (size_t i = 0; i < task->n_constraints; i++) {
+        const struct constraint *constraint = &task->constraints[i];
+        const struct device *other = opponent(question, constraint);
+        dv_str mine;
+
+        if (dv_constraint_allows(search, constraint, task, question->ask, question->want,
+                                 device_of(question)))
+            continue;
+        mine = dv_constraint_value(constraint, device_of(question), search->arena);
+        if (mine.n == 0)
+            return answer(question, DV_WHY_CONSTRAINT,
+                          dv_str_printf(search->arena,
+                                        "it has no attribute %.*s, which a "
+                                        "constraint of the claim is about",
+                                        DV_FMT(constraint->attribute)));
+        return answer(
+            question, DV_WHY_CONSTRAINT,
+            dv_str_printf(search->arena, "%s %.*s: it has %.*s, %.*s has %.*s",
+                          constraint->is_distinct ? "distinctAttribute" : "matchAttribute",
+                          DV_FMT(constraint->attribute), DV_FMT(mine),
+                          DV_FMT(other ? other->api->name : DV_STR("another")),
+                          DV_FMT(other ? dv_constraint_value(constraint, other, search->arena)
+                                       : DV_STR("the same"))));
+    }
+    return false;
+}
+
+/* From the farthest miss to the nearest, as the search asks. */
+void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
+                    uint32_t place, struct dv_why_device *device)
+{
+    static bool (*const questions[])(struct question * question) = {
+        ask_gates,  ask_selectors, ask_node,     ask_use,
+        ask_taints, ask_capacity,  ask_counters, ask_constraints,
+    };
+    struct question question = {search, task, ask, want, place, device};
+
+    for (size_t i = 0; i < DV_COUNT(questions); i++)
+        if (questions[i](&question))
+            return;
+    (void)answer(&question, DV_WHY_FITS, DV_STR("nothing speaks against it"));
+}

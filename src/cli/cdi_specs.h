@@ -1,0 +1,33 @@
+/* cdi_specs.h - the CDI specs of this machine, read from their folders. */
+#ifndef DV_CLI_CDI_SPECS_H
+#define DV_CLI_CDI_SPECS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_cdi_index;
+struct dv_cdi_spec;
+struct dv_err;
+
+struct dv_cli_specs {
+    struct dv_cdi_spec **v;
+    size_t n;
+    size_t size;
+    struct dv_cdi_index *index; /* over all of them */
+};
+
+/* The *.json and *.yaml files of the folders, by name; `dirs` has ':' between them, and the later
+ * ones win. A folder that is not there has none. What is wrong with a file is in its spec. Blocks.
+ * Fails when a folder cannot be read. */
+DV_CHECKED bool dv_cli_specs_load(dv_str dirs, struct dv_arena *arena, struct dv_cli_specs *specs,
+                                  struct dv_err *err);
+/* Those of single files. Blocks. */
+void dv_cli_specs_load_files(const dv_str *paths, size_t n_paths, struct dv_arena *arena,
+                             struct dv_cli_specs *specs);
+void dv_cli_specs_fini(struct dv_cli_specs *specs);
+
+#endif

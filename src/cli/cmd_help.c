@@ -1,0 +1,85 @@
+/* cmd_help.c - the verbs by name, and what they say of themselves. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+#define HELP_BYTES_MAX (1u << 20)
+
+const struct dv_cli_verb *dv_cli_verb_find(const char *name)
+{
+    const struct dv_cli_verb *nearest = NULL;
+    size_t best = DV_DISTANCE_MAX;
+
+    for (size_t i = 0; i < dv_n_verbs; i++) {
+        size_t d = dv_cli_distance(dv_str_from_c(name), dv_str_from_c(dv_verbs[i].name));
+
+        if (d == 0)
+            return &dv_verbs[i];
+        if (d < best) {
+            best = d;
+            nearest = &dv_verbs[i];
+        }
+    }
+    if (nearest)
+        (void)dv_cli_complain("no verb \"%s\"; did you mean %s?", name, nearest->name);
+    else
+        (void)dv_cli_complain("no verb \"%s\"; davit help lists them", name);
+    return NULL;
+}
+
+static void print_options(const struct dv_cli_verb *verb)
+{
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, HELP_BYTES_MAX);
+    dv_cli_print_options(verb, &buf);
+    (void)fputs(dv_buf_c(&buf), stdout);
+    dv_buf_fini(&buf);
+}
+
+void dv_cli_print_help(const struct dv_cli_verb *verb)
+{
+    (void)printf("davit %s%s%s - %s\n", verb->name, verb->words[0] ? " " : "", verb->words,
+                 verb->summary);
+    if (verb->help[0])
+        (void)printf("\n%s\n", verb->help);
+    (void)puts("");
+    print_options(verb);
+}
+
+static void print_verbs(enum dv_cli_peer peer)
+{
+    for (size_t i = 0; i < dv_n_verbs; i++)
+        if (dv_verbs[i].peer == peer)
+            (void)printf("  %-10s %s\n", dv_verbs[i].name, dv_verbs[i].summary);
+}
+
+enum dv_exit dv_cmd_help(struct dv_cli *cli)
+{
+    const struct dv_cli_verb *verb;
+
+    if (cli->n_words > 0) {
+        verb = dv_cli_verb_find(dv_str_to_c(cli->words[0], cli->arena));
+        if (!verb)
+            return DV_EXIT_USAGE;
+        dv_cli_print_help(verb);
+        return DV_EXIT_OK;
+    }
+    (void)puts(
+        "davit - devices and dynamic resources of a node\n\nusage: davit VERB [OPTION...]\n\n"
+        "Objects, over the API:");
+    print_verbs(DV_PEER_API);
+    (void)puts("\nThis node, over davitd's socket:");
+    print_verbs(DV_PEER_DAEMON);
+    (void)puts("\nEvery verb of the second group has:");
+    print_options(NULL);
+    (void)puts("\nFiles of this node:");
+    print_verbs(DV_PEER_NONE);
+    (void)puts(
+        "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 pod refused, 4 no daemon answers;\n"
+        "of explain 3: it cannot be allocated.\n"
+        "davit help VERB tells more.");
+    return DV_EXIT_OK;
+}

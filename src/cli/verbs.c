@@ -1,0 +1,153 @@
+/* verbs.c - all that davit can do, and what it says about it. */
+#include "base/defs.h"
+#include "cli/cli.h"
+
+#define KINDS                                                                                      \
+    "KIND is pods, nodes, claims, templates, slices, classes, taintrules, events, leases,\n"       \
+    "namespaces, configmaps, secrets or serviceaccounts; the API's own names (resourceclaims,\n"   \
+    "ResourceClaim, po) do as well. "
+
+static const char get_help[] =
+    KINDS "all is pods, claims, templates, slices and classes.\n\n"
+          "  davit get claims                     in the namespace default\n"
+          "  davit get pods,claims -A -o wide     in all namespaces, with all columns\n"
+          "  davit get slices -l tier=fast\n"
+          "  davit get claim/gpu-claim -o yaml\n"
+          "  davit get pods -w                    and what changes, until Ctrl-C";
+
+static const char watch_help[] = KINDS "\n\n"
+                                       "  davit watch claims -A\n"
+                                       "  davit watch pod train-0 -o yaml";
+
+static const char describe_help[] = KINDS "Without a name: all of the namespace.\n\n"
+                                          "  davit describe claim gpu-claim\n"
+                                          "  davit describe node/n1";
+
+static const char apply_help[] =
+    "Objects that are there are changed where the file says otherwise (server-side apply, by the\n"
+    "field manager davit); others are made. A folder is its *.yaml, *.yml and *.json files, by "
+    "name.\n"
+    "What fails is told with its file, document and line; the rest is applied, and the exit "
+    "status\n"
+    "is 1.\n\n"
+    "  davit apply -f claim.yaml -f pods/\n"
+    "  davit apply -f - --dry-run < claim.yaml\n"
+    "  davit apply -f claim.yaml --force-conflicts";
+
+static const char delete_help[] =
+    KINDS "\n\n"
+          "  davit delete claim a b\n"
+          "  davit delete pods -l app=train --wait=false\n"
+          "  davit delete -f pods/ --ignore-not-found\n"
+          "  davit delete pod stuck --force           also when its node does not answer";
+
+static const char explain_help[] =
+    "Says for each node whether the claim, or all claims of the pod together, can be allocated "
+    "there,\n"
+    "and for the best node, or that of --node, what speaks against each device, the nearest miss\n"
+    "first. With -f all objects are read from files and no server is asked: slices, classes, "
+    "claims,\n"
+    "nodes, taint rules, templates and pods, of any version of the API; others are passed over.\n"
+    "Exit status: 0 it is allocated or can be, 3 it cannot.\n\n"
+    "  davit explain claim train-0\n"
+    "  davit explain claim train-0 -n ml --node n1 --all\n"
+    "  kubectl get resourceslices,resourceclaims,deviceclasses,nodes -A -o yaml > dump.yaml\n"
+    "  davit explain claim train-0 -n ml -f dump.yaml";
+
+static const char token_help[] =
+    "create prints the new token, which is told this once; with --write-kubeconfig it goes into a "
+    "file\n"
+    "with the server's address and certificate instead. A driver's token reaches its own slices "
+    "and\n"
+    "claims on that node, and nothing else; a node's what is about that node. Only davitd has "
+    "tokens,\n"
+    "not other API servers.\n\n"
+    "  davit token create --driver gpu.example.com --node n1 --write-kubeconfig gpu.kubeconfig\n"
+    "  davit token create --node n2 --ttl 24h\n"
+    "  davit token create --admin ada\n"
+    "  davit token list\n"
+    "  davit token revoke ID";
+
+static const char cdi_help[] =
+    "list shows the devices that the specs of this node have, resolve what a container with some "
+    "of\n"
+    "them gets, check what is wrong with specs (those of --cdi-dirs, or the files named), and "
+    "inject\n"
+    "writes it into the config.json of an OCI bundle, in one step; without names that is what the\n"
+    "config's annotations ask for. Exit status 1: check found something.\n\n"
+    "  davit cdi list\n"
+    "  davit cdi resolve vendor.com/gpu=0 vendor.com/gpu=1 -o json\n"
+    "  davit cdi check new-spec.yaml\n"
+    "  davit cdi inject --bundle /run/bundle vendor.com/gpu=0";
+
+static const char devices_help[] = "With -w the list comes again after every change.";
+
+static const char admit_help[] =
+    "FILE holds a Pod as YAML or JSON; - is standard input. The pod is admitted when it has all\n"
+    "that its limits ask for. While a plugin that is known here has not come back, the call "
+    "waits;\n"
+    "--wait SECONDS says for how long. Exit status 3: the pod was refused.";
+
+static const char options_help[] = "Plugins that want to be asked before a start are asked now.";
+
+static const char state_help[] =
+    "export writes kubelet_internal_checkpoint into --kubelet-dir from the state in --state-dir;\n"
+    "import reads it from there. davitd must not be running.";
+
+/* Aligned as an array of structures, the rows would be two hundred columns wide. */
+/* clang-format off */
+const struct dv_cli_verb dv_verbs[] = {
+    {"get", "KIND[,KIND...] [NAME...] | KIND/NAME...",
+     "objects of the API, as a table or whole",
+     get_help, "output everywhere select w managed", dv_cmd_get, DV_PEER_API},
+    {"watch", "KIND [NAME]",
+     "get -w: objects, and every change of them",
+     watch_help, "output everywhere select managed", dv_cmd_watch, DV_PEER_API},
+    {"describe", "KIND [NAME...] | KIND/NAME...",
+     "all that matters of an object, and its events",
+     describe_help, "everywhere select", dv_cmd_describe, DV_PEER_API},
+    {"apply", "-f FILE|DIR|-...",
+     "make objects as files say",
+     apply_help, "files apply dry", dv_cmd_apply, DV_PEER_API},
+    {"delete", "KIND NAME... | KIND/NAME... | KIND -l LABELS | KIND --all | -f FILE",
+     "remove objects, and wait until they are gone",
+     delete_help, "everywhere select files delete gone dry", dv_cmd_delete, DV_PEER_API},
+    {"explain", "claim NAME | pod NAME | claim/NAME",
+     "why a claim is not allocated, device by device",
+     explain_help, "data files explain", dv_cmd_explain, DV_PEER_API},
+    {"token", "create | list | revoke ID...",
+     "tokens for drivers, nodes and people",
+     token_help, "data token", dv_cmd_token, DV_PEER_API},
+    {"cdi", "list | resolve NAME... | check [FILE...] | inject --bundle DIR [NAME...]",
+     "CDI specs, and what they add to containers",
+     cdi_help, "data cdi", dv_cmd_cdi, DV_PEER_NONE},
+    {"devices", "[RESOURCE]",
+     "devices, their health, and who holds them",
+     devices_help, "w", dv_cmd_devices, DV_PEER_DAEMON},
+    {"plugins", "",
+     "plugins, and why one fails",
+     "", "", dv_cmd_plugins, DV_PEER_DAEMON},
+    {"admit", "-f FILE",
+     "give a pod its devices",
+     admit_help, "f wait", dv_cmd_admit, DV_PEER_DAEMON},
+    {"release", "[NAMESPACE/]POD",
+     "take back all that a pod holds",
+     "", "n uid", dv_cmd_release, DV_PEER_DAEMON},
+    {"options", "[NAMESPACE/]POD -c CONTAINER",
+     "what to start a container with",
+     options_help, "n uid c", dv_cmd_options, DV_PEER_DAEMON},
+    {"status", "",
+     "the node at a glance, and what pods wait for",
+     "", "", dv_cmd_status, DV_PEER_DAEMON},
+    {"state", "import|export",
+     "move a node's allocations from a kubelet to davit and back",
+     state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},
+    {"version", "",
+     "the version",
+     "", "", dv_cmd_version, DV_PEER_DAEMON},
+    {"help", "[VERB]",
+     "this, or more about a verb",
+     "", "", dv_cmd_help, DV_PEER_DAEMON},
+};
+/* clang-format on */
+const size_t dv_n_verbs = DV_COUNT(dv_verbs);

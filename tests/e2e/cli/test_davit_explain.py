@@ -1,0 +1,271 @@
+"""Why a claim is pending: on a dump of some cluster, and on the objects of a server."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import ssl
+
+import pytest
+
+DUMP = os.path.join(os.path.dirname(__file__), "data", "dump.yaml")
+
+GUIDE = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "explain.md")
+
+TAINT_RULE = """\
+apiVersion: resource.k8s.io/v1beta2
+kind: DeviceTaintRule
+metadata: {name: broken}
+spec:
+  deviceSelector: {driver: gpu.example.com, pool: n1, device: gpu-0}
+  taint: {key: example.com/broken, effect: NoSchedule}
+"""
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: POD, namespace: ml}
+spec:
+  containers: [{name: c, image: i}]
+  resourceClaims: [CLAIMS]
+"""
+
+TEMPLATE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one-gpu, namespace: ml}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+"""
+
+
+@pytest.fixture
+def offline(davit, fake):
+    """davit, with a server that nobody is to ask."""
+    yield davit
+    assert fake.requests == []
+
+
+def read_dump():
+    with open(DUMP, encoding="utf-8") as file:
+        return file.read()
+
+
+def rows(text, header):
+    """The rows of the table with this header, split into words."""
+    lines = text.splitlines()
+    at = lines.index(next(line for line in lines if line.split() == header))
+    rest = lines[at + 1:]
+    return [line.split(None, 2) for line in rest[:(rest + [""]).index("")]]
+
+
+def test_the_guide_shows_what_is_printed(offline, short_dir):
+    shutil.copy(DUMP, short_dir)
+    with open(GUIDE, encoding="utf-8") as file:
+        shown = re.findall(r"```\n\$ davit (.*)\n((?:(?!```).*\n)*)```\n", file.read())
+    assert len(shown) == 4
+    for command, output in shown:
+        assert offline.run(*command.split()).stdout == output, command
+
+
+def test_a_claim_that_no_node_can_serve(offline):
+    done = offline.run("explain", "claim", "train-0", "-f", DUMP)
+    assert (done.returncode, done.stderr) == (3, ""), done
+    lines = done.stdout.splitlines()
+    assert lines[0] == "claim default/train-0 cannot be allocated on any of 4 nodes"
+    nodes = rows(done.stdout, ["NODE", "FITS", "WHY"])
+    assert [row[:2] for row in nodes] == [["n1", "no"], ["n2", "no"], ["n3", "no"], ["n4", "no"]]
+    assert "1 taken" in nodes[1][2] and "pool-updating" in nodes[2][2]
+    assert "there are no devices on this node" in nodes[3][2]
+    assert "On n1:" in lines
+    devices = rows(done.stdout, ["DEVICE", "WHY", "DETAIL"])
+    assert devices[0] == ["gpu.example.com/n1/gpu-1", "constraint",
+                          "matchAttribute gpu.example.com/numa: it has 1, gpu-0 has 0"]
+    assert devices[2][:2] == ["gpu.example.com/n1/gpu-2", "request-selector"]
+    assert devices[2][2].endswith('.model = "small"')
+    assert devices[3][:2] == ["nic.example.com/n1/nic-0", "class-selector"]
+
+
+def test_who_holds_a_device(offline):
+    done = offline.run("explain", "claim/train-0", "-f", DUMP, "--node", "n2")
+    assert done.returncode == 3
+    assert ["gpu.example.com/n2/gpu-1", "taken", "taken by ml/infer"] in (
+        rows(done.stdout, ["DEVICE", "WHY", "DETAIL"]))
+
+
+def test_a_claim_that_can_be_allocated(offline):
+    text = offline.ok("explain", "claim", "any", "-n", "ml", "-f", DUMP)
+    assert text.startswith("claim ml/any can be allocated on 2 of 4 nodes\n")
+    assert text.endswith("On n1 it would get:\n\n"
+                         "CLAIM   REQUEST   DRIVER            POOL   DEVICE\n"
+                         "any     gpu       gpu.example.com   n1     gpu-0\n")
+    bare = offline.ok("explain", "claim", "any", "-n", "ml", "-f", DUMP, "--no-headers")
+    assert "REQUEST" not in bare and "FITS" not in bare and "gpu-0" in bare
+
+
+def test_a_claim_that_is_allocated(offline):
+    text = offline.ok("explain", "claim", "infer", "-n", "ml", "-f", DUMP)
+    assert text.startswith("claim ml/infer is allocated and reserved\n")
+    assert text.splitlines()[-1].split() == ["infer", "gpu", "gpu.example.com", "n2", "gpu-1"]
+    doc = json.loads(offline.ok("explain", "claim", "infer", "-n", "ml", "-f", DUMP, "-o", "json"))
+    assert doc["canBeAllocated"] and doc["nodes"] == []
+    assert doc["allocated"][0]["allocation"]["devices"]["results"][0]["device"] == "gpu-1"
+
+
+def test_all_as_data(offline):
+    done = offline.run("explain", "claim", "train-0", "-f", DUMP, "-o", "json")
+    doc = json.loads(done.stdout)
+    assert (done.returncode, doc["canBeAllocated"]) == (3, False)
+    assert [(node["node"], node["outcome"]) for node in doc["nodes"]] == [
+        ("n1", "none"), ("n2", "none"), ("n3", "none"), ("n4", "none")]
+    request, = doc["nodes"][0]["requests"]
+    assert (request["request"], request["wanted"], request["isStuck"]) == ("gpus", 2, True)
+    assert [device["why"] for device in request["devices"]] == [
+        "constraint", "taken-here", "request-selector", "class-selector"]
+    doc = json.loads(offline.ok("explain", "claim", "any", "-n", "ml", "-f", DUMP, "-o", "json"))
+    assert doc["nodes"][0]["claims"][0]["allocation"]["devices"]["results"][0]["pool"] == "n1"
+    assert "requests" in doc["nodes"][2]
+
+
+def test_taint_rules_count(offline):
+    done = offline.run("explain", "claim", "train-0", "-f", DUMP, "-f", "-", "--node", "n1",
+                       stdin=TAINT_RULE)
+    tainted = [row for row in rows(done.stdout, ["DEVICE", "WHY", "DETAIL"]) if row[1] == "tainted"]
+    assert tainted == [["gpu.example.com/n1/gpu-0", "tainted",
+                        "the taint example.com/broken:NoSchedule is not tolerated"]]
+    # A rule that selects nothing in particular is about all devices.
+    everywhere = TAINT_RULE.replace("deviceSelector: {driver: gpu.example.com, pool: n1, device: "
+                                    "gpu-0}", "")
+    done = offline.run("explain", "claim", "any", "-n", "ml", "-f", DUMP, "-f", "-",
+                       stdin=everywhere)
+    assert done.returncode == 3 and "tainted" in done.stdout
+
+
+def test_nodes_are_known_from_slices(offline):
+    documents = [f"---\n{part}" for part in read_dump().split("\n- ")[1:] if "kind: Node" not in part]
+    text = "\n".join(line[2:] if line.startswith("  ") else line
+                     for part in documents for line in part.splitlines()
+                     if not line.startswith("#"))
+    done = offline.run("explain", "claim", "train-0", "-f", "-", stdin=text)
+    assert [row[0] for row in rows(done.stdout, ["NODE", "FITS", "WHY"])] == ["n1", "n2", "n3"], done
+    done = offline.run("explain", "claim", "train-0", "-f", "-", "--node", "n7", stdin=text)
+    assert done.returncode == 3 and "there are no devices on this node" in done.stdout
+
+
+def test_a_class_that_is_not_there(offline):
+    text = read_dump().replace("metadata: {name: gpu}", "metadata: {name: gpus}")
+    done = offline.run("explain", "claim", "train-0", "-f", "-", stdin=text)
+    assert (done.returncode, done.stdout) == (3, (
+        "claim default/train-0 cannot be allocated: request gpus of claim default/train-0 is for "
+        "the class gpu, which is not there; did you mean gpus?\n")), done
+    done = offline.run("explain", "claim", "train-0", "-f", "-", "-o", "json", stdin=text)
+    assert done.returncode == 3 and len(json.loads(done.stdout)["obstacles"]) == 1
+
+
+def test_old_versions_mean_the_same(offline):
+    old = ("apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\n"
+           "metadata: {name: old, namespace: ml}\n"
+           "spec: {devices: {requests: [{name: gpu, deviceClassName: gpu}]}}\n")
+    text = offline.ok("explain", "claim", "old", "-n", "ml", "-f", DUMP, "-f", "-", stdin=old)
+    assert text == offline.ok("explain", "claim", "any", "-n", "ml", "-f", DUMP).replace(
+        "claim ml/any", "claim ml/old").replace("any     gpu", "old     gpu")
+
+
+def test_the_rest_of_many_devices_is_counted(offline):
+    devices = "\n".join(f"  - {{name: d{i:03}}}" for i in range(40))
+    more = ("apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: many}\nspec:\n"
+            "  driver: nic.example.com\n  nodeName: n4\n"
+            "  pool: {name: n4, generation: 1, resourceSliceCount: 1}\n  devices:\n" + devices)
+    words = ["explain", "claim", "train-0", "-f", DUMP, "-f", "-", "--node", "n4"]
+    done = offline.run(*words, stdin=more)
+    assert done.stdout.endswith("and 30 more, which --all shows: 30 class-selector\n")
+    done = offline.run(*words, "--all", stdin=more)
+    assert len(rows(done.stdout, ["DEVICE", "WHY", "DETAIL"])) == 40
+
+
+@pytest.mark.parametrize("claims, code, says", [
+    ("{name: a, resourceClaimName: any}", 0, "pod ml/p can be allocated on 2 of 4 nodes"),
+    ("{name: a, resourceClaimTemplateName: one-gpu}", 0, "p-a     gpu"),
+    # The second one is on n2: so is the pod, or nowhere.
+    ("{name: a, resourceClaimName: any}, {name: b, resourceClaimName: infer}", 0,
+     "pod ml/p can be allocated on 1 of 4 nodes"),
+    ("{name: a, resourceClaimName: infer}", 0, "claim ml/infer is allocated"),
+    ("{name: a, resourceClaimName: nope}", 3, "the pod's claim nope is not there"),
+    ("{name: a, resourceClaimTemplateName: nope}", 3, "its template nope is not there"),
+    ("", 0, "pod ml/p has no claims"),
+])
+def test_pods(offline, claims, code, says):
+    pod = POD.replace("CLAIMS", claims).replace("POD", "p")
+    done = offline.run("explain", "pod", "p", "-n", "ml", "-f", DUMP, "-f", "-",
+                       stdin=f"{TEMPLATE}---\n{pod}")
+    assert done.returncode == code and says in done.stdout, done
+
+
+@pytest.mark.parametrize("words, code, says", [
+    ([], 2, "davit help explain"),
+    (["claim"], 2, "name one claim"),
+    (["claim", "a", "b"], 2, "name one claim"),
+    (["node", "n1"], 2, "a node cannot"),
+    (["claim", "train-0", "-n", "ml", "-f", DUMP], 1, "there is one in default: give -n default"),
+    (["claim", "nope", "-f", DUMP], 1, "there is no claim nope in the namespace default"),
+    (["claim", "train-0", "-f", DUMP, "--node", "n9"], 1, "there is no node n9"),
+    (["claim", "train-0", "-f", "/no/such"], 1, "/no/such"),
+])
+def test_what_is_not_there(offline, words, code, says):
+    done = offline.run("explain", *words)
+    assert (done.returncode, done.stdout) == (code, "") and says in done.stderr, done
+
+
+@pytest.mark.parametrize("text, says", [
+    ("a: [", "-, document 1"),
+    ("kind: ResourceClaim", "it needs apiVersion and kind"),
+    ("apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaim\nmetadata: {name: x}",
+     "ResourceClaim of resource.k8s.io/v1alpha2 is not known"),
+    ("apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: x}\n"
+     "spec: {devices: 7}", "ResourceSlice x: "),
+])
+def test_files_with_faults(offline, text, says):
+    done = offline.run("explain", "claim", "train-0", "-f", DUMP, "-f", "-", stdin=text)
+    assert (done.returncode, done.stdout) == (1, "") and says in done.stderr, done
+    assert "-, document 1" in done.stderr
+
+
+def test_other_kinds_are_passed_over(offline):
+    text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n"
+    assert "can be allocated" in offline.ok("explain", "claim", "any", "-n", "ml", "-f", DUMP,
+                                            "-f", "-", stdin=text)
+
+
+def allocate(real, api_server, device):
+    """What a scheduler would write into the claim ml/infer."""
+    claim = json.loads(real.ok("get", "claim", "infer", "-n", "ml", "-o", "json"))
+    claim["status"] = {"allocation": {"devices": {"results": [
+        {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": device}]}}}
+    context = ssl.create_default_context(cafile=api_server.ca)
+    peer = http.client.HTTPSConnection(api_server.url[8:], context=context, timeout=20)
+    peer.request("PUT", "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims/infer/status",
+                 body=json.dumps(claim), headers={"Authorization": "Bearer admintoken",
+                                                  "Content-Type": "application/json"})
+    assert peer.getresponse().status == 200
+    peer.close()
+
+
+def test_the_objects_of_a_server(real, api_server, short_dir):
+    json_path = os.path.join(short_dir, "dump.json")
+    real.ok("apply", "-f", "-", stdin="apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n")
+    assert real.run("apply", "-f", DUMP).returncode == 0
+    assert "can be allocated on 1 of 4" in real.ok("explain", "claim", "train-0")
+    allocate(real, api_server, "gpu-1")
+    real.ok("apply", "-f", "-", stdin=TEMPLATE + "---\n" + POD.replace(
+        "CLAIMS", "{name: a, resourceClaimTemplateName: one-gpu}").replace("POD", "p"))
+    done = real.run("explain", "claim", "train-0")
+    assert done.returncode == 3 and "constraint" in done.stdout, done
+    assert "can be allocated on 2 of 4" in real.ok("explain", "claim", "any", "-n", "ml")
+    assert "p-a     gpu" in real.ok("explain", "pod", "p", "-n", "ml")
+    # A dump of it says the same, from JSON.
+    with open(json_path, "w", encoding="utf-8") as file:
+        file.write(real.ok("get", "claims,slices,classes,nodes", "-A", "-o", "json"))
+    offline = real.run("explain", "claim", "train-0", "-f", json_path)
+    assert offline.stdout == done.stdout
+    done = real.run("explain", "claim", "nope")
+    assert done.returncode == 1 and "there is no claim nope" in done.stderr
