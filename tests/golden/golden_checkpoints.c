@@ -3,7 +3,7 @@
  *
  *     golden_checkpoints DIR      DIR holds these files
  *
- * So far the device manager's; those of the DRA manager are named and left out. */
+ * Those of the device manager; golden_checkpoints__dra.c has the others. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,6 @@
 struct replay {
     unsigned n_passed;
     unsigned n_failed;
-    unsigned n_left_out;    /* files of the DRA manager */
     struct dv_arena *arena; /* for what is kept between lines */
     struct dv_map bases;    /* id -> dv_str of a file's bytes */
 };
@@ -285,13 +284,6 @@ static void replay_running(const struct record *record)
 {
     if (dv_str_eq(text_of(record, record->json, "file"), DV_STR(DEVICE_FILE)))
         replay_variant(record);
-    else
-        record->replay->n_left_out++;
-}
-
-static void leave_out(const struct record *record)
-{
-    record->replay->n_left_out++;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -303,10 +295,6 @@ static const struct {
     {"device_manager.jsonl",          replay_state  },
     {"device_manager_variants.jsonl", replay_variant},
     {"from_a_running_kubelet.jsonl",  replay_running},
-    {"dra_manager.jsonl",             leave_out     },
-    {"dra_manager_variants.jsonl",    leave_out     },
-    {"dra_health.jsonl",              leave_out     },
-    {"dra_health_variants.jsonl",     leave_out     },
 };
 
 static void replay_line(size_t which, unsigned line, dv_str text, struct replay *replay)
@@ -322,7 +310,6 @@ static void replay_line(size_t which, unsigned line, dv_str text, struct replay 
 
 static void replay_file(const char *dir, size_t which, struct replay *replay)
 {
-    unsigned n_left_out = replay->n_left_out;
     char path[4096];
     char *text = NULL;
     size_t size = 0;
@@ -340,8 +327,6 @@ static void replay_file(const char *dir, size_t which, struct replay *replay)
         replay_line(which, line, (dv_str){text, (size_t)n}, replay);
     free(text);
     (void)fclose(file); /* was only read */
-    if (replay->n_left_out > n_left_out)
-        printf("%s: %u not replayed yet\n", replays[which].file, replay->n_left_out - n_left_out);
 }
 
 int main(int argc, char **argv)

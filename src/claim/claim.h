@@ -1,0 +1,444 @@
+/* claim.h - the claims of a node's pods, as values: who uses them, what drivers prepared for them,
+ * what is under way; the drivers themselves; the health of their devices. All that is decided about
+ * them, and nothing that has an effect: manager.h puts it on the loop.
+ *
+ *     WANTED --saved--> PREPARING --answered--> PREPARED
+ *        |                  |    <--new boot--     |
+ *        '--------.---------'----------------------'
+ *                 v  no pod wants it any more
+ *            UNPREPARING --answered--> gone
+ *
+ * A record is written before its driver is called, and again before anyone is told what the driver
+ * answered: so a crash at any instant leaves one that says what to do next. Sections are those of
+ * spec/dra-manager.md. */
+#ifndef DV_CLAIM_H
+#define DV_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/str.h"
+
+struct dv_api_container;
+struct dv_api_pod;
+struct dv_api_resource_claim;
+struct dv_api_resource_status;
+struct dv_arena;
+struct dv_buf;
+struct dv_claim_state;
+struct dv_err;
+
+/* ---- records ---- */
+
+enum dv_claim_phase {
+    DV_CLAIM_WANTED,    /* a pod wants it; that is not on the disk yet, so no driver knows */
+    DV_CLAIM_PREPARING, /* drivers may have been called */
+    DV_CLAIM_PREPARED,
+    DV_CLAIM_UNPREPARING, /* drivers may have been called; it is for no pod any more */
+    DV_CLAIM_GONE,        /* never seen: it has no record then */
+};
+const char *dv_claim_phase_name(enum dv_claim_phase phase); /* "preparing" */
+
+/* One device that a driver prepared. A list that is NULL and one that is empty mean the same; they
+ * differ in the kubelet's state file. */
+struct dv_claim_device {
+    dv_str pool;
+    dv_str name;
+    dv_str share_id;        /* p is NULL: it is not shared */
+    const dv_str *requests; /* none: it is for all */
+    size_t n_requests;
+    const dv_str *cdi_ids;
+    size_t n_cdi_ids;
+};
+
+struct dv_claim_driver {
+    dv_str name;
+    const struct dv_claim_device *devices; /* NULL: none were told */
+    size_t n_devices;
+};
+
+/* A claim as it is written. */
+struct dv_claim_record {
+    dv_str space; /* its namespace */
+    dv_str name;
+    dv_str uid;
+    const dv_str *pods; /* uids, sorted */
+    size_t n_pods;
+    const struct dv_claim_driver *drivers; /* by name */
+    size_t n_drivers;
+    enum dv_claim_phase phase; /* not in the kubelet's file, nor what follows */
+    dv_str boot_id;            /* in which it was prepared */
+};
+
+/* A claim, to be read; it is the state's, until that next changes. */
+struct dv_claim {
+    struct dv_claim_record record; /* `pods` and `drivers` are complete, `boot_id` too */
+    bool is_left_over;             /* found unfinished at the start, and not finished yet */
+    size_t n_calls;                /* to drivers, under way */
+};
+
+/* ---- the state ---- */
+
+struct dv_claim_opts {
+    dv_str boot_id; /* of the kernel; what was prepared under another is not prepared */
+    bool is_strict; /* as the reference: what was prepared counts until a restart only */
+};
+
+struct dv_claim_state *dv_claim_state_new(const struct dv_claim_opts *opts);
+void dv_claim_state_free(struct dv_claim_state *state); /* NULL is fine */
+
+size_t dv_claim_count(const struct dv_claim_state *state);
+/* NULL when there is none. */
+struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str space, dv_str name);
+/* The next claim at or after *at, by age; NULL at the end. Start with 0. */
+struct dv_claim *dv_claim_next(const struct dv_claim_state *state, size_t *at);
+/* All that a pod uses, in the order in which it came to use them; in `arena`. */
+size_t dv_claim_of_pod(const struct dv_claim_state *state, dv_str pod_uid, struct dv_arena *arena,
+                       struct dv_claim ***claims);
+/* PodMightNeedToUnprepareResources (7): it must not be reported as finished. */
+bool dv_claim_pod_has_any(const struct dv_claim_state *state, dv_str pod_uid);
+/* The uids of all pods that use a claim; in `arena`. */
+size_t dv_claim_pods(const struct dv_claim_state *state, struct dv_arena *arena, dv_str **uids);
+
+/* The pod uses the claim from now on (5.2): a record is made for it if there is none.
+ * DV_FAILED_PRECONDITION: another claim of that name has a record. DV_ABORTED: it is being
+ * unprepared. */
+DV_CHECKED bool dv_claim_attach(struct dv_claim_state *state, dv_str pod_uid,
+                                const struct dv_api_resource_claim *object, struct dv_claim **claim,
+                                struct dv_err *err);
+/* Whether attaching it would change anything. */
+bool dv_claim_is_attached(const struct dv_claim *claim, dv_str pod_uid);
+/* The pod does not use it any more; another one does. */
+void dv_claim_detach(struct dv_claim_state *state, struct dv_claim *claim, dv_str pod_uid);
+
+/* What happens to a claim; what its phase has no use for is refused. */
+enum dv_claim_event {
+    DV_CLAIM_ON_SAVED,      /* that it is wanted is on the disk: drivers may be called */
+    DV_CLAIM_ON_WANTED,     /* again, after its unpreparing has failed */
+    DV_CLAIM_ON_PREPARED,   /* all drivers have answered well */
+    DV_CLAIM_ON_UNWANTED,   /* by its last pod */
+    DV_CLAIM_ON_UNPREPARED, /* all drivers have answered well: it is gone, and its memory with it */
+    DV_CLAIM_ON_FAILED,     /* a driver has not */
+    DV_CLAIM_ON_STALE,      /* prepared under another boot */
+};
+/* DV_FAILED_PRECONDITION: not in this phase. */
+DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *claim,
+                                enum dv_claim_event event, struct dv_err *err);
+
+/* Around every call to a driver: in between the claim stays, and is not unprepared. */
+void dv_claim_begin_call(struct dv_claim *claim);
+void dv_claim_end_call(struct dv_claim *claim);
+/* Whoever waits until nothing is under way for it: links, for the caller's own use. */
+struct dv_list *dv_claim_waiters(struct dv_claim *claim);
+
+/* Prepared claims (11), for dra_resource_claims_in_use: in all, and of the next driver at or after
+ * *at, by name; false at the end. Start with 0. */
+size_t dv_claim_n_prepared(const struct dv_claim_state *state);
+size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_arena *arena,
+                               dv_str **names, size_t **counts);
+
+/* ---- what has changed, for a store ---- */
+
+struct dv_claim_write {
+    dv_str key;
+    dv_str value;   /* empty: it goes */
+    bool is_prefix; /* all whose key begins so go */
+};
+/* Takes what has changed since the last time, in `arena`. */
+size_t dv_claim_take_writes(struct dv_claim_state *state, struct dv_arena *arena,
+                            const struct dv_claim_write **writes);
+/* With the next take all of it is written. */
+void dv_claim_rewrite(struct dv_claim_state *state);
+/* From a row of the store. DV_DATA_LOSS: damaged. DV_UNIMPLEMENTED: of a later version. */
+DV_CHECKED bool dv_claim_load(struct dv_claim_state *state, dv_str key, dv_str value,
+                              struct dv_err *err);
+/* One record as a row, and back; `arena` takes what does not stay in the bytes. */
+void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf *key,
+                            struct dv_buf *value);
+DV_CHECKED bool dv_claim_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
+                                       struct dv_claim_record *record, struct dv_err *err);
+
+/* ---- the kubelet's dra_manager_state (9) ---- */
+
+struct dv_claim_checkpoint {
+    const struct dv_claim_record *records; /* NULL: null */
+    size_t n_records;
+};
+
+enum dv_claim_verdict {
+    DV_CLAIM_FILE_OK,
+    DV_CLAIM_FILE_CORRUPT, /* its checksum does not match */
+    DV_CLAIM_FILE_JSON_SYNTAX,
+    DV_CLAIM_FILE_JSON_TYPE,
+    DV_CLAIM_FILE_OTHER, /* dra_health_state: a time that is none */
+};
+
+/* The text inside, and the whole file. Pods and drivers must be sorted. */
+void dv_claim_checkpoint_text(const struct dv_claim_checkpoint *checkpoint, struct dv_buf *buf);
+uint32_t dv_claim_checkpoint_sum(dv_str text);
+void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, struct dv_buf *buf);
+/* As the reference reads it; in `arena`. Of two records for one claim both are there: the last one
+ * counts. `err` is set unless it is DV_CLAIM_FILE_OK. */
+enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
+                                                 struct dv_claim_checkpoint *checkpoint,
+                                                 struct dv_err *err);
+/* All claims, as they are; borrowed from the state and in `arena`. */
+void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_arena *arena,
+                              struct dv_claim_checkpoint *checkpoint);
+/* Makes a record of each, left over as after a restart (9: what is read is not prepared). Those
+ * that are known already stay as they are; one whose name no API object has is left out. Returns
+ * how many are new. */
+size_t dv_claim_checkpoint_apply(struct dv_claim_state *state,
+                                 const struct dv_claim_checkpoint *checkpoint);
+
+/* ---- what pods say about their claims (5, 6, 12) ---- */
+
+struct dv_claim_ref {
+    dv_str pod_claim; /* its name in the pod's list; empty: that for extended resources */
+    dv_str name;      /* of the ResourceClaim, in the pod's namespace */
+    bool needs_owner; /* made for the pod: it must be the pod's */
+};
+/* All of a pod: in the order of its list, then that for extended resources; in `arena`. */
+DV_CHECKED bool dv_claim_refs(const struct dv_api_pod *pod, struct dv_arena *arena,
+                              struct dv_claim_ref **refs, size_t *n_refs, struct dv_err *err);
+/* Whether the pod may use the object (5.1: owner, reservation, allocation). `takes_groups`: also
+ * through its group (the gate DRAWorkloadResourceClaims). */
+DV_CHECKED bool dv_claim_check(const struct dv_api_pod *pod, const struct dv_claim_ref *ref,
+                               const struct dv_api_resource_claim *object, bool takes_groups,
+                               struct dv_err *err);
+
+/* A CDI name for a container, and where it comes from. */
+struct dv_claim_cdi_name {
+    dv_str id; /* "vendor.com/gpu=0" */
+    dv_str claim;
+    dv_str driver;
+    dv_str pool;
+    dv_str device;
+};
+/* All of a container (6), as often as it asks for them: by claim, driver, and in the driver's
+ * order; texts are the state's. */
+DV_CHECKED bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+                                   const struct dv_api_container *container, struct dv_arena *arena,
+                                   struct dv_claim_cdi_name **names, size_t *n_names,
+                                   struct dv_err *err);
+/* The claims of a container for PodResources (12); they are the state's. */
+DV_CHECKED bool dv_claim_of_container(const struct dv_claim_state *state,
+                                      const struct dv_api_pod *pod,
+                                      const struct dv_api_container *container,
+                                      struct dv_arena *arena, const struct dv_claim ***claims,
+                                      size_t *n_claims, struct dv_err *err);
+
+/* ---- drivers (2, 3) ---- */
+
+enum dv_dra_service {
+    DV_DRA_V1,
+    DV_DRA_V1BETA1,
+    DV_DRA_V1ALPHA3, /* two generations of 1.28 to 1.33, told apart by their answers */
+    DV_DRA_V1ALPHA2, /* 1.27: a call for each claim */
+    DV_DRA_V1ALPHA1, /* 1.26: likewise */
+    DV_N_DRA_SERVICES,
+};
+const char *dv_dra_service_name(enum dv_dra_service service); /* "v1beta1.DRAPlugin" */
+const char *dv_dra_prepare_method(enum dv_dra_service service);
+const char *dv_dra_unprepare_method(enum dv_dra_service service);
+/* What is tried when a driver does not know the service; DV_N_DRA_SERVICES: nothing. */
+enum dv_dra_service dv_dra_older(enum dv_dra_service service);
+
+enum dv_dra_health {
+    DV_DRA_HEALTH_NONE,
+    DV_DRA_HEALTH_V1,
+    DV_DRA_HEALTH_V1ALPHA1,
+};
+const char *dv_dra_health_method(enum dv_dra_health health); /* NULL for none */
+
+/* The service to use with a driver that lists these (2.1), and that for health (10.1). Strictly,
+ * v1 and v1beta1 only. The whole text of an error is in `text`, too. */
+DV_CHECKED bool dv_dra_choose_service(dv_str driver, dv_str endpoint, const dv_str *versions,
+                                      size_t n_versions, bool is_strict,
+                                      enum dv_dra_service *service, struct dv_buf *text,
+                                      struct dv_err *err);
+enum dv_dra_health dv_dra_choose_health(const dv_str *versions, size_t n_versions);
+
+/* One socket that a driver serves on; embedded in what holds its connection. */
+struct dv_dra_instance {
+    dv_str driver; /* the embedder's, like the endpoint */
+    dv_str endpoint;
+    enum dv_dra_service service;
+    enum dv_dra_health health;
+    bool is_connected;
+    struct dv_link link;
+};
+
+/* What is to be done about the ResourceSlices of a driver (3.2). */
+enum dv_dra_wipe {
+    DV_DRA_WIPE_KEEP,   /* as it is */
+    DV_DRA_WIPE_CANCEL, /* it serves: they stay */
+    DV_DRA_WIPE_PLAN,   /* it does not: they go, after a while */
+};
+
+struct dv_dra_drivers;
+struct dv_dra_drivers *dv_dra_drivers_new(void);
+void dv_dra_drivers_free(struct dv_dra_drivers *drivers); /* of no instance; NULL is fine */
+/* Keeps the instance. DV_ALREADY_EXISTS: the driver has one there. */
+DV_CHECKED bool dv_dra_add(struct dv_dra_drivers *drivers, struct dv_dra_instance *instance,
+                           struct dv_err *err);
+void dv_dra_remove(struct dv_dra_drivers *drivers, struct dv_dra_instance *instance);
+/* NULL when there is none. */
+struct dv_dra_instance *dv_dra_find(const struct dv_dra_drivers *drivers, dv_str driver,
+                                    dv_str endpoint);
+/* The one to call: the newest that is connected, or else the newest. DV_NOT_FOUND: none at all. */
+struct dv_dra_instance *dv_dra_choose(const struct dv_dra_drivers *drivers, dv_str driver,
+                                      struct dv_err *err);
+bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str driver);
+/* After every change of a driver's instances or their connections. */
+enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str driver,
+                                 bool has_plan);
+/* The next instance at or after *at, drivers by age; NULL at the end. Start with 0. For looking
+ * only: it costs their number. */
+struct dv_dra_instance *dv_dra_next(const struct dv_dra_drivers *drivers, size_t *at);
+
+/* ---- calls (5.3, 7) ---- */
+
+/* What a driver has said about one claim. */
+struct dv_claim_answer {
+    dv_str uid;
+    dv_str error; /* empty: it is done */
+    const struct dv_claim_device *devices;
+    size_t n_devices;
+};
+
+/* What is kept of a driver's answer for one claim: 32 devices are the API's limit, so this is far
+ * more than any that is meant well, and a claim of as many drivers still fits a row of the store.
+ */
+#define DV_CLAIM_ANSWER_BYTES_MAX (256u * 1024u)
+
+/* A request for these claims. The old services take one, and know its handle, which today's claims
+ * do not have; `cdi_ids` are what v1alpha1 wants to see again. */
+void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
+                             struct dv_claim *const *claims, size_t n_claims, dv_str driver,
+                             struct dv_buf *buf);
+/* One answer for each claim that the response names, in its order; texts stay in `response`. For
+ * the old services: of the one claim `uid`. */
+DV_CHECKED bool dv_claim_response_decode(enum dv_dra_service service, bool is_prepare, dv_str uid,
+                                         dv_str response, struct dv_arena *arena,
+                                         struct dv_claim_answer **answers, size_t *n_answers,
+                                         struct dv_err *err);
+/* Holds the answers against the claims that were asked for and keeps the devices. The first thing
+ * that is wrong is the error; what was good before it is kept. Unless strict, a CDI name must look
+ * like one. */
+DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv_str driver,
+                               struct dv_claim *const *claims, size_t n_claims,
+                               const struct dv_claim_answer *answers, size_t n_answers,
+                               struct dv_err *err);
+/* "rpc error: code = DeadlineExceeded desc = ..." */
+void dv_claim_status_print(const struct dv_err *status, struct dv_buf *buf);
+const char *dv_claim_code_name(int code); /* "DeadlineExceeded" */
+
+/* ---- health of devices (10) ---- */
+
+enum dv_claim_health {
+    DV_CLAIM_UNKNOWN,
+    DV_CLAIM_HEALTHY,
+    DV_CLAIM_UNHEALTHY,
+};
+const char *dv_claim_health_name(enum dv_claim_health health); /* "Unhealthy" */
+
+#define DV_CLAIM_HEALTH_TIMEOUT_NS (UINT64_C(30) * 1000 * 1000 * 1000)
+#define DV_CLAIM_HEALTH_TEXT_MAX 1024u
+/* Of one driver; more are not kept. */
+#define DV_CLAIM_HEALTH_DEVICES_MAX 16384u
+
+/* Of a pool's and a device's name together: what fits a key of the store whatever is in it. The
+ * API has less. */
+#define DV_CLAIM_HEALTH_NAME_MAX 512u
+
+struct dv_claim_device_health {
+    dv_str pool;
+    dv_str device;
+    enum dv_claim_health health;
+    uint64_t timeout_ns;
+    dv_str message;
+};
+
+/* One NodeWatchResourcesResponse; texts stay in `message`, cut where they are too long. */
+DV_CHECKED bool dv_claim_health_decode(dv_str message, struct dv_arena *arena,
+                                       struct dv_claim_device_health **devices, size_t *n_devices,
+                                       struct dv_err *err);
+
+struct dv_claim_health_diff {
+    size_t n_changes;
+    size_t n_ignored;   /* over the limit */
+    const dv_str *pods; /* that hold a device whose health has changed; the state's */
+    size_t n_pods;
+};
+/* All devices of a driver, as it says now. */
+void dv_claim_health_apply(struct dv_claim_state *state, dv_str driver,
+                           const struct dv_claim_device_health *devices, size_t n_devices,
+                           uint64_t now_wall_ns, struct dv_arena *arena,
+                           struct dv_claim_health_diff *diff);
+/* Nothing is known of its devices any more. */
+void dv_claim_health_clear(struct dv_claim_state *state, dv_str driver, struct dv_arena *arena,
+                           struct dv_claim_health_diff *diff);
+/* What is known now; *message (may be NULL) is the state's. */
+enum dv_claim_health dv_claim_health_get(const struct dv_claim_state *state, dv_str driver,
+                                         dv_str pool, dv_str device, uint64_t now_wall_ns,
+                                         dv_str *message);
+
+struct dv_claim_status_options {
+    uint64_t now_wall_ns;
+    bool without_messages; /* the gate ResourceHealthStatusMessage is off */
+};
+/* allocatedResourcesStatus of a container (10.5): `known` entries, those of its claims put in or
+ * replaced. In `arena`, texts are borrowed from all there is. */
+void dv_claim_container_status(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+                               const struct dv_api_container *container,
+                               const struct dv_api_resource_status *known, size_t n_known,
+                               const struct dv_claim_status_options *options,
+                               struct dv_arena *arena, struct dv_api_resource_status **entries,
+                               size_t *n_entries);
+
+/* ---- the kubelet's dra_health_state (10.4) ---- */
+
+/* A time as RFC 3339 has it: what was read is written alike. */
+struct dv_claim_time {
+    int64_t seconds; /* since 1970, UTC */
+    uint32_t nanos;
+    int32_t offset_minutes;
+};
+
+struct dv_claim_health_entry {
+    dv_str key; /* "<pool>/<device>" */
+    dv_str pool;
+    dv_str device;
+    dv_str health; /* any text, when read */
+    struct dv_claim_time updated;
+    int64_t timeout_ns;
+    dv_str message;
+};
+
+struct dv_claim_health_of_driver {
+    dv_str driver;
+    const struct dv_claim_health_entry *entries; /* NULL: null; sorted by key */
+    size_t n_entries;
+};
+
+struct dv_claim_health_file {
+    const struct dv_claim_health_of_driver *drivers; /* NULL: null; sorted by name */
+    size_t n_drivers;
+};
+
+void dv_claim_health_encode(const struct dv_claim_health_file *file, struct dv_buf *buf);
+/* As the reference reads it: what came before an error is there, whatever the verdict. */
+enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena *arena,
+                                                  struct dv_claim_health_file *file,
+                                                  struct dv_err *err);
+void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *arena,
+                          struct dv_claim_health_file *file);
+void dv_claim_health_restore(struct dv_claim_state *state, const struct dv_claim_health_file *file);
+DV_CHECKED bool dv_claim_time_parse(dv_str text, struct dv_claim_time *time);
+void dv_claim_time_print(struct dv_claim_time time, struct dv_buf *buf);
+
+#endif
