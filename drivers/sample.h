@@ -5,9 +5,8 @@
  *   sample_devices.c         which devices there are
  *   sample_scan.c            devices that are nodes of the host, found by patterns
  *   sample_prefer.c          which of them to prefer
- *   sample_control.c         the control socket
- *
- * Of davit only the public header is used: this is how drivers of others look. */
+ *   sample_commands.c        what it does on command
+ *   sample_program.h         command lines, control sockets: what the samples have in common */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
@@ -15,6 +14,7 @@
 #include <stddef.h>
 
 #include "davit/driver.h"
+#include "sample_program.h"
 
 /* ---- options ---- */
 
@@ -132,18 +132,7 @@ struct sample {
 /* Misbehaviours that can be asked for. */
 void sample_hang(struct sample *sample, bool is_hanging); /* false: the calls held are answered */
 
-/* ---- the control socket ---- */
-
-struct sample_control;
-
-struct sample_control *sample_control_open(struct sample *sample, struct davit_error *error);
-void sample_control_close(struct sample_control *control); /* NULL is fine */
-
-/* ---- small things ---- */
-
-/* An error on stderr, with the program's name before it. */
-void sample_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *sample_alloc(size_t n); /* zeroed; aborts when there is none */
-char *sample_copy(const char *text);
+extern const struct sample_command sample_commands[];
+extern const size_t sample_n_commands;
 
 #endif

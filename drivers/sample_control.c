@@ -9,11 +9,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "sample.h"
+#include "davit/driver.h"
+#include "sample_program.h"
 
 #define LINE_BYTES_MAX 4096u
-#define WORDS_MAX 4
-#define FAILURES_MAX 1000000u
+#define WORDS_MAX 8
 #define LISTEN_BACKLOG 16
 /* Each is a test or a person. */
 #define CONNECTIONS_MAX 64u
@@ -32,7 +32,11 @@ struct connection {
 };
 
 struct sample_control {
-    struct sample *sample;
+    struct davit_driver *driver;
+    char *path;
+    const struct sample_command *commands;
+    size_t n_commands;
+    void *ctx;
     int fd;
     struct davit_poll *poll;
     struct connection *connections;
@@ -42,151 +46,19 @@ struct sample_control {
 
 /* ---- commands ---- */
 
-static void answer(struct connection *connection, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void answer(struct connection *connection, const char *format, ...)
+void sample_answer(FILE *out, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    (void)vfprintf(connection->out, format, args);
+    (void)vfprintf(out, format, args);
     va_end(args);
-    (void)fputc('\n', connection->out);
+    (void)fputc('\n', out);
 }
-
-static void push(struct connection *connection)
-{
-    struct sample *sample = connection->control->sample;
-    struct davit_error error;
-
-    if (sample_devices_push(&sample->devices, sample->plugin, &error))
-        answer(connection, "ok");
-    else
-        answer(connection, "error %s", error.message);
-}
-
-static void run_health(struct connection *connection, char **words)
-{
-    struct sample_device *device =
-        sample_devices_find(&connection->control->sample->devices, words[1]);
-
-    if (!device) {
-        answer(connection, "error no device %s", words[1]);
-    } else if (strcmp(words[2], "healthy") != 0 && strcmp(words[2], "unhealthy") != 0) {
-        answer(connection, "error health is healthy or unhealthy, not %s", words[2]);
-    } else {
-        device->is_broken = strcmp(words[2], "unhealthy") == 0;
-        push(connection);
-    }
-}
-
-static void run_add(struct connection *connection, char **words)
-{
-    struct sample_devices *devices = &connection->control->sample->devices;
-    struct sample_numa numa = {.n = 0};
-    struct sample_device *device;
-
-    if (words[2] && !sample_numa_parse(words[2], &numa)) {
-        answer(connection, "error NUMA nodes are like 0 or 0+1, not %s", words[2]);
-        return;
-    }
-    device = sample_devices_find_any(devices, words[1]);
-    if (device && !device->is_removed) {
-        answer(connection, "error there is a device %s", words[1]);
-        return;
-    }
-    if (!device)
-        device = sample_devices_add(devices, words[1], NULL);
-    device->is_removed = device->is_broken = false;
-    if (words[2])
-        device->numa = numa;
-    push(connection);
-}
-
-static void run_remove(struct connection *connection, char **words)
-{
-    struct sample_device *device =
-        sample_devices_find(&connection->control->sample->devices, words[1]);
-
-    if (!device) {
-        answer(connection, "error no device %s", words[1]);
-        return;
-    }
-    device->is_removed = true;
-    push(connection);
-}
-
-/* ok N ID=HEALTH[@NODE[+NODE...]] ... */
-static void run_list(struct connection *connection, char **words)
-{
-    const struct sample_devices *devices = &connection->control->sample->devices;
-    size_t n = 0;
-
-    (void)words;
-    for (size_t i = 0; i < devices->n; i++)
-        n += !devices->v[i]->is_removed;
-    (void)fprintf(connection->out, "ok %zu", n);
-    for (size_t i = 0; i < devices->n; i++) {
-        const struct sample_device *device = devices->v[i];
-
-        if (device->is_removed)
-            continue;
-        (void)fprintf(connection->out, " %s=%s", device->id,
-                      sample_device_is_healthy(device) ? "healthy" : "unhealthy");
-        for (size_t k = 0; k < device->numa.n; k++)
-            (void)fprintf(connection->out, "%c%d", k ? '+' : '@', device->numa.nodes[k]);
-    }
-    (void)fputc('\n', connection->out);
-}
-
-static void run_fail_allocate(struct connection *connection, char **words)
-{
-    char *end;
-    unsigned long n = strtoul(words[1], &end, 10);
-
-    if (words[1][0] < '0' || words[1][0] > '9' || *end != '\0' || n > FAILURES_MAX) {
-        answer(connection, "error %s is no number up to %u", words[1], FAILURES_MAX);
-        return;
-    }
-    connection->control->sample->n_failures = n;
-    answer(connection, "ok");
-}
-
-static void run_hang(struct connection *connection, char **words)
-{
-    if (words[1] && strcmp(words[1], "off") != 0) {
-        answer(connection, "error hang takes off or nothing, not %s", words[1]);
-        return;
-    }
-    sample_hang(connection->control->sample, !words[1]);
-    answer(connection, "ok");
-}
-
-static void run_quit(struct connection *connection, char **words)
-{
-    (void)words;
-    connection->control->is_quitting = true;
-    answer(connection, "ok");
-}
-
-static const struct {
-    const char *name;
-    int n_min; /* words, the command among them */
-    int n_max;
-    void (*run)(struct connection *connection, char **words); /* those left out are NULL */
-} commands[] = {
-    {"health",        3, 3, run_health       },
-    {"add",           2, 3, run_add          },
-    {"remove",        2, 2, run_remove       },
-    {"list",          1, 1, run_list         },
-    {"fail-allocate", 2, 2, run_fail_allocate},
-    {"hang",          1, 2, run_hang         },
-    {"quit",          1, 1, run_quit         },
-};
 
 static void run_line(struct connection *connection, char *line)
 {
+    const struct sample_control *control = connection->control;
     char *words[WORDS_MAX + 1] = {NULL};
     char *rest = NULL;
     int n = 0;
@@ -194,16 +66,18 @@ static void run_line(struct connection *connection, char *line)
     for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS_MAX;
          word = strtok_r(NULL, " \t\r", &rest))
         words[n++] = word;
-    for (size_t i = 0; n > 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(words[0], commands[i].name) != 0)
+    for (size_t i = 0; n > 0 && i < control->n_commands; i++) {
+        const struct sample_command *command = &control->commands[i];
+
+        if (strcmp(words[0], command->name) != 0)
             continue;
-        if (n < commands[i].n_min || n > commands[i].n_max)
-            answer(connection, "error wrong number of words for %s", words[0]);
+        if (n < command->n_min || n > command->n_max)
+            sample_answer(connection->out, "error wrong number of words for %s", words[0]);
         else
-            commands[i].run(connection, words);
+            command->run(control->ctx, connection->out, words);
         return;
     }
-    answer(connection, "error no command %s", n > 0 ? words[0] : "in an empty line");
+    sample_answer(connection->out, "error no command %s", n > 0 ? words[0] : "in an empty line");
 }
 
 /* ---- connections ---- */
@@ -277,7 +151,7 @@ static bool receive_lines(struct connection *connection)
         abort(); /* no memory */
     run_lines(connection);
     if (connection->n_line == LINE_BYTES_MAX) {
-        answer(connection, "error a line is longer than %u bytes", LINE_BYTES_MAX);
+        sample_answer(connection->out, "error a line is longer than %u bytes", LINE_BYTES_MAX);
         is_good = false;
     }
     if (fclose(connection->out) != 0)
@@ -295,7 +169,7 @@ static void on_ready(void *ctx, unsigned events)
     if (!is_good)
         close_connection(connection);
     if (control->is_quitting)
-        davit_driver_stop(control->sample->driver);
+        davit_driver_stop(control->driver);
 }
 
 static void on_connection(void *ctx, unsigned events)
@@ -318,7 +192,7 @@ static void on_connection(void *ctx, unsigned events)
     control->connections = connection;
     control->n_connections++;
     connection->poll =
-        davit_poll_open(control->sample->driver, fd, DAVIT_READABLE, on_ready, connection, NULL);
+        davit_poll_open(control->driver, fd, DAVIT_READABLE, on_ready, connection, NULL);
     if (!connection->poll)
         close_connection(connection);
 }
@@ -372,15 +246,21 @@ static bool listen_at(struct sample_control *control, const char *path, struct d
     return listen(control->fd, LISTEN_BACKLOG) == 0 || fail(error, path);
 }
 
-struct sample_control *sample_control_open(struct sample *sample, struct davit_error *error)
+struct sample_control *sample_control_open(struct davit_driver *driver, const char *path,
+                                           const struct sample_command *commands, size_t n_commands,
+                                           void *ctx, struct davit_error *error)
 {
     struct sample_control *control = sample_alloc(sizeof(*control));
 
-    control->sample = sample;
+    control->driver = driver;
+    control->path = sample_copy(path);
+    control->commands = commands;
+    control->n_commands = n_commands;
+    control->ctx = ctx;
     control->fd = -1;
-    if (listen_at(control, sample->options.control, error))
-        control->poll = davit_poll_open(sample->driver, control->fd, DAVIT_READABLE, on_connection,
-                                        control, error);
+    if (listen_at(control, path, error))
+        control->poll =
+            davit_poll_open(driver, control->fd, DAVIT_READABLE, on_connection, control, error);
     if (control->poll)
         return control;
     sample_control_close(control);
@@ -395,8 +275,14 @@ void sample_control_close(struct sample_control *control)
         close_connection(control->connections);
     davit_poll_close(control->poll);
     if (control->fd >= 0) {
-        (void)unlink(control->sample->options.control); /* gone is what we want */
+        (void)unlink(control->path); /* gone is what we want */
         (void)close(control->fd);
     }
+    free(control->path);
     free(control);
+}
+
+void sample_control_quit(struct sample_control *control)
+{
+    control->is_quitting = true;
 }

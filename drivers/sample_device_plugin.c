@@ -10,8 +10,6 @@
 #include "davit/driver.h"
 #include "sample.h"
 
-#define EXIT_START 1
-#define EXIT_USAGE 2
 /* A pod's admission waits for each of them: more do not come. */
 #define HELD_MAX 1024u
 
@@ -28,12 +26,6 @@ struct sample_held {
     const struct davit_allocate_request *allocate;
     const struct davit_prefer_request *prefer;
 };
-
-static void say(const char *line)
-{
-    (void)puts(line); /* a reader that is gone does not concern us */
-    (void)fflush(stdout);
-}
 
 /* ---- answering ---- */
 
@@ -187,11 +179,11 @@ static void on_event(void *ctx, const struct davit_event *event)
         sample->serving |= event->through;
         if (sample->serving == sample->options.register_through && !sample->was_ready) {
             sample->was_ready = true;
-            say("ready");
+            sample_say("ready");
         }
         break;
     case DAVIT_REGISTERED:
-        say("registered");
+        sample_say("registered");
         break;
     case DAVIT_LOST:
         break;
@@ -313,7 +305,8 @@ static int run(struct sample *sample)
     sample_scan(&sample->devices);
     is_good = is_good && open_plugin(sample, &error);
     if (is_good && sample->options.control) {
-        sample->control = sample_control_open(sample, &error);
+        sample->control = sample_control_open(sample->driver, sample->options.control,
+                                              sample_commands, sample_n_commands, sample, &error);
         is_good = sample->control;
     }
     if (is_good)
@@ -326,7 +319,7 @@ static int run(struct sample *sample)
     close_fd(times.fd);
     if (is_good)
         return 0;
-    return error.code == DAVIT_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_START;
+    return error.code == DAVIT_INVALID_ARGUMENT ? SAMPLE_EXIT_USAGE : SAMPLE_EXIT_START;
 }
 
 int main(int argc, char **argv)

@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sample.h"
 
-#define EXIT_START 1
-#define EXIT_USAGE 2
 /* As many as a list of 16 MiB holds with ids as long as ours. */
 #define VIRTUAL_MAX 100000u
 #define INTERVAL_DEFAULT_S 5u
@@ -48,53 +43,6 @@ static const char help[] =
     "Exit codes: 0 after SIGTERM, SIGINT or quit; 1 when it cannot start; 2 for the command "
     "line.\n";
 
-void sample_complain(const char *format, ...)
-{
-    va_list args;
-
-    (void)fputs("davit-sample-device-plugin: ", stderr);
-    va_start(args, format);
-    (void)vfprintf(stderr, format, args);
-    va_end(args);
-    (void)fputc('\n', stderr);
-}
-
-void *sample_alloc(size_t n)
-{
-    void *p = calloc(1, n ? n : 1);
-
-    if (!p)
-        abort();
-    return p;
-}
-
-char *sample_copy(const char *text)
-{
-    size_t n = strlen(text) + 1;
-
-    return memcpy(sample_alloc(n), text, n);
-}
-
-/* A number that is the whole text. */
-static bool parse_number(const char *text, unsigned long max, unsigned long *number)
-{
-    char *end;
-
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    *number = strtoul(text, &end, 10);
-    return *end == '\0' && *number <= max;
-}
-
-/* Its place among the words; -1: none of them. */
-static int choose(const char *text, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(text, words[i]) == 0)
-            return (int)i;
-    return -1;
-}
-
 bool sample_numa_parse(const char *text, struct sample_numa *numa)
 {
     struct sample_numa read = {.n = 0};
@@ -111,7 +59,7 @@ bool sample_numa_parse(const char *text, struct sample_numa *numa)
         if (n >= sizeof(piece) || read.n == SAMPLE_NUMA_MAX)
             return false;
         memcpy(piece, text, n);
-        if (!parse_number(piece, SAMPLE_NODES_MAX - 1, &node))
+        if (!sample_number_parse(piece, SAMPLE_NODES_MAX - 1, &node))
             return false;
         read.nodes[read.n++] = (int)node;
         if (text[n] == '\0')
@@ -122,8 +70,10 @@ bool sample_numa_parse(const char *text, struct sample_numa *numa)
     return true;
 }
 
-static bool set_numas(struct sample_options *options, const char *text)
+static bool set_numas(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
+
     if (strcmp(text, "sysfs") == 0) {
         options->n_numas = 0;
         return true;
@@ -143,67 +93,72 @@ static bool set_numas(struct sample_options *options, const char *text)
     }
 }
 
-static bool set_pattern(struct sample_options *options, const char *text)
+static bool set_pattern(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
+
     if (text[0] != '/' || options->n_patterns == SAMPLE_PATTERNS_MAX)
         return false;
     options->patterns[options->n_patterns++] = text;
     return true;
 }
 
-static bool set_virtual(struct sample_options *options, const char *text)
+static bool set_virtual(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
     unsigned long number;
 
-    if (!parse_number(text, VIRTUAL_MAX, &number))
+    if (!sample_number_parse(text, VIRTUAL_MAX, &number))
         return false;
     options->n_virtual = number;
     options->has_virtual = true;
     return true;
 }
 
-static bool set_interval(struct sample_options *options, const char *text)
+static bool set_interval(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
     unsigned long number;
 
-    if (!parse_number(text, 86400, &number) || number == 0)
+    if (!sample_number_parse(text, 86400, &number) || number == 0)
         return false;
     options->interval_s = (unsigned)number;
     return true;
 }
 
-static bool set_ways(struct sample_options *options, const char *text)
+static bool set_ways(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
     static const char *const words[] = {"classic", "watcher", "both"}; /* as their bits */
-    int at = choose(text, words, 3);
+    int at = sample_choose(text, words, 3);
 
     options->register_through = (unsigned)(at + 1);
     return at >= 0;
 }
 
-static bool set_preference(struct sample_options *options, const char *text)
+static bool set_preference(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
     static const char *const words[] = {"none", "lowest", "highest", "packed"};
-    int at = choose(text, words, 4);
+    int at = sample_choose(text, words, 4);
 
     if (at >= 0)
         options->preference = (enum sample_preference)at;
     return at >= 0;
 }
 
-static bool set_log(struct sample_options *options, const char *text)
+static bool set_log(void *ctx, const char *text)
 {
-    static const char *const words[] = {"error", "warn", "info", "debug", "trace"};
-    int at = choose(text, words, 5);
+    struct sample_options *options = ctx;
 
-    if (at >= 0)
-        options->log = (enum davit_log_level)at;
-    options->has_log = at >= 0;
-    return at >= 0;
+    options->has_log = sample_log_parse(text, &options->log);
+    return options->has_log;
 }
 
-static bool set_prestart(struct sample_options *options, const char *text)
+static bool set_prestart(void *ctx, const char *text)
 {
+    struct sample_options *options = ctx;
+
     (void)text; /* has none */
     options->wants_prestart = true;
     return true;
@@ -211,12 +166,7 @@ static bool set_prestart(struct sample_options *options, const char *text)
 
 #define AT(member) offsetof(struct sample_options, member)
 
-static const struct option {
-    const char *name;
-    bool has_value;
-    bool (*set)(struct sample_options *options, const char *value); /* NULL: it is a text */
-    size_t at;                                                      /* where that goes */
-} table[] = {
+static const struct sample_option table[] = {
     {"--resource",    true,  NULL,           AT(resource)   },
     {"--devices",     true,  set_pattern,    0              },
     {"--virtual",     true,  set_virtual,    0              },
@@ -232,49 +182,6 @@ static const struct option {
     {"--control",     true,  NULL,           AT(control)    },
     {"--log",         true,  set_log,        0              },
 };
-
-/* By its first n characters. */
-static const struct option *find(const char *word, size_t n)
-{
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (strlen(table[i].name) == n && strncmp(table[i].name, word, n) == 0)
-            return &table[i];
-    return NULL;
-}
-
-static bool set(struct sample_options *options, const struct option *option, const char *value)
-{
-    if (option->set)
-        return option->set(options, value);
-    memcpy((char *)options + option->at, &value, sizeof(value));
-    return value[0] != '\0';
-}
-
-/* "--name value" or "--name=value"; *at is moved past what was used. */
-static bool parse_word(struct sample_options *options, int argc, char **argv, int *at)
-{
-    const char *word = argv[(*at)++];
-    size_t n = strcspn(word, "=");
-    const struct option *option = find(word, n);
-    const char *given = word[n] == '=' ? word + n + 1 : NULL;
-
-    if (!option) {
-        sample_complain("unexpected word \"%s\"; --help tells more", word);
-        return false;
-    }
-    if (option->has_value && !given && *at < argc)
-        given = argv[(*at)++];
-    if (option->has_value != (given != NULL)) {
-        sample_complain("%s %s; --help tells more", option->name,
-                        given ? "takes no value" : "needs a value");
-        return false;
-    }
-    if (!set(options, option, given ? given : "")) {
-        sample_complain("%s: \"%s\" is not right; --help tells more", option->name, given);
-        return false;
-    }
-    return true;
-}
 
 /* What only shows when all is read. */
 static bool settle(const struct sample_options *options)
@@ -292,22 +199,21 @@ static bool settle(const struct sample_options *options)
 
 int sample_options_parse(int argc, char **argv, struct sample_options *options)
 {
-    static const char version[] = "davit-sample-device-plugin " DV_VERSION "\n";
+    static const struct sample_usage usage = {
+        .name = "davit-sample-device-plugin",
+        .help = help,
+        .table = table,
+        .n_table = sizeof(table) / sizeof(table[0]),
+    };
+    int code;
 
     *options = (struct sample_options){
         .kubelet_dir = "/var/lib/kubelet",
         .register_through = DAVIT_REGISTER_CLASSIC,
         .interval_s = INTERVAL_DEFAULT_S,
     };
-    for (int at = 1; at < argc;) {
-        bool wants_version = strcmp(argv[at], "--version") == 0;
-
-        if (wants_version || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            (void)fputs(wants_version ? version : help, stdout);
-            return fflush(stdout) == 0 ? 0 : EXIT_START;
-        }
-        if (!parse_word(options, argc, argv, &at))
-            return EXIT_USAGE;
-    }
-    return settle(options) ? -1 : EXIT_USAGE;
+    code = sample_usage_parse(&usage, argc, argv, options);
+    if (code >= 0)
+        return code;
+    return settle(options) ? -1 : SAMPLE_EXIT_USAGE;
 }

@@ -41,42 +41,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "davit/davit.h" /* IWYU pragma: export */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define DAVIT_API __attribute__((visibility("default")))
-#define DAVIT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-
-/* ---- errors ---- */
-
-/* Numbered as the gRPC statuses. */
-enum davit_code {
-    DAVIT_OK = 0,
-    DAVIT_CANCELLED = 1,
-    DAVIT_UNKNOWN = 2,
-    DAVIT_INVALID_ARGUMENT = 3,
-    DAVIT_DEADLINE_EXCEEDED = 4,
-    DAVIT_NOT_FOUND = 5,
-    DAVIT_ALREADY_EXISTS = 6,
-    DAVIT_PERMISSION_DENIED = 7,
-    DAVIT_RESOURCE_EXHAUSTED = 8,
-    DAVIT_FAILED_PRECONDITION = 9,
-    DAVIT_ABORTED = 10,
-    DAVIT_OUT_OF_RANGE = 11,
-    DAVIT_UNIMPLEMENTED = 12,
-    DAVIT_INTERNAL = 13,
-    DAVIT_UNAVAILABLE = 14,
-    DAVIT_DATA_LOSS = 15,
-    DAVIT_UNAUTHENTICATED = 16
-};
-
-#define DAVIT_ERROR_BYTES 256
-
-struct davit_error {
-    enum davit_code code;            /* what a program branches on */
-    char message[DAVIT_ERROR_BYTES]; /* what a person reads */
-};
 
 /* ---- the library's own log ---- */
 

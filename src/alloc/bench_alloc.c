@@ -129,12 +129,19 @@ static void allocate(struct bench *bench, const struct dv_alloc_node *node,
     bench->outcome = result->outcome;
 }
 
+static const struct dv_alloc_node *next_node(struct bench *bench)
+{
+    if (bench->next >= bench->n_nodes)
+        bench->next = 0;
+    return &bench->nodes[bench->next++];
+}
+
 /* The claim on the next node. */
 static void try_node(struct bench *bench)
 {
     struct dv_alloc_result result;
 
-    allocate(bench, &bench->nodes[bench->next++ % bench->n_nodes], &result);
+    allocate(bench, next_node(bench), &result);
     dv_arena_reset(bench->arena);
 }
 
@@ -143,7 +150,7 @@ static void take_and_release(struct bench *bench)
 {
     struct dv_alloc_result result;
 
-    allocate(bench, &bench->nodes[bench->next++ % bench->n_nodes], &result);
+    allocate(bench, next_node(bench), &result);
     for (size_t i = 0; result.outcome == DV_ALLOC_DONE && i < bench->world.claims.n; i++) {
         dv_inventory_hold(bench->inventory, &result.allocations[i], DV_STR("default/claim"));
         dv_inventory_release(bench->inventory, &result.allocations[i]);
@@ -154,24 +161,27 @@ static void take_and_release(struct bench *bench)
 /* What is known of the node is found out anew. */
 static void try_unknown_node(struct bench *bench)
 {
-    dv_inventory_forget_node(bench->inventory, bench->nodes[bench->next % bench->n_nodes].name);
-    try_node(bench);
+    const struct dv_alloc_node *node = next_node(bench);
+    struct dv_alloc_result result;
+
+    dv_inventory_forget_node(bench->inventory, node->name);
+    allocate(bench, node, &result);
+    dv_arena_reset(bench->arena);
 }
 
 static void explain_node(struct bench *bench)
 {
     struct dv_explanation explanation;
 
-    dv_alloc_explain(bench->inventory, &bench->nodes[bench->next++ % bench->n_nodes],
-                     bench->world.claims.v, bench->world.claims.n, bench->arena, &explanation);
+    dv_alloc_explain(bench->inventory, next_node(bench), bench->world.claims.v,
+                     bench->world.claims.n, bench->arena, &explanation);
+    bench->outcome = explanation.outcome;
     dv_arena_reset(bench->arena);
 }
 
 static void do_nothing(struct bench *bench)
 {
-    dv_str name = bench->nodes[bench->next++ % bench->n_nodes].name;
-
-    if (dv_map_get(&bench->map, name))
+    if (dv_map_get(&bench->map, next_node(bench)->name))
         (void)dv_arena_alloc(bench->arena, 512, 8);
     dv_arena_reset(bench->arena);
 }

@@ -23,7 +23,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "number/number.h"
-#include "resource/resource.h"
 
 #define BITS 64u
 /* ---- what may be left out ---- */

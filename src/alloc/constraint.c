@@ -156,7 +156,7 @@ static struct values common_of(const struct values *a, const struct values *b,
             ints[common.n] = a->ints[i];
         else if (bools)
             bools[common.n] = a->bools[i];
-        else
+        else if (texts)
             texts[common.n] = a->texts[i];
         common.n++;
     }

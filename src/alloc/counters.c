@@ -1,5 +1,4 @@
 /* counters.c - what devices take from the counters that their pool shares. */
-#include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "base/arena.h"
 #include "base/str.h"

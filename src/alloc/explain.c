@@ -7,11 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/str.h"
-#include "base/vec.h"
-#include "cel/cel.h"
-#include "number/number.h"
 #include "resource/resource.h"
 
 /* Enough to come as far as a search gets; a proof is not needed for an explanation. */

@@ -2,7 +2,6 @@
  *
  * A key of the maps is the path followed by the lengths of its parts: names of pools may have
  * slashes, and what nobody has validated may have them anywhere. */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,7 +253,8 @@ static struct hold *find_hold(const struct ident *ident, dv_str share_id)
          link = link->next) {
         struct hold *hold = DV_CONTAINER(link, struct hold, link);
 
-        if (!hold->share_id.p == !share_id.p && dv_str_eq(hold->share_id, share_id))
+        if (share_id.p ? hold->share_id.p && dv_str_eq(hold->share_id, share_id)
+                       : !hold->share_id.p)
             return hold;
     }
     return NULL;

@@ -1,6 +1,5 @@
 /* take.c - taking one device, and giving it back: every refusal undoes what came before it. */
 #include <stdio.h>
-#include <string.h>
 
 #include "alloc/alloc.h"
 #include "alloc/inside.h"

@@ -7,7 +7,6 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "resource/resource.h"
 
 static struct dv_api_allocation_result without_shares(const struct dv_api_allocation_result *from,

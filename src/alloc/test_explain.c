@@ -2,12 +2,10 @@
 #include "tests/support/dvtest.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "alloc/alloc.h"
 #include "alloc/test_world.h"
 #include "base/arena.h"
-#include "base/str.h"
 
 #define CLASSES                                                                                    \
     "'deviceClasses':[{'metadata':{'name':'c'},'spec':{}},{'metadata':{'name':'picky'},'spec':{"   \

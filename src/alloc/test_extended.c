@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "number/number.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -151,10 +152,10 @@ static void asks_for_what_containers_need(void **state)
          "'example.com/"
                                                                    "gpu':'1'") "," CONTAINER("b",
          "'exam"
-         "ple."
-         "com/"
-         "gpu':"
-         "'3'") "]}}",
+                                                                                             "ple."
+                                                                                             "com/"
+                                                                                             "gpu':"
+                                                                                             "'3'") "]}}",
          NULL, "container-1-request-0=1:gpu container-2-request-0=3:gpu; a example.com/gpu "
          "container-1-request-0; b example.com/gpu container-2-request-0; i example.com/gpu "
          "container-1-request-0; i example.com/gpu container-2-request-0"},

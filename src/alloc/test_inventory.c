@@ -1,15 +1,11 @@
 /* An inventory that is kept current answers as a new one, and keeps what it found out. */
 #include "tests/support/dvtest.h"
 
-#include <stdlib.h>
-
 #include "alloc/alloc.h"
 #include "alloc/inside.h"
-#include "alloc/test_verify.h"
 #include "alloc/test_world.h"
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/str.h"
 #include "resource/resource.h"
 
 #define CLASS "'deviceClasses':[{'metadata':{'name':'c'},'spec':{}}],"

@@ -1,6 +1,5 @@
 /* test_line.c - worlds at random, as the lines that world_open reads. */
 #include "alloc/test_world.h"
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"
@@ -9,6 +8,8 @@
 
 unsigned choose(struct choices *choices, unsigned n)
 {
+    if (n == 0)
+        return 0;
     if (choices->size > 0) {
         choices->size--;
         return *choices->data++ % n;
@@ -414,7 +415,8 @@ dv_str world_line(struct choices *choices, struct dv_arena *arena)
     dv_str text;
 
     dv_buf_init(&line.buf, LINE_BYTES_MAX);
-    line.profile = pick(&line, 256) & pick(&line, 256);
+    line.profile = pick(&line, 256);
+    line.profile &= pick(&line, 256); /* fewer of them at once */
     line.profile |= pick(&line, 4) << 8;
     line.odd = odds[pick(&line, DV_COUNT(odds))];
     add(&line, "{\"node\":{\"metadata\":{\"name\":\"node-1\",\"labels\":{\"region\":\"r1\"}}},");

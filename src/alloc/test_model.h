@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "number/number.h"
+#include "resource/resource.h"
 
 struct dv_api_device;
 struct dv_api_resource_slice_spec;

@@ -23,7 +23,7 @@ static bool selection(const struct world *world, dv_str name, const bool *all,
     struct dv_err err;
 
     *is_for = false;
-    if (name.n) {
+    if (name.p && name.n) {
         *is_for = dv_str_eq(name, node->name);
     } else if (all && *all) {
         *is_for = true;

@@ -3,14 +3,11 @@
 #include "tests/support/dvtest.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
 #include "alloc/test_world.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/str.h"
 #include "resource/resource.h"
 
 #define TEXT_BYTES_MAX (4u << 20)

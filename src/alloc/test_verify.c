@@ -323,12 +323,31 @@ static const char *verify_claim(const struct verification *all, size_t task,
     return problem;
 }
 
+/* Results name requests: where two have one name, they cannot be told apart. */
+static bool has_namesakes(const struct dv_api_device_claim *devices)
+{
+    for (size_t i = 0; i < devices->n_requests; i++)
+        for (size_t j = 0; j < i; j++)
+            if (dv_str_eq(devices->requests[i].name, devices->requests[j].name))
+                return true;
+    for (size_t i = 0; i < devices->n_requests; i++)
+        for (size_t j = 0; j < devices->requests[i].n_first_available; j++)
+            for (size_t k = 0; k < j; k++)
+                if (dv_str_eq(devices->requests[i].first_available[j].name,
+                              devices->requests[i].first_available[k].name))
+                    return true;
+    return false;
+}
+
 const char *verify(const struct world *world, const struct dv_api_allocation_result *allocations,
                    struct dv_arena *arena)
 {
     struct verification all = {.world = world, .arena = arena};
     const char *problem = NULL;
 
+    for (size_t i = 0; i < world->claims.n; i++)
+        if (has_namesakes(&world->claims.v[i]->spec.devices))
+            return NULL;
     model_gather(world, arena, &all.pools);
     for (size_t i = 0; i < world->claims.n; i++)
         for (size_t j = 0; j < allocations[i].devices.n_results; j++) {

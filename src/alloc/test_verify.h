@@ -4,6 +4,7 @@
 
 #include "alloc/alloc.h"
 #include "alloc/test_world.h"
+#include "resource/resource.h"
 
 struct dv_arena;
 

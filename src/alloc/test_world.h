@@ -12,6 +12,7 @@
 #include "alloc/alloc.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "resource/resource.h"
 
 struct dv_api_device_request_allocation_result;
 struct dv_arena;

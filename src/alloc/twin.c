@@ -1,6 +1,5 @@
 /* twin.c - devices of a pool that nothing but their name tells apart: where one of them leads
  * nowhere, so do the others. */
-#include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,13 +1,11 @@
 /* view.c - which slices make which pools on a node. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"

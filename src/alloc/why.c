@@ -2,7 +2,6 @@
 #include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "alloc/search.h"
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"

@@ -7,20 +7,29 @@
 #include "base/arena.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
+#include "lib/dra.h"
+#include "lib/dra_job.h"
 #include "lib/plugin.h"
 #include "pb/pb.h"
 
-/* Of the answer for one container: what a kubelet receives in one message. */
+/* Of the answer for one container or claim: what a kubelet receives in one message. */
 #define ANSWER_BYTES_MAX (4u << 20)
+/* Of what is around it: lengths, a claim's UID, an error. */
+#define OVERHEAD_BYTES_MAX (DV_LIB_UID_BYTES_MAX + DV_ERR_MSG_BYTES + 64u)
 
-struct dv_lib_rpc *dv_lib_rpc_new(struct davit_device_plugin *plugin,
-                                  struct dv_server_call *server_call, enum dv_lib_rpc_kind kind,
-                                  size_t n_calls)
+void dv_lib_rpcs_init(struct dv_lib_rpcs *rpcs)
+{
+    *rpcs = (struct dv_lib_rpcs){.is_closing = false};
+    dv_list_init(&rpcs->open);
+}
+
+struct dv_lib_rpc *dv_lib_rpc_new(struct dv_lib_rpcs *rpcs, struct dv_server_call *server_call,
+                                  enum dv_lib_rpc_kind kind, size_t n_calls)
 {
     struct dv_arena *arena = dv_server_call_arena(server_call);
     struct dv_lib_rpc *rpc = DV_NEW(arena, struct dv_lib_rpc);
 
-    rpc->plugin = plugin;
+    rpc->rpcs = rpcs;
     rpc->server_call = server_call;
     rpc->kind = kind;
     rpc->calls = DV_NEW_ARRAY(arena, struct davit_call, n_calls);
@@ -30,19 +39,45 @@ struct dv_lib_rpc *dv_lib_rpc_new(struct davit_device_plugin *plugin,
         rpc->calls[i].rpc = rpc;
         dv_buf_init(&rpc->calls[i].answer, ANSWER_BYTES_MAX);
     }
-    dv_list_push(&plugin->rpcs, &rpc->link);
+    dv_list_push(&rpcs->open, &rpc->link);
     return rpc;
 }
 
-/* The response: for each container its part. PreStartContainerResponse is empty. */
+static bool is_about_claims(const struct dv_lib_rpc *rpc)
+{
+    return rpc->kind == DV_RPC_PREPARE || rpc->kind == DV_RPC_UNPREPARE;
+}
+
+/* An entry of a map: the claim's UID, and its answer or its error. */
+static void add_claim(const struct davit_call *call, struct dv_buf *buf)
+{
+    size_t mark = dv_pb_begin(buf, 1);
+    size_t value;
+
+    dv_pb_add_bytes(buf, 1, dv_str_from_c(call->claim.ref.uid));
+    value = dv_pb_begin(buf, 2);
+    if (call->err.code == DV_OK)
+        dv_buf_add(buf, dv_buf_str(&call->answer));
+    else
+        dv_pb_add_bytes(buf, call->rpc->kind == DV_RPC_PREPARE ? 2 : 1,
+                        dv_str_from_c(call->err.msg));
+    dv_pb_end(buf, value);
+    dv_pb_end(buf, mark);
+}
+
+/* The response: for each container or claim its part. PreStartContainerResponse is empty. */
 static struct dv_h2_msg *make_response(const struct dv_lib_rpc *rpc)
 {
     struct dv_h2_msg *msg;
     struct dv_buf buf;
 
-    dv_buf_init(&buf, rpc->n_calls * (ANSWER_BYTES_MAX + 16));
-    for (size_t i = 0; i < rpc->n_calls && rpc->kind != DV_RPC_PRESTART; i++)
-        dv_pb_add_bytes(&buf, 1, dv_buf_str(&rpc->calls[i].answer));
+    dv_buf_init(&buf, rpc->n_calls * (ANSWER_BYTES_MAX + OVERHEAD_BYTES_MAX));
+    for (size_t i = 0; i < rpc->n_calls && rpc->kind != DV_RPC_PRESTART; i++) {
+        if (is_about_claims(rpc))
+            add_claim(&rpc->calls[i], &buf);
+        else
+            dv_pb_add_bytes(&buf, 1, dv_buf_str(&rpc->calls[i].answer));
+    }
     assert(!buf.is_over); /* each part is under its ceiling */
     msg = dv_h2_msg_copy(dv_buf_str(&buf));
     dv_buf_fini(&buf);
@@ -52,15 +87,17 @@ static struct dv_h2_msg *make_response(const struct dv_lib_rpc *rpc)
 static void end_rpc(struct dv_lib_rpc *rpc)
 {
     struct dv_h2_msg *msg = NULL;
-    struct dv_err err = {0};
+    struct dv_err err = rpc->err;
 
-    for (size_t i = 0; i < rpc->n_calls && err.code == DV_OK; i++)
+    for (size_t i = 0; i < rpc->n_calls && err.code == DV_OK && !is_about_claims(rpc); i++)
         err = rpc->calls[i].err;
     if (err.code == DV_OK)
         msg = make_response(rpc);
     for (size_t i = 0; i < rpc->n_calls; i++)
         dv_buf_fini(&rpc->calls[i].answer);
     dv_link_remove(&rpc->link);
+    if (rpc->job)
+        dv_lib_dra_job_ended(rpc->job);
     if (msg)
         dv_server_call_reply(rpc->server_call, msg);
     else
@@ -71,7 +108,7 @@ static void end_call(struct davit_call *call)
 {
     struct dv_lib_rpc *rpc = call->rpc;
 
-    if (call->is_ended && rpc->plugin->is_closing)
+    if (call->is_ended && rpc->rpcs->is_closing)
         return;              /* by the driver's own callback, which has just closed the plugin */
     assert(!call->is_ended); /* else the driver answers twice */
     call->is_ended = true;
@@ -80,9 +117,21 @@ static void end_call(struct davit_call *call)
         end_rpc(rpc);
 }
 
-static void ask(struct davit_call *call)
+static void ask_dra(struct davit_call *call)
 {
-    const struct davit_device_plugin_options *options = &call->rpc->plugin->options;
+    const struct davit_dra_options *options =
+        &DV_CONTAINER(call->rpc->rpcs, struct davit_dra, rpcs)->options;
+
+    if (call->rpc->kind == DV_RPC_PREPARE)
+        options->prepare(options->ctx, call, &call->claim);
+    else
+        options->unprepare(options->ctx, call, &call->claim.ref);
+}
+
+static void ask_plugin(struct davit_call *call)
+{
+    const struct davit_device_plugin_options *options =
+        &DV_CONTAINER(call->rpc->rpcs, struct davit_device_plugin, rpcs)->options;
 
     switch (call->rpc->kind) {
     case DV_RPC_ALLOCATE:
@@ -94,20 +143,18 @@ static void ask(struct davit_call *call)
     case DV_RPC_PREFER:
         options->prefer(options->ctx, call, &call->prefer);
         break;
+    case DV_RPC_PREPARE:
+    case DV_RPC_UNPREPARE:
+        break; /* not of a device plugin */
     }
 }
 
-static void abandon(struct dv_lib_rpc *rpc)
+void dv_lib_rpc_fail(struct dv_lib_rpc *rpc, const struct dv_err *err)
 {
-    for (size_t i = 0; i < rpc->n_calls; i++) {
-        struct davit_call *call = &rpc->calls[i];
-
-        if (call->is_ended)
-            continue;
-        call->is_ended = true;
-        (void)dv_fail(&call->err, DV_UNAVAILABLE, "the device plugin is closing");
-    }
+    for (size_t i = 0; i < rpc->n_calls; i++)
+        rpc->calls[i].is_ended = true;
     rpc->n_open = 0;
+    rpc->err = *err;
     if (!rpc->is_asking)
         end_rpc(rpc);
 }
@@ -115,20 +162,27 @@ static void abandon(struct dv_lib_rpc *rpc)
 void dv_lib_rpc_ask(struct dv_lib_rpc *rpc)
 {
     rpc->is_asking = true;
-    for (size_t i = 0; i < rpc->n_calls && !rpc->plugin->is_closing; i++)
-        ask(&rpc->calls[i]); /* may close the plugin */
+    for (size_t i = 0; i < rpc->n_calls && !rpc->rpcs->is_closing; i++) {
+        if (is_about_claims(rpc))
+            ask_dra(&rpc->calls[i]); /* may close it */
+        else
+            ask_plugin(&rpc->calls[i]);
+    }
     rpc->is_asking = false;
     if (rpc->n_open == 0)
         end_rpc(rpc);
 }
 
-void dv_lib_rpcs_abandon(struct davit_device_plugin *plugin)
+void dv_lib_rpcs_close(struct dv_lib_rpcs *rpcs, const char *what)
 {
     struct dv_link *next;
+    struct dv_err err;
 
-    for (struct dv_link *link = plugin->rpcs.head.next; link != &plugin->rpcs.head; link = next) {
+    rpcs->is_closing = true;
+    (void)dv_fail(&err, DV_UNAVAILABLE, "%s is closing", what);
+    for (struct dv_link *link = rpcs->open.head.next; link != &rpcs->open.head; link = next) {
         next = link->next;
-        abandon(DV_CONTAINER(link, struct dv_lib_rpc, link));
+        dv_lib_rpc_fail(DV_CONTAINER(link, struct dv_lib_rpc, link), &err);
     }
 }
 

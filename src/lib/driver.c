@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "davit/driver.h"
+#include "davit/dra.h"
+#include "lib/dra.h"
 #include "lib/plugin.h"
 #include "loop/loop.h"
 
@@ -85,6 +86,7 @@ struct davit_driver *dv_lib_driver_new(struct dv_clock *clock, struct dv_err *er
         return NULL;
     }
     dv_list_init(&driver->plugins);
+    dv_list_init(&driver->dras);
     dv_list_init(&driver->polls);
     dv_list_init(&driver->signals);
     return driver;
@@ -104,7 +106,7 @@ static bool has_no_plugins(void *ctx)
 {
     const struct davit_driver *driver = ctx;
 
-    return dv_list_is_empty(&driver->plugins);
+    return dv_list_is_empty(&driver->plugins) && dv_list_is_empty(&driver->dras);
 }
 
 static void close_signals(struct davit_driver *driver)
@@ -131,6 +133,8 @@ void davit_driver_free(struct davit_driver *driver)
         davit_poll_close(DV_CONTAINER(link, struct davit_poll, link));
     DV_LIST_EACH (&driver->plugins, link)
         davit_device_plugin_close(DV_CONTAINER(link, struct davit_device_plugin, link));
+    DV_LIST_EACH (&driver->dras, link)
+        davit_dra_close(DV_CONTAINER(link, struct davit_dra, link));
     is_closed = dv_loop_run_until(driver->loop, has_no_plugins, driver, FREE_TIMEOUT_MS);
     assert(is_closed); /* closing never waits for others longer than its grace */
     dv_loop_free(driver->loop);

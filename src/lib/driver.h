@@ -15,6 +15,7 @@ struct dv_loop;
 struct davit_driver {
     struct dv_loop *loop;
     struct dv_list plugins; /* struct davit_device_plugin: open, or closing */
+    struct dv_list dras;    /* struct davit_dra: open, or closing */
     struct dv_list polls;   /* struct davit_poll */
     struct dv_list signals; /* struct signal */
 };

@@ -8,6 +8,7 @@
 /* "requests." and the part before the slash are a DNS name together, of at most 253 bytes. */
 #define PREFIX_BYTES_MAX 244u
 #define NAME_BYTES_MAX 63u
+#define NODE_BYTES_MAX 253u
 
 static bool is_lower(char c)
 {
@@ -68,6 +69,33 @@ bool dv_lib_resource_check(dv_str name, struct dv_err *err)
     return true;
 }
 
+bool dv_lib_driver_check(dv_str name, struct dv_err *err)
+{
+    if (name.n == 0 || name.n > NAME_BYTES_MAX || !is_dns_name(name))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "driver name \"%.*s\" must be a lower-case DNS name of up to %u bytes",
+                       DV_FMT(name), NAME_BYTES_MAX);
+    return true;
+}
+
+bool dv_lib_node_check(dv_str name, struct dv_err *err)
+{
+    if (name.n == 0 || name.n > NODE_BYTES_MAX || !is_dns_name(name))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "node name \"%.*s\" must be a lower-case DNS name of up to %u bytes",
+                       DV_FMT(name), NODE_BYTES_MAX);
+    return true;
+}
+
+static bool check_file_name(dv_str name, struct dv_err *err)
+{
+    if (name.n == 0 || name.p[0] == '.' || dv_str_find_char(name, '/') < name.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "socket name \"%.*s\" must be a file name that begins with no dot",
+                       DV_FMT(name));
+    return true;
+}
+
 /* The file's name without ".sock". */
 static bool find_stem(dv_str name, dv_str resource, struct dv_arena *arena, dv_str *stem,
                       struct dv_err *err)
@@ -79,10 +107,8 @@ static bool find_stem(dv_str name, dv_str resource, struct dv_arena *arena, dv_s
                               DV_FMT(dv_str_slice(resource, slash + 1, resource.n)));
         return true;
     }
-    if (name.p[0] == '.' || dv_str_find_char(name, '/') < name.n)
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "socket name \"%.*s\" must be a file name that begins with no dot",
-                       DV_FMT(name));
+    if (!check_file_name(name, err))
+        return false;
     if (dv_str_eq(name, DV_STR("kubelet.sock")) ||
         dv_str_eq(name, DV_STR("kubelet_internal_checkpoint")))
         return dv_fail(err, DV_INVALID_ARGUMENT, "socket name %.*s is the agent's own",
@@ -102,6 +128,12 @@ static bool join(dv_str dir, dv_str stem, const char *end, struct dv_arena *aren
         return false;
     *path = joined;
     return true;
+}
+
+bool dv_lib_path_join(dv_str dir, dv_str name, struct dv_arena *arena, dv_str *path,
+                      struct dv_err *err)
+{
+    return check_file_name(name, err) && join(dir, name, "", arena, path, err);
 }
 
 bool dv_lib_socket_path(dv_str dir, dv_str name, dv_str resource, struct dv_arena *arena,

@@ -109,7 +109,7 @@ static void on_dir_changed(void *ctx, dv_str name)
     struct dv_lib_way *way = ctx;
 
     dv_lib_socket_check(&way->socket, name);
-    if (way->through == DAVIT_REGISTER_CLASSIC && !way->plugin->is_closing)
+    if (way->through == DAVIT_REGISTER_CLASSIC && !way->plugin->rpcs.is_closing)
         dv_lib_classic_check(&way->plugin->classic, name);
 }
 
@@ -252,7 +252,7 @@ davit_device_plugin_open(struct davit_driver *driver,
     plugin->arena = dv_arena_new();
     plugin->classic_way.plugin = plugin->watcher_way.plugin = plugin;
     dv_list_push(&driver->plugins, &plugin->link);
-    dv_list_init(&plugin->rpcs);
+    dv_lib_rpcs_init(&plugin->rpcs);
     dv_lib_parts_init(&plugin->parts, driver->loop, free_plugin);
     copy_options(plugin, options);
     is_good = check_options(plugin, &err);
@@ -283,11 +283,10 @@ static void close_way(struct dv_lib_way *way)
 
 void davit_device_plugin_close(struct davit_device_plugin *plugin)
 {
-    if (!plugin || plugin->is_closing)
+    if (!plugin || plugin->rpcs.is_closing)
         return;
-    plugin->is_closing = true;
     dv_task_cancel(&plugin->push_task);
-    dv_lib_rpcs_abandon(plugin);
+    dv_lib_rpcs_close(&plugin->rpcs, "the device plugin");
     dv_lib_classic_close(&plugin->classic);
     dv_lib_registry_close(&plugin->registry);
     close_way(&plugin->classic_way);

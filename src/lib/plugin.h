@@ -2,13 +2,13 @@
 #ifndef DV_LIB_PLUGIN_H
 #define DV_LIB_PLUGIN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/list.h"
 #include "base/str.h"
 #include "davit/driver.h"
 #include "grpc/grpc.h"
+#include "lib/call.h"
 #include "lib/classic.h"
 #include "lib/dir.h"
 #include "lib/parts.h"
@@ -41,9 +41,8 @@ struct davit_device_plugin {
     struct dv_lib_devices *devices; /* NULL: none set yet */
     struct dv_h2_msg *list;         /* of them, as it was last told; NULL: never */
     struct dv_task push_task;
-    struct dv_list rpcs; /* struct dv_lib_rpc: calls that the driver has not answered */
+    struct dv_lib_rpcs rpcs;
     struct dv_lib_parts parts;
-    bool is_closing;
     struct dv_lib_way classic_way;
     struct dv_lib_classic classic;
     struct dv_lib_way watcher_way;

@@ -49,10 +49,11 @@ static void handle_get_info(void *ctx, struct dv_server_call *call, dv_str reque
         versions[i] = options->versions[i];
     info.type = dv_str_to_c(options->type, arena);
     info.name = dv_str_to_c(options->name, arena);
-    /* No endpoint: it is the socket that was asked, however its path looks to the agent. */
+    /* Best none: it is the socket that was asked, however its path looks to the agent. */
+    info.endpoint = dv_str_to_c(options->endpoint, arena);
     info.supported_versions = versions;
     info.n_supported_versions = options->n_versions;
-    if (options->streams->n == 0)
+    if (options->streams && options->streams->n == 0)
         set_timer(registry, WATCH_TIMEOUT_MS);
     dv_server_call_reply(call, dv_lib_encode(&info.base));
 }

@@ -1,5 +1,6 @@
 /* registry.h - registering through plugins_registry/: the agent finds our socket there, asks who we
- * are, and tells what became of it. The plugin's own service is on the same socket. */
+ * are, and tells what became of it. A device plugin's own service is on the same socket; a DRA
+ * driver's usually is on another. */
 #ifndef DV_LIB_REGISTRY_H
 #define DV_LIB_REGISTRY_H
 
@@ -16,12 +17,15 @@ struct dv_lib_socket;
 struct dv_lib_streams;
 
 struct dv_lib_registry_options {
-    dv_str type;                 /* "DevicePlugin" */
-    dv_str name;                 /* of the resource */
+    dv_str type;                 /* "DevicePlugin", "DRAPlugin" */
+    dv_str name;                 /* of the resource or driver */
+    dv_str endpoint;             /* path of the plugin's own socket; empty: the one asked */
     const char *const *versions; /* "v1beta1" */
     size_t n_versions;
     struct dv_lib_socket *socket;
-    struct dv_lib_streams *streams; /* on it: who watches is registered */
+    /* On it: who watches is registered. NULL: nobody needs to, an agent that starts again finds
+     * the file again. */
+    struct dv_lib_streams *streams;
     void (*registered)(void *ctx);
     void (*refused)(void *ctx, const struct dv_err *err); /* the agent tries again */
     void (*lost)(void *ctx, const struct dv_err *err);

@@ -102,7 +102,7 @@ static void handle_allocate(void *ctx, struct dv_server_call *call, dv_str reque
         refuse(plugin, call, &err);
         return;
     }
-    rpc = dv_lib_rpc_new(plugin, call, DV_RPC_ALLOCATE, ask->n_container_requests);
+    rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_ALLOCATE, ask->n_container_requests);
     for (size_t i = 0; i < rpc->n_calls; i++)
         rpc->calls[i].allocate = (struct davit_allocate_request){
             .ids = ask->container_requests[i]->devices_ids,
@@ -132,7 +132,7 @@ static void handle_prestart(void *ctx, struct dv_server_call *call, dv_str reque
         dv_server_call_reply(call, dv_lib_encode(&nothing.base));
         return;
     }
-    rpc = dv_lib_rpc_new(plugin, call, DV_RPC_PRESTART, 1);
+    rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_PRESTART, 1);
     rpc->calls[0].allocate.ids = ask->devices_ids;
     rpc->calls[0].allocate.n_ids = ask->n_devices_ids;
     dv_lib_rpc_ask(rpc);
@@ -183,7 +183,7 @@ static void handle_prefer(void *ctx, struct dv_server_call *call, dv_str request
         dv_server_call_reply(call, dv_lib_encode(&nothing.base));
         return;
     }
-    rpc = dv_lib_rpc_new(plugin, call, DV_RPC_PREFER, ask->n_container_requests);
+    rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_PREFER, ask->n_container_requests);
     for (size_t i = 0; i < rpc->n_calls; i++)
         (void)read_prefer(ask->container_requests[i], &rpc->calls[i].prefer, &err); /* checked */
     dv_lib_rpc_ask(rpc);
