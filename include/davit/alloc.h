@@ -69,7 +69,7 @@ enum davit_outcome {
 
 /* Zeroed, then filled in. */
 struct davit_allocate_options {
-    uint64_t n_steps_max;            /* of the search; 0: enough for about a second */
+    uint64_t n_steps_max;            /* of the search; 0: ten million, up to a few seconds */
     bool (*is_cancelled)(void *ctx); /* asked now and then; NULL: never */
     void *ctx;
 };

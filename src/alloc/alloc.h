@@ -83,7 +83,7 @@ enum dv_alloc_outcome {
 };
 
 struct dv_alloc_options {
-    uint64_t n_steps_max; /* of the search; 0: ten million, about a second */
+    uint64_t n_steps_max; /* of the search; 0: ten million, up to a few seconds */
     /* Random UUIDs for shares of devices, into text[37]. NULL: counted, for tests. */
     void (*share_id)(void *ctx, char text[37]);
     bool (*is_cancelled)(void *ctx); /* asked every thousand steps; NULL: never */

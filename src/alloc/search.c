@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 
-/* About a second of most kinds of steps, and more than the reference gets to in its ten. */
+/* Half a second to five, by kind of step; the reference stops after ten. */
 #define STEPS_MAX 10000000u
 #define STEPS_BETWEEN_QUESTIONS 1000u
 /* Most searches end with fewer steps back, and need no bounds. */

@@ -83,6 +83,12 @@ struct pick {
     char share_id[37];
 };
 
+/* For what a pick consumes: a search takes and gives back millions of times. */
+struct room {
+    struct dv_quantity_entry *consumed;
+    size_t n;
+};
+
 struct task {
     const struct dv_api_resource_claim *claim;
     struct ask *asks;
@@ -92,6 +98,7 @@ struct task {
     size_t n_constraints;
     struct pick picks[DV_ALLOC_RESULTS_MAX];
     size_t n_picks;
+    struct room rooms[DV_ALLOC_RESULTS_MAX]; /* of picks, used again and again */
     uint64_t n_max; /* devices that it may come to have, with the largest alternatives */
 };
 

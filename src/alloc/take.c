@@ -137,15 +137,21 @@ static void name_share(struct search *search, struct pick *pick)
 }
 
 /* Takes a part of a device that is shared by capacity; of any other only looks. */
-static bool take_capacity(struct search *search, const struct want *want, struct pick *pick)
+static bool take_capacity(struct search *search, struct task *task, const struct want *want,
+                          struct pick *pick)
 {
+    struct room *room = &task->rooms[task->n_picks];
     const struct device *device = search->view->places[pick->place].device;
     struct taken *taken = &search->taken[pick->place];
     size_t n = device->api->n_capacity;
 
     if (!pick->is_multi)
         return dv_capacity_fits(search, want, pick->place, NULL);
-    pick->consumed = DV_NEW_ARRAY(search->arena, struct dv_quantity_entry, n);
+    if (room->n < n) {
+        room->consumed = DV_NEW_ARRAY(search->arena, struct dv_quantity_entry, n);
+        room->n = n;
+    }
+    pick->consumed = room->consumed;
     pick->n_consumed = n;
     if (!dv_capacity_fits(search, want, pick->place, pick->consumed))
         return false;
@@ -223,7 +229,8 @@ static enum took take_rest(struct search *search, struct task *task, struct pick
                       DV_FMT(want->name), DV_FMT(device->ident->path));
         return TOOK_ERROR;
     }
-    if (search->inventory->features.consumable_capacity && !take_capacity(search, want, pick)) {
+    if (search->inventory->features.consumable_capacity &&
+        !take_capacity(search, task, want, pick)) {
         remove_from_constraints(task, pick->ask, pick->want);
         return TOOK_NOT;
     }
