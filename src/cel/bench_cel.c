@@ -1,9 +1,14 @@
 /* bench_cel.c - what compiling and evaluating selectors costs, and beside it a floor: what is left
- * when there is nothing to compute. */
+ * when there is nothing to compute.
+ *
+ *     bench_cel               the table; instructions are counted by callgrind, where there is one
+ *     bench_cel --eval I N    evaluates selector I N times: what callgrind runs */
 #include "cel/cel.h"
 
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -13,6 +18,8 @@
 #define RUNS 15
 #define EVALUATIONS 20000
 #define COMPILATIONS 200
+/* Evaluations under callgrind: twice, and the difference is what as many cost. */
+#define COUNTED 1000
 
 struct work {
     dv_str text;
@@ -84,8 +91,75 @@ static struct dv_cel_device *make_device(struct dv_arena *arena)
     return dv_cel_device_new(&input, arena);
 }
 
-static bool bench(const char *text)
+static const char *const texts[] = {
+    "true",
+    "device.driver == \"gpu.example.com\"",
+    "device.attributes[\"gpu.example.com\"].model == \"A100-SXM4\"",
+    "device.capacity[\"gpu.example.com\"].memory.compareTo(quantity(\"40Gi\")) >= 0",
+    "device.driver == \"gpu.example.com\" && device.attributes[\"gpu.example.com\"].healthy && "
+    "device.attributes[\"gpu.example.com\"].cores >= 64",
+    "device.attributes[\"gpu.example.com\"].driverVersion.isGreaterThan(semver(\"535.0.0\"))",
+    "\"model\" in device.attributes[\"gpu.example.com\"] && "
+    "device.attributes[\"gpu.example.com\"].model.matches(\"^A100\")",
+    "device.attributes[\"gpu.example.com\"].exists(k, k.startsWith(\"num\"))",
+};
+
+/* Instructions of a whole run with n evaluations; 0: callgrind does not say. */
+static unsigned long long count(const char *self, size_t i, int n)
 {
+    unsigned long long counted = 0;
+    char command[4096];
+    char line[512];
+    FILE *output;
+
+    (void)snprintf(command, sizeof(command),
+                   "valgrind --tool=callgrind --callgrind-out-file=/dev/null '%s' --eval %zu %d "
+                   "2>&1",
+                   self, i, n);
+    output = popen(command, "re");
+    if (!output)
+        return 0;
+    while (fgets(line, sizeof(line), output)) {
+        const char *at = strstr(line, "Collected : ");
+
+        if (at)
+            counted = strtoull(at + strlen("Collected : "), NULL, 10);
+    }
+    return pclose(output) == 0 ? counted : 0;
+}
+
+/* Instructions of one evaluation. */
+static void print_instructions(const char *self, size_t i)
+{
+    unsigned long long less = count(self, i, COUNTED);
+    unsigned long long more = less ? count(self, i, 2 * COUNTED) : 0;
+
+    if (more > less)
+        printf(" %12.0f", (double)(more - less) / COUNTED);
+    else
+        printf(" %12s", "-");
+}
+
+/* For callgrind: nothing but evaluations. */
+static int evaluate(size_t i, long n)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *kept = dv_arena_new();
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct work work = {.text = dv_str_from_c(texts[i]), .arena = arena};
+    struct dv_err err;
+
+    work.device = make_device(kept);
+    work.expr = dv_cel_compile(work.text, NULL, kept, &err);
+    if (!work.expr)
+        return 1;
+    for (long k = 0; k < n; k++)
+        run_eval(&work);
+    return work.n_matches == 0;
+}
+
+static bool bench(const char *self, size_t i)
+{
+    const char *text = texts[i];
     DV_CLEANUP(dv_arena_freep) struct dv_arena *kept = dv_arena_new();
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct work work = {.text = dv_str_from_c(text), .arena = arena};
@@ -104,30 +178,26 @@ static bool bench(const char *text)
     run_eval(&work);
     in_use = mallinfo2().uordblks;
     eval_ns = measure(run_eval, &work, EVALUATIONS);
-    printf("%10.0f %8.1f %7s  %s\n", compile_ns, eval_ns,
-           mallinfo2().uordblks == in_use ? "none" : "some", text);
+    in_use = mallinfo2().uordblks - in_use;
+    printf("%10.0f %8.1f", compile_ns, eval_ns);
+    (void)fflush(stdout);
+    print_instructions(self, i);
+    printf(" %7s  %s\n", in_use == 0 ? "none" : "some", text);
     return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    static const char *const texts[] = {
-        "true",
-        "device.driver == \"gpu.example.com\"",
-        "device.attributes[\"gpu.example.com\"].model == \"A100-SXM4\"",
-        "device.capacity[\"gpu.example.com\"].memory.compareTo(quantity(\"40Gi\")) >= 0",
-        "device.driver == \"gpu.example.com\" && device.attributes[\"gpu.example.com\"].healthy && "
-        "device.attributes[\"gpu.example.com\"].cores >= 64",
-        "device.attributes[\"gpu.example.com\"].driverVersion.isGreaterThan(semver(\"535.0.0\"))",
-        "\"model\" in device.attributes[\"gpu.example.com\"] && "
-        "device.attributes[\"gpu.example.com\"].model.matches(\"^A100\")",
-        "device.attributes[\"gpu.example.com\"].exists(k, k.startsWith(\"num\"))",
-    };
+    if (argc == 4 && strcmp(argv[1], "--eval") == 0) {
+        size_t i = strtoul(argv[2], NULL, 10);
 
-    printf("%10s %8s %7s   ns each; memory from the system while evaluating\n", "compile", "eval",
-           "memory");
+        return i < DV_COUNT(texts) ? evaluate(i, strtol(argv[3], NULL, 10)) : 2;
+    }
+    printf("%10s %8s %12s %7s   ns each, instructions an eval; memory from the system while "
+           "evaluating\n",
+           "compile", "eval", "instructions", "memory");
     for (size_t i = 0; i < DV_COUNT(texts); i++)
-        if (!bench(texts[i]))
+        if (!bench(argv[0], i))
             return 1;
     return 0;
 }
