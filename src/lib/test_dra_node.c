@@ -523,7 +523,8 @@ dv_str list_slices(struct dra_node *test)
     dv_str text;
 
     dv_buf_init(&buf, 1u << 20);
-    qsort(page.objects, page.n_objects, sizeof(struct dv_object *), compare_slices);
+    if (page.n_objects > 0)
+        qsort(page.objects, page.n_objects, sizeof(struct dv_object *), compare_slices);
     for (size_t i = 0; i < page.n_objects; i++) {
         const struct dv_api_resource_slice *slice = page.objects[i]->value;
         dv_str name = slice->metadata.name;
