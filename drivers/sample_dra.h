@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "davit/dra.h"
-#include "davit/driver.h"
 #include "sample_program.h"
 
 /* ---- options ---- */

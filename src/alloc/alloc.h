@@ -15,6 +15,7 @@
 
 #include "base/defs.h"
 #include "base/str.h"
+#include "number/number.h"
 #include "resource/resource.h"
 
 struct dv_arena;

@@ -6,12 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/kube.h"
 #include "loop/loop.h"
+#include "number/number.h"
 #include "resource/resource.h"
 
 struct dv_arena;

@@ -1,5 +1,7 @@
 /* fuzz_json.c - an object from JSON: printed and read again it is printed the same, and so are its
  * copies, its protobuf, and what comes back from an older version. */
+#include <assert.h>
+
 #include "fuzz_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

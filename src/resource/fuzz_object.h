@@ -3,7 +3,6 @@
 #ifndef DV_RESOURCE_FUZZ_OBJECT_H
 #define DV_RESOURCE_FUZZ_OBJECT_H
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,7 +3,6 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,6 +1,8 @@
 /* kinds.c - the table of kinds: names, versions and scopes. */
 #include "resource/resource.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 
 #define RESOURCE DV_STR_INIT("resource.k8s.io")

@@ -3,9 +3,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "resource/checks.h"
-#include "resource/validate.h"
 
 #define LABEL_BYTES_MAX 63u
 #define SUBDOMAIN_BYTES_MAX 253u

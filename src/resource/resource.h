@@ -16,6 +16,7 @@
 #include "resource/field.h"  /* IWYU pragma: export */
 #include "resource/types.h"  /* IWYU pragma: export */
 #include "resource/values.h" /* IWYU pragma: export */
+/* IWYU pragma: no_include "types.h" */
 
 struct dv_arena;
 struct dv_buf;

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "resource/checks.h"
 #include "resource/resource.h"
 

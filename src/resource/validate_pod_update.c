@@ -1,7 +1,6 @@
 /* validate_pod_update.c - the few things of a pod that may change. */
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "number/number.h"
 #include "resource/checks.h"
 #include "resource/device_checks.h"

@@ -15,10 +15,10 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "resource/patch.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
-#include "resource/validate.h"
 #include "json/json.h"
 
 #define FILE_BYTES_MAX (16u * 1024u * 1024u)
