@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/key.h"
 #include "base/num.h"
 
 static void an_error_carries_each_level(void **state)
@@ -229,6 +230,44 @@ static void files_are_read_whole_under_a_limit(void **state)
     assert_err(&err, DV_FAILED_PRECONDITION, "read /");
 }
 
+static void keys_give_their_texts_back_and_sort_as_they_do(void **state)
+{
+    static const dv_str texts[] = {
+        {"",     0},
+        {"\0",   1},
+        {"\0\0", 2},
+        {"\0a",  2},
+        {"a",    1},
+        {"a\0b", 3},
+        {"ab",   2},
+        {"b",    1},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DV_CLEANUP(dv_buf_fini) struct dv_buf last;
+
+    (void)state;
+    dv_buf_init(&last, 100);
+    for (size_t i = 0; i < DV_COUNT(texts); i++)
+        for (size_t j = 0; j < DV_COUNT(texts); j++) {
+            DV_CLEANUP(dv_buf_fini) struct dv_buf key;
+            dv_str rest;
+            dv_str text;
+
+            dv_buf_init(&key, 100);
+            dv_key_add(&key, texts[i]);
+            dv_key_add(&key, texts[j]);
+            assert_true(dv_str_cmp(dv_buf_str(&last), dv_buf_str(&key)) < 0);
+            rest = dv_buf_str(&key);
+            assert_true(dv_key_take(&rest, arena, &text) && dv_str_eq(text, texts[i]));
+            assert_true(dv_key_take(&rest, arena, &text) && dv_str_eq(text, texts[j]));
+            assert_int_equal(rest.n, 0);
+            rest = dv_str_slice(dv_buf_str(&key), 0, texts[i].n);
+            assert_false(dv_key_take(&rest, arena, &text)); /* cut off */
+            dv_buf_clear(&last);
+            dv_buf_add(&last, dv_buf_str(&key));
+        }
+}
+
 static void bytes_are_base64_and_back(void **state)
 {
     static const struct {
@@ -280,6 +319,7 @@ int main(void)
         cmocka_unit_test(virtual_time_moves_only_when_told),
         cmocka_unit_test(files_are_read_whole_under_a_limit),
         cmocka_unit_test(bytes_are_base64_and_back),
+        cmocka_unit_test(keys_give_their_texts_back_and_sort_as_they_do),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

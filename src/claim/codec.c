@@ -1,20 +1,18 @@
 /* codec.c - the state as keys and values of a store.
  *
- *     key    'c' space name            a claim
+ *     key    'c' space name            a claim (base/key.h)
  *            'h' driver pool/device    the health of a device
- *     text   its bytes, 0x00 as 0x00 0xff, then 0x00 0x01: so keys sort as the texts do
  *     value  version, then protobuf, with the fields below */
 #include "claim/state.h"
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/key.h"
 #include "pb/pb.h"
 
 #define KIND_CLAIM 'c'
 #define KIND_HEALTH 'h'
 #define VERSION '\x01'
-#define ESCAPED_ZERO '\xff'
-#define TEXT_END '\x01'
 
 enum {
     CLAIM_UID = 1,
@@ -44,32 +42,20 @@ enum {
 
 /* -- Encoding ------------------------------------------------------------------------------- */
 
-static void add_text(struct dv_buf *buf, dv_str text)
-{
-    for (size_t zero; (zero = dv_str_find_char(text, '\0')) < text.n;) {
-        dv_buf_add(buf, dv_str_slice(text, 0, zero + 1));
-        dv_buf_add_char(buf, ESCAPED_ZERO);
-        text = dv_str_slice(text, zero + 1, text.n);
-    }
-    dv_buf_add(buf, text);
-    dv_buf_add_char(buf, '\0');
-    dv_buf_add_char(buf, TEXT_END);
-}
-
 void dv_claim_key_encode(dv_str space, dv_str name, struct dv_buf *key)
 {
     dv_buf_add_char(key, KIND_CLAIM);
-    add_text(key, space);
-    add_text(key, name);
+    dv_key_add(key, space);
+    dv_key_add(key, name);
 }
 
 /* Without a device: what the keys of all devices of the driver begin with. */
 void dv_claim_health_key_encode(dv_str driver, dv_str device, struct dv_buf *key)
 {
     dv_buf_add_char(key, KIND_HEALTH);
-    add_text(key, driver);
+    dv_key_add(key, driver);
     if (device.p)
-        add_text(key, device);
+        dv_key_add(key, device);
 }
 
 static void add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n)
@@ -151,23 +137,7 @@ static bool fail_damaged(struct dv_err *err, const char *what)
 /* Takes one text off the key. */
 static bool take_text(dv_str *key, struct dv_arena *arena, dv_str *text, struct dv_err *err)
 {
-    char *out = dv_arena_alloc(arena, key->n, 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i + 1 < key->n; i++) {
-        if (key->p[i] != '\0') {
-            out[n++] = key->p[i];
-        } else if (key->p[++i] == ESCAPED_ZERO) {
-            out[n++] = '\0';
-        } else if (key->p[i] == TEXT_END) {
-            *key = dv_str_slice(*key, i + 1, key->n);
-            *text = (dv_str){out, n};
-            return true;
-        } else {
-            break;
-        }
-    }
-    return fail_damaged(err, "the key is cut off");
+    return dv_key_take(key, arena, text) || fail_damaged(err, "the key is cut off");
 }
 
 static bool take_two(dv_str key, struct dv_arena *arena, dv_str *first, dv_str *second,

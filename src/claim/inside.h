@@ -21,22 +21,6 @@
 struct dv_arena;
 struct dv_object;
 
-/* What waits to be written, and what is being written. One write is under way at a time: what comes
- * meanwhile is written together after it. */
-struct dv_claim_saver {
-    struct dv_store_write write;
-    struct dv_task task;
-    struct dv_timer retry_timer;
-    uint64_t retry_ms;      /* the next pause */
-    struct dv_list waiting; /* dv_claim_save, for the next write */
-    struct dv_list flying;  /* for the one that is under way */
-    bool is_flying;
-    struct dv_arena *arena;          /* of `changes` */
-    struct dv_store_change *changes; /* under way; after a failure, still to be written */
-    size_t n_changes;
-    struct dv_err err; /* of the last write; code DV_OK: it succeeded */
-};
-
 /* A driver's socket, and our connection to it. */
 struct dv_instance {
     struct dv_dra_instance base;
@@ -73,7 +57,7 @@ struct dv_claims {
     struct dv_list ops;
     struct dv_list waiting; /* ops, for a driver */
     struct dv_map wipes;    /* by driver; the node's under "" */
-    struct dv_claim_saver saver;
+    struct dv_saver saver;
     struct dv_claim_chores chores;
     struct dv_task changed_task;
     struct dv_task close_task;
@@ -89,12 +73,9 @@ void dv_claims_tell_changed(struct dv_claims *claims);
 void dv_claims_check_closed(struct dv_claims *claims);
 
 /* saver.c */
-void dv_claim_saver_init(struct dv_claim_saver *saver);
-void dv_claim_saver_fini(struct dv_claim_saver *saver);
+void dv_claims_init_saver(struct dv_claims *claims);
 /* Something changed that nobody waits for: it is written with the next. */
 void dv_claims_save_later(struct dv_claims *claims);
-/* Nothing more is to be written, or can be. */
-bool dv_claim_saver_is_idle(const struct dv_claim_saver *saver);
 
 /* instance.c */
 struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_plugin_info *info,

@@ -41,7 +41,7 @@ const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims)
 
 static void free_claims(struct dv_claims *claims)
 {
-    dv_claim_saver_fini(&claims->saver);
+    dv_saver_fini(&claims->saver);
     dv_arena_free(claims->chores.arena);
     dv_map_fini(&claims->wipes);
     dv_dra_drivers_free(claims->drivers);
@@ -57,7 +57,7 @@ static void on_close_task(struct dv_task *task)
 
     if (!dv_list_is_empty(&claims->instances) || !dv_list_is_empty(&claims->ops) ||
         claims->wipes.n > 0 || !dv_claim_chores_are_idle(claims) ||
-        !dv_claim_saver_is_idle(&claims->saver))
+        !dv_saver_is_idle(&claims->saver))
         return;
     free_claims(claims);
     if (closed)
@@ -77,6 +77,7 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
 
     assert(!claims->is_closing);
     claims->is_closing = true;
+    claims->saver.is_closing = true;
     claims->closed = closed;
     claims->closed_ctx = ctx;
     dv_task_cancel(&claims->changed_task);
@@ -129,7 +130,7 @@ static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims
     dv_list_init(&claims->waiting);
     dv_list_init(&claims->chores.running);
     dv_map_init(&claims->wipes);
-    dv_claim_saver_init(&claims->saver);
+    dv_claims_init_saver(claims);
     return claims;
 }
 

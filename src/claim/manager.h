@@ -23,6 +23,7 @@
 #include "claim/claim.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
+#include "store/saver.h"
 
 struct dv_api_pod;
 struct dv_arena;
@@ -78,15 +79,8 @@ struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims);
 
 /* ---- saving ---- */
 
-/* Waits until all that the state has to write is on the disk; embedded in what waits, zeroed, then
- * `done` is set; lent until that has run. What changes in one turn of the loop, or while a commit
- * is under way, is written together. */
-struct dv_claim_save {
-    /* err: NULL when it is on the disk. Else it is not, and is tried again by itself. */
-    void (*done)(struct dv_claim_save *save, const struct dv_err *err);
-    struct dv_link link;
-};
-void dv_claims_save(struct dv_claims *claims, struct dv_claim_save *save);
+/* Waits until all that has changed is on the disk. */
+void dv_claims_save(struct dv_claims *claims, struct dv_save *save);
 /* The store has lost what it had: with the next save, all of it is written again. */
 void dv_claims_save_all(struct dv_claims *claims);
 /* Why what has changed could not be written; NULL: all is written. It is tried again by itself. */
@@ -137,7 +131,7 @@ struct dv_claim_op {
         struct dv_link waiting;
         struct dv_task task;
         struct dv_timer timer;
-        struct dv_claim_save save;
+        struct dv_save save;
         struct dv_err end; /* code DV_OK: nothing has gone wrong */
         uint64_t start_ns;
         uint64_t wait_until_ms;

@@ -140,7 +140,7 @@ void dv_claim_op_let_go(struct dv_claim_job *job)
 
 /* ---- saving ---- */
 
-static void on_saved(struct dv_claim_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_claim_op *op = DV_CONTAINER(save, struct dv_claim_op, priv.save);
     bool is_recorded = op->priv.step == DV_CLAIM_STEP_RECORD;

@@ -1,12 +1,12 @@
 /* codec.c - the state as keys and values of a store.
  *
- *     key    'a' pod container resource      what a container holds of a resource
- *            'r' resource                    a resource that is known, though its plugin may be
- * away text   its bytes, 0x00 as 0x00 0xff, then 0x00 0x01: so keys sort as the texts do value
- * version, then protobuf: 1 {1 node, 2 id...}..., 2 response; nothing for a resource */
+ *     key    'a' pod container resource   what a container holds of a resource (base/key.h)
+ *            'r' resource                 one that is known, though its plugin may be away
+ *     value  version, then protobuf: 1 {1 node, 2 id...}..., 2 response; nothing for a resource */
 #include "device/codec.h"
 
 #include "base/arena.h"
+#include "base/key.h"
 #include "device/message.h"
 #include "device/state.h"
 #include "pb/pb.h"
@@ -14,8 +14,6 @@
 #define KIND_HELD 'a'
 #define KIND_RESOURCE 'r'
 #define VERSION '\x01'
-#define ESCAPED_ZERO '\xff'
-#define TEXT_END '\x01'
 
 enum {
     VALUE_PLACED = 1,
@@ -26,30 +24,18 @@ enum {
 
 /* -- Encoding ------------------------------------------------------------------------------- */
 
-static void add_text(struct dv_buf *buf, dv_str text)
-{
-    for (size_t zero; (zero = dv_str_find_char(text, '\0')) < text.n;) {
-        dv_buf_add(buf, dv_str_slice(text, 0, zero + 1));
-        dv_buf_add_char(buf, ESCAPED_ZERO);
-        text = dv_str_slice(text, zero + 1, text.n);
-    }
-    dv_buf_add(buf, text);
-    dv_buf_add_char(buf, '\0');
-    dv_buf_add_char(buf, TEXT_END);
-}
-
 static void add_held_key(struct dv_buf *buf, dv_str pod_uid, dv_str container, dv_str resource)
 {
     dv_buf_add_char(buf, KIND_HELD);
-    add_text(buf, pod_uid);
-    add_text(buf, container);
-    add_text(buf, resource);
+    dv_key_add(buf, pod_uid);
+    dv_key_add(buf, container);
+    dv_key_add(buf, resource);
 }
 
 static void add_resource_key(struct dv_buf *buf, dv_str resource)
 {
     dv_buf_add_char(buf, KIND_RESOURCE);
-    add_text(buf, resource);
+    dv_key_add(buf, resource);
 }
 
 void dv_device_record_encode(const struct dv_device_record *record, struct dv_buf *key,
@@ -84,23 +70,7 @@ static bool fail_damaged(struct dv_err *err, const char *what)
 /* Takes one text off the key. */
 static bool take_text(dv_str *key, struct dv_arena *arena, dv_str *text, struct dv_err *err)
 {
-    char *out = dv_arena_alloc(arena, key->n, 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i + 1 < key->n; i++) {
-        if (key->p[i] != '\0') {
-            out[n++] = key->p[i];
-        } else if (key->p[++i] == ESCAPED_ZERO) {
-            out[n++] = '\0';
-        } else if (key->p[i] == TEXT_END) {
-            *key = dv_str_slice(*key, i + 1, key->n);
-            *text = (dv_str){out, n};
-            return true;
-        } else {
-            break;
-        }
-    }
-    return fail_damaged(err, "the key is cut off");
+    return dv_key_take(key, arena, text) || fail_damaged(err, "the key is cut off");
 }
 
 static bool check_value(dv_str *value, struct dv_err *err)

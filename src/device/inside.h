@@ -20,22 +20,6 @@
 struct dv_arena;
 struct dv_endpoint;
 
-/* What waits to be written, and what is being written. One write is under way at a time: what comes
- * meanwhile is written together after it. */
-struct dv_saver {
-    struct dv_store_write write;
-    struct dv_task task;
-    struct dv_timer retry_timer;
-    uint64_t retry_ms;      /* the next pause */
-    struct dv_list waiting; /* dv_device_save, for the next write */
-    struct dv_list flying;  /* for the one that is under way */
-    bool is_flying;
-    struct dv_arena *arena;          /* of `changes` */
-    struct dv_store_change *changes; /* under way; after a failure, still to be written */
-    size_t n_changes;                /* of the state; those that the saves added come behind them */
-    struct dv_err err;               /* of the last write; code DV_OK: it succeeded */
-};
-
 struct dv_devices {
     struct dv_loop *loop;
     struct dv_devices_options options;
@@ -68,12 +52,9 @@ void dv_devices_watch_grace(struct dv_devices *devices);
 void dv_devices_forget_removed(struct dv_devices *devices);
 
 /* saver.c */
-void dv_saver_init(struct dv_saver *saver);
-void dv_saver_fini(struct dv_saver *saver);
+void dv_devices_init_saver(struct dv_devices *devices);
 /* Something changed that nobody waits for: it is written with the next. */
 void dv_devices_save_later(struct dv_devices *devices);
-/* Nothing more is to be written, or can be. */
-bool dv_saver_is_idle(const struct dv_saver *saver);
 
 /* register.c */
 DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);

@@ -105,6 +105,7 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
 
     assert(!devices->is_closing);
     devices->is_closing = true;
+    devices->saver.is_closing = true;
     devices->closed = closed;
     devices->closed_ctx = ctx;
     dv_task_cancel(&devices->changed_task);
@@ -192,7 +193,7 @@ static struct dv_devices *new_devices(struct dv_loop *loop,
     dv_list_init(&devices->runs);
     dv_map_init(&devices->counts);
     dv_map_init(&devices->removed);
-    dv_saver_init(&devices->saver);
+    dv_devices_init_saver(devices);
     return devices;
 }
 

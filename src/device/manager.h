@@ -17,6 +17,7 @@
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
+#include "store/saver.h"
 
 struct dv_arena;
 struct dv_devices;
@@ -49,22 +50,8 @@ struct dv_device_state *dv_devices_state(struct dv_devices *devices);
 /* For device plugins that register through the plugin watcher. */
 struct dv_plugin_handler dv_devices_handler(struct dv_devices *devices);
 
-/* Waits until all that the state has to write is on the disk; embedded in what waits, zeroed, then
- * `done` is set; lent until that has run. What changes in one turn of the loop, or while a commit
- * is under way, is written together. */
-struct dv_device_save {
-    /* err: NULL when it is on the disk. Else it is not, and is tried again by itself. */
-    void (*done)(struct dv_device_save *save, const struct dv_err *err);
-    /* Written in the same transaction, or not at all: after a failure these are not tried again. In
-     * other spaces of the store. They live until `done`. */
-    const struct dv_store_change *extra;
-    size_t n_extra;
-    /* Runs when the write is put together, to set `extra` to what is true then. May be NULL. */
-    void (*prepare)(struct dv_device_save *save);
-    bool comes_first; /* its extra changes go before those of others in the write */
-    struct dv_link link;
-};
-void dv_devices_save(struct dv_devices *devices, struct dv_device_save *save);
+/* Waits until all that has changed is on the disk. */
+void dv_devices_save(struct dv_devices *devices, struct dv_save *save);
 
 /* One allocation, or one start of a container, embedded in what waits for it; zeroed, then `done`
  * is set; lent until that has run. */
@@ -84,7 +71,7 @@ struct dv_device_run {
         struct dv_buf answer;
         struct dv_link link;
         struct dv_task task;
-        struct dv_device_save save;
+        struct dv_save save;
         struct dv_err end; /* code DV_OK: nothing has gone wrong */
         uint64_t asked_ns; /* when the call began */
         bool is_calling;

@@ -29,7 +29,7 @@ static void end(struct dv_device_run *run, const struct dv_err *err)
     run->done(run, err); /* last: it may free the run */
 }
 
-static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_device_run *run = DV_CONTAINER(save, struct dv_device_run, priv.save);
 

@@ -1,217 +1,71 @@
-/* saver.c - what has changed goes to the disk: together, in order, again until it is there. */
-#include <stdlib.h>
-#include <string.h>
-
+/* saver.c - the state's changes as rows of the store. */
+#include "store/saver.h"
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/log.h"
-#include "base/map.h"
-#include "base/num.h"
 #include "device/device.h"
 #include "device/inside.h"
 #include "device/manager.h"
 #include "store/store.h"
 
-/* A full disk is often emptied within minutes. */
-#define RETRY_FIRST_MS 1000u
-#define RETRY_MAX_MS 30000u
-#define RETRY_JITTER_PER_MILLE 200u
-
-static void on_save_task(struct dv_task *task);
-
-void dv_saver_init(struct dv_saver *saver)
+static size_t take(void *ctx, struct dv_arena *arena, struct dv_store_change **changes)
 {
-    dv_list_init(&saver->waiting);
-    dv_list_init(&saver->flying);
-    saver->retry_ms = RETRY_FIRST_MS;
-}
-
-void dv_saver_fini(struct dv_saver *saver)
-{
-    dv_timer_cancel(&saver->retry_timer);
-    dv_task_cancel(&saver->task);
-    dv_arena_free(saver->arena);
-}
-
-bool dv_saver_is_idle(const struct dv_saver *saver)
-{
-    return !saver->is_flying && dv_list_is_empty(&saver->waiting);
-}
-
-/* Calls and lets go of those that waited for a write. */
-static void finish(struct dv_list *list, const struct dv_err *err)
-{
-    struct dv_list all;
-    struct dv_link *link;
-
-    dv_list_init(&all);
-    dv_list_move_all(&all, list); /* `done` may save again */
-    while ((link = dv_list_shift(&all)) != NULL) {
-        struct dv_device_save *save = DV_CONTAINER(link, struct dv_device_save, link);
-
-        save->done(save, err);
-    }
-}
-
-static void on_retry(struct dv_timer *timer)
-{
-    struct dv_devices *devices = DV_CONTAINER(timer, struct dv_devices, saver.retry_timer);
-
-    dv_task_post(&devices->saver.task, devices->loop, on_save_task);
-}
-
-static void on_written(struct dv_store_write *write, const struct dv_err *err)
-{
-    struct dv_devices *devices = DV_CONTAINER(write, struct dv_devices, saver.write);
-    struct dv_saver *saver = &devices->saver;
-    struct dv_err reason;
-
-    saver->is_flying = false;
-    if (err) {
-        uint64_t pause_ms = dv_jitter(saver->retry_ms, RETRY_JITTER_PER_MILLE);
-
-        reason = *err;
-        (void)dv_wrap(&reason, "save the state of devices");
-        if (saver->err.code == DV_OK)
-            dv_log(DV_LOG_ERROR, "device: cannot save; trying again", DV_F_CODE(&reason),
-                   DV_F_ERR(&reason), DV_F_U64("retry_ms", pause_ms));
-        saver->err = reason;
-        saver->retry_ms = dv_u64_min(saver->retry_ms * 2, RETRY_MAX_MS);
-        if (!devices->is_closing)
-            dv_timer_start(&saver->retry_timer, devices->loop,
-                           dv_loop_now_ms(devices->loop) + pause_ms, on_retry);
-    } else {
-        if (saver->err.code != DV_OK)
-            dv_log(DV_LOG_INFO, "device: the state is saved again");
-        (void)dv_succeed(&saver->err);
-        saver->retry_ms = RETRY_FIRST_MS;
-        dv_arena_free(saver->arena);
-        saver->arena = NULL;
-        saver->n_changes = 0;
-    }
-    finish(&saver->flying, err ? &reason : NULL);
-    if (!dv_list_is_empty(&saver->waiting))
-        dv_task_post(&saver->task, devices->loop, on_save_task);
-    dv_devices_check_closed(devices);
-}
-
-/* The new writes, behind those that failed before and are not overwritten by them. */
-static void gather(struct dv_devices *devices)
-{
-    struct dv_saver *saver = &devices->saver;
-    struct dv_arena *old = saver->arena;
-    struct dv_arena *arena = dv_arena_new();
+    struct dv_devices *devices = ctx;
     const struct dv_device_write *writes;
-    size_t n_writes = dv_device_take_writes(devices->state, arena, &writes);
-    struct dv_store_change *changes =
-        DV_NEW_ARRAY(arena, struct dv_store_change, n_writes + saver->n_changes);
-    struct dv_map newer;
-    size_t n = 0;
+    size_t n = dv_device_take_writes(devices->state, arena, &writes);
 
-    dv_map_init(&newer);
-    if (saver->n_changes > 0)
-        for (size_t i = 0; i < n_writes; i++)
-            (void)dv_map_set(&newer, writes[i].key, changes);
-    for (size_t i = 0; i < saver->n_changes; i++) {
-        struct dv_store_change change = saver->changes[i];
-
-        if (dv_map_get(&newer, change.key))
-            continue;
-        change.key = dv_str_copy(change.key, arena);
-        change.value = dv_str_copy(change.value, arena);
-        changes[n++] = change;
-    }
-    dv_map_fini(&newer);
-    for (size_t i = 0; i < n_writes; i++)
-        changes[n++] = (struct dv_store_change){
+    *changes = DV_NEW_ARRAY(arena, struct dv_store_change, n);
+    for (size_t i = 0; i < n; i++)
+        (*changes)[i] = (struct dv_store_change){
             .kind = writes[i].value.n > 0 ? DV_STORE_PUT : DV_STORE_DELETE,
             .space = devices->options.space,
             .key = writes[i].key,
             .value = writes[i].value,
         };
-    saver->arena = arena;
-    saver->changes = changes;
-    saver->n_changes = n;
-    dv_arena_free(old); /* all that is still needed of it has been copied */
-}
-
-/* What the saves that fly now have added goes behind the state's own. Returns how many in all. */
-static size_t add_extra(struct dv_saver *saver)
-{
-    size_t n = saver->n_changes;
-    size_t n_extra = 0;
-    struct dv_store_change *all;
-    struct dv_link *link;
-
-    DV_LIST_EACH (&saver->flying, link) {
-        n_extra += DV_CONTAINER(link, struct dv_device_save, link)->n_extra;
-    }
-    if (n_extra == 0)
-        return n;
-    all = DV_NEW_ARRAY(saver->arena, struct dv_store_change, n + n_extra);
-    if (n > 0)
-        memcpy(all, saver->changes, n * sizeof(all[0]));
-    DV_LIST_EACH (&saver->flying, link) {
-        const struct dv_device_save *save = DV_CONTAINER(link, struct dv_device_save, link);
-
-        for (size_t i = 0; i < save->n_extra; i++)
-            all[n++] = save->extra[i];
-    }
-    saver->changes = all;
     return n;
 }
 
-static void prepare(const struct dv_list *waiting)
+static void told(void *ctx, const struct dv_err *err, uint64_t retry_ms)
 {
-    struct dv_link *link;
-
-    DV_LIST_EACH (waiting, link) {
-        struct dv_device_save *save = DV_CONTAINER(link, struct dv_device_save, link);
-
-        if (save->prepare)
-            save->prepare(save);
-    }
+    (void)ctx;
+    if (err)
+        dv_log(DV_LOG_ERROR, "device: cannot save; trying again", DV_F_CODE(err), DV_F_ERR(err),
+               DV_F_U64("retry_ms", retry_ms));
+    else
+        dv_log(DV_LOG_INFO, "device: the state is saved again");
 }
 
-static void on_save_task(struct dv_task *task)
+static void rested(void *ctx)
 {
-    struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, saver.task);
-    struct dv_saver *saver = &devices->saver;
-    size_t n;
+    dv_devices_check_closed(ctx);
+}
 
-    if (saver->is_flying)
-        return; /* goes on when that is done */
-    dv_timer_cancel(&saver->retry_timer);
-    prepare(&saver->waiting);
-    gather(devices);
-    dv_list_move_all(&saver->flying, &saver->waiting);
-    n = add_extra(saver);
-    if (n == 0) {
-        finish(&saver->flying, NULL);
-        dv_devices_check_closed(devices);
-        return;
-    }
-    saver->is_flying = true;
-    saver->write.done = on_written;
-    dv_store_write(devices->options.store, &saver->write, saver->changes, n);
+void dv_devices_init_saver(struct dv_devices *devices)
+{
+    struct dv_saver_options options = {
+        .loop = devices->loop,
+        .store = devices->options.store,
+        .what = "devices",
+        .take = take,
+        .told = told,
+        .rested = rested,
+        .ctx = devices,
+    };
+
+    dv_saver_init(&devices->saver, &options);
 }
 
 void dv_devices_save_later(struct dv_devices *devices)
 {
-    dv_task_post(&devices->saver.task, devices->loop, on_save_task);
+    dv_saver_later(&devices->saver);
 }
 
-void dv_devices_save(struct dv_devices *devices, struct dv_device_save *save)
+void dv_devices_save(struct dv_devices *devices, struct dv_save *save)
 {
-    if (save->comes_first)
-        dv_list_push_front(&devices->saver.waiting, &save->link);
-    else
-        dv_list_push(&devices->saver.waiting, &save->link);
-    dv_devices_save_later(devices);
+    dv_saver_start(&devices->saver, save);
 }
 
 const struct dv_err *dv_devices_store_error(const struct dv_devices *devices)
 {
-    return devices->saver.err.code == DV_OK ? NULL : &devices->saver.err;
+    return dv_saver_error(&devices->saver);
 }

@@ -285,7 +285,7 @@ void host_kill(struct host *host, struct device_plugin *plugin)
 
 struct pending {
     struct dv_device_run run;
-    struct dv_device_save save;
+    struct dv_save save;
     struct dv_err err;
     int n_done;
 };
@@ -302,7 +302,7 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
     note_end(DV_CONTAINER(run, struct pending, run), err);
 }
 
-static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     note_end(DV_CONTAINER(save, struct pending, save), err);
 }

@@ -132,14 +132,14 @@ static void what_nobody_waited_for_is_written_when_it_closes(void **state)
 /* ---- saves with changes of others ---- */
 
 struct extra {
-    struct dv_device_save save;
+    struct dv_save save;
     struct dv_store_change change;
     char value[8];
     int n_prepared;
     int n_done;
 };
 
-static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     struct extra *extra = DV_CONTAINER(save, struct extra, save);
 
@@ -147,7 +147,7 @@ static void on_saved(struct dv_device_save *save, const struct dv_err *err)
     extra->n_done++;
 }
 
-static void prepare(struct dv_device_save *save)
+static void prepare(struct dv_save *save)
 {
     struct extra *extra = DV_CONTAINER(save, struct extra, save);
 
@@ -181,7 +181,7 @@ static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void
         extras[i].change =
             (struct dv_store_change){DV_STORE_PUT, 0, DV_STR("~"), dv_str_from_c(extras[i].value)};
         extras[i].save =
-            (struct dv_device_save){.done = on_saved, .prepare = prepare, .comes_first = i == 1};
+            (struct dv_save){.done = on_saved, .prepare = prepare, .comes_first = i == 1};
         dv_devices_save(host->devices, &extras[i].save);
         assert_int_equal(extras[i].n_prepared, 0);
     }

@@ -153,7 +153,7 @@ static void refuse_allocation(struct dv_pod_admission *admission, const struct d
 
 /* ---- success ---- */
 
-static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_pod_admission *admission = DV_CONTAINER(save, struct dv_pod_admission, priv.save);
     struct dv_pods *pods = admission->priv.pods;

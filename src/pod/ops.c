@@ -17,7 +17,7 @@ static void end_release(struct dv_pod_release *release, bool was_known, const st
     release->done(release, was_known, err);
 }
 
-static void on_released(struct dv_device_save *save, const struct dv_err *err)
+static void on_released(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_pod_release *release = DV_CONTAINER(save, struct dv_pod_release, priv.save);
     struct dv_pod *pod = release->priv.pod;

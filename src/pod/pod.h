@@ -131,7 +131,7 @@ struct dv_pod_admission {
         struct dv_timer wait_timer;
         struct dv_link link; /* among those that wait */
         struct dv_device_run run;
-        struct dv_device_save save;
+        struct dv_save save;
         struct dv_store_change change;
         struct dv_numa_hint affinity; /* in pod scope, of all containers */
         uint64_t wait_until_ms;
@@ -162,7 +162,7 @@ struct dv_pod_release {
         struct dv_pods *pods;
         struct dv_pod *pod;
         struct dv_task task;
-        struct dv_device_save save;
+        struct dv_save save;
         struct dv_store_change change;
         struct dv_err err;
     } priv;

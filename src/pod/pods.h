@@ -33,7 +33,7 @@ struct dv_pod {
 
 /* All pods on their way into a store that lost them. */
 struct dv_pod_rewrite {
-    struct dv_device_save save;
+    struct dv_save save;
     struct dv_arena *arena; /* of what is being written */
     struct dv_timer timer;  /* until the next attempt */
     uint64_t pause_ms;      /* before the attempt after that; 0: none has failed */

@@ -17,7 +17,7 @@
 
 /* All pods as they are when the write is put together. It comes before what else is in that write,
  * so that a release or an admission that waits there has the last word on its pod. */
-static void gather(struct dv_device_save *save)
+static void gather(struct dv_save *save)
 {
     struct dv_pods *pods = DV_CONTAINER(save, struct dv_pods, rewrite.save);
     struct dv_arena *arena = dv_arena_new();
@@ -48,7 +48,7 @@ static void on_retry(struct dv_timer *timer)
     dv_pods_save_all(DV_CONTAINER(timer, struct dv_pods, rewrite.timer));
 }
 
-static void on_rewritten(struct dv_device_save *save, const struct dv_err *err)
+static void on_rewritten(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_pods *pods = DV_CONTAINER(save, struct dv_pods, rewrite.save);
     struct dv_pod_rewrite *rewrite = &pods->rewrite;
@@ -81,8 +81,7 @@ void dv_pods_save_all(struct dv_pods *pods)
     if (rewrite->is_lent)
         return; /* what waits gathers all there is; what is under way fails and comes again */
     rewrite->is_lent = true;
-    rewrite->save =
-        (struct dv_device_save){.done = on_rewritten, .prepare = gather, .comes_first = true};
+    rewrite->save = (struct dv_save){.done = on_rewritten, .prepare = gather, .comes_first = true};
     pods->n_under_way++;
     dv_devices_save(pods->options.devices, &rewrite->save);
 }

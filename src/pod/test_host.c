@@ -376,11 +376,11 @@ const char *host_pods(struct host *host)
 }
 
 struct saving {
-    struct dv_device_save save;
+    struct dv_save save;
     int n_done;
 };
 
-static void on_saved(struct dv_device_save *save, const struct dv_err *err)
+static void on_saved(struct dv_save *save, const struct dv_err *err)
 {
     assert_null(err);
     DV_CONTAINER(save, struct saving, save)->n_done++;
