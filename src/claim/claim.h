@@ -78,6 +78,7 @@ struct dv_claim {
     struct dv_claim_record record; /* `pods` and `drivers` are complete, `boot_id` too */
     bool is_left_over;             /* found unfinished at the start, and not finished yet */
     size_t n_calls;                /* to drivers, under way */
+    char *error;                   /* why the last calls failed; NULL: they did not */
 };
 
 /* ---- the state ---- */
@@ -131,6 +132,8 @@ DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *c
 /* Around every call to a driver: in between the claim stays, and is not unprepared. */
 void dv_claim_begin_call(struct dv_claim *claim);
 void dv_claim_end_call(struct dv_claim *claim);
+/* How the last calls ended; err: NULL when all went well. */
+void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err);
 /* Whoever waits until nothing is under way for it: links, for the caller's own use. */
 struct dv_list *dv_claim_waiters(struct dv_claim *claim);
 
@@ -253,6 +256,8 @@ enum dv_dra_health {
     DV_DRA_HEALTH_V1ALPHA1,
 };
 const char *dv_dra_health_method(enum dv_dra_health health); /* NULL for none */
+/* "v1.DRAResourceHealth"; empty for none */
+const char *dv_dra_health_service(enum dv_dra_health health);
 
 /* The service to use with a driver that lists these (2.1), and that for health (10.1). Strictly,
  * v1 and v1beta1 only. The whole text of an error is in `text`, too. */

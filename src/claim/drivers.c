@@ -148,6 +148,11 @@ const char *dv_dra_health_method(enum dv_dra_health health)
     return health_services[health].method;
 }
 
+const char *dv_dra_health_service(enum dv_dra_health health)
+{
+    return health_services[health].name ? health_services[health].name : "";
+}
+
 /* -- Instances ------------------------------------------------------------------------------ */
 
 struct driver {

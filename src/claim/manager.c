@@ -143,6 +143,14 @@ struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_op
         free_claims(claims);
         return NULL;
     }
-    dv_claims_wipe_node(claims);
+    if (options->cluster)
+        dv_claims_wipe_node(claims);
     return claims;
+}
+
+void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster)
+{
+    assert(!claims->options.cluster);
+    claims->options.cluster = cluster;
+    dv_claims_wipe_node(claims);
 }

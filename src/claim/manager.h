@@ -37,7 +37,7 @@ struct dv_store_change;
 struct dv_claims_options {
     struct dv_store *store;     /* kept, like the cluster; both outlive the manager */
     uint32_t space;             /* of the store, for this module alone */
-    struct dv_cluster *cluster; /* NULL: there is no API; nothing is wiped, no claim is found */
+    struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claims_connect */
     dv_str node_name;
     dv_str boot_id;    /* of the kernel */
     bool is_strict;    /* as the reference: refuse at once, today's services only */
@@ -61,9 +61,12 @@ struct dv_claims_options {
 #define DV_CLAIM_SECONDS_BOUNDS 15u
 extern const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS];
 
-/* Loads what the store has and begins to wipe this node's ResourceSlices. Blocks: for start-up. */
+/* Loads what the store has. Blocks: for start-up. */
 struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
                                  struct dv_err *err);
+/* The API is there, from now to the end: claims are found, and this node's ResourceSlices are wiped
+ * until their drivers are back. Once, and not when the options had it. */
+void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster);
 /* Operations end with DV_CANCELLED before `closed` runs; it may be NULL. */
 void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx);
 /* All pods of the node are known: what was left unfinished is finished, now and every minute. */

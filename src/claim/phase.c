@@ -89,6 +89,16 @@ void dv_claim_end_call(struct dv_claim *claim)
     claim->n_calls--;
 }
 
+void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err)
+{
+    free(claim->error);
+    claim->error = NULL;
+    if (!err)
+        return;
+    claim->error = dv_alloc(strlen(err->msg) + 1);
+    memcpy(claim->error, err->msg, strlen(err->msg));
+}
+
 /* -- Counting ------------------------------------------------------------------------------- */
 
 size_t dv_claim_n_prepared(const struct dv_claim_state *state)

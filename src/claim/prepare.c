@@ -207,6 +207,8 @@ void dv_claim_prepare_called(struct dv_claim_op *op)
 
         assert(is_legal); /* the same */
         (void)is_legal;
+        if (claim)
+            dv_claim_set_error(claim, failure);
         has_any |= claim != NULL;
     }
     if (failure)

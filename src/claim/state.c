@@ -34,6 +34,7 @@ static void free_entry(struct dv_claim_entry *entry)
     free(entry->arenas);
     free(entry->drivers);
     dv_vec_fini(&entry->pods);
+    free(entry->claim.error);
     free(entry);
 }
 

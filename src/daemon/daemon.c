@@ -9,43 +9,26 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "claim/manager.h"
+#include "cluster/kube.h"
+#include "cluster/recorder.h"
 #include "daemon/api.h"
+#include "daemon/inside.h"
 #include "daemon/options.h"
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
 #include "serve/serve.h"
+#include "store/saver.h"
 #include "store/store.h"
-#include "topology/topology.h"
 
-/* A sysfs attribute is at most a page. */
-#define SYSFS_BYTES_MAX 65536u
-#define TOPOLOGY_OPTIONS_MAX 8u
-/* For calls that are being answered when the daemon stops. */
-#define CLOSE_GRACE_MS 500u
+/* A UUID and a line's end. */
+#define BOOT_ID_BYTES_MAX 256u
+/* Between attempts to write all claims anew. */
+#define REWRITE_PAUSE_MS 1000u
 
-struct dv_daemon {
-    struct dv_loop *loop;
-    const struct dv_options *options;
-    struct dv_arena *arena;
-    struct dv_store *store;
-    struct dv_numa_machine machine;
-    struct dv_topology_config topology;
-    struct dv_devices *devices;
-    struct dv_pods *pods;
-    struct dv_plugins *plugins;
-    struct dv_node node;
-    struct dv_node_server *node_server;
-    struct dv_podres_server *podres_server;
-    struct dv_node_metrics *metrics;
-    struct dv_daemon_api *api;          /* with the role */
-    struct dv_http_server *http_server; /* without it */
-    void (*closed)(void *ctx);
-    void *closed_ctx;
-};
-
-static dv_str path_in(struct dv_daemon *daemon, dv_str dir, const char *name)
+dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name)
 {
     return dv_str_printf(daemon->arena, "%.*s/%s", DV_FMT(dir), name);
 }
@@ -62,62 +45,6 @@ static bool make_dirs(struct dv_daemon *daemon, dv_str dir, mode_t mode, struct 
         if (mkdir(part, i == dir.n ? mode : 0755) < 0 && errno != EEXIST)
             return dv_fail_errno(err, errno, "make %s", part);
     }
-    return true;
-}
-
-/* ---- topology ---- */
-
-static bool read_machine(struct dv_daemon *daemon, struct dv_err *err)
-{
-    dv_str dir = path_in(daemon, daemon->options->sys_dir, "devices/system/node");
-    dv_str online = DV_STR("0");
-    struct dv_err absent;
-
-    /* A kernel without NUMA has no such file, and one node. */
-    if (!dv_file_read(path_in(daemon, dir, "online"), SYSFS_BYTES_MAX, daemon->arena, &online,
-                      &absent) &&
-        absent.code != DV_NOT_FOUND) {
-        *err = absent;
-        return false;
-    }
-    if (!dv_topology_machine_parse(online, daemon->arena, &daemon->machine, err))
-        return dv_wrap(err, "%.*s/online", DV_FMT(dir));
-    for (size_t i = 0; i < daemon->machine.n_nodes; i++) {
-        struct dv_numa_node *node = &daemon->machine.nodes[i];
-        dv_str path = dv_str_printf(daemon->arena, "%.*s/node%u/distance", DV_FMT(dir), node->id);
-        dv_str text;
-
-        if (!dv_file_read(path, SYSFS_BYTES_MAX, daemon->arena, &text, &absent))
-            continue; /* only prefer-closest needs them, and says so */
-        if (!dv_topology_distances_parse(node, text, daemon->arena, err))
-            return dv_wrap(err, "%.*s", DV_FMT(path));
-    }
-    return true;
-}
-
-static bool configure_topology(struct dv_daemon *daemon, struct dv_err *err)
-{
-    const struct dv_options *options = daemon->options;
-    struct dv_topology_option list[TOPOLOGY_OPTIONS_MAX];
-    dv_str rest = options->topology_options;
-    size_t n = 0;
-    dv_str word;
-
-    while (rest.n > 0 && dv_str_split(&rest, ',', &word)) {
-        size_t equals = dv_str_find_char(word, '=');
-
-        if (n == TOPOLOGY_OPTIONS_MAX)
-            return dv_fail(err, DV_INVALID_ARGUMENT, "--topology-options: more than %u",
-                           TOPOLOGY_OPTIONS_MAX);
-        list[n++] = (struct dv_topology_option){dv_str_slice(word, 0, equals),
-                                                dv_str_slice(word, equals + 1, word.n)};
-    }
-    if (!dv_topology_config_parse(options->topology_policy, options->topology_scope, list, n,
-                                  &daemon->machine, &daemon->topology, err))
-        return dv_wrap(err, "topology");
-    if (daemon->topology.max_nodes > DV_TOPOLOGY_NODES_DEFAULT)
-        dv_log(DV_LOG_WARN, "daemon: more than 8 NUMA nodes make admissions slower",
-               DV_F_I64("nodes", daemon->topology.max_nodes));
     return true;
 }
 
@@ -143,6 +70,37 @@ static void on_pods_changed(void *ctx)
     dv_node_server_devices_changed(daemon->node_server); /* others hold them */
 }
 
+/* Pods wait for claims, and claims for drivers. */
+static void on_claims_changed(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+
+    if (!daemon->node_server)
+        return;
+    dv_node_server_pods_changed(daemon->node_server);
+    dv_node_server_claims_changed(daemon->node_server);
+}
+
+static bool is_wanted(void *ctx, dv_str pod_uid)
+{
+    struct dv_daemon *daemon = ctx;
+    struct dv_pod_ref ref = {.uid = pod_uid};
+    struct dv_pod_view view;
+
+    return !daemon->pods || dv_pods_find(daemon->pods, &ref, &view);
+}
+
+static void on_operation_ended(void *ctx, const char *name, bool is_error, uint64_t ns)
+{
+    dv_node_metrics_operation(((struct dv_daemon *)ctx)->metrics, name, is_error, ns);
+}
+
+static void on_call_ended(void *ctx, dv_str driver, const char *method, enum dv_code code,
+                          uint64_t ns)
+{
+    dv_node_metrics_driver_call(((struct dv_daemon *)ctx)->metrics, driver, method, code, ns);
+}
+
 /* The pods themselves go on: what to do about it is decided by those who watch. */
 static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_uids)
 {
@@ -165,12 +123,38 @@ static void on_ended(void *ctx, const struct dv_pod_verdict *verdict,
     dv_node_metrics_ended(((struct dv_daemon *)ctx)->metrics, verdict, times);
 }
 
-static void save_pods(void *ctx)
+static void save_claims(void *ctx);
+
+static void on_claims_timer(struct dv_timer *timer)
+{
+    save_claims(DV_CONTAINER(timer, struct dv_daemon, claims_timer));
+}
+
+/* The pods come last: with them it is said that all is there. */
+static void on_claims_saved(struct dv_save *save, const struct dv_err *err)
+{
+    struct dv_daemon *daemon = DV_CONTAINER(save, struct dv_daemon, claims_save);
+
+    daemon->is_saving_claims = false;
+    if (!daemon->pods)
+        return; /* it stops */
+    if (err)
+        dv_timer_start(&daemon->claims_timer, daemon->loop,
+                       dv_loop_now_ms(daemon->loop) + REWRITE_PAUSE_MS, on_claims_timer);
+    else
+        dv_pods_save_all(daemon->pods);
+}
+
+static void save_claims(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (daemon->pods)
-        dv_pods_save_all(daemon->pods);
+    if (!daemon->claims || daemon->is_saving_claims)
+        return;
+    daemon->is_saving_claims = true;
+    daemon->claims_save = (struct dv_save){.done = on_claims_saved};
+    dv_claims_save_all(daemon->claims);
+    dv_claims_save(daemon->claims, &daemon->claims_save);
 }
 
 /* The store lost what it had: all that is in memory goes back into it, with the next save. */
@@ -180,10 +164,10 @@ static void on_store_damaged(void *ctx, const char *set_aside)
 
     dv_log(DV_LOG_ERROR, "daemon: the state was damaged; it is set aside and written anew",
            DV_F_C("file", set_aside));
-    if (daemon->api) /* then the pods, which say that all is there */
-        dv_daemon_api_rewrite(daemon->api, save_pods, daemon);
+    if (daemon->api)
+        dv_daemon_api_rewrite(daemon->api, save_claims, daemon);
     else
-        save_pods(daemon);
+        save_claims(daemon);
 }
 
 /* ---- start ---- */
@@ -196,7 +180,7 @@ static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
         .ctx = daemon,
         .keeps_readable = true,
     };
-    dv_str path = path_in(daemon, daemon->options->state_dir, "state.db");
+    dv_str path = dv_daemon_path(daemon, daemon->options->state_dir, "state.db");
     const char *set_aside;
 
     if (!make_dirs(daemon, daemon->options->state_dir, 0700, err))
@@ -232,10 +216,34 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->devices != NULL;
 }
 
+static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
+{
+    struct dv_claims_options options = {
+        .store = daemon->store,
+        .space = DV_SPACE_CLAIMS,
+        .node_name = daemon->options->node_name,
+        .is_strict = daemon->options->is_strict,
+        .is_wanted = is_wanted,
+        .changed = on_claims_changed,
+        .pods_changed = on_health_changed,
+        .operation_ended = on_operation_ended,
+        .call_ended = on_call_ended,
+        .ctx = daemon,
+    };
+
+    if (!dv_file_read(daemon->options->boot_id_file, BOOT_ID_BYTES_MAX, daemon->arena,
+                      &options.boot_id, err))
+        return dv_wrap(err, "the id of this boot");
+    options.boot_id = dv_str_trim(options.boot_id);
+    daemon->claims = dv_claims_open(daemon->loop, &options, err);
+    return daemon->claims != NULL;
+}
+
 static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_pods_options options = {
         .devices = daemon->devices,
+        .claims = daemon->claims,
         .store = daemon->store,
         .topology = &daemon->topology,
         .machine = &daemon->machine,
@@ -260,19 +268,49 @@ static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
             dv_daemon_api_open(daemon->loop, daemon->store, daemon->options, daemon->metrics, err);
         if (!daemon->api)
             return false;
+        daemon->cluster = dv_daemon_api_cluster(daemon->api);
     }
     if (dv_store_set_aside(daemon->store)) {
         dv_log(DV_LOG_ERROR, "daemon: what could be read of the damaged state is written anew",
                DV_F_C("file", dv_store_set_aside(daemon->store)),
                DV_F_U64("pods", dv_pods_count(daemon->pods)));
-        dv_pods_save_all(daemon->pods);
+        save_claims(daemon);
     }
+    return true;
+}
+
+/* The cluster that this node belongs to. It need not be there yet. */
+static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const struct dv_remote_options options = {.user_agent = DV_STR("davitd/" DV_VERSION)};
+    struct dv_kube_config config;
+
+    if (daemon->options->kubeconfig.n == 0)
+        return true;
+    if (!dv_kube_config_load(daemon->options->kubeconfig, DV_STR(""), daemon->arena, &config, err))
+        return dv_wrap(err, "--kubeconfig");
+    daemon->remote = dv_remote_open(daemon->loop, &config, &options, err);
+    if (!daemon->remote)
+        return dv_wrap(err, "--kubeconfig %.*s", DV_FMT(daemon->options->kubeconfig));
+    daemon->cluster = dv_remote_cluster(daemon->remote);
+    return true;
+}
+
+/* All that is loaded is loaded: the claims are finished that a crash left unfinished. */
+static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
+{
+    (void)err;
+    daemon->recorder =
+        dv_recorder_open(daemon->cluster, DV_STR("davit-node"), daemon->options->node_name);
+    dv_claims_connect(daemon->claims, daemon->cluster);
+    dv_claims_set_ready(daemon->claims);
     return true;
 }
 
 static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
 {
-    const struct dv_plugin_handler handlers[] = {dv_devices_handler(daemon->devices)};
+    const struct dv_plugin_handler handlers[] = {dv_devices_handler(daemon->devices),
+                                                 dv_claims_handler(daemon->claims)};
     struct dv_plugins_options options = {
         .kubelet_dir = daemon->options->kubelet_dir,
         .handlers = handlers,
@@ -289,7 +327,9 @@ static const struct dv_err *trouble(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    return daemon->devices ? dv_devices_store_error(daemon->devices) : NULL;
+    const struct dv_err *err = daemon->devices ? dv_devices_store_error(daemon->devices) : NULL;
+
+    return err || !daemon->claims ? err : dv_claims_store_error(daemon->claims);
 }
 
 /* Plain HTTP, so only where nobody else listens in, and only when asked for. */
@@ -323,13 +363,15 @@ static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_options *options = daemon->options;
-    dv_str podres_dir = path_in(daemon, options->kubelet_dir, "pod-resources");
+    dv_str podres_dir = dv_daemon_path(daemon, options->kubelet_dir, "pod-resources");
 
     daemon->node = (struct dv_node){
         .loop = daemon->loop,
         .devices = daemon->devices,
         .plugins = daemon->plugins,
+        .claims = daemon->claims,
         .pods = daemon->pods,
+        .recorder = daemon->recorder,
         .name = options->node_name,
         .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
         .is_strict = options->is_strict,
@@ -337,116 +379,14 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
     if (!make_dirs(daemon, options->runtime_dir, 0700, err) ||
         !make_dirs(daemon, podres_dir, 0750, err))
         return false;
-    daemon->podres_server =
-        dv_podres_server_open(&daemon->node, path_in(daemon, podres_dir, "kubelet.sock"), err);
+    daemon->podres_server = dv_podres_server_open(
+        &daemon->node, dv_daemon_path(daemon, podres_dir, "kubelet.sock"), err);
     if (!daemon->podres_server)
         return false;
     dv_node_metrics_watch(daemon->metrics, &daemon->node, daemon->store, daemon->podres_server);
     daemon->node_server = dv_node_server_open(
-        &daemon->node, path_in(daemon, options->runtime_dir, "davit.sock"), err);
+        &daemon->node, dv_daemon_path(daemon, options->runtime_dir, "davit.sock"), err);
     return daemon->node_server != NULL && open_front(daemon, err);
-}
-
-/* ---- stop: each part when those that stand on it are gone ---- */
-
-static void on_store_closed(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-    void (*closed)(void *ctx) = daemon->closed;
-    void *closed_ctx = daemon->closed_ctx;
-
-    dv_node_metrics_free(daemon->metrics);
-    dv_arena_free(daemon->arena);
-    free(daemon);
-    if (closed)
-        closed(closed_ctx);
-}
-
-static void close_store(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->api = NULL;
-    if (daemon->store)
-        dv_store_close(daemon->store, on_store_closed, daemon);
-    else
-        on_store_closed(daemon);
-}
-
-static void close_api(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->devices = NULL;
-    if (daemon->api)
-        dv_daemon_api_close(daemon->api, close_store, daemon);
-    else
-        close_store(daemon);
-}
-
-static void close_devices(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->pods = NULL;
-    if (daemon->devices)
-        dv_devices_close(daemon->devices, close_api, daemon);
-    else
-        close_api(daemon);
-}
-
-static void close_pods(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->plugins = NULL;
-    if (daemon->pods)
-        dv_pods_close(daemon->pods, close_devices, daemon);
-    else
-        close_devices(daemon);
-}
-
-static void close_plugins(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->podres_server = NULL;
-    if (daemon->plugins)
-        dv_plugins_close(daemon->plugins, close_pods, daemon);
-    else
-        close_pods(daemon);
-}
-
-static void close_podres(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->node_server = NULL;
-    if (daemon->podres_server)
-        dv_podres_server_close(daemon->podres_server, close_plugins, daemon);
-    else
-        close_plugins(daemon);
-}
-
-static void close_node_server(void *ctx)
-{
-    struct dv_daemon *daemon = ctx;
-
-    daemon->http_server = NULL;
-    if (daemon->node_server)
-        dv_node_server_close(daemon->node_server, CLOSE_GRACE_MS, close_podres, daemon);
-    else
-        close_podres(daemon);
-}
-
-void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *ctx)
-{
-    daemon->closed = closed;
-    daemon->closed_ctx = ctx;
-    if (daemon->http_server)
-        dv_http_server_close(daemon->http_server, close_node_server, daemon);
-    else
-        close_node_server(daemon);
 }
 
 bool dv_daemon_is_settled(const struct dv_daemon *daemon)
@@ -463,9 +403,10 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->options = options;
     daemon->arena = dv_arena_new();
     daemon->metrics = dv_node_metrics_new();
-    if (read_machine(daemon, err) && configure_topology(daemon, err) && open_store(daemon, err) &&
-        open_devices(daemon, err) && open_pods(daemon, err) && open_api(daemon, err) &&
-        open_plugins(daemon, err) && open_servers(daemon, err))
+    if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
+        open_store(daemon, err) && open_devices(daemon, err) && open_claims(daemon, err) &&
+        open_pods(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
+        connect_claims(daemon, err) && open_plugins(daemon, err) && open_servers(daemon, err))
         return daemon;
     dv_daemon_close(daemon, NULL, NULL);
     return NULL;

@@ -34,6 +34,7 @@ struct dv_options {
     dv_str topology_scope;
     dv_str topology_options; /* "name=value,name=value", or empty */
     dv_str sys_dir;
+    dv_str boot_id_file;
     uint64_t wait_ms; /* for what has not come back */
     bool is_strict;
     dv_str config; /* the file, "" for none */

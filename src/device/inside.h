@@ -3,8 +3,6 @@
 #define DV_DEVICE_INSIDE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/err.h"
@@ -15,7 +13,7 @@
 #include "device/manager.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
-#include "store/store.h"
+#include "store/saver.h"
 
 struct dv_arena;
 struct dv_endpoint;

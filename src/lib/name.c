@@ -4,46 +4,11 @@
 
 #include "base/err.h"
 #include "loop/loop.h"
+#include "resource/validate.h"
 
 /* "requests." and the part before the slash are a DNS name together, of at most 253 bytes. */
 #define PREFIX_BYTES_MAX 244u
-#define NAME_BYTES_MAX 63u
-#define NODE_BYTES_MAX 253u
-
-static bool is_lower(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_alnum(char c)
-{
-    return is_lower(c) || (c >= 'A' && c <= 'Z');
-}
-
-/* Labels of [a-z0-9-], separated by dots, that begin and end with a letter or digit. */
-static bool is_dns_name(dv_str name)
-{
-    dv_str label;
-
-    while (dv_str_split(&name, '.', &label)) {
-        if (label.n == 0 || !is_lower(label.p[0]) || !is_lower(label.p[label.n - 1]))
-            return false;
-        for (size_t i = 0; i < label.n; i++)
-            if (!is_lower(label.p[i]) && label.p[i] != '-')
-                return false;
-    }
-    return true;
-}
-
-static bool is_name(dv_str name)
-{
-    if (name.n == 0 || !is_alnum(name.p[0]) || !is_alnum(name.p[name.n - 1]))
-        return false;
-    for (size_t i = 0; i < name.n; i++)
-        if (!is_alnum(name.p[i]) && name.p[i] != '-' && name.p[i] != '_' && name.p[i] != '.')
-            return false;
-    return true;
-}
+#define DRIVER_BYTES_MAX 63u
 
 static bool refuse(struct dv_err *err, dv_str name, const char *why)
 {
@@ -62,28 +27,28 @@ bool dv_lib_resource_check(dv_str name, struct dv_err *err)
         return refuse(err, name, "kubernetes.io is not for plugins");
     if (dv_str_starts_with(prefix, DV_STR("requests.")))
         return refuse(err, name, "it must not begin with requests.");
-    if (prefix.n == 0 || prefix.n > PREFIX_BYTES_MAX || !is_dns_name(prefix))
+    if (prefix.n > PREFIX_BYTES_MAX || !dv_is_dns_subdomain(prefix))
         return refuse(err, name, "before the slash must be a lower-case DNS name");
-    if (rest.n > NAME_BYTES_MAX || !is_name(rest))
+    if (!dv_is_extended_resource_name(name))
         return refuse(err, name, "after the slash must be up to 63 letters, digits or -_.");
     return true;
 }
 
 bool dv_lib_driver_check(dv_str name, struct dv_err *err)
 {
-    if (name.n == 0 || name.n > NAME_BYTES_MAX || !is_dns_name(name))
+    if (name.n > DRIVER_BYTES_MAX || !dv_is_dns_subdomain(name))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "driver name \"%.*s\" must be a lower-case DNS name of up to %u bytes",
-                       DV_FMT(name), NAME_BYTES_MAX);
+                       DV_FMT(name), DRIVER_BYTES_MAX);
     return true;
 }
 
 bool dv_lib_node_check(dv_str name, struct dv_err *err)
 {
-    if (name.n == 0 || name.n > NODE_BYTES_MAX || !is_dns_name(name))
+    if (!dv_is_dns_subdomain(name))
         return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "node name \"%.*s\" must be a lower-case DNS name of up to %u bytes",
-                       DV_FMT(name), NODE_BYTES_MAX);
+                       "node name \"%.*s\" must be a lower-case DNS name of up to 253 bytes",
+                       DV_FMT(name));
     return true;
 }
 

@@ -2,12 +2,11 @@
  *
  *     begin --> look --> [wait for plugins --> look again] --> each container: align, allocate
  *                 |                                                 |
- *                 '--> refused <------------------------------------'--> save --> admitted
+ *                 '--> refused <----------------------------------- '--> prepare claims
+ *                           ^--------------------------------------------'--> save --> admitted
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -18,6 +17,7 @@
 #include "device/manager.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
+#include "store/saver.h"
 #include "store/store.h"
 #include "topology/topology.h"
 
@@ -25,7 +25,6 @@
 /* The reference ignores what no plugin ever offered; a pod that needs it would start without. */
 #define REASON_UNKNOWN "UnknownResource"
 
-static void look(struct dv_pod_admission *admission);
 static void next_container(struct dv_pod_admission *admission);
 
 /* ---- the end ---- */
@@ -41,7 +40,7 @@ static struct dv_pod *shown(struct dv_pod_admission *admission)
     return admission->priv.old ? admission->priv.old : admission->priv.pod;
 }
 
-static void stop_waiting(struct dv_pod_admission *admission)
+void dv_admission_stop_waiting(struct dv_pod_admission *admission)
 {
     dv_timer_cancel(&admission->priv.wait_timer);
     dv_task_cancel(&admission->priv.task);
@@ -77,6 +76,8 @@ static void undo(struct dv_pod_admission *admission)
     } else {
         dv_device_deactivate_pod(state_of(admission), pod->spec.ref.uid);
         (void)dv_device_collect(state_of(admission)); /* at least this one */
+        if (pod->spec.object && pods->options.claims)
+            dv_claims_reconcile(pods->options.claims); /* nobody wants them now */
         dv_pods_remove(pods, pod);
         dv_pods_look_again(pods); /* its devices are free for others */
     }
@@ -103,33 +104,35 @@ static void tell_ended(struct dv_pod_admission *admission, const struct dv_pod_v
     pods->options.ended(pods->options.ctx, verdict, &times);
 }
 
-static void end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
-                const struct dv_err *err)
+void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                      const struct dv_err *err)
 {
     struct dv_pods *pods = admission->priv.pods;
 
     tell_ended(admission, verdict);
-    stop_waiting(admission);
+    dv_admission_stop_waiting(admission);
     free((char *)(uintptr_t)admission->priv.json.p);
     admission->priv.json = DV_STR("");
     dv_pods_end_one(pods);
     admission->done(admission, verdict, err); /* last: it may free the admission */
 }
 
-static void fail(struct dv_pod_admission *admission, const struct dv_err *err)
+void dv_admission_fail(struct dv_pod_admission *admission, const struct dv_err *err)
 {
     struct dv_err own = *err;
 
     undo(admission);
-    end(admission, NULL, &own);
+    dv_admission_end(admission, NULL, &own);
 }
 
-static void refuse(struct dv_pod_admission *admission, const char *reason, dv_str message)
+static void refuse_with(struct dv_pod_admission *admission, const char *reason, dv_str message,
+                        bool may_come)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_pod_ref *ref = &admission->priv.pod->spec.ref;
     struct dv_pod_verdict verdict = {
         .reason = reason,
+        .may_come = may_come,
         .message = dv_str_copy(message, arena),
         .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->space, arena),
                 dv_str_copy(ref->name, arena)},
@@ -138,7 +141,18 @@ static void refuse(struct dv_pod_admission *admission, const char *reason, dv_st
     dv_log(DV_LOG_WARN, "pod: refused", DV_F_STR("pod", admission->priv.pod->full_name),
            DV_F_STR("uid", ref->uid), DV_F_C("reason", reason), DV_F_STR("message", message));
     undo(admission);
-    end(admission, &verdict, NULL);
+    dv_admission_end(admission, &verdict, NULL);
+}
+
+static void refuse(struct dv_pod_admission *admission, const char *reason, dv_str message)
+{
+    refuse_with(admission, reason, message, false);
+}
+
+void dv_admission_refuse_claims(struct dv_pod_admission *admission, const struct dv_err *err)
+{
+    count(admission, DV_TOPOLOGY_FAILED);
+    refuse_with(admission, DV_POD_FAILED_PREPARE, dv_str_from_c(err->msg), true);
 }
 
 static void refuse_allocation(struct dv_pod_admission *admission, const struct dv_err *err)
@@ -162,7 +176,7 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
 
     if (err) {
         count(admission, DV_TOPOLOGY_FAILED);
-        fail(admission, err);
+        dv_admission_fail(admission, err);
         return;
     }
     if (admission->priv.old) {
@@ -174,15 +188,14 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
     dv_log(DV_LOG_INFO, "pod: admitted", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
     verdict.ref = pod->spec.ref;
-    end(admission, &verdict, NULL);
+    dv_admission_end(admission, &verdict, NULL);
 }
 
-static void save(struct dv_pod_admission *admission)
+void dv_admission_save(struct dv_pod_admission *admission)
 {
     struct dv_pods *pods = admission->priv.pods;
     struct dv_pod *pod = admission->priv.pod;
 
-    dv_device_end_admission(state_of(admission), pod->spec.ref.uid);
     admission->priv.change = (struct dv_store_change){
         .kind = DV_STORE_PUT,
         .space = DV_SPACE_PODS,
@@ -202,7 +215,7 @@ static void on_wait_over(struct dv_timer *timer)
     struct dv_pod_admission *admission =
         DV_CONTAINER(timer, struct dv_pod_admission, priv.wait_timer);
 
-    look(admission); /* and sees that the time is over */
+    dv_admission_look(admission); /* and sees that the time is over */
 }
 
 /* True: it waits, and is looked at again when devices change. */
@@ -236,7 +249,7 @@ void dv_pods_look(struct dv_pods *pods)
     dv_list_init(&all);
     dv_list_move_all(&all, &pods->waiting); /* some go back to it */
     while ((link = dv_list_shift(&all)) != NULL)
-        look(DV_CONTAINER(link, struct dv_pod_admission, priv.link));
+        dv_admission_look(DV_CONTAINER(link, struct dv_pod_admission, priv.link));
 }
 
 /* ---- alignment ---- */
@@ -292,10 +305,10 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
 
     admission->priv.is_running = false;
     if (admission->priv.err.code != DV_OK) { /* given up meanwhile */
-        fail(admission, &admission->priv.err);
+        dv_admission_fail(admission, &admission->priv.err);
     } else if (err && !run->has_failure) {
         count(admission, DV_TOPOLOGY_FAILED);
-        fail(admission, err);
+        dv_admission_fail(admission, err);
     } else if (err) {
         dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
         if (!wait_for(admission)) /* it may have died while it was asked */
@@ -315,7 +328,8 @@ static void next_container(struct dv_pod_admission *admission)
     if (admission->priv.i_container == admission->priv.pod->spec.n_containers) {
         if (pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD)
             count(admission, DV_TOPOLOGY_ALLOCATED);
-        save(admission);
+        dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
+        dv_admission_prepare(admission);
         return;
     }
     if (!align(admission, DV_TOPOLOGY_SCOPE_CONTAINER))
@@ -348,9 +362,9 @@ static bool refuse_unknown(struct dv_pod_admission *admission)
     return true;
 }
 
-static void look(struct dv_pod_admission *admission)
+void dv_admission_look(struct dv_pod_admission *admission)
 {
-    stop_waiting(admission);
+    dv_admission_stop_waiting(admission);
     if (wait_for(admission) || refuse_unknown(admission))
         return;
     admission->priv.look_ns = dv_loop_now_ns(admission->priv.pods->loop);
@@ -361,122 +375,4 @@ static void look(struct dv_pod_admission *admission)
     admission->priv.affinity = (struct dv_numa_hint){0};
     if (align(admission, DV_TOPOLOGY_SCOPE_POD))
         next_container(admission);
-}
-
-/* ---- the beginning ---- */
-
-static dv_str make_uid(struct dv_arena *arena)
-{
-    uint64_t a = dv_random_u64();
-    uint64_t b = dv_random_u64();
-
-    return dv_str_printf(arena, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
-                         (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
-                         (unsigned)(0x8000 | (b >> 48 & 0x3fff)),
-                         (unsigned long long)(b & UINT64_C(0xffffffffffff)));
-}
-
-/* Fills priv.pod and priv.old; DV_ABORTED: something is under way for it. */
-static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
-{
-    struct dv_pods *pods = admission->priv.pods;
-    struct dv_arena *arena = dv_arena_new();
-    struct dv_pod_spec spec;
-    struct dv_pod *old;
-
-    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err)) {
-        dv_arena_free(arena);
-        return false;
-    }
-    old = dv_pods_get(pods, &spec.ref);
-    if (old && old->state != DV_POD_ADMITTED) {
-        (void)dv_fail(err, DV_ABORTED, "pod %.*s is %s already", DV_FMT(old->full_name),
-                      dv_pod_state_name(old->state));
-    } else if (old && !old->spec.is_imported &&
-               (!dv_str_eq(old->spec.ref.name, spec.ref.name) ||
-                !dv_str_eq(old->spec.ref.space, spec.ref.space))) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s",
-                      DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
-    } else {
-        if (spec.ref.uid.n == 0)
-            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena) : make_uid(arena);
-        admission->priv.old = old;
-        admission->priv.pod = dv_pod_new(pods, arena, &spec, admission->priv.json);
-        admission->priv.pod->state = DV_POD_ADMITTING;
-        if (!old)
-            dv_pods_add(pods, admission->priv.pod);
-        return true;
-    }
-    dv_arena_free(arena);
-    return false;
-}
-
-static void on_begin(struct dv_task *task)
-{
-    struct dv_pod_admission *admission = DV_CONTAINER(task, struct dv_pod_admission, priv.task);
-    struct dv_err err = admission->priv.err;
-
-    if (err.code != DV_OK || !open_pod(admission, &err)) {
-        end(admission, NULL, &err);
-        return;
-    }
-    admission->priv.is_asked = true;
-    count(admission, DV_TOPOLOGY_ASKED);
-    look(admission);
-}
-
-void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
-                   uint64_t wait_ms)
-{
-    char *copy = dv_alloc(json.n);
-
-    assert(admission->done);
-    memset(&admission->priv, 0, sizeof(admission->priv));
-    if (json.n > 0)
-        memcpy(copy, json.p, json.n);
-    admission->priv.pods = pods;
-    admission->priv.json = (dv_str){copy, json.n};
-    admission->priv.wait_until_ms = dv_u64_add_clamped(
-        dv_loop_now_ms(pods->loop), wait_ms == UINT64_MAX ? pods->options.wait_ms : wait_ms);
-    admission->priv.start_ns = dv_loop_now_ns(pods->loop);
-    pods->n_under_way++;
-    if (pods->is_closing)
-        (void)dv_fail(&admission->priv.err, DV_CANCELLED, "davitd is stopping");
-    dv_task_post(&admission->priv.task, pods->loop, on_begin);
-}
-
-static void on_cancelled(struct dv_task *task)
-{
-    struct dv_pod_admission *admission = DV_CONTAINER(task, struct dv_pod_admission, priv.task);
-
-    fail(admission, &admission->priv.err);
-}
-
-static void cancel(struct dv_pod_admission *admission, const char *text)
-{
-    if (admission->priv.err.code != DV_OK || dv_link_is_in(&admission->priv.save.link))
-        return; /* over already, or as good as: what is being written is not taken back */
-    (void)dv_fail(&admission->priv.err, DV_CANCELLED, "%s", text);
-    if (admission->priv.is_running) {
-        dv_devices_cancel(&admission->priv.run);
-    } else if (admission->priv.pod) {
-        stop_waiting(admission);
-        dv_task_post(&admission->priv.task, admission->priv.pods->loop, on_cancelled);
-    } /* else it has not begun: on_begin sees it */
-}
-
-void dv_pods_cancel(struct dv_pod_admission *admission)
-{
-    cancel(admission, "the admission was cancelled");
-}
-
-void dv_pods_cancel_waiting(struct dv_pods *pods)
-{
-    struct dv_list all;
-    struct dv_link *link;
-
-    dv_list_init(&all);
-    dv_list_move_all(&all, &pods->waiting);
-    while ((link = dv_list_shift(&all)) != NULL)
-        cancel(DV_CONTAINER(link, struct dv_pod_admission, priv.link), "davitd is stopping");
 }

@@ -1,12 +1,16 @@
 /* ops.c - the end of a pod, and the start of one of its containers. */
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
+#include "store/saver.h"
 #include "store/store.h"
 
 /* ---- release ---- */
@@ -52,7 +56,6 @@ static void give_back(struct dv_pod_release *release)
     struct dv_pod *pod = release->priv.pod;
     struct dv_device_state *state = dv_devices_state(pods->options.devices);
 
-    dv_pod_set_state(pod, DV_POD_RELEASING);
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
     (void)dv_device_collect(state); /* at least this one */
     release->priv.change = (struct dv_store_change){
@@ -63,6 +66,44 @@ static void give_back(struct dv_pod_release *release)
     dv_devices_save(pods->options.devices, &release->priv.save);
 }
 
+static void on_unprepared(struct dv_claim_op *op, const struct dv_err *err)
+{
+    struct dv_pod_release *release = DV_CONTAINER(op, struct dv_pod_release, priv.claims.op);
+    struct dv_pod *pod = release->priv.pod;
+    struct dv_err failed;
+
+    pod->preparing = NULL;
+    dv_pod_claims_end(&release->priv.claims);
+    if (!err) {
+        give_back(release);
+        return;
+    }
+    failed = *err;
+    (void)dv_wrap(&failed, "release pod %.*s", DV_FMT(pod->full_name));
+    dv_log(DV_LOG_WARN, "pod: not released yet", DV_F_STR("pod", pod->full_name), DV_F_ERR(err));
+    dv_pod_set_state(pod, DV_POD_ADMITTED);
+    end_release(release, true, &failed);
+}
+
+/* Its claims first, as the reference: what a driver has prepared is in use until it says
+ * otherwise. */
+static void unprepare(struct dv_pod_release *release)
+{
+    struct dv_pods *pods = release->priv.pods;
+    struct dv_pod *pod = release->priv.pod;
+
+    dv_pod_set_state(pod, DV_POD_RELEASING);
+    if (!pods->options.claims ||
+        !dv_claim_pod_has_any(dv_claims_state(pods->options.claims), pod->spec.ref.uid)) {
+        give_back(release);
+        return;
+    }
+    release->priv.claims.op = (struct dv_claim_op){.done = on_unprepared};
+    pod->preparing = &release->priv.claims.op;
+    dv_pod_claims_begin(pods, &release->priv.claims);
+    dv_claims_unprepare(pods->options.claims, &release->priv.claims.op, pod->spec.ref.uid);
+}
+
 void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
                      const struct dv_pod_ref *ref)
 {
@@ -71,7 +112,7 @@ void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
     release->priv.pod = dv_pods_get(pods, ref);
     pods->n_under_way++;
     if (release->priv.pod && release->priv.pod->state == DV_POD_ADMITTED && !pods->is_closing) {
-        give_back(release);
+        unprepare(release);
         return;
     }
     if (release->priv.pod)
@@ -95,6 +136,68 @@ static void on_start_run(struct dv_device_run *run, const struct dv_err *err)
 
     start->priv.is_running = false;
     end_start(start, err);
+}
+
+static void run_start(struct dv_pod_start *start)
+{
+    struct dv_device_request request = dv_pod_request(start->priv.pod, start->priv.i_container);
+
+    start->priv.pod = NULL;
+    start->priv.is_running = true;
+    start->priv.run.done = on_start_run;
+    dv_devices_start_container(start->priv.pods->options.devices, &start->priv.run, &request);
+}
+
+static void on_start_prepared(struct dv_claim_op *op, const struct dv_err *err)
+{
+    struct dv_pod_start *start = DV_CONTAINER(op, struct dv_pod_start, priv.claims.op);
+
+    start->priv.pod->preparing = NULL;
+    dv_pod_claims_end(&start->priv.claims);
+    dv_pod_set_state(start->priv.pod, DV_POD_ADMITTED);
+    if (err)
+        end_start(start, err);
+    else
+        run_start(start);
+}
+
+/* All claims that the pod uses are prepared, as they are unless the machine was started anew. The
+ * reference does not ask (6). */
+static bool are_claims_ready(const struct dv_pods *pods, const struct dv_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_claim_ref *refs;
+    struct dv_err err;
+    size_t n_refs;
+
+    if (!pod->spec.object || !pods->options.claims || pods->options.is_strict)
+        return true;
+    arena = dv_arena_new();
+    if (!dv_claim_refs(pod->spec.object, arena, &refs, &n_refs, &err))
+        return false;
+    for (size_t i = 0; i < n_refs; i++) {
+        const struct dv_claim *claim =
+            dv_claim_find(dv_claims_state(pods->options.claims), pod->spec.ref.space, refs[i].name);
+
+        if (!claim || claim->record.phase != DV_CLAIM_PREPARED ||
+            !dv_claim_is_attached(claim, pod->spec.ref.uid))
+            return false;
+    }
+    return true;
+}
+
+/* Meanwhile it is being admitted again: nobody releases it under us. */
+static void prepare_start(struct dv_pod_start *start)
+{
+    struct dv_pods *pods = start->priv.pods;
+    struct dv_pod *pod = start->priv.pod;
+
+    dv_pod_set_state(pod, DV_POD_ADMITTING);
+    start->priv.claims.op =
+        (struct dv_claim_op){.done = on_start_prepared, .wait_ms = pods->options.wait_ms};
+    pod->preparing = &start->priv.claims.op;
+    dv_pod_claims_begin(pods, &start->priv.claims);
+    dv_claims_prepare(pods->options.claims, &start->priv.claims.op, pod->spec.object);
 }
 
 static void on_start_task(struct dv_task *task)
@@ -130,23 +233,22 @@ static void fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
 void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
                              const struct dv_pod_ref *ref, dv_str container)
 {
-    const struct dv_pod *pod = dv_pods_get(pods, ref);
-    struct dv_device_request request;
-    size_t i_container;
+    struct dv_pod *pod = dv_pods_get(pods, ref);
 
     memset(&start->priv, 0, sizeof(start->priv));
     start->priv.pods = pods;
     pods->n_under_way++;
     if (!pod || pod->state != DV_POD_ADMITTED) {
         fail_unknown(ref, &start->priv.err);
-    } else if (!find_container(pod, container, &i_container)) {
+    } else if (!find_container(pod, container, &start->priv.i_container)) {
         (void)dv_fail(&start->priv.err, DV_NOT_FOUND, "pod %.*s has no container \"%.*s\"",
                       DV_FMT(pod->full_name), DV_FMT(container));
     } else {
-        request = dv_pod_request(pod, i_container);
-        start->priv.is_running = true;
-        start->priv.run.done = on_start_run;
-        dv_devices_start_container(pods->options.devices, &start->priv.run, &request);
+        start->priv.pod = pod;
+        if (are_claims_ready(pods, pod))
+            run_start(start);
+        else
+            prepare_start(start);
         return;
     }
     dv_task_post(&start->priv.task, pods->loop, on_start_task);
@@ -156,4 +258,6 @@ void dv_pods_cancel_start(struct dv_pod_start *start)
 {
     if (start->priv.is_running)
         dv_devices_cancel(&start->priv.run);
+    else if (start->priv.claims.is_running)
+        dv_claims_cancel(&start->priv.claims.op);
 }

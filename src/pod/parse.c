@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "number/number.h"
 #include "pod/pod.h"
+#include "resource/resource.h"
 #include "json/json.h"
 
 /* As many as the API allows of anything a pod has; a bound before memory is taken. */
@@ -196,6 +197,40 @@ static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, st
     return true;
 }
 
+/* The typed object, of pods that use claims: the others need nothing of it. */
+static bool decode_object(const struct dv_json *pod, struct dv_arena *arena,
+                          struct dv_pod_spec *spec, struct dv_err *err)
+{
+    const struct dv_json *claims =
+        dv_json_get(dv_json_get(pod, DV_STR("spec")), DV_STR("resourceClaims"));
+    const struct dv_json *extended =
+        dv_json_get(dv_json_get(pod, DV_STR("status")), DV_STR("extendedResourceClaimStatus"));
+    struct dv_api_pod *object;
+
+    if (dv_json_n(claims) == 0 && dv_json_n(extended) == 0)
+        return true;
+    object = DV_NEW(arena, struct dv_api_pod);
+    if (!dv_decode_json(dv_kind(DV_KIND_POD)->versions[0].message, pod, DV_UNKNOWN_DROP, arena,
+                        object, NULL, err))
+        return false;
+    object->metadata.namespace = spec->ref.space;
+    spec->object = object;
+    return true;
+}
+
+const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *spec, dv_str name)
+{
+    const struct dv_api_pod_spec *body = spec->object ? &spec->object->spec : NULL;
+
+    for (size_t i = 0; body && i < body->n_init_containers; i++)
+        if (dv_str_eq(body->init_containers[i].name, name))
+            return &body->init_containers[i];
+    for (size_t i = 0; body && i < body->n_containers; i++)
+        if (dv_str_eq(body->containers[i].name, name))
+            return &body->containers[i];
+    return NULL;
+}
+
 static bool parse_names(const struct dv_json *pod, struct dv_pod_ref *ref, bool *is_imported,
                         struct dv_err *err)
 {
@@ -249,7 +284,7 @@ bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *
     if (containers.n == 0 || containers.v[containers.n - 1].kind != DV_DEVICE_REGULAR)
         return dv_fail(err, DV_INVALID_ARGUMENT, "pod %.*s/%.*s: spec.containers is empty",
                        DV_FMT(made.ref.space), DV_FMT(made.ref.name));
-    if (!mark_claimed(pod, &made, err))
+    if (!mark_claimed(pod, &made, err) || !decode_object(pod, arena, &made, err))
         return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.space), DV_FMT(made.ref.name));
     *spec = made;
     return true;

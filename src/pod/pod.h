@@ -14,12 +14,16 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "store/saver.h"
 #include "store/store.h"
 #include "topology/topology.h"
 
+struct dv_api_container;
+struct dv_api_pod;
 struct dv_arena;
 struct dv_pod;
 struct dv_pod_verdict;
@@ -40,6 +44,7 @@ enum dv_node_space {
     DV_SPACE_OBJECTS, /* the embedded API's: its objects, */
     DV_SPACE_META,    /* its counters, */
     DV_SPACE_TOKENS,  /* and who may use it */
+    DV_SPACE_CLAIMS,  /* module claim's */
 };
 extern const struct dv_store_schema dv_node_schema;
 
@@ -59,6 +64,7 @@ struct dv_pod_spec {
     struct dv_pod_ref ref;
     struct dv_pod_container *containers; /* init containers first, each kind in the pod's order */
     size_t n_containers;
+    struct dv_api_pod *object; /* all of it; NULL: it uses no claims */
     bool is_imported;
 };
 
@@ -66,6 +72,8 @@ struct dv_pod_spec {
  * be empty. DV_INVALID_ARGUMENT: names the line, the field and what is wrong with it. */
 DV_CHECKED bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
                                   struct dv_err *err);
+/* NULL when there is none of that name, or the pod uses no claims. */
+const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *spec, dv_str name);
 
 /* ---- the pods of the node ---- */
 
@@ -80,7 +88,8 @@ struct dv_pod_times {
 };
 
 struct dv_pods_options {
-    struct dv_devices *devices; /* these four outlive the pods */
+    struct dv_devices *devices; /* these five outlive the pods */
+    struct dv_claims *claims;   /* NULL: pods with claims are refused */
     struct dv_store *store;     /* of dv_node_schema */
     const struct dv_topology_config *topology;
     const struct dv_numa_machine *machine;
@@ -112,8 +121,19 @@ void dv_pods_look_again(struct dv_pods *pods);
 struct dv_pod_verdict {
     bool is_admitted;
     const char *reason; /* otherwise: "UnexpectedAdmissionError", "TopologyAffinityError", ... */
+    bool may_come;      /* what was wrong may be right later: its claims were not ready */
     dv_str message;
     struct dv_pod_ref ref; /* with the uid that was made for a pod without one */
+};
+
+/* The reason when the claims of a pod could not be prepared. */
+#define DV_POD_FAILED_PREPARE "FailedPrepareDynamicResources"
+
+/* Something that is asked of the pod's claims, as a part of what is asked of the pod. */
+struct dv_pod_claims {
+    struct dv_claim_op op;
+    struct dv_link link; /* while it runs */
+    bool is_running;
 };
 
 /* One admission, embedded in what waits for it; zeroed, then `done` is set; lent until that ran. */
@@ -131,6 +151,7 @@ struct dv_pod_admission {
         struct dv_timer wait_timer;
         struct dv_link link; /* among those that wait */
         struct dv_device_run run;
+        struct dv_pod_claims claims;
         struct dv_save save;
         struct dv_store_change change;
         struct dv_numa_hint affinity; /* in pod scope, of all containers */
@@ -156,12 +177,14 @@ void dv_pods_cancel(struct dv_pod_admission *admission);
 /* ---- the end, and the start of a container ---- */
 
 struct dv_pod_release {
-    /* err: NULL when it is on the disk that the pod holds nothing. */
+    /* err: NULL when it is on the disk that the pod holds nothing. Otherwise it is there as before,
+     * but for claims that have been unprepared: to be tried again. */
     void (*done)(struct dv_pod_release *release, bool was_known, const struct dv_err *err);
     struct {
         struct dv_pods *pods;
         struct dv_pod *pod;
         struct dv_task task;
+        struct dv_pod_claims claims;
         struct dv_save save;
         struct dv_store_change change;
         struct dv_err err;
@@ -171,12 +194,16 @@ void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
                      const struct dv_pod_ref *ref);
 
 struct dv_pod_start {
-    /* err: NULL when all plugins are ready for the container; dv_device_run_options has its
-     * options. DV_NOT_FOUND: no such pod or container here. */
+    /* err: NULL when all plugins are ready for the container, and its claims are prepared;
+     * dv_device_run_options and dv_claim_cdi_names have its options. DV_NOT_FOUND: no such pod or
+     * container here. */
     void (*done)(struct dv_pod_start *start, const struct dv_err *err);
     struct {
         struct dv_pods *pods;
+        struct dv_pod *pod; /* while its claims are prepared */
+        size_t i_container;
         struct dv_task task;
+        struct dv_pod_claims claims;
         struct dv_device_run run;
         struct dv_err err;
         bool is_running;
@@ -200,7 +227,7 @@ const char *dv_pod_state_name(enum dv_pod_state state); /* "waiting" */
 struct dv_pod_view {
     const struct dv_pod_spec *spec;
     enum dv_pod_state state;
-    dv_str awaited; /* "the plugin of example.com/gpu"; empty unless it waits */
+    dv_str awaited; /* "the plugin of example.com/gpu"; empty unless it waits for something */
     uint64_t since_wall_ns;
     bool was_admitted; /* before what is under way now, if anything is */
 };

@@ -8,15 +8,17 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "pod/pods.h"
+#include "resource/resource.h"
 #include "store/store.h"
 
 static const char *const spaces[] = {
     [DV_SPACE_DEVICES] = "devices", [DV_SPACE_PODS] = "pods",     [DV_SPACE_OBJECTS] = "objects",
-    [DV_SPACE_META] = "meta",       [DV_SPACE_TOKENS] = "tokens",
+    [DV_SPACE_META] = "meta",       [DV_SPACE_TOKENS] = "tokens", [DV_SPACE_CLAIMS] = "claims",
 };
 const struct dv_store_schema dv_node_schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
 
@@ -128,10 +130,12 @@ const char *dv_pod_state_name(enum dv_pod_state state)
 
 static struct dv_pod_view view_of(const struct dv_pod *pod)
 {
+    bool waits_for_claims = pod->preparing && pod->preparing->awaited[0];
+
     return (struct dv_pod_view){
         .spec = &pod->spec,
-        .state = pod->state,
-        .awaited = pod->awaited,
+        .state = waits_for_claims && pod->state == DV_POD_ADMITTING ? DV_POD_WAITING : pod->state,
+        .awaited = waits_for_claims ? dv_str_from_c(pod->preparing->awaited) : pod->awaited,
         .since_wall_ns = pod->since_wall_ns,
         .was_admitted = pod->was_admitted,
     };
@@ -246,6 +250,7 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
     dv_task_cancel(&pods->changed_task);
     dv_task_cancel(&pods->look_task);
     dv_pods_cancel_waiting(pods);
+    dv_pods_cancel_claims(pods);
     if (dv_timer_is_set(&pods->rewrite.timer))
         dv_pods_save_all(pods); /* once more */
     check_closed(pods);
@@ -268,6 +273,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
         return true;
     }
     spec.ref.uid = dv_str_copy(row->key, arena);
+    if (spec.object)
+        spec.object->metadata.uid = spec.ref.uid;
     pod = dv_pod_new(pods, arena, &spec, row->value);
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
@@ -287,6 +294,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->by_uid);
     dv_map_init(&pods->by_name);
     dv_list_init(&pods->waiting);
+    dv_list_init(&pods->claim_ops);
     if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);

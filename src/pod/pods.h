@@ -16,6 +16,7 @@
 #include "topology/topology.h"
 
 struct dv_arena;
+struct dv_claim_op;
 struct dv_err;
 
 struct dv_pod {
@@ -27,7 +28,8 @@ struct dv_pod {
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
-    dv_str awaited; /* in `arena`; a pod waits for few things in its life */
+    dv_str awaited;                      /* in `arena`; a pod waits for few things in its life */
+    const struct dv_claim_op *preparing; /* its claims; NULL: nothing is under way */
     uint64_t since_wall_ns;
 };
 
@@ -43,9 +45,10 @@ struct dv_pod_rewrite {
 struct dv_pods {
     struct dv_loop *loop;
     struct dv_pods_options options;
-    struct dv_map by_uid;   /* dv_pod */
-    struct dv_map by_name;  /* the latest of that name */
-    struct dv_list waiting; /* dv_pod_admission, for devices */
+    struct dv_map by_uid;     /* dv_pod */
+    struct dv_map by_name;    /* the latest of that name */
+    struct dv_list waiting;   /* dv_pod_admission, for devices */
+    struct dv_list claim_ops; /* dv_pod_claims, under way */
     struct dv_task look_task;
     struct dv_task changed_task;
     struct dv_task close_task;
@@ -91,8 +94,26 @@ bool dv_pod_find_away(const struct dv_pod *pod, struct dv_pod_need *need);
 /* The first resource that no plugin lists or has listed, and nobody holds. */
 bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need);
 
-/* admit.c */
+/* admit.c: the steps of an admission */
 void dv_pods_look(struct dv_pods *pods);
+void dv_admission_look(struct dv_pod_admission *admission);
+void dv_admission_stop_waiting(struct dv_pod_admission *admission);
+void dv_admission_save(struct dv_pod_admission *admission);
+/* All three are the end of it. */
+void dv_admission_refuse_claims(struct dv_pod_admission *admission, const struct dv_err *err);
+void dv_admission_fail(struct dv_pod_admission *admission, const struct dv_err *err);
+void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                      const struct dv_err *err);
+
+/* begin.c */
 void dv_pods_cancel_waiting(struct dv_pods *pods);
+
+/* prepare.c */
+/* Its claims, then it is saved. */
+void dv_admission_prepare(struct dv_pod_admission *admission);
+/* Around every operation on claims. */
+void dv_pod_claims_begin(struct dv_pods *pods, struct dv_pod_claims *claims);
+void dv_pod_claims_end(struct dv_pod_claims *claims);
+void dv_pods_cancel_claims(struct dv_pods *pods);
 
 #endif

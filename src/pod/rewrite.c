@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
+#include "store/saver.h"
 #include "store/store.h"
 
 /* As those of module device: a full disk is often emptied within minutes. */

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "store/saver.h"
 #include "support/dvtest.h"
 
 /* Real time: only a broken test waits so long. */

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "grpc/grpc.h"
@@ -124,6 +126,16 @@ static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
     return (int64_t)(dv_clock_wall_ns(clock) / NS_PER_MS) + ahead_ms;
 }
 
+/* What is used with a DRA driver, of all that it offers. */
+static void add_driver(NodeV1__Plugin *plugin, const struct dv_dra_instance *instance)
+{
+    if (!instance)
+        return;
+    plugin->service = dv_dra_service_name(instance->service);
+    plugin->health_service = dv_dra_health_service(instance->health);
+    plugin->connected = instance->is_connected;
+}
+
 static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct dv_plugin_view *view,
                                       struct dv_arena *arena)
 {
@@ -142,6 +154,7 @@ static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct d
     plugin->error = dv_str_to_c(dv_str_from_c(view->last_err.msg), arena);
     plugin->retry_at_ms = view->next_retry_ms ? wall_ms(node, view->next_retry_ms) : 0;
     plugin->attempts = (uint32_t)view->n_attempts;
+    add_driver(plugin, dv_dra_find(dv_claims_drivers(node->claims), info->name, info->endpoint));
     return plugin;
 }
 

@@ -26,6 +26,10 @@ struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resour
 /* A ListPluginsResponse. */
 struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_arena *arena);
 
+/* A ListClaimsResponse with the claims of that namespace and name, or with all where these are
+ * empty. */
+struct dv_h2_msg *dv_serve_claim_list(const struct dv_node *node, dv_str space, dv_str name);
+
 /* ---- status.c ---- */
 
 /* What the node reports of a resource. */

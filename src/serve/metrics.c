@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "plugin/plugin.h"
@@ -55,6 +57,9 @@ struct dv_node_metrics {
     struct dv_family *podres_requests;
     struct dv_family *podres_calls[PODRES_CALLS];
     struct dv_family *store_totals[4];
+    struct dv_family *operations;
+    struct dv_family *driver_calls;
+    struct dv_family *claims_in_use;
 };
 
 /* Families whose series are made anew for each print. */
@@ -151,6 +156,20 @@ static void collect_topology(struct dv_node_metrics *metrics)
     count(metrics->misaligned, of_pods, counts->of_pods.n_broken);
 }
 
+/* "<any>" is always there. */
+static void collect_claims(struct dv_node_metrics *metrics, struct dv_arena *arena)
+{
+    static const dv_str any = DV_STR_INIT("<any>");
+    const struct dv_claim_state *state = dv_claims_state(metrics->node->claims);
+    dv_str *drivers;
+    size_t *counts;
+    size_t n = dv_claim_drivers_in_use(state, arena, &drivers, &counts);
+
+    set(metrics->claims_in_use, &any, dv_claim_n_prepared(state));
+    for (size_t i = 0; i < n; i++)
+        set(metrics->claims_in_use, &drivers[i], counts[i]);
+}
+
 static void collect_store(struct dv_node_metrics *metrics)
 {
     struct dv_store_stats stats;
@@ -177,6 +196,7 @@ static void collect(void *ctx)
     collect_podres(metrics);
     collect_topology(metrics);
     collect_store(metrics);
+    collect_claims(metrics, arena);
     set(metrics->pods, NULL, dv_pods_count(metrics->node->pods));
 }
 
@@ -245,6 +265,32 @@ static void add_reference_families(struct dv_node_metrics *metrics)
             collected(registry, calls[i].name, calls[i].help, version_label, 1, true);
 }
 
+static void add_claim_families(struct dv_node_metrics *metrics)
+{
+    static const char *const operation_labels[] = {"operation_name", "is_error"};
+    static const char *const call_labels[] = {"driver_name", "method_name", "grpc_status_code"};
+    static const struct dv_family_spec operations = {
+        .name = "dra_operations_duration_seconds",
+        .help = "Time of preparing and unpreparing the claims of a pod",
+        .labels = operation_labels,
+        .n_labels = DV_COUNT(operation_labels),
+    };
+    static const struct dv_family_spec calls = {
+        .name = "dra_grpc_operations_duration_seconds",
+        .help = "Time of calls to DRA drivers",
+        .labels = call_labels,
+        .n_labels = DV_COUNT(call_labels),
+        .series_max = DV_DEVICE_RESOURCES_MAX,
+    };
+
+    metrics->operations = dv_metrics_add_histogram(
+        metrics->registry, &operations, dv_claim_seconds_bounds, DV_CLAIM_SECONDS_BOUNDS);
+    metrics->driver_calls = dv_metrics_add_histogram(
+        metrics->registry, &calls, dv_claim_seconds_bounds, DV_CLAIM_SECONDS_BOUNDS);
+    metrics->claims_in_use = collected(metrics->registry, "dra_resource_claims_in_use",
+                                       "Claims that are prepared", call_labels, 1, false);
+}
+
 static void add_own_families(struct dv_node_metrics *metrics)
 {
     static const struct {
@@ -285,6 +331,7 @@ struct dv_node_metrics *dv_node_metrics_new(void)
     metrics->registry = dv_metrics_new();
     add_reference_families(metrics);
     add_topology_families(metrics);
+    add_claim_families(metrics);
     add_own_families(metrics);
     dv_metrics_add_collector(metrics->registry, collect, metrics);
     return metrics;
@@ -321,6 +368,22 @@ void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_
         result = verdict->is_admitted ? DV_STR("admitted") : DV_STR("refused");
     dv_histogram_observe_ns(dv_family_histogram(metrics->admissions, &result), times->all_ns);
     dv_histogram_observe(metrics->topology_ms, (double)whole_ms);
+}
+
+void dv_node_metrics_operation(struct dv_node_metrics *metrics, const char *name, bool is_error,
+                               uint64_t ns)
+{
+    dv_str values[] = {dv_str_from_c(name), is_error ? DV_STR("true") : DV_STR("false")};
+
+    dv_histogram_observe_ns(dv_family_histogram(metrics->operations, values), ns);
+}
+
+void dv_node_metrics_driver_call(struct dv_node_metrics *metrics, dv_str driver, const char *method,
+                                 enum dv_code code, uint64_t ns)
+{
+    dv_str values[] = {driver, dv_str_from_c(method), dv_str_from_c(dv_claim_code_name((int)code))};
+
+    dv_histogram_observe_ns(dv_family_histogram(metrics->driver_calls, values), ns);
 }
 
 bool dv_node_metrics_print(struct dv_node_metrics *metrics, struct dv_buf *buf, struct dv_err *err)

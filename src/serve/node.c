@@ -88,6 +88,9 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
         {"/davit.node.v1.Node/ListPlugins",      handle_plugins              },
         {"/davit.node.v1.Node/Status",           handle_status               },
         {"/davit.node.v1.Node/WatchPods",        dv_node_handle_watch_pods   },
+        {"/davit.node.v1.Node/ListClaims",       dv_node_handle_list_claims  },
+        {"/davit.node.v1.Node/WatchClaims",      dv_node_handle_watch_claims },
+        {"/davit.node.v1.Node/ReleaseClaim",     dv_node_handle_release_claim},
     };
     struct dv_node_server *server = DV_ALLOC(struct dv_node_server);
     const struct dv_service service = {methods, DV_COUNT(methods), server};
@@ -104,6 +107,7 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
     server->node = node;
     dv_list_init(&server->device_watches);
     dv_list_init(&server->pod_watches);
+    dv_list_init(&server->claim_watches);
     server->server = dv_server_open(node->loop, path, &options, err);
     if (!server->server) {
         free(server);
@@ -120,6 +124,7 @@ static void on_closed(void *ctx)
 
     dv_task_cancel(&server->device_task);
     dv_task_cancel(&server->pod_task);
+    dv_task_cancel(&server->claim_task);
     free(server);
     if (closed)
         closed(closed_ctx);

@@ -16,8 +16,10 @@ struct dv_node_server {
     struct dv_server *server;
     struct dv_list device_watches;
     struct dv_list pod_watches;
+    struct dv_list claim_watches;
     struct dv_task device_task; /* to tell them */
     struct dv_task pod_task;
+    struct dv_task claim_task;
     dv_closed_fn *closed;
     void *closed_ctx;
 };
@@ -33,7 +35,12 @@ void dv_node_handle_admit(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_release(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_options(void *ctx, struct dv_server_call *call, dv_str bytes);
 
-/* node_watch.c: WatchDevices, WatchPods */
+/* node_claims.c: ListClaims, ReleaseClaim */
+void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str bytes);
+
+/* node_watch.c: WatchDevices, WatchPods, WatchClaims */
+void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_watch_devices(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_watch_pods(void *ctx, struct dv_server_call *call, dv_str bytes);
 

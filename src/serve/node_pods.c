@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "grpc/grpc.h"
@@ -222,6 +224,39 @@ static void log_conflicts(const struct pending *pending, const struct dv_device_
                DV_F_STR("dropped", options->conflicts[i].dropped));
 }
 
+/* Those of claims come first, as in the reference. */
+static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const struct pending *pending,
+                          const struct dv_pod_spec *spec, const struct dv_device_options *options,
+                          struct dv_err *err)
+{
+    struct dv_arena *arena = dv_server_call_arena(pending->call);
+    const struct dv_api_container *container = dv_pod_spec_container(spec, pending->container);
+    struct dv_claim_cdi_name *names = NULL;
+    size_t n = 0;
+
+    if (container && !dv_claim_cdi_names(dv_claims_state(pending->server->node->claims),
+                                         spec->object, container, arena, &names, &n, err))
+        return false;
+    response->cdi_devices = DV_NEW_ARRAY(arena, const char *, n + options->n_cdi_names);
+    for (size_t i = 0; i < n; i++)
+        response->cdi_devices[response->n_cdi_devices++] = dv_str_to_c(names[i].id, arena);
+    for (size_t i = 0; i < options->n_cdi_names; i++)
+        response->cdi_devices[response->n_cdi_devices++] =
+            dv_str_to_c(options->cdi_names[i], arena);
+    return true;
+}
+
+static void add_options(NodeV1__ContainerOptionsResponse *response,
+                        const struct dv_device_options *options, struct dv_arena *arena)
+{
+    response->envs = pairs(options->envs, options->n_envs, arena);
+    response->n_envs = options->n_envs;
+    response->annotations = pairs(options->annotations, options->n_annotations, arena);
+    response->n_annotations = options->n_annotations;
+    add_mounts(response, options, arena);
+    add_nodes(response, options, arena);
+}
+
 static void on_started(struct dv_pod_start *start, const struct dv_err *err)
 {
     struct pending *pending = DV_CONTAINER(start, struct pending, start);
@@ -230,27 +265,25 @@ static void on_started(struct dv_pod_start *start, const struct dv_err *err)
     NodeV1__ContainerOptionsResponse response = NODE_V1__CONTAINER_OPTIONS_RESPONSE__INIT;
     struct dv_device_options options = {0};
     struct dv_pod_view view;
+    struct dv_err failed;
 
     if (err) {
         dv_server_call_finish(pending->call, err);
         return;
     }
-    if (dv_pods_find(node->pods, &pending->ref, &view) &&
-        dv_device_run_options(dv_devices_state(node->devices), view.spec->ref.uid,
+    if (!dv_pods_find(node->pods, &pending->ref, &view)) { /* gone meanwhile: nothing */
+        dv_serve_reply(pending->call, &response.base);
+        return;
+    }
+    if (dv_device_run_options(dv_devices_state(node->devices), view.spec->ref.uid,
                               pending->container, arena, &options)) {
         log_conflicts(pending, &options);
-        response.envs = pairs(options.envs, options.n_envs, arena);
-        response.n_envs = options.n_envs;
-        response.annotations = pairs(options.annotations, options.n_annotations, arena);
-        response.n_annotations = options.n_annotations;
-        add_mounts(&response, &options, arena);
-        add_nodes(&response, &options, arena);
-        response.cdi_devices = DV_NEW_ARRAY(arena, const char *, options.n_cdi_names);
-        for (size_t i = 0; i < options.n_cdi_names; i++)
-            response.cdi_devices[response.n_cdi_devices++] =
-                dv_str_to_c(options.cdi_names[i], arena);
+        add_options(&response, &options, arena);
     }
-    dv_serve_reply(pending->call, &response.base);
+    if (add_cdi_names(&response, pending, view.spec, &options, &failed))
+        dv_serve_reply(pending->call, &response.base);
+    else
+        dv_server_call_finish(pending->call, &failed);
 }
 
 static void on_start_cancelled(void *ctx, struct dv_server_call *call)

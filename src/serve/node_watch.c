@@ -19,7 +19,7 @@ struct watch {
     struct dv_link link;
     struct dv_h2_msg *(*make)(const struct watch *watch); /* the list as it is now */
     dv_str resource;                                      /* of devices: only this one */
-    struct dv_pod_ref pod;                                /* of pods: only this one */
+    struct dv_pod_ref pod;                                /* of pods, or claims: only this one */
     bool is_behind; /* something changed while the last list was still going out */
 };
 
@@ -31,6 +31,11 @@ static struct dv_h2_msg *make_devices(const struct watch *watch)
 static struct dv_h2_msg *make_pods(const struct watch *watch)
 {
     return dv_serve_pod_list(watch->server->node, &watch->pod);
+}
+
+static struct dv_h2_msg *make_claims(const struct watch *watch)
+{
+    return dv_serve_claim_list(watch->server->node, watch->pod.space, watch->pod.name);
 }
 
 static void send_list(struct watch *watch)
@@ -113,6 +118,23 @@ void dv_node_handle_watch_pods(void *ctx, struct dv_server_call *call, dv_str by
     send_list(watch);
 }
 
+void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str bytes)
+{
+    struct dv_node_server *server = ctx;
+    const NodeV1__ListClaimsRequest *request =
+        dv_node_decode(call, &node_v1__list_claims_request__descriptor, bytes);
+    struct watch *watch;
+
+    if (!request)
+        return;
+    watch = new_watch(server, call);
+    watch->make = make_claims;
+    watch->pod.space = dv_str_from_c(request->namespace_);
+    watch->pod.name = dv_str_from_c(request->name);
+    dv_list_push(&server->claim_watches, &watch->link);
+    send_list(watch);
+}
+
 static void send_all(struct dv_list *watches)
 {
     struct dv_link *link = watches->head.next;
@@ -133,6 +155,17 @@ static void on_device_task(struct dv_task *task)
 static void on_pod_task(struct dv_task *task)
 {
     send_all(&DV_CONTAINER(task, struct dv_node_server, pod_task)->pod_watches);
+}
+
+static void on_claim_task(struct dv_task *task)
+{
+    send_all(&DV_CONTAINER(task, struct dv_node_server, claim_task)->claim_watches);
+}
+
+void dv_node_server_claims_changed(struct dv_node_server *server)
+{
+    if (!dv_list_is_empty(&server->claim_watches))
+        dv_task_post(&server->claim_task, server->node->loop, on_claim_task);
 }
 
 void dv_node_server_devices_changed(struct dv_node_server *server)

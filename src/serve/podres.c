@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "grpc/grpc.h"
@@ -33,11 +35,68 @@ struct dv_podres_server {
 
 /* ---- what is known ---- */
 
+static struct dv_podres_claim *claim_of(const struct dv_claim *claim, struct dv_arena *arena)
+{
+    const struct dv_claim_record *record = &claim->record;
+    struct dv_podres_claim *made = DV_NEW(arena, struct dv_podres_claim);
+    struct dv_podres_claim_driver *drivers =
+        DV_NEW_ARRAY(arena, struct dv_podres_claim_driver, record->n_drivers);
+
+    for (size_t i = 0; i < record->n_drivers; i++) {
+        const struct dv_claim_driver *from = &record->drivers[i];
+        struct dv_podres_claim_device *devices =
+            DV_NEW_ARRAY(arena, struct dv_podres_claim_device, from->n_devices);
+
+        for (size_t k = 0; k < from->n_devices; k++)
+            devices[k] = (struct dv_podres_claim_device){
+                .pool = from->devices[k].pool,
+                .device = from->devices[k].name,
+                .share_id = from->devices[k].share_id,
+                .has_share_id = from->devices[k].share_id.p != NULL,
+                .cdi_ids = from->devices[k].cdi_ids,
+                .n_cdi_ids = from->devices[k].n_cdi_ids,
+            };
+        drivers[i] = (struct dv_podres_claim_driver){from->name, devices, from->n_devices};
+    }
+    *made = (struct dv_podres_claim){record->space, record->name, drivers, record->n_drivers};
+    return made;
+}
+
+/* What its containers use; NULL: no claims. */
+static const struct dv_podres_use *uses_of(const struct dv_node *node,
+                                           const struct dv_pod_spec *spec, struct dv_arena *arena)
+{
+    struct dv_podres_use *uses;
+
+    if (!spec->object)
+        return NULL;
+    uses = DV_NEW_ARRAY(arena, struct dv_podres_use, spec->n_containers);
+    for (size_t i = 0; i < spec->n_containers; i++) {
+        const struct dv_api_container *container =
+            dv_pod_spec_container(spec, spec->containers[i].name);
+        const struct dv_podres_claim **claims;
+        const struct dv_claim **used;
+        struct dv_err missing; /* it shows none at all then */
+        size_t n;
+
+        if (!container || !dv_claim_of_container(dv_claims_state(node->claims), spec->object,
+                                                 container, arena, &used, &n, &missing))
+            continue;
+        claims = DV_NEW_ARRAY(arena, const struct dv_podres_claim *, n);
+        for (size_t k = 0; k < n; k++)
+            claims[k] = claim_of(used[k], arena);
+        uses[i] = (struct dv_podres_use){claims, n};
+    }
+    return uses;
+}
+
 /* Active pods are admitted, or were before they are looked at again. */
-static struct dv_podres_pod known_pod(const struct dv_pod_view *view)
+static struct dv_podres_pod known_pod(const struct dv_node *node, const struct dv_pod_view *view,
+                                      struct dv_arena *arena)
 {
     return (struct dv_podres_pod){
         .spec = view->spec,
+        .uses = uses_of(node, view->spec, arena),
         .is_active = view->state == DV_POD_ADMITTED || view->was_admitted,
     };
 }
@@ -54,7 +113,7 @@ static struct dv_podres_node known_node(const struct dv_node *node, struct dv_ar
 
     (void)dv_device_collect(devices); /* how many is of no interest */
     while (dv_pods_next(node->pods, &at, &view))
-        pods[n++] = known_pod(&view);
+        pods[n++] = known_pod(node, &view, arena);
     return (struct dv_podres_node){
         .devices = devices, .pods = pods, .n_pods = n, .is_strict = node->is_strict};
 }
@@ -112,7 +171,7 @@ answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesReque
 
     /* One by its name rather than all; an empty namespace is none here, and no pod has it. */
     if (ref.space.n > 0 && dv_pods_find(server->node->pods, &ref, &view)) {
-        pod = known_pod(&view);
+        pod = known_pod(server->node, &view, arena);
         node.pods = &pod;
         node.n_pods = 1;
     }

@@ -24,8 +24,10 @@ struct dv_store;
 struct dv_node {
     struct dv_loop *loop;
     struct dv_devices *devices;
+    struct dv_claims *claims;
     struct dv_plugins *plugins;
     struct dv_pods *pods;
+    struct dv_recorder *recorder; /* of events; NULL: there is no API */
     dv_str name;
     uint64_t started_wall_ns;
     bool is_strict; /* answers as the reference's, oddities included */
@@ -44,6 +46,13 @@ void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource,
 /* An admission is over; verdict: NULL when nothing was decided. */
 void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_verdict *verdict,
                            const struct dv_pod_times *times);
+
+/* An operation on claims is over: "PrepareResources". */
+void dv_node_metrics_operation(struct dv_node_metrics *metrics, const char *name, bool is_error,
+                               uint64_t ns);
+/* A call to a DRA driver is over. */
+void dv_node_metrics_driver_call(struct dv_node_metrics *metrics, dv_str driver, const char *method,
+                                 enum dv_code code, uint64_t ns);
 
 /* Where other parts may add families; printed with ours. */
 struct dv_metrics *dv_node_metrics_registry(struct dv_node_metrics *metrics);
@@ -83,6 +92,7 @@ void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_c
  * what they hold: those who watch are told. */
 void dv_node_server_devices_changed(struct dv_node_server *server);
 void dv_node_server_pods_changed(struct dv_node_server *server);
+void dv_node_server_claims_changed(struct dv_node_server *server);
 
 /* ---- PodResources, v1 and v1alpha1 ---- */
 

@@ -1,13 +1,18 @@
 /* status.c - the node at a glance: what it reports of resources, its pods and the health of what
  * they hold. */
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "loop/loop.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
+#include "resource/resource.h"
 #include "serve/answer.h"
 #include "serve/serve.h"
 
@@ -88,6 +93,41 @@ static NodeV1__ResourceHealth *health_message(const struct dv_device_status *sta
     return resource;
 }
 
+/* "claim:gpu", as in a pod's status. */
+static NodeV1__ResourceHealth *claim_health(const struct dv_api_resource_status *status,
+                                            struct dv_arena *arena)
+{
+    NodeV1__ResourceHealth *resource = DV_NEW(arena, NodeV1__ResourceHealth);
+
+    node_v1__resource_health__init(resource);
+    resource->resource = dv_str_to_c(status->name, arena);
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, status->n_resources);
+    for (size_t i = 0; i < status->n_resources; i++) {
+        NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
+
+        node_v1__device_health__init(device);
+        device->id = dv_str_to_c(status->resources[i].resource_id, arena);
+        device->health = dv_str_to_c(status->resources[i].health, arena);
+        resource->devices[resource->n_devices++] = device;
+    }
+    return resource;
+}
+
+static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spec *spec,
+                             dv_str name, struct dv_arena *arena,
+                             struct dv_api_resource_status **statuses)
+{
+    const struct dv_api_container *container = dv_pod_spec_container(spec, name);
+    struct dv_claim_status_options options = {.now_wall_ns =
+                                                  dv_clock_wall_ns(dv_loop_clock(node->loop))};
+    size_t n = 0;
+
+    if (container)
+        dv_claim_container_status(dv_claims_state(node->claims), spec->object, container, NULL, 0,
+                                  &options, arena, statuses, &n);
+    return n;
+}
+
 /* The containers that hold devices. */
 static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
                        const struct dv_pod_spec *spec, struct dv_arena *arena)
@@ -99,16 +139,20 @@ static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
         const struct dv_device_status *statuses;
         size_t n =
             dv_device_status(state, spec->ref.uid, spec->containers[i].name, arena, &statuses);
+        struct dv_api_resource_status *claimed;
+        size_t n_claimed = claim_statuses(node, spec, spec->containers[i].name, arena, &claimed);
         NodeV1__ContainerHealth *container;
 
-        if (n == 0)
+        if (n + n_claimed == 0)
             continue;
         container = DV_NEW(arena, NodeV1__ContainerHealth);
         node_v1__container_health__init(container);
         container->container = dv_str_to_c(spec->containers[i].name, arena);
-        container->resources = DV_NEW_ARRAY(arena, NodeV1__ResourceHealth *, n);
+        container->resources = DV_NEW_ARRAY(arena, NodeV1__ResourceHealth *, n + n_claimed);
         for (size_t k = 0; k < n; k++)
             container->resources[container->n_resources++] = health_message(&statuses[k], arena);
+        for (size_t k = 0; k < n_claimed; k++)
+            container->resources[container->n_resources++] = claim_health(&claimed[k], arena);
         pod->containers[pod->n_containers++] = container;
     }
 }

@@ -1,0 +1,67 @@
+/* inside.h - what the files of the daemon share: all its parts. */
+#ifndef DV_DAEMON_INSIDE_H
+#define DV_DAEMON_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "serve/serve.h"
+#include "store/saver.h"
+#include "topology/topology.h"
+
+struct dv_arena;
+struct dv_claims;
+struct dv_cluster;
+struct dv_daemon_api;
+struct dv_devices;
+struct dv_err;
+struct dv_http_server;
+struct dv_node_metrics;
+struct dv_node_server;
+struct dv_options;
+struct dv_plugins;
+struct dv_podres_server;
+struct dv_pods;
+struct dv_recorder;
+struct dv_remote;
+struct dv_store;
+
+struct dv_daemon {
+    struct dv_loop *loop;
+    const struct dv_options *options;
+    struct dv_arena *arena;
+    struct dv_store *store;
+    struct dv_numa_machine machine;
+    struct dv_topology_config topology;
+    struct dv_devices *devices;
+    struct dv_claims *claims;
+    struct dv_pods *pods;
+    struct dv_plugins *plugins;
+    struct dv_node node;
+    struct dv_node_server *node_server;
+    struct dv_podres_server *podres_server;
+    struct dv_node_metrics *metrics;
+    struct dv_daemon_api *api;          /* with the role */
+    struct dv_remote *remote;           /* without it: the cluster's */
+    struct dv_cluster *cluster;         /* the one or the other */
+    struct dv_http_server *http_server; /* without the role */
+    struct dv_recorder *recorder;       /* of events */
+    struct dv_save claims_save;         /* into a store that lost them */
+    struct dv_timer claims_timer;
+    bool is_saving_claims;
+    size_t i_closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* "<dir>/<name>", the daemon's. */
+dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
+
+/* machine.c */
+DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
+DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* stop.c - the daemon stops: each part when those that stand on it are gone. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "claim/manager.h"
+#include "cluster/kube.h"
+#include "cluster/recorder.h"
+#include "daemon/api.h"
+#include "daemon/daemon.h"
+#include "daemon/inside.h"
+#include "device/manager.h"
+#include "loop/loop.h"
+#include "plugin/plugin.h"
+#include "pod/pod.h"
+#include "serve/serve.h"
+#include "store/store.h"
+
+/* For calls that are being answered when the daemon stops. */
+#define CLOSE_GRACE_MS 500u
+
+static void close_next(void *ctx);
+
+/* Each begins to close its part and returns true, or there is none. The pointer goes first: nobody
+ * finds what is being closed. */
+#define CLOSE(part, function)                                                                      \
+    static bool close_##part(struct dv_daemon *daemon)                                             \
+    {                                                                                              \
+        void *part = daemon->part;                                                                 \
+                                                                                                   \
+        daemon->part = NULL;                                                                       \
+        if (part)                                                                                  \
+            function(part, close_next, daemon);                                                    \
+        return part != NULL;                                                                       \
+    }
+CLOSE(http_server, dv_http_server_close)
+CLOSE(podres_server, dv_podres_server_close)
+CLOSE(plugins, dv_plugins_close)
+CLOSE(pods, dv_pods_close)
+CLOSE(claims, dv_claims_close)
+CLOSE(devices, dv_devices_close)
+CLOSE(recorder, dv_recorder_close)
+CLOSE(remote, dv_remote_close)
+CLOSE(api, dv_daemon_api_close)
+CLOSE(store, dv_store_close)
+
+static bool close_node_server(struct dv_daemon *daemon)
+{
+    struct dv_node_server *server = daemon->node_server;
+
+    daemon->node_server = NULL;
+    if (server)
+        dv_node_server_close(server, CLOSE_GRACE_MS, close_next, daemon);
+    return server != NULL;
+}
+
+static void close_next(void *ctx)
+{
+    static bool (*const steps[])(struct dv_daemon * daemon) = {
+        close_http_server, close_node_server, close_podres_server, close_plugins,
+        close_pods,        close_claims,      close_devices,       close_recorder,
+        close_remote,      close_api,         close_store,
+    };
+    struct dv_daemon *daemon = ctx;
+    void (*closed)(void *ctx) = daemon->closed;
+    void *closed_ctx = daemon->closed_ctx;
+
+    while (daemon->i_closing < DV_COUNT(steps))
+        if (steps[daemon->i_closing++](daemon))
+            return; /* and comes again */
+    dv_node_metrics_free(daemon->metrics);
+    dv_arena_free(daemon->arena);
+    free(daemon);
+    if (closed)
+        closed(closed_ctx);
+}
+
+void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *ctx)
+{
+    daemon->closed = closed;
+    daemon->closed_ctx = ctx;
+    dv_timer_cancel(&daemon->claims_timer);
+    close_next(daemon);
+}

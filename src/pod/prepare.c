@@ -1,0 +1,77 @@
+/* prepare.c - the claims of a pod: prepared before it is admitted, unprepared before it is gone. */
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "claim/manager.h"
+#include "pod/pod.h"
+#include "pod/pods.h"
+
+void dv_pod_claims_begin(struct dv_pods *pods, struct dv_pod_claims *claims)
+{
+    claims->is_running = true;
+    dv_list_push(&pods->claim_ops, &claims->link);
+}
+
+void dv_pod_claims_end(struct dv_pod_claims *claims)
+{
+    claims->is_running = false;
+    dv_link_remove(&claims->link);
+}
+
+void dv_pods_cancel_claims(struct dv_pods *pods)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&pods->claim_ops, link) {
+        dv_claims_cancel(&DV_CONTAINER(link, struct dv_pod_claims, link)->op);
+    }
+}
+
+/* ---- of an admission ---- */
+
+static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(op, struct dv_pod_admission, priv.claims.op);
+    struct dv_pod *shown = admission->priv.old ? admission->priv.old : admission->priv.pod;
+
+    shown->preparing = NULL;
+    dv_pod_claims_end(&admission->priv.claims);
+    if (admission->priv.err.code != DV_OK) /* given up meanwhile */
+        dv_admission_fail(admission, &admission->priv.err);
+    else if (err && err->code == DV_CANCELLED)
+        dv_admission_fail(admission, err);
+    else if (err)
+        dv_admission_refuse_claims(admission, err);
+    else
+        dv_admission_save(admission);
+}
+
+void dv_admission_prepare(struct dv_pod_admission *admission)
+{
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod *pod = admission->priv.pod;
+    struct dv_pod *shown = admission->priv.old ? admission->priv.old : pod;
+    uint64_t now_ms = dv_loop_now_ms(pods->loop);
+    struct dv_err err;
+
+    if (!pod->spec.object) {
+        dv_admission_save(admission);
+        return;
+    }
+    if (!pods->options.claims) {
+        (void)dv_fail(
+            &err, DV_FAILED_PRECONDITION,
+            "the pod uses ResourceClaims, and this node has no API to find them in: start "
+            "davitd with the role api, or with --kubeconfig");
+        dv_admission_refuse_claims(admission, &err);
+        return;
+    }
+    admission->priv.claims.op = (struct dv_claim_op){
+        .done = on_prepared,
+        .wait_ms =
+            admission->priv.wait_until_ms > now_ms ? admission->priv.wait_until_ms - now_ms : 0,
+    };
+    shown->preparing = &admission->priv.claims.op;
+    dv_pod_claims_begin(pods, &admission->priv.claims);
+    dv_claims_prepare(pods->options.claims, &admission->priv.claims.op, pod->spec.object);
+}
