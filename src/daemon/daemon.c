@@ -18,6 +18,7 @@
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
+#include "pod/agent.h"
 #include "pod/pod.h"
 #include "serve/serve.h"
 #include "store/saver.h"
@@ -56,6 +57,8 @@ static void on_devices_changed(void *ctx)
 
     if (daemon->pods)
         dv_pods_look_again(daemon->pods);
+    if (daemon->agent)
+        dv_agent_devices_changed(daemon->agent);
     if (daemon->node_server)
         dv_node_server_devices_changed(daemon->node_server);
 }
@@ -64,6 +67,8 @@ static void on_pods_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
+    if (daemon->agent)
+        dv_agent_pods_changed(daemon->agent);
     if (!daemon->node_server)
         return;
     dv_node_server_pods_changed(daemon->node_server);
@@ -75,6 +80,8 @@ static void on_claims_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
+    if (daemon->agent)
+        dv_agent_pods_changed(daemon->agent);
     if (!daemon->node_server)
         return;
     dv_node_server_pods_changed(daemon->node_server);
@@ -87,7 +94,8 @@ static bool is_wanted(void *ctx, dv_str pod_uid)
     struct dv_pod_ref ref = {.uid = pod_uid};
     struct dv_pod_view view;
 
-    return !daemon->pods || dv_pods_find(daemon->pods, &ref, &view);
+    return !daemon->pods || dv_pods_find(daemon->pods, &ref, &view) ||
+           (daemon->agent && dv_agent_wants(daemon->agent, pod_uid));
 }
 
 static void on_operation_ended(void *ctx, const char *name, bool is_error, uint64_t ns)
@@ -108,6 +116,8 @@ static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_ui
 
     dv_log(DV_LOG_INFO, "daemon: the health of devices in use has changed",
            DV_F_U64("pods", n_pod_uids), DV_F_STR("first", pod_uids[0]));
+    if (daemon->agent)
+        dv_agent_health_changed(daemon->agent, pod_uids, n_pod_uids);
     if (daemon->node_server)
         dv_node_server_pods_changed(daemon->node_server);
 }
@@ -234,7 +244,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
     if (!dv_file_read(daemon->options->boot_id_file, BOOT_ID_BYTES_MAX, daemon->arena,
                       &options.boot_id, err))
         return dv_wrap(err, "the id of this boot");
-    options.boot_id = dv_str_trim(options.boot_id);
+    options.boot_id = daemon->boot_id = dv_str_trim(options.boot_id);
     daemon->claims = dv_claims_open(daemon->loop, &options, err);
     return daemon->claims != NULL;
 }
@@ -303,6 +313,8 @@ static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
     daemon->recorder =
         dv_recorder_open(daemon->cluster, DV_STR("davit-node"), daemon->options->node_name);
     dv_claims_connect(daemon->claims, daemon->cluster);
+    if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
+        return false;
     dv_claims_set_ready(daemon->claims);
     return true;
 }

@@ -12,6 +12,7 @@
 #include "store/saver.h"
 #include "topology/topology.h"
 
+struct dv_agent;
 struct dv_arena;
 struct dv_claims;
 struct dv_cluster;
@@ -34,6 +35,7 @@ struct dv_daemon {
     const struct dv_options *options;
     struct dv_arena *arena;
     struct dv_store *store;
+    dv_str boot_id;
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
     struct dv_devices *devices;
@@ -48,6 +50,7 @@ struct dv_daemon {
     struct dv_remote *remote;           /* without it: the cluster's */
     struct dv_cluster *cluster;         /* the one or the other */
     struct dv_http_server *http_server; /* without the role */
+    struct dv_agent *agent;             /* with the role node */
     struct dv_recorder *recorder;       /* of events */
     struct dv_save claims_save;         /* into a store that lost them */
     struct dv_timer claims_timer;
@@ -63,5 +66,7 @@ dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 /* machine.c */
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
+
+DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
+#include "pod/agent.h"
 #include "pod/pod.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -33,6 +34,7 @@ static void close_next(void *ctx);
         return part != NULL;                                                                       \
     }
 CLOSE(http_server, dv_http_server_close)
+CLOSE(agent, dv_agent_close)
 CLOSE(podres_server, dv_podres_server_close)
 CLOSE(plugins, dv_plugins_close)
 CLOSE(pods, dv_pods_close)
@@ -56,9 +58,9 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon * daemon) = {
-        close_http_server, close_node_server, close_podres_server, close_plugins,
-        close_pods,        close_claims,      close_devices,       close_recorder,
-        close_remote,      close_api,         close_store,
+        close_http_server, close_agent,  close_node_server, close_podres_server,
+        close_plugins,     close_pods,   close_claims,      close_devices,
+        close_recorder,    close_remote, close_api,         close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

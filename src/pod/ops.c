@@ -72,8 +72,12 @@ static void on_unprepared(struct dv_claim_op *op, const struct dv_err *err)
     struct dv_pod *pod = release->priv.pod;
     struct dv_err failed;
 
-    pod->preparing = NULL;
     dv_pod_claims_end(&release->priv.claims);
+    if (!pod) {
+        end_release(release, false, err);
+        return;
+    }
+    pod->preparing = NULL;
     if (!err) {
         give_back(release);
         return;
@@ -85,23 +89,33 @@ static void on_unprepared(struct dv_claim_op *op, const struct dv_err *err)
     end_release(release, true, &failed);
 }
 
+static bool has_claims(const struct dv_pods *pods, dv_str uid)
+{
+    return pods->options.claims && dv_claim_pod_has_any(dv_claims_state(pods->options.claims), uid);
+}
+
 /* Its claims first, as the reference: what a driver has prepared is in use until it says
  * otherwise. */
-static void unprepare(struct dv_pod_release *release)
+static void unprepare(struct dv_pod_release *release, dv_str uid)
 {
     struct dv_pods *pods = release->priv.pods;
+
+    release->priv.claims.op = (struct dv_claim_op){.done = on_unprepared};
+    if (release->priv.pod)
+        release->priv.pod->preparing = &release->priv.claims.op;
+    dv_pod_claims_begin(pods, &release->priv.claims);
+    dv_claims_unprepare(pods->options.claims, &release->priv.claims.op, uid);
+}
+
+static void begin_release(struct dv_pod_release *release)
+{
     struct dv_pod *pod = release->priv.pod;
 
     dv_pod_set_state(pod, DV_POD_RELEASING);
-    if (!pods->options.claims ||
-        !dv_claim_pod_has_any(dv_claims_state(pods->options.claims), pod->spec.ref.uid)) {
+    if (has_claims(release->priv.pods, pod->spec.ref.uid))
+        unprepare(release, pod->spec.ref.uid);
+    else
         give_back(release);
-        return;
-    }
-    release->priv.claims.op = (struct dv_claim_op){.done = on_unprepared};
-    pod->preparing = &release->priv.claims.op;
-    dv_pod_claims_begin(pods, &release->priv.claims);
-    dv_claims_unprepare(pods->options.claims, &release->priv.claims.op, pod->spec.ref.uid);
 }
 
 void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
@@ -112,7 +126,11 @@ void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
     release->priv.pod = dv_pods_get(pods, ref);
     pods->n_under_way++;
     if (release->priv.pod && release->priv.pod->state == DV_POD_ADMITTED && !pods->is_closing) {
-        unprepare(release);
+        begin_release(release);
+        return;
+    }
+    if (!release->priv.pod && !pods->is_closing && has_claims(pods, ref->uid)) {
+        unprepare(release, ref->uid);
         return;
     }
     if (release->priv.pod)
@@ -245,6 +263,7 @@ void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
                       DV_FMT(pod->full_name), DV_FMT(container));
     } else {
         start->priv.pod = pod;
+        pod->may_run = true;
         if (are_claims_ready(pods, pod))
             run_start(start);
         else

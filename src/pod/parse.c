@@ -231,9 +231,10 @@ const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *s
     return NULL;
 }
 
-static bool parse_names(const struct dv_json *pod, struct dv_pod_ref *ref, bool *is_imported,
-                        struct dv_err *err)
+static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
 {
+    struct dv_pod_ref *ref = &spec->ref;
+    const struct dv_json *annotations;
     const struct dv_json *metadata = dv_json_require(pod, DV_STR("metadata"), err);
 
     if (!metadata || !dv_json_expect(metadata, DV_JSON_OBJECT, err) ||
@@ -241,8 +242,9 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_ref *ref, bool 
         !optional_str(metadata, DV_STR("namespace"), &ref->space, err) ||
         !optional_str(metadata, DV_STR("uid"), &ref->uid, err))
         return false;
-    *is_imported =
-        dv_json_get(dv_json_get(metadata, DV_STR("annotations")), DV_STR(DV_POD_IMPORTED)) != NULL;
+    annotations = dv_json_get(metadata, DV_STR("annotations"));
+    spec->is_imported = dv_json_get(annotations, DV_STR(DV_POD_IMPORTED)) != NULL;
+    spec->is_from_api = dv_json_get(annotations, DV_STR(DV_POD_FROM_API)) != NULL;
     if (ref->space.n == 0)
         ref->space = DV_STR("default");
     if (ref->space.n > NAME_BYTES_MAX || ref->uid.n > NAME_BYTES_MAX)
@@ -271,7 +273,7 @@ bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *
     const struct dv_json *pod = dv_json_parse(dv_str_copy(json, arena), &opts, arena, err);
     const struct dv_json *body;
 
-    if (!pod || !check_kind(pod, err) || !parse_names(pod, &made.ref, &made.is_imported, err))
+    if (!pod || !check_kind(pod, err) || !parse_names(pod, &made, err))
         return dv_wrap(err, "pod");
     body = dv_json_require(pod, DV_STR("spec"), err);
     if (!body || !dv_json_expect(body, DV_JSON_OBJECT, err) ||

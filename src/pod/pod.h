@@ -52,6 +52,9 @@ extern const struct dv_store_schema dv_node_schema;
  * get their names when they are admitted. */
 #define DV_POD_IMPORTED "davit.node/imported"
 
+/* And of pods that are here because the API has them on this node. */
+#define DV_POD_FROM_API "davit.node/from-api"
+
 /* What davit reads of a Pod object. */
 struct dv_pod_container {
     dv_str name;
@@ -66,6 +69,7 @@ struct dv_pod_spec {
     size_t n_containers;
     struct dv_api_pod *object; /* all of it; NULL: it uses no claims */
     bool is_imported;
+    bool is_from_api;
 };
 
 /* From a core/v1 Pod as JSON; in `arena`, which also keeps what it needs of the text. The uid may
@@ -190,6 +194,7 @@ struct dv_pod_release {
         struct dv_err err;
     } priv;
 };
+/* Of a pod that is not known here the claims are unprepared, if it has any. */
 void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
                      const struct dv_pod_ref *ref);
 
@@ -230,6 +235,8 @@ struct dv_pod_view {
     dv_str awaited; /* "the plugin of example.com/gpu"; empty unless it waits for something */
     uint64_t since_wall_ns;
     bool was_admitted; /* before what is under way now, if anything is */
+    bool may_run;      /* somebody has asked what to start its containers with, or may have */
+    bool has_ended;    /* what ran in it has ended */
 };
 
 /* The next pod at or after *at, by time of arrival; false at the end. Start with 0. Borrowed until

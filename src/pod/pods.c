@@ -138,6 +138,8 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
         .awaited = waits_for_claims ? dv_str_from_c(pod->preparing->awaited) : pod->awaited,
         .since_wall_ns = pod->since_wall_ns,
         .was_admitted = pod->was_admitted,
+        .may_run = pod->may_run,
+        .has_ended = pod->has_ended,
     };
 }
 
@@ -278,6 +280,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod = dv_pod_new(pods, arena, &spec, row->value);
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
+    pod->may_run = true; /* nobody remembers */
     dv_pods_add(pods, pod);
     dv_device_activate_pod(dv_devices_state(pods->options.devices), spec.ref.uid);
     return true;

@@ -28,6 +28,8 @@ struct dv_pod {
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
+    bool may_run;                        /* a container may have been started */
+    bool has_ended;                      /* what ran in it has ended */
     dv_str awaited;                      /* in `arena`; a pod waits for few things in its life */
     const struct dv_claim_op *preparing; /* its claims; NULL: nothing is under way */
     uint64_t since_wall_ns;

@@ -1,0 +1,95 @@
+/* node.c - this machine as a node of the API. */
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "daemon/inside.h"
+#include "daemon/options.h"
+#include "pod/agent.h"
+
+#define OS_RELEASE_BYTES_MAX 65536u
+#define MACHINE_ID_BYTES_MAX 256u
+
+/* What Go calls the machine that the kernel calls so. */
+static dv_str architecture(const char *machine, struct dv_arena *arena)
+{
+    static const struct {
+        dv_str kernel;
+        dv_str go;
+    } names[] = {
+        {DV_STR_INIT("x86_64"),  DV_STR_INIT("amd64")  },
+        {DV_STR_INIT("aarch64"), DV_STR_INIT("arm64")  },
+        {DV_STR_INIT("armv7l"),  DV_STR_INIT("arm")    },
+        {DV_STR_INIT("i686"),    DV_STR_INIT("386")    },
+        {DV_STR_INIT("ppc64le"), DV_STR_INIT("ppc64le")},
+    };
+
+    for (size_t i = 0; i < DV_COUNT(names); i++)
+        if (dv_str_eq(names[i].kernel, dv_str_from_c(machine)))
+            return names[i].go;
+    return dv_str_copy(dv_str_from_c(machine), arena);
+}
+
+/* PRETTY_NAME="..." */
+static dv_str os_image(struct dv_arena *arena)
+{
+    const dv_str key = DV_STR("PRETTY_NAME=");
+    struct dv_err absent;
+    dv_str text;
+    dv_str line;
+
+    if (!dv_file_read(DV_STR("/etc/os-release"), OS_RELEASE_BYTES_MAX, arena, &text, &absent))
+        return DV_STR("");
+    while (dv_str_split(&text, '\n', &line)) {
+        if (!dv_str_starts_with(line, key))
+            continue;
+        line = dv_str_trim(dv_str_slice(line, key.n, line.n));
+        if (line.n >= 2 && line.p[0] == '"')
+            line = dv_str_slice(line, 1, line.n - 1);
+        return line;
+    }
+    return DV_STR("");
+}
+
+static dv_str machine_id(struct dv_arena *arena)
+{
+    struct dv_err absent;
+    dv_str text;
+
+    return dv_file_read(DV_STR("/etc/machine-id"), MACHINE_ID_BYTES_MAX, arena, &text, &absent)
+               ? dv_str_trim(text)
+               : DV_STR("");
+}
+
+bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
+{
+    struct utsname names = {0};
+    struct dv_agent_options options = {
+        .cluster = daemon->cluster,
+        .pods = daemon->pods,
+        .devices = daemon->devices,
+        .claims = daemon->claims,
+        .recorder = daemon->recorder,
+        .node_name = daemon->options->node_name,
+        .version = DV_STR("davit/" DV_VERSION),
+        .renews_lease = daemon->remote != NULL,
+    };
+
+    (void)uname(&names); /* cannot fail with a good address */
+    options.machine = (struct dv_agent_machine){
+        .n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .hostname = dv_str_copy(dv_str_from_c(names.nodename), daemon->arena),
+        .machine_id = machine_id(daemon->arena),
+        .boot_id = daemon->boot_id,
+        .kernel = dv_str_copy(dv_str_from_c(names.release), daemon->arena),
+        .os_image = os_image(daemon->arena),
+        .architecture = architecture(names.machine, daemon->arena),
+    };
+    daemon->agent = dv_agent_open(daemon->loop, &options, err);
+    return daemon->agent != NULL;
+}

@@ -1,0 +1,72 @@
+/* agent.h - the node's half of an API: the pods that are bound to this node are admitted, their
+ * status is written, and they are gone from the API when all they held is given back. And the Node
+ * object itself, with what this node can offer.
+ *
+ *     bound -> admitting -> admitted -> (deleted, ended, or vanished) -> released -> gone
+ *                 |  ^
+ *                 |  '-- not ready yet: again, after a while
+ *                 '--> refused: Failed
+ *
+ * What is to be done next about a pod is decided by a pure function. Nothing here knows which API
+ * it is: the embedded one, or that of a cluster. */
+#ifndef DV_POD_AGENT_H
+#define DV_POD_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct dv_agent;
+struct dv_claims;
+struct dv_cluster;
+struct dv_devices;
+struct dv_err;
+struct dv_pods;
+struct dv_recorder;
+
+/* What a Node object says of the machine. */
+struct dv_agent_machine {
+    uint64_t n_cpus;
+    uint64_t memory_bytes;
+    dv_str hostname;
+    dv_str machine_id;
+    dv_str boot_id;
+    dv_str kernel;       /* "6.1.0" */
+    dv_str os_image;     /* "Debian GNU/Linux 12" */
+    dv_str architecture; /* "amd64" */
+};
+
+struct dv_agent_options {
+    struct dv_cluster *cluster; /* these outlive the agent */
+    struct dv_pods *pods;
+    struct dv_devices *devices;
+    struct dv_claims *claims;
+    struct dv_recorder *recorder;
+    dv_str node_name; /* kept, like all texts */
+    dv_str version;
+    struct dv_agent_machine machine;
+    /* A lease is renewed, so that others can tell whether this node is alive. Where all is one
+     * process nobody asks. */
+    bool renews_lease;
+};
+
+struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,
+                               struct dv_err *err);
+/* What is under way for pods is given up or ends first; they stay as they are. */
+void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx);
+
+/* To be called when pods have changed, the health of what these pods hold, or what devices there
+ * are. */
+void dv_agent_pods_changed(struct dv_agent *agent);
+void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids);
+void dv_agent_devices_changed(struct dv_agent *agent);
+/* Whether the API has this pod on this node, or may have: it is not asked yet. */
+bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
+/* Whether it has seen all pods of the node. */
+bool dv_agent_is_synced(const struct dv_agent *agent);
+
+#endif
