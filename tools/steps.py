@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Report:
     def __init__(self):
         self.total = Tally()
         self.failures = []
+        self.lock = threading.Lock()  # steps may run side by side
 
     def step(self, name, action, *args, is_counted=True):
         """Returns whether nothing failed."""
@@ -69,7 +71,11 @@ class Report:
                 tally = action(log, *args) or Tally(passed=1 if is_counted else 0)
             except Failed as failure:
                 tally = Tally(failed=1, note=str(failure))
-        seconds = time.monotonic() - start
+        with self.lock:
+            self.tell(name, path, tally, time.monotonic() - start)
+        return tally.failed == 0
+
+    def tell(self, name, path, tally, seconds):
         self.total.add(tally)
         note = f"  {tally.note}" if tally.note else ""
         count = f"  {tally}" if tally.passed + tally.failed + tally.skipped > 1 else ""
@@ -78,7 +84,6 @@ class Report:
         if tally.failed:
             self.failures.append((name, path))
             print_tail(path)
-        return tally.failed == 0
 
     def leave_out(self, names, why):
         """Steps that cannot run; what they depend on has failed, and is counted."""
