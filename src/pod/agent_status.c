@@ -99,6 +99,34 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                               &status->n_allocated_resources_status);
 }
 
+/* It has ended, as far as anyone told. */
+static void add_ended(const struct dv_api_container *container, struct dv_time now,
+                      struct dv_arena *arena, struct dv_api_container_status *status)
+{
+    static const bool is_started = false;
+
+    *status = (struct dv_api_container_status){
+        .name = container->name,
+        .image = container->image,
+        .started = &is_started,
+    };
+    status->state.terminated = DV_NEW(arena, struct dv_api_container_state_terminated);
+    status->state.terminated->reason = DV_STR("Completed");
+    status->state.terminated->finished_at = now;
+}
+
+static void add_all_ended(const struct dv_agent_pod *pod, struct dv_time now,
+                          struct dv_arena *arena, struct dv_api_pod_status *status)
+{
+    const struct dv_api_pod_spec *spec = &value_of(pod)->spec;
+
+    status->container_statuses =
+        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_containers);
+    for (size_t i = 0; i < spec->n_containers; i++)
+        add_ended(&spec->containers[i], now, arena,
+                  &status->container_statuses[status->n_container_statuses++]);
+}
+
 static void add_container(const struct dv_agent_pod *pod, const struct dv_api_container *container,
                           struct dv_arena *arena, struct dv_api_container_status *status)
 {
@@ -180,6 +208,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
     case DV_AGENT_RELEASED:
         status->phase = DV_STR("Succeeded");
         add_conditions(pod, false, DV_STR("PodCompleted"), DV_STR(""), now, arena, status);
+        add_all_ended(pod, now, arena, status);
         return pod->has_ended;
     case DV_AGENT_RELEASING:
         return false;
@@ -188,15 +217,25 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
 }
 
 /* In a merge what is not there stays: what is empty has to be said. */
+static void clear_absent(struct dv_json *object, const char *const *names, size_t n,
+                         struct dv_arena *arena)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!dv_json_get(object, dv_str_from_c(names[i])))
+            dv_json_set(object, dv_str_from_c(names[i]), dv_json_new_null(arena), arena);
+}
+
 static void clear_empty(struct dv_json *status, struct dv_arena *arena)
 {
     static const char *const texts[] = {"reason", "message"};
+    static const char *const states[] = {"waiting", "running", "terminated"};
     struct dv_json *condition = dv_json_first(dv_json_get(status, DV_STR("conditions")));
+    struct dv_json *container = dv_json_first(dv_json_get(status, DV_STR("containerStatuses")));
 
     for (; condition; condition = dv_json_next(condition))
-        for (size_t i = 0; i < DV_COUNT(texts); i++)
-            if (!dv_json_get(condition, dv_str_from_c(texts[i])))
-                dv_json_set(condition, dv_str_from_c(texts[i]), dv_json_new_null(arena), arena);
+        clear_absent(condition, texts, DV_COUNT(texts), arena);
+    for (; container; container = dv_json_next(container))
+        clear_absent(dv_json_get(container, DV_STR("state")), states, DV_COUNT(states), arena);
 }
 
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)
