@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "pod/owner.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 #include "store/saver.h"
@@ -184,6 +185,7 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
         dv_pods_add(pods, pod);
     }
     pod->was_admitted = true;
+    pod->owner = dv_owner_watch(pod);
     dv_pod_set_state(pod, DV_POD_ADMITTED);
     dv_log(DV_LOG_INFO, "pod: admitted", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));

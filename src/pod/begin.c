@@ -11,6 +11,7 @@
 #include "claim/manager.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "pod/owner.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 #include "resource/resource.h"
@@ -34,8 +35,11 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
     struct dv_arena *arena = dv_arena_new();
     struct dv_pod_spec spec;
     struct dv_pod *old;
+    dv_str json;
 
-    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err)) {
+    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err) ||
+        !dv_owner_settle(&spec, admission->priv.json, arena, &json, err) ||
+        (json.p != admission->priv.json.p && !dv_pod_spec_parse(json, arena, &spec, err))) {
         dv_arena_free(arena);
         return false;
     }
@@ -54,7 +58,7 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
         if (spec.object)
             spec.object->metadata.uid = spec.ref.uid;
         admission->priv.old = old;
-        admission->priv.pod = dv_pod_new(pods, arena, &spec, admission->priv.json);
+        admission->priv.pod = dv_pod_new(pods, arena, &spec, json);
         admission->priv.pod->state = DV_POD_ADMITTING;
         if (!old)
             dv_pods_add(pods, admission->priv.pod);

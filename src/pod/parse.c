@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "device/device.h"
@@ -231,6 +232,25 @@ const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *s
     return NULL;
 }
 
+static bool parse_owner(const struct dv_json *annotations, struct dv_pod_spec *spec,
+                        struct dv_err *err)
+{
+    dv_str pid;
+
+    if (!optional_str(annotations, DV_STR(DV_POD_OWNER_PID), &pid, err) ||
+        !optional_str(annotations, DV_STR(DV_POD_OWNER_START), &spec->owner_start, err) ||
+        !optional_str(annotations, DV_STR(DV_POD_OWNER_CGROUP), &spec->owner_cgroup, err))
+        return false;
+    if (pid.n > 0 && (!dv_str_to_u32(pid, &spec->owner_pid) || spec->owner_pid == 0 ||
+                      spec->owner_pid > INT32_MAX))
+        return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_PID)), err,
+                            "is not the number of a process");
+    if (pid.n > 0 && spec->owner_cgroup.n > 0)
+        return dv_json_fail(annotations, err,
+                            "has two owners, a process and a control group: one can be watched");
+    return true;
+}
+
 static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
 {
     struct dv_pod_ref *ref = &spec->ref;
@@ -245,6 +265,8 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
     annotations = dv_json_get(metadata, DV_STR("annotations"));
     spec->is_imported = dv_json_get(annotations, DV_STR(DV_POD_IMPORTED)) != NULL;
     spec->is_from_api = dv_json_get(annotations, DV_STR(DV_POD_FROM_API)) != NULL;
+    if (!parse_owner(annotations, spec, err))
+        return false;
     if (ref->space.n == 0)
         ref->space = DV_STR("default");
     if (ref->space.n > NAME_BYTES_MAX || ref->uid.n > NAME_BYTES_MAX)

@@ -55,6 +55,12 @@ extern const struct dv_store_schema dv_node_schema;
 /* And of pods that are here because the API has them on this node. */
 #define DV_POD_FROM_API "davit.node/from-api"
 
+/* What runs a pod: when that process has ended, or no process is left in that control group (a path
+ * in /sys/fs/cgroup), the pod has ended and is released. The start of the process is ours. */
+#define DV_POD_OWNER_PID "davit.node/owner-pid"
+#define DV_POD_OWNER_START "davit.node/owner-start"
+#define DV_POD_OWNER_CGROUP "davit.node/owner-cgroup"
+
 /* What davit reads of a Pod object. */
 struct dv_pod_container {
     dv_str name;
@@ -68,6 +74,9 @@ struct dv_pod_spec {
     struct dv_pod_container *containers; /* init containers first, each kind in the pod's order */
     size_t n_containers;
     struct dv_api_pod *object; /* all of it; NULL: it uses no claims */
+    uint32_t owner_pid;        /* 0: none */
+    dv_str owner_start;
+    dv_str owner_cgroup;
     bool is_imported;
     bool is_from_api;
 };

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "pod/owner.h"
 #include "pod/pods.h"
 #include "resource/resource.h"
 #include "store/store.h"
@@ -43,6 +44,7 @@ void dv_pod_free(struct dv_pod *pod)
 {
     if (!pod)
         return;
+    dv_owner_free(pod->owner);
     dv_arena_free(pod->arena);
     free(pod);
 }
@@ -283,6 +285,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod->may_run = true; /* nobody remembers */
     dv_pods_add(pods, pod);
     dv_device_activate_pod(dv_devices_state(pods->options.devices), spec.ref.uid);
+    pod->owner = dv_owner_watch(pod);
     return true;
 }
 

@@ -18,6 +18,7 @@
 struct dv_arena;
 struct dv_claim_op;
 struct dv_err;
+struct dv_owner;
 
 struct dv_pod {
     struct dv_pods *pods;
@@ -30,6 +31,7 @@ struct dv_pod {
     bool was_admitted;
     bool may_run;                        /* a container may have been started */
     bool has_ended;                      /* what ran in it has ended */
+    struct dv_owner *owner;              /* NULL: nobody that is watched */
     dv_str awaited;                      /* in `arena`; a pod waits for few things in its life */
     const struct dv_claim_op *preparing; /* its claims; NULL: nothing is under way */
     uint64_t since_wall_ns;

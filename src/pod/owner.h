@@ -1,0 +1,27 @@
+/* owner.h - what runs a pod, where that is known: when it has ended, so has the pod. A process is
+ * known by its number and the time of its start, so that another one of the same number is not
+ * taken for it after a restart of davitd. */
+#ifndef DV_POD_OWNER_H
+#define DV_POD_OWNER_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_owner;
+struct dv_pod;
+struct dv_pod_spec;
+
+/* The pod's JSON, with the start of the process that owns it. The same when none does, or that is
+ * known. DV_INVALID_ARGUMENT: there is no such process, no such control group. */
+DV_CHECKED bool dv_owner_settle(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena,
+                                dv_str *settled, struct dv_err *err);
+/* Watches it. When it ends, pod->has_ended is set, and unless the API has the pod it is released,
+ * again and again until that works. NULL: it has no owner. */
+struct dv_owner *dv_owner_watch(struct dv_pod *pod);
+void dv_owner_free(struct dv_owner *owner); /* NULL is fine */
+
+#endif
