@@ -233,6 +233,9 @@ void dv_cdi_index_freep(struct dv_cdi_index **index); /* for DV_CLEANUP */
 /* NULL when no spec has it. */
 const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, dv_str full_name);
 
+/* The next device at or after *at, in no order that counts; NULL at the end. Start with 0. */
+const struct dv_cdi_entry *dv_cdi_index_next(const struct dv_cdi_index *index, size_t *at);
+
 /* All devices by name, into `arena`; they are the index's. */
 const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,
                                               struct dv_arena *arena, size_t *n_entries);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "cdi/cdi.h"
@@ -92,25 +94,79 @@ const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, d
     return dv_map_get(&index->by_name, full_name);
 }
 
+const struct dv_cdi_entry *dv_cdi_index_next(const struct dv_cdi_index *index, size_t *at)
+{
+    const struct dv_map_entry *entry = dv_map_next(&index->by_name, at);
+
+    return entry ? entry->value : NULL;
+}
+
 /* -- Resolving ------------------------------------------------------------------------------ */
 
-/* What was looked at, for a name that is not there. A refused file may be the one that has it. */
-static bool fail_unknown(const struct dv_cdi_index *index, dv_str name, struct dv_err *err)
+/* Names that a message has room for. */
+#define TOLD_DEVICES_MAX 6u
+#define TOLD_BYTES_MAX 1024u
+
+/* "; the kind vendor.com/gpu is in /etc/cdi/a.json with devices 0, 1 and 2 more". */
+static void tell_kind(const struct dv_cdi_index *index, dv_str kind, struct dv_buf *buf)
 {
-    size_t n_used = index->n_specs - index->n_refused;
+    const struct dv_cdi_spec *first = NULL;
+    size_t n_others = 0;
 
     for (size_t i = 0; i < index->n_specs; i++) {
         const struct dv_cdi_spec *spec = index->specs[i];
 
-        if (spec->n_problems > 0)
-            return dv_fail(err, DV_NOT_FOUND,
-                           "CDI device \"%.*s\": in none of %zu specs; %zu refused, such as "
-                           "%.*s: %.*s",
-                           DV_FMT(name), n_used, index->n_refused, DV_FMT(spec->path),
-                           DV_FMT(spec->problems[0]));
+        if (spec->n_problems > 0 || !dv_str_eq(spec->kind, kind))
+            continue;
+        n_others += first != NULL;
+        first = first ? first : spec;
     }
-    return dv_fail(err, DV_NOT_FOUND, "CDI device \"%.*s\": in none of %zu specs", DV_FMT(name),
-                   n_used);
+    if (!first)
+        return;
+    dv_buf_printf(buf, "; the kind %.*s is in %.*s with devices", DV_FMT(kind),
+                  DV_FMT(first->path));
+    for (size_t i = 0; i < first->n_devices && i < TOLD_DEVICES_MAX; i++)
+        dv_buf_printf(buf, "%s %.*s", i > 0 ? "," : "", DV_FMT(first->devices[i].name));
+    if (first->n_devices > TOLD_DEVICES_MAX)
+        dv_buf_printf(buf, " and %zu more", first->n_devices - TOLD_DEVICES_MAX);
+    if (n_others > 0)
+        dv_buf_printf(buf, ", and in %zu other%s", n_others, n_others > 1 ? "s" : "");
+}
+
+/* A refused file may be the one that has it; one of the same kind most likely is. */
+static const struct dv_cdi_spec *find_refused(const struct dv_cdi_index *index, dv_str kind)
+{
+    const struct dv_cdi_spec *found = NULL;
+
+    for (size_t i = 0; i < index->n_specs; i++) {
+        const struct dv_cdi_spec *spec = index->specs[i];
+
+        if (spec->n_problems > 0 && dv_str_eq(spec->kind, kind))
+            return spec;
+        if (spec->n_problems > 0 && !found)
+            found = spec;
+    }
+    return found;
+}
+
+/* What was looked at, for a name that is not there; the likelier cause first, as text is cut. */
+static bool fail_unknown(const struct dv_cdi_index *index, dv_str name, struct dv_err *err)
+{
+    dv_str kind = dv_str_slice(name, 0, dv_str_find_char(name, '='));
+    const struct dv_cdi_spec *refused = find_refused(index, kind);
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    bool is_suspect = refused && dv_str_eq(refused->kind, kind);
+
+    dv_buf_init(&buf, TOLD_BYTES_MAX);
+    if (!is_suspect)
+        tell_kind(index, kind, &buf);
+    if (refused)
+        dv_buf_printf(&buf, "; %zu refused, such as %.*s: %.*s", index->n_refused,
+                      DV_FMT(refused->path), DV_FMT(refused->problems[0]));
+    if (is_suspect)
+        tell_kind(index, kind, &buf);
+    return dv_fail(err, DV_NOT_FOUND, "CDI device \"%.*s\": in none of %zu specs%s", DV_FMT(name),
+                   index->n_specs - index->n_refused, dv_buf_c(&buf));
 }
 
 static const struct dv_cdi_entry *find_usable(const struct dv_cdi_index *index, dv_str name,

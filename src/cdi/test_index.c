@@ -63,9 +63,41 @@ static void edits_come_in_the_order_of_names(void **state)
     for (size_t i = 0; i < DV_COUNT(cases); i++)
         assert_string_equal(env_of(index, cases[i].names, arena), cases[i].want);
     assert_string_equal(env_of(index, "v.com/c=z", arena),
-                        "CDI device \"v.com/c=z\": in none of 3 specs");
+                        "CDI device \"v.com/c=z\": in none of 3 specs; the kind v.com/c is in "
+                        "/etc/cdi/v.yaml with devices a, b, and in 1 other");
+    assert_string_equal(env_of(index, "x.com/c=z", arena),
+                        "CDI device \"x.com/c=z\": in none of 3 specs");
     assert_string_equal(env_of(index, "v.com/c=a nothing", arena),
                         "CDI device \"nothing\": not a name like vendor.com/class=device");
+}
+
+static void a_name_that_is_not_there_hears_what_is(void **state)
+{
+    struct dv_err gone = {DV_PERMISSION_DENIED, "open: permission denied"};
+    struct dv_cdi_file unreadable = {.path = DV_STR("b.yaml"), .unreadable = &gone};
+    struct dv_cdi_spec *specs[] = {
+        spec_at(
+            "a.yaml", 0,
+            SPEC("v.com/c", "OWN=1",
+                 DEVICE("a0", "A=1") "," DEVICE("a1", "A=1") "," DEVICE("a2", "A=1") "," DEVICE(
+                     "a3",
+                     "A=1") "," DEVICE("a4",
+                                       "A=1") "," DEVICE("a5",
+                                                         "A=1") "," DEVICE("a6",
+                                                                           "A=1") "," DEVICE("a7",
+                                                                                             "A="
+                                                                                             "1"))),
+        dv_cdi_spec_new(&unreadable),
+    };
+    DV_CLEANUP(dv_cdi_index_freep) struct dv_cdi_index *index = index_of(specs, 2);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    assert_string_equal(
+        env_of(index, "v.com/c=z", arena),
+        "CDI device \"v.com/c=z\": in none of 1 specs; the kind v.com/c is in a.yaml "
+        "with devices a0, a1, a2, a3, a4, a5 and 2 more; 1 refused, such as b.yaml: "
+        "open: permission denied");
 }
 
 static void a_specs_own_edits_come_once(void **state)
@@ -143,7 +175,9 @@ static void a_refused_file_gives_nothing_and_is_named(void **state)
     assert_string_equal(
         env_of(index, "v.com/c=b", arena),
         "CDI device \"v.com/c=b\": in none of 1 specs; 2 refused, such as /run/bad.yaml: line 1, "
-        "column 149: devices[1].containerEdits.env[0]: \"wrong\" is not NAME=value");
+        "column 149: devices[1].containerEdits.env[0]: \"wrong\" is not NAME=value; the kind "
+        "v.com/c "
+        "is in /etc/good.yaml with devices a");
     dv_buf_init(&buf, PRINT_BYTES_MAX);
     assert_int_equal(dv_cdi_check_print(index, &buf), 2);
     assert_non_null(strstr(dv_buf_c(&buf), "/run/no.yaml: open: permission denied\n"));
@@ -262,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_come_in_the_order_of_names),
+        cmocka_unit_test(a_name_that_is_not_there_hears_what_is),
         cmocka_unit_test(a_specs_own_edits_come_once),
         cmocka_unit_test(two_specs_of_one_directory_conflict),
         cmocka_unit_test(a_higher_directory_settles_a_conflict),

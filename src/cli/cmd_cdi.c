@@ -1,5 +1,6 @@
 /* cmd_cdi.c - the CDI specs of this machine, and what they add to containers. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

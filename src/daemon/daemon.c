@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cdidir/cdidir.h"
 #include "claim/manager.h"
 #include "cluster/kube.h"
 #include "cluster/recorder.h"
@@ -249,6 +250,38 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->claims != NULL;
 }
 
+/* What is wrong with specs is told when it changes; davit cdi check tells it at any time. */
+static void on_specs_changed(void *ctx)
+{
+    struct dv_daemon *daemon = ctx;
+    const struct dv_cdi_problem *problems;
+    size_t n = dv_cdi_dirs_problems(daemon->cdi, &problems);
+
+    for (size_t i = 0; i < n; i++)
+        dv_log(DV_LOG_WARN, "daemon: a CDI spec cannot be used", DV_F_STR("file", problems[i].path),
+               DV_F_STR("why", problems[i].reason));
+}
+
+static bool open_specs(struct dv_daemon *daemon, struct dv_err *err)
+{
+    const struct dv_cdi_dirs_options options = {.changed = on_specs_changed, .ctx = daemon};
+    dv_str *dirs;
+    size_t n = dv_cdi_dirs_split(daemon->options->cdi_dirs, daemon->arena, &dirs);
+
+    daemon->cdi = dv_cdi_dirs_open(daemon->loop, dirs, n, &options, err);
+    if (!daemon->cdi)
+        return dv_wrap(err, "--cdi-dirs");
+    on_specs_changed(daemon);
+    return true;
+}
+
+static enum dv_ledger_mode ledger_mode(dv_str word)
+{
+    if (dv_str_eq(word, DV_STR("off")))
+        return DV_LEDGER_OFF;
+    return dv_str_eq(word, DV_STR("warn")) ? DV_LEDGER_WARNS : DV_LEDGER_REFUSES;
+}
+
 static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_pods_options options = {
@@ -257,6 +290,9 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
         .store = daemon->store,
         .topology = &daemon->topology,
         .machine = &daemon->machine,
+        .cdi = daemon->cdi,
+        .ledger = ledger_mode(daemon->options->ledger),
+        .node_name = daemon->options->node_name,
         .wait_ms = daemon->options->wait_ms,
         .is_strict = daemon->options->is_strict,
         .changed = on_pods_changed,
@@ -309,10 +345,11 @@ static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
 /* All that is loaded is loaded: the claims are finished that a crash left unfinished. */
 static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
-    (void)err;
     daemon->recorder =
         dv_recorder_open(daemon->cluster, DV_STR("davit-node"), daemon->options->node_name);
     dv_claims_connect(daemon->claims, daemon->cluster);
+    if (!dv_pods_connect(daemon->pods, daemon->cluster, err))
+        return false;
     if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
         return false;
     dv_claims_set_ready(daemon->claims);
@@ -417,8 +454,9 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->metrics = dv_node_metrics_new();
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
         open_store(daemon, err) && open_devices(daemon, err) && open_claims(daemon, err) &&
-        open_pods(daemon, err) && open_api(daemon, err) && open_remote(daemon, err) &&
-        connect_claims(daemon, err) && open_plugins(daemon, err) && open_servers(daemon, err))
+        open_specs(daemon, err) && open_pods(daemon, err) && open_api(daemon, err) &&
+        open_remote(daemon, err) && connect_claims(daemon, err) && open_plugins(daemon, err) &&
+        open_servers(daemon, err))
         return daemon;
     dv_daemon_close(daemon, NULL, NULL);
     return NULL;

@@ -14,6 +14,7 @@
 
 struct dv_agent;
 struct dv_arena;
+struct dv_cdi_dirs;
 struct dv_claims;
 struct dv_cluster;
 struct dv_daemon_api;
@@ -38,6 +39,7 @@ struct dv_daemon {
     dv_str boot_id;
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
+    struct dv_cdi_dirs *cdi;
     struct dv_devices *devices;
     struct dv_claims *claims;
     struct dv_pods *pods;

@@ -93,6 +93,12 @@ static bool set_scope(struct parse *parse, const struct option *option, dv_str v
     return set_choice(parse, option, value, "scope", err);
 }
 
+static bool set_ledger(struct parse *parse, const struct option *option, dv_str value,
+                       struct dv_err *err)
+{
+    return set_choice(parse, option, value, "mode", err);
+}
+
 static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
                       struct dv_err *err)
 {
@@ -188,6 +194,9 @@ static const struct option table[] = {
      AT(boot_id_file),                                                                                                                        NULL                                          },
     {"wait",             "SECONDS",      "how long an admission waits for a plugin to come back (60)",   set_wait,       0,
      NULL                                                                                                                                                                                   },
+    {"ledger",           "MODE",
+     "a device that another pod has by another way: on refuses, warn tells, off (on)",                   set_ledger,
+     AT(ledger),                                                                                                                              "on|warn|off"                                 },
     {"strict",           NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
      AT(is_strict),                                                                                                                           NULL                                          },
     {"log-format",       "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },
@@ -334,6 +343,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .sys_dir = DV_STR("/sys"),
         .boot_id_file = DV_STR("/proc/sys/kernel/random/boot_id"),
         .wait_ms = WAIT_DEFAULT_MS,
+        .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,
         .log_level = DV_LOG_INFO,
     };

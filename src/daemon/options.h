@@ -37,6 +37,7 @@ struct dv_options {
     dv_str boot_id_file;
     uint64_t wait_ms; /* for what has not come back */
     bool is_strict;
+    dv_str ledger; /* on, warn or off */
     dv_str config; /* the file, "" for none */
     uint32_t roles;
     bool insecure_http;

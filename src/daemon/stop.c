@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "cdidir/cdidir.h"
 #include "claim/manager.h"
 #include "cluster/kube.h"
 #include "cluster/recorder.h"
@@ -38,6 +39,7 @@ CLOSE(agent, dv_agent_close)
 CLOSE(podres_server, dv_podres_server_close)
 CLOSE(plugins, dv_plugins_close)
 CLOSE(pods, dv_pods_close)
+CLOSE(cdi, dv_cdi_dirs_close)
 CLOSE(claims, dv_claims_close)
 CLOSE(devices, dv_devices_close)
 CLOSE(recorder, dv_recorder_close)
@@ -58,9 +60,9 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon * daemon) = {
-        close_http_server, close_agent,  close_node_server, close_podres_server,
-        close_plugins,     close_pods,   close_claims,      close_devices,
-        close_recorder,    close_remote, close_api,         close_store,
+        close_http_server, close_agent, close_node_server, close_podres_server, close_plugins,
+        close_pods,        close_cdi,   close_claims,      close_devices,       close_recorder,
+        close_remote,      close_api,   close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "pod/holdings.h"
 #include "pod/owner.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
@@ -77,6 +78,7 @@ static void undo(struct dv_pod_admission *admission)
     } else {
         dv_device_deactivate_pod(state_of(admission), pod->spec.ref.uid);
         (void)dv_device_collect(state_of(admission)); /* at least this one */
+        dv_holdings_give_back(pods->holdings, pod);
         if (pod->spec.object && pods->options.claims)
             dv_claims_reconcile(pods->options.claims); /* nobody wants them now */
         dv_pods_remove(pods, pod);
@@ -150,10 +152,11 @@ static void refuse(struct dv_pod_admission *admission, const char *reason, dv_st
     refuse_with(admission, reason, message, false);
 }
 
-void dv_admission_refuse_claims(struct dv_pod_admission *admission, const struct dv_err *err)
+void dv_admission_refuse_for_now(struct dv_pod_admission *admission, const char *reason,
+                                 const struct dv_err *err)
 {
     count(admission, DV_TOPOLOGY_FAILED);
-    refuse_with(admission, DV_POD_FAILED_PREPARE, dv_str_from_c(err->msg), true);
+    refuse_with(admission, reason, dv_str_from_c(err->msg), true);
 }
 
 static void refuse_allocation(struct dv_pod_admission *admission, const struct dv_err *err)

@@ -74,26 +74,36 @@ static void on_synced(void *ctx)
     dv_claims_reconcile(agent->options.claims);
 }
 
+/* Somebody released it, or what ran in it has ended; while it is admitted it may wait for something
+ * else now. */
+static void see_change(struct dv_agent_pod *pod)
+{
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view;
+
+    if (pod->state == DV_AGENT_ADMITTING) {
+        pod->is_dirty = true;
+        dv_agent_pod_look(pod);
+    } else if (pod->state == DV_AGENT_ADMITTED) {
+        bool is_here = dv_pods_find(pod->agent->options.pods, &ref, &view);
+
+        if (!is_here) { /* davit release */
+            dv_timer_cancel(&pod->timer);
+            pod->state = DV_AGENT_RELEASED;
+            pod->has_ended = true;
+        }
+        if (!is_here || view.has_ended)
+            dv_agent_pod_look(pod);
+    }
+}
+
 static void on_pods_task(struct dv_task *task)
 {
     struct dv_agent *agent = DV_CONTAINER(task, struct dv_agent, pods_task);
     const struct dv_map_entry *entry;
 
-    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;) {
-        struct dv_agent_pod *pod = entry->value;
-        struct dv_pod_ref ref = {.uid = pod->uid};
-        struct dv_pod_view view;
-
-        if (pod->state == DV_AGENT_ADMITTED &&
-            !dv_pods_find(agent->options.pods, &ref, &view)) { /* davit release */
-            pod->state = DV_AGENT_RELEASED;
-            pod->has_ended = true;
-            dv_agent_pod_look(pod);
-        } else if (pod->state == DV_AGENT_ADMITTING) { /* it may wait for something */
-            pod->is_dirty = true;
-            dv_agent_pod_look(pod);
-        }
-    }
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        see_change(entry->value);
 }
 
 void dv_agent_pods_changed(struct dv_agent *agent)

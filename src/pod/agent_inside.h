@@ -58,6 +58,7 @@ struct dv_agent_node {
     struct dv_timer lease_timer;
     struct dv_timer retry;
     uint64_t retry_ms;
+    uint64_t lease_retry_ms;
     char *written; /* the status that was written last */
     bool is_dirty;
     bool has_lease;

@@ -202,10 +202,10 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
         dv_agent_check_closed(agent);
         return;
     }
-    if (failure && failure->code != CONFLICT) /* made by another: the view shows it */
-        try_later(agent, failure);
-    else if (!failure)
+    if (!failure)
         agent->node.retry_ms = 0;
+    else if (failure->code != CONFLICT || request->verb != DV_VERB_CREATE)
+        try_later(agent, failure); /* else it was made by another: the view shows it */
     dv_agent_write_end(&agent->node.write);
     if (!failure)
         dv_agent_node_look(agent);
@@ -296,8 +296,9 @@ static void on_renewed(struct dv_request *request, const struct dv_api_status *f
         agent->node.has_lease = true;
     if (failure) {
         dv_log(DV_LOG_DEBUG, "pod: the lease is not renewed", DV_F_STR("why", failure->message));
-        pause_ms = RETRY_FIRST_MS;
+        pause_ms = agent->node.lease_retry_ms ? agent->node.lease_retry_ms : RETRY_FIRST_MS;
     }
+    agent->node.lease_retry_ms = failure ? dv_u64_min(pause_ms * 2, LEASE_RENEW_MS) : 0;
     dv_timer_start(&agent->node.lease_timer, agent->loop,
                    dv_loop_now_ms(agent->loop) + dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE),
                    on_lease_timer);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "claim/manager.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "loop/loop.h"
@@ -98,6 +99,8 @@ void dv_agent_pod_stop(struct dv_agent_pod *pod)
     dv_task_cancel(&pod->task);
     if (pod->state == DV_AGENT_ADMITTING)
         dv_pods_cancel(&pod->admission);
+    if (pod->state == DV_AGENT_RELEASING && pod->release.priv.claims.is_running)
+        dv_claims_cancel(&pod->release.priv.claims.op); /* a driver may take its time */
     if (pod->write.is_running)
         dv_request_cancel(pod->agent->options.cluster, &pod->write.request);
 }
@@ -136,15 +139,16 @@ static void on_timer(struct dv_timer *timer)
     dv_agent_pod_look(pod);
 }
 
+/* What is due sooner stays so. */
 static void pause(struct dv_agent_pod *pod)
 {
     uint64_t pause_ms = pod->pause_ms ? pod->pause_ms : PAUSE_FIRST_MS;
+    uint64_t at_ms =
+        dv_loop_now_ms(pod->agent->loop) + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE);
 
     pod->pause_ms = dv_u64_min(pause_ms * 2, PAUSE_MAX_MS);
-    dv_timer_cancel(&pod->timer);
-    dv_timer_start(&pod->timer, pod->agent->loop,
-                   dv_loop_now_ms(pod->agent->loop) + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE),
-                   on_timer);
+    if (!dv_timer_is_set(&pod->timer) || at_ms < pod->timer.at_ms)
+        dv_timer_start(&pod->timer, pod->agent->loop, at_ms, on_timer);
 }
 
 /* ---- admission ---- */
@@ -199,25 +203,32 @@ static void admit(struct dv_agent_pod *pod)
 
 /* ---- release ---- */
 
+/* Its claims, or the disk, or it was being started: it is tried again until it is done. */
+static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    pod->state = pod->state_before;
+    pod->is_failing = true;
+    if (err->code != DV_ABORTED && !pod->agent->is_closing)
+        note(pod, true, "FailedUnprepareDynamicResources",
+             dv_str_printf(arena, "Failed to give back what the pod holds: %s", err->msg));
+    pause(pod);
+    dv_agent_check_closed(pod->agent);
+}
+
 static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
 {
     struct dv_agent_pod *pod = DV_CONTAINER(release, struct dv_agent_pod, release);
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
 
     (void)was_known; /* it may have been released by hand */
-    if (!err) {
-        pod->state = DV_AGENT_RELEASED;
-        pod->is_failing = false;
-        pod->pause_ms = 0;
-    } else { /* its claims, or the disk: it is tried again until it is done */
-        arena = dv_arena_new();
-        pod->state = pod->state_before;
-        pod->is_failing = true;
-        note(pod, true, "FailedUnprepareDynamicResources",
-             dv_str_printf(arena, "Failed to give back what the pod holds: %s", err->msg));
-        pause(pod);
+    if (err) {
+        take_failed_release(pod, err);
         return;
     }
+    pod->state = DV_AGENT_RELEASED;
+    pod->is_failing = false;
+    pod->pause_ms = 0;
     dv_agent_pod_look(pod);
 }
 
@@ -236,26 +247,35 @@ static void release(struct dv_agent_pod *pod)
 
 /* ---- writing to the API ---- */
 
+/* What is wrong with it is wrong with the pod that we see: the view will tell. Until then, and when
+ * the pod stays although it was removed (finalizers), it is left alone for a while. */
 static void on_written(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct dv_agent_pod *pod = DV_CONTAINER(request, struct dv_agent_pod, write.request);
     bool is_gone = failure && (failure->code == NOT_FOUND || failure->code == CONFLICT);
+    bool was_removal = request->verb == DV_VERB_DELETE;
 
-    if (failure && !is_gone && !pod->agent->is_closing) {
+    if (failure && !is_gone && !pod->agent->is_closing)
         dv_log(DV_LOG_WARN, "pod: the API does not take what is written of a pod",
                DV_F_STR("namespace", pod->space), DV_F_STR("pod", pod->name),
                DV_F_STR("why", failure->message));
+    dv_agent_write_end(&pod->write);
+    if (pod->agent->is_closing) {
+        dv_agent_check_closed(pod->agent);
+        return;
+    }
+    if (failure) {
         free(pod->written);
         pod->written = NULL;
         pod->is_dirty = true;
-        if (!dv_timer_is_set(&pod->timer))
-            pause(pod);
     }
-    dv_agent_write_end(&pod->write);
-    if (pod->agent->is_closing)
-        dv_agent_check_closed(pod->agent);
-    else if (!failure || is_gone)
-        dv_agent_pod_look(pod);
+    if (failure || was_removal) {
+        pause(pod);
+        return;
+    }
+    if (pod->state != DV_AGENT_PAUSING && !pod->is_failing)
+        pod->pause_ms = 0;
+    dv_agent_pod_look(pod);
 }
 
 static void address(struct dv_agent_pod *pod, enum dv_verb verb)
@@ -305,8 +325,8 @@ static void remove_it(struct dv_agent_pod *pod)
     static const int64_t at_once = 0;
     struct dv_api_delete_options *options;
 
-    if (!dv_agent_write_begin(&pod->write))
-        return;
+    if (dv_timer_is_set(&pod->timer) || !dv_agent_write_begin(&pod->write))
+        return; /* it pauses, or something is being written */
     options = DV_NEW(pod->write.arena, struct dv_api_delete_options);
     options->grace_period_seconds = &at_once;
     options->preconditions = DV_NEW(pod->write.arena, struct dv_api_preconditions);
@@ -316,15 +336,15 @@ static void remove_it(struct dv_agent_pod *pod)
     dv_request_start(pod->agent->options.cluster, &pod->write.request);
 }
 
+/* The time may have become shorter since the last look. */
 static void wait_for_end(struct dv_agent_pod *pod)
 {
     const struct dv_time *due = &value_of(pod)->metadata.deletion_timestamp;
     uint64_t now_s = wall_ns(pod) / NS_PER_S;
     uint64_t wait_s = due->seconds > (int64_t)now_s ? (uint64_t)due->seconds - now_s : 0;
 
-    if (!dv_timer_is_set(&pod->timer))
-        dv_timer_start(&pod->timer, pod->agent->loop,
-                       dv_loop_now_ms(pod->agent->loop) + wait_s * 1000 + 1, on_timer);
+    dv_timer_start(&pod->timer, pod->agent->loop,
+                   dv_loop_now_ms(pod->agent->loop) + wait_s * 1000 + 1, on_timer);
 }
 
 /* ---- one step ---- */

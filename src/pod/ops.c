@@ -8,6 +8,7 @@
 #include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "pod/holdings.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 #include "store/saver.h"
@@ -36,6 +37,7 @@ static void on_released(struct dv_save *save, const struct dv_err *err)
     }
     dv_log(DV_LOG_INFO, "pod: released", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
+    dv_holdings_give_back(release->priv.pods->holdings, pod);
     dv_pods_remove(release->priv.pods, pod);
     dv_pods_look_again(release->priv.pods);
     end_release(release, true, NULL);
@@ -156,6 +158,14 @@ static void on_start_run(struct dv_device_run *run, const struct dv_err *err)
     end_start(start, err);
 }
 
+static void on_start_task(struct dv_task *task)
+{
+    struct dv_pod_start *start = DV_CONTAINER(task, struct dv_pod_start, priv.task);
+    struct dv_err err = start->priv.err;
+
+    end_start(start, &err);
+}
+
 static void run_start(struct dv_pod_start *start)
 {
     struct dv_device_request request = dv_pod_request(start->priv.pod, start->priv.i_container);
@@ -164,6 +174,17 @@ static void run_start(struct dv_pod_start *start)
     start->priv.is_running = true;
     start->priv.run.done = on_start_run;
     dv_devices_start_container(start->priv.pods->options.devices, &start->priv.run, &request);
+}
+
+/* After a boot drivers have prepared its claims anew: the specs must be there, too. */
+static void check_start(struct dv_pod_start *start)
+{
+    struct dv_pods *pods = start->priv.pods;
+
+    if (!dv_holdings_resolve(pods->holdings, start->priv.pod, &start->priv.err))
+        dv_task_post(&start->priv.task, pods->loop, on_start_task);
+    else
+        run_start(start);
 }
 
 static void on_start_prepared(struct dv_claim_op *op, const struct dv_err *err)
@@ -176,7 +197,7 @@ static void on_start_prepared(struct dv_claim_op *op, const struct dv_err *err)
     if (err)
         end_start(start, err);
     else
-        run_start(start);
+        check_start(start);
 }
 
 /* All claims that the pod uses are prepared, as they are unless the machine was started anew. The
@@ -218,14 +239,6 @@ static void prepare_start(struct dv_pod_start *start)
     dv_claims_prepare(pods->options.claims, &start->priv.claims.op, pod->spec.object);
 }
 
-static void on_start_task(struct dv_task *task)
-{
-    struct dv_pod_start *start = DV_CONTAINER(task, struct dv_pod_start, priv.task);
-    struct dv_err err = start->priv.err;
-
-    end_start(start, &err);
-}
-
 static bool find_container(const struct dv_pod *pod, dv_str name, size_t *i_container)
 {
     for (size_t i = 0; i < pod->spec.n_containers; i++) {
@@ -265,7 +278,7 @@ void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
         start->priv.pod = pod;
         pod->may_run = true;
         if (are_claims_ready(pods, pod))
-            run_start(start);
+            check_start(start);
         else
             prepare_start(start);
         return;

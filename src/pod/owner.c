@@ -35,7 +35,8 @@ struct dv_owner {
     struct dv_poll *poll;
     struct dv_timer timer;
     struct dv_task task;
-    bool was_used; /* the control group has had processes */
+    bool looks_for_process; /* the kernel does not tell its end */
+    bool was_used;          /* the control group has had processes */
 };
 
 /* ---- processes ---- */
@@ -55,6 +56,8 @@ static dv_str start_of(uint32_t pid, struct dv_arena *arena)
     while (end > 0 && rest.p[end - 1] != ')') /* a name may hold anything */
         end--;
     rest = dv_str_trim(dv_str_slice(rest, end, rest.n));
+    if (dv_str_starts_with(rest, DV_STR("Z"))) /* it has ended, and nobody has asked how */
+        return DV_STR("");
     for (int i = 0; i <= START_FIELD; i++)
         if (!dv_str_split(&rest, ' ', &field))
             return DV_STR("");
@@ -93,6 +96,27 @@ static bool is_used(dv_str dir, struct dv_arena *arena)
         return false;
     }
     return dv_file_read(procs, PROCS_BYTES_MAX, arena, &text, &absent) && dv_str_trim(text).n > 0;
+}
+
+/* Whether processes have ever run in it, where the kernel counts their time: they may have come and
+ * gone while nobody looked. */
+static bool has_run(dv_str dir, struct dv_arena *arena)
+{
+    const dv_str key = DV_STR("usage_usec ");
+    dv_str stat = dv_str_printf(arena, "%.*s/cpu.stat", DV_FMT(dir));
+    dv_str usage = dv_str_printf(arena, "%.*s/cpuacct.usage", DV_FMT(dir));
+    struct dv_err absent;
+    dv_str text;
+    dv_str line;
+
+    if (dv_file_read(usage, STAT_BYTES_MAX, arena, &text, &absent))
+        return !dv_str_eq(dv_str_trim(text), DV_STR("0"));
+    if (!dv_file_read(stat, STAT_BYTES_MAX, arena, &text, &absent))
+        return false;
+    while (dv_str_split(&text, '\n', &line))
+        if (dv_str_starts_with(line, key))
+            return !dv_str_eq(dv_str_slice(line, key.n, line.n), DV_STR("0"));
+    return false;
 }
 
 /* ---- at admission ---- */
@@ -140,22 +164,28 @@ bool dv_owner_settle(const struct dv_pod_spec *spec, dv_str json, struct dv_aren
 
 /* ---- watching ---- */
 
-/* Of a pod that has ended. */
+/* Of a pod that has ended: it may be gone, or another, when this is over. */
 struct ended {
     struct dv_pod_release release;
+    struct dv_arena *arena;
+    dv_str uid;
 };
 
 static void on_retry(struct dv_timer *timer);
 
 static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
 {
+    struct ended *ended = DV_CONTAINER(release, struct ended, release);
     struct dv_pods *pods = release->priv.pods;
-    struct dv_pod *pod = was_known && err && !pods->is_closing ? release->priv.pod : NULL;
+    const struct dv_pod_ref ref = {.uid = ended->uid};
+    struct dv_pod *pod = err && !pods->is_closing ? dv_pods_get(pods, &ref) : NULL;
 
-    if (pod && pod->owner) /* it is still there */
+    (void)was_known; /* it may have been busy: that is an error, too */
+    if (pod && pod->owner && pod->has_ended)
         dv_timer_start(&pod->owner->timer, pods->loop, dv_loop_now_ms(pods->loop) + RETRY_MS,
                        on_retry);
-    free(DV_CONTAINER(release, struct ended, release));
+    dv_arena_free(ended->arena);
+    free(ended);
 }
 
 static void release(struct dv_pod *pod)
@@ -165,6 +195,8 @@ static void release(struct dv_pod *pod)
     if (pod->spec.is_from_api || pod->pods->is_closing)
         return; /* the agent does it, in step with the API */
     ended = DV_ALLOC(struct ended);
+    ended->arena = dv_arena_new();
+    ended->uid = dv_str_copy(pod->spec.ref.uid, ended->arena);
     ended->release.done = on_released;
     dv_pods_release(pod->pods, &ended->release, &pod->spec.ref);
 }
@@ -209,39 +241,59 @@ static void on_gone(struct dv_task *task)
     end(DV_CONTAINER(task, struct dv_owner, task));
 }
 
+static bool has_process(const struct dv_owner *owner, struct dv_arena *arena)
+{
+    const struct dv_pod_spec *spec = &owner->pod->spec;
+
+    return dv_str_eq(start_of(spec->owner_pid, arena), spec->owner_start);
+}
+
+/* Of the control group. */
+static bool is_empty_again(struct dv_owner *owner, struct dv_arena *arena)
+{
+    dv_str dir = cgroup_dir(owner->pod->spec.owner_cgroup, arena);
+    bool has_any = is_used(dir, arena);
+
+    owner->was_used = owner->was_used || has_any || has_run(dir, arena);
+    return !is_dir(dir, arena) || (owner->was_used && !has_any);
+}
+
 static void on_look(struct dv_timer *timer)
 {
     struct dv_owner *owner = DV_CONTAINER(timer, struct dv_owner, timer);
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    dv_str dir = cgroup_dir(owner->pod->spec.owner_cgroup, arena);
-    bool has_any = is_used(dir, arena);
 
-    if (!is_dir(dir, arena) || (owner->was_used && !has_any)) {
+    if ((owner->looks_for_process && !has_process(owner, arena)) ||
+        (owner->pod->spec.owner_cgroup.n > 0 && is_empty_again(owner, arena))) {
         end(owner);
         return;
     }
-    owner->was_used |= has_any;
     dv_timer_start(&owner->timer, owner->pod->pods->loop,
                    dv_loop_now_ms(owner->pod->pods->loop) + LOOK_MS, on_look);
 }
 
-/* False: it has ended already. */
+/* False: it has ended already. A process that no descriptor can be had for is looked for. */
 static bool watch_process(struct dv_owner *owner)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_pod_spec *spec = &owner->pod->spec;
     struct dv_err err;
+    int errnum;
 
-    owner->fd = (int)syscall(SYS_pidfd_open, (pid_t)spec->owner_pid, 0);
-    if (owner->fd < 0 || !dv_str_eq(start_of(spec->owner_pid, arena), spec->owner_start))
+    owner->fd = (int)syscall(SYS_pidfd_open, (pid_t)owner->pod->spec.owner_pid, 0);
+    errnum = errno;
+    if (!has_process(owner, arena)) /* asked when it is held: no other gets its number */
         return false;
-    owner->poll = dv_poll_open(owner->pod->pods->loop, owner->fd, on_ended, owner, &err);
-    if (!owner->poll) {
-        dv_log(DV_LOG_ERROR, "pod: cannot watch the process that owns it",
-               DV_F_STR("pod", owner->pod->full_name), DV_F_ERR(&err));
-        return true; /* it is released by those who told of it, as without an owner */
+    if (owner->fd >= 0)
+        owner->poll = dv_poll_open(owner->pod->pods->loop, owner->fd, on_ended, owner, &err);
+    else
+        (void)dv_fail_errno(&err, errnum, "pidfd_open");
+    if (owner->poll) {
+        dv_poll_set(owner->poll, DV_POLL_READ);
+        return true;
     }
-    dv_poll_set(owner->poll, DV_POLL_READ);
+    dv_log(DV_LOG_WARN, "pod: the process that owns it is looked for every second",
+           DV_F_STR("pod", owner->pod->full_name), DV_F_ERR(&err));
+    owner->looks_for_process = true;
     return true;
 }
 
@@ -256,7 +308,7 @@ struct dv_owner *dv_owner_watch(struct dv_pod *pod)
     owner->fd = -1;
     if (pod->spec.owner_pid != 0 && !watch_process(owner))
         dv_task_post(&owner->task, pod->pods->loop, on_gone);
-    else if (pod->spec.owner_pid == 0)
+    else if (owner->looks_for_process || pod->spec.owner_cgroup.n > 0)
         dv_timer_start(&owner->timer, pod->pods->loop, dv_loop_now_ms(pod->pods->loop) + 1,
                        on_look);
     return owner;

@@ -25,6 +25,8 @@
 struct dv_api_container;
 struct dv_api_pod;
 struct dv_arena;
+struct dv_cdi_dirs;
+struct dv_cluster;
 struct dv_pod;
 struct dv_pod_verdict;
 struct dv_pods;
@@ -100,12 +102,22 @@ struct dv_pod_times {
     uint64_t allocation_ns;
 };
 
+/* What becomes of a pod that gets a device which another pod has by another way. */
+enum dv_ledger_mode {
+    DV_LEDGER_REFUSES,
+    DV_LEDGER_WARNS,
+    DV_LEDGER_OFF,
+};
+
 struct dv_pods_options {
     struct dv_devices *devices; /* these five outlive the pods */
     struct dv_claims *claims;   /* NULL: pods with claims are refused */
     struct dv_store *store;     /* of dv_node_schema */
     const struct dv_topology_config *topology;
     const struct dv_numa_machine *machine;
+    struct dv_cdi_dirs *cdi; /* NULL: CDI names are taken as they are */
+    enum dv_ledger_mode ledger;
+    dv_str node_name; /* kept */
     uint64_t wait_ms;
     bool is_strict; /* refuse at once, as the reference does */
     /* A pod came, went, or waits for something else. Once a turn at most, never from within a
@@ -121,6 +133,9 @@ struct dv_pods_options {
 /* Loads the pods that the store has and tells the devices about them. Blocks: for start-up. */
 struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options *options,
                              struct dv_err *err);
+/* The API is there, to the end: what slices say of devices counts in the ledger. */
+DV_CHECKED bool dv_pods_connect(struct dv_pods *pods, struct dv_cluster *cluster,
+                                struct dv_err *err);
 /* Whoever waits gets DV_CANCELLED before `closed` runs; it may be NULL. */
 void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx);
 /* To be called when the store was found damaged and begins anew: all that is in memory is written,
@@ -139,8 +154,10 @@ struct dv_pod_verdict {
     struct dv_pod_ref ref; /* with the uid that was made for a pod without one */
 };
 
-/* The reason when the claims of a pod could not be prepared. */
+/* The reason when the claims of a pod could not be prepared, and when it would get a device that
+ * another pod has. */
 #define DV_POD_FAILED_PREPARE "FailedPrepareDynamicResources"
+#define DV_POD_DEVICE_IN_USE "DeviceInUse"
 
 /* Something that is asked of the pod's claims, as a part of what is asked of the pod. */
 struct dv_pod_claims {

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "pod/holdings.h"
 #include "pod/owner.h"
 #include "pod/pods.h"
 #include "resource/resource.h"
@@ -214,6 +215,7 @@ static void free_pods(struct dv_pods *pods)
 
     while ((entry = dv_map_next(&pods->by_uid, &at)) != NULL)
         dv_pod_free(entry->value);
+    dv_holdings_free(pods->holdings);
     dv_map_fini(&pods->by_uid);
     dv_map_fini(&pods->by_name);
     free(pods);
@@ -301,6 +303,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->by_name);
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
+    pods->holdings = dv_holdings_new(pods);
     if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
@@ -309,5 +312,11 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     /* The store is the one source of pods: what is not in it is gone. */
     dv_device_set_sources_ready(state, true);
     (void)dv_device_collect(state); /* how many is of no interest here */
+    dv_holdings_rebuild(pods->holdings);
     return pods;
+}
+
+bool dv_pods_connect(struct dv_pods *pods, struct dv_cluster *cluster, struct dv_err *err)
+{
+    return dv_holdings_connect(pods->holdings, cluster, err);
 }

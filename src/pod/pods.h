@@ -18,6 +18,7 @@
 struct dv_arena;
 struct dv_claim_op;
 struct dv_err;
+struct dv_holdings;
 struct dv_owner;
 
 struct dv_pod {
@@ -57,6 +58,7 @@ struct dv_pods {
     struct dv_task changed_task;
     struct dv_task close_task;
     struct dv_pod_rewrite rewrite;
+    struct dv_holdings *holdings;
     struct dv_topology_counts counts;
     size_t n_under_way; /* admissions, releases, starts, and the rewrite */
     bool is_closing;
@@ -104,7 +106,8 @@ void dv_admission_look(struct dv_pod_admission *admission);
 void dv_admission_stop_waiting(struct dv_pod_admission *admission);
 void dv_admission_save(struct dv_pod_admission *admission);
 /* All three are the end of it. */
-void dv_admission_refuse_claims(struct dv_pod_admission *admission, const struct dv_err *err);
+void dv_admission_refuse_for_now(struct dv_pod_admission *admission, const char *reason,
+                                 const struct dv_err *err);
 void dv_admission_fail(struct dv_pod_admission *admission, const struct dv_err *err);
 void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                       const struct dv_err *err);

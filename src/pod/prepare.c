@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "claim/manager.h"
+#include "pod/holdings.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 
@@ -29,6 +30,20 @@ void dv_pods_cancel_claims(struct dv_pods *pods)
 
 /* ---- of an admission ---- */
 
+/* It has all: is that what it seems, and nobody else's? */
+static void check(struct dv_pod_admission *admission)
+{
+    struct dv_holdings *holdings = admission->priv.pods->holdings;
+    struct dv_err err;
+
+    if (!dv_holdings_resolve(holdings, admission->priv.pod, &err))
+        dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
+    else if (!dv_holdings_take(holdings, admission->priv.pod, &err))
+        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &err);
+    else
+        dv_admission_save(admission);
+}
+
 static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
 {
     struct dv_pod_admission *admission = DV_CONTAINER(op, struct dv_pod_admission, priv.claims.op);
@@ -41,9 +56,9 @@ static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
     else if (err && err->code == DV_CANCELLED)
         dv_admission_fail(admission, err);
     else if (err)
-        dv_admission_refuse_claims(admission, err);
+        dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, err);
     else
-        dv_admission_save(admission);
+        check(admission);
 }
 
 void dv_admission_prepare(struct dv_pod_admission *admission)
@@ -55,7 +70,7 @@ void dv_admission_prepare(struct dv_pod_admission *admission)
     struct dv_err err;
 
     if (!pod->spec.object) {
-        dv_admission_save(admission);
+        check(admission);
         return;
     }
     if (!pods->options.claims) {
@@ -63,7 +78,7 @@ void dv_admission_prepare(struct dv_pod_admission *admission)
             &err, DV_FAILED_PRECONDITION,
             "the pod uses ResourceClaims, and this node has no API to find them in: start "
             "davitd with the role api, or with --kubeconfig");
-        dv_admission_refuse_claims(admission, &err);
+        dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
         return;
     }
     admission->priv.claims.op = (struct dv_claim_op){

@@ -1,0 +1,93 @@
+/* cdidir.h - the directories with CDI specs: read, watched, and always at hand as an index.
+ *
+ *     inotify event --> settle --> scan on a worker thread --.
+ *     dv_cdi_dirs_refresh --> scan, now ---------------------+--> what differs --> index, changed()
+ *
+ * Only files whose inode, size or times differ from the last look are read again. A directory need
+ * not exist; it is watched for from the nearest directory above it that does. What a link points
+ * to, elsewhere, is not watched: the next look finds it changed. */
+#ifndef DV_CDIDIR_H
+#define DV_CDIDIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct dv_arena;
+struct dv_cdi_edits;
+struct dv_cdi_index;
+struct dv_cdi_spec;
+struct dv_err;
+
+/* Files in all directories together, and their bytes: far more than the vendors of one machine
+ * write. What is over it is a problem of its file. */
+#define DV_CDI_DIRS_FILES_MAX 4096u
+#define DV_CDI_DIRS_BYTES_MAX (64u * 1024u * 1024u)
+
+/* A file or a directory that cannot be used, and why. */
+struct dv_cdi_problem {
+    dv_str path;
+    dv_str reason;
+};
+
+/* "/etc/cdi:/var/run/cdi" into its parts, in `arena`; empty ones are left out. */
+size_t dv_cdi_dirs_split(dv_str text, struct dv_arena *arena, dv_str **dirs);
+
+/* -- Reading once --------------------------------------------------------------------------- */
+
+struct dv_cdi_reading {
+    struct dv_cdi_spec **specs; /* a reference each; those that are refused too */
+    size_t n_specs;
+    struct dv_cdi_problem *problems; /* of directories; those of files are in their specs */
+    size_t n_problems;
+};
+
+/* The *.json and *.yaml files of the directories, by name; later directories win. One that is not
+ * there has none. A spec is a regular file, or a link: one to nothing, or to what is no file (a
+ * pipe, a device: never opened), is refused. Other entries are passed over. Blocks: for start-up,
+ * tools and jobs. */
+void dv_cdi_dirs_read(const dv_str *dirs, size_t n_dirs, struct dv_arena *arena,
+                      struct dv_cdi_reading *reading);
+void dv_cdi_reading_fini(struct dv_cdi_reading *reading);
+
+/* -- On the loop ---------------------------------------------------------------------------- */
+
+struct dv_cdi_dirs;
+
+struct dv_cdi_dirs_options {
+    /* There is another index, or there are other problems. Never called from within a function of
+     * this header. May be NULL. */
+    void (*changed)(void *ctx);
+    void *ctx;
+};
+
+/* Reads them before it returns. Keeps copies of the texts. Fails when nothing can be watched at
+ * all; a single directory that cannot be is a problem, and looked at from time to time. */
+struct dv_cdi_dirs *dv_cdi_dirs_open(struct dv_loop *loop, const dv_str *dirs, size_t n_dirs,
+                                     const struct dv_cdi_dirs_options *options, struct dv_err *err);
+void dv_cdi_dirs_close(struct dv_cdi_dirs *dirs, dv_closed_fn *closed, void *ctx);
+
+/* Never NULL. It, its specs and all that is resolved from it stay until the callback of the loop
+ * that runs now has returned. */
+const struct dv_cdi_index *dv_cdi_dirs_index(const struct dv_cdi_dirs *dirs);
+/* Directories first, then files in the order of the index; a file may have several. They stay as
+ * long as the index. */
+size_t dv_cdi_dirs_problems(const struct dv_cdi_dirs *dirs, const struct dv_cdi_problem **problems);
+/* "/etc/cdi, /var/run/cdi", for messages. */
+dv_str dv_cdi_dirs_text(const struct dv_cdi_dirs *dirs);
+
+/* Looks again now, as after a driver has answered that a device is ready: its spec may be newer
+ * than the events. Costs a look at each file, and the reading of those that differ. True when there
+ * is another index or there are other problems; `changed` is called then, too. */
+bool dv_cdi_dirs_refresh(struct dv_cdi_dirs *dirs);
+
+/* dv_cdi_resolve, and when a name is not there, or had by two, once more after a refresh. The error
+ * says where was looked and what is there. */
+DV_CHECKED bool dv_cdi_dirs_resolve(struct dv_cdi_dirs *dirs, const dv_str *names, size_t n_names,
+                                    struct dv_arena *arena, struct dv_cdi_edits *edits,
+                                    struct dv_err *err);
+
+#endif

@@ -1,0 +1,315 @@
+#include "pod/holdings.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cdi/cdi.h"
+#include "cdidir/cdidir.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+#include "device/manager.h"
+#include "pod/identity.h"
+#include "pod/ledger.h"
+#include "pod/pod.h"
+#include "pod/pods.h"
+#include "resource/resource.h"
+
+struct dv_holdings {
+    struct dv_pods *pods;
+    struct dv_ledger *ledger; /* NULL: none is kept */
+    struct dv_view *slices;   /* of this node; NULL: not known */
+};
+
+/* One thing that a pod got, and what it is. */
+struct item {
+    struct dv_ledger_holder holder;
+    struct dv_identities identities;
+};
+
+struct items {
+    struct item *v;
+    size_t n;
+    size_t size;
+};
+
+/* ---- what a pod has ---- */
+
+static bool look(const struct dv_identity_host *host, dv_str path, struct dv_identity_node *node)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct stat st;
+
+    (void)host;
+    if (stat(dv_str_to_c(path, arena), &st) < 0 || (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode)))
+        return false;
+    *node = (struct dv_identity_node){S_ISBLK(st.st_mode), major(st.st_rdev), minor(st.st_rdev)};
+    return true;
+}
+
+static const struct dv_identity_host this_host = {look};
+
+static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
+{
+    return holdings->pods->options.cdi ? dv_cdi_dirs_index(holdings->pods->options.cdi) : NULL;
+}
+
+static struct item *add_item(struct items *items, const struct dv_pod *pod, enum dv_ledger_way way,
+                             dv_str giver, struct dv_arena *arena)
+{
+    struct item *item = dv_vec_add_in(items, arena);
+
+    *item = (struct item){
+        .holder = {.pod_uid = pod->spec.ref.uid,
+                   .space = pod->spec.ref.space,
+                   .name = pod->spec.ref.name,
+                   .way = way,
+                   .giver = giver}
+    };
+    return item;
+}
+
+static void add_records(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                        struct dv_arena *arena, struct items *items)
+{
+    const struct dv_device_record *records;
+    size_t n = dv_device_records_of_pod(dv_devices_state(holdings->pods->options.devices),
+                                        pod->spec.ref.uid, arena, &records);
+
+    for (size_t i = 0; i < n; i++) {
+        struct item *item = add_item(items, pod, DV_LEDGER_PLUGIN, records[i].resource, arena);
+        dv_str *ids;
+        struct dv_err err;
+
+        item->holder.container = records[i].container;
+        if (!dv_identities_of_record(&records[i], index_of(holdings), &this_host, arena,
+                                     &item->identities, &ids, &item->holder.n_devices, &err))
+            items->n--; /* nothing is known of it: it was taken as it is, and told, before */
+        else
+            item->holder.devices = ids;
+    }
+}
+
+/* The devices of the slice that has this one, for what they say of themselves. */
+static const struct dv_api_device *find_slice(const struct dv_holdings *holdings, dv_str driver,
+                                              const struct dv_claim_device *device, size_t *n)
+{
+    const struct dv_object *object;
+
+    *n = 0;
+    for (size_t at = 0;
+         holdings->slices && (object = dv_view_next(holdings->slices, &at)) != NULL;) {
+        const struct dv_api_resource_slice_spec *spec =
+            &((const struct dv_api_resource_slice *)object->value)->spec;
+
+        if (!dv_str_eq(spec->driver, driver) || !dv_str_eq(spec->pool.name, device->pool))
+            continue;
+        for (size_t i = 0; i < spec->n_devices; i++) {
+            if (!dv_str_eq(spec->devices[i].name, device->name))
+                continue;
+            *n = spec->n_devices;
+            return spec->devices;
+        }
+    }
+    return NULL;
+}
+
+static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                       struct dv_arena *arena, struct items *items)
+{
+    struct dv_claims *manager = holdings->pods->options.claims;
+    struct dv_claim **claims;
+    size_t n =
+        manager ? dv_claim_of_pod(dv_claims_state(manager), pod->spec.ref.uid, arena, &claims) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
+            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++) {
+                const struct dv_claim_driver *driver = &claims[i]->record.drivers[k];
+                const struct dv_claim_device *device = &driver->devices[d];
+                struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, driver->name, arena);
+                dv_str *name = DV_NEW(arena, dv_str);
+                size_t n_devices;
+                const struct dv_api_device *devices =
+                    find_slice(holdings, driver->name, device, &n_devices);
+
+                *name =
+                    dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));
+                item->holder.claim = claims[i]->record.name;
+                item->holder.devices = name;
+                item->holder.n_devices = 1;
+                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings),
+                                              &this_host, arena, &item->identities);
+            }
+}
+
+static struct items items_of(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                             struct dv_arena *arena)
+{
+    struct items items = {0};
+
+    add_records(holdings, pod, arena, &items);
+    add_claims(holdings, pod, arena, &items);
+    return items;
+}
+
+/* ---- CDI names ---- */
+
+static bool resolve_device(struct dv_holdings *holdings, const struct dv_claim_record *claim,
+                           dv_str driver, const struct dv_claim_device *device,
+                           struct dv_arena *arena, struct dv_err *err)
+{
+    for (size_t i = 0; i < device->n_cdi_ids; i++) {
+        struct dv_cdi_edits edits;
+
+        if (!dv_cdi_dirs_resolve(holdings->pods->options.cdi, &device->cdi_ids[i], 1, arena, &edits,
+                                 err)) {
+            err->code = DV_NOT_FOUND;
+            return dv_wrap(err,
+                           "driver %.*s gave CDI name \"%.*s\" for device %.*s/%.*s of "
+                           "ResourceClaim %.*s/%.*s",
+                           DV_FMT(driver), DV_FMT(device->cdi_ids[i]), DV_FMT(device->pool),
+                           DV_FMT(device->name), DV_FMT(claim->space), DV_FMT(claim->name));
+        }
+    }
+    return true;
+}
+
+bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod, struct dv_err *err)
+{
+    const struct dv_pods_options *options = &holdings->pods->options;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_claim **claims;
+    size_t n;
+
+    if (!options->claims || !options->cdi || options->is_strict || !pod->spec.object)
+        return true;
+    arena = dv_arena_new();
+    n = dv_claim_of_pod(dv_claims_state(options->claims), pod->spec.ref.uid, arena, &claims);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
+            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++)
+                if (!resolve_device(holdings, &claims[i]->record, claims[i]->record.drivers[k].name,
+                                    &claims[i]->record.drivers[k].devices[d], arena, err))
+                    return false;
+    return true;
+}
+
+/* ---- the ledger ---- */
+
+static void hold(struct dv_holdings *holdings, const struct items *items)
+{
+    for (size_t i = 0; i < items->n; i++)
+        dv_ledger_hold(holdings->ledger, &items->v[i].holder, items->v[i].identities.v,
+                       items->v[i].identities.n);
+}
+
+bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_ledger_conflict conflict;
+    struct items items;
+
+    if (!holdings->ledger)
+        return true;
+    arena = dv_arena_new();
+    items = items_of(holdings, pod, arena);
+    for (size_t i = 0; i < items.n; i++) {
+        if (dv_ledger_check(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
+                            items.v[i].identities.n, &conflict))
+            continue;
+        if (dv_ledger_conflict_fail(&conflict, &items.v[i].holder, err) ||
+            holdings->pods->options.ledger == DV_LEDGER_REFUSES)
+            return false;
+        dv_log(DV_LOG_WARN, "pod: a device is given twice, as --ledger=warn allows",
+               DV_F_STR("pod", pod->full_name), DV_F_ERR(err));
+    }
+    hold(holdings, &items);
+    return true;
+}
+
+void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod)
+{
+    if (holdings->ledger)
+        dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
+}
+
+void dv_holdings_rebuild(struct dv_holdings *holdings)
+{
+    const struct dv_map_entry *entry;
+
+    if (!holdings->ledger)
+        return;
+    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+        const struct dv_pod *pod = entry->value;
+        struct items items;
+
+        if (!pod->was_admitted)
+            continue;
+        items = items_of(holdings, pod, arena);
+        dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
+        hold(holdings, &items);
+    }
+}
+
+/* ---- life ---- */
+
+struct dv_holdings *dv_holdings_new(struct dv_pods *pods)
+{
+    struct dv_holdings *holdings = DV_ALLOC(struct dv_holdings);
+
+    holdings->pods = pods;
+    if (pods->options.ledger != DV_LEDGER_OFF)
+        holdings->ledger = dv_ledger_new();
+    return holdings;
+}
+
+void dv_holdings_free(struct dv_holdings *holdings)
+{
+    if (!holdings)
+        return;
+    if (holdings->slices)
+        dv_view_close(holdings->slices);
+    dv_ledger_free(holdings->ledger);
+    free(holdings);
+}
+
+static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    (void)ctx;
+    (void)old;
+    (void)now; /* asked when a device is given */
+}
+
+static void on_slices(void *ctx)
+{
+    dv_holdings_rebuild(ctx);
+}
+
+bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
+                         struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_view_options options = {
+        .kind = dv_kind(DV_KIND_SLICE),
+        .field_selector =
+            dv_str_printf(arena, "spec.nodeName=%.*s", DV_FMT(holdings->pods->options.node_name)),
+        .changed = on_slice,
+        .synced = on_slices,
+        .ctx = holdings,
+    };
+
+    if (!holdings->ledger)
+        return true;
+    holdings->slices = dv_view_open(cluster, &options, err);
+    return holdings->slices != NULL;
+}

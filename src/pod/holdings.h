@@ -1,0 +1,34 @@
+/* holdings.h - what a pod got, held against what is there and what others hold: its CDI names are
+ * those of specs on this node, and its devices nobody else's. */
+#ifndef DV_POD_HOLDINGS_H
+#define DV_POD_HOLDINGS_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+
+struct dv_cluster;
+struct dv_err;
+struct dv_holdings;
+struct dv_pod;
+struct dv_pods;
+
+struct dv_holdings *dv_holdings_new(struct dv_pods *pods);
+void dv_holdings_free(struct dv_holdings *holdings); /* NULL is fine */
+/* Slices tell more of devices than their names: from now on they are asked. */
+DV_CHECKED bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
+                                    struct dv_err *err);
+
+/* Each CDI name that drivers gave for the pod's claims is found. DV_NOT_FOUND names the driver, the
+ * claim, the device, and where was looked. */
+DV_CHECKED bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                    struct dv_err *err);
+/* The pod holds its devices from now on. DV_FAILED_PRECONDITION: another pod has one of them, by
+ * another way; then it holds none. */
+DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                 struct dv_err *err);
+void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod);
+/* All pods anew, from what the records say, without asking whether they may. */
+void dv_holdings_rebuild(struct dv_holdings *holdings);
+
+#endif
