@@ -1,0 +1,285 @@
+#include "control/control.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/recorder.h"
+#include "control/evict.h"
+#include "control/index.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "resource/resource.h"
+
+/* As the reference: so many pods that are gone are remembered. */
+#define GONE_MAX 500u
+
+struct dv_control_gates dv_control_gates_default(void)
+{
+    return (struct dv_control_gates){
+        .admin_access = true, .prioritized_list = true, .device_taints = true, .taint_rules = true};
+}
+
+const char *dv_claim_source_name(enum dv_claim_source source)
+{
+    static const char *const names[DV_N_CLAIM_SOURCES] = {
+        [DV_CLAIM_PLAIN] = "",
+        [DV_CLAIM_TEMPLATE] = "resource_claim_template",
+        [DV_CLAIM_EXTENDED] = "extended_resource",
+    };
+
+    return names[source];
+}
+
+/* ---- what the files ask for ---- */
+
+struct dv_object *dv_control_get(const struct dv_control *control, enum dv_control_view view,
+                                 dv_str space, dv_str name)
+{
+    return control->views[view] ? dv_view_get(control->views[view], space, name) : NULL;
+}
+
+const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str space,
+                                            dv_str name)
+{
+    const struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, space, name);
+
+    return object ? object->value : NULL;
+}
+
+struct dv_time dv_control_now(const struct dv_control *control)
+{
+    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(control->loop));
+
+    return (struct dv_time){.seconds = (int64_t)(ns / 1000000000u), .is_set = true};
+}
+
+void dv_control_split(dv_str key, dv_str *space, dv_str *name)
+{
+    size_t n = dv_str_find_char(key, '/');
+
+    *space = dv_str_slice(key, 0, n);
+    *name = dv_str_slice(key, n + 1, key.n);
+}
+
+/* ---- views ---- */
+
+static bool is_synced(const struct dv_control *control, enum dv_control_view view)
+{
+    return control->views[view] && dv_view_is_synced(control->views[view]);
+}
+
+bool dv_control_is_ready(const struct dv_control *control)
+{
+    return is_synced(control, DV_CONTROL_PODS) && is_synced(control, DV_CONTROL_CLAIMS) &&
+           is_synced(control, DV_CONTROL_TEMPLATES);
+}
+
+static void on_synced(void *ctx)
+{
+    struct dv_control *control = ctx;
+
+    if (!dv_control_is_ready(control))
+        return;
+    dv_queue_start(&control->queues[DV_CONTROL_POD_QUEUE]);
+    dv_queue_start(&control->queues[DV_CONTROL_CLAIM_QUEUE]);
+    if (!control->evictor || !is_synced(control, DV_CONTROL_SLICES) ||
+        (control->options.gates.taint_rules && !is_synced(control, DV_CONTROL_RULES)))
+        return;
+    dv_evictor_start(control->evictor);
+    dv_queue_start(&control->queues[DV_CONTROL_EVICTION_QUEUE]);
+    dv_queue_start(&control->queues[DV_CONTROL_RULE_QUEUE]);
+}
+
+static const struct {
+    enum dv_kind_id kind;
+    void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
+} view_table[DV_N_CONTROL_VIEWS] = {
+    [DV_CONTROL_PODS] = {DV_KIND_POD,        dv_control_pod_changed     },
+    [DV_CONTROL_CLAIMS] = {DV_KIND_CLAIM,      dv_control_claim_changed   },
+    [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,   dv_control_template_changed},
+    [DV_CONTROL_SLICES] = {DV_KIND_SLICE,      dv_evictor_slice_changed   },
+    [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE, dv_evictor_rule_changed    },
+};
+
+static bool is_wanted(const struct dv_control *control, enum dv_control_view view)
+{
+    if (view == DV_CONTROL_SLICES)
+        return control->evictor != NULL;
+    if (view == DV_CONTROL_RULES)
+        return control->evictor && control->options.gates.taint_rules;
+    return true;
+}
+
+static void close_views(struct dv_control *control)
+{
+    for (size_t i = 0; i < DV_N_CONTROL_VIEWS; i++) {
+        if (control->views[i])
+            dv_view_close(control->views[i]);
+        control->views[i] = NULL;
+    }
+}
+
+static bool open_views(struct dv_control *control, struct dv_err *err)
+{
+    for (size_t i = 0; i < DV_N_CONTROL_VIEWS; i++) {
+        const struct dv_view_options options = {.kind = dv_kind(view_table[i].kind),
+                                                .changed = view_table[i].changed,
+                                                .synced = on_synced,
+                                                .ctx = control};
+
+        if (!is_wanted(control, (enum dv_control_view)i))
+            continue;
+        control->views[i] = dv_view_open(control->options.cluster, &options, err);
+        if (!control->views[i]) {
+            close_views(control);
+            return dv_wrap(err, "view of %.*s", DV_FMT(options.kind->plural));
+        }
+    }
+    return true;
+}
+
+/* ---- life ---- */
+
+static void free_control(struct dv_control *control)
+{
+    dv_task_cancel(&control->close_task);
+    dv_evictor_free(control->evictor);
+    for (size_t i = 0; i < DV_N_CONTROL_QUEUES; i++)
+        dv_queue_fini(&control->queues[i]);
+    dv_made_fini(control);
+    dv_index_fini(&control->pods);
+    dv_index_fini(&control->claims);
+    dv_recent_fini(&control->gone);
+    free(control);
+}
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_control *control = DV_CONTAINER(task, struct dv_control, close_task);
+    dv_closed_fn *closed = control->closed;
+    void *ctx = control->closed_ctx;
+
+    free_control(control);
+    if (closed)
+        closed(ctx);
+}
+
+static void part_closed(struct dv_control *control)
+{
+    assert(control->n_closing > 0);
+    if (--control->n_closing == 0)
+        dv_task_post(&control->close_task, control->loop, on_close_task);
+}
+
+static void on_pod_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_POD_QUEUE]));
+}
+
+static void on_claim_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_CLAIM_QUEUE]));
+}
+
+static void on_eviction_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_EVICTION_QUEUE]));
+}
+
+static void on_rule_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_RULE_QUEUE]));
+}
+
+static void on_recorder_closed(void *ctx)
+{
+    part_closed(ctx);
+}
+
+/* Together 64 requests under way: as many as the reference has workers, and a few for eviction. */
+static const struct {
+    size_t (*item_bytes)(void);
+    size_t n_running_max;
+    void (*run)(struct dv_queue_item *item);
+    void (*stopped)(struct dv_queue *queue);
+} queue_table[DV_N_CONTROL_QUEUES] = {
+    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      24, dv_pod_job_run,      on_pod_queue_stopped  },
+    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    24, dv_claim_job_run,    on_claim_queue_stopped},
+    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8,  dv_eviction_job_run,
+                              on_eviction_queue_stopped                                             },
+    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4,  dv_rule_job_run,     on_rule_queue_stopped },
+};
+
+static void init_queues(struct dv_control *control)
+{
+    for (size_t i = 0; i < DV_N_CONTROL_QUEUES; i++)
+        dv_queue_init(&control->queues[i],
+                      &(struct dv_queue_options){.loop = control->loop,
+                                                 .item_bytes = queue_table[i].item_bytes(),
+                                                 .n_running_max = queue_table[i].n_running_max,
+                                                 .run = queue_table[i].run,
+                                                 .cancel = dv_job_cancel,
+                                                 .stopped = queue_table[i].stopped});
+}
+
+struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control_options *options,
+                                   struct dv_err *err)
+{
+    struct dv_control *control = DV_ALLOC(struct dv_control);
+
+    control->loop = loop;
+    control->options = *options;
+    init_queues(control);
+    dv_made_init(control);
+    dv_index_init(&control->pods);
+    dv_index_init(&control->claims);
+    dv_recent_init(&control->gone, GONE_MAX);
+    dv_control_lookup_init(control);
+    if (options->gates.device_taints)
+        control->evictor = dv_evictor_new(control);
+    if (!open_views(control, err)) {
+        free_control(control);
+        (void)dv_wrap(err, "control");
+        return NULL;
+    }
+    control->claims_recorder =
+        dv_recorder_open(options->cluster, DV_STR(DV_CONTROL_CLAIMS_COMPONENT), DV_STR_NONE);
+    control->taints_recorder =
+        dv_recorder_open(options->cluster, DV_STR(DV_CONTROL_TAINTS), DV_STR_NONE);
+    return control;
+}
+
+void dv_control_close(struct dv_control *control, dv_closed_fn *closed, void *ctx)
+{
+    assert(!control->is_closing);
+    control->is_closing = true;
+    control->closed = closed;
+    control->closed_ctx = ctx;
+    control->n_closing = DV_N_CONTROL_QUEUES + 2;
+    close_views(control);
+    for (size_t i = 0; i < DV_N_CONTROL_QUEUES; i++)
+        dv_queue_stop(&control->queues[i]);
+    dv_recorder_close(control->claims_recorder, on_recorder_closed, control);
+    dv_recorder_close(control->taints_recorder, on_recorder_closed, control);
+    control->claims_recorder = control->taints_recorder = NULL;
+}
+
+void dv_control_get_stats(const struct dv_control *control, struct dv_control_stats *stats)
+{
+    *stats = control->stats;
+    if (control->evictor)
+        stats->n_pending_evictions = dv_evictor_n_pending(control->evictor);
+    for (size_t i = 0; i < DV_N_CONTROL_QUEUES; i++) {
+        stats->n_waiting += dv_queue_n(&control->queues[i]);
+        stats->n_running += control->queues[i].n_running;
+        stats->n_retries += control->queues[i].n_retries;
+    }
+    stats->n_events_dropped = dv_recorder_n_dropped(control->claims_recorder) +
+                              dv_recorder_n_dropped(control->taints_recorder);
+}

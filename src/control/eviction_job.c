@@ -1,0 +1,252 @@
+/* eviction_job.c - evicting a pod whose time has come: it is told why, then it is deleted. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/map.h"
+#include "base/metric.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/recorder.h"
+#include "control/control.h"
+#include "control/evict.h"
+#include "control/evictor.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "control/taint.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "json/json.h"
+
+struct eviction_job {
+    struct dv_job job;
+    /* What was due when it began; in the job's arena. */
+    dv_str uid;
+    struct dv_eviction eviction;
+};
+
+static void delete_pod(struct eviction_job *eviction_job);
+
+size_t dv_eviction_job_bytes(void)
+{
+    return sizeof(struct eviction_job);
+}
+
+static struct eviction_job *eviction_job_of(struct dv_job *job)
+{
+    return DV_CONTAINER(job, struct eviction_job, job);
+}
+
+/* Nothing is left to be done for that pod; `is_ours`: it was us who deleted it. */
+static void finish(struct eviction_job *eviction_job, bool is_ours)
+{
+    struct dv_job *job = &eviction_job->job;
+    struct dv_evictor *evictor = job->control->evictor;
+    const struct dv_doomed *doomed = dv_doom_due(evictor, job->item.key);
+
+    if (is_ours)
+        dv_recent_add(&evictor->evicted, eviction_job->uid);
+    if (doomed && dv_str_eq(doomed->uid, eviction_job->uid)) /* else one that took its name */
+        dv_doom_set(evictor, job->item.key, NULL, &(struct dv_eviction){.is_set = false});
+    dv_job_finish(job);
+}
+
+/* Whether it is still the same that has to go. False: the job has ended. */
+static bool is_still_due(struct eviction_job *eviction_job)
+{
+    struct dv_job *job = &eviction_job->job;
+    const struct dv_doomed *doomed = dv_doom_due(job->control->evictor, job->item.key);
+
+    if (doomed && dv_str_eq(doomed->uid, eviction_job->uid))
+        return true;
+    dv_job_finish(job);
+    return false;
+}
+
+/* ---- the end ---- */
+
+static void count(struct eviction_job *eviction_job)
+{
+    struct dv_control *control = eviction_job->job.control;
+    uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(control->loop));
+    int64_t at_s = eviction_job->eviction.at_s;
+    uint64_t at_ns = at_s > 0 ? (uint64_t)at_s * 1000000000u : 0;
+
+    control->stats.n_pod_deletions++;
+    if (control->options.deletion_seconds)
+        dv_histogram_observe_ns(control->options.deletion_seconds,
+                                now_ns > at_ns ? now_ns - at_ns : 0);
+    for (size_t i = 0; i < eviction_job->eviction.n_rules; i++) {
+        struct dv_rule *rule =
+            dv_map_get(&control->evictor->rule_uids, eviction_job->eviction.rules[i]);
+
+        if (!rule)
+            continue;
+        rule->n_evicted++;
+        dv_rules_look(control->evictor, rule->uid);
+    }
+}
+
+static void on_deleted(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct eviction_job *eviction_job = eviction_job_of(job);
+
+    if (failure && failure->code != 404) {
+        dv_job_fail(job, "delete a pod", failure); /* 409: another pod has its name; GET tells */
+        return;
+    }
+    if (!failure)
+        count(eviction_job);
+    finish(eviction_job, !failure);
+}
+
+static void delete_pod(struct eviction_job *eviction_job)
+{
+    struct dv_job *job = &eviction_job->job;
+    struct dv_api_delete_options *options = DV_NEW(job->arena, struct dv_api_delete_options);
+
+    options->preconditions = DV_NEW(job->arena, struct dv_api_preconditions);
+    options->preconditions->uid = eviction_job->uid;
+    job->request = (struct dv_request){.verb = DV_VERB_DELETE,
+                                       .kind = dv_kind(DV_KIND_POD),
+                                       .space = job->item.space,
+                                       .name = job->item.name,
+                                       .delete_options = options};
+    dv_job_ask(job, on_deleted);
+}
+
+/* ---- the condition ---- */
+
+static void set_text(struct dv_json *object, const char *key, dv_str value, struct dv_arena *arena)
+{
+    dv_json_set(object, dv_str_from_c(key), dv_json_new_str(value, arena), arena);
+}
+
+/* A strategic merge patch: conditions are merged by their type. */
+static struct dv_json *condition_patch(const struct eviction_job *eviction_job)
+{
+    struct dv_arena *arena = eviction_job->job.arena;
+    const struct dv_api_pod_condition condition = {
+        .type = DV_STR("DisruptionTarget"),
+        .status = DV_STR("True"),
+        .last_transition_time = dv_control_now(eviction_job->job.control),
+        .reason = DV_STR("DeletionByDeviceTaintManager"),
+        .message = DV_STR("Device Taint manager: deleting due to NoExecute taint")};
+    struct dv_json *patch = dv_json_new_object(arena);
+    struct dv_json *meta = dv_json_new_object(arena);
+    struct dv_json *status = dv_json_new_object(arena);
+    struct dv_json *list = dv_json_new_array(arena);
+
+    set_text(meta, "uid", eviction_job->uid, arena);
+    dv_json_set(patch, DV_STR("metadata"), meta, arena);
+    dv_json_append(list,
+                   dv_encode_json(&dv_message_pod_condition, &condition, NULL, DV_STR_NONE, arena));
+    dv_json_set(status, DV_STR("conditions"), list, arena);
+    dv_json_set(patch, DV_STR("status"), status, arena);
+    return patch;
+}
+
+static bool has_condition(const struct dv_api_pod *pod)
+{
+    for (size_t i = 0; i < pod->status.n_conditions; i++) {
+        const struct dv_api_pod_condition *condition = &pod->status.conditions[i];
+
+        if (dv_str_eq(condition->type, DV_STR("DisruptionTarget")) &&
+            dv_str_eq(condition->status, DV_STR("True")) &&
+            dv_str_eq(condition->reason, DV_STR("DeletionByDeviceTaintManager")))
+            return true;
+    }
+    return false;
+}
+
+static void on_marked(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct eviction_job *eviction_job = eviction_job_of(job);
+
+    if (failure && failure->code == 404)
+        finish(eviction_job, false);
+    else if (failure)
+        dv_job_fail(job, "mark a pod for deletion", failure);
+    else if (is_still_due(eviction_job))
+        delete_pod(eviction_job);
+}
+
+static void mark_pod(struct eviction_job *eviction_job, const struct dv_api_pod *pod)
+{
+    struct dv_job *job = &eviction_job->job;
+    struct dv_note_subject subject = dv_note_subject_of(job->request.object);
+
+    dv_recorder_note(job->control->taints_recorder, &subject, false, DV_STR(DV_EVICTION_REASON),
+                     DV_STR("Marking for deletion"));
+    if (has_condition(pod)) {
+        delete_pod(eviction_job);
+        return;
+    }
+    job->request = (struct dv_request){.verb = DV_VERB_PATCH,
+                                       .subresource = DV_SUB_STATUS,
+                                       .kind = dv_kind(DV_KIND_POD),
+                                       .space = job->item.space,
+                                       .name = job->item.name,
+                                       .patch_type = DV_PATCH_STRATEGIC,
+                                       .patch = condition_patch(eviction_job),
+                                       .field_manager = DV_STR(DV_CONTROL_TAINTS)};
+    dv_job_ask(job, on_marked);
+}
+
+static void on_pod(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct eviction_job *eviction_job = eviction_job_of(job);
+    const struct dv_api_pod *pod;
+
+    if (failure && failure->code != 404) {
+        dv_job_fail(job, "look for a pod to evict", failure);
+        return;
+    }
+    pod = failure ? NULL : job->request.object->value;
+    if (!pod || !dv_str_eq(pod->metadata.uid, eviction_job->uid) ||
+        pod->metadata.deletion_timestamp.is_set)
+        finish(eviction_job, false);
+    else if (is_still_due(eviction_job))
+        mark_pod(eviction_job, pod);
+}
+
+/* Whether a rule has yet to say that pods will be evicted, before the first of them is. */
+static bool is_rule_first(const struct dv_evictor *evictor, const struct dv_eviction *eviction)
+{
+    for (size_t i = 0; i < eviction->n_rules; i++) {
+        const struct dv_rule *rule = dv_map_get(&evictor->rule_uids, eviction->rules[i]);
+
+        if (rule && !rule->is_told)
+            return true;
+    }
+    return false;
+}
+
+void dv_eviction_job_run(struct dv_queue_item *item)
+{
+    struct eviction_job *eviction_job = DV_CONTAINER(item, struct eviction_job, job.item);
+    struct dv_control *control =
+        DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_EVICTION_QUEUE]);
+    struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, item->space, item->name);
+    const struct dv_doomed *doomed = dv_doom_due(control->evictor, item->key);
+    struct dv_job *job = &eviction_job->job;
+
+    if (!object || !doomed || is_rule_first(control->evictor, &doomed->eviction)) {
+        dv_queue_finish(item); /* its timer or its rule brings it back */
+        return;
+    }
+    dv_job_begin(job, control, object);
+    eviction_job->uid = dv_str_copy(doomed->uid, job->arena);
+    eviction_job->eviction = (struct dv_eviction){.is_set = true, .at_s = doomed->eviction.at_s};
+    dv_eviction_merge(&eviction_job->eviction, &doomed->eviction, job->arena);
+    for (size_t i = 0; i < eviction_job->eviction.n_rules; i++)
+        eviction_job->eviction.rules[i] = dv_str_copy(eviction_job->eviction.rules[i], job->arena);
+    job->request = (struct dv_request){.verb = DV_VERB_GET,
+                                       .kind = dv_kind(DV_KIND_POD),
+                                       .space = item->space,
+                                       .name = item->name};
+    dv_job_ask(job, on_pod);
+}

@@ -1,0 +1,132 @@
+/* evictor.h - what the files of eviction share.
+ *
+ *     slices, rules --(taints)--> claims that are allocated --(reservations)--> pods
+ *
+ * A change marks the claims that it may concern, found by their words; they are judged again a
+ * portion a turn, then the pods of those that came out otherwise. A pod that has to go is doomed:
+ * it has a time, and a job when that has come. */
+#ifndef DV_CONTROL_EVICTOR_H
+#define DV_CONTROL_EVICTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "control/index.h"
+#include "control/inside.h"
+#include "control/taint.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+
+/* Of events about pods. */
+#define DV_EVICTION_REASON "DeviceTaintManagerEviction"
+
+/* A claim that has an allocation. */
+struct dv_used_claim {
+    dv_str key;
+    struct dv_object *object;
+    struct dv_link dirty;
+    bool is_changed;        /* its users have, or its allocation */
+    struct dv_arena *arena; /* of `eviction`; NULL while that is not set */
+    struct dv_eviction eviction;
+};
+
+/* A pod that has to go. */
+struct dv_doomed {
+    struct dv_evictor *evictor;
+    struct dv_arena *arena; /* of all its texts */
+    dv_str key;
+    dv_str uid;
+    struct dv_eviction eviction;
+    struct dv_timer timer;
+};
+
+struct dv_rule {
+    struct dv_object *object;
+    dv_str name;
+    dv_str uid;
+    size_t n_evicted;
+    bool is_told;     /* its status was written, or could not be: evictions may begin */
+    bool is_waiting;  /* for the judgements that are due */
+    uint64_t told_ms; /* when its status was written last */
+};
+
+/* The slices of a pool. */
+struct dv_pool {
+    dv_str key; /* "driver/pool" */
+    struct dv_list slices;
+    int64_t generation; /* the newest */
+    size_t n_tainted;   /* slices, of any generation, that have taints of ours */
+};
+
+struct dv_pool_slice {
+    dv_str name;
+    struct dv_object *object;
+    struct dv_pool *pool;
+    struct dv_link link;
+    bool is_tainted;
+};
+
+struct dv_evictor {
+    struct dv_control *control;
+    struct dv_map claims; /* dv_used_claim by key */
+    struct dv_list dirty_claims;
+    struct dv_map dirty_pods; /* by key */
+    struct dv_list dirty_order;
+    struct dv_map doomed;    /* dv_doomed by key */
+    struct dv_map rules;     /* dv_rule by name */
+    struct dv_map rule_uids; /* the same by uid */
+    struct dv_map pools;
+    struct dv_map slices;           /* dv_pool_slice by name */
+    struct dv_index claims_by_word; /* of the devices that they hold */
+    struct dv_index rules_by_word;
+    struct dv_index doomed_by_rule; /* by the uid of the rule */
+    struct dv_recent evicted;       /* uids of pods */
+    struct dv_task task;
+    bool is_started;
+};
+
+/* pools.c: what slices publish */
+void dv_pools_fini(struct dv_evictor *evictor);
+/* The taints of a device in the newest generation of its pool. */
+void dv_pools_apply(const struct dv_evictor *evictor,
+                    const struct dv_api_device_request_allocation_result *result,
+                    struct dv_arena *arena, struct dv_eviction *eviction);
+/* How many devices that are published the rule selects. */
+size_t dv_pools_count(const struct dv_evictor *evictor,
+                      const struct dv_api_device_taint_selector *selector);
+
+/* evict.c: judgements */
+/* Claims that are found under the word are judged again. */
+void dv_evictor_mark_claims(struct dv_evictor *evictor, dv_str word);
+bool dv_evictor_is_judging(const struct dv_evictor *evictor);
+/* Whether the pod is driven out when the claim has to go. */
+bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim *claim);
+
+/* doom.c: pods that have to go */
+/* Of the pod with that key; NULL, or not set: it may stay. */
+void dv_doom_set(struct dv_evictor *evictor, dv_str key, const struct dv_api_pod *pod,
+                 const struct dv_eviction *eviction);
+void dv_doom_free(struct dv_doomed *doomed);
+/* It is due: NULL when it is not, or not any more. */
+struct dv_doomed *dv_doom_due(const struct dv_evictor *evictor, dv_str key);
+
+/* rules.c */
+void dv_rules_fini(struct dv_evictor *evictor);
+void dv_rules_apply(const struct dv_evictor *evictor,
+                    const struct dv_api_device_request_allocation_result *result,
+                    struct dv_arena *arena, struct dv_eviction *eviction);
+/* The rule's status may have changed. */
+void dv_rules_look(struct dv_evictor *evictor, dv_str uid);
+/* The judgements that were due have been made. */
+void dv_rules_judged(struct dv_evictor *evictor);
+/* What the rule's status counts. */
+void dv_rules_count(const struct dv_evictor *evictor, const struct dv_rule *rule,
+                    struct dv_arena *arena, struct dv_rule_counts *counts);
+
+#endif

@@ -1,0 +1,236 @@
+#include "control/generate.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "resource/resource.h"
+#include "json/json.h"
+
+/* What five random characters are added to. The reference counts a dash that it then leaves out. */
+#define BASE_BYTES_MAX 57u
+
+/* ---- the claim ---- */
+
+dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena)
+{
+    size_t n = pod.n + 1 + entry.n + 1;
+
+    if (n <= BASE_BYTES_MAX)
+        return dv_str_printf(arena, "%.*s-%.*s-", DV_FMT(pod), DV_FMT(entry));
+    pod = dv_str_slice(pod, 0, pod.n * BASE_BYTES_MAX / n);
+    entry = dv_str_slice(entry, 0, entry.n * BASE_BYTES_MAX / n);
+    while (pod.n > 0 && pod.p[pod.n - 1] == '.')
+        pod.n--; /* ".-" is in no name: the reference would never get its claim */
+    return dv_str_printf(arena, "%.*s-%.*s", DV_FMT(pod), DV_FMT(entry));
+}
+
+dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry, unsigned number,
+                             struct dv_arena *arena)
+{
+    /* What servers take for generated names: without vowels, and without what looks alike. */
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+    dv_str text = dv_str_printf(arena, "%.*s/%.*s/%u", DV_FMT(pod_uid), DV_FMT(entry), number);
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: the same in every process */
+    char suffix[5];
+
+    for (size_t i = 0; i < text.n; i++)
+        hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3u;
+    hash ^= hash >> 32; /* its low bits alone are not mixed enough */
+    for (size_t i = 0; i < sizeof(suffix); i++, hash /= sizeof(letters) - 1)
+        suffix[i] = letters[hash % (sizeof(letters) - 1)];
+    return dv_str_printf(arena, "%.*s%.*s", DV_FMT(generate_name), (int)sizeof(suffix), suffix);
+}
+
+struct dv_api_resource_claim *
+dv_control_new_claim(const struct dv_api_pod *pod, dv_str entry,
+                     const struct dv_api_resource_claim_template *template, struct dv_arena *arena)
+{
+    static const bool yes = true;
+    const struct dv_api_object_meta *like = &template->spec.metadata;
+    struct dv_api_resource_claim *claim = DV_NEW(arena, struct dv_api_resource_claim);
+    struct dv_api_owner_reference *owner = DV_NEW(arena, struct dv_api_owner_reference);
+
+    *owner = (struct dv_api_owner_reference){.api_version = DV_STR("v1"),
+                                             .kind = DV_STR("Pod"),
+                                             .name = pod->metadata.name,
+                                             .uid = pod->metadata.uid,
+                                             .controller = &yes};
+    claim->metadata = (struct dv_api_object_meta){
+        .generate_name = dv_control_generate_name(pod->metadata.name, entry, arena),
+        .namespace = pod->metadata.namespace,
+        .labels = like->labels,
+        .n_labels = like->n_labels,
+        .annotations = like->annotations,
+        .n_annotations = like->n_annotations,
+        .owner_references = owner,
+        .n_owner_references = 1};
+    dv_entry_set(&claim->metadata.annotations, &claim->metadata.n_annotations,
+                 DV_STR(DV_CLAIM_ENTRY_ANNOTATION), entry, arena);
+    claim->spec = template->spec.spec;
+    return claim;
+}
+
+/* ---- what is to be done ---- */
+
+static bool check_template(const struct dv_api_resource_claim_template *template,
+                           const struct dv_control_gates *gates, struct dv_err *err)
+{
+    const struct dv_api_device_claim *devices = &template->spec.spec.devices;
+
+    if (!gates->admin_access && dv_control_wants_admin(devices))
+        return dv_fail(err, DV_FAILED_PRECONDITION,
+                       "admin access is requested, but the feature is disabled");
+    if (!gates->prioritized_list && dv_control_wants_list(devices))
+        return dv_fail(err, DV_FAILED_PRECONDITION,
+                       "a prioritized list is requested, but the feature is disabled");
+    return true;
+}
+
+static bool plan_entry(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *spec,
+                       const struct dv_control_lookup *lookup, const struct dv_control_gates *gates,
+                       struct dv_arena *arena, struct dv_entry_plan *entry, struct dv_err *err)
+{
+    dv_str space = pod->metadata.namespace;
+    const struct dv_api_resource_claim *claim = NULL;
+    const struct dv_api_resource_claim_template *template;
+    enum dv_use use = dv_control_use(pod, spec, &entry->claim);
+
+    entry->name = spec->name;
+    entry->is_generated = use == DV_USE_GENERATED || use == DV_USE_NOT_YET;
+    if (!entry->is_generated)
+        return true;
+    if (use == DV_USE_GENERATED)
+        claim = lookup->claim(lookup->ctx, space, entry->claim);
+    if (claim && dv_control_is_owned_by(&claim->metadata, pod->metadata.uid))
+        return true;
+    claim = lookup->generated(lookup->ctx, space, pod->metadata.uid, spec->name);
+    if (claim) {
+        entry->step = DV_ENTRY_ADOPT;
+        entry->claim = dv_str_copy(claim->metadata.name, arena);
+        return true;
+    }
+    entry->claim = DV_STR_NONE;
+    template = lookup->template(lookup->ctx, space, spec->resource_claim_template_name);
+    entry->step = DV_ENTRY_STUCK;
+    if (!template)
+        return dv_fail(err, DV_NOT_FOUND, "resource claim template \"%.*s\" not found",
+                       DV_FMT(spec->resource_claim_template_name));
+    if (!check_template(template, gates, err))
+        return dv_wrap(err, "resource claim template \"%.*s\"",
+                       DV_FMT(spec->resource_claim_template_name));
+    entry->step = DV_ENTRY_CREATE;
+    entry->new_claim = DV_NEW(arena, struct dv_api_resource_claim);
+    dv_message_copy(&dv_message_resource_claim,
+                    dv_control_new_claim(pod, spec->name, template, arena), arena,
+                    entry->new_claim);
+    return true;
+}
+
+void dv_control_plan_pod(const struct dv_api_pod *pod, const struct dv_control_lookup *lookup,
+                         const struct dv_control_gates *gates, struct dv_arena *arena,
+                         struct dv_pod_plan *plan)
+{
+    size_t n = pod->spec.n_resource_claims;
+
+    *plan = (struct dv_pod_plan){.entries = DV_NEW_ARRAY(arena, struct dv_entry_plan, n)};
+    while (plan->n_entries < n && !plan->is_stuck) {
+        size_t i = plan->n_entries++;
+
+        plan->is_stuck = !plan_entry(pod, &pod->spec.resource_claims[i], lookup, gates, arena,
+                                     &plan->entries[i], &plan->err);
+    }
+}
+
+/* ---- the pod's status ---- */
+
+static void set_text(struct dv_json *object, const char *key, dv_str value, struct dv_arena *arena)
+{
+    dv_json_set(object, dv_str_from_c(key), dv_json_new_str(value, arena), arena);
+}
+
+static const struct dv_entry_plan *find_new(const struct dv_pod_plan *plan, dv_str entry)
+{
+    for (size_t i = 0; i < plan->n_entries; i++) {
+        const struct dv_entry_plan *found = &plan->entries[i];
+
+        if (found->is_generated && found->step != DV_ENTRY_KEEP && found->claim.n > 0 &&
+            dv_str_eq(found->name, entry))
+            return found;
+    }
+    return NULL;
+}
+
+/* One entry of the list; without `claim`, none is needed. */
+static void add_status(struct dv_json *list, dv_str entry, dv_str claim, struct dv_arena *arena)
+{
+    struct dv_json *item = dv_json_new_object(arena);
+
+    set_text(item, "name", entry, arena);
+    if (claim.p)
+        set_text(item, "resourceClaimName", claim, arena);
+    dv_json_append(list, item);
+}
+
+static bool has_status(const struct dv_api_pod *pod, const struct dv_entry_plan *entry)
+{
+    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
+        if (dv_str_eq(pod->status.resource_claim_statuses[i].name, entry->name))
+            return dv_str_eq(pod->status.resource_claim_statuses[i].resource_claim_name,
+                             entry->claim);
+    return false;
+}
+
+struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
+                                          const struct dv_pod_plan *plan, struct dv_arena *arena)
+{
+    const struct dv_api_pod_status *old = &pod->status;
+    struct dv_json *patch = dv_json_new_object(arena);
+    struct dv_json *meta = dv_json_new_object(arena);
+    struct dv_json *status = dv_json_new_object(arena);
+    struct dv_json *list = dv_json_new_array(arena);
+    bool is_change = false;
+
+    for (size_t i = 0; i < old->n_resource_claim_statuses; i++)
+        if (!find_new(plan, old->resource_claim_statuses[i].name))
+            add_status(list, old->resource_claim_statuses[i].name,
+                       old->resource_claim_statuses[i].resource_claim_name, arena);
+    for (size_t i = 0; i < plan->n_entries; i++) {
+        const struct dv_entry_plan *found = find_new(plan, plan->entries[i].name);
+
+        if (found != &plan->entries[i])
+            continue;
+        add_status(list, found->name, found->claim, arena);
+        is_change = is_change || !has_status(pod, found);
+    }
+    if (!is_change)
+        return NULL;
+    set_text(patch, "apiVersion", DV_STR("v1"), arena);
+    set_text(patch, "kind", DV_STR("Pod"), arena);
+    set_text(meta, "name", pod->metadata.name, arena);
+    set_text(meta, "namespace", pod->metadata.namespace, arena);
+    set_text(meta, "uid", pod->metadata.uid, arena); /* not that of one that took its name */
+    dv_json_set(patch, DV_STR("metadata"), meta, arena);
+    dv_json_set(status, DV_STR("resourceClaimStatuses"), list, arena);
+    dv_json_set(patch, DV_STR("status"), status, arena);
+    return patch;
+}
+
+struct dv_api_resource_claim *dv_control_reserve(const struct dv_api_resource_claim *claim,
+                                                 const struct dv_api_pod *pod,
+                                                 struct dv_arena *arena)
+{
+    struct dv_api_resource_claim *copy = DV_NEW(arena, struct dv_api_resource_claim);
+    size_t n = claim->status.n_reserved_for;
+    struct dv_api_resource_claim_consumer_reference *all =
+        DV_NEW_ARRAY(arena, struct dv_api_resource_claim_consumer_reference, n + 1);
+
+    *copy = *claim;
+    if (n > 0)
+        memcpy(all, claim->status.reserved_for, n * sizeof(all[0]));
+    all[n] = (struct dv_api_resource_claim_consumer_reference){
+        .resource = DV_STR("pods"), .name = pod->metadata.name, .uid = pod->metadata.uid};
+    copy->status.reserved_for = all;
+    copy->status.n_reserved_for = n + 1;
+    return copy;
+}

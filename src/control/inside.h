@@ -1,0 +1,146 @@
+/* inside.h - the controllers from inside: what their files share. */
+#ifndef DV_CONTROL_INSIDE_H
+#define DV_CONTROL_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/recorder.h"
+#include "control/control.h"
+#include "control/index.h"
+#include "control/queue.h"
+#include "control/uses.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+struct dv_evictor;
+
+/* The names under which the controllers are known. */
+#define DV_CONTROL_CLAIMS_MANAGER "ResourceClaimController"
+#define DV_CONTROL_CLAIMS_COMPONENT "resource_claim"
+#define DV_CONTROL_TAINTS "device-taint-eviction-controller"
+
+/* ---- the last of many: uids of objects that are gone, whatever a view still says ---- */
+
+struct dv_recent {
+    struct dv_map uids;
+    struct dv_list order;
+    size_t n_max;
+};
+
+void dv_recent_init(struct dv_recent *recent, size_t n_max);
+void dv_recent_fini(struct dv_recent *recent);
+void dv_recent_add(struct dv_recent *recent, dv_str uid);
+bool dv_recent_has(const struct dv_recent *recent, dv_str uid);
+
+/* ---- claims that were made and that the view does not show yet ---- */
+
+struct dv_made {
+    struct dv_map claims; /* "namespace/name" */
+    struct dv_list order;
+    struct dv_timer timer;
+};
+
+/* ---- the controllers ---- */
+
+enum dv_control_view {
+    DV_CONTROL_PODS,
+    DV_CONTROL_CLAIMS,
+    DV_CONTROL_TEMPLATES,
+    DV_CONTROL_SLICES,
+    DV_CONTROL_RULES,
+    DV_N_CONTROL_VIEWS,
+};
+
+enum dv_control_queue {
+    DV_CONTROL_POD_QUEUE,
+    DV_CONTROL_CLAIM_QUEUE,
+    DV_CONTROL_EVICTION_QUEUE,
+    DV_CONTROL_RULE_QUEUE,
+    DV_N_CONTROL_QUEUES,
+};
+
+struct dv_control {
+    struct dv_loop *loop;
+    struct dv_control_options options;
+    struct dv_view *views[DV_N_CONTROL_VIEWS]; /* NULL: its gate is off */
+    struct dv_queue queues[DV_N_CONTROL_QUEUES];
+    struct dv_recorder *claims_recorder;
+    struct dv_recorder *taints_recorder;
+    struct dv_control_lookup lookup;
+    struct dv_index pods;   /* "namespace/name" by "claim namespace/name", "template ..." */
+    struct dv_index claims; /* by the uids of the pod that owns it, and of those that use it */
+    struct dv_made made;
+    struct dv_recent gone; /* pods */
+    struct dv_evictor *evictor;
+    struct dv_control_stats stats;
+    bool is_closing;
+    size_t n_closing; /* parts that have not ended */
+    struct dv_task close_task;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* The object of a view; NULL when absent, or when the view's gate is off. */
+struct dv_object *dv_control_get(const struct dv_control *control, enum dv_control_view view,
+                                 dv_str space, dv_str name);
+const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str space,
+                                            dv_str name);
+struct dv_time dv_control_now(const struct dv_control *control); /* wall time, whole seconds */
+/* "namespace/name" into its parts. */
+void dv_control_split(dv_str key, dv_str *space, dv_str *name);
+
+/* ---- jobs: what an item of a queue is ---- */
+
+struct dv_job {
+    struct dv_queue_item item;
+    struct dv_control *control;
+    struct dv_arena *arena; /* of one run */
+    struct dv_request request;
+    bool is_asking;
+    struct dv_object *object; /* that it is about; a reference, or NULL */
+    void (*answered)(struct dv_job *job, const struct dv_api_status *failure);
+};
+
+/* Begins a run: an arena of its own, and the object with a reference. */
+void dv_job_begin(struct dv_job *job, struct dv_control *control, struct dv_object *object);
+/* Starts the job's request, of which the caller has set all but `done`. */
+void dv_job_ask(struct dv_job *job,
+                void (*answered)(struct dv_job *job, const struct dv_api_status *failure));
+void dv_job_cancel(struct dv_queue_item *item);
+/* The ends of a run. */
+void dv_job_finish(struct dv_job *job);
+void dv_job_finish_after(struct dv_job *job, uint64_t ms);
+void dv_job_fail(struct dv_job *job, const char *what, const struct dv_api_status *failure);
+void dv_job_fail_err(struct dv_job *job, const char *what, const struct dv_err *err);
+
+/* ---- claims (views.c, made.c, pod_sync.c, claim_sync.c) ---- */
+
+void dv_control_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_template_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_lookup_init(struct dv_control *control);
+
+/* The view does not show the claim yet: it is remembered for an hour. */
+void dv_made_init(struct dv_control *control);
+void dv_made_fini(struct dv_control *control);
+void dv_made_add(struct dv_control *control, struct dv_object *claim);
+/* The view has shown it, or that it is gone. */
+void dv_made_forget(struct dv_control *control, dv_str space, dv_str name);
+struct dv_object *dv_made_get(const struct dv_control *control, dv_str key);
+/* From now on the claim is found by the uids of its pod and of those it is reserved for. */
+void dv_control_index_claim(struct dv_control *control, dv_str key,
+                            const struct dv_api_resource_claim *claim);
+
+size_t dv_pod_job_bytes(void);
+void dv_pod_job_run(struct dv_queue_item *item);
+size_t dv_claim_job_bytes(void);
+void dv_claim_job_run(struct dv_queue_item *item);
+
+#endif

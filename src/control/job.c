@@ -1,0 +1,118 @@
+/* job.c - runs of queues that ask the cluster. */
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "control/control.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+
+/* When it is not known whether a request had an effect, views get this time to show it: a claim
+ * that was made after all must be found before another is made. */
+#define UNSURE_MS 1000u
+
+void dv_job_begin(struct dv_job *job, struct dv_control *control, struct dv_object *object)
+{
+    job->control = control;
+    job->arena = dv_arena_new();
+    job->object = dv_object_ref(object);
+}
+
+/* What the run had. */
+static void clean(struct dv_job *job)
+{
+    assert(!job->is_asking);
+    dv_object_unref(job->object);
+    job->object = NULL;
+    dv_arena_free(job->arena);
+    job->arena = NULL;
+}
+
+static void on_done(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct dv_job *job = DV_CONTAINER(request, struct dv_job, request);
+
+    job->is_asking = false;
+    if (job->control->is_closing)
+        dv_job_finish(job);
+    else
+        job->answered(job, failure);
+}
+
+void dv_job_ask(struct dv_job *job,
+                void (*answered)(struct dv_job *job, const struct dv_api_status *failure))
+{
+    assert(!job->is_asking);
+    job->is_asking = true;
+    job->answered = answered;
+    job->request.done = on_done;
+    dv_request_start(job->control->options.cluster, &job->request);
+}
+
+void dv_job_cancel(struct dv_queue_item *item)
+{
+    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+
+    if (job->is_asking)
+        dv_request_cancel(job->control->options.cluster, &job->request);
+}
+
+void dv_job_finish(struct dv_job *job)
+{
+    clean(job);
+    dv_queue_finish(&job->item);
+}
+
+void dv_job_finish_after(struct dv_job *job, uint64_t ms)
+{
+    clean(job);
+    dv_queue_finish_after(&job->item, ms);
+}
+
+/* The first of a row of failures is told, and then ever fewer. */
+static enum dv_log_level level_of(const struct dv_job *job, enum dv_code code)
+{
+    uint32_t n = job->item.n_failures;
+
+    if (code == DV_ABORTED)
+        return DV_LOG_DEBUG; /* somebody else was faster: nothing is wrong */
+    return (n & (n - 1)) == 0 ? DV_LOG_WARN : DV_LOG_DEBUG;
+}
+
+static void retry(struct dv_job *job, const char *what, const struct dv_err *err, uint64_t ms_min)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    dv_str key = dv_str_copy(job->item.key, scratch);
+    enum dv_log_level level = level_of(job, err->code);
+    uint64_t pause_ms;
+
+    clean(job);
+    pause_ms = dv_queue_retry(&job->item, ms_min);
+    dv_log(level, "control: failed; retrying", DV_F_C("step", what), DV_F_STR("object", key),
+           DV_F_CODE(err), DV_F_ERR(err), DV_F_U64("retry_ms", pause_ms));
+}
+
+void dv_job_fail_err(struct dv_job *job, const char *what, const struct dv_err *err)
+{
+    retry(job, what, err, 0);
+}
+
+void dv_job_fail(struct dv_job *job, const char *what, const struct dv_api_status *failure)
+{
+    uint64_t ms_min = failure->code >= 400 && failure->code < 499 ? 0 : UNSURE_MS;
+    struct dv_err err;
+
+    if (failure->details && failure->details->retry_after_seconds > 0)
+        ms_min = (uint64_t)failure->details->retry_after_seconds * 1000;
+    dv_status_to_err(failure, &err);
+    retry(job, what, &err, ms_min);
+}

@@ -1,0 +1,293 @@
+/* pod_sync.c - a pod that lacks something: its claims are generated, written into its status, and
+ * reserved for it when it runs without the scheduler. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/recorder.h"
+#include "control/control.h"
+#include "control/generate.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "control/uses.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+
+struct pod_job {
+    struct dv_job job;
+    struct dv_pod_plan plan;
+    size_t at;       /* the entry that it is at */
+    unsigned number; /* of the name that its claim is to have */
+};
+
+/* Names that are tried for a claim before the server is left to find one. */
+#define NAMES_MAX 4u
+
+static void create_claims(struct pod_job *pod_job);
+static void reserve_claims(struct pod_job *pod_job);
+
+size_t dv_pod_job_bytes(void)
+{
+    return sizeof(struct pod_job);
+}
+
+static struct pod_job *pod_job_of(struct dv_job *job)
+{
+    return DV_CONTAINER(job, struct pod_job, job);
+}
+
+static const struct dv_api_pod *pod_of(const struct pod_job *pod_job)
+{
+    return pod_job->job.object->value;
+}
+
+/* ---- failures ---- */
+
+static void tell(struct pod_job *pod_job, const char *what)
+{
+    struct dv_job *job = &pod_job->job;
+    struct dv_note_subject subject = dv_note_subject_of(job->object);
+    dv_str message = dv_str_printf(job->arena, "PodResourceClaim %.*s: %s",
+                                   DV_FMT(pod_job->plan.entries[pod_job->at].name), what);
+
+    dv_recorder_note(job->control->claims_recorder, &subject, true,
+                     DV_STR("FailedResourceClaimCreation"), message);
+}
+
+/* ---- claims ---- */
+
+static void use_claim(struct pod_job *pod_job, struct dv_object *claim)
+{
+    struct dv_job *job = &pod_job->job;
+
+    pod_job->plan.entries[pod_job->at].claim = dv_str_copy(claim->meta->name, job->arena);
+    dv_made_add(job->control, claim);
+    pod_job->at++;
+    pod_job->number = 0;
+    create_claims(pod_job);
+}
+
+static void fail_create(struct pod_job *pod_job, const struct dv_api_status *failure)
+{
+    struct dv_err err;
+
+    dv_status_to_err(failure, &err);
+    (void)dv_wrap(&err, "create ResourceClaim");
+    tell(pod_job, err.msg);
+    dv_job_fail(&pod_job->job, "create a claim", failure);
+}
+
+/* What has the name that the claim was to have: the claim, when we asked for it before and did not
+ * hear of it; or another's. */
+static void on_found(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct pod_job *pod_job = pod_job_of(job);
+    const struct dv_entry_plan *entry = &pod_job->plan.entries[pod_job->at];
+
+    if (failure) {
+        fail_create(pod_job, failure);
+        return;
+    }
+    if (dv_control_is_owned_by(job->request.object->meta, pod_of(pod_job)->metadata.uid) &&
+        dv_str_eq(dv_control_entry_of(job->request.object->meta), entry->name)) {
+        use_claim(pod_job, job->request.object);
+        return;
+    }
+    pod_job->number++;
+    create_claims(pod_job);
+}
+
+static void on_created(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct pod_job *pod_job = pod_job_of(job);
+    const struct dv_entry_plan *entry = &pod_job->plan.entries[pod_job->at];
+    dv_str name = entry->new_claim->metadata.name;
+    bool has_admin = dv_control_wants_admin(&entry->new_claim->spec.devices);
+
+    job->control->stats.n_creates[failure != NULL][has_admin]++;
+    if (!failure) {
+        use_claim(pod_job, job->request.object);
+    } else if (failure->code == 409 && name.n > 0) {
+        job->request = (struct dv_request){.verb = DV_VERB_GET,
+                                           .kind = dv_kind(DV_KIND_CLAIM),
+                                           .space = entry->new_claim->metadata.namespace,
+                                           .name = name};
+        dv_job_ask(job, on_found);
+    } else {
+        fail_create(pod_job, failure);
+    }
+}
+
+/* One that is not the name of the claim that was there before: those who knew that one shall see
+ * that it is another. */
+static dv_str choose_name(struct pod_job *pod_job, const struct dv_entry_plan *entry)
+{
+    const struct dv_api_pod *pod = pod_of(pod_job);
+    const struct dv_api_pod_status *status = &pod->status;
+    dv_str name = dv_control_claim_name(entry->new_claim->metadata.generate_name, pod->metadata.uid,
+                                        entry->name, pod_job->number, pod_job->job.arena);
+
+    if (pod_job->job.control->options.is_strict || pod_job->number >= NAMES_MAX)
+        return DV_STR_NONE;
+    for (size_t i = 0; i < status->n_resource_claim_statuses; i++)
+        if (dv_str_eq(status->resource_claim_statuses[i].resource_claim_name, name))
+            return dv_control_claim_name(entry->new_claim->metadata.generate_name,
+                                         pod->metadata.uid, entry->name,
+                                         pod_job->number + NAMES_MAX, pod_job->job.arena);
+    return name;
+}
+
+static void create_claim(struct pod_job *pod_job, const struct dv_entry_plan *entry)
+{
+    struct dv_job *job = &pod_job->job;
+
+    entry->new_claim->metadata.name = choose_name(pod_job, entry);
+    job->request = (struct dv_request){.verb = DV_VERB_CREATE,
+                                       .kind = dv_kind(DV_KIND_CLAIM),
+                                       .space = entry->new_claim->metadata.namespace,
+                                       .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
+                                       .value = entry->new_claim};
+    dv_job_ask(job, on_created);
+}
+
+static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct pod_job *pod_job = pod_job_of(job);
+
+    if (failure && failure->code == 404) {
+        dv_job_finish(job); /* the pod is gone, and its claims go with it */
+        return;
+    }
+    if (failure) {
+        dv_job_fail(job, "write the claims into the pod's status", failure);
+        return;
+    }
+    pod_job->at = 0;
+    reserve_claims(pod_job);
+}
+
+/* What is known of all claims goes into the status in one write. */
+static void apply_status(struct pod_job *pod_job)
+{
+    struct dv_job *job = &pod_job->job;
+    const struct dv_api_pod *pod = pod_of(pod_job);
+    struct dv_json *patch = dv_control_claim_statuses(pod, &pod_job->plan, job->arena);
+
+    if (!patch) {
+        pod_job->at = 0;
+        reserve_claims(pod_job);
+        return;
+    }
+    job->request = (struct dv_request){.verb = DV_VERB_PATCH,
+                                       .subresource = DV_SUB_STATUS,
+                                       .kind = dv_kind(DV_KIND_POD),
+                                       .space = pod->metadata.namespace,
+                                       .name = pod->metadata.name,
+                                       .patch_type = DV_PATCH_APPLY,
+                                       .patch = patch,
+                                       .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
+                                       .is_forced = true};
+    dv_job_ask(job, on_applied);
+}
+
+static void create_claims(struct pod_job *pod_job)
+{
+    const struct dv_pod_plan *plan = &pod_job->plan;
+
+    while (pod_job->at < plan->n_entries) {
+        const struct dv_entry_plan *entry = &plan->entries[pod_job->at];
+
+        if (entry->step == DV_ENTRY_CREATE) {
+            create_claim(pod_job, entry);
+            return;
+        }
+        if (entry->step == DV_ENTRY_STUCK) {
+            tell(pod_job, plan->err.msg);
+            dv_job_fail_err(&pod_job->job, "generate claims", &plan->err);
+            return;
+        }
+        pod_job->at++;
+    }
+    apply_status(pod_job);
+}
+
+/* ---- reservations ---- */
+
+static void on_reserved(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct pod_job *pod_job = pod_job_of(job);
+
+    if (failure && failure->code != 404) {
+        dv_job_fail(job, "reserve a claim", failure);
+        return;
+    }
+    pod_job->at++;
+    reserve_claims(pod_job);
+}
+
+/* The claim of an entry when it is to be reserved for the pod; else NULL. */
+static struct dv_object *find_unreserved(struct pod_job *pod_job, const struct dv_entry_plan *entry)
+{
+    const struct dv_api_pod *pod = pod_of(pod_job);
+    struct dv_object *claim = entry->claim.n > 0
+                                  ? dv_control_get(pod_job->job.control, DV_CONTROL_CLAIMS,
+                                                   pod->metadata.namespace, entry->claim)
+                                  : NULL;
+
+    if (!claim || !dv_control_is_to_reserve(pod, claim->value) ||
+        (entry->is_generated && !dv_control_is_owned_by(claim->meta, pod->metadata.uid)))
+        return NULL;
+    return claim;
+}
+
+static void reserve_claims(struct pod_job *pod_job)
+{
+    struct dv_job *job = &pod_job->job;
+    const struct dv_pod_plan *plan = &pod_job->plan;
+
+    for (; pod_job->at < plan->n_entries; pod_job->at++) {
+        const struct dv_object *claim = find_unreserved(pod_job, &plan->entries[pod_job->at]);
+        struct dv_api_resource_claim *copy;
+
+        if (!claim)
+            continue;
+        copy = DV_NEW(job->arena, struct dv_api_resource_claim);
+        dv_message_copy(&dv_message_resource_claim, claim->value, job->arena, copy);
+        job->request =
+            (struct dv_request){.verb = DV_VERB_UPDATE,
+                                .subresource = DV_SUB_STATUS,
+                                .kind = dv_kind(DV_KIND_CLAIM),
+                                .space = copy->metadata.namespace,
+                                .name = copy->metadata.name,
+                                .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
+                                .value = dv_control_reserve(copy, pod_of(pod_job), job->arena)};
+        dv_job_ask(job, on_reserved);
+        return;
+    }
+    dv_job_finish(job);
+}
+
+void dv_pod_job_run(struct dv_queue_item *item)
+{
+    struct pod_job *pod_job = DV_CONTAINER(item, struct pod_job, job.item);
+    struct dv_control *control =
+        DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_POD_QUEUE]);
+    struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, item->space, item->name);
+    const struct dv_api_pod *pod = object ? object->value : NULL;
+
+    if (!pod || pod->metadata.deletion_timestamp.is_set || dv_control_pod_is_done(pod)) {
+        dv_queue_finish(item);
+        return;
+    }
+    dv_job_begin(&pod_job->job, control, object);
+    pod_job->at = 0;
+    pod_job->number = 0;
+    dv_control_plan_pod(pod, &control->lookup, &control->options.gates, pod_job->job.arena,
+                        &pod_job->plan);
+    create_claims(pod_job);
+}

@@ -1,0 +1,144 @@
+/* rule_job.c - writing the status of a DeviceTaintRule. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "control/evict.h"
+#include "control/evictor.h"
+#include "control/index.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "control/taint.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+/* As the reference: the first status is written at once, later ones so long after each other. */
+#define STATUS_MS 10000u
+
+size_t dv_rule_job_bytes(void)
+{
+    return sizeof(struct dv_job);
+}
+
+/* The rule has spoken, or cannot: pods that waited for it may go. */
+static void set_told(struct dv_evictor *evictor, struct dv_rule *rule)
+{
+    const struct dv_list *refs;
+    struct dv_link *link;
+
+    if (rule->is_told)
+        return;
+    rule->is_told = true;
+    refs = dv_index_find(&evictor->doomed_by_rule, rule->uid);
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        dv_str space;
+        dv_str name;
+
+        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
+        dv_queue_add(&evictor->control->queues[DV_CONTROL_EVICTION_QUEUE], space, name);
+    }
+}
+
+static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
+{
+    struct dv_evictor *evictor = job->control->evictor;
+    struct dv_rule *rule = dv_map_get(&evictor->rule_uids, job->object->meta->uid);
+
+    if (rule && !failure)
+        rule->told_ms = dv_loop_now_ms(job->control->loop);
+    if (rule)
+        set_told(evictor, rule);
+    if (failure && failure->code != 404)
+        dv_job_fail(job, "write the rule's status", failure);
+    else
+        dv_job_finish(job);
+}
+
+static dv_str api_version(const struct dv_kind *kind, struct dv_arena *arena)
+{
+    struct dv_buf text;
+    dv_str copy;
+
+    dv_buf_init(&text, SIZE_MAX);
+    dv_api_version_print(&kind->versions[0], &text);
+    copy = dv_str_copy(dv_buf_str(&text), arena);
+    dv_buf_fini(&text);
+    return copy;
+}
+
+/* How long the rule's status must stay as it is. */
+static uint64_t wait_ms(const struct dv_control *control, const struct dv_rule *rule)
+{
+    const struct dv_api_device_taint_rule *value = rule->object->value;
+    const struct dv_api_condition *condition = dv_rule_find_condition(value);
+    uint64_t now_ms = dv_loop_now_ms(control->loop);
+
+    if (rule->told_ms == 0 || !condition ||
+        condition->observed_generation != value->metadata.generation)
+        return 0;
+    return rule->told_ms + STATUS_MS > now_ms ? rule->told_ms + STATUS_MS - now_ms : 0;
+}
+
+static void write_status(struct dv_job *job, const struct dv_api_condition *condition)
+{
+    const struct dv_api_device_taint_rule *rule = job->object->value;
+    const struct dv_kind *kind = job->object->kind;
+
+    job->request = (struct dv_request){
+        .verb = DV_VERB_PATCH,
+        .subresource = DV_SUB_STATUS,
+        .kind = kind,
+        .name = rule->metadata.name,
+        .patch_type = DV_PATCH_APPLY,
+        .patch = dv_rule_status(rule, condition, api_version(kind, job->arena), job->arena),
+        .field_manager = DV_STR(DV_CONTROL_TAINTS),
+        .is_forced = true};
+    dv_job_ask(job, on_applied);
+}
+
+static void run(struct dv_job *job, struct dv_rule *rule)
+{
+    struct dv_control *control = job->control;
+    const struct dv_api_device_taint_rule *value = job->object->value;
+    struct dv_api_condition condition;
+    struct dv_rule_counts counts;
+
+    dv_rules_count(control->evictor, rule, job->arena, &counts);
+    dv_rule_condition(value, &counts, dv_control_now(control), job->arena, &condition);
+    if (dv_rule_has_condition(value, &condition)) {
+        set_told(control->evictor, rule);
+        dv_job_finish(job);
+    } else if (wait_ms(control, rule) > 0) {
+        dv_job_finish_after(job, wait_ms(control, rule));
+    } else {
+        write_status(job, &condition);
+    }
+}
+
+void dv_rule_job_run(struct dv_queue_item *item)
+{
+    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control *control =
+        DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_RULE_QUEUE]);
+    struct dv_rule *rule = dv_map_get(&control->evictor->rules, item->name);
+
+    if (rule && dv_evictor_is_judging(control->evictor))
+        rule->is_waiting = true; /* what it would count is not known yet */
+    else if (rule && dv_rule_is_settled(rule->object->value))
+        set_told(control->evictor, rule);
+    else if (rule) {
+        dv_job_begin(job, control, rule->object);
+        run(job, rule);
+        return;
+    }
+    dv_queue_finish(item);
+}

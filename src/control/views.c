@@ -1,0 +1,288 @@
+/* views.c - from what the views tell to what has to be looked at again. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "control/evict.h"
+#include "control/index.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "control/uses.h"
+#include "resource/resource.h"
+
+static dv_str claim_word(dv_str space, dv_str name, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "claim %.*s/%.*s", DV_FMT(space), DV_FMT(name));
+}
+
+static dv_str template_word(dv_str space, dv_str name, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "template %.*s/%.*s", DV_FMT(space), DV_FMT(name));
+}
+
+static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(meta->namespace), DV_FMT(meta->name));
+}
+
+/* ---- looking up ---- */
+
+static const struct dv_api_resource_claim *find_claim(void *ctx, dv_str space, dv_str name)
+{
+    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_CLAIMS, space, name);
+
+    return object ? object->value : NULL;
+}
+
+static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_str space,
+                                                                  dv_str name)
+{
+    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_TEMPLATES, space, name);
+
+    return object ? object->value : NULL;
+}
+
+static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str space, dv_str pod_uid,
+                                                          dv_str entry)
+{
+    const struct dv_control *control = ctx;
+    const struct dv_list *refs = dv_index_find(&control->claims, pod_uid);
+    struct dv_link *link;
+
+    if (!refs)
+        return NULL;
+    DV_LIST_EACH (refs, link) { /* it may also be one that is only reserved for the pod */
+        dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
+        struct dv_object *object;
+        dv_str own_space;
+        dv_str name;
+
+        dv_control_split(key, &own_space, &name);
+        object = dv_control_get(control, DV_CONTROL_CLAIMS, own_space, name);
+        if (!object)
+            object = dv_made_get(control, key);
+        if (object && dv_str_eq(own_space, space) &&
+            dv_control_is_owned_by(object->meta, pod_uid) &&
+            dv_str_eq(dv_control_entry_of(object->meta), entry))
+            return object->value;
+    }
+    return NULL;
+}
+
+void dv_control_lookup_init(struct dv_control *control)
+{
+    control->lookup = (struct dv_control_lookup){.ctx = control,
+                                                 .claim = find_claim,
+                                                 .generated = find_generated,
+                                                 .template = find_template};
+}
+
+void dv_control_index_claim(struct dv_control *control, dv_str key,
+                            const struct dv_api_resource_claim *claim)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_api_resource_claim_status *status = &claim->status;
+    dv_str *words = DV_NEW_ARRAY(scratch, dv_str, status->n_reserved_for + 1);
+    size_t n = 0;
+    dv_str name;
+
+    n += dv_control_owner_pod(&claim->metadata, &name, &words[0]);
+    for (size_t i = 0; i < status->n_reserved_for; i++)
+        if (dv_control_is_pod(&status->reserved_for[i]))
+            words[n++] = status->reserved_for[i].uid;
+    dv_index_set(&control->claims, key, words, n);
+}
+
+/* ---- pods ---- */
+
+static const struct dv_api_pod_extended_resource_claim_status *
+extended_of(const struct dv_api_pod *pod)
+{
+    return pod->status.extended_resource_claim_status;
+}
+
+/* The names of all claims that the pod's spec and status have; `names` has room for them. */
+static size_t claim_names(const struct dv_api_pod *pod, dv_str *names)
+{
+    const struct dv_api_pod_status *status = &pod->status;
+    size_t n = 0;
+
+    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
+        if (pod->spec.resource_claims[i].resource_claim_name.p)
+            names[n++] = pod->spec.resource_claims[i].resource_claim_name;
+    for (size_t i = 0; i < status->n_resource_claim_statuses; i++)
+        if (status->resource_claim_statuses[i].resource_claim_name.p)
+            names[n++] = status->resource_claim_statuses[i].resource_claim_name;
+    if (extended_of(pod) && extended_of(pod)->resource_claim_name.n > 0)
+        names[n++] = extended_of(pod)->resource_claim_name;
+    return n;
+}
+
+static size_t n_names_max(const struct dv_api_pod *pod)
+{
+    return pod->spec.n_resource_claims + pod->status.n_resource_claim_statuses + 1;
+}
+
+static bool uses_claims(const struct dv_control *control, const struct dv_api_pod *pod)
+{
+    return pod->spec.n_resource_claims > 0 || extended_of(pod) ||
+           dv_index_find(&control->claims, pod->metadata.uid);
+}
+
+static void index_pod(struct dv_control *control, dv_str key, const struct dv_api_pod *pod,
+                      struct dv_arena *arena)
+{
+    size_t n_entries = pod ? pod->spec.n_resource_claims : 0;
+    dv_str *words;
+    size_t n;
+
+    if (!pod) {
+        dv_index_set(&control->pods, key, NULL, 0);
+        return;
+    }
+    words = DV_NEW_ARRAY(arena, dv_str, n_names_max(pod) + n_entries);
+    n = claim_names(pod, words);
+    for (size_t i = 0; i < n; i++)
+        words[i] = claim_word(pod->metadata.namespace, words[i], arena);
+    for (size_t i = 0; i < n_entries; i++) {
+        dv_str template = pod->spec.resource_claims[i].resource_claim_template_name;
+
+        if (template.p)
+            words[n++] = template_word(pod->metadata.namespace, template, arena);
+    }
+    dv_index_set(&control->pods, key, words, n);
+}
+
+/* What a pod leaves behind that is gone, or over. */
+static void look_at_claims_of(struct dv_control *control, const struct dv_api_pod *pod,
+                              struct dv_arena *arena)
+{
+    dv_str *names = DV_NEW_ARRAY(arena, dv_str, n_names_max(pod));
+    size_t n = claim_names(pod, names);
+
+    for (size_t i = 0; i < n; i++)
+        dv_queue_add(&control->queues[DV_CONTROL_CLAIM_QUEUE], pod->metadata.namespace, names[i]);
+}
+
+/* Claims that are the pod's, or reserved for it, whatever its spec and status say. */
+static void look_at_held(struct dv_control *control, const struct dv_api_pod *pod)
+{
+    const struct dv_list *refs = dv_index_find(&control->claims, pod->metadata.uid);
+    struct dv_link *link;
+
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        dv_str space;
+        dv_str name;
+
+        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
+        dv_queue_add(&control->queues[DV_CONTROL_CLAIM_QUEUE], space, name);
+    }
+}
+
+static void look_at_pod(struct dv_control *control, const struct dv_api_pod *pod,
+                        struct dv_arena *arena)
+{
+    if (dv_control_pod_is_done(pod)) {
+        look_at_claims_of(control, pod, arena);
+        look_at_held(control, pod);
+    } else if (dv_control_needs_work(pod, &control->lookup)) {
+        dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], pod->metadata.namespace,
+                     pod->metadata.name);
+    }
+}
+
+void dv_control_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+    struct dv_control *control = ctx;
+    const struct dv_api_pod *was = old ? old->value : NULL;
+    const struct dv_api_pod *pod = now ? now->value : NULL;
+    dv_str key;
+
+    if (!(was && uses_claims(control, was)) && !(pod && uses_claims(control, pod)))
+        return;
+    scratch = dv_arena_new();
+    key = key_of(now ? now->meta : old->meta, scratch);
+    index_pod(control, key, pod, scratch);
+    if (was && (!pod || !dv_str_eq(was->metadata.uid, pod->metadata.uid))) {
+        dv_recent_add(&control->gone, was->metadata.uid);
+        look_at_claims_of(control, was, scratch);
+        look_at_held(control, was);
+    }
+    if (pod)
+        look_at_pod(control, pod, scratch);
+    if (control->evictor)
+        dv_evictor_pod_changed(control->evictor, key, was, pod);
+}
+
+/* ---- claims ---- */
+
+static size_t *gauge_of(struct dv_control *control, const struct dv_api_resource_claim *claim)
+{
+    bool is_allocated = claim->status.allocation != NULL;
+    bool has_admin = dv_control_wants_admin(&claim->spec.devices);
+
+    return &control->stats
+                .n_claims[is_allocated][has_admin][dv_control_source_of(&claim->metadata)];
+}
+
+static void look_at_pods(struct dv_control *control, dv_str word)
+{
+    const struct dv_list *refs = dv_index_find(&control->pods, word);
+    struct dv_link *link;
+
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        const struct dv_api_pod *pod;
+        dv_str space;
+        dv_str name;
+
+        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
+        pod = dv_control_get_pod(control, space, name);
+        if (pod && dv_control_needs_work(pod, &control->lookup))
+            dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], space, name);
+    }
+}
+
+void dv_control_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_control *control = ctx;
+    const struct dv_api_object_meta *meta = now ? now->meta : old->meta;
+    dv_str key = key_of(meta, scratch);
+
+    if (old)
+        --*gauge_of(control, old->value);
+    if (now)
+        ++*gauge_of(control, now->value);
+    dv_made_forget(control, meta->namespace, meta->name);
+    if (now)
+        dv_control_index_claim(control, key, now->value);
+    else
+        dv_index_set(&control->claims, key, NULL, 0);
+    if (now)
+        dv_queue_add(&control->queues[DV_CONTROL_CLAIM_QUEUE], meta->namespace, meta->name);
+    look_at_pods(control, claim_word(meta->namespace, meta->name, scratch));
+    if (control->evictor)
+        dv_evictor_claim_changed(control->evictor, key, now);
+}
+
+/* ---- templates ---- */
+
+void dv_control_template_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+
+    (void)old;
+    if (!now)
+        return;
+    scratch = dv_arena_new();
+    look_at_pods(ctx, template_word(now->meta->namespace, now->meta->name, scratch));
+}
