@@ -1,0 +1,452 @@
+/* bind.c - a decision becomes true: claims are reserved, then the pod is bound; or all is undone.
+ *
+ *     [CREATE -> APPEAR] -> RESERVE -> SHOW -> READY -> [RECORD] -> BIND -> done
+ *            \________________\_________\_______\__________\_________\---> UNDO -> again later
+ *
+ * CREATE, APPEAR and RECORD are for pods whose extended resources are served by classes. In SHOW
+ * the view has yet to tell our own writes: by then it has told of any other scheduler that was
+ * first to give away the same device. In READY devices are waited for that say when they are. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+#include "sched/op.h"
+#include "sched/sched.h"
+
+#define PAUSE_MS 100u
+#define PAUSE_MS_MAX 10000u
+#define JITTER_PER_MILLE 200u
+/* For the view to show what was written. */
+#define SHOW_MS 120000u
+
+/* ---- the end ---- */
+
+static void end(struct op *op)
+{
+    struct pod *pod = op->pod;
+    struct dv_sched *sched = op->sched;
+
+    dv_timer_cancel(&op->timer);
+    dv_link_remove(&op->link);
+    pod->op = NULL;
+    sched->n_binding--;
+    dv_arena_free(op->arena); /* it holds the op too */
+}
+
+void dv_sched_op_end_well(struct op *op)
+{
+    struct pod *pod = op->pod;
+    struct dv_sched *sched = op->sched;
+    uint64_t now = dv_loop_now_ns(sched->loop);
+
+    dv_sched_count_attempt(sched, DV_SCHED_SCHEDULED, now - op->begin_ns);
+    if (sched->metrics.pod_seconds)
+        dv_histogram_observe_ns(sched->metrics.pod_seconds, now - pod->seen_ns);
+    if (!pod->is_preset)
+        dv_sched_say_event(pod, "Normal", "Scheduled", "Binding",
+                           dv_str_printf(op->arena, "Successfully assigned %.*s to %.*s",
+                                         DV_FMT(pod->key), DV_FMT(op->node)));
+    end(op);
+    dv_sched_set_state(pod, POD_BOUND);
+    if (pod->is_gone)
+        dv_sched_pod_unassume(pod);
+    if (pod->is_gone)
+        dv_sched_pod_release(pod);
+    else if (pod->is_preset || dv_sched_pod_value(pod)->spec.node_name.n > 0)
+        dv_sched_pod_forget(pod);
+    dv_sched_turn(sched);
+}
+
+bool dv_sched_op_is_deleted(const struct pod *pod)
+{
+    return pod->is_gone || dv_sched_pod_value(pod)->metadata.deletion_timestamp.is_set;
+}
+
+/* Somebody else has bound it: what was reserved for it, it uses. */
+static bool is_overtaken(const struct pod *pod)
+{
+    return !pod->is_preset && dv_sched_pod_value(pod)->spec.node_name.n > 0;
+}
+
+void dv_sched_op_end_badly(struct op *op)
+{
+    struct pod *pod = op->pod;
+    struct dv_sched *sched = op->sched;
+    bool is_told = !dv_sched_op_is_deleted(pod) && !is_overtaken(pod) && !sched->is_closing;
+    struct dv_err err = op->err;
+
+    if (!sched->is_closing)
+        dv_sched_count_attempt(sched, DV_SCHED_ERROR, dv_loop_now_ns(sched->loop) - op->begin_ns);
+    if (is_told)
+        dv_log(DV_LOG_INFO, "sched: a pod was not bound; it is tried again",
+               DV_F_STR("pod", pod->key), DV_F_ERR(&err));
+    end(op);
+    pod->n_attempts++;
+    pod->backoff_until_ms = dv_loop_now_ms(sched->loop) + dv_sched_backoff_ms(pod->n_attempts);
+    dv_sched_set_state(pod, POD_WAITING);
+    dv_sched_pod_unassume(pod);
+    if (pod->is_gone) {
+        dv_sched_set_state(pod, POD_BOUND);
+        dv_sched_pod_release(pod);
+    } else if (is_overtaken(pod) || dv_sched_op_is_deleted(pod)) {
+        dv_sched_pod_forget(pod);
+    } else if (!sched->is_closing) {
+        dv_sched_say(pod, "SchedulerError", dv_str_from_c(err.msg));
+        dv_sched_pod_reconsider(pod);
+    }
+    dv_sched_turn(sched);
+}
+
+/* ---- undoing ---- */
+
+void dv_sched_op_fail(struct op *op, const char *what)
+{
+    (void)dv_fail(&op->err, DV_ABORTED, "%s", what);
+    dv_sched_op_undo(op);
+}
+
+static void on_undone(struct pod_claim *use, const struct dv_err *err)
+{
+    struct op *op = use->pod->op;
+
+    use->is_reserved = false;
+    use->is_allocated = false;
+    if (err) /* the controller clears what is reserved for pods that are gone */
+        dv_log(DV_LOG_WARN, "sched: a reservation was not given back",
+               DV_F_STR("pod", use->pod->key), DV_F_ERR(err));
+    if (--op->n_pending == 0)
+        dv_sched_op_end_badly(op);
+}
+
+static void undo_claim(struct op *op, struct pod_claim *use, enum wish wish)
+{
+    op->n_pending++;
+    use->wish = wish;
+    use->written = on_undone;
+    dv_sched_write(use);
+}
+
+void dv_sched_op_undo(struct op *op)
+{
+    struct pod *pod = op->pod;
+    bool is_kept = is_overtaken(pod) && !pod->is_gone;
+
+    op->step = OP_UNDO;
+    op->n_pending = 1; /* until all have been asked for */
+    dv_timer_cancel(&op->timer);
+    for (size_t i = 0; i < pod->n_claims; i++) {
+        struct pod_claim *use = &pod->claims[i];
+
+        if (use->claim->assumed_by == use)
+            dv_sched_claim_unassume(use->claim);
+        if ((use->is_reserved || use->is_allocated) && !is_kept && !op->sched->is_closing)
+            undo_claim(op, use, WISH_DROP);
+    }
+    if (pod->extended.claim) {
+        if (pod->extended.claim->assumed_by == &pod->extended)
+            dv_sched_claim_unassume(pod->extended.claim);
+        if (op->created_name.n > 0 && !op->sched->is_closing)
+            undo_claim(op, &pod->extended, WISH_DELETE);
+    }
+    if (--op->n_pending == 0)
+        dv_sched_op_end_badly(op);
+}
+
+/* ---- waiting ---- */
+
+static struct pod_claim *next_use(const struct op *op, size_t *at)
+{
+    struct pod *pod = op->pod;
+
+    while (*at <= pod->n_claims) {
+        struct pod_claim *use = *at < pod->n_claims ? &pod->claims[*at] : &pod->extended;
+
+        ++*at;
+        if (use->claim && (use != &pod->extended || op->created_name.n > 0))
+            return use;
+    }
+    return NULL;
+}
+
+static void count_conditions(const struct op *op, const char *status)
+{
+    uint64_t ns = dv_loop_now_ns(op->sched->loop) - op->ready_ns;
+    const struct pod_claim *use;
+
+    if (!op->is_ready_said)
+        return;
+    for (size_t at = 0; (use = next_use(op, &at));) {
+        const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
+        const struct dv_api_allocation_result *allocation = claim ? claim->status.allocation : NULL;
+
+        for (size_t i = 0; allocation && i < allocation->devices.n_results; i++)
+            if (allocation->devices.results[i].n_binding_conditions > 0)
+                dv_sched_count_conditions(op->sched, allocation->devices.results[i].driver, status,
+                                          ns);
+    }
+}
+
+static void on_too_late(struct dv_timer *timer)
+{
+    struct op *op = DV_CONTAINER(timer, struct op, timer);
+
+    count_conditions(op, "timeout");
+    if (op->step == OP_READY)
+        dv_sched_op_fail(op, "device binding timeout: its devices did not get ready in time");
+    else
+        dv_sched_op_fail(op, "what was written did not show in time");
+}
+
+static void wait_until(struct op *op, uint64_t ms)
+{
+    if (!dv_timer_is_set(&op->timer))
+        dv_timer_start(&op->timer, op->sched->loop, dv_loop_now_ms(op->sched->loop) + ms,
+                       on_too_late);
+}
+
+static void look_for_shown(struct op *op)
+{
+    const struct pod_claim *use;
+
+    for (size_t at = 0; (use = next_use(op, &at));) {
+        if (!use->is_allocated)
+            continue;
+        if (use->claim->shown < use->claim->held_since) {
+            wait_until(op, SHOW_MS);
+            return;
+        }
+        if (dv_sched_claim_is_rivalled(use->claim)) {
+            op->sched->numbers.n_conflicts++;
+            dv_sched_op_fail(op, "another scheduler was first to give away one of the devices");
+            return;
+        }
+    }
+    dv_timer_cancel(&op->timer);
+    op->step = OP_READY;
+    op->ready_ns = dv_loop_now_ns(op->sched->loop);
+    dv_sched_op_look(op);
+}
+
+/* How long is left, by the time of the allocation; the wall's clock may have been set. */
+static uint64_t left_ms(const struct op *op, const struct dv_api_resource_claim *claim)
+{
+    uint64_t all = op->sched->options.binding_timeout_ms;
+    struct dv_time since = claim->status.allocation->allocation_timestamp;
+    int64_t passed_s = dv_sched_now(op->sched).seconds - since.seconds;
+
+    if (!since.is_set || passed_s <= 0)
+        return all;
+    return (uint64_t)passed_s * 1000 >= all ? 0 : all - (uint64_t)passed_s * 1000;
+}
+
+static void start_last(struct op *op)
+{
+    dv_timer_cancel(&op->timer);
+    op->n_pauses = 0;
+    if (op->pod->is_preset) {
+        dv_sched_op_end_well(op);
+        return;
+    }
+    if (!dv_sched_say_nothing(op->pod))
+        return; /* that it is not scheduled must not be said after that it is */
+    if (!op->pod->assumed || !op->pod->assumed->object) {
+        dv_sched_op_fail(op, "its node is gone");
+        return;
+    }
+    op->step = op->created ? OP_RECORD : OP_BIND;
+    dv_sched_op_ask(op);
+}
+
+static void look_for_ready(struct op *op)
+{
+    bool is_ready = true;
+    uint64_t ms = UINT64_MAX;
+    const struct pod_claim *use;
+
+    for (size_t at = 0; (use = next_use(op, &at));) {
+        const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
+
+        if (!claim || !claim->status.allocation) {
+            dv_sched_op_fail(op, "a claim got deallocated elsewhere in the meantime");
+            return;
+        }
+        if (!(op->sched->options.gates & DV_GATE_BINDING_CONDITIONS) ||
+            dv_sched_conditions_hold(claim))
+            continue;
+        if (dv_sched_conditions_have_failed(claim, &op->err)) {
+            count_conditions(op, "failure");
+            dv_sched_op_undo(op);
+            return;
+        }
+        is_ready = false;
+        ms = dv_u64_min(ms, left_ms(op, claim));
+    }
+    if (is_ready) {
+        count_conditions(op, "success");
+        start_last(op);
+        return;
+    }
+    wait_until(op, ms);
+    if (!op->is_ready_said)
+        dv_sched_say_event(op->pod, "Normal", "BindingConditionsPending", "Binding",
+                           DV_STR("Waiting for the binding conditions of its devices"));
+    op->is_ready_said = true;
+}
+
+/* ---- reserving ---- */
+
+static void on_reserved(struct pod_claim *use, const struct dv_err *err)
+{
+    struct op *op = use->pod->op;
+
+    if (!err)
+        use->is_reserved = true;
+    else if (op->err.code == DV_OK)
+        op->err = *err;
+    if (--op->n_pending > 0)
+        return;
+    if (op->sched->is_closing)
+        dv_sched_op_end_badly(op);
+    else if (op->err.code != DV_OK)
+        dv_sched_op_undo(op);
+    else {
+        op->step = OP_SHOW;
+        dv_sched_op_look(op);
+    }
+}
+
+static void reserve_claim(struct op *op, struct pod_claim *use)
+{
+    op->n_pending++;
+    use->wish = WISH_RESERVE;
+    use->written = on_reserved;
+    dv_sched_write(use);
+}
+
+static bool needs_reserving(const struct op *op, const struct pod_claim *use)
+{
+    const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
+
+    if (!claim || use->claim->assumed_by == use)
+        return true;
+    return !op->pod->is_preset && !dv_sched_is_reserved_for(claim, op->pod->object->meta->uid);
+}
+
+static void start_reserving(struct op *op)
+{
+    struct pod_claim *use;
+
+    op->step = OP_RESERVE;
+    op->n_pending = 1; /* until all have been asked for */
+    for (size_t at = 0; (use = next_use(op, &at));)
+        if (needs_reserving(op, use))
+            reserve_claim(op, use);
+    if (--op->n_pending > 0)
+        return;
+    if (op->err.code != DV_OK) {
+        dv_sched_op_undo(op);
+        return;
+    }
+    op->step = OP_SHOW;
+    dv_sched_op_look(op);
+}
+
+static void look_for_created(struct op *op)
+{
+    if (!op->pod->extended.claim->object) {
+        wait_until(op, SHOW_MS);
+        return;
+    }
+    dv_timer_cancel(&op->timer);
+    start_reserving(op);
+}
+
+void dv_sched_op_look(struct op *op)
+{
+    bool is_over = dv_sched_op_is_deleted(op->pod) || is_overtaken(op->pod);
+
+    if (op->step != OP_APPEAR && op->step != OP_SHOW && op->step != OP_READY)
+        return; /* an answer is on its way */
+    if (is_over)
+        dv_sched_op_fail(op, "the pod is no longer to be scheduled");
+    else if (op->step == OP_APPEAR)
+        look_for_created(op);
+    else if (op->step == OP_SHOW)
+        look_for_shown(op);
+    else
+        look_for_ready(op);
+}
+
+/* ---- the beginning ---- */
+
+const struct dv_api_allocation_result *
+dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation)
+{
+    struct dv_api_allocation_result *copy = DV_NEW(op->arena, struct dv_api_allocation_result);
+
+    dv_message_copy(&dv_message_allocation_result, allocation, op->arena, copy);
+    return copy;
+}
+
+void dv_sched_bind(struct pod *pod, const struct decision *decision)
+{
+    struct dv_sched *sched = pod->sched;
+    struct dv_arena *arena = dv_arena_new();
+    struct op *op = DV_NEW(arena, struct op);
+
+    op->sched = sched;
+    op->pod = pod;
+    op->arena = arena;
+    op->begin_ns = dv_loop_now_ns(sched->loop);
+    op->node = dv_str_copy(decision->node->name, arena);
+    pod->op = op;
+    dv_list_push(&sched->ops, &op->link);
+    sched->n_binding++;
+    dv_sched_set_state(pod, POD_BINDING);
+    if (!pod->is_preset)
+        dv_sched_pod_assume(pod, decision->node);
+    for (size_t i = 0; i < pod->n_claims; i++) {
+        pod->claims[i].is_reserved = false;
+        pod->claims[i].is_allocated = false;
+    }
+    for (size_t i = 0; i < decision->n_claims; i++)
+        dv_sched_claim_assume(decision->claims[i], dv_sched_op_copy(op, &decision->allocations[i]));
+    if (decision->n_requests == 0) {
+        start_reserving(op);
+        return;
+    }
+    dv_sched_extended_draft(op, decision);
+    dv_sched_extended_use(
+        op, dv_str_printf(arena, "<extended-resources>/%.*s", DV_FMT(pod->object->meta->uid)));
+    op->step = OP_CREATE;
+    dv_sched_op_ask(op);
+}
+
+void dv_sched_binds_cancel(struct dv_sched *sched)
+{
+    struct dv_link *next;
+
+    for (struct dv_link *link = sched->ops.head.next; link != &sched->ops.head; link = next) {
+        struct op *op = DV_CONTAINER(link, struct op, link);
+
+        next = link->next;
+        if (op->is_asking)
+            dv_request_cancel(sched->cluster, &op->request);
+        else if (op->n_pending == 0)
+            dv_sched_op_end_badly(op);
+    }
+}

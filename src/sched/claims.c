@@ -1,0 +1,378 @@
+/* claims.c - claims as they are, or as they are about to be, and the devices that they hold.
+ *
+ * A claim's record is there while the claim is, or while a pod waits for it. Its newest state comes
+ * from the view or from the answer to a write; what the view tells later and is older changes
+ * nothing. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "resource/resource.h"
+#include "sched/inside.h"
+
+const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim)
+{
+    return claim->object ? claim->object->value : NULL;
+}
+
+bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid)
+{
+    for (size_t i = 0; i < claim->status.n_reserved_for; i++)
+        if (dv_str_eq(claim->status.reserved_for[i].uid, uid))
+            return true;
+    return false;
+}
+
+/* ---- devices that are held alone ---- */
+
+static void add_taken(struct claim *claim,
+                      const struct dv_api_device_request_allocation_result *result)
+{
+    struct dv_sched *sched = claim->sched;
+    size_t n = result->driver.n + result->pool.n + result->device.n + 2;
+    struct taken *taken = dv_alloc(sizeof(*taken) + n + 1);
+    char *text = (char *)(taken + 1);
+    struct taken *first;
+
+    /* Neither drivers nor devices have slashes in their names. */
+    (void)snprintf(text, n + 1, "%.*s/%.*s/%.*s", DV_FMT(result->driver), DV_FMT(result->pool),
+                   DV_FMT(result->device));
+    taken->key = (dv_str){text, n};
+    taken->claim = claim;
+    taken->next_of_claim = claim->taken;
+    claim->taken = taken;
+    first = dv_map_get(&sched->taken, taken->key);
+    if (!first) {
+        dv_map_set(&sched->taken, taken->key, taken);
+        return;
+    }
+    taken->rival = first->rival;
+    first->rival = taken;
+}
+
+static void remove_taken(struct dv_sched *sched, struct taken *taken)
+{
+    struct taken *first = dv_map_get(&sched->taken, taken->key);
+    struct taken **place = &first;
+
+    if (first == taken) {
+        if (taken->rival)
+            dv_map_set(&sched->taken, taken->rival->key, taken->rival);
+        else
+            dv_map_remove(&sched->taken, taken->key);
+        return;
+    }
+    while (*place != taken)
+        place = &(*place)->rival;
+    *place = taken->rival;
+}
+
+bool dv_sched_claim_is_rivalled(const struct claim *claim)
+{
+    const struct dv_sched *sched = claim->sched;
+
+    for (const struct taken *mine = claim->taken; mine; mine = mine->next_of_claim)
+        for (const struct taken *other = dv_map_get(&sched->taken, mine->key); other;
+             other = other->rival)
+            if (other->claim != claim && other->claim->held_by &&
+                other->claim->held_since < claim->held_since)
+                return true;
+    return false;
+}
+
+/* ---- holding ---- */
+
+static void hold(struct claim *claim, const struct dv_api_allocation_result *allocation)
+{
+    dv_inventory_hold(claim->sched->inventory, allocation, claim->key);
+    for (size_t i = 0; i < allocation->devices.n_results; i++) {
+        const struct dv_api_device_request_allocation_result *result =
+            &allocation->devices.results[i];
+
+        if (!(result->admin_access && *result->admin_access) && result->share_id.n == 0)
+            add_taken(claim, result);
+    }
+}
+
+static void release(struct claim *claim, const struct dv_api_allocation_result *allocation)
+{
+    struct dv_sched *sched = claim->sched;
+
+    while (claim->taken) {
+        struct taken *taken = claim->taken;
+
+        claim->taken = taken->next_of_claim;
+        remove_taken(sched, taken);
+        free(taken);
+    }
+    dv_inventory_release(sched->inventory, allocation);
+    for (size_t i = 0; i < allocation->devices.n_results; i++)
+        dv_sched_pool_improved(sched, allocation->devices.results[i].driver,
+                               allocation->devices.results[i].pool);
+}
+
+static const struct dv_api_allocation_result *allocation_of(const struct dv_object *object)
+{
+    return object ? ((const struct dv_api_resource_claim *)object->value)->status.allocation : NULL;
+}
+
+static bool are_devices_equal(const struct dv_api_allocation_result *a,
+                              const struct dv_api_allocation_result *b)
+{
+    return dv_message_eq(&dv_message_device_allocation_result, &a->devices, &b->devices);
+}
+
+/* What was decided is written, or somebody else has decided. */
+static void settle_assumed(struct claim *claim, const struct dv_api_allocation_result *now)
+{
+    struct pod_claim *use = claim->assumed_by;
+
+    if (!claim->assumed || !now)
+        return;
+    if (!are_devices_equal(claim->assumed, now)) {
+        use->is_lost = true;
+        dv_sched_claim_unassume(claim);
+        return;
+    }
+    use->is_allocated = true;
+    claim->assumed = NULL;
+    claim->assumed_by = NULL;
+    claim->sched->n_in_flight--;
+    claim->held_by = dv_object_ref(claim->object);
+    claim->held_since = claim->object->version;
+}
+
+static void hold_again(struct claim *claim)
+{
+    const struct dv_api_allocation_result *now = allocation_of(claim->object);
+    const struct dv_api_allocation_result *old = allocation_of(claim->held_by);
+
+    settle_assumed(claim, now);
+    if (old && now && are_devices_equal(old, now)) {
+        dv_object_unref(claim->held_by);
+        claim->held_by = dv_object_ref(claim->object);
+        return;
+    }
+    if (old) {
+        struct dv_object *held_by = claim->held_by;
+
+        claim->held_by = NULL;
+        release(claim, old);
+        dv_object_unref(held_by);
+    }
+    if (now && !claim->held_by) {
+        claim->held_by = dv_object_ref(claim->object);
+        claim->held_since = claim->object->version;
+        hold(claim, now);
+    }
+}
+
+void dv_sched_claim_assume(struct pod_claim *use, const struct dv_api_allocation_result *allocation)
+{
+    struct claim *claim = use->claim;
+
+    use->is_lost = false;
+    claim->assumed = allocation;
+    claim->assumed_by = use;
+    claim->sched->n_in_flight++;
+    hold(claim, allocation);
+}
+
+void dv_sched_claim_unassume(struct claim *claim)
+{
+    const struct dv_api_allocation_result *allocation = claim->assumed;
+
+    if (!allocation)
+        return;
+    claim->assumed = NULL;
+    claim->assumed_by = NULL;
+    claim->sched->n_in_flight--;
+    release(claim, allocation);
+}
+
+/* ---- records ---- */
+
+struct claim *dv_sched_claim(struct dv_sched *sched, dv_str space, dv_str name)
+{
+    dv_str key = dv_sched_key(sched, space, name);
+    struct claim *claim = dv_map_get(&sched->claims, key);
+    char *text;
+
+    if (claim)
+        return claim;
+    claim = dv_alloc(sizeof(*claim) + key.n);
+    text = (char *)(claim + 1);
+    memcpy(text, key.p, key.n);
+    claim->sched = sched;
+    claim->key = (dv_str){text, key.n};
+    dv_list_init(&claim->users);
+    dv_list_init(&claim->wanted);
+    dv_list_init(&claim->writing);
+    dv_map_set(&sched->claims, claim->key, claim);
+    return claim;
+}
+
+static void free_claim(struct claim *claim)
+{
+    dv_object_unref(claim->object);
+    dv_object_unref(claim->held_by);
+    dv_arena_free(claim->arena);
+    while (claim->taken) {
+        struct taken *taken = claim->taken;
+
+        claim->taken = taken->next_of_claim;
+        free(taken);
+    }
+    free(claim);
+}
+
+void dv_sched_claim_drop(struct claim *claim)
+{
+    if (claim->sched->is_closing || claim->is_told || claim->object || claim->assumed ||
+        claim->step != CLAIM_IDLE || !dv_list_is_empty(&claim->users) ||
+        !dv_list_is_empty(&claim->wanted))
+        return;
+    dv_map_remove(&claim->sched->claims, claim->key);
+    free_claim(claim);
+}
+
+void dv_sched_claims_free(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->claims, &at));)
+        free_claim(entry->value);
+    dv_map_fini(&sched->claims);
+    dv_map_fini(&sched->taken);
+    dv_map_fini(&sched->extended);
+}
+
+/* ---- claims for extended resources ---- */
+
+static dv_str extended_for(const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+    const struct dv_str_entry *mark =
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(EXTENDED_ANNOTATION));
+
+    if (!mark || !dv_str_eq(mark->value, DV_STR("true")))
+        return DV_STR_NONE;
+    for (size_t i = 0; i < meta->n_owner_references; i++) {
+        const struct dv_api_owner_reference *owner = &meta->owner_references[i];
+
+        if (owner->controller && *owner->controller && dv_str_eq(owner->kind, DV_STR("Pod")))
+            return owner->uid;
+    }
+    return DV_STR_NONE;
+}
+
+/* The pod that waits until a left-over claim of its own is gone. */
+static void wake_owner(struct claim *claim, const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+    struct dv_sched *sched = claim->sched;
+
+    for (size_t i = 0; i < meta->n_owner_references; i++) {
+        struct pod *pod = dv_map_get(
+            &sched->pods, dv_sched_key(sched, meta->namespace, meta->owner_references[i].name));
+
+        if (pod)
+            dv_sched_pod_woken(pod);
+    }
+}
+
+static void index_extended(struct claim *claim)
+{
+    struct dv_sched *sched = claim->sched;
+
+    if (claim->extended_for.n > 0 && dv_map_get(&sched->extended, claim->extended_for) == claim)
+        dv_map_remove(&sched->extended, claim->extended_for);
+    claim->extended_for = claim->object ? extended_for(claim->object) : DV_STR_NONE;
+    if (claim->extended_for.n > 0) /* the uid is in the object, which the record keeps */
+        dv_map_set(&sched->extended, claim->extended_for, claim);
+}
+
+/* ---- what is told ---- */
+
+void dv_sched_claim_learn(struct claim *claim, struct dv_object *object)
+{
+    struct dv_object *old = claim->object;
+
+    if (old && object->version <= old->version)
+        return;
+    claim->object = dv_object_ref(object);
+    index_extended(claim);
+    dv_object_unref(old);
+    hold_again(claim);
+}
+
+/* Whether those who use it should look again: not for a finalizer that comes or goes. */
+static bool means_something(const struct dv_object *old, const struct dv_object *now)
+{
+    const struct dv_api_resource_claim *before = old ? old->value : NULL;
+    const struct dv_api_resource_claim *after = now ? now->value : NULL;
+
+    if (!before || !after)
+        return true;
+    return before->metadata.deletion_timestamp.is_set !=
+               after->metadata.deletion_timestamp.is_set ||
+           !dv_str_eq(before->metadata.uid, after->metadata.uid) ||
+           !dv_message_eq(&dv_message_resource_claim_status, &before->status, &after->status);
+}
+
+/* Each once: those who look again may leave, and come back at the end. */
+static void tell_users(struct claim *claim)
+{
+    size_t n = 0;
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claim->users, link)
+        n++;
+    for (; n > 0 && (link = dv_list_shift(&claim->users)); n--) {
+        dv_list_push(&claim->users, link);
+        dv_sched_pod_woken(DV_CONTAINER(link, struct pod_claim, user)->pod);
+    }
+}
+
+static void forget(struct claim *claim, const struct dv_object *old)
+{
+    struct dv_object *object = claim->object;
+
+    if (!object || !dv_str_eq(object->meta->uid, old->meta->uid))
+        return;
+    claim->object = NULL;
+    index_extended(claim);
+    hold_again(claim);
+    dv_object_unref(object);
+}
+
+void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+    const struct dv_api_object_meta *meta = (now ? now : old)->meta;
+    struct claim *claim = dv_sched_claim(sched, meta->namespace, meta->name);
+    bool is_news = means_something(old, now);
+    bool was_extended = claim->extended_for.n > 0;
+
+    claim->is_told = true;
+    claim->shown = (now ? now : old)->version;
+    if (now)
+        dv_sched_claim_learn(claim, now);
+    else
+        forget(claim, old);
+    if (sched->n_unsynced == 0) {
+        if (was_extended && !now)
+            wake_owner(claim, old);
+        if (is_news)
+            tell_users(claim);
+    }
+    claim->is_told = false;
+    dv_sched_claim_drop(claim);
+}

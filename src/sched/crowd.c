@@ -1,0 +1,274 @@
+/* crowd.c - pods that are alike. What was found out for one of them is remembered for all, node by
+ * node, until the node, or what they ask for, may have become better. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+
+/* Crowds without pods, kept because the next pod of a template is like the last. */
+#define N_IDLE_MAX 64u
+/* Of all that is remembered: beyond it, nodes are looked at again each time. */
+#define MEMO_BYTES_MAX ((size_t)64 * 1024 * 1024)
+#define N_REASONS_MAX UINT16_MAX
+/* Of those who wait, how many are asked whether their back-off is over: they are alike. */
+#define N_LOOK_MAX 32u
+
+static dv_str keep(dv_str text)
+{
+    char *copy = dv_alloc(text.n + 1);
+
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    return (dv_str){copy, text.n};
+}
+
+static void drop(dv_str text)
+{
+    free((void *)(uintptr_t)text.p); /* it was made by keep */
+}
+
+/* ---- life ---- */
+
+static struct crowd *new_crowd(struct dv_sched *sched, dv_str key)
+{
+    struct crowd *crowd = DV_ALLOC(struct crowd);
+
+    crowd->key = keep(key);
+    dv_list_init(&crowd->waiting);
+    dv_map_init(&crowd->reasons);
+    dv_map_set(&sched->crowds, crowd->key, crowd);
+    return crowd;
+}
+
+static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
+{
+    dv_map_remove(&sched->crowds, crowd->key);
+    dv_link_remove(&crowd->link);
+    dv_link_remove(&crowd->waits);
+    sched->memo_bytes -= crowd->n_memos * sizeof(crowd->memos[0]);
+    free(crowd->memos);
+    for (size_t i = 0; i < crowd->all.n; i++)
+        free(crowd->all.v[i]);
+    dv_vec_fini(&crowd->all);
+    dv_map_fini(&crowd->reasons);
+    for (size_t i = 0; i < crowd->classes.n; i++)
+        drop(crowd->classes.v[i]);
+    dv_vec_fini(&crowd->classes);
+    dv_vec_fini(&crowd->resources);
+    drop(crowd->key);
+    free(crowd);
+}
+
+static void add_class(struct crowd *crowd, dv_str name)
+{
+    for (size_t i = 0; i < crowd->classes.n; i++)
+        if (dv_str_eq(crowd->classes.v[i], name))
+            return;
+    *dv_vec_add(&crowd->classes) = keep(name);
+}
+
+static void add_classes(struct crowd *crowd, const struct dv_api_device_claim *devices)
+{
+    for (size_t i = 0; i < devices->n_requests; i++) {
+        const struct dv_api_device_request *request = &devices->requests[i];
+
+        if (request->exactly)
+            add_class(crowd, request->exactly->device_class_name);
+        for (size_t j = 0; j < request->n_first_available; j++)
+            add_class(crowd, request->first_available[j].device_class_name);
+    }
+}
+
+/* What can help it, beside nodes. sched->amounts are the pod's. */
+static void set_needs(struct dv_sched *sched, struct crowd *crowd, const struct pod *pod)
+{
+    for (size_t i = 0; i < pod->n_claims; i++) {
+        const struct dv_api_resource_claim *claim = dv_sched_claim_value(pod->claims[i].claim);
+
+        if (!claim || claim->status.allocation)
+            continue;
+        crowd->has_requests = true;
+        add_classes(crowd, &claim->spec.devices);
+    }
+    for (size_t i = 0; i < sched->amounts.all.n; i++)
+        if (sched->amounts.all.v[i].resource >= RESOURCE_N_FIXED)
+            *dv_vec_add(&crowd->resources) = sched->amounts.all.v[i].resource;
+    crowd->has_requests |= pod->is_extended;
+}
+
+struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key)
+{
+    struct crowd *crowd = dv_map_get(&sched->crowds, key);
+
+    if (crowd && crowd == pod->crowd)
+        return crowd;
+    dv_sched_crowd_leave(sched, pod);
+    crowd = dv_map_get(&sched->crowds, key); /* leaving may have freed it */
+    if (!crowd) {
+        crowd = new_crowd(sched, key);
+        set_needs(sched, crowd, pod);
+    }
+    if (dv_link_is_in(&crowd->link)) {
+        dv_link_remove(&crowd->link);
+        sched->n_idle--;
+    }
+    crowd->n_pods++;
+    pod->crowd = crowd;
+    return crowd;
+}
+
+void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
+{
+    struct crowd *crowd = pod->crowd;
+
+    if (!crowd)
+        return;
+    pod->crowd = NULL;
+    dv_link_remove(&pod->waits);
+    if (dv_list_is_empty(&crowd->waiting))
+        dv_link_remove(&crowd->waits);
+    if (--crowd->n_pods > 0)
+        return;
+    dv_list_push(&sched->idle, &crowd->link);
+    if (++sched->n_idle > N_IDLE_MAX) {
+        sched->n_idle--;
+        free_crowd(sched, DV_CONTAINER(dv_list_first(&sched->idle), struct crowd, link));
+    }
+}
+
+void dv_sched_crowds_free(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));)
+        free_crowd(sched, entry->value);
+    dv_map_fini(&sched->crowds);
+}
+
+/* ---- waiting ---- */
+
+void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod)
+{
+    struct crowd *crowd = pod->crowd;
+
+    if (pod->is_woken) /* it was the first */
+        dv_list_push_front(&crowd->waiting, &pod->waits);
+    else
+        dv_list_push(&crowd->waiting, &pod->waits);
+    if (!dv_link_is_in(&crowd->waits))
+        dv_list_push(&sched->crowds_waiting, &crowd->waits);
+}
+
+/* The first whose back-off is over, or else the first. */
+static struct pod *choose(const struct dv_sched *sched, const struct crowd *crowd)
+{
+    uint64_t now = dv_loop_now_ms(sched->loop);
+    struct dv_link *link;
+    size_t n = 0;
+
+    DV_LIST_EACH (&crowd->waiting, link) {
+        struct pod *pod = DV_CONTAINER(link, struct pod, waits);
+
+        if (pod->backoff_until_ms <= now)
+            return pod;
+        if (++n == N_LOOK_MAX)
+            break;
+    }
+    return DV_CONTAINER(dv_list_first(&crowd->waiting), struct pod, waits);
+}
+
+void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd)
+{
+    struct pod *pod;
+
+    if (dv_list_is_empty(&crowd->waiting))
+        return;
+    pod = choose(sched, crowd);
+    pod->is_woken = true;
+    dv_sched_queue(pod);
+}
+
+/* ---- what is remembered ---- */
+
+void dv_sched_crowd_improved(struct dv_sched *sched, struct crowd *crowd)
+{
+    crowd->improved = ++sched->tick;
+    if (sched->n_unsynced == 0)
+        dv_sched_crowd_wake(sched, crowd);
+}
+
+void dv_sched_requests_improved(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));) {
+        struct crowd *crowd = entry->value;
+
+        if (crowd->has_requests)
+            dv_sched_crowd_improved(sched, crowd);
+    }
+}
+
+struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text)
+{
+    struct crowd_reason *reason = dv_map_get(&crowd->reasons, text);
+    char *copy;
+
+    if (reason)
+        return reason;
+    reason = dv_alloc(sizeof(*reason) + text.n);
+    copy = (char *)(reason + 1);
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    reason->text = (dv_str){copy, text.n};
+    reason->number = crowd->all.n;
+    *dv_vec_add(&crowd->all) = reason;
+    dv_map_set(&crowd->reasons, reason->text, reason);
+    return reason;
+}
+
+struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const struct crowd *crowd,
+                                           const struct node *node)
+{
+    struct memo memo;
+
+    (void)sched;
+    if (node->place >= crowd->n_memos)
+        return NULL;
+    memo = crowd->memos[node->place];
+    if (memo.at == 0 || memo.at < node->improved || memo.at < crowd->improved)
+        return NULL;
+    return crowd->all.v[memo.reason];
+}
+
+void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const struct node *node,
+                             const struct crowd_reason *reason)
+{
+    size_t n = sched->nodes.n;
+
+    if (reason->number > N_REASONS_MAX)
+        return;
+    if (node->place >= crowd->n_memos) {
+        size_t more = (n - crowd->n_memos) * sizeof(crowd->memos[0]);
+
+        if (sched->memo_bytes + more > MEMO_BYTES_MAX)
+            return;
+        sched->memo_bytes += more;
+        crowd->memos = dv_realloc(crowd->memos, n * sizeof(crowd->memos[0]));
+        memset(&crowd->memos[crowd->n_memos], 0, more);
+        crowd->n_memos = n;
+    }
+    crowd->memos[node->place] = (struct memo){.at = sched->tick & ((UINT64_C(1) << 48) - 1),
+                                              .reason = reason->number & 0xffff};
+}

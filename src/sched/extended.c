@@ -1,0 +1,83 @@
+/* extended.c - the claim that a pod gets for its extended resources, where classes serve them. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "resource/resource.h"
+#include "sched/inside.h"
+#include "sched/op.h"
+#include "json/json.h"
+
+/* The claim for its extended resources has this name: it holds what was decided. */
+void dv_sched_extended_use(struct op *op, dv_str name)
+{
+    struct pod *pod = op->pod;
+    struct claim *old = pod->extended.claim;
+
+    dv_link_remove(&pod->extended.user);
+    if (old) {
+        dv_sched_claim_unassume(old);
+        dv_sched_claim_drop(old);
+    }
+    pod->extended = (struct pod_claim){
+        .pod = pod,
+        .claim = dv_sched_claim(op->sched, dv_sched_pod_value(pod)->metadata.namespace, name)};
+    dv_list_push(&pod->extended.claim->users, &pod->extended.user);
+    dv_sched_claim_assume(&pod->extended, op->created_allocation);
+}
+
+/* The claim that the pod needs for extended resources on this node. */
+void dv_sched_extended_draft(struct op *op, const struct decision *decision)
+{
+    static const bool yes = true;
+    const struct dv_api_object_meta *pod = op->pod->object->meta;
+    struct dv_api_resource_claim draft = {0};
+    struct dv_str_entry annotation = {DV_STR(EXTENDED_ANNOTATION), DV_STR("true")};
+    dv_str finalizer = DV_STR(FINALIZER);
+    struct dv_api_owner_reference owner = {.api_version = DV_STR("v1"),
+                                           .kind = DV_STR("Pod"),
+                                           .name = pod->name,
+                                           .uid = pod->uid,
+                                           .controller = &yes};
+
+    draft.metadata.generate_name =
+        dv_str_printf(op->arena, "%.*s-extended-resources-", DV_FMT(pod->name));
+    draft.metadata.namespace = pod->namespace;
+    draft.metadata.annotations = &annotation;
+    draft.metadata.n_annotations = 1;
+    draft.metadata.owner_references = &owner;
+    draft.metadata.n_owner_references = 1;
+    draft.metadata.finalizers = &finalizer; /* as it would get a moment later */
+    draft.metadata.n_finalizers = 1;
+    draft.spec.devices.requests = decision->requests;
+    draft.spec.devices.n_requests = decision->n_requests;
+    op->created = DV_NEW(op->arena, struct dv_api_resource_claim);
+    dv_message_copy(&dv_message_resource_claim, &draft, op->arena, op->created);
+    op->created_allocation = dv_sched_op_copy(op, &decision->allocations[decision->n_claims]);
+    op->mappings = DV_NEW_ARRAY(op->arena, struct dv_api_container_extended_resource_request,
+                                decision->n_mappings);
+    op->n_mappings = decision->n_mappings;
+    for (size_t i = 0; i < decision->n_mappings; i++)
+        dv_message_copy(&dv_message_container_extended_resource_request, &decision->mappings[i],
+                        op->arena, &op->mappings[i]);
+}
+
+/* {"status":{"extendedResourceClaimStatus":...}} */
+const struct dv_json *dv_sched_extended_patch(const struct op *op)
+{
+    const struct dv_api_pod_extended_resource_claim_status value = {
+        .resource_claim_name = op->created_name,
+        .request_mappings = op->mappings,
+        .n_request_mappings = op->n_mappings};
+    struct dv_json *doc = dv_json_new_object(op->arena);
+    struct dv_json *status = dv_json_new_object(op->arena);
+
+    dv_json_set(status, DV_STR("extendedResourceClaimStatus"),
+                dv_encode_json(&dv_message_pod_extended_resource_claim_status, &value, NULL,
+                               DV_STR_NONE, op->arena),
+                op->arena);
+    dv_json_set(doc, DV_STR("status"), status, op->arena);
+    return doc;
+}

@@ -1,0 +1,400 @@
+#include "sched/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "number/number.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+
+/* What a container without a request is taken for in scores, as in the reference. */
+#define SCORED_MILLI_CPU 100
+#define SCORED_MEMORY (INT64_C(200) * 1024 * 1024)
+
+#define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
+/* ---- resources ---- */
+
+void dv_sched_resources_init(struct resources *resources)
+{
+    static const dv_str fixed[RESOURCE_N_FIXED] = {
+        [RESOURCE_CPU] = DV_STR_INIT("cpu"),
+        [RESOURCE_MEMORY] = DV_STR_INIT("memory"),
+        [RESOURCE_STORAGE] = DV_STR_INIT("ephemeral-storage"),
+        [RESOURCE_PODS] = DV_STR_INIT("pods"),
+    };
+
+    *resources = (struct resources){0};
+    dv_map_init(&resources->by_name);
+    for (size_t i = 0; i < DV_COUNT(fixed); i++)
+        (void)dv_sched_resource(resources, fixed[i]); /* in this order they get their numbers */
+}
+
+void dv_sched_resources_fini(struct resources *resources)
+{
+    for (size_t i = 0; i < resources->names.n; i++)
+        free(resources->names.v[i]);
+    dv_vec_fini(&resources->names);
+    dv_map_fini(&resources->by_name);
+}
+
+uint32_t dv_sched_resource(struct resources *resources, dv_str name)
+{
+    struct resource_name *known = dv_map_get(&resources->by_name, name);
+    char *text;
+
+    if (known)
+        return known->number;
+    known = dv_alloc(sizeof(*known) + name.n);
+    text = (char *)(known + 1);
+    if (name.n > 0)
+        memcpy(text, name.p, name.n);
+    known->name = (dv_str){text, name.n};
+    known->number = (uint32_t)resources->names.n;
+    *dv_vec_add(&resources->names) = known;
+    dv_map_set(&resources->by_name, known->name, known);
+    return known->number;
+}
+
+/* ---- amounts ---- */
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t c;
+
+    if (__builtin_add_overflow(a, b, &c))
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    return c;
+}
+
+static int64_t to_number(uint32_t resource, const struct dv_quantity *quantity)
+{
+    int64_t n;
+    bool is_ok = resource == RESOURCE_CPU ? dv_quantity_to_milli_ceil(quantity, &n)
+                                          : dv_quantity_to_i64_ceil(quantity, &n);
+
+    if (!is_ok) /* larger than anything that a node has */
+        return dv_quantity_sign(quantity) < 0 ? 0 : INT64_MAX;
+    return n < 0 ? 0 : n;
+}
+
+static struct amount *amount_of(struct amounts *amounts, uint32_t resource)
+{
+    struct amount *amount;
+
+    for (size_t i = 0; i < amounts->all.n; i++)
+        if (amounts->all.v[i].resource == resource)
+            return &amounts->all.v[i];
+    amount = dv_vec_add(&amounts->all);
+    amount->resource = resource;
+    return amount;
+}
+
+static void add_entries(struct amounts *amounts, struct resources *resources,
+                        const struct dv_quantity_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t resource = dv_sched_resource(resources, entries[i].key);
+        struct amount *amount = amount_of(amounts, resource);
+
+        amount->n = sum(amount->n, to_number(resource, &entries[i].value));
+    }
+}
+
+static void add_container(struct amounts *amounts, struct resources *resources,
+                          const struct dv_api_container *container)
+{
+    add_entries(amounts, resources, container->resources.requests, container->resources.n_requests);
+}
+
+static void add_all(struct amounts *to, const struct amounts *from)
+{
+    for (size_t i = 0; i < from->all.n; i++) {
+        struct amount *amount = amount_of(to, from->all.v[i].resource);
+
+        amount->n = sum(amount->n, from->all.v[i].n);
+    }
+}
+
+static void raise_all(struct amounts *to, const struct amounts *from)
+{
+    for (size_t i = 0; i < from->all.n; i++) {
+        struct amount *amount = amount_of(to, from->all.v[i].resource);
+
+        if (from->all.v[i].n > amount->n)
+            amount->n = from->all.v[i].n;
+    }
+}
+
+/* Those that initialize run one after the other, beside the ones of them that stay. */
+static void add_init_containers(struct amounts *amounts, struct resources *resources,
+                                const struct dv_api_pod_spec *pod)
+{
+    struct amounts staying = {0};
+    struct amounts peak = {0};
+
+    for (size_t i = 0; i < pod->n_init_containers; i++) {
+        const struct dv_api_container *container = &pod->init_containers[i];
+        struct amounts now = {0};
+
+        if (dv_str_eq(container->restart_policy, DV_STR("Always"))) {
+            add_container(amounts, resources, container);
+            add_container(&staying, resources, container);
+        } else {
+            add_container(&now, resources, container);
+        }
+        add_all(&now, &staying);
+        raise_all(&peak, &now);
+        dv_sched_amounts_fini(&now);
+    }
+    raise_all(amounts, &peak);
+    dv_sched_amounts_fini(&staying);
+    dv_sched_amounts_fini(&peak);
+}
+
+/* What is asked for the pod as a whole stands in for what its containers ask. */
+static void set_pod_level(struct amounts *amounts, struct resources *resources,
+                          const struct dv_api_resource_requirements *asked)
+{
+    for (size_t i = 0; asked && i < asked->n_requests; i++) {
+        uint32_t resource = dv_sched_resource(resources, asked->requests[i].key);
+
+        amount_of(amounts, resource)->n = to_number(resource, &asked->requests[i].value);
+    }
+}
+
+static bool asks_for(const struct dv_api_container *container, dv_str resource)
+{
+    for (size_t i = 0; i < container->resources.n_requests; i++)
+        if (dv_str_eq(container->resources.requests[i].key, resource))
+            return true;
+    return false;
+}
+
+static void set_scored(struct amounts *amounts, const struct dv_api_pod_spec *pod)
+{
+    amounts->scored[0] = amount_of(amounts, RESOURCE_CPU)->n;
+    amounts->scored[1] = amount_of(amounts, RESOURCE_MEMORY)->n;
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        if (!asks_for(&pod->containers[i], DV_STR("cpu")))
+            amounts->scored[0] = sum(amounts->scored[0], SCORED_MILLI_CPU);
+        if (!asks_for(&pod->containers[i], DV_STR("memory")))
+            amounts->scored[1] = sum(amounts->scored[1], SCORED_MEMORY);
+    }
+}
+
+void dv_sched_amounts_fini(struct amounts *amounts)
+{
+    dv_vec_fini(&amounts->all);
+}
+
+void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
+                           const struct dv_api_pod_spec *pod)
+{
+    dv_vec_clear(&amounts->all);
+    amount_of(amounts, RESOURCE_PODS)->n = 1;
+    for (size_t i = 0; i < pod->n_containers; i++)
+        add_container(amounts, resources, &pod->containers[i]);
+    if (pod->n_init_containers > 0)
+        add_init_containers(amounts, resources, pod);
+    set_pod_level(amounts, resources, pod->resources);
+    add_entries(amounts, resources, pod->overhead, pod->n_overhead);
+    set_scored(amounts, pod);
+}
+
+/* ---- room ---- */
+
+void dv_sched_room_fini(struct room *room)
+{
+    dv_vec_fini(&room->more_has);
+    dv_vec_fini(&room->more_taken);
+}
+
+static int64_t *has_of(struct room *room, uint32_t resource)
+{
+    if (resource < RESOURCE_N_FIXED)
+        return &room->has[resource];
+    while (room->more_has.n <= resource - RESOURCE_N_FIXED)
+        *dv_vec_add(&room->more_has) = 0;
+    return &room->more_has.v[resource - RESOURCE_N_FIXED];
+}
+
+static int64_t *taken_of(struct room *room, uint32_t resource)
+{
+    if (resource < RESOURCE_N_FIXED)
+        return &room->taken[resource];
+    while (room->more_taken.n <= resource - RESOURCE_N_FIXED)
+        *dv_vec_add(&room->more_taken) = 0;
+    return &room->more_taken.v[resource - RESOURCE_N_FIXED];
+}
+
+int64_t dv_sched_room_has(const struct room *room, uint32_t resource)
+{
+    if (resource < RESOURCE_N_FIXED)
+        return room->has[resource];
+    resource -= RESOURCE_N_FIXED;
+    return resource < room->more_has.n ? room->more_has.v[resource] : 0;
+}
+
+static int64_t is_taken(const struct room *room, uint32_t resource)
+{
+    if (resource < RESOURCE_N_FIXED)
+        return room->taken[resource];
+    resource -= RESOURCE_N_FIXED;
+    return resource < room->more_taken.n ? room->more_taken.v[resource] : 0;
+}
+
+void dv_sched_room_read(struct room *room, struct resources *resources,
+                        const struct dv_api_node *node)
+{
+    memset(room->has, 0, sizeof(room->has));
+    dv_vec_clear(&room->more_has);
+    room->is_closed = node->spec.unschedulable;
+    room->has_taints = node->spec.n_taints > 0;
+    for (size_t i = 0; i < node->status.n_allocatable; i++) {
+        const struct dv_quantity_entry *entry = &node->status.allocatable[i];
+        uint32_t resource = dv_sched_resource(resources, entry->key);
+
+        *has_of(room, resource) = to_number(resource, &entry->value);
+    }
+}
+
+void dv_sched_room_take(struct room *room, const struct amounts *amounts)
+{
+    for (size_t i = 0; i < amounts->all.n; i++) {
+        int64_t *taken = taken_of(room, amounts->all.v[i].resource);
+
+        *taken = sum(*taken, amounts->all.v[i].n);
+    }
+    for (size_t i = 0; i < DV_COUNT(room->scored); i++)
+        room->scored[i] = sum(room->scored[i], amounts->scored[i]);
+}
+
+void dv_sched_room_give_back(struct room *room, const struct amounts *amounts)
+{
+    for (size_t i = 0; i < amounts->all.n; i++) {
+        int64_t *taken = taken_of(room, amounts->all.v[i].resource);
+
+        *taken = sum(*taken, -amounts->all.v[i].n);
+    }
+    for (size_t i = 0; i < DV_COUNT(room->scored); i++)
+        room->scored[i] = sum(room->scored[i], -amounts->scored[i]);
+}
+
+/* ---- filters ---- */
+
+static void line(struct dv_buf *why, dv_str text)
+{
+    if (why->n > 0)
+        dv_buf_add_char(why, '\n');
+    dv_buf_add(why, text);
+}
+
+bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint)
+{
+    for (size_t i = 0; i < pod->n_tolerations; i++) {
+        const struct dv_api_toleration *toleration = &pod->tolerations[i];
+
+        if (toleration->effect.n > 0 && !dv_str_eq(toleration->effect, taint->effect))
+            continue;
+        if (toleration->key.n > 0 && !dv_str_eq(toleration->key, taint->key))
+            continue;
+        if (dv_str_eq(toleration->operator, DV_STR("Exists")))
+            return true;
+        if ((toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal"))) &&
+            dv_str_eq(toleration->value, taint->value))
+            return true;
+    }
+    return false;
+}
+
+static bool is_open(const struct dv_api_pod_spec *pod, struct dv_buf *why)
+{
+    const struct dv_api_taint taint = {.key = DV_STR(TAINT_UNSCHEDULABLE),
+                                       .effect = DV_STR("NoSchedule")};
+
+    if (dv_sched_tolerates(pod, &taint))
+        return true;
+    line(why, DV_STR("node(s) were unschedulable"));
+    return false;
+}
+
+static bool are_taints_tolerated(const struct dv_api_pod_spec *pod, const struct dv_api_node *node,
+                                 struct dv_buf *why)
+{
+    for (size_t i = 0; i < node->spec.n_taints; i++) {
+        const struct dv_api_taint *taint = &node->spec.taints[i];
+
+        if (dv_str_eq(taint->effect, DV_STR("PreferNoSchedule")) || dv_sched_tolerates(pod, taint))
+            continue;
+        dv_buf_printf(why, "node(s) had untolerated taint {%.*s: %.*s}", DV_FMT(taint->key),
+                      DV_FMT(taint->value));
+        return false;
+    }
+    return true;
+}
+
+static bool is_selected(const struct dv_api_pod_spec *pod, const struct dv_object *node,
+                        struct dv_buf *why)
+{
+    const struct dv_api_object_meta *meta = node->meta;
+    const struct dv_api_node_affinity *affinity =
+        pod->affinity ? pod->affinity->node_affinity : NULL;
+    const struct dv_api_node_selector *required =
+        affinity ? affinity->required_during_scheduling_ignored_during_execution : NULL;
+    bool is_ok =
+        !required || dv_node_selector_matches(required, meta->name, meta->labels, meta->n_labels);
+
+    for (size_t i = 0; is_ok && i < pod->n_node_selector; i++) {
+        const struct dv_str_entry *label =
+            dv_entry_find(meta->labels, meta->n_labels, pod->node_selector[i].key);
+
+        is_ok = label && dv_str_eq(label->value, pod->node_selector[i].value);
+    }
+    if (!is_ok)
+        line(why, DV_STR("node(s) didn't match Pod's node affinity/selector"));
+    return is_ok;
+}
+
+static bool has_room(const struct amounts *amounts, const struct resources *resources,
+                     const struct room *room, struct dv_buf *why)
+{
+    bool is_ok = true;
+
+    for (size_t i = 0; i < amounts->all.n; i++) {
+        const struct amount *amount = &amounts->all.v[i];
+        int64_t has = dv_sched_room_has(room, amount->resource);
+
+        if (amount->n == 0 || (amount->is_served && has == 0) ||
+            amount->n <= has - is_taken(room, amount->resource))
+            continue;
+        is_ok = false;
+        if (amount->resource == RESOURCE_PODS) {
+            line(why, DV_STR("Too many pods"));
+            continue;
+        }
+        line(why, DV_STR("Insufficient "));
+        dv_buf_add(why, resources->names.v[amount->resource]->name);
+    }
+    return is_ok;
+}
+
+bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
+                   const struct resources *resources, const struct dv_object *node,
+                   const struct room *room, struct dv_buf *why)
+{
+    if (pod->node_name.n > 0 && !dv_str_eq(pod->node_name, node->meta->name)) {
+        line(why, DV_STR("node(s) didn't match the requested node name"));
+        return false;
+    }
+    if (room->is_closed && !is_open(pod, why))
+        return false;
+    if (room->has_taints && !are_taints_tolerated(pod, node->value, why))
+        return false;
+    if ((pod->affinity || pod->n_node_selector > 0) && !is_selected(pod, node, why))
+        return false;
+    return has_room(amounts, resources, room, why);
+}

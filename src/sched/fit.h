@@ -1,0 +1,126 @@
+/* fit.h - what a pod asks of a node, and whether the node has it. Pure. */
+#ifndef DV_SCHED_FIT_H
+#define DV_SCHED_FIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+struct dv_api_node;
+struct dv_api_pod_spec;
+struct dv_api_taint;
+struct dv_buf;
+struct dv_object;
+
+/* ---- amounts ---- */
+
+/* Resources by number: these first, the others as they are met. */
+enum {
+    RESOURCE_CPU, /* in thousandths */
+    RESOURCE_MEMORY,
+    RESOURCE_STORAGE,
+    RESOURCE_PODS,
+    RESOURCE_N_FIXED,
+};
+
+struct resource_name {
+    uint32_t number;
+    dv_str name;
+};
+
+struct resources {
+    struct dv_map by_name; /* of struct resource_name */
+    DV_VEC(struct resource_name *) names;
+};
+
+void dv_sched_resources_init(struct resources *resources);
+void dv_sched_resources_fini(struct resources *resources);
+uint32_t dv_sched_resource(struct resources *resources, dv_str name);
+
+struct amount {
+    uint32_t resource;
+    /* A class serves it on nodes that have none of it: there it is no amount, but a request. */
+    bool is_served;
+    int64_t n;
+};
+
+struct amounts {
+    DV_VEC(struct amount) all;
+    int64_t scored[2]; /* cpu and memory, for containers that ask for none too */
+};
+
+void dv_sched_amounts_fini(struct amounts *amounts);
+/* What the pod takes at most at any time of its life, one pod included. */
+void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
+                           const struct dv_api_pod_spec *pod);
+
+/* What a node has and what of it is taken, by the number of the resource. Those that every pod asks
+ * for are at hand: a decision looks at hundreds of nodes. */
+struct room {
+    int64_t has[RESOURCE_N_FIXED];
+    int64_t taken[RESOURCE_N_FIXED];
+    int64_t scored[2];
+    bool is_closed; /* unschedulable */
+    bool has_taints;
+    DV_VEC(int64_t) more_has; /* from RESOURCE_N_FIXED */
+    DV_VEC(int64_t) more_taken;
+};
+
+void dv_sched_room_fini(struct room *room);
+void dv_sched_room_read(struct room *room, struct resources *resources,
+                        const struct dv_api_node *node);
+void dv_sched_room_take(struct room *room, const struct amounts *amounts);
+void dv_sched_room_give_back(struct room *room, const struct amounts *amounts);
+int64_t dv_sched_room_has(const struct room *room, uint32_t resource);
+
+/* ---- filters ---- */
+
+/* Whether the pod may run on the node, as far as name, selectors, taints and amounts go. When not,
+ * `why` gets the reasons in the reference's words, a line each. */
+bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
+                   const struct resources *resources, const struct dv_object *node,
+                   const struct room *room, struct dv_buf *why);
+
+bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint);
+
+/* ---- scores ---- */
+
+/* What speaks for a node, before it is compared with the others. */
+struct merit {
+    int64_t free;       /* 0 to 100: the share of cpu and memory that is left */
+    int64_t preferred;  /* weights of the preferred terms that match */
+    int64_t disliked;   /* taints that are not tolerated and only say "rather not" */
+    int64_t first_wish; /* how far up the lists of alternatives the devices are */
+};
+
+void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
+                    const struct dv_object *node, const struct room *room, struct merit *merit);
+/* The largest of each: what the others are measured against. */
+void dv_sched_merit_raise(struct merit *best, const struct merit *merit);
+int64_t dv_sched_score(const struct merit *merit, const struct merit *best);
+
+/* How many nodes that fit are enough, of so many. */
+size_t dv_sched_n_wanted(size_t n_nodes);
+
+/* ---- why not ---- */
+
+struct reason {
+    dv_str text;
+    size_t n_nodes;
+};
+
+/* "0/3 nodes are available: 1 Insufficient cpu, 2 cannot allocate all claims. still not
+ * schedulable". `before` is a reason that is not of single nodes; it and `after` may be empty. */
+void dv_sched_summary(size_t n_nodes, const struct reason *reasons, size_t n_reasons, dv_str before,
+                      dv_str after, struct dv_buf *text);
+
+/* ---- back-off ---- */
+
+/* After so many attempts in a row that failed: 1 s, doubled each time, at most 10 s. */
+uint64_t dv_sched_backoff_ms(unsigned n_attempts);
+
+#endif

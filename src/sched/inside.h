@@ -1,0 +1,471 @@
+/* inside.h - the scheduler's state, and what its files do for each other.
+ *
+ *     views -> pods, claims, nodes, slices: records        (what is there)
+ *     queue -> decide -> bind -> write                      (what is done about it)
+ *
+ * A decision is made in one call and counts at once: the node's room is taken, the devices are held
+ * in the inventory. Nothing is looked up by walking what is allocated. */
+#ifndef DV_SCHED_INSIDE_H
+#define DV_SCHED_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/sched.h"
+
+struct dv_alloc_node;
+struct dv_arena;
+struct dv_counter;
+struct dv_family;
+struct dv_gauge;
+struct dv_histogram;
+struct dv_inventory;
+struct dv_inventory_slice;
+struct claim;
+struct op;
+struct pod;
+
+#define FINALIZER "resource.kubernetes.io/delete-protection"
+#define EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
+#define RESERVED_MAX 256u
+
+/* ---- nodes ---- */
+
+struct node {
+    size_t place; /* in sched->nodes, when it is there */
+    /* When something last changed that may let a pod fit that did not. */
+    uint64_t improved;
+    struct dv_object *object; /* NULL: pods are on it, but it is not there */
+    struct room room;
+    dv_str name;
+    size_t n_pods;
+};
+
+/* ---- crowds: pods that are alike, so that what is found out for one is true for all ---- */
+
+/* Why a node does not fit, and when that was found out; packed, because there is one for each pair
+ * of a crowd and a node. */
+struct memo {
+    uint64_t at : 48; /* 0: nothing is known */
+    uint64_t reason : 16;
+};
+
+struct crowd {
+    dv_str key;
+    struct dv_link link;    /* in sched->idle while it has no pods */
+    struct dv_link waits;   /* in sched->crowds_waiting while one of them waits */
+    struct dv_list waiting; /* of struct pod */
+    size_t n_pods;          /* that were last decided on as part of it */
+    uint64_t improved;      /* as of a node, for all nodes */
+    struct memo *memos;     /* by the node's place */
+    size_t n_memos;
+    struct dv_map reasons; /* of struct crowd_reason, by text */
+    DV_VEC(struct crowd_reason *) all;
+    bool has_requests;          /* it needs devices */
+    DV_VEC(dv_str) classes;     /* that its requests name; owned */
+    DV_VEC(uint32_t) resources; /* that classes may serve */
+};
+
+struct crowd_reason {
+    dv_str text; /* a line for each reason */
+    size_t number;
+    size_t n_nodes; /* in the attempt at hand */
+    bool is_error;  /* a claim, class or selector is at fault, or the search was too long */
+};
+
+/* ---- claims ---- */
+
+/* A device that a claim holds alone: to see that another scheduler gave it away too. */
+struct taken {
+    dv_str key;
+    struct claim *claim;
+    struct taken *next_of_claim;
+    struct taken *rival; /* others that hold the same device */
+};
+
+enum wish {
+    WISH_NONE,
+    WISH_RESERVE,    /* the claim for the pod, and allocate it when that was decided */
+    WISH_DROP,       /* that again */
+    WISH_DEALLOCATE, /* it is where the pod cannot be, and nobody else uses it */
+    WISH_DELETE,     /* an extended resource's, which was left over */
+};
+
+/* A pod's use of a claim. */
+struct pod_claim {
+    struct pod *pod;
+    struct claim *claim;
+    struct dv_link user; /* in claim->users */
+    /* The write that is wanted. */
+    struct dv_link want; /* in claim->wanted or claim->writing */
+    enum wish wish;
+    void (*written)(struct pod_claim *use, const struct dv_err *err);
+    bool is_reserved;    /* by this attempt */
+    bool is_allocated;   /* by this attempt */
+    bool is_lost;        /* somebody else was first */
+    const char *problem; /* why it cannot be had; for write.c */
+};
+
+enum claim_step {
+    CLAIM_IDLE,
+    CLAIM_READING,
+    CLAIM_MARKING, /* the finalizer comes or goes */
+    CLAIM_WRITING, /* the status */
+    CLAIM_DELETING,
+    CLAIM_PAUSING, /* until it is tried again */
+    CLAIM_BUSY,    /* those who wait are being told */
+};
+
+struct claim {
+    struct dv_sched *sched;
+    dv_str key;               /* "namespace/name" */
+    struct dv_object *object; /* the newest that is known; NULL: it is not there */
+    uint64_t shown;           /* version that the view has told */
+    bool is_told;             /* its users are being told: the record stays */
+    struct dv_list users;     /* of struct pod_claim */
+    /* What it holds of the inventory: the allocation of `held_by`, or one that was decided. */
+    struct dv_object *held_by;
+    uint64_t held_since; /* version that brought the allocation */
+    struct taken *taken;
+    const struct dv_api_allocation_result *assumed;
+    struct pod_claim *assumed_by;
+    dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
+    /* Writing. */
+    enum claim_step step;
+    struct dv_list wanted;
+    struct dv_list writing;
+    struct dv_request request;
+    struct dv_api_delete_options delete_options;
+    struct dv_api_preconditions preconditions;
+    struct dv_arena *arena;
+    struct dv_timer pause;
+    unsigned n_pauses;
+    uint64_t based; /* version that the write at hand was made from */
+};
+
+/* ---- pods ---- */
+
+enum pod_state {
+    POD_GATED,
+    POD_ACTIVE,
+    POD_BACKOFF,
+    POD_WAITING,
+    POD_BINDING,
+    POD_BOUND, /* until the view shows it */
+};
+
+struct pod {
+    struct dv_sched *sched;
+    dv_str key; /* "namespace/name" */
+    struct dv_object *object;
+    enum pod_state state;
+    bool is_preset;   /* bound by others: only its claims are ours */
+    bool is_gone;     /* deleted or replaced while it is being bound */
+    bool is_woken;    /* by an event: when it fits, the next of its crowd may fit too */
+    bool is_extended; /* classes serve some of its extended resources */
+    struct pod_claim *claims;
+    size_t n_claims;
+    struct pod_claim extended; /* a claim for its extended resources: made, or left over */
+    size_t n_writes;           /* of claims, outside of an attempt */
+    struct crowd *crowd;
+    struct dv_link waits;          /* in crowd->waiting, or in class_wait->pods */
+    struct class_wait *class_wait; /* the class that it waits for; NULL: none */
+    size_t place;                  /* in the queue's heap, from 1 */
+    int64_t priority;
+    uint64_t order;        /* of arrival */
+    struct dv_timer timer; /* the end of its back-off, or when it says that it waits */
+    unsigned n_attempts;   /* that failed, in a row */
+    uint64_t backoff_until_ms;
+    uint64_t seen_ns;
+    struct op *op;
+    struct node *assumed; /* the node whose room it takes before the view says so */
+    struct dv_object *assumed_as;
+    /* Its PodScheduled condition, as last said. */
+    struct dv_link says;
+    char *said;
+    const char *said_reason;
+    bool is_saying;
+    struct dv_request say_request;
+    struct dv_arena *say_arena;
+};
+
+/* ---- events ---- */
+
+struct said_event {
+    struct dv_link link;
+    struct dv_sched *sched;
+    struct dv_request request;
+    struct dv_arena *arena;
+    struct dv_api_event value;
+};
+
+/* ---- pools: on which node what is given back may help ---- */
+
+struct pool {
+    dv_str key; /* "driver/name" */
+    dv_str node;
+    size_t n_slices;
+    size_t n_wide; /* slices that are not for `node` alone */
+};
+
+struct slice {
+    struct dv_object *object; /* as published */
+    struct dv_inventory_slice *place;
+    struct pool *pool;
+    bool is_wide;
+};
+
+struct class_wait {
+    dv_str name;
+    struct dv_list pods;
+};
+
+struct metrics {
+    struct dv_counter *attempts[DV_SCHED_N_RESULTS];
+    struct dv_gauge *pending[DV_SCHED_N_QUEUES];
+    struct dv_histogram *attempt_seconds[DV_SCHED_N_RESULTS];
+    struct dv_histogram *pod_seconds;
+    struct dv_counter *claim_creates[2]; /* failure, success */
+    struct dv_family *conditions;
+    struct dv_family *condition_seconds;
+};
+
+enum { VIEW_NODES, VIEW_CLASSES, VIEW_SLICES, VIEW_RULES, VIEW_CLAIMS, VIEW_PODS, N_VIEWS };
+
+struct dv_sched {
+    struct dv_loop *loop;
+    struct dv_cluster *cluster;
+    struct dv_sched_options options;
+    dv_str name;
+    struct dv_view *views[N_VIEWS];
+    size_t n_unsynced;
+    bool is_closing;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    struct dv_task end;
+    size_t n_requests; /* under way, of all kinds */
+    uint64_t tick;     /* of improvements */
+
+    struct dv_inventory *inventory;
+    struct dv_map slices;      /* of struct slice, by name */
+    struct dv_map pools;       /* of struct pool */
+    struct dv_map class_waits; /* of struct class_wait */
+
+    struct resources resources;
+    struct dv_map nodes_by_name;
+    DV_VEC(struct node *) nodes; /* that are there */
+    size_t next_node;
+    struct amounts amounts; /* of the pod at hand */
+
+    struct dv_map claims;   /* by key */
+    struct dv_map taken;    /* of struct taken, by device */
+    struct dv_map extended; /* claims for extended resources, by the pod's uid */
+    size_t n_in_flight;
+
+    struct dv_map pods; /* by key */
+    DV_VEC(struct pod *) heap;
+    uint64_t n_arrivals;
+    size_t n_pending[DV_SCHED_N_QUEUES];
+    struct dv_timer turn;
+    struct dv_list ops; /* of struct op */
+    size_t n_binding;
+
+    struct dv_map crowds;
+    struct dv_list crowds_waiting;
+    struct dv_list idle;
+    size_t n_idle;
+    size_t memo_bytes;
+
+    struct dv_list to_say; /* of struct pod */
+    size_t n_unsaid;
+    size_t n_saying;
+    struct dv_timer say_again;
+    unsigned n_say_pauses;
+    struct dv_list events; /* of struct said_event, to be told and being told */
+    struct dv_list telling;
+    size_t n_events;
+    size_t n_telling;
+
+    struct dv_arena *scratch; /* of the attempt at hand */
+    struct dv_buf text;
+    struct dv_buf why;
+    struct dv_buf crowd_key;
+    struct metrics metrics;
+    struct dv_sched_numbers numbers;
+};
+
+/* ---- nodes.c ---- */
+
+void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* The node of that name, made when it is new. */
+struct node *dv_sched_node(struct dv_sched *sched, dv_str name);
+/* A pod comes onto the node, or leaves it. */
+void dv_sched_node_take(struct dv_sched *sched, struct node *node,
+                        const struct dv_api_pod_spec *pod);
+void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
+                             const struct dv_api_pod_spec *pod);
+/* Something got better there: who waits for it is woken. */
+void dv_sched_node_improved(struct dv_sched *sched, struct node *node);
+void dv_sched_nodes_free(struct dv_sched *sched);
+
+/* ---- slices.c: slices, taint rules and classes, into the inventory ---- */
+
+void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* Devices of that pool are free again. */
+void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str pool);
+void dv_sched_wait_for_class(struct pod *pod, dv_str name);
+void dv_sched_leave_class(struct pod *pod);
+void dv_sched_slices_free(struct dv_sched *sched);
+
+/* ---- crowd.c ---- */
+
+/* The crowd of pods with this key; made when it is new. The pod, whose sched->amounts are, joins
+ * it.
+ */
+struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key);
+void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod);
+void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod);
+/* One of those who wait is tried again: what helps it, if anything, may help the next. */
+void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd);
+/* What was found out is no longer true, on any node. */
+void dv_sched_crowd_improved(struct dv_sched *sched, struct crowd *crowd);
+void dv_sched_requests_improved(struct dv_sched *sched); /* of all that need devices */
+struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text);
+/* Why the node does not fit, if that is known and still true. */
+struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const struct crowd *crowd,
+                                           const struct node *node);
+void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const struct node *node,
+                             const struct crowd_reason *reason);
+void dv_sched_crowds_free(struct dv_sched *sched);
+
+/* ---- claims.c ---- */
+
+void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* The record for that name, made when it is new. */
+struct claim *dv_sched_claim(struct dv_sched *sched, dv_str space, dv_str name);
+const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim);
+/* A newer state, from the view or from an answer. */
+void dv_sched_claim_learn(struct claim *claim, struct dv_object *object);
+void dv_sched_claim_assume(struct pod_claim *use,
+                           const struct dv_api_allocation_result *allocation);
+void dv_sched_claim_unassume(struct claim *claim);
+/* Another claim was first to be given one of its devices. */
+bool dv_sched_claim_is_rivalled(const struct claim *claim);
+/* Frees the record when nothing needs it. */
+void dv_sched_claim_drop(struct claim *claim);
+bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid);
+void dv_sched_claims_free(struct dv_sched *sched);
+
+/* ---- write.c: one write of a claim at a time, for all who want one ---- */
+
+/* use->wish says what; use->written runs once, not before this has returned unless the claim is
+ * gone. */
+void dv_sched_write(struct pod_claim *use);
+/* Answers are no longer waited for. */
+void dv_sched_write_cancel(struct claim *claim);
+
+/* ---- pods.c ---- */
+
+void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+/* Looks at it again, from the start: it is queued when its claims are there. */
+void dv_sched_pod_reconsider(struct pod *pod);
+/* A claim of its own changed. */
+void dv_sched_pod_woken(struct pod *pod);
+/* Out of all queues; it is freed unless something is being written for it. */
+void dv_sched_pod_forget(struct pod *pod);
+const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod);
+void dv_sched_pod_assume(struct pod *pod, struct node *node);
+void dv_sched_pod_unassume(struct pod *pod);
+/* One of the things that kept its record is over. */
+void dv_sched_pod_release(struct pod *pod);
+void dv_sched_pods_start(struct dv_sched *sched); /* when all is there */
+void dv_sched_pods_free(struct dv_sched *sched);
+
+/* ---- queue.c ---- */
+
+void dv_sched_set_state(struct pod *pod, enum pod_state state);
+/* Into the queue, at once or when its back-off has ended. */
+void dv_sched_queue(struct pod *pod);
+void dv_sched_unqueue(struct pod *pod);
+struct pod *dv_sched_queue_next(struct dv_sched *sched);
+/* Decisions are made in the next turn, if there are any to make. */
+void dv_sched_turn(struct dv_sched *sched);
+
+/* ---- decide.c ---- */
+
+void dv_sched_decide(struct pod *pod);
+
+/* ---- alike.c ---- */
+
+/* What tells a pod from others that could take its place; into sched->crowd_key. */
+dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct pod *pod);
+
+/* ---- bind.c ---- */
+
+struct decision {
+    struct node *node;
+    const struct dv_api_allocation_result *allocations; /* of `claims`; in the scratch arena */
+    struct pod_claim **claims;                          /* that were not allocated */
+    size_t n_claims;
+    /* The claim for extended resources, when it needs one: its allocation is the last. */
+    struct dv_api_device_request *requests;
+    size_t n_requests;
+    const struct dv_api_container_extended_resource_request *mappings;
+    size_t n_mappings;
+};
+
+void dv_sched_bind(struct pod *pod, const struct decision *decision);
+void dv_sched_binds_cancel(struct dv_sched *sched);
+
+/* ---- conditions.c: devices that say when they are ready ---- */
+
+bool dv_sched_conditions_hold(const struct dv_api_resource_claim *claim);
+/* One of them failed. */
+bool dv_sched_conditions_have_failed(const struct dv_api_resource_claim *claim, struct dv_err *err);
+/* The same, or they took too long. */
+bool dv_sched_conditions_failed(const struct dv_sched *sched,
+                                const struct dv_api_resource_claim *claim, struct dv_err *err);
+
+/* ---- say.c: conditions and events ---- */
+
+/* Sets PodScheduled to False with this reason and text, and makes an event of it, unless it said
+ * the same before. */
+void dv_sched_say(struct pod *pod, const char *reason, dv_str text);
+void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, const char *action,
+                        dv_str note);
+/* What is not on its way yet is not said. False: something is, and must not come after more. */
+bool dv_sched_say_nothing(struct pod *pod);
+void dv_sched_say_cancel(struct pod *pod);
+void dv_sched_says_cancel(struct dv_sched *sched);
+
+/* ---- metrics.c ---- */
+
+void dv_sched_metrics_open(struct dv_sched *sched);
+void dv_sched_metrics_close(struct dv_sched *sched);
+void dv_sched_count_attempt(struct dv_sched *sched, enum dv_sched_result result, uint64_t ns);
+void dv_sched_count_conditions(struct dv_sched *sched, dv_str driver, const char *status,
+                               uint64_t ns);
+
+/* ---- sched.c ---- */
+
+void dv_sched_request(struct dv_sched *sched, struct dv_request *request);
+/* One of its requests was answered; call last. */
+void dv_sched_request_done(struct dv_sched *sched);
+struct dv_time dv_sched_now(const struct dv_sched *sched);
+/* "namespace/name" into sched->text. */
+dv_str dv_sched_key(struct dv_sched *sched, dv_str space, dv_str name);
+
+#endif

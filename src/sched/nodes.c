@@ -1,0 +1,167 @@
+/* nodes.c - what each node has, and what of it is taken. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+
+struct node *dv_sched_node(struct dv_sched *sched, dv_str name)
+{
+    struct node *node = dv_map_get(&sched->nodes_by_name, name);
+    char *text;
+
+    if (node)
+        return node;
+    node = dv_alloc(sizeof(*node) + name.n);
+    text = (char *)(node + 1);
+    if (name.n > 0)
+        memcpy(text, name.p, name.n);
+    node->name = (dv_str){text, name.n};
+    dv_map_set(&sched->nodes_by_name, node->name, node);
+    return node;
+}
+
+static void free_node(struct node *node)
+{
+    dv_object_unref(node->object);
+    dv_sched_room_fini(&node->room);
+    free(node);
+}
+
+static void drop_node(struct dv_sched *sched, struct node *node)
+{
+    if (node->object || node->n_pods > 0)
+        return;
+    dv_map_remove(&sched->nodes_by_name, node->name);
+    free_node(node);
+}
+
+/* ---- what gets better ---- */
+
+/* Whether a pod of the crowd might fit there, devices aside. */
+static bool may_fit(struct dv_sched *sched, const struct crowd *crowd, const struct node *node)
+{
+    const struct pod *pod = DV_CONTAINER(dv_list_first(&crowd->waiting), struct pod, waits);
+    const struct dv_api_pod_spec *spec = &dv_sched_pod_value(pod)->spec;
+
+    if (pod->is_preset)
+        return dv_str_eq(spec->node_name, node->name);
+    dv_buf_clear(&sched->why);
+    dv_sched_amounts_read(&sched->amounts, &sched->resources, spec);
+    for (size_t i = 0; i < sched->amounts.all.n; i++)
+        sched->amounts.all.v[i].is_served = pod->is_extended;
+    return dv_sched_fits(spec, &sched->amounts, &sched->resources, node->object, &node->room,
+                         &sched->why);
+}
+
+void dv_sched_node_improved(struct dv_sched *sched, struct node *node)
+{
+    struct dv_link *next;
+
+    node->improved = ++sched->tick;
+    if (!node->object || sched->n_unsynced > 0)
+        return;
+    for (struct dv_link *link = sched->crowds_waiting.head.next;
+         link != &sched->crowds_waiting.head; link = next) {
+        struct crowd *crowd = DV_CONTAINER(link, struct crowd, waits);
+
+        next = link->next; /* waking the last of a crowd takes it out */
+        if (may_fit(sched, crowd, node))
+            dv_sched_crowd_wake(sched, crowd);
+    }
+}
+
+void dv_sched_node_take(struct dv_sched *sched, struct node *node,
+                        const struct dv_api_pod_spec *pod)
+{
+    dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
+    dv_sched_room_take(&node->room, &sched->amounts);
+    node->n_pods++;
+}
+
+void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
+                             const struct dv_api_pod_spec *pod)
+{
+    dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
+    dv_sched_room_give_back(&node->room, &sched->amounts);
+    node->n_pods--;
+    dv_sched_node_improved(sched, node);
+    drop_node(sched, node);
+}
+
+/* ---- the view ---- */
+
+static bool are_facts_equal(const struct dv_api_node *old, const struct dv_api_node *now)
+{
+    struct dv_api_node a = {.spec = old->spec,
+                            .status.allocatable = old->status.allocatable,
+                            .status.n_allocatable = old->status.n_allocatable};
+    struct dv_api_node b = {.spec = now->spec,
+                            .status.allocatable = now->status.allocatable,
+                            .status.n_allocatable = now->status.n_allocatable};
+
+    a.metadata.labels = old->metadata.labels;
+    a.metadata.n_labels = old->metadata.n_labels;
+    b.metadata.labels = now->metadata.labels;
+    b.metadata.n_labels = now->metadata.n_labels;
+    return dv_message_eq(&dv_message_node, &a, &b);
+}
+
+static void take_out(struct dv_sched *sched, struct node *node)
+{
+    struct node *moved = sched->nodes.v[sched->nodes.n - 1];
+
+    dv_vec_remove_swap(&sched->nodes, node->place);
+    moved->place = node->place;
+    moved->improved = ++sched->tick; /* what is remembered for that place is of another node */
+    dv_object_unref(node->object);
+    node->object = NULL;
+    dv_inventory_forget_node(sched->inventory, node->name);
+    drop_node(sched, node);
+}
+
+void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+    struct node *node = dv_sched_node(sched, (now ? now : old)->meta->name);
+
+    if (!now) {
+        if (node->object)
+            take_out(sched, node);
+        return;
+    }
+    if (!node->object) {
+        node->place = sched->nodes.n;
+        *dv_vec_add(&sched->nodes) = node;
+    } else if (are_facts_equal(node->object->value, now->value)) {
+        dv_object_unref(node->object);
+        node->object = dv_object_ref(now);
+        return; /* a heartbeat */
+    } else {
+        dv_inventory_forget_node(sched->inventory, node->name); /* its labels may be others */
+        dv_object_unref(node->object);
+    }
+    node->object = dv_object_ref(now);
+    dv_sched_room_read(&node->room, &sched->resources, now->value);
+    dv_sched_node_improved(sched, node);
+}
+
+void dv_sched_nodes_free(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->nodes_by_name, &at));)
+        free_node(entry->value);
+    dv_map_fini(&sched->nodes_by_name);
+    dv_vec_fini(&sched->nodes);
+}

@@ -1,0 +1,83 @@
+/* op.h - a decision that is becoming true. For bind.c and its neighbours. */
+#ifndef DV_SCHED_OP_H
+#define DV_SCHED_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+
+struct decision;
+struct dv_api_allocation_result;
+struct dv_api_container_extended_resource_request;
+struct dv_api_resource_claim;
+struct dv_arena;
+struct dv_json;
+struct dv_sched;
+struct pod;
+
+enum op_step {
+    OP_CREATE,
+    OP_APPEAR,
+    OP_RESERVE,
+    OP_SHOW,
+    OP_READY,
+    OP_RECORD,
+    OP_BIND,
+    OP_CHECK, /* who bound it, if not we */
+    OP_UNDO,
+};
+
+struct op {
+    struct dv_link link; /* in sched->ops */
+    struct dv_sched *sched;
+    struct pod *pod;
+    struct dv_arena *arena;
+    enum op_step step;
+    dv_str node;
+    bool is_asking; /* a request of its own is under way */
+    bool is_ready_said;
+    size_t n_pending; /* writes of claims */
+    struct dv_err err;
+    struct dv_request request;
+    struct dv_timer timer; /* of the step, or until a request is tried again */
+    unsigned n_pauses;
+    uint64_t begin_ns;
+    uint64_t ready_ns;
+    /* For extended resources. */
+    struct dv_api_resource_claim *created;
+    dv_str created_name;
+    const struct dv_api_allocation_result *created_allocation;
+    struct dv_api_container_extended_resource_request *mappings;
+    size_t n_mappings;
+};
+
+/* ---- bind.c ---- */
+
+bool dv_sched_op_is_deleted(const struct pod *pod);
+void dv_sched_op_end_well(struct op *op);
+void dv_sched_op_end_badly(struct op *op);
+void dv_sched_op_undo(struct op *op);
+void dv_sched_op_fail(struct op *op, const char *what);
+/* What it waits for may be there. */
+void dv_sched_op_look(struct op *op);
+const struct dv_api_allocation_result *
+dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation);
+
+/* ---- ask.c ---- */
+
+/* The request of the step. */
+void dv_sched_op_ask(struct op *op);
+
+/* ---- extended.c ---- */
+
+void dv_sched_extended_use(struct op *op, dv_str name);
+void dv_sched_extended_draft(struct op *op, const struct decision *decision);
+const struct dv_json *dv_sched_extended_patch(const struct op *op);
+
+#endif

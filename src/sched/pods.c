@@ -1,0 +1,428 @@
+/* pods.c - the pods that are ours to decide on, from the view; and what all pods take of nodes. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+#include "sched/op.h"
+#include "sched/sched.h"
+
+/* A claim that is made from a template comes a moment after its pod: what takes longer is said. */
+#define GATED_SAY_MS 2000u
+
+const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod)
+{
+    return pod->object->value;
+}
+
+/* ---- which pods ---- */
+
+static bool has_ended(const struct dv_api_pod *pod)
+{
+    return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
+           dv_str_eq(pod->status.phase, DV_STR("Failed"));
+}
+
+static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
+{
+    dv_str name = pod->spec.scheduler_name;
+
+    return name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)) || dv_str_eq(name, sched->name);
+}
+
+/* The name of the claim for an entry; false: it is not made yet. Empty: none is needed. */
+static bool claim_name(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *entry,
+                       dv_str *name)
+{
+    *name = entry->resource_claim_name;
+    if (name->p)
+        return true;
+    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++) {
+        const struct dv_api_pod_resource_claim_status *status =
+            &pod->status.resource_claim_statuses[i];
+
+        if (!dv_str_eq(status->name, entry->name))
+            continue;
+        *name = status->resource_claim_name;
+        return true;
+    }
+    return false;
+}
+
+/* A pod that others have bound, and whose claims nobody has allocated. */
+static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
+{
+    if (sched->options.is_strict)
+        return false;
+    for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
+        const struct claim *claim;
+        dv_str name;
+
+        if (!claim_name(pod, &pod->spec.resource_claims[i], &name))
+            return true;
+        if (name.n == 0)
+            continue;
+        claim = dv_map_get(&sched->claims, dv_sched_key(sched, pod->metadata.namespace, name));
+        if (!claim || !claim->object || !dv_sched_claim_value(claim)->status.allocation)
+            return true;
+    }
+    return false;
+}
+
+static bool is_wanted(struct dv_sched *sched, const struct dv_api_pod *pod)
+{
+    if (!is_ours(sched, pod) || has_ended(pod) || pod->metadata.deletion_timestamp.is_set)
+        return false;
+    return pod->spec.node_name.n == 0 || lacks_devices(sched, pod);
+}
+
+/* ---- records ---- */
+
+static struct pod *new_pod(struct dv_sched *sched, struct dv_object *object)
+{
+    const struct dv_api_pod *value = object->value;
+    dv_str key = dv_sched_key(sched, object->meta->namespace, object->meta->name);
+    struct pod *pod = dv_alloc(sizeof(*pod) + key.n);
+    char *text = (char *)(pod + 1);
+
+    memcpy(text, key.p, key.n);
+    pod->sched = sched;
+    pod->key = (dv_str){text, key.n};
+    pod->object = dv_object_ref(object);
+    pod->is_preset = value->spec.node_name.n > 0;
+    pod->priority = value->spec.priority ? *value->spec.priority : 0;
+    pod->order = sched->n_arrivals++;
+    pod->seen_ns = dv_loop_now_ns(sched->loop);
+    pod->state = POD_GATED;
+    sched->n_pending[DV_SCHED_GATED]++;
+    dv_map_set(&sched->pods, pod->key, pod);
+    return pod;
+}
+
+static void drop_claims(struct pod *pod)
+{
+    for (size_t i = 0; i < pod->n_claims; i++) {
+        dv_link_remove(&pod->claims[i].user);
+        dv_sched_claim_drop(pod->claims[i].claim);
+    }
+    free(pod->claims);
+    pod->claims = NULL;
+    pod->n_claims = 0;
+}
+
+static void free_pod(struct pod *pod)
+{
+    drop_claims(pod);
+    if (pod->extended.claim) {
+        dv_link_remove(&pod->extended.user);
+        dv_sched_claim_drop(pod->extended.claim);
+    }
+    dv_object_unref(pod->object);
+    dv_object_unref(pod->assumed_as);
+    dv_arena_free(pod->say_arena);
+    free(pod->said);
+    free(pod);
+}
+
+void dv_sched_pod_release(struct pod *pod)
+{
+    if (pod->is_gone && !pod->op && pod->n_writes == 0 && !pod->is_saying)
+        free_pod(pod);
+}
+
+void dv_sched_pod_forget(struct pod *pod)
+{
+    struct dv_sched *sched = pod->sched;
+
+    if (pod->is_gone)
+        return;
+    pod->is_gone = true;
+    dv_map_remove(&sched->pods, pod->key);
+    dv_sched_unqueue(pod);
+    dv_sched_crowd_leave(sched, pod);
+    if (pod->state != POD_BINDING) {
+        dv_sched_set_state(pod, POD_BOUND);
+        dv_sched_pod_unassume(pod);
+    }
+    dv_sched_say_cancel(pod);
+    if (pod->op)
+        dv_sched_op_look(pod->op);
+    else
+        dv_sched_pod_release(pod);
+}
+
+/* ---- claims ---- */
+
+static bool is_owned(const struct dv_object *claim, const struct dv_api_pod *pod)
+{
+    for (size_t i = 0; i < claim->meta->n_owner_references; i++) {
+        const struct dv_api_owner_reference *owner = &claim->meta->owner_references[i];
+
+        if (owner->controller && *owner->controller && dv_str_eq(owner->uid, pod->metadata.uid))
+            return true;
+    }
+    return false;
+}
+
+static void add_claim(struct pod *pod, dv_str name)
+{
+    struct pod_claim *use = &pod->claims[pod->n_claims++];
+
+    *use = (struct pod_claim){
+        .pod = pod,
+        .claim = dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name)};
+    dv_list_push(&use->claim->users, &use->user);
+}
+
+/* False with the reason in sched->why: it has to wait for a claim. */
+static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim *entry, dv_str name)
+{
+    const struct dv_api_pod *value = dv_sched_pod_value(pod);
+    const struct dv_object *claim = pod->claims[pod->n_claims - 1].claim->object;
+    struct dv_buf *why = &pod->sched->why;
+
+    if (!claim)
+        dv_buf_printf(why, "resourceclaim \"%.*s\" not found", DV_FMT(name));
+    else if (claim->meta->deletion_timestamp.is_set)
+        dv_buf_printf(why, "resourceclaim \"%.*s\" is being deleted", DV_FMT(name));
+    else if (!entry->resource_claim_name.p && !is_owned(claim, value))
+        dv_buf_printf(why, "resourceclaim \"%.*s\" was not created for pod \"%.*s\"", DV_FMT(name),
+                      DV_FMT(pod->key));
+    return why->n == 0;
+}
+
+static bool find_claims(struct pod *pod)
+{
+    const struct dv_api_pod *value = dv_sched_pod_value(pod);
+    const struct dv_api_pod_spec *spec = &value->spec;
+    struct dv_buf *why = &pod->sched->why;
+    bool is_ok = true;
+
+    drop_claims(pod);
+    dv_buf_clear(why);
+    if (spec->n_resource_claims == 0)
+        return true;
+    pod->claims = dv_alloc(spec->n_resource_claims * sizeof(pod->claims[0]));
+    for (size_t i = 0; i < spec->n_resource_claims; i++) {
+        const struct dv_api_pod_resource_claim *entry = &spec->resource_claims[i];
+        dv_str name;
+
+        if (!claim_name(value, entry, &name)) {
+            is_ok = false;
+            if (why->n == 0)
+                dv_buf_printf(why, "the resourceclaim for \"%.*s\" is not created yet",
+                              DV_FMT(entry->name));
+        } else if (name.n > 0) {
+            add_claim(pod, name);
+            is_ok &= why->n > 0 || check_claim(pod, entry, name);
+        }
+    }
+    return is_ok && why->n == 0;
+}
+
+/* ---- queueing ---- */
+
+static void on_gated_long(struct dv_timer *timer)
+{
+    struct pod *pod = DV_CONTAINER(timer, struct pod, timer);
+    struct dv_buf text;
+
+    if (pod->is_preset || find_claims(pod))
+        return;
+    dv_buf_init(&text, 1024);
+    dv_sched_summary(pod->sched->nodes.n, NULL, 0, dv_buf_str(&pod->sched->why), DV_STR_NONE,
+                     &text);
+    dv_sched_say(pod, "Unschedulable", dv_buf_str(&text));
+    dv_buf_fini(&text);
+}
+
+static void gate(struct pod *pod, bool is_said)
+{
+    dv_sched_set_state(pod, POD_GATED);
+    if (is_said && !pod->sched->options.is_strict)
+        dv_timer_start(&pod->timer, pod->sched->loop,
+                       dv_loop_now_ms(pod->sched->loop) + GATED_SAY_MS, on_gated_long);
+}
+
+void dv_sched_pod_reconsider(struct pod *pod)
+{
+    struct dv_sched *sched = pod->sched;
+
+    if (sched->n_unsynced > 0 || pod->op || pod->n_writes > 0 || pod->state == POD_BOUND)
+        return;
+    dv_sched_unqueue(pod);
+    if (pod->state == POD_ACTIVE)
+        dv_sched_set_state(pod, POD_GATED);
+    if (dv_sched_pod_value(pod)->spec.n_scheduling_gates > 0)
+        gate(pod, false);
+    else if (!find_claims(pod))
+        gate(pod, true);
+    else
+        dv_sched_queue(pod);
+}
+
+void dv_sched_pod_woken(struct pod *pod)
+{
+    if (pod->op)
+        dv_sched_op_look(pod->op);
+    else if (pod->is_preset && !is_wanted(pod->sched, dv_sched_pod_value(pod)))
+        dv_sched_pod_forget(pod);
+    else
+        dv_sched_pod_reconsider(pod);
+}
+
+/* ---- room ---- */
+
+void dv_sched_pod_assume(struct pod *pod, struct node *node)
+{
+    pod->assumed = node;
+    pod->assumed_as = dv_object_ref(pod->object);
+    dv_sched_node_take(pod->sched, node, &dv_sched_pod_value(pod)->spec);
+}
+
+void dv_sched_pod_unassume(struct pod *pod)
+{
+    struct node *node = pod->assumed;
+    struct dv_object *object = pod->assumed_as;
+
+    if (!node)
+        return;
+    pod->assumed = NULL;
+    pod->assumed_as = NULL;
+    dv_sched_node_give_back(pod->sched, node, &((const struct dv_api_pod *)object->value)->spec);
+    dv_object_unref(object);
+}
+
+static bool takes_room(const struct dv_object *object)
+{
+    const struct dv_api_pod *pod = object ? object->value : NULL;
+
+    return pod && pod->spec.node_name.n > 0 && !has_ended(pod);
+}
+
+static void give_back_room(struct dv_sched *sched, const struct dv_object *object)
+{
+    const struct dv_api_pod *pod = object->value;
+
+    dv_sched_node_give_back(sched, dv_sched_node(sched, pod->spec.node_name), &pod->spec);
+}
+
+/* The view shows what was decided: what it takes is counted already. */
+static bool is_as_assumed(struct pod *pod, const struct dv_object *now)
+{
+    const struct dv_api_pod *value = now->value;
+
+    if (!pod || !pod->assumed || !dv_str_eq(value->spec.node_name, pod->assumed->name))
+        return false;
+    pod->assumed = NULL;
+    dv_object_unref(pod->assumed_as);
+    pod->assumed_as = NULL;
+    return true;
+}
+
+static void count_room(struct dv_sched *sched, struct pod *pod, const struct dv_object *old,
+                       const struct dv_object *now)
+{
+    bool was_on = takes_room(old);
+    bool is_on = takes_room(now);
+
+    if (was_on && is_on && old->meta->generation == now->meta->generation &&
+        now->meta->generation > 0)
+        return;
+    if (is_on && !(!was_on && is_as_assumed(pod, now))) {
+        const struct dv_api_pod *value = now->value;
+
+        dv_sched_node_take(sched, dv_sched_node(sched, value->spec.node_name), &value->spec);
+    }
+    if (was_on)
+        give_back_room(sched, old);
+    else if (is_on && pod)
+        dv_sched_pod_unassume(pod); /* it was bound elsewhere */
+}
+
+/* ---- the view ---- */
+
+/* Whether a decision could be another one: not for conditions, which are mostly our own. */
+static bool means_something(const struct dv_object *old, const struct dv_object *now)
+{
+    const struct dv_api_pod *a = old->value;
+    const struct dv_api_pod *b = now->value;
+    struct dv_api_pod_status before = {
+        .resource_claim_statuses = a->status.resource_claim_statuses,
+        .n_resource_claim_statuses = a->status.n_resource_claim_statuses,
+        .extended_resource_claim_status = a->status.extended_resource_claim_status};
+    struct dv_api_pod_status after = {
+        .resource_claim_statuses = b->status.resource_claim_statuses,
+        .n_resource_claim_statuses = b->status.n_resource_claim_statuses,
+        .extended_resource_claim_status = b->status.extended_resource_claim_status};
+
+    return a->metadata.generation != b->metadata.generation || b->metadata.generation == 0 ||
+           !dv_message_eq(&dv_message_pod_status, &before, &after);
+}
+
+static void change_pod(struct pod *pod, struct dv_object *now)
+{
+    struct dv_object *old = pod->object;
+    bool is_news = means_something(old, now);
+
+    pod->object = dv_object_ref(now);
+    if (pod->op)
+        dv_sched_op_look(pod->op);
+    else if (!is_wanted(pod->sched, now->value))
+        dv_sched_pod_forget(pod);
+    else if (is_news)
+        dv_sched_pod_reconsider(pod);
+    dv_object_unref(old);
+}
+
+void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+    const struct dv_api_object_meta *meta = (now ? now : old)->meta;
+    struct pod *pod = dv_map_get(&sched->pods, dv_sched_key(sched, meta->namespace, meta->name));
+
+    count_room(sched, pod, old, now);
+    if (pod && (!now || !dv_str_eq(pod->object->meta->uid, meta->uid))) {
+        dv_sched_pod_forget(pod);
+        pod = NULL;
+    }
+    if (!now)
+        return;
+    if (pod)
+        change_pod(pod, now);
+    else if (is_wanted(sched, now->value))
+        dv_sched_pod_reconsider(new_pod(sched, now));
+}
+
+void dv_sched_pods_start(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));)
+        dv_sched_pod_woken(entry->value); /* may take out the one that it is */
+}
+
+void dv_sched_pods_free(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));) {
+        struct pod *pod = entry->value;
+
+        dv_timer_cancel(&pod->timer);
+        dv_link_remove(&pod->waits);
+        free_pod(pod);
+    }
+    dv_map_fini(&sched->pods);
+    dv_vec_fini(&sched->heap);
+}

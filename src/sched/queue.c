@@ -1,0 +1,173 @@
+/* queue.c - who is next: by priority, then by arrival; after failures not before a pause. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "sched/inside.h"
+#include "sched/sched.h"
+
+/* Decisions of one turn of the loop: about a millisecond. */
+#define N_TURN_MAX 32u
+
+/* ---- states ---- */
+
+static enum dv_sched_queue queue_of(enum pod_state state)
+{
+    switch (state) {
+    case POD_GATED:
+        return DV_SCHED_GATED;
+    case POD_ACTIVE:
+        return DV_SCHED_ACTIVE;
+    case POD_BACKOFF:
+        return DV_SCHED_BACKOFF;
+    case POD_WAITING:
+        return DV_SCHED_WAITING;
+    case POD_BINDING:
+    case POD_BOUND:
+        break;
+    }
+    return DV_SCHED_N_QUEUES;
+}
+
+void dv_sched_set_state(struct pod *pod, enum pod_state state)
+{
+    struct dv_sched *sched = pod->sched;
+    enum dv_sched_queue from = queue_of(pod->state);
+    enum dv_sched_queue to = queue_of(state);
+
+    if (from != DV_SCHED_N_QUEUES)
+        sched->n_pending[from]--;
+    if (to != DV_SCHED_N_QUEUES)
+        sched->n_pending[to]++;
+    pod->state = state;
+}
+
+/* ---- the heap ---- */
+
+static bool is_before(const struct pod *a, const struct pod *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+}
+
+static void put(struct dv_sched *sched, size_t i, struct pod *pod)
+{
+    sched->heap.v[i] = pod;
+    pod->place = i + 1;
+}
+
+static void rise(struct dv_sched *sched, size_t i, struct pod *pod)
+{
+    while (i > 0 && is_before(pod, sched->heap.v[(i - 1) / 2])) {
+        put(sched, i, sched->heap.v[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    put(sched, i, pod);
+}
+
+static void sink(struct dv_sched *sched, size_t i, struct pod *pod)
+{
+    size_t n = sched->heap.n;
+
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child < n - 1 && is_before(sched->heap.v[child + 1], sched->heap.v[child]))
+            child++;
+        if (child >= n || !is_before(sched->heap.v[child], pod))
+            break;
+        put(sched, i, sched->heap.v[child]);
+        i = child;
+    }
+    put(sched, i, pod);
+}
+
+static void push(struct dv_sched *sched, struct pod *pod)
+{
+    (void)dv_vec_add(&sched->heap);
+    rise(sched, sched->heap.n - 1, pod);
+}
+
+static void take_out(struct dv_sched *sched, struct pod *pod)
+{
+    size_t i = pod->place - 1;
+    struct pod *last = sched->heap.v[sched->heap.n - 1];
+
+    sched->heap.n--;
+    pod->place = 0;
+    if (last == pod)
+        return;
+    if (i > 0 && is_before(last, sched->heap.v[(i - 1) / 2]))
+        rise(sched, i, last);
+    else
+        sink(sched, i, last);
+}
+
+/* ---- in and out ---- */
+
+void dv_sched_unqueue(struct pod *pod)
+{
+    if (pod->place > 0)
+        take_out(pod->sched, pod);
+    dv_timer_cancel(&pod->timer);
+    dv_sched_leave_class(pod);
+    dv_link_remove(&pod->waits);
+    if (pod->crowd && dv_list_is_empty(&pod->crowd->waiting))
+        dv_link_remove(&pod->crowd->waits);
+}
+
+static void on_backoff_over(struct dv_timer *timer)
+{
+    dv_sched_queue(DV_CONTAINER(timer, struct pod, timer));
+}
+
+void dv_sched_queue(struct pod *pod)
+{
+    struct dv_sched *sched = pod->sched;
+
+    if (pod->state == POD_ACTIVE)
+        return;
+    dv_sched_unqueue(pod);
+    if (pod->backoff_until_ms > dv_loop_now_ms(sched->loop)) {
+        dv_sched_set_state(pod, POD_BACKOFF);
+        dv_timer_start(&pod->timer, sched->loop, pod->backoff_until_ms, on_backoff_over);
+        return;
+    }
+    dv_sched_set_state(pod, POD_ACTIVE);
+    push(sched, pod);
+    dv_sched_turn(sched);
+}
+
+struct pod *dv_sched_queue_next(struct dv_sched *sched)
+{
+    struct pod *pod = sched->heap.n > 0 ? sched->heap.v[0] : NULL;
+
+    if (pod)
+        take_out(sched, pod);
+    return pod;
+}
+
+/* ---- turns ---- */
+
+static bool has_work(const struct dv_sched *sched)
+{
+    return sched->n_unsynced == 0 && !sched->is_closing && sched->heap.n > 0 &&
+           sched->n_binding < sched->options.n_binding_max;
+}
+
+static void on_turn(struct dv_timer *timer)
+{
+    struct dv_sched *sched = DV_CONTAINER(timer, struct dv_sched, turn);
+
+    for (size_t i = 0; i < N_TURN_MAX && has_work(sched); i++)
+        dv_sched_decide(dv_sched_queue_next(sched));
+    dv_sched_turn(sched);
+}
+
+void dv_sched_turn(struct dv_sched *sched)
+{
+    if (has_work(sched) && !dv_timer_is_set(&sched->turn))
+        dv_timer_start(&sched->turn, sched->loop, dv_loop_now_ms(sched->loop), on_turn);
+}

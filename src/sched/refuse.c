@@ -1,0 +1,158 @@
+/* refuse.c - a pod that fits nowhere: what is said, what it waits for, what is cleared away. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/attempt.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+#include "sched/sched.h"
+
+/* A condition's text: what is longer is for `davit explain`. */
+#define TEXT_BYTES_MAX 4096u
+
+static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
+{
+    struct pod *pod = use->pod;
+
+    (void)err; /* then it is still where it was, and the next attempt tries again */
+    pod->n_writes--;
+    if (pod->is_gone)
+        dv_sched_pod_release(pod);
+    else
+        dv_sched_pod_reconsider(pod);
+}
+
+static void write_claim(struct pod_claim *use, enum wish wish)
+{
+    use->wish = wish;
+    use->written = on_deallocated;
+    use->pod->n_writes++;
+    dv_sched_write(use);
+}
+
+/* A claim that keeps the pod from nodes, and that nobody else needs. */
+static bool is_in_the_way(const struct attempt *attempt, const struct pod_claim *use)
+{
+    const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
+    size_t n = claim->status.n_reserved_for;
+
+    return claim->status.allocation &&
+           (n == 0 || (n == 1 && dv_sched_is_reserved_for(claim, attempt->value->metadata.uid)));
+}
+
+static struct pod_claim *choose_in_the_way(const struct attempt *attempt)
+{
+    const struct crowd_reason *reason = dv_map_get(&attempt->crowd->reasons, DV_STR(UNAVAILABLE));
+    struct pod_claim *chosen = NULL;
+    uint64_t n = 0;
+
+    if (!reason || reason->n_nodes == 0)
+        return NULL;
+    for (size_t i = 0; i < attempt->pod->n_claims; i++)
+        if (is_in_the_way(attempt, &attempt->pod->claims[i]) && dv_random_u64() % ++n == 0)
+            chosen = &attempt->pod->claims[i];
+    return chosen;
+}
+
+struct lines {
+    DV_VEC(struct reason) all;
+};
+
+static void add_line(struct lines *lines, dv_str text, size_t n_nodes, struct dv_arena *arena)
+{
+    struct reason *line;
+
+    for (size_t i = 0; i < lines->all.n; i++)
+        if (dv_str_eq(lines->all.v[i].text, text)) {
+            lines->all.v[i].n_nodes += n_nodes;
+            return;
+        }
+    line = dv_vec_add_in(&lines->all, arena);
+    *line = (struct reason){.text = text, .n_nodes = n_nodes};
+}
+
+/* The attempt's end in words, `before` where it is not for single nodes. */
+static void say(struct attempt *attempt, dv_str before)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct pod *pod = attempt->pod;
+    bool has_claims = pod->n_claims > 0 || pod->is_extended;
+    struct lines lines = {0};
+    struct dv_buf text;
+
+    for (size_t i = 0; attempt->crowd && i < attempt->crowd->all.n; i++) {
+        const struct crowd_reason *reason = attempt->crowd->all.v[i];
+        dv_str rest = reason->text;
+        dv_str piece;
+
+        while (reason->n_nodes > 0 && dv_str_split(&rest, '\n', &piece))
+            add_line(&lines, piece, reason->n_nodes, sched->scratch);
+    }
+    dv_buf_init(&text, TEXT_BYTES_MAX);
+    dv_sched_summary(pod->is_preset ? 1 : sched->nodes.n, lines.all.v, lines.all.n, before,
+                     has_claims ? DV_STR("still not schedulable")
+                                : DV_STR("no new claims to deallocate"),
+                     &text);
+    dv_sched_say(pod, attempt->is_error ? "SchedulerError" : "Unschedulable", dv_buf_str(&text));
+    dv_buf_fini(&text);
+}
+
+void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct pod *pod = attempt->pod;
+
+    pod->n_attempts++;
+    pod->backoff_until_ms = dv_loop_now_ms(sched->loop) + dv_sched_backoff_ms(pod->n_attempts);
+    say(attempt, before);
+    dv_sched_count_attempt(sched, attempt->is_error ? DV_SCHED_ERROR : DV_SCHED_UNSCHEDULABLE,
+                           dv_loop_now_ns(sched->loop) - attempt->begin_ns);
+}
+
+void dv_sched_attempt_fail(struct attempt *attempt)
+{
+    struct pod *pod = attempt->pod;
+    struct pod_claim *use = pod->is_preset ? NULL : choose_in_the_way(attempt);
+
+    dv_sched_set_state(pod, POD_WAITING);
+    dv_sched_attempt_give_up(
+        attempt, attempt->is_nowhere ? DV_STR("the node of the pod is not there") : DV_STR_NONE);
+    if (use) {
+        write_claim(use, WISH_DEALLOCATE);
+    } else if (attempt->is_spent) {
+        dv_sched_queue(pod);
+    } else {
+        dv_sched_crowd_wait(attempt->sched, pod);
+        pod->is_woken = false;
+    }
+}
+
+/* What an earlier attempt made for other nodes cannot be used; it is looked for again when it is
+ * gone. */
+bool dv_sched_attempt_clear(struct attempt *attempt)
+{
+    struct pod *pod = attempt->pod;
+    struct claim *claim = dv_map_get(&attempt->sched->extended, attempt->value->metadata.uid);
+
+    if (!claim || pod->is_preset)
+        return false;
+    dv_sched_set_state(pod, POD_WAITING);
+    if (pod->extended.claim != claim) {
+        dv_link_remove(&pod->extended.user);
+        pod->extended = (struct pod_claim){.pod = pod, .claim = claim};
+        dv_list_push(&claim->users, &pod->extended.user);
+    }
+    write_claim(&pod->extended, WISH_DELETE);
+    return true;
+}

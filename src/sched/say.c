@@ -1,0 +1,310 @@
+/* say.c - what pods are told: the PodScheduled condition while they wait, and events.
+ *
+ * Conditions are written until they are there, a few at a time, and only when they say something
+ * new. Events are for people: few are under way at a time, so that they never hold up a binding,
+ * and what comes when too many wait is dropped. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/inside.h"
+#include "sched/op.h"
+#include "sched/sched.h"
+#include "json/json.h"
+
+#define N_SAYING_MAX 64u
+#define N_TELLING_MAX 8u
+#define N_EVENTS_MAX 4096u
+/* Until a condition that could not be written is tried again: doubled each time. */
+#define AGAIN_MS 1000u
+#define AGAIN_MS_MAX 60000u
+#define AGAIN_DOUBLED_MAX 6u
+#define JITTER_PER_MILLE 200u
+/* The API's limit for the text of an event. */
+#define NOTE_BYTES_MAX 1024u
+
+static void pump(struct dv_sched *sched);
+
+/* ---- conditions ---- */
+
+static const struct dv_api_pod_condition *condition_of(const struct pod *pod)
+{
+    const struct dv_api_pod_status *status = &dv_sched_pod_value(pod)->status;
+
+    for (size_t i = 0; i < status->n_conditions; i++)
+        if (dv_str_eq(status->conditions[i].type, DV_STR("PodScheduled")))
+            return &status->conditions[i];
+    return NULL;
+}
+
+/* {"status":{"conditions":[...]}} */
+static const struct dv_json *condition_patch(const struct pod *pod, struct dv_arena *arena)
+{
+    const struct dv_api_pod_condition *old = condition_of(pod);
+    const struct dv_api_pod_condition now = {
+        .type = DV_STR("PodScheduled"),
+        .status = DV_STR("False"),
+        .reason = dv_str_from_c(pod->said_reason),
+        .message = dv_str_copy(dv_str_from_c(pod->said), arena),
+        .observed_generation = dv_sched_pod_value(pod)->metadata.generation,
+        .last_transition_time = old && dv_str_eq(old->status, DV_STR("False"))
+                                    ? old->last_transition_time
+                                    : dv_sched_now(pod->sched)};
+    struct dv_json *doc = dv_json_new_object(arena);
+    struct dv_json *status = dv_json_new_object(arena);
+    struct dv_json *conditions = dv_json_new_array(arena);
+
+    dv_json_append(conditions,
+                   dv_encode_json(&dv_message_pod_condition, &now, NULL, DV_STR_NONE, arena));
+    dv_json_set(status, DV_STR("conditions"), conditions, arena);
+    dv_json_set(doc, DV_STR("status"), status, arena);
+    return doc;
+}
+
+static void on_again(struct dv_timer *timer)
+{
+    pump(DV_CONTAINER(timer, struct dv_sched, say_again));
+}
+
+static void to_say(struct pod *pod)
+{
+    if (dv_link_is_in(&pod->says))
+        return;
+    dv_list_push(&pod->sched->to_say, &pod->says);
+    pod->sched->n_unsaid++;
+}
+
+static void say_later(struct dv_sched *sched)
+{
+    uint64_t ms = dv_u64_min((uint64_t)AGAIN_MS << sched->n_say_pauses, AGAIN_MS_MAX);
+
+    if (sched->n_say_pauses < AGAIN_DOUBLED_MAX)
+        sched->n_say_pauses++;
+    dv_timer_start(&sched->say_again, sched->loop,
+                   dv_loop_now_ms(sched->loop) + dv_jitter(ms, JITTER_PER_MILLE), on_again);
+}
+
+static void on_said(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct pod *pod = DV_CONTAINER(request, struct pod, say_request);
+    struct dv_sched *sched = pod->sched;
+    bool is_lost = failure && failure->code != 404;
+
+    pod->is_saying = false;
+    sched->n_saying--;
+    if (is_lost && !pod->is_gone && !pod->op && !sched->is_closing) {
+        to_say(pod);
+        say_later(sched);
+    }
+    if (!failure)
+        sched->n_say_pauses = 0;
+    if (pod->is_gone && !pod->op)
+        dv_sched_pod_release(pod);
+    else if (pod->op)
+        dv_sched_op_look(pod->op);
+    pump(sched);
+    dv_sched_request_done(sched);
+}
+
+static void send_condition(struct pod *pod)
+{
+    struct dv_sched *sched = pod->sched;
+    const struct dv_api_object_meta *meta = pod->object->meta;
+
+    dv_arena_free(pod->say_arena);
+    pod->say_arena = dv_arena_new();
+    pod->is_saying = true;
+    sched->n_saying++;
+    pod->say_request = (struct dv_request){
+        .verb = DV_VERB_PATCH,
+        .subresource = DV_SUB_STATUS,
+        .kind = dv_kind(DV_KIND_POD),
+        .space = dv_str_copy(meta->namespace, pod->say_arena),
+        .name = dv_str_copy(meta->name, pod->say_arena),
+        .patch_type = DV_PATCH_STRATEGIC,
+        .patch = condition_patch(pod, pod->say_arena),
+        .field_manager = sched->name,
+        .done = on_said,
+    };
+    dv_sched_request(sched, &pod->say_request);
+}
+
+static bool is_said(const struct pod *pod, const char *reason, dv_str text)
+{
+    const struct dv_api_pod_condition *condition;
+
+    if (pod->said)
+        return strcmp(pod->said_reason, reason) == 0 && dv_str_eq(dv_str_from_c(pod->said), text);
+    condition = condition_of(pod);
+    return condition && dv_str_eq(condition->status, DV_STR("False")) &&
+           dv_str_eq(condition->reason, dv_str_from_c(reason)) &&
+           dv_str_eq(condition->message, text);
+}
+
+void dv_sched_say(struct pod *pod, const char *reason, dv_str text)
+{
+    struct dv_sched *sched = pod->sched;
+    char *copy;
+
+    if (is_said(pod, reason, text))
+        return;
+    copy = dv_alloc(text.n + 1);
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    free(pod->said);
+    pod->said = copy;
+    pod->said_reason = reason;
+    dv_sched_say_event(pod, "Warning", "FailedScheduling", "Scheduling", text);
+    if (pod->is_preset) /* it is scheduled, as far as its condition goes */
+        return;
+    to_say(pod);
+    pump(sched);
+}
+
+bool dv_sched_say_nothing(struct pod *pod)
+{
+    if (dv_link_is_in(&pod->says)) {
+        dv_link_remove(&pod->says);
+        pod->sched->n_unsaid--;
+    }
+    return !pod->is_saying;
+}
+
+void dv_sched_say_cancel(struct pod *pod)
+{
+    if (!dv_sched_say_nothing(pod))
+        dv_request_cancel(pod->sched->cluster, &pod->say_request);
+}
+
+/* ---- events ---- */
+
+static void free_event(struct said_event *event)
+{
+    dv_link_remove(&event->link);
+    dv_arena_free(event->arena); /* it holds the event too */
+}
+
+static void on_told(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct said_event *event = DV_CONTAINER(request, struct said_event, request);
+    struct dv_sched *sched = event->sched;
+
+    if (failure)
+        sched->numbers.n_events_dropped++;
+    sched->n_telling--;
+    free_event(event);
+    pump(sched);
+    dv_sched_request_done(sched);
+}
+
+static dv_str cut(dv_str text)
+{
+    size_t n = dv_size_min(text.n, NOTE_BYTES_MAX);
+
+    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0u) == 0x80u)
+        n--; /* not inside a character */
+    return (dv_str){text.p, n};
+}
+
+void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, const char *action,
+                        dv_str note)
+{
+    struct dv_sched *sched = pod->sched;
+    const struct dv_api_object_meta *meta = pod->object->meta;
+    uint64_t wall_ns = dv_clock_wall_ns(dv_loop_clock(sched->loop));
+    struct dv_arena *arena;
+    struct said_event *event;
+
+    if (sched->n_events >= N_EVENTS_MAX || sched->is_closing) {
+        sched->numbers.n_events_dropped++;
+        return;
+    }
+    arena = dv_arena_new();
+    event = DV_NEW(arena, struct said_event);
+    event->sched = sched;
+    event->arena = arena;
+    event->value = (struct dv_api_event){
+        .involved_object = {.kind = DV_STR("Pod"),
+                            .api_version = DV_STR("v1"),
+                            .namespace = dv_str_copy(meta->namespace, arena),
+                            .name = dv_str_copy(meta->name, arena),
+                            .uid = dv_str_copy(meta->uid, arena),
+                            .resource_version = dv_str_copy(meta->resource_version, arena)},
+        .type = dv_str_from_c(type),
+        .reason = dv_str_from_c(reason),
+        .action = dv_str_from_c(action),
+        .message = dv_str_copy(cut(note), arena),
+        .event_time = {.seconds = (int64_t)(wall_ns / 1000000000u),
+                            .nanos = (int32_t)(wall_ns % 1000000000u / 1000u * 1000u),
+                            .is_set = true            },
+        .reporting_component = sched->name,
+        .reporting_instance = sched->name,
+    };
+    event->value.metadata.namespace = event->value.involved_object.namespace;
+    event->value.metadata.name =
+        dv_str_printf(arena, "%.*s.%016llx", DV_FMT(dv_str_slice(meta->name, 0, 230)),
+                      (unsigned long long)dv_random_u64());
+    event->request = (struct dv_request){.verb = DV_VERB_CREATE,
+                                         .kind = dv_kind(DV_KIND_EVENT),
+                                         .space = event->value.metadata.namespace,
+                                         .value = &event->value,
+                                         .done = on_told};
+    dv_list_push(&sched->events, &event->link);
+    sched->n_events++;
+    pump(sched);
+}
+
+static void pump(struct dv_sched *sched)
+{
+    struct dv_link *link;
+
+    if (sched->is_closing)
+        return;
+    while (sched->n_saying < N_SAYING_MAX && !dv_timer_is_set(&sched->say_again) &&
+           (link = dv_list_shift(&sched->to_say))) {
+        struct pod *pod = DV_CONTAINER(link, struct pod, says);
+
+        sched->n_unsaid--;
+        if (pod->is_saying) { /* it says something else already: after that */
+            dv_list_push(&sched->to_say, link);
+            sched->n_unsaid++;
+            break;
+        }
+        send_condition(pod);
+    }
+    while (sched->n_telling < N_TELLING_MAX && (link = dv_list_shift(&sched->events))) {
+        struct said_event *event = DV_CONTAINER(link, struct said_event, link);
+
+        sched->n_events--;
+        sched->n_telling++;
+        dv_list_push(&sched->telling, link);
+        dv_sched_request(sched, &event->request);
+    }
+}
+
+void dv_sched_says_cancel(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+    struct dv_link *link;
+
+    dv_timer_cancel(&sched->say_again);
+    while ((link = dv_list_first(&sched->events)))
+        free_event(DV_CONTAINER(link, struct said_event, link));
+    sched->n_events = 0;
+    DV_LIST_EACH (&sched->telling, link) {
+        dv_request_cancel(sched->cluster, &DV_CONTAINER(link, struct said_event, link)->request);
+    }
+    for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));)
+        dv_sched_say_cancel(entry->value);
+}

@@ -1,0 +1,86 @@
+/* sched.h - the scheduler: finds a node and devices for each pod, and binds it.
+ *
+ * It reads views and decides in memory, one pod after the other; what it has decided counts at once
+ * for the next pod, and is written meanwhile, many pods at a time: the claim's allocation and
+ * reservation, then the binding. A pod that fits nowhere waits for an event that can help it, and
+ * says in its PodScheduled condition and in an event why no node does.
+ *
+ * Pods that were bound by others, with claims that nobody has allocated, get their devices on the
+ * node that they are on. */
+#ifndef DV_SCHED_H
+#define DV_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct dv_cluster;
+struct dv_err;
+struct dv_metrics;
+struct dv_sched;
+
+#define DV_SCHED_NAME "default-scheduler"
+
+struct dv_sched_options {
+    struct dv_cluster *cluster; /* must outlive it */
+    /* Who it is: pods with this schedulerName, with DV_SCHED_NAME and with none are its own.
+     * Copied; empty: DV_SCHED_NAME. */
+    dv_str scheduler_name;
+    unsigned gates;              /* enum dv_gate; 0: DV_GATES_DEFAULT */
+    bool without_taint_rules;    /* the server does not have the kind DeviceTaintRule */
+    bool is_strict;              /* nothing that the reference would not do */
+    size_t n_binding_max;        /* pods whose decision is being written; 0: 512 */
+    uint64_t binding_timeout_ms; /* for the conditions of devices to come true; 0: 600 s */
+    /* Where its families are added (scheduler_schedule_attempts_total and so on), and stay; NULL:
+     * nowhere. Must outlive it. */
+    struct dv_metrics *metrics;
+};
+
+/* Opens its views; decides nothing before all of them have told what is there. */
+struct dv_sched *dv_sched_open(struct dv_loop *loop, const struct dv_sched_options *options,
+                               struct dv_err *err);
+/* Gives up waiting for what is being written; what is written stays, and is gone on with by the
+ * next one that is opened. `closed` may be NULL. */
+void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx);
+/* All views have told what is there. */
+bool dv_sched_is_synced(const struct dv_sched *sched);
+
+/* ---- numbers ---- */
+
+enum dv_sched_result {
+    DV_SCHED_SCHEDULED,
+    DV_SCHED_UNSCHEDULABLE,
+    DV_SCHED_ERROR,
+    DV_SCHED_N_RESULTS,
+};
+
+enum dv_sched_queue {
+    DV_SCHED_ACTIVE,
+    DV_SCHED_BACKOFF,
+    DV_SCHED_WAITING, /* no node fits: until an event that can help */
+    DV_SCHED_GATED,   /* a claim is not there yet, or it has scheduling gates */
+    DV_SCHED_N_QUEUES,
+};
+
+/* What the labels `result` and `queue` say: "scheduled", "unschedulable". */
+const char *dv_sched_result_name(enum dv_sched_result result);
+const char *dv_sched_queue_name(enum dv_sched_queue queue);
+
+struct dv_sched_numbers {
+    uint64_t n_attempts[DV_SCHED_N_RESULTS];
+    size_t n_pending[DV_SCHED_N_QUEUES];
+    size_t n_binding;   /* pods whose decision is being written */
+    size_t n_in_flight; /* claims with an allocation that is not written */
+    size_t n_unsaid;    /* conditions and events that are yet to be written */
+    uint64_t n_events_dropped;
+    uint64_t n_conflicts;   /* devices given away that another scheduler was first to give */
+    uint64_t n_node_visits; /* nodes that were looked at, and calls of the allocator */
+    uint64_t n_allocations;
+};
+
+void dv_sched_get_numbers(const struct dv_sched *sched, struct dv_sched_numbers *numbers);
+
+#endif

@@ -1,0 +1,157 @@
+/* score.c - which of the nodes that fit is best, and the words when none does. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/str.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "sched/fit.h"
+
+/* ---- scores ---- */
+
+/* Of cpu and memory together, those that the node has any of. */
+static int64_t free_share(const struct amounts *amounts, const struct room *room)
+{
+    static const uint32_t scored[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+    int64_t shares = 0;
+    int64_t n = 0;
+
+    for (size_t i = 0; i < DV_COUNT(scored); i++) {
+        int64_t has = dv_sched_room_has(room, scored[i]);
+        double taken = (double)room->scored[i] + (double)amounts->scored[i];
+
+        if (has <= 0)
+            continue;
+        n++;
+        if (taken < (double)has)
+            shares += (int64_t)(((double)has - taken) * 100.0 / (double)has);
+    }
+    return n > 0 ? shares / n : 0;
+}
+
+static int64_t preference(const struct dv_api_pod_spec *pod, const struct dv_api_node *node)
+{
+    const struct dv_api_node_affinity *affinity =
+        pod->affinity ? pod->affinity->node_affinity : NULL;
+    const struct dv_api_object_meta *meta = &node->metadata;
+    int64_t weight = 0;
+
+    if (!affinity)
+        return 0;
+    for (size_t i = 0; i < affinity->n_preferred_during_scheduling_ignored_during_execution; i++) {
+        struct dv_api_preferred_scheduling_term *term =
+            &affinity->preferred_during_scheduling_ignored_during_execution[i];
+        const struct dv_api_node_selector selector = {.node_selector_terms = &term->preference,
+                                                      .n_node_selector_terms = 1};
+
+        if (dv_node_selector_matches(&selector, meta->name, meta->labels, meta->n_labels))
+            weight += term->weight;
+    }
+    return weight;
+}
+
+static int64_t n_disliked(const struct dv_api_pod_spec *pod, const struct dv_api_node *node)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < node->spec.n_taints; i++)
+        if (dv_str_eq(node->spec.taints[i].effect, DV_STR("PreferNoSchedule")) &&
+            !dv_sched_tolerates(pod, &node->spec.taints[i]))
+            n++;
+    return n;
+}
+
+void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
+                    const struct dv_object *node, const struct room *room, struct merit *merit)
+{
+    *merit = (struct merit){.free = free_share(amounts, room),
+                            .preferred = pod->affinity ? preference(pod, node->value) : 0,
+                            .disliked = room->has_taints ? n_disliked(pod, node->value) : 0};
+}
+
+static void raise_to(int64_t *best, int64_t value)
+{
+    if (value > *best)
+        *best = value;
+}
+
+void dv_sched_merit_raise(struct merit *best, const struct merit *merit)
+{
+    raise_to(&best->free, merit->free);
+    raise_to(&best->preferred, merit->preferred);
+    raise_to(&best->disliked, merit->disliked);
+    raise_to(&best->first_wish, merit->first_wish);
+}
+
+static int64_t percent(int64_t value, int64_t best)
+{
+    return best > 0 ? value * 100 / best : 0;
+}
+
+int64_t dv_sched_score(const struct merit *merit, const struct merit *best)
+{
+    /* The reference's weights. */
+    return merit->free + 2 * percent(merit->preferred, best->preferred) +
+           3 * (100 - percent(merit->disliked, best->disliked)) +
+           2 * percent(merit->first_wish, best->first_wish);
+}
+
+size_t dv_sched_n_wanted(size_t n_nodes)
+{
+    size_t per_cent = n_nodes / 125 < 45 ? 50 - n_nodes / 125 : 5;
+    size_t n = n_nodes * per_cent / 100;
+
+    if (n_nodes < 100)
+        return n_nodes;
+    return n < 100 ? 100 : n;
+}
+
+/* ---- why not ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+static void add_reasons(const struct reason *reasons, size_t n_reasons, struct dv_buf *text)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str *lines = DV_NEW_ARRAY(arena, dv_str, n_reasons);
+
+    for (size_t i = 0; i < n_reasons; i++)
+        lines[i] = dv_str_printf(arena, "%zu %.*s", reasons[i].n_nodes, DV_FMT(reasons[i].text));
+    qsort(lines, n_reasons, sizeof(lines[0]), by_text);
+    for (size_t i = 0; i < n_reasons; i++) {
+        dv_buf_add_c(text, i > 0 ? ", " : " ");
+        dv_buf_add(text, lines[i]);
+    }
+    dv_buf_add_char(text, '.');
+}
+
+void dv_sched_summary(size_t n_nodes, const struct reason *reasons, size_t n_reasons, dv_str before,
+                      dv_str after, struct dv_buf *text)
+{
+    if (n_nodes == 0 && before.n == 0) {
+        dv_buf_add_c(text, "no nodes available to schedule pods");
+        return;
+    }
+    dv_buf_printf(text, "0/%zu nodes are available:", n_nodes);
+    if (before.n > 0)
+        dv_buf_printf(text, " %.*s.", DV_FMT(before));
+    else if (n_reasons > 0)
+        add_reasons(reasons, n_reasons, text);
+    if (after.n > 0)
+        dv_buf_printf(text, " %.*s", DV_FMT(after));
+}
+
+/* ---- back-off ---- */
+
+uint64_t dv_sched_backoff_ms(unsigned n_attempts)
+{
+    static const uint64_t pauses[] = {0, 1000, 2000, 4000, 8000};
+
+    return n_attempts < DV_COUNT(pauses) ? pauses[n_attempts] : 10000;
+}

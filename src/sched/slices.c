@@ -1,0 +1,360 @@
+/* slices.c - slices with the taints of rules, and classes: what the inventory is made of. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/cluster.h"
+#include "resource/resource.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+
+/* ---- pools ---- */
+
+static dv_str pool_key(struct dv_sched *sched, dv_str driver, dv_str name)
+{
+    return dv_sched_key(sched, driver, name); /* a driver's name has no slash */
+}
+
+static struct pool *pool_of(struct dv_sched *sched, const struct dv_api_resource_slice_spec *spec)
+{
+    dv_str key = pool_key(sched, spec->driver, spec->pool.name);
+    struct pool *pool = dv_map_get(&sched->pools, key);
+    char *text;
+
+    if (pool)
+        return pool;
+    pool = dv_alloc(sizeof(*pool) + key.n + spec->node_name.n);
+    text = (char *)(pool + 1);
+    memcpy(text, key.p, key.n);
+    if (spec->node_name.n > 0)
+        memcpy(text + key.n, spec->node_name.p, spec->node_name.n);
+    pool->key = (dv_str){text, key.n};
+    pool->node = (dv_str){text + key.n, spec->node_name.n};
+    dv_map_set(&sched->pools, pool->key, pool);
+    return pool;
+}
+
+static void improve_pool(struct dv_sched *sched, const struct pool *pool)
+{
+    struct node *node = pool->n_wide == 0 ? dv_map_get(&sched->nodes_by_name, pool->node) : NULL;
+
+    if (node)
+        dv_sched_node_improved(sched, node);
+    else if (pool->n_wide > 0)
+        dv_sched_requests_improved(sched);
+}
+
+void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
+{
+    const struct pool *pool = dv_map_get(&sched->pools, pool_key(sched, driver, name));
+
+    if (pool)
+        improve_pool(sched, pool);
+}
+
+/* ---- taint rules ---- */
+
+static bool selects(const struct dv_api_device_taint_selector *selector,
+                    const struct dv_api_resource_slice_spec *spec, dv_str device)
+{
+    if (!selector) /* selects everything, here */
+        return true;
+    return (selector->driver.n == 0 || dv_str_eq(selector->driver, spec->driver)) &&
+           (selector->pool.n == 0 || dv_str_eq(selector->pool, spec->pool.name)) &&
+           (selector->device.n == 0 || device.n == 0 || dv_str_eq(selector->device, device));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct dv_api_device_taint_rule *const *x = a;
+    const struct dv_api_device_taint_rule *const *y = b;
+
+    return dv_str_cmp((*x)->metadata.name, (*y)->metadata.name);
+}
+
+struct rules {
+    DV_VEC(const struct dv_api_device_taint_rule *) all;
+};
+
+/* Those that may select a device of the slice, in the order of their names. */
+static void gather_rules(const struct dv_sched *sched,
+                         const struct dv_api_resource_slice_spec *spec, struct rules *rules)
+{
+    const struct dv_view *view = sched->views[VIEW_RULES];
+    const struct dv_object *object;
+
+    for (size_t at = 0; view && (object = dv_view_next(view, &at));) {
+        const struct dv_api_device_taint_rule *rule = object->value;
+
+        if (selects(rule->spec.device_selector, spec, DV_STR_NONE))
+            *dv_vec_add(&rules->all) = rule;
+    }
+    if (rules->all.n > 1)
+        qsort(rules->all.v, rules->all.n, sizeof(rules->all.v[0]), by_name);
+}
+
+static void taint_device(struct dv_api_device *device,
+                         const struct dv_api_resource_slice_spec *spec, const struct rules *rules,
+                         struct dv_arena *arena)
+{
+    size_t n = device->n_taints;
+    struct dv_api_device_taint *taints =
+        DV_NEW_ARRAY(arena, struct dv_api_device_taint, n + rules->all.n);
+
+    if (n > 0)
+        memcpy(taints, device->taints, n * sizeof(taints[0]));
+    for (size_t i = 0; i < rules->all.n; i++) {
+        const struct dv_api_device_taint_rule *rule = rules->all.v[i];
+
+        if (selects(rule->spec.device_selector, spec, device->name))
+            taints[n++] = rule->spec.taint;
+    }
+    device->taints = taints;
+    device->n_taints = n;
+}
+
+/* The slice as the allocator shall see it; a reference for the caller. */
+static struct dv_object *with_rules(const struct dv_sched *sched, struct dv_object *object)
+{
+    const struct dv_api_resource_slice *slice = object->value;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_api_resource_slice copy = *slice;
+    struct rules rules = {0};
+    struct dv_object *tainted;
+
+    gather_rules(sched, &slice->spec, &rules);
+    if (rules.all.n == 0)
+        return dv_object_ref(object);
+    arena = dv_arena_new();
+    copy.spec.devices = DV_NEW_ARRAY(arena, struct dv_api_device, copy.spec.n_devices);
+    for (size_t i = 0; i < copy.spec.n_devices; i++) {
+        copy.spec.devices[i] = slice->spec.devices[i];
+        taint_device(&copy.spec.devices[i], &slice->spec, &rules, arena);
+    }
+    tainted = dv_object_new(object->kind, &copy);
+    dv_vec_fini(&rules.all);
+    return tainted;
+}
+
+/* ---- slices ---- */
+
+static bool is_wide(const struct dv_api_resource_slice_spec *spec, const struct pool *pool)
+{
+    return spec->node_name.n == 0 || spec->n_shared_counters > 0 ||
+           !dv_str_eq(spec->node_name, pool->node);
+}
+
+static void put_slice(struct dv_sched *sched, struct slice *slice)
+{
+    struct dv_object *object = with_rules(sched, slice->object);
+
+    slice->place = dv_inventory_add_slice(sched->inventory, object);
+    dv_object_unref(object);
+}
+
+static void remove_slice(struct dv_sched *sched, struct slice *slice)
+{
+    struct pool *pool = slice->pool;
+
+    dv_map_remove(&sched->slices, slice->object->meta->name);
+    dv_inventory_remove_slice(sched->inventory, slice->place);
+    improve_pool(sched, pool); /* an old one that is gone may make the pool whole */
+    pool->n_wide -= slice->is_wide;
+    if (--pool->n_slices == 0) {
+        dv_map_remove(&sched->pools, pool->key);
+        free(pool);
+    }
+    dv_object_unref(slice->object);
+    free(slice);
+}
+
+static void add_slice(struct dv_sched *sched, struct dv_object *object)
+{
+    const struct dv_api_resource_slice *value = object->value;
+    struct slice *slice = DV_ALLOC(struct slice);
+
+    slice->object = dv_object_ref(object);
+    slice->pool = pool_of(sched, &value->spec);
+    slice->is_wide = is_wide(&value->spec, slice->pool);
+    slice->pool->n_slices++;
+    slice->pool->n_wide += slice->is_wide;
+    put_slice(sched, slice);
+    dv_map_set(&sched->slices, object->meta->name, slice);
+    improve_pool(sched, slice->pool);
+}
+
+void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+    struct slice *slice = dv_map_get(&sched->slices, (now ? now : old)->meta->name);
+
+    if (slice && now &&
+        dv_message_eq(&dv_message_resource_slice_spec,
+                      &((const struct dv_api_resource_slice *)slice->object->value)->spec,
+                      &((const struct dv_api_resource_slice *)now->value)->spec))
+        return; /* labels and the like */
+    if (slice)
+        remove_slice(sched, slice);
+    if (now)
+        add_slice(sched, now);
+}
+
+/* Slices that a rule selects, or selected, are seen with other taints now. */
+static void retaint(struct dv_sched *sched, const struct dv_object *object)
+{
+    const struct dv_api_device_taint_rule *rule = object->value;
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
+        struct slice *slice = entry->value;
+        const struct dv_api_resource_slice *value = slice->object->value;
+
+        if (!selects(rule->spec.device_selector, &value->spec, DV_STR_NONE))
+            continue;
+        dv_inventory_remove_slice(sched->inventory, slice->place);
+        put_slice(sched, slice);
+        improve_pool(sched, slice->pool);
+    }
+}
+
+void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+
+    if (old && now &&
+        dv_message_eq(&dv_message_device_taint_rule_spec,
+                      &((const struct dv_api_device_taint_rule *)old->value)->spec,
+                      &((const struct dv_api_device_taint_rule *)now->value)->spec))
+        return;
+    if (old)
+        retaint(sched, old);
+    if (now)
+        retaint(sched, now);
+}
+
+/* ---- classes ---- */
+
+void dv_sched_wait_for_class(struct pod *pod, dv_str name)
+{
+    struct dv_sched *sched = pod->sched;
+    struct class_wait *wait = dv_map_get(&sched->class_waits, name);
+    char *text;
+
+    if (!wait) {
+        wait = dv_alloc(sizeof(*wait) + name.n + 1);
+        text = (char *)(wait + 1);
+        if (name.n > 0)
+            memcpy(text, name.p, name.n);
+        wait->name = (dv_str){text, name.n};
+        dv_list_init(&wait->pods);
+        dv_map_set(&sched->class_waits, wait->name, wait);
+    }
+    dv_list_push(&wait->pods, &pod->waits);
+    pod->class_wait = wait;
+}
+
+void dv_sched_leave_class(struct pod *pod)
+{
+    struct class_wait *wait = pod->class_wait;
+
+    if (!wait)
+        return;
+    pod->class_wait = NULL;
+    dv_link_remove(&pod->waits);
+    if (!dv_list_is_empty(&wait->pods))
+        return;
+    dv_map_remove(&pod->sched->class_waits, wait->name);
+    free(wait);
+}
+
+static void wake_waiting(struct dv_sched *sched, dv_str name)
+{
+    const struct class_wait *wait;
+
+    /* The last to leave takes the record with it. */
+    while ((wait = dv_map_get(&sched->class_waits, name))) {
+        struct pod *pod = DV_CONTAINER(dv_list_first(&wait->pods), struct pod, waits);
+
+        dv_sched_leave_class(pod);
+        dv_sched_pod_woken(pod);
+    }
+}
+
+static bool may_serve(const struct dv_sched *sched, const struct crowd *crowd,
+                      const struct dv_api_device_class *class)
+{
+    for (size_t i = 0; i < crowd->resources.n; i++) {
+        dv_str resource = sched->resources.names.v[crowd->resources.v[i]]->name;
+
+        if (dv_str_eq(resource, class->spec.extended_resource_name) ||
+            (dv_str_starts_with(resource, DV_STR(DV_ALLOC_EXTENDED_PREFIX)) &&
+             dv_str_ends_with(resource, class->metadata.name)))
+            return true;
+    }
+    return false;
+}
+
+static bool names_class(const struct crowd *crowd, dv_str name)
+{
+    for (size_t i = 0; i < crowd->classes.n; i++)
+        if (dv_str_eq(crowd->classes.v[i], name))
+            return true;
+    return false;
+}
+
+static void improve_crowds(struct dv_sched *sched, const struct dv_object *object)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));) {
+        struct crowd *crowd = entry->value;
+
+        if (names_class(crowd, object->meta->name) || may_serve(sched, crowd, object->value))
+            dv_sched_crowd_improved(sched, crowd);
+    }
+}
+
+void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+
+    if (!now) {
+        dv_inventory_remove_class(sched->inventory, old->meta->name);
+        improve_crowds(sched, old); /* an older one may serve the resource now */
+        return;
+    }
+    dv_inventory_set_class(sched->inventory, now);
+    wake_waiting(sched, now->meta->name);
+    improve_crowds(sched, now);
+    if (old)
+        improve_crowds(sched, old);
+}
+
+/* ---- the end ---- */
+
+void dv_sched_slices_free(struct dv_sched *sched)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
+        struct slice *slice = entry->value;
+
+        dv_object_unref(slice->object);
+        free(slice);
+    }
+    for (size_t at = 0; (entry = dv_map_next(&sched->pools, &at));)
+        free(entry->value);
+    for (size_t at = 0; (entry = dv_map_next(&sched->class_waits, &at));)
+        free(entry->value);
+    dv_map_fini(&sched->slices);
+    dv_map_fini(&sched->pools);
+    dv_map_fini(&sched->class_waits);
+}

@@ -1,0 +1,458 @@
+/* write.c - writes of claims: one at a time for each claim, which does what all who wait for it
+ * want. What a write must hold against is the version that it was made from: another's change is a
+ * conflict, and then all is looked at again. What may or may not have happened is done again until
+ * there is an answer, so that no device is thought free that is not. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "sched/inside.h"
+#include "sched/sched.h"
+
+#define PAUSE_MS 100u
+#define PAUSE_MS_MAX 10000u
+#define JITTER_PER_MILLE 200u
+
+/* ---- ends ---- */
+
+static void finish(struct pod_claim *use, const struct dv_err *err)
+{
+    dv_link_remove(&use->want);
+    use->wish = WISH_NONE;
+    use->written(use, err);
+}
+
+static void fail(struct pod_claim *use, const char *what)
+{
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_ABORTED, "resourceclaim %.*s: %s", DV_FMT(use->claim->key), what);
+    finish(use, &err);
+}
+
+/* Those in `writing`: what they wanted is done, or will not be. */
+static void finish_all(struct claim *claim, const struct dv_err *err)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(&claim->writing)))
+        finish(DV_CONTAINER(link, struct pod_claim, want), err);
+}
+
+/* ---- what to write ---- */
+
+/* The claim as it shall be; shares what it does not change with the stored one. */
+struct draft {
+    struct dv_api_resource_claim value;
+    bool has_finalizer;
+    bool is_changed;
+    bool is_freed; /* nobody uses it, and its devices are given back */
+};
+
+static bool has_finalizer(const struct dv_api_resource_claim *claim)
+{
+    for (size_t i = 0; i < claim->metadata.n_finalizers; i++)
+        if (dv_str_eq(claim->metadata.finalizers[i], DV_STR(FINALIZER)))
+            return true;
+    return false;
+}
+
+static void free_devices(struct draft *draft)
+{
+    draft->value.status.allocation = NULL;
+    draft->value.status.devices = NULL;
+    draft->value.status.n_devices = 0;
+    draft->is_changed = true;
+    draft->is_freed = true;
+}
+
+static void remove_reservation(struct draft *draft, dv_str uid)
+{
+    struct dv_api_resource_claim_status *status = &draft->value.status;
+    size_t n = 0;
+
+    for (size_t i = 0; i < status->n_reserved_for; i++)
+        if (!dv_str_eq(status->reserved_for[i].uid, uid))
+            status->reserved_for[n++] = status->reserved_for[i];
+    draft->is_changed |= n != status->n_reserved_for;
+    status->n_reserved_for = n;
+}
+
+/* Sets what was decided; false when that is no longer possible. */
+static const char *set_allocation(struct claim *claim, const struct pod_claim *use,
+                                  struct draft *draft)
+{
+    struct dv_api_resource_claim_status *status = &draft->value.status;
+
+    if (use->is_lost)
+        return "got allocated elsewhere in the meantime";
+    if (!status->allocation && claim->assumed_by != use)
+        return "got deallocated elsewhere in the meantime";
+    if (!status->allocation) {
+        status->allocation = DV_NEW(claim->arena, struct dv_api_allocation_result);
+        *status->allocation = *claim->assumed;
+        if (claim->sched->options.gates & DV_GATE_BINDING_CONDITIONS)
+            status->allocation->allocation_timestamp = dv_sched_now(claim->sched);
+        draft->is_changed = true;
+    }
+    return NULL;
+}
+
+static const char *reserve(struct claim *claim, struct pod_claim *use, struct draft *draft)
+{
+    struct dv_api_resource_claim_status *status = &draft->value.status;
+    const struct dv_api_pod *pod = dv_sched_pod_value(use->pod);
+    const char *problem;
+
+    if (draft->value.metadata.deletion_timestamp.is_set)
+        return "got deleted in the meantime";
+    problem = set_allocation(claim, use, draft);
+    if (problem || dv_sched_is_reserved_for(&draft->value, pod->metadata.uid))
+        return problem;
+    if (status->n_reserved_for >= RESERVED_MAX)
+        return "is in use by as many pods as may use it";
+    status->reserved_for[status->n_reserved_for++] =
+        (struct dv_api_resource_claim_consumer_reference){
+            .resource = DV_STR("pods"), .name = pod->metadata.name, .uid = pod->metadata.uid};
+    draft->is_changed = true;
+    return NULL;
+}
+
+static void unreserve(struct pod_claim *use, struct draft *draft)
+{
+    remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
+    if (use->is_allocated && draft->value.status.n_reserved_for == 0 &&
+        draft->value.status.allocation)
+        free_devices(draft); /* who allocated it no longer wants it, and nobody else has come */
+}
+
+static const char *deallocate(struct pod_claim *use, struct draft *draft)
+{
+    remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
+    if (draft->value.status.n_reserved_for > 0 && use->wish == WISH_DEALLOCATE)
+        return "is used by other pods";
+    if (draft->value.status.allocation)
+        free_devices(draft);
+    return NULL;
+}
+
+static const char *add_wish(struct claim *claim, struct pod_claim *use, struct draft *draft)
+{
+    switch (use->wish) {
+    case WISH_RESERVE:
+        return reserve(claim, use, draft);
+    case WISH_DROP:
+        unreserve(use, draft);
+        return NULL;
+    case WISH_DEALLOCATE:
+    case WISH_DELETE:
+        return deallocate(use, draft);
+    case WISH_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static void begin_draft(struct claim *claim, struct draft *draft)
+{
+    const struct dv_api_resource_claim *stored = claim->object->value;
+    size_t n = stored->status.n_reserved_for;
+    size_t n_wishes = 0;
+    struct dv_link *link;
+
+    *draft = (struct draft){.value = *stored, .has_finalizer = has_finalizer(stored)};
+    DV_LIST_EACH (&claim->wanted, link)
+        n_wishes++;
+    draft->value.status.reserved_for =
+        DV_NEW_ARRAY(claim->arena, struct dv_api_resource_claim_consumer_reference, n + n_wishes);
+    if (n > 0)
+        memcpy(draft->value.status.reserved_for, stored->status.reserved_for,
+               n * sizeof(stored->status.reserved_for[0]));
+}
+
+/* All wishes into one draft; those that cannot be had end here. */
+static void gather(struct claim *claim, struct draft *draft)
+{
+    struct dv_list hopeless;
+    struct dv_link *link;
+
+    dv_list_init(&hopeless);
+    dv_list_move_all(&claim->writing, &claim->wanted);
+    dv_list_move_all(&claim->wanted, &claim->writing);
+    begin_draft(claim, draft);
+    while ((link = dv_list_shift(&claim->wanted))) {
+        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+
+        use->problem = add_wish(claim, use, draft);
+        dv_list_push(use->problem ? &hopeless : &claim->writing, link);
+    }
+    while ((link = dv_list_first(&hopeless))) {
+        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+
+        fail(use, use->problem);
+    }
+}
+
+/* ---- writing ---- */
+
+static void on_answer(struct dv_request *request, const struct dv_api_status *failure);
+
+static void start(struct claim *claim, enum claim_step step, struct dv_request request)
+{
+    claim->step = step;
+    claim->request = request;
+    claim->request.kind = dv_kind(DV_KIND_CLAIM);
+    claim->request.space = claim->object->meta->namespace;
+    claim->request.name = claim->object->meta->name;
+    claim->request.done = on_answer;
+    dv_sched_request(claim->sched, &claim->request);
+}
+
+static void start_update(struct claim *claim, enum claim_step step, const struct draft *draft)
+{
+    struct dv_api_resource_claim *value = DV_NEW(claim->arena, struct dv_api_resource_claim);
+
+    /* The view may drop the object that the draft shares with before the answer comes. */
+    dv_message_copy(&dv_message_resource_claim, &draft->value, claim->arena, value);
+    start(claim, step,
+          (struct dv_request){.verb = DV_VERB_UPDATE,
+                              .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
+                              .value = value});
+    claim->request.space = value->metadata.namespace;
+    claim->request.name = value->metadata.name;
+}
+
+static void start_finalizer(struct claim *claim, bool is_wanted)
+{
+    const struct dv_api_resource_claim *stored = claim->object->value;
+    struct draft draft = {.value = *stored};
+    struct dv_api_object_meta *meta = &draft.value.metadata;
+    size_t n = 0;
+
+    meta->finalizers = DV_NEW_ARRAY(claim->arena, dv_str, stored->metadata.n_finalizers + 1);
+    for (size_t i = 0; i < stored->metadata.n_finalizers; i++)
+        if (!dv_str_eq(stored->metadata.finalizers[i], DV_STR(FINALIZER)))
+            meta->finalizers[n++] = stored->metadata.finalizers[i];
+    if (is_wanted)
+        meta->finalizers[n++] = DV_STR(FINALIZER);
+    meta->n_finalizers = n;
+    start_update(claim, CLAIM_MARKING, &draft);
+}
+
+static void start_delete(struct claim *claim)
+{
+    dv_str uid = dv_str_copy(claim->object->meta->uid, claim->arena);
+    dv_str space = dv_str_copy(claim->object->meta->namespace, claim->arena);
+    dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
+
+    claim->preconditions = (struct dv_api_preconditions){.uid = uid};
+    claim->delete_options = (struct dv_api_delete_options){.preconditions = &claim->preconditions};
+    start(claim, CLAIM_DELETING,
+          (struct dv_request){.verb = DV_VERB_DELETE, .delete_options = &claim->delete_options});
+    claim->request.space = space;
+    claim->request.name = name;
+}
+
+static void start_read(struct claim *claim)
+{
+    dv_str space = dv_str_copy(claim->object->meta->namespace, claim->arena);
+    dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
+
+    start(claim, CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
+    claim->request.space = space;
+    claim->request.name = name;
+}
+
+static bool wants_deletion(const struct claim *claim)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claim->writing, link) {
+        if (DV_CONTAINER(link, struct pod_claim, want)->wish == WISH_DELETE)
+            return true;
+    }
+    return false;
+}
+
+/* The next write towards what is wanted, by what is stored. False: nothing is left to write. */
+static bool step(struct claim *claim)
+{
+    struct draft draft;
+
+    dv_arena_free(claim->arena);
+    claim->arena = dv_arena_new();
+    claim->based = claim->object->version;
+    gather(claim, &draft);
+    if (dv_list_is_empty(&claim->writing))
+        return false;
+    if (draft.is_changed && draft.value.status.allocation && !draft.has_finalizer) {
+        start_finalizer(claim, true);
+    } else if (draft.is_changed) {
+        start_update(claim, CLAIM_WRITING, &draft);
+    } else if (wants_deletion(claim) && draft.has_finalizer) {
+        start_finalizer(claim, false);
+    } else if (wants_deletion(claim)) {
+        start_delete(claim);
+    } else {
+        finish_all(claim, NULL);
+        return false;
+    }
+    return true;
+}
+
+/* What was wanted of a claim that is gone: nothing is left to give back. */
+static void end_all(struct claim *claim)
+{
+    struct dv_link *link;
+
+    dv_list_move_all(&claim->writing, &claim->wanted);
+    while ((link = dv_list_first(&claim->writing))) {
+        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+
+        if (use->wish == WISH_RESERVE)
+            fail(use, "got deleted in the meantime");
+        else
+            finish(use, NULL);
+    }
+}
+
+/* Until a request is under way, or nothing is wanted. Who is told meanwhile may want more. */
+static void go_on(struct claim *claim)
+{
+    claim->step = CLAIM_BUSY;
+    for (;;) {
+        if (!claim->object || claim->sched->is_closing)
+            end_all(claim);
+        if (dv_list_is_empty(&claim->wanted) && dv_list_is_empty(&claim->writing))
+            break;
+        if (claim->object && !claim->sched->is_closing && step(claim))
+            return;
+    }
+    claim->step = CLAIM_IDLE;
+    dv_arena_free(claim->arena);
+    claim->arena = NULL;
+    dv_sched_claim_drop(claim);
+}
+
+/* ---- answers ---- */
+
+static void on_pause_over(struct dv_timer *timer)
+{
+    go_on(DV_CONTAINER(timer, struct claim, pause));
+}
+
+static void pause_then_again(struct claim *claim)
+{
+    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(claim->n_pauses, 10), PAUSE_MS_MAX);
+
+    claim->n_pauses++;
+    claim->step = CLAIM_PAUSING;
+    dv_timer_start(&claim->pause, claim->sched->loop,
+                   dv_loop_now_ms(claim->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
+                   on_pause_over);
+}
+
+/* From an answer: only of what is there, so that none who is gone comes back. */
+static bool learn(struct claim *claim, struct dv_object *object)
+{
+    if (!object || !claim->object || !dv_str_eq(object->meta->uid, claim->object->meta->uid))
+        return false;
+    dv_sched_claim_learn(claim, object);
+    return true;
+}
+
+static void refuse_all(struct claim *claim, const struct dv_api_status *failure)
+{
+    struct dv_err err;
+
+    dv_status_to_err(failure, &err);
+    (void)dv_wrap(&err, "resourceclaim %.*s", DV_FMT(claim->key));
+    finish_all(claim, &err);
+    go_on(claim);
+}
+
+static void on_success(struct claim *claim, enum claim_step done, struct dv_object *object)
+{
+    bool is_known = learn(claim, object);
+
+    claim->n_pauses = 0;
+    if (done == CLAIM_DELETING || !is_known)
+        end_all(claim);
+    else if (done == CLAIM_WRITING && !wants_deletion(claim))
+        finish_all(claim, NULL);
+    else if (done == CLAIM_READING && claim->object->version == claim->based) {
+        pause_then_again(claim); /* a conflict with nothing that can be seen */
+        return;
+    }
+    go_on(claim);
+}
+
+static void on_conflict(struct claim *claim)
+{
+    claim->sched->numbers.n_conflicts++;
+    if (claim->object->version > claim->based)
+        go_on(claim); /* the view was faster */
+    else
+        start_read(claim);
+}
+
+/* Whether the write was refused for good, and did not happen. */
+static bool is_refusal(const struct dv_api_status *failure)
+{
+    return failure->code >= 400 && failure->code < 500 && failure->code != 408 &&
+           failure->code != 429 && failure->code != 499;
+}
+
+static void on_answer(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct claim *claim = DV_CONTAINER(request, struct claim, request);
+    struct dv_sched *sched = claim->sched;
+    enum claim_step done = claim->step;
+
+    claim->step = CLAIM_BUSY;
+    if (sched->is_closing || !claim->object || (failure && failure->code == 404)) {
+        end_all(claim);
+        go_on(claim);
+    } else if (!failure) {
+        on_success(claim, done, request->object);
+    } else if (failure->code == 409) {
+        on_conflict(claim);
+    } else if (is_refusal(failure)) {
+        refuse_all(claim, failure);
+    } else {
+        pause_then_again(claim);
+    }
+    dv_sched_request_done(sched);
+}
+
+/* ---- asking ---- */
+
+void dv_sched_write(struct pod_claim *use)
+{
+    struct claim *claim = use->claim;
+
+    dv_list_push(&claim->wanted, &use->want);
+    if (claim->step == CLAIM_IDLE)
+        go_on(claim);
+}
+
+void dv_sched_write_cancel(struct claim *claim)
+{
+    if (claim->step == CLAIM_PAUSING) {
+        dv_timer_cancel(&claim->pause);
+        go_on(claim); /* it ends what was wanted, because all is closing */
+    } else if (claim->step != CLAIM_IDLE && claim->step != CLAIM_BUSY) {
+        dv_request_cancel(claim->sched->cluster, &claim->request);
+    }
+}
