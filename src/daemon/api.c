@@ -184,8 +184,8 @@ static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble
     return true;
 }
 
-bool dv_daemon_api_serve(struct dv_daemon_api *api, const struct dv_err *(*trouble)(void *ctx),
-                         void *ctx, struct dv_err *err)
+bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
+                         const struct dv_err *(*trouble)(void *ctx), void *ctx, struct dv_err *err)
 {
     const struct dv_options *options = api->options;
     struct dv_kube_options kube = {
@@ -193,6 +193,7 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, const struct dv_err *(*troub
         .embedded = api->embedded,
         .tokens = api->tokens,
         .metrics = dv_node_metrics_registry(api->metrics),
+        .feed = feed,
         .anonymous = DV_ANONYMOUS_HEALTH,
         .trouble = trouble,
         .ctx = ctx,

@@ -11,6 +11,7 @@
 struct dv_cluster;
 struct dv_embedded;
 struct dv_err;
+struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_options;
 struct dv_store;
@@ -24,8 +25,8 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
                                          const struct dv_options *options,
                                          struct dv_node_metrics *metrics, struct dv_err *err);
 /* Begins to serve on --listen: a CA and an admin's kubeconfig are made on the first start.
- * `trouble` (may be NULL) says why the daemon is not ready. */
-DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api,
+ * `feed` is kept. `trouble` (may be NULL) says why the daemon is not ready. */
+DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
                                     const struct dv_err *(*trouble)(void *ctx), void *ctx,
                                     struct dv_err *err);
 /* Whether what always exists is there: on the first start it takes a write. */

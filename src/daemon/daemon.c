@@ -62,6 +62,7 @@ static void on_devices_changed(void *ctx)
         dv_agent_devices_changed(daemon->agent);
     if (daemon->node_server)
         dv_node_server_devices_changed(daemon->node_server);
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_DEVICES);
 }
 
 static void on_pods_changed(void *ctx)
@@ -74,6 +75,7 @@ static void on_pods_changed(void *ctx)
         return;
     dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_devices_changed(daemon->node_server); /* others hold them */
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES);
 }
 
 /* Pods wait for claims, and claims for drivers. */
@@ -87,6 +89,7 @@ static void on_claims_changed(void *ctx)
         return;
     dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_claims_changed(daemon->node_server);
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_CLAIMS);
 }
 
 static bool is_wanted(void *ctx, dv_str pod_uid)
@@ -121,6 +124,7 @@ static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_ui
         dv_agent_health_changed(daemon->agent, pod_uids, n_pod_uids);
     if (daemon->node_server)
         dv_node_server_pods_changed(daemon->node_server);
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_CLAIMS);
 }
 
 static void on_allocated(void *ctx, dv_str resource, uint64_t ns)
@@ -353,7 +357,7 @@ static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
     if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
         return false;
     dv_claims_set_ready(daemon->claims);
-    return true;
+    return dv_daemon_open_roles(daemon, err);
 }
 
 static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
@@ -405,7 +409,7 @@ static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
 
 static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 {
-    return daemon->api ? dv_daemon_api_serve(daemon->api, trouble, daemon, err)
+    return daemon->api ? dv_daemon_api_serve(daemon->api, daemon->feed, trouble, daemon, err)
                        : open_http(daemon, err);
 }
 
@@ -452,6 +456,7 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->options = options;
     daemon->arena = dv_arena_new();
     daemon->metrics = dv_node_metrics_new();
+    daemon->feed = dv_node_feed_new(&daemon->node);
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
         open_store(daemon, err) && open_devices(daemon, err) && open_claims(daemon, err) &&
         open_specs(daemon, err) && open_pods(daemon, err) && open_api(daemon, err) &&

@@ -17,10 +17,13 @@ struct dv_arena;
 struct dv_cdi_dirs;
 struct dv_claims;
 struct dv_cluster;
+struct dv_control;
+struct dv_control_metrics;
 struct dv_daemon_api;
 struct dv_devices;
 struct dv_err;
 struct dv_http_server;
+struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_node_server;
 struct dv_options;
@@ -29,6 +32,7 @@ struct dv_podres_server;
 struct dv_pods;
 struct dv_recorder;
 struct dv_remote;
+struct dv_sched;
 struct dv_store;
 
 struct dv_daemon {
@@ -45,6 +49,7 @@ struct dv_daemon {
     struct dv_pods *pods;
     struct dv_plugins *plugins;
     struct dv_node node;
+    struct dv_node_feed *feed;
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
     struct dv_node_metrics *metrics;
@@ -52,9 +57,12 @@ struct dv_daemon {
     struct dv_remote *remote;           /* without it: the cluster's */
     struct dv_cluster *cluster;         /* the one or the other */
     struct dv_http_server *http_server; /* without the role */
-    struct dv_agent *agent;             /* with the role node */
-    struct dv_recorder *recorder;       /* of events */
-    struct dv_save claims_save;         /* into a store that lost them */
+    struct dv_control *control;         /* with the role */
+    struct dv_control_metrics *control_metrics;
+    struct dv_sched *sched;       /* with the role */
+    struct dv_agent *agent;       /* with the role node */
+    struct dv_recorder *recorder; /* of events */
+    struct dv_save claims_save;   /* into a store that lost them */
     struct dv_timer claims_timer;
     bool is_saving_claims;
     size_t i_closing;
@@ -69,6 +77,12 @@ dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
 
+/* node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
+
+/* roles.c */
+DV_CHECKED bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err);
+/* Before the controllers close: their numbers are not printed any more. */
+void dv_daemon_forget_control(struct dv_daemon *daemon);
 
 #endif

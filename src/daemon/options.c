@@ -96,6 +96,8 @@ static bool set_scope(struct parse *parse, const struct option *option, dv_str v
 static bool set_ledger(struct parse *parse, const struct option *option, dv_str value,
                        struct dv_err *err)
 {
+    if (dv_str_eq(value, DV_STR("true")) || dv_str_eq(value, DV_STR("false"))) /* YAML's on, off */
+        value = dv_str_eq(value, DV_STR("true")) ? DV_STR("on") : DV_STR("off");
     return set_choice(parse, option, value, "mode", err);
 }
 
@@ -285,6 +287,8 @@ static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
     if (!dv_file_read(path, CONFIG_BYTES_MAX, parse->arena, &text, err))
         return false;
     doc = dv_yaml_parse(text, &opts, parse->arena, err);
+    if (doc && dv_json_is(doc, DV_JSON_NULL))
+        return true; /* all lines are comments */
     if (!doc || !dv_json_expect(doc, DV_JSON_OBJECT, err))
         return dv_wrap(err, "%.*s", DV_FMT(path));
     for (member = dv_json_first(doc); member; member = dv_json_next(member)) {

@@ -6,6 +6,7 @@
 #include "claim/manager.h"
 #include "cluster/kube.h"
 #include "cluster/recorder.h"
+#include "control/control.h"
 #include "daemon/api.h"
 #include "daemon/daemon.h"
 #include "daemon/inside.h"
@@ -14,6 +15,7 @@
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
+#include "sched/sched.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -27,15 +29,17 @@ static void close_next(void *ctx);
 #define CLOSE(part, function)                                                                      \
     static bool close_##part(struct dv_daemon *daemon)                                             \
     {                                                                                              \
-        void *part = daemon->part;                                                                 \
+        void *closing = daemon->part;                                                              \
                                                                                                    \
         daemon->part = NULL;                                                                       \
-        if (part)                                                                                  \
-            function(part, close_next, daemon);                                                    \
-        return part != NULL;                                                                       \
+        if (closing)                                                                               \
+            (function)(closing, close_next, daemon);                                               \
+        return closing != NULL;                                                                    \
     }
 CLOSE(http_server, dv_http_server_close)
 CLOSE(agent, dv_agent_close)
+CLOSE(control, dv_control_close)
+CLOSE(sched, dv_sched_close)
 CLOSE(podres_server, dv_podres_server_close)
 CLOSE(plugins, dv_plugins_close)
 CLOSE(pods, dv_pods_close)
@@ -60,9 +64,9 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon * daemon) = {
-        close_http_server, close_agent, close_node_server, close_podres_server, close_plugins,
-        close_pods,        close_cdi,   close_claims,      close_devices,       close_recorder,
-        close_remote,      close_api,   close_store,
+        close_http_server,   close_sched,    close_control, close_agent, close_node_server,
+        close_podres_server, close_plugins,  close_pods,    close_cdi,   close_claims,
+        close_devices,       close_recorder, close_remote,  close_api,   close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;
@@ -71,6 +75,7 @@ static void close_next(void *ctx)
     while (daemon->i_closing < DV_COUNT(steps))
         if (steps[daemon->i_closing++](daemon))
             return; /* and comes again */
+    dv_node_feed_free(daemon->feed);
     dv_node_metrics_free(daemon->metrics);
     dv_arena_free(daemon->arena);
     free(daemon);
@@ -83,5 +88,7 @@ void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *
     daemon->closed = closed;
     daemon->closed_ctx = ctx;
     dv_timer_cancel(&daemon->claims_timer);
+    dv_daemon_forget_control(daemon);
+    dv_node_feed_stop(daemon->feed);
     close_next(daemon);
 }

@@ -142,6 +142,19 @@ static void the_command_line_wins_over_the_file(void **state)
     assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
 }
 
+static void a_file_of_comments_changes_nothing(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_options options;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(parse_with_file("# v: debug\n", "--node-name n2", arena, &options, &err), &err);
+    assert_int_equal(options.log_level, DV_LOG_INFO);
+    assert_ok(parse_with_file("ledger: off\n", "--node-name n2", arena, &options, &err), &err);
+    assert_str(options.ledger, "off"); /* which YAML takes for false */
+}
+
 static void mistakes_in_the_file_name_their_line(void **state)
 {
     static const struct {
@@ -189,6 +202,7 @@ int main(void)
         cmocka_unit_test(options_take_their_value_both_ways),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(a_file_of_comments_changes_nothing),
         cmocka_unit_test(mistakes_in_the_file_name_their_line),
         cmocka_unit_test(help_names_every_option),
     };

@@ -49,6 +49,10 @@ size_t dv_pb_size(const struct ProtobufCMessage *message);
 /* Writes the message into `out`, in the order of field numbers; `size` is its dv_pb_size. */
 void dv_pb_encode(const struct ProtobufCMessage *message, char *out, size_t size);
 
+/* The message as JSON on one line, with the names of the .proto: fields that are zero or empty too,
+ * messages and optional fields where they are present. Numbers are numbers, bytes are base64. */
+void dv_pb_print_json(const struct ProtobufCMessage *message, struct dv_buf *buf);
+
 /* Whether this is the type of the entries of a map: `repeated XEntry x` with `key` and `value`. */
 bool dv_pb_is_map_entry(const struct ProtobufCMessageDescriptor *type);
 /* A new entry for a map; `value` is a C string or a message, as `type` says. Keeps both, which are

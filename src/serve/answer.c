@@ -100,19 +100,20 @@ static NodeV1__Resource *resource_message(const struct dv_node *node,
     return resource;
 }
 
-struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resource)
+NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node, dv_str resource,
+                                                  struct dv_arena *arena)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    NodeV1__ListDevicesResponse response = NODE_V1__LIST_DEVICES_RESPONSE__INIT;
+    NodeV1__ListDevicesResponse *response = DV_NEW(arena, NodeV1__ListDevicesResponse);
     const struct dv_serve_resource *resources;
     size_t n = dv_serve_resources(node, arena, &resources);
 
-    response.resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n);
+    node_v1__list_devices_response__init(response);
+    response->resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n);
     for (size_t i = 0; i < n; i++)
         if (resource.n == 0 || dv_str_eq(resource, resources[i].name))
-            response.resources[response.n_resources++] =
+            response->resources[response->n_resources++] =
                 resource_message(node, &resources[i], arena);
-    return dv_serve_encode(&response.base);
+    return response;
 }
 
 /* ---- plugins ---- */
@@ -185,9 +186,10 @@ static bool is_listed(const NodeV1__ListPluginsResponse *response,
     return false;
 }
 
-struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_arena *arena)
+NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
+                                                  struct dv_arena *arena)
 {
-    NodeV1__ListPluginsResponse response = NODE_V1__LIST_PLUGINS_RESPONSE__INIT;
+    NodeV1__ListPluginsResponse *response = DV_NEW(arena, NodeV1__ListPluginsResponse);
     const struct dv_device_resource_info *infos;
     size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
     struct dv_plugin_view view;
@@ -196,12 +198,13 @@ struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_are
 
     while (dv_plugins_next(node->plugins, &at, &view))
         n++;
-    response.plugins = DV_NEW_ARRAY(arena, NodeV1__Plugin *, n);
+    node_v1__list_plugins_response__init(response);
+    response->plugins = DV_NEW_ARRAY(arena, NodeV1__Plugin *, n);
     at = 0;
     while (dv_plugins_next(node->plugins, &at, &view))
-        response.plugins[response.n_plugins++] = plugin_message(node, &view, arena);
+        response->plugins[response->n_plugins++] = plugin_message(node, &view, arena);
     for (size_t i = 0; i < n_infos; i++)
-        if (!is_listed(&response, &infos[i]))
-            response.plugins[response.n_plugins++] = classic_message(&infos[i], arena);
-    return dv_serve_encode(&response.base);
+        if (!is_listed(response, &infos[i]))
+            response->plugins[response->n_plugins++] = classic_message(&infos[i], arena);
+    return response;
 }

@@ -1,4 +1,5 @@
-/* answer.h - answers that are long enough to be made in a place of their own. */
+/* answer.h - answers that are long enough to be made in a place of their own: messages in the
+ * caller's arena, for davit.sock as for pages. */
 #ifndef DV_SERVE_ANSWER_H
 #define DV_SERVE_ANSWER_H
 
@@ -7,7 +8,12 @@
 
 #include "base/str.h"
 
+struct NodeV1__ListClaimsResponse;
+struct NodeV1__ListDevicesResponse;
+struct NodeV1__ListPluginsResponse;
 struct NodeV1__PodRef;
+struct NodeV1__StatusResponse;
+struct NodeV1__WatchPodsResponse;
 struct ProtobufCMessage;
 struct dv_arena;
 struct dv_h2_msg;
@@ -21,14 +27,14 @@ struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message);
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
 
-/* A ListDevicesResponse with one resource, or with all where that is empty. */
-struct dv_h2_msg *dv_serve_device_list(const struct dv_node *node, dv_str resource);
-/* A ListPluginsResponse. */
-struct dv_h2_msg *dv_serve_plugin_list(const struct dv_node *node, struct dv_arena *arena);
-
-/* A ListClaimsResponse with the claims of that namespace and name, or with all where these are
- * empty. */
-struct dv_h2_msg *dv_serve_claim_list(const struct dv_node *node, dv_str space, dv_str name);
+/* One resource, or all where that is empty. */
+struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,
+                                                         dv_str resource, struct dv_arena *arena);
+struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
+                                                         struct dv_arena *arena);
+/* The claims of that namespace and name, or all where these are empty. */
+struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
+                                                       dv_str name, struct dv_arena *arena);
 
 /* ---- status.c ---- */
 
@@ -46,9 +52,9 @@ struct dv_serve_resource {
  * state of the devices until it next changes. */
 size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
                           const struct dv_serve_resource **resources);
-/* A WatchPodsResponse with one pod, or with all where `ref` is empty. */
-struct dv_h2_msg *dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref);
-/* A StatusResponse. */
-struct dv_h2_msg *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);
+/* One pod, or all where `ref` is empty. */
+struct NodeV1__WatchPodsResponse *
+dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref, struct dv_arena *arena);
+struct NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);
 
 #endif

@@ -352,6 +352,14 @@ static bool is_under(dv_str path, dv_str root)
            (dv_str_starts_with(path, root) && path.n > root.n && path.p[root.n] == '/');
 }
 
+/* What runs on a node is the business of its own program, and of no driver. */
+static bool may_see_node(enum dv_auth_scope scope, dv_str node,
+                         const struct dv_auth_request *request)
+{
+    return scope == DV_SCOPE_NODE && dv_str_eq(request->verb, DV_STR("get")) &&
+           dv_str_eq(request->path, DV_STR("/davit/v1/node")) && dv_str_eq(request->name, node);
+}
+
 static bool is_path_open(const struct dv_api_user_info *user, const struct dv_auth_request *request)
 {
     static const dv_str to_all[] = {
@@ -398,7 +406,7 @@ bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_re
     if (scope == DV_SCOPE_ADMIN)
         return true;
     if (request->path.n)
-        return is_path_open(user, request);
+        return may_see_node(scope, q.node, request) || is_path_open(user, request);
     if (is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) &&
         is_allowed_by(basic_rules, DV_COUNT(basic_rules), &q))
         return true;

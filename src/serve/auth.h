@@ -61,7 +61,7 @@ struct dv_auth_request {
     dv_str resource;
     dv_str subresource;
     dv_str space;
-    dv_str name;
+    dv_str name; /* with a path: the node that it is about, if it is about one */
     dv_str field_selector;
 };
 

@@ -1,4 +1,4 @@
-/* http.c - what is served over HTTP: /metrics, /healthz, /readyz, and the Kubernetes API. */
+/* http.c - what is served over HTTP: /metrics, /healthz, /readyz, /ui, and the Kubernetes API. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -14,6 +14,7 @@
 #include "serve/kube.h"
 #include "serve/metrics.h"
 #include "serve/serve.h"
+#include "serve/ui.h"
 
 #define METRICS_BYTES_MAX (16u << 20)
 /* Without the API nothing is sent to us. */
@@ -85,6 +86,8 @@ static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_re
     struct dv_http_server *server = ctx;
 
     if ((server->is_plain || !server->kube) && answer_open(server, call, request))
+        return;
+    if (server->kube && dv_ui_handle(call, request)) /* without the API it had nothing to show */
         return;
     if (!server->kube)
         dv_rest_call_reply(call, 404, DV_STR("there are /metrics, /healthz and /readyz\n"));

@@ -9,6 +9,7 @@
 #include "rest/rest.h"
 #include "serve/kube_call.h"
 #include "serve/kube_documents.h"
+#include "serve/node_feed.h"
 
 /* ---- life ---- */
 
@@ -291,6 +292,7 @@ static void serve_pages(struct dv_kube_call *call)
     case DV_ROUTE_OBJECTS:
     case DV_ROUTE_REVIEW:
     case DV_ROUTE_TOKENS:
+    case DV_ROUTE_NODE:
         break;
     }
     dv_kube_serve_page(call);
@@ -321,6 +323,8 @@ static void make_wish(struct dv_kube_call *call)
                                call->arena);
     if (!route->is_resource) {
         wish->path = route->path;
+        if (route->what == DV_ROUTE_NODE && call->kube->options.feed)
+            wish->name = dv_node_feed_name(call->kube->options.feed);
         return;
     }
     wish->group = route->group;

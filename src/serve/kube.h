@@ -16,6 +16,7 @@ struct dv_embedded;
 struct dv_err;
 struct dv_kube;
 struct dv_metrics;
+struct dv_node_feed;
 struct dv_rest_call;
 struct dv_rest_request;
 struct dv_tokens;
@@ -32,6 +33,7 @@ struct dv_kube_options {
     struct dv_embedded *embedded;
     struct dv_tokens *tokens;
     struct dv_metrics *metrics; /* gets our families; NULL: nothing is counted */
+    struct dv_node_feed *feed;  /* of this node; NULL: it is not served */
     enum dv_kube_anonymous anonymous;
     /* Why it is not ready, for /readyz; NULL: it is. May be NULL. */
     const struct dv_err *(*trouble)(void *ctx);
@@ -45,7 +47,8 @@ struct dv_kube_options {
 
 /* `options` is copied; what it points to outlives it. */
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
-/* Ends watches, and lets calls under way be answered; the embedded API must still run. `closed` may
+/* Ends watches, but those of the feed, which is stopped before; and lets calls under way be
+ * answered; the embedded API must still run. `closed` may
  * be NULL. */
 void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
 

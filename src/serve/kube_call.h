@@ -90,6 +90,7 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
 
 void dv_kube_serve_page(struct dv_kube_call *call);   /* everything but objects and reviews */
 void dv_kube_serve_tokens(struct dv_kube_call *call); /* davit's own part */
+void dv_kube_serve_node(struct dv_kube_call *call);
 void dv_kube_get(struct dv_kube_call *call);
 void dv_kube_list(struct dv_kube_call *call);
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);

@@ -192,6 +192,9 @@ void dv_kube_serve_page(struct dv_kube_call *call)
     case DV_ROUTE_TOKENS:
         dv_kube_serve_tokens(call);
         break;
+    case DV_ROUTE_NODE:
+        dv_kube_serve_node(call);
+        break;
     case DV_ROUTE_NO_RESOURCE:
         dv_kube_reply_status(call, dv_status_no_such_path(call->arena));
         break;

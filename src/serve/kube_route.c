@@ -245,11 +245,14 @@ static void parse_page(const struct segments *s, struct dv_route *route)
 /* What no Kubernetes has. */
 static void parse_own(const struct segments *s, struct dv_route *route)
 {
-    if (s->n < 3 || s->n > 4 || !dv_str_eq(s->v[1], DV_STR("v1")) ||
-        !dv_str_eq(s->v[2], DV_STR("tokens")))
+    if (s->n < 3 || s->n > 4 || !dv_str_eq(s->v[1], DV_STR("v1")))
         return;
-    route->what = DV_ROUTE_TOKENS;
-    route->name = s->n == 4 ? s->v[3] : DV_STR_NONE;
+    if (dv_str_eq(s->v[2], DV_STR("tokens"))) {
+        route->what = DV_ROUTE_TOKENS;
+        route->name = s->n == 4 ? s->v[3] : DV_STR_NONE;
+    } else if (dv_str_eq(s->v[2], DV_STR("node")) && s->n == 3) {
+        route->what = DV_ROUTE_NODE;
+    }
 }
 
 void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)

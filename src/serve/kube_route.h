@@ -26,6 +26,7 @@ enum dv_route_what {
     DV_ROUTE_OBJECTS,    /* of `kind` */
     DV_ROUTE_REVIEW,     /* of `review` */
     DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
+    DV_ROUTE_NODE,       /* /davit/v1/node */
 };
 
 /* Resources that are questions: posted, answered, never kept. */

@@ -47,8 +47,9 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
         dv_node_decode(call, &node_v1__list_devices_request__descriptor, bytes);
 
     if (request)
-        dv_server_call_reply(call,
-                             dv_serve_device_list(server->node, dv_str_from_c(request->resource)));
+        dv_serve_reply(call, &dv_serve_device_list(server->node, dv_str_from_c(request->resource),
+                                                   dv_server_call_arena(call))
+                                  ->base);
 }
 
 static void handle_plugins(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -56,7 +57,7 @@ static void handle_plugins(void *ctx, struct dv_server_call *call, dv_str bytes)
     struct dv_node_server *server = ctx;
 
     (void)bytes;
-    dv_server_call_reply(call, dv_serve_plugin_list(server->node, dv_server_call_arena(call)));
+    dv_serve_reply(call, &dv_serve_plugin_list(server->node, dv_server_call_arena(call))->base);
 }
 
 static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -64,7 +65,7 @@ static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
     struct dv_node_server *server = ctx;
 
     (void)bytes;
-    dv_server_call_reply(call, dv_serve_status(server->node, dv_server_call_arena(call)));
+    dv_serve_reply(call, &dv_serve_status(server->node, dv_server_call_arena(call))->base);
 }
 
 /* ---- life ---- */

@@ -114,18 +114,19 @@ static bool is_meant(const struct dv_claim *claim, dv_str space, dv_str name)
            (name.n == 0 || dv_str_eq(name, claim->record.name));
 }
 
-struct dv_h2_msg *dv_serve_claim_list(const struct dv_node *node, dv_str space, dv_str name)
+NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
+                                                dv_str name, struct dv_arena *arena)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    NodeV1__ListClaimsResponse response = NODE_V1__LIST_CLAIMS_RESPONSE__INIT;
+    NodeV1__ListClaimsResponse *response = DV_NEW(arena, NodeV1__ListClaimsResponse);
     const struct dv_claim_state *state = dv_claims_state(node->claims);
     const struct dv_claim *claim;
 
-    response.claims = DV_NEW_ARRAY(arena, NodeV1__Claim *, dv_claim_count(state));
+    node_v1__list_claims_response__init(response);
+    response->claims = DV_NEW_ARRAY(arena, NodeV1__Claim *, dv_claim_count(state));
     for (size_t at = 0; (claim = dv_claim_next(state, &at)) != NULL;)
         if (is_meant(claim, space, name))
-            response.claims[response.n_claims++] = claim_message(node, claim, arena);
-    return dv_serve_encode(&response.base);
+            response->claims[response->n_claims++] = claim_message(node, claim, arena);
+    return response;
 }
 
 void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -135,9 +136,10 @@ void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str b
         dv_node_decode(call, &node_v1__list_claims_request__descriptor, bytes);
 
     if (request)
-        dv_server_call_reply(call,
-                             dv_serve_claim_list(server->node, dv_str_from_c(request->namespace_),
-                                                 dv_str_from_c(request->name)));
+        dv_serve_reply(call, &dv_serve_claim_list(server->node, dv_str_from_c(request->namespace_),
+                                                  dv_str_from_c(request->name),
+                                                  dv_server_call_arena(call))
+                                  ->base);
 }
 
 /* ---- ReleaseClaim ---- */

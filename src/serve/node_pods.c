@@ -36,6 +36,16 @@ static struct pending *new_pending(void *ctx, struct dv_server_call *call)
     return pending;
 }
 
+/* A driver that cannot be reached does not mean that we cannot be. */
+static void fail(struct pending *pending, const struct dv_err *err)
+{
+    struct dv_err own = *err;
+
+    if (own.code == DV_UNAVAILABLE)
+        own.code = DV_FAILED_PRECONDITION;
+    dv_server_call_finish(pending->call, &own);
+}
+
 /* ---- AdmitPod ---- */
 
 static void add_ids(NodeV1__ResourceDevices *resource, const struct dv_device_record *record,
@@ -145,7 +155,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
     NodeV1__ReleasePodResponse response = NODE_V1__RELEASE_POD_RESPONSE__INIT;
 
     if (err) {
-        dv_server_call_finish(pending->call, err);
+        fail(pending, err);
         return;
     }
     response.was_known = was_known;
@@ -268,7 +278,7 @@ static void on_started(struct dv_pod_start *start, const struct dv_err *err)
     struct dv_err failed;
 
     if (err) {
-        dv_server_call_finish(pending->call, err);
+        fail(pending, err);
         return;
     }
     if (!dv_pods_find(node->pods, &pending->ref, &view)) { /* gone meanwhile: nothing */

@@ -17,29 +17,32 @@ struct watch {
     struct dv_node_server *server;
     struct dv_server_call *call;
     struct dv_link link;
-    struct dv_h2_msg *(*make)(const struct watch *watch); /* the list as it is now */
-    dv_str resource;                                      /* of devices: only this one */
-    struct dv_pod_ref pod;                                /* of pods, or claims: only this one */
-    bool is_behind; /* something changed while the last list was still going out */
+    /* The list as it is now. */
+    const ProtobufCMessage *(*make)(const struct watch *watch, struct dv_arena *arena);
+    dv_str resource;       /* of devices: only this one */
+    struct dv_pod_ref pod; /* of pods, or claims: only this one */
+    bool is_behind;        /* something changed while the last list was still going out */
 };
 
-static struct dv_h2_msg *make_devices(const struct watch *watch)
+static const ProtobufCMessage *make_devices(const struct watch *watch, struct dv_arena *arena)
 {
-    return dv_serve_device_list(watch->server->node, watch->resource);
+    return &dv_serve_device_list(watch->server->node, watch->resource, arena)->base;
 }
 
-static struct dv_h2_msg *make_pods(const struct watch *watch)
+static const ProtobufCMessage *make_pods(const struct watch *watch, struct dv_arena *arena)
 {
-    return dv_serve_pod_list(watch->server->node, &watch->pod);
+    return &dv_serve_pod_list(watch->server->node, &watch->pod, arena)->base;
 }
 
-static struct dv_h2_msg *make_claims(const struct watch *watch)
+static const ProtobufCMessage *make_claims(const struct watch *watch, struct dv_arena *arena)
 {
-    return dv_serve_claim_list(watch->server->node, watch->pod.space, watch->pod.name);
+    return &dv_serve_claim_list(watch->server->node, watch->pod.space, watch->pod.name, arena)
+                ->base;
 }
 
 static void send_list(struct watch *watch)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct dv_h2_msg *msg;
     struct dv_err err;
     bool ok;
@@ -49,7 +52,7 @@ static void send_list(struct watch *watch)
         return;
     }
     watch->is_behind = false;
-    msg = watch->make(watch);
+    msg = dv_serve_encode(watch->make(watch, scratch));
     ok = dv_server_call_send(watch->call, msg, &err);
     dv_h2_msg_unref(msg);
     if (!ok) {

@@ -33,7 +33,7 @@ struct dv_node {
     bool is_strict; /* answers as the reference's, oddities included */
 };
 
-/* ---- metrics, and HTTP for them: /metrics, /healthz, /readyz ---- */
+/* ---- metrics, and HTTP for them: /metrics, /healthz, /readyz, /ui ---- */
 
 struct dv_node_metrics;
 
@@ -93,6 +93,25 @@ void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_c
 void dv_node_server_devices_changed(struct dv_node_server *server);
 void dv_node_server_pods_changed(struct dv_node_server *server);
 void dv_node_server_claims_changed(struct dv_node_server *server);
+
+/* ---- the node as JSON, for pages ---- */
+
+struct dv_node_feed;
+
+enum dv_feed_part {
+    DV_FEED_STATUS = 1, /* pods, too */
+    DV_FEED_PLUGINS = 2,
+    DV_FEED_DEVICES = 4,
+    DV_FEED_CLAIMS = 8,
+};
+
+/* `node` is kept; it may be filled in later, before anything is asked. */
+struct dv_node_feed *dv_node_feed_new(const struct dv_node *node);
+/* Of the enum's bits. NULL is fine. */
+void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts);
+/* The node is about to go: ends those who watch, and nothing is told any more. */
+void dv_node_feed_stop(struct dv_node_feed *feed);
+void dv_node_feed_free(struct dv_node_feed *feed); /* NULL is fine; nobody watches any more */
 
 /* ---- PodResources, v1 and v1alpha1 ---- */
 

@@ -185,21 +185,20 @@ static size_t all_pods(const struct dv_node *node, struct dv_arena *arena,
     return n;
 }
 
-struct dv_h2_msg *dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref)
+NodeV1__WatchPodsResponse *dv_serve_pod_list(const struct dv_node *node,
+                                             const struct dv_pod_ref *ref, struct dv_arena *arena)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    NodeV1__WatchPodsResponse response = NODE_V1__WATCH_PODS_RESPONSE__INIT;
-    NodeV1__PodStatus *pod;
+    NodeV1__WatchPodsResponse *response = DV_NEW(arena, NodeV1__WatchPodsResponse);
     struct dv_pod_view view;
 
+    node_v1__watch_pods_response__init(response);
     if (ref->uid.n == 0 && ref->name.n == 0) {
-        response.n_pods = all_pods(node, arena, &response.pods);
+        response->n_pods = all_pods(node, arena, &response->pods);
     } else if (dv_pods_find(node->pods, ref, &view)) {
-        pod = pod_message(node, &view, arena);
-        response.pods = &pod;
-        response.n_pods = 1;
+        response->pods = DV_NEW_ARRAY(arena, NodeV1__PodStatus *, 1);
+        response->pods[response->n_pods++] = pod_message(node, &view, arena);
     }
-    return dv_serve_encode(&response.base);
+    return response;
 }
 
 /* ---- all of it ---- */
@@ -219,25 +218,26 @@ static NodeV1__ResourceStatus *resource_message(const struct dv_serve_resource *
     return resource;
 }
 
-struct dv_h2_msg *dv_serve_status(const struct dv_node *node, struct dv_arena *arena)
+NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena)
 {
-    NodeV1__StatusResponse response = NODE_V1__STATUS_RESPONSE__INIT;
+    NodeV1__StatusResponse *response = DV_NEW(arena, NodeV1__StatusResponse);
     const struct dv_err *store_err = dv_devices_store_error(node->devices);
     const struct dv_serve_resource *resources;
     size_t n = dv_serve_resources(node, arena, &resources);
 
-    response.version = DV_VERSION;
-    response.node_name = dv_str_to_c(node->name, arena);
-    response.started_at_ms = (int64_t)(node->started_wall_ns / NS_PER_MS);
-    response.n_pods = all_pods(node, arena, &response.pods);
-    response.resource_status = DV_NEW_ARRAY(arena, NodeV1__ResourceStatus *, n);
+    node_v1__status_response__init(response);
+    response->version = DV_VERSION;
+    response->node_name = dv_str_to_c(node->name, arena);
+    response->started_at_ms = (int64_t)(node->started_wall_ns / NS_PER_MS);
+    response->n_pods = all_pods(node, arena, &response->pods);
+    response->resource_status = DV_NEW_ARRAY(arena, NodeV1__ResourceStatus *, n);
     for (size_t i = 0; i < n; i++) {
-        response.resource_status[response.n_resource_status++] =
+        response->resource_status[response->n_resource_status++] =
             resource_message(&resources[i], arena);
-        response.n_resources += !resources[i].is_removed;
-        response.n_devices += resources[i].capacity;
+        response->n_resources += !resources[i].is_removed;
+        response->n_devices += resources[i].capacity;
     }
-    response.n_plugins = dv_plugins_status(node->plugins).n_actual;
-    response.state_error = store_err ? store_err->msg : "";
-    return dv_serve_encode(&response.base);
+    response->n_plugins = dv_plugins_status(node->plugins).n_actual;
+    response->state_error = store_err ? store_err->msg : "";
+    return response;
 }

@@ -1,0 +1,118 @@
+/* roles.c - the controllers and the scheduler, where the daemon has these roles. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/metric.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "daemon/inside.h"
+#include "daemon/options.h"
+#include "sched/sched.h"
+#include "serve/serve.h"
+
+struct dv_control_metrics {
+    struct dv_control *control;
+    struct dv_family *creates;
+    struct dv_family *claims;
+    struct dv_family *deletions;
+};
+
+static void collect(void *ctx)
+{
+    static const dv_str words[] = {DV_STR_INIT("false"), DV_STR_INIT("true")};
+    static const dv_str results[] = {DV_STR_INIT("success"), DV_STR_INIT("failure")};
+    const struct dv_control_metrics *metrics = ctx;
+    struct dv_control_stats stats;
+
+    dv_control_get_stats(metrics->control, &stats);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++) {
+            dv_str made[] = {results[i], words[k]};
+
+            dv_counter_add(dv_family_counter(metrics->creates, made), stats.n_creates[i][k]);
+            for (enum dv_claim_source s = 0; s < DV_N_CLAIM_SOURCES; s++) {
+                dv_str there[] = {words[i], words[k], dv_str_from_c(dv_claim_source_name(s))};
+
+                dv_gauge_set(dv_family_gauge(metrics->claims, there),
+                             (double)stats.n_claims[i][k][s]);
+            }
+        }
+    dv_counter_add(dv_family_counter(metrics->deletions, NULL), stats.n_pod_deletions);
+}
+
+static struct dv_histogram *add_families(struct dv_daemon *daemon)
+{
+    static const char *const create_labels[] = {"status", "admin_access"};
+    static const char *const claim_labels[] = {"allocated", "admin_access", "source"};
+    static const struct dv_family_spec creates = {
+        .name = "resourceclaim_controller_creates_total",
+        .help = "Claims that were to be generated",
+        .labels = create_labels,
+        .n_labels = DV_COUNT(create_labels),
+        .is_collected = true,
+    };
+    static const struct dv_family_spec claims = {
+        .name = "resourceclaim_controller_resource_claims",
+        .help = "Claims",
+        .labels = claim_labels,
+        .n_labels = DV_COUNT(claim_labels),
+        .is_collected = true,
+    };
+    static const struct dv_family_spec deletions = {
+        .name = "device_taint_eviction_controller_pod_deletions_total",
+        .help = "Pods that were deleted because of tainted devices",
+        .is_collected = true,
+    };
+    static const struct dv_family_spec seconds = {
+        .name = "device_taint_eviction_controller_pod_deletion_duration_seconds",
+        .help = "Time from when a pod was to be evicted until it was deleted",
+    };
+    struct dv_metrics *registry = dv_node_metrics_registry(daemon->metrics);
+    struct dv_control_metrics *metrics = DV_ALLOC(struct dv_control_metrics);
+
+    metrics->creates = dv_metrics_add_counter(registry, &creates);
+    metrics->claims = dv_metrics_add_gauge(registry, &claims);
+    metrics->deletions = dv_metrics_add_counter(registry, &deletions);
+    daemon->control_metrics = metrics;
+    return dv_family_histogram(
+        dv_metrics_add_histogram(registry, &seconds, dv_seconds_bounds, DV_SECONDS_BOUNDS), NULL);
+}
+
+bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
+{
+    struct dv_control_options control = {
+        .cluster = daemon->cluster,
+        .gates = dv_control_gates_default(),
+        .is_strict = daemon->options->is_strict,
+    };
+    struct dv_sched_options sched = {
+        .cluster = daemon->cluster,
+        .is_strict = daemon->options->is_strict,
+        .metrics = dv_node_metrics_registry(daemon->metrics),
+    };
+
+    if (daemon->options->roles & DV_ROLE_CONTROL) {
+        control.deletion_seconds = add_families(daemon);
+        daemon->control = dv_control_open(daemon->loop, &control, err);
+        if (!daemon->control)
+            return false;
+        daemon->control_metrics->control = daemon->control;
+        dv_metrics_add_collector(dv_node_metrics_registry(daemon->metrics), collect,
+                                 daemon->control_metrics);
+    }
+    if (daemon->options->roles & DV_ROLE_SCHED)
+        daemon->sched = dv_sched_open(daemon->loop, &sched, err);
+    return !(daemon->options->roles & DV_ROLE_SCHED) || daemon->sched != NULL;
+}
+
+void dv_daemon_forget_control(struct dv_daemon *daemon)
+{
+    if (!daemon->control_metrics)
+        return;
+    dv_metrics_remove_collector(dv_node_metrics_registry(daemon->metrics), collect,
+                                daemon->control_metrics);
+    free(daemon->control_metrics);
+    daemon->control_metrics = NULL;
+}

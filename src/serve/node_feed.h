@@ -1,0 +1,47 @@
+/* node_feed.h - the node as JSON documents, now and after every change: what davit.node.v1 tells,
+ * for pages.
+ *
+ * A document has the fields of StatusResponse, ListPluginsResponse, ListDevicesResponse and
+ * ListClaimsResponse side by side. Who watches gets all of them first, then those of the messages
+ * that have changed; each message is printed once for all who watch, and not more often than a few
+ * times a second. */
+#ifndef DV_SERVE_NODE_FEED_H
+#define DV_SERVE_NODE_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "rest/rest.h"
+
+struct dv_node_feed;
+
+dv_str dv_node_feed_name(const struct dv_node_feed *feed); /* of the node */
+/* Nothing can be told any more. */
+bool dv_node_feed_is_stopped(const struct dv_node_feed *feed);
+/* All of it, as one document. */
+void dv_node_feed_print(struct dv_node_feed *feed, struct dv_buf *buf);
+
+/* Embedded in what watches; zeroed, then `ended` is set; lent until that has run. */
+struct dv_feed_watch {
+    void (*ended)(struct dv_feed_watch *watch);
+    /* private */
+    struct dv_node_feed *feed;
+    struct dv_rest_stream stream;
+    struct dv_link link;
+    struct dv_buf text; /* a document that is going out */
+    size_t sent;        /* of it */
+    uint64_t seen;      /* the version of the feed that it tells of */
+    uint64_t told_ms;   /* when something was last sent */
+    uint64_t end_ms;
+    bool is_over;
+};
+
+/* Begins the answer to the call. The feed is not stopped. */
+void dv_feed_watch_start(struct dv_node_feed *feed, struct dv_feed_watch *watch,
+                         struct dv_rest_call *call);
+
+#endif

@@ -1,0 +1,110 @@
+"""A node with plugins, drivers, pods and claims, and a browser that looks at it."""
+
+import glob
+import os
+import shutil
+import socket
+import sys
+import tempfile
+
+import pytest
+
+HERE = os.path.dirname(__file__)
+for folder in ("node", "api", "claims"):
+    sys.path.insert(0, os.path.join(HERE, os.pardir, folder))
+sys.path.insert(0, HERE)
+
+from browsers import WAIT_S, Browser  # noqa: E402
+from claim_nodes import ClaimNode  # noqa: E402
+from peers import folder_of  # noqa: E402
+from procs import Procs, until  # noqa: E402
+
+
+class Sample:
+    """A sample driver and its control socket."""
+
+    def __init__(self, proc, control):
+        self.proc = proc
+        self.control = control
+
+    def must(self, line):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(WAIT_S)
+            client.connect(self.control)
+            client.sendall(f"{line}\n".encode())
+            answer = client.makefile().readline()
+        assert answer.startswith("ok"), f"{line}: {answer}"
+
+
+class UiNode(ClaimNode):
+    def url(self, token=None):
+        scheme = "http" if self.is_plain else "https"
+        fragment = f"#token={token}" if token else ""
+        return f"{scheme}://127.0.0.1:{self.port}/ui{fragment}"
+
+    def add_plugin(self, resource, n, *options):
+        control = os.path.join(self.root, f"c-{resource.replace('/', '-')}")
+        program = os.path.join(folder_of("DAVIT_BUILD"), "drivers", "davit-sample-device-plugin")
+        proc = self.procs.start(
+            program, "--resource", resource, "--virtual", n, "--kubelet-dir", self.kubelet_dir,
+            "--control", control, *options,
+        )
+        self.wait_devices(resource, n, timeout_s=WAIT_S)
+        return Sample(proc, control)
+
+    def add_driver(self, driver, n, *options):
+        control = os.path.join(self.root, f"c-{driver}")
+        program = os.path.join(folder_of("DAVIT_BUILD"), "drivers", "davit-sample-dra-driver")
+        proc = self.procs.start(
+            program, "--driver", driver, "--node", "n1", "--kubeconfig", self.kubeconfig,
+            "--kubelet-dir", self.kubelet_dir, "--cdi-dir", self.cdi_dir, "--control", control,
+            "--devices", n, *options,
+        )
+        self.wait_connected(driver)
+        until(lambda: os.path.exists(control), WAIT_S, f"the control socket of {driver}")
+        return Sample(proc, control)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One for all tests: each opens a page in a profile of its own."""
+    folder = tempfile.mkdtemp(prefix="dvb-")
+    procs = Procs(folder)
+    try:
+        yield Browser(procs)
+    finally:
+        procs.close()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def make_node(procs, short_dir):
+    made = []
+
+    def make(*options):
+        made.append(UiNode(procs, short_dir, *options).start())
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.disconnect()
+        if node.proc.is_alive:
+            assert node.stop() == 0, node.proc.describe()
+    for path in sorted(glob.glob(os.path.join(short_dir, "*-davitd.log"))):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            text = log.read()
+        for sign in ("Sanitizer", "runtime error:", "Assertion"):
+            assert sign not in text, f"{path}:\n{text[-8000:]}"
+
+
+@pytest.fixture
+def node(make_node):
+    return make_node()
+
+
+@pytest.fixture
+def api(node):
+    """As the admin, once the node is known there."""
+    made = node.api()
+    until(lambda: made.ask("GET", "/api/v1/nodes/n1").status == 200, WAIT_S, "the Node n1")
+    return made
