@@ -10,8 +10,9 @@
  *
  *     davit_inventory_set(inventory, slices, &error);    a list, or one object
  *     davit_inventory_set(inventory, classes, &error);
- *     if (davit_allocate(inventory, node, &claim, 1, NULL, &allocations, &error) ==
- * DAVIT_ALLOCATED) puts(allocations);                             [{"devices":{"results":[...]}}]
+ *     outcome = davit_allocate(inventory, node, &claim, 1, NULL, &allocations, &error);
+ *     if (outcome == DAVIT_ALLOCATED)
+ *         puts(allocations);                             [{"devices":{"results":[...]}}]
  *     davit_free(allocations);
  *
  * Nothing is validated: what the API server would not have admitted is taken as well as it can be.

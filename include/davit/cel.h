@@ -1,7 +1,8 @@
 /* davit/cel.h - selectors of devices: the Common Expression Language over one device (libdavit).
  *
- *     struct davit_cel *cel = davit_cel_compile("device.driver == 'gpu.example.com'", NULL,
- * &error); bool is_match;
+ *     const char *expression = "device.driver == 'gpu.example.com'";
+ *     struct davit_cel *cel = davit_cel_compile(expression, NULL, &error);
+ *     bool is_match;
  *
  *     davit_cel_eval(cel, "gpu.example.com", device, &is_match, NULL, &error);
  *     davit_cel_free(cel);

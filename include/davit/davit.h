@@ -2,7 +2,12 @@
  *
  * Text is UTF-8 and ends with a NUL. A function that can fail returns false or NULL, or says how,
  * and then fills in its `error`, which may be NULL if you do not want to know. Running out of
- * memory aborts. */
+ * memory aborts.
+ *
+ * Stability: what these headers declare stays as it is for the life of a soname (libdavit.so.0,
+ * libdavit-driver.so.0): functions, structs, and the numbers of constants. New functions and
+ * constants may come, each with a symbol version of its own, so that a program that uses them does
+ * not start with an older library. Be ready for codes and kinds of events that you do not know. */
 #ifndef DAVIT_DAVIT_H
 #define DAVIT_DAVIT_H
 

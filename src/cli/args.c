@@ -15,6 +15,8 @@
 #define WORDS_MAX 16u
 /* Thirty years, in seconds: what is more is a mistake, and would not fit into nanoseconds. */
 #define DURATION_S_MAX 1000000000u
+/* Of simulated things. */
+#define NUMBER_MAX 1000000u
 
 struct option {
     /* Who has it: "node" all verbs of the daemon, "api" all verbs of the API server, else those
@@ -141,6 +143,27 @@ static bool set_dry_run(struct dv_cli *cli, dv_str value)
     return cli->is_dry_run || dv_str_eq(value, DV_STR("none"));
 }
 
+/* A number of things, above zero. */
+static bool read_number(dv_str value, size_t *n)
+{
+    uint32_t number;
+
+    if (!dv_str_to_u32(value, &number) || number == 0 || number > NUMBER_MAX)
+        return false;
+    *n = number;
+    return true;
+}
+
+#define NUMBER(name, member)                                                                       \
+    static bool name(struct dv_cli *cli, dv_str value)                                             \
+    {                                                                                              \
+        return read_number(value, &cli->member);                                                   \
+    }
+NUMBER(set_nodes, n_nodes)
+NUMBER(set_devices, n_devices)
+NUMBER(set_pods, n_pods)
+NUMBER(set_clients, n_clients)
+
 #define SWITCH(name, member)                                                                       \
     static bool name(struct dv_cli *cli, dv_str value)                                             \
     {                                                                                              \
@@ -149,11 +172,19 @@ static bool set_dry_run(struct dv_cli *cli, dv_str value)
         return true;                                                                               \
     }
 
+static bool set_json(struct dv_cli *cli, dv_str value)
+{
+    (void)value;
+    cli->output = DV_OUTPUT_JSON;
+    return true;
+}
+
 SWITCH(set_watch, watches)
 SWITCH(set_everywhere, is_everywhere)
 SWITCH(set_all, is_all)
 SWITCH(set_force, is_forced)
 SWITCH(set_managed, shows_managed_fields)
+SWITCH(set_once, is_once)
 
 static bool set_no_headers(struct dv_cli *cli, dv_str value)
 {
@@ -171,8 +202,12 @@ static bool set_no_headers(struct dv_cli *cli, dv_str value)
 static const struct option options[] = {
     {"node",        0,   "socket",              "PATH",                "of davitd (/run/davit/davit.sock)",                   NULL,              AT(socket)        },
     {"node",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
+    {"here",        0,   "socket",              "PATH",
+     "of the davitd that knows this node's part (/run/davit/davit.sock)",                                                     NULL,              AT(socket)        },
     {"output",      'o', "output",              "wide|json|yaml|name", "other than a table",                                  set_object_output, 0                 },
     {"data",        'o', "output",              "json|yaml",           "print all there is, for programs",                    set_output,        0                 },
+    {"version",     'o', "output",              "json|yaml",           "with the libraries it was built with",                set_output,        0                 },
+    {"version",     0,   "json",                NULL,                  "the same as -o json",                                 set_json,          0                 },
     {"data",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
     {"node",        0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
     {"output",      0,   "no-headers",          NULL,                  "no first line above a table",                         set_no_headers,    0                 },
@@ -193,9 +228,25 @@ static const struct option options[] = {
     {"uid",         0,   "uid",                 "UID",                 "of the pod, instead of its name",                     NULL,              AT(uid)           },
     {"c",           'c', "container",           "CONTAINER",           "its name",                                            NULL,              AT(container)     },
     {"w",           'w', "watch",               NULL,                  "watch: print again after every change",               set_watch,         0                 },
+    {"top",         0,   "once",                NULL,                  "print it once, as text, and end",                     set_once,          0                 },
+    {"top",         0,   "kubeconfig",          "FILE",                "of the API server, whose events are shown",           NULL,
+     AT(kubeconfig)                                                                                                                                                },
+    {"top",         0,   "context",             "NAME",                "in the kubeconfig (its current one)",                 NULL,              AT(context)       },
+    {"top",         0,   "state-dir",           "DIR",                 "where davitd's admin.kubeconfig is (/var/lib/davit)", NULL,
+     AT(state_dir)                                                                                                                                                 },
     {"managed",     0,   "show-managed-fields", NULL,                  "with -o json|yaml: who set which field, too",
      set_managed,                                                                                                                                0                 },
     {"apply",       0,   "force-conflicts",     NULL,                  "take fields that others have set",                    set_force,         0                 },
+    {"claim",       0,   "force",               NULL,                  "of release: without asking the claim's drivers",      set_force,         0                 },
+    {"claim",       0,   "reason",              "TEXT",                "of release: for the event that tells of it",          NULL,              AT(reason)        },
+    {"simulate",    0,   "nodes",               "N",                   "nodes (100)",                                         set_nodes,         0                 },
+    {"simulate",    0,   "devices",             "N",                   "devices of each node (10)",                           set_devices,       0                 },
+    {"simulate",    0,   "pods",                "N",                   "pods (1000)",                                         set_pods,          0                 },
+    {"simulate",    0,   "clients",             "N",                   "that make pods at the same time (64)",                set_clients,       0                 },
+    {"simulate",    0,   "shape",               "SHAPE",               "template, shared, cel, match or none (template)",     NULL,
+     AT(shape)                                                                                                                                                     },
+    {"simulate",    0,   "dir",                 "DIR",                 "where its database is for a while (/tmp)",            NULL,              AT(dir)           },
+    {"simulate",    0,   "timeout",             "SECONDS",             "for all pods to be bound (90)",                       set_timeout,       0                 },
     {"dry",         0,   "dry-run",             "[=server|none]",      "all but the change",                                  set_dry_run,       0                 },
     {"explain",     0,   "node",                "NAME",                "only what stands in the way on this node",            NULL,              AT(node)          },
     {"explain",     0,   "all",                 NULL,                  "all nodes, and all devices of the nodes",             set_all,           0                 },
@@ -258,6 +309,18 @@ static const struct option *find_letter(const struct dv_cli_verb *verb, char let
     return NULL;
 }
 
+bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_cli_option *option)
+{
+    for (size_t i = 0; i < DV_COUNT(options); i++) {
+        if (find_name(verb, dv_str_from_c(options[i].name)) != &options[i] || index-- > 0)
+            continue;
+        *option = (struct dv_cli_option){options[i].letter, options[i].name, options[i].value,
+                                         options[i].help};
+        return true;
+    }
+    return false;
+}
+
 /* ---- parsing ---- */
 
 /* What is left of the command line. */
@@ -300,6 +363,22 @@ static bool set(struct reading *reading, const struct option *option, bool has_v
 
 static bool refuse(struct reading *reading, dv_str word)
 {
+    dv_str name = dv_str_slice(word, 2, dv_str_find_char(word, '='));
+    const char *nearest = NULL;
+    size_t best = DV_DISTANCE_MAX;
+    struct dv_cli_option option;
+
+    for (size_t i = 0; name.n > 2 && dv_cli_option_get(reading->verb, i, &option); i++) {
+        size_t distance = dv_cli_distance(name, dv_str_from_c(option.name));
+
+        if (distance < best) {
+            best = distance;
+            nearest = option.name;
+        }
+    }
+    if (nearest && word.p[1] == '-')
+        return dv_fail(reading->err, DV_INVALID_ARGUMENT,
+                       "it has no option %.*s; did you mean --%s?", DV_FMT(word), nearest);
     return dv_fail(reading->err, DV_INVALID_ARGUMENT, "it has no option %.*s", DV_FMT(word));
 }
 
@@ -377,7 +456,7 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
 
 /* ---- help ---- */
 
-static void print_option(const struct option *option, struct dv_buf *buf)
+static void print_option(const struct dv_cli_option *option, struct dv_buf *buf)
 {
     char text[64];
     bool is_optional = option->value && option->value[0] == '[';
@@ -392,10 +471,8 @@ static void print_option(const struct option *option, struct dv_buf *buf)
 void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf)
 {
     static const struct dv_cli_verb any = {.options = ""};
+    struct dv_cli_option option;
 
-    if (!verb)
-        verb = &any;
-    for (size_t i = 0; i < DV_COUNT(options); i++)
-        if (find_name(verb, dv_str_from_c(options[i].name)) == &options[i])
-            print_option(&options[i], buf);
+    for (size_t i = 0; dv_cli_option_get(verb ? verb : &any, i, &option); i++)
+        print_option(&option, buf);
 }

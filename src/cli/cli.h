@@ -53,6 +53,13 @@ struct dv_cli {
     dv_str kubelet_dir;
     dv_str state_dir;
     dv_str wait; /* seconds; empty: the daemon's */
+    dv_str reason;
+    dv_str shape; /* of pods that are simulated */
+    dv_str dir;
+    size_t n_nodes; /* 0: as many as it thinks good; so the others */
+    size_t n_devices;
+    size_t n_pods;
+    size_t n_clients;
     bool watches;
     dv_str kubeconfig;
     dv_str context;
@@ -69,6 +76,7 @@ struct dv_cli {
     bool is_all;           /* all objects of the kind; all there is to say */
     bool is_forced;
     bool is_dry_run;
+    bool is_once; /* one frame, not a live one */
     bool ignores_absent;
     bool shows_managed_fields;
     bool skips_waiting;
@@ -114,6 +122,16 @@ DV_CHECKED bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb,
 /* One line an option; NULL: those that most verbs have. */
 void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf);
 
+/* An option, as its verb has it. */
+struct dv_cli_option {
+    char letter; /* 0: none */
+    const char *name;
+    const char *value; /* NULL: a switch; "[=...]": may be left out */
+    const char *help;
+};
+/* The verb's options by number, in the order of the help. False: there are no more. */
+bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_cli_option *option);
+
 /* ---- client.c: calls to the daemon ---- */
 
 /* Makes the call and waits. The answer is in cli->arena; NULL: the error is printed, and *exit says
@@ -121,6 +139,9 @@ void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf);
  * it. */
 void *dv_cli_call(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
                   const struct ProtobufCMessageDescriptor *response, enum dv_exit *exit);
+/* The same, and nothing is said when it fails: for what is good to know. */
+void *dv_cli_ask(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
+                 const struct ProtobufCMessageDescriptor *response);
 enum dv_exit dv_cli_watch(struct dv_cli *cli, const char *method,
                           const struct ProtobufCMessage *request,
                           const struct ProtobufCMessageDescriptor *response,
@@ -160,6 +181,28 @@ enum dv_exit dv_cli_complain(const char *fmt, ...) DV_PRINTF(1, 2);
 enum dv_exit dv_cli_complain_usage(const char *verb, const char *fmt, ...) DV_PRINTF(2, 3);
 /* "3m", "2h5m", "4d": since this time. */
 const char *dv_cli_age(struct dv_cli *cli, int64_t since_ms);
+const char *dv_cli_age_at(int64_t since_ms, int64_t now_ms, struct dv_arena *arena);
+
+/* ---- colour.c ---- */
+
+/* Whether the descriptor's reader sees colours: a terminal that has them, of someone who has not
+ * set NO_COLOR. */
+bool dv_cli_has_colours(int fd);
+/* The same as a decision. Unset variables are NULL. */
+bool dv_cli_may_colour(bool is_terminal, const char *no_color, const char *term);
+/* What a terminal is told before a cell with this text; "" for most. */
+const char *dv_cli_colour_of(const char *cell);
+#define DV_COLOUR_HEADER "\033[1m"
+#define DV_COLOUR_TROUBLE "\033[31m"
+#define DV_COLOUR_END "\033[0m"
+
+/* ---- complete.c ---- */
+
+/* What may stand at the end of a command line, a line each with its meaning after a tab; words[0]
+ * is the verb, the last word is begun or empty. Or one line for the shell: ":files", ":folders", or
+ * ":names" and how to call davit for "KIND/NAME" lines. */
+void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
+                     struct dv_buf *buf);
 
 /* ---- suggest.c ---- */
 
@@ -183,9 +226,13 @@ enum dv_exit dv_cmd_plugins(struct dv_cli *cli);
 enum dv_exit dv_cmd_admit(struct dv_cli *cli);
 enum dv_exit dv_cmd_release(struct dv_cli *cli);
 enum dv_exit dv_cmd_options(struct dv_cli *cli);
+enum dv_exit dv_cmd_claim(struct dv_cli *cli);
 enum dv_exit dv_cmd_status(struct dv_cli *cli);
+enum dv_exit dv_cmd_top(struct dv_cli *cli);
 enum dv_exit dv_cmd_state(struct dv_cli *cli);
+enum dv_exit dv_cmd_simulate(struct dv_cli *cli);
 enum dv_exit dv_cmd_version(struct dv_cli *cli);
+enum dv_exit dv_cmd_completion(struct dv_cli *cli);
 enum dv_exit dv_cmd_help(struct dv_cli *cli);
 
 #endif

@@ -23,6 +23,7 @@ struct session {
     void *answer;
     struct dv_err err; /* code DV_OK: success */
     bool was_reached;
+    bool is_quiet;
 };
 
 static void on_message(struct dv_call *call, dv_str bytes)
@@ -56,6 +57,8 @@ static enum dv_exit explain(const struct session *session)
 {
     const struct dv_err *err = &session->err;
 
+    if (session->is_quiet)
+        return DV_EXIT_FAILED;
     if (err->code == DV_UNAVAILABLE && !session->was_reached) {
         (void)dv_cli_complain("no davitd answers on %.*s: %s\n"
                               "davit: start it, or name its socket with --socket",
@@ -83,7 +86,7 @@ static enum dv_exit run(struct session *session, const char *method,
         dv_channel_open(session->loop, session->cli->socket, &options, &session->err);
     if (!session->channel) {
         dv_loop_free(session->loop);
-        return dv_cli_complain("%s", session->err.msg);
+        return session->is_quiet ? DV_EXIT_FAILED : dv_cli_complain("%s", session->err.msg);
     }
     msg = dv_h2_msg_new(n);
     dv_pb_encode(request, dv_h2_msg_data(msg), n);
@@ -107,6 +110,14 @@ void *dv_cli_call(struct dv_cli *cli, const char *method, const struct ProtobufC
 
     *exit = run(&session, method, request);
     return *exit == DV_EXIT_OK ? session.answer : NULL;
+}
+
+void *dv_cli_ask(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
+                 const struct ProtobufCMessageDescriptor *response)
+{
+    struct session session = {.cli = cli, .type = response, .is_quiet = true};
+
+    return run(&session, method, request) == DV_EXIT_OK ? session.answer : NULL;
 }
 
 enum dv_exit dv_cli_watch(struct dv_cli *cli, const char *method,

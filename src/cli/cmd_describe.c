@@ -9,6 +9,7 @@
 #include "cli/describe.h"
 #include "cli/gather.h"
 #include "cli/kinds.h"
+#include "cli/node_claims.h"
 #include "resource/resource.h"
 
 #define OUTPUT_BYTES_MAX (256u << 20)
@@ -64,6 +65,13 @@ static bool describe(struct dv_cli_api *api, const struct dv_cli_found *found, b
     }
     dv_buf_init(&buf, OUTPUT_BYTES_MAX);
     dv_describe_object(&d, &object, found->doc);
+    if (found->kind->id == DV_KIND_CLAIM) {
+        const NodeV1__Claim *here =
+            dv_node_claims_find(dv_node_claims_ask(api->cli), object.meta->uid);
+
+        if (here)
+            dv_describe_node_claim(&d, here);
+    }
     is_answered = describe_events(api, &d, &object);
     (void)fputs(dv_buf_c(&buf), stdout);
     dv_buf_fini(&buf);

@@ -75,7 +75,7 @@ enum dv_exit dv_cmd_help(struct dv_cli *cli)
     print_verbs(DV_PEER_DAEMON);
     (void)puts("\nEvery verb of the second group has:");
     print_options(NULL);
-    (void)puts("\nFiles of this node:");
+    (void)puts("\nFiles of this node, and davit itself:");
     print_verbs(DV_PEER_NONE);
     (void)puts(
         "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 pod refused, 4 no daemon answers;\n"

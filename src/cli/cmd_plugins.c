@@ -16,10 +16,26 @@ static const char *retry_text(struct dv_cli *cli, const NodeV1__Plugin *plugin)
                        cli->arena);
 }
 
+/* A DRA driver may have registered and not answer. */
+static const char *state_text(const NodeV1__Plugin *plugin)
+{
+    return plugin->service[0] && !plugin->connected ? "silent" : plugin->state;
+}
+
+static const char *versions_text(struct dv_cli *cli, const NodeV1__Plugin *plugin)
+{
+    dv_str text = DV_STR("");
+
+    for (size_t i = 0; i < plugin->n_versions; i++)
+        text =
+            dv_str_printf(cli->arena, "%.*s%s%s", DV_FMT(text), i ? "," : "", plugin->versions[i]);
+    return dv_cli_plain(text, cli->arena);
+}
+
 enum dv_exit dv_cmd_plugins(struct dv_cli *cli)
 {
-    static const char *const headers[] = {"TYPE",  "NAME",   "STATE", "TRIES",
-                                          "RETRY", "SOCKET", "ERROR"};
+    static const char *const headers[] = {"TYPE",  "NAME",  "STATE",  "VERSIONS", "USES",
+                                          "TRIES", "RETRY", "SOCKET", "ERROR"};
     NodeV1__ListPluginsRequest request = NODE_V1__LIST_PLUGINS_REQUEST__INIT;
     const NodeV1__ListPluginsResponse *list;
     struct dv_table table;
@@ -41,7 +57,9 @@ enum dv_exit dv_cmd_plugins(struct dv_cli *cli)
 
         dv_table_add(&table, plugin->type);
         dv_table_add(&table, plugin->name);
-        dv_table_add(&table, plugin->state);
+        dv_table_add(&table, state_text(plugin));
+        dv_table_add(&table, versions_text(cli, plugin));
+        dv_table_add(&table, plugin->service);
         dv_table_add(&table,
                      dv_str_to_c(dv_str_printf(cli->arena, "%u", plugin->attempts), cli->arena));
         dv_table_add(&table, retry_text(cli, plugin));

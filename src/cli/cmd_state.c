@@ -1,4 +1,4 @@
-/* cmd_state.c - a node moves from a kubelet to davit and back, by the kubelet's own state file. */
+/* cmd_state.c - a node moves from a kubelet to davit and back, by the kubelet's own state files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "claim/claim.h"
 #include "cli/cli.h"
 #include "device/device.h"
 #include "loop/loop.h"
@@ -19,6 +20,7 @@
 #include "json/json.h"
 
 #define CHECKPOINT "device-plugins/kubelet_internal_checkpoint"
+#define CLAIMS "dra_manager_state"
 #define CHECKPOINT_BYTES_MAX (256u << 20)
 
 /* The state, opened as the daemon opens it. */
@@ -27,6 +29,7 @@ struct place {
     struct dv_loop *loop;
     struct dv_store *store;
     struct dv_device_state *state;
+    struct dv_claim_state *claims;
     size_t n_pods; /* that the store has */
 };
 
@@ -35,6 +38,11 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     struct place *place = ctx;
 
     return dv_device_load(place->state, row->key, row->value, dv_loop_now_ns(place->loop), err);
+}
+
+static bool load_claim(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    return dv_claim_load(((struct place *)ctx)->claims, row->key, row->value, err);
 }
 
 static bool count_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -71,6 +79,7 @@ static bool open_place(struct place *place, bool is_export, struct dv_err *err)
     const char *file = dv_str_to_c(path, place->cli->arena);
 
     place->state = dv_device_state_new(NULL);
+    place->claims = dv_claim_state_new(&(struct dv_claim_opts){.boot_id = DV_STR("")});
     if (is_export && access(file, F_OK) < 0)
         return dv_fail_errno(err, errno, "%s", file);
     if (!is_export && mkdir(dir, 0700) < 0 && errno != EEXIST)
@@ -82,6 +91,7 @@ static bool open_place(struct place *place, bool is_export, struct dv_err *err)
     if (!place->store || (is_export && !check_export(place, file, err)))
         return false;
     return dv_store_load(place->store, DV_SPACE_DEVICES, load_row, place, err) &&
+           dv_store_load(place->store, DV_SPACE_CLAIMS, load_claim, place, err) &&
            dv_store_load(place->store, DV_SPACE_PODS, count_row, place, err);
 }
 
@@ -91,6 +101,7 @@ static void close_place(struct place *place)
         dv_store_close(place->store, NULL, NULL);
     dv_loop_free(place->loop);
     dv_device_state_free(place->state);
+    dv_claim_state_free(place->claims);
 }
 
 /* ---- export ---- */
@@ -132,6 +143,23 @@ static bool export_state(struct place *place, const char *path, struct dv_err *e
     dv_buf_fini(&buf);
     if (ok)
         (void)printf("%zu allocations written to %s\n", checkpoint.n_records, path);
+    return ok;
+}
+
+static bool export_claims(struct place *place, const char *path, struct dv_err *err)
+{
+    struct dv_claim_checkpoint checkpoint;
+    struct dv_buf buf;
+    bool ok;
+
+    dv_claim_checkpoint_take(place->claims, place->cli->arena, &checkpoint);
+    dv_buf_init(&buf, CHECKPOINT_BYTES_MAX);
+    dv_claim_checkpoint_encode(&checkpoint, &buf);
+    ok = dv_buf_check(&buf, "checkpoint", err) &&
+         write_file(path, dv_buf_str(&buf), place->cli->arena, err);
+    dv_buf_fini(&buf);
+    if (ok)
+        (void)printf("%zu claims written to %s\n", checkpoint.n_records, path);
     return ok;
 }
 
@@ -227,6 +255,64 @@ static dv_str placeholder(const struct dv_device_checkpoint *checkpoint, dv_str 
     return text;
 }
 
+/* Pods that only have claims: one container, of which nothing is known. */
+static dv_str claim_placeholder(dv_str uid, struct dv_arena *arena)
+{
+    dv_str text;
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, CHECKPOINT_BYTES_MAX);
+    dv_buf_add_c(&buf, "{\"metadata\":{\"name\":");
+    dv_buf_add_json(&buf, uid);
+    dv_buf_add_c(&buf, ",\"annotations\":{\"" DV_POD_IMPORTED "\":\"true\"}},"
+                       "\"spec\":{\"containers\":[{\"name\":\"imported\"}]}}");
+    text = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return text;
+}
+
+static bool is_added(const struct changes *changes, dv_str uid)
+{
+    for (size_t i = 0; i < changes->n; i++)
+        if (changes->v[i].space == DV_SPACE_PODS && dv_str_eq(changes->v[i].key, uid))
+            return true;
+    return false;
+}
+
+/* Absent: the node had no DRA. */
+static bool import_claims(struct place *place, const char *path, struct changes *changes,
+                          struct dv_err *err)
+{
+    struct dv_arena *arena = place->cli->arena;
+    struct dv_claim_checkpoint checkpoint;
+    const struct dv_claim_write *writes;
+    dv_str *uids;
+    size_t n_new;
+    size_t n;
+    dv_str text;
+
+    if (!dv_file_read(dv_str_from_c(path), CHECKPOINT_BYTES_MAX, arena, &text, err))
+        return err->code == DV_NOT_FOUND;
+    if (dv_claim_checkpoint_decode(text, arena, &checkpoint, err) != DV_CLAIM_FILE_OK)
+        return dv_wrap(err, "%s", path);
+    n_new = dv_claim_checkpoint_apply(place->claims, &checkpoint);
+    n = dv_claim_take_writes(place->claims, arena, &writes);
+    for (size_t i = 0; i < n; i++)
+        *dv_vec_add_in(changes, arena) =
+            (struct dv_store_change){writes[i].value.n > 0 ? DV_STORE_PUT : DV_STORE_DELETE,
+                                     DV_SPACE_CLAIMS, writes[i].key, writes[i].value};
+    n = dv_claim_pods(place->claims, arena, &uids);
+    for (size_t i = 0; i < n; i++)
+        if (!is_added(changes, uids[i]))
+            *dv_vec_add_in(changes, arena) = (struct dv_store_change){
+                DV_STORE_PUT, DV_SPACE_PODS, uids[i], claim_placeholder(uids[i], arena)};
+    (void)printf("%zu claims read from %s\n", n_new, path);
+    if (n_new < checkpoint.n_records)
+        (void)printf("%zu left out: no object can have their names\n",
+                     checkpoint.n_records - n_new);
+    return true;
+}
+
 static void add_pods(struct changes *changes, const struct dv_device_checkpoint *checkpoint,
                      struct dv_arena *arena)
 {
@@ -253,7 +339,8 @@ static bool save(struct place *place, const struct changes *changes, struct dv_e
     return write.err.code == DV_OK;
 }
 
-static bool import_state(struct place *place, const char *path, struct dv_err *err)
+static bool import_state(struct place *place, const char *path, const char *claims_path,
+                         struct dv_err *err)
 {
     struct dv_arena *arena = place->cli->arena;
     struct dv_device_checkpoint checkpoint;
@@ -278,6 +365,8 @@ static bool import_state(struct place *place, const char *path, struct dv_err *e
             (struct dv_store_change){writes[i].value.n > 0 ? DV_STORE_PUT : DV_STORE_DELETE,
                                      DV_SPACE_DEVICES, writes[i].key, writes[i].value};
     add_pods(&changes, &checkpoint, arena);
+    if (!import_claims(place, claims_path, &changes, err))
+        return false;
     if (changes.n > 0 && !save(place, &changes, err))
         return false;
     (void)printf("%zu allocations read from %s\n", checkpoint.n_records - n_left_out, path);
@@ -291,6 +380,8 @@ enum dv_exit dv_cmd_state(struct dv_cli *cli)
     struct place place = {.cli = cli};
     const char *path = dv_str_to_c(
         dv_str_printf(cli->arena, "%.*s/" CHECKPOINT, DV_FMT(cli->kubelet_dir)), cli->arena);
+    const char *claims_path = dv_str_to_c(
+        dv_str_printf(cli->arena, "%.*s/" CLAIMS, DV_FMT(cli->kubelet_dir)), cli->arena);
     bool is_export = cli->n_words == 1 && dv_str_eq(cli->words[0], DV_STR("export"));
     bool is_import = cli->n_words == 1 && dv_str_eq(cli->words[0], DV_STR("import"));
     struct dv_err err;
@@ -299,7 +390,8 @@ enum dv_exit dv_cmd_state(struct dv_cli *cli)
     if (!is_export && !is_import)
         return dv_cli_complain_usage("state", "say import or export");
     ok = open_place(&place, is_export, &err) &&
-         (is_export ? export_state(&place, path, &err) : import_state(&place, path, &err));
+         (is_export ? export_state(&place, path, &err) && export_claims(&place, claims_path, &err)
+                    : import_state(&place, path, claims_path, &err));
     close_place(&place);
     return ok ? DV_EXIT_OK : dv_cli_complain("%s", err.msg);
 }

@@ -104,14 +104,3 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     print_pods(cli, status);
     return DV_EXIT_OK;
 }
-
-enum dv_exit dv_cmd_version(struct dv_cli *cli)
-{
-    if (cli->output == DV_OUTPUT_JSON)
-        (void)puts("{\"version\": \"" DV_VERSION "\"}");
-    else if (cli->output == DV_OUTPUT_YAML)
-        (void)puts("version: " DV_VERSION);
-    else
-        (void)puts("davit " DV_VERSION);
-    return DV_EXIT_OK;
-}

@@ -20,6 +20,10 @@ struct dv_describe {
     struct dv_time now;
 };
 
+/* When an event was last seen, and how often. */
+struct dv_time dv_event_last_seen(const struct dv_api_event *event);
+int64_t dv_event_count(const struct dv_api_event *event);
+
 /* All of an object but its events. `doc` is it as the server sent it: what no file here knows is
  * printed from there. */
 void dv_describe_object(const struct dv_describe *d, const struct dv_object *object,

@@ -8,7 +8,7 @@
 #include "resource/resource.h"
 
 /* Old and new ways to report differ in where the last time stands. */
-static struct dv_time last_seen(const struct dv_api_event *event)
+struct dv_time dv_event_last_seen(const struct dv_api_event *event)
 {
     if (event->series)
         return event->series->last_observed_time;
@@ -17,15 +17,15 @@ static struct dv_time last_seen(const struct dv_api_event *event)
     return event->event_time;
 }
 
-static int64_t count(const struct dv_api_event *event)
+int64_t dv_event_count(const struct dv_api_event *event)
 {
     return event->series ? event->series->count : event->count;
 }
 
 static int by_time(const void *a, const void *b)
 {
-    struct dv_time left = last_seen(*(const struct dv_api_event *const *)a);
-    struct dv_time right = last_seen(*(const struct dv_api_event *const *)b);
+    struct dv_time left = dv_event_last_seen(*(const struct dv_api_event *const *)a);
+    struct dv_time right = dv_event_last_seen(*(const struct dv_api_event *const *)b);
 
     if (left.seconds != right.seconds)
         return left.seconds < right.seconds ? -1 : 1;
@@ -35,14 +35,14 @@ static int by_time(const void *a, const void *b)
 /* "5m", "5m (x3 over 1h)" */
 static const char *age_text(const struct dv_describe *d, const struct dv_api_event *event)
 {
-    const char *age = dv_describe_age(d, last_seen(event));
+    const char *age = dv_describe_age(d, dv_event_last_seen(event));
     struct dv_time first =
         event->first_timestamp.is_set ? event->first_timestamp : event->event_time;
 
-    if (count(event) < 2 || !first.is_set)
+    if (dv_event_count(event) < 2 || !first.is_set)
         return age;
-    return dv_str_to_c(dv_str_printf(d->arena, "%s (x%lld over %s)", age, (long long)count(event),
-                                     dv_describe_age(d, first)),
+    return dv_str_to_c(dv_str_printf(d->arena, "%s (x%lld over %s)", age,
+                                     (long long)dv_event_count(event), dv_describe_age(d, first)),
                        d->arena);
 }
 

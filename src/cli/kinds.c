@@ -74,6 +74,14 @@ const struct dv_kind *dv_cli_kind_find(dv_str word)
     return kind;
 }
 
+dv_str dv_cli_kind_word(const struct dv_kind *kind)
+{
+    for (size_t i = 0; i < DV_COUNT(own_words); i++)
+        if (own_words[i].id == kind->id)
+            return own_words[i].word; /* the plural is the first of them */
+    return kind->plural;
+}
+
 static void look_at(dv_str word, dv_str name, dv_str *nearest, size_t *best)
 {
     size_t distance = dv_cli_distance(word, name);

@@ -15,6 +15,8 @@ struct dv_kind;
 /* By plural, singular, short name, kind name, our own short words, in any case of letters; also
  * with the API group: "resourceclaims.resource.k8s.io". NULL: none. */
 const struct dv_kind *dv_cli_kind_find(dv_str word);
+/* What to call it: our own word, else its plural. */
+dv_str dv_cli_kind_word(const struct dv_kind *kind);
 /* The name that was perhaps meant; empty: none is near. */
 dv_str dv_cli_kind_suggest(dv_str word);
 /* DV_NOT_FOUND with the suggestion. */

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/node_claims.h"
 #include "resource/resource.h"
 #include "resource/table.h"
 #include "json/json.h"
@@ -22,8 +23,8 @@ static bool shows(const struct dv_cli_rows *rows, const struct dv_column *column
     return column->priority == 0 || rows->is_wide;
 }
 
-void dv_cli_rows_init(struct dv_cli_rows *rows, const struct dv_cli *cli,
-                      const struct dv_kind *kind, bool has_kind, struct dv_arena *arena)
+void dv_cli_rows_init(struct dv_cli_rows *rows, struct dv_cli *cli, const struct dv_kind *kind,
+                      bool has_kind, struct dv_arena *arena)
 {
     const char **headers;
     size_t n = 0;
@@ -35,12 +36,17 @@ void dv_cli_rows_init(struct dv_cli_rows *rows, const struct dv_cli *cli,
         .has_kind = has_kind,
     };
     rows->columns = dv_table_columns(kind, &kind->versions[0], &rows->n_columns);
-    headers = DV_NEW_ARRAY(arena, const char *, rows->n_columns + 1);
+    if (kind->id == DV_KIND_CLAIM && rows->is_wide && !cli->watches)
+        rows->claims = dv_node_claims_ask(cli);
+    rows->has_node = rows->claims != NULL;
+    headers = DV_NEW_ARRAY(arena, const char *, rows->n_columns + 2);
     if (rows->has_space)
         headers[n++] = "NAMESPACE";
     for (size_t i = 0; i < rows->n_columns; i++)
         if (shows(rows, &rows->columns[i]))
             headers[n++] = upper(rows->columns[i].name, arena);
+    if (rows->has_node)
+        headers[n++] = "ON THIS NODE";
     dv_table_init(&rows->table, arena, headers, n);
 }
 
@@ -76,5 +82,10 @@ void dv_cli_rows_add(struct dv_cli_rows *rows, const struct dv_object *object, s
         if (shows(rows, &rows->columns[i]))
             dv_table_add(&rows->table, dv_cli_plain(text, arena));
         cell = dv_json_next(cell);
+    }
+    if (rows->has_node) {
+        const NodeV1__Claim *claim = dv_node_claims_find(rows->claims, object->meta->uid);
+
+        dv_table_add(&rows->table, claim ? dv_node_claim_state(claim, arena) : "");
     }
 }

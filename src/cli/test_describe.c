@@ -359,8 +359,7 @@ static void rows_have_the_columns_that_were_asked_for(void **state)
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        const struct dv_cli cli = {.output = cases[i].output,
-                                   .is_everywhere = cases[i].is_everywhere};
+        struct dv_cli cli = {.output = cases[i].output, .is_everywhere = cases[i].is_everywhere};
         struct dv_json *doc;
         struct dv_object pod = read(DV_KIND_POD,
                                     "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ml, "

@@ -90,22 +90,66 @@ static const char admit_help[] =
 
 static const char options_help[] = "Plugins that want to be asked before a start are asked now.";
 
+static const char claim_help[] =
+    "list shows the claims that this node has prepared, is about to prepare or to unprepare, and "
+    "what\n"
+    "they wait for. release is for a driver that does not come back: the claim is forgotten "
+    "without\n"
+    "asking its drivers. What they prepared is not undone; the reason goes into the log, and into "
+    "an\n"
+    "event of the claim.\n\n"
+    "  davit claim list\n"
+    "  davit claim release ml/train-0 --force --reason 'card was removed, ticket 4711'";
+
+static const char top_help[] =
+    "Devices by NUMA node with their health and holders, claims, pods, plugins and, where a "
+    "kubeconfig\n"
+    "can be used, the newest events. Where the output is no terminal, or with --once, it is "
+    "printed\n"
+    "once, as text.\n\n"
+    "  q quits   Tab, 1-5 choose a section   j, k, arrows, page keys scroll   / filters, Esc "
+    "clears";
+
 static const char state_help[] =
-    "export writes kubelet_internal_checkpoint into --kubelet-dir from the state in --state-dir;\n"
-    "import reads it from there. davitd must not be running.";
+    "export writes the kubelet's files device-plugins/kubelet_internal_checkpoint and\n"
+    "dra_manager_state into --kubelet-dir from the state in --state-dir; import reads them from\n"
+    "there. davitd must not be running.";
+
+static const char completion_help[] =
+    "Prints a script that lets the shell complete davit's words with the Tab key: verbs, options,\n"
+    "values, kinds, and names of objects. Packages install it; by hand:\n\n"
+    "  source <(davit completion bash)                 in ~/.bashrc\n"
+    "  davit completion zsh > ~/.zfunc/_davit          in a folder of fpath\n"
+    "  davit completion fish > ~/.config/fish/completions/davit.fish\n\n"
+    "The scripts ask davit completion for -- WORD... what may stand in the last word's place.";
+
+static const char simulate_help[] =
+    "Makes nodes that are only objects, devices and pods in an API of its own, runs the "
+    "controllers "
+    "and\n"
+    "the scheduler over it, and tells how many pods a second were bound, how long each waited, and "
+    "what\n"
+    "memory it took; then removes the pods and waits until everything is given back. For planning: "
+    "the\n"
+    "decisions, the writes and the disk are real. Exit status 3: not all pods found a place.\n\n"
+    "  davit simulate --nodes 500 --devices 10 --pods 5000\n"
+    "  davit simulate --shape cel --nodes 50 --pods 500 -o json";
+
+static const char version_help[] =
+    "With -o json also the libraries that davit was built with, and their versions.";
 
 /* Aligned as an array of structures, the rows would be two hundred columns wide. */
 /* clang-format off */
 const struct dv_cli_verb dv_verbs[] = {
     {"get", "KIND[,KIND...] [NAME...] | KIND/NAME...",
      "objects of the API, as a table or whole",
-     get_help, "output everywhere select w managed", dv_cmd_get, DV_PEER_API},
+     get_help, "output everywhere select w managed here", dv_cmd_get, DV_PEER_API},
     {"watch", "KIND [NAME]",
      "get -w: objects, and every change of them",
      watch_help, "output everywhere select managed", dv_cmd_watch, DV_PEER_API},
     {"describe", "KIND [NAME...] | KIND/NAME...",
      "all that matters of an object, and its events",
-     describe_help, "everywhere select", dv_cmd_describe, DV_PEER_API},
+     describe_help, "everywhere select here", dv_cmd_describe, DV_PEER_API},
     {"apply", "-f FILE|DIR|-...",
      "make objects as files say",
      apply_help, "files apply dry", dv_cmd_apply, DV_PEER_API},
@@ -136,18 +180,30 @@ const struct dv_cli_verb dv_verbs[] = {
     {"options", "[NAMESPACE/]POD -c CONTAINER",
      "what to start a container with",
      options_help, "n uid c", dv_cmd_options, DV_PEER_DAEMON},
+    {"claim", "list | release [NAMESPACE/]NAME --force --reason TEXT",
+     "claims as this node has them, and giving one up",
+     claim_help, "n claim", dv_cmd_claim, DV_PEER_DAEMON},
     {"status", "",
      "the node at a glance, and what pods wait for",
      "", "", dv_cmd_status, DV_PEER_DAEMON},
-    {"state", "import|export",
+    {"top", "",
+     "the node on a screen, kept current",
+     top_help, "top", dv_cmd_top, DV_PEER_DAEMON},
+    {"state", "import | export",
      "move a node's allocations from a kubelet to davit and back",
      state_help, "kubelet-dir state-dir", dv_cmd_state, DV_PEER_DAEMON},
+    {"simulate", "",
+     "how many pods a second the scheduler places, here",
+     simulate_help, "data simulate", dv_cmd_simulate, DV_PEER_NONE},
+    {"completion", "bash | zsh | fish | for -- WORD...",
+     "a script for the shell's Tab key",
+     completion_help, "", dv_cmd_completion, DV_PEER_NONE},
     {"version", "",
-     "the version",
-     "", "", dv_cmd_version, DV_PEER_DAEMON},
+     "the version, and what it was built with",
+     version_help, "version", dv_cmd_version, DV_PEER_NONE},
     {"help", "[VERB]",
      "this, or more about a verb",
-     "", "", dv_cmd_help, DV_PEER_DAEMON},
+     "", "", dv_cmd_help, DV_PEER_NONE},
 };
 /* clang-format on */
 const size_t dv_n_verbs = DV_COUNT(dv_verbs);

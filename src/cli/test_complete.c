@@ -1,0 +1,132 @@
+#include "support/dvtest.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+
+/* The candidates for the last word with blanks between, or the line for the shell. */
+static const char *complete(const char *const *words, struct dv_arena *arena)
+{
+    dv_str given[16];
+    size_t n = 0;
+    struct dv_buf buf;
+    struct dv_buf plain;
+    const char *answer;
+    dv_str rest;
+    dv_str line;
+
+    for (; words[n]; n++)
+        given[n] = dv_str_from_c(words[n]);
+    dv_buf_init(&buf, 1 << 20);
+    dv_buf_init(&plain, 1 << 20);
+    dv_cli_complete(given, n, arena, &buf);
+    rest = dv_buf_str(&buf);
+    while (rest.n > 0 && dv_str_split(&rest, '\n', &line)) {
+        if (plain.n > 0)
+            dv_buf_add_char(&plain, ' ');
+        dv_buf_add(&plain, dv_str_slice(line, 0, dv_str_find_char(line, '\t')));
+    }
+    answer = dv_str_to_c(dv_buf_str(&plain), arena);
+    dv_buf_fini(&buf);
+    dv_buf_fini(&plain);
+    return answer;
+}
+
+static void the_tables_say_what_may_come_next(void **state)
+{
+    static const struct {
+        const char *words[8];
+        const char *answer;
+    } cases[] = {
+        {{"plu"},                                 "plugins"                                  },
+        {{"de"},                                  "describe delete devices"                  },
+        {{"xyz"},                                 ""                                         },
+        {{"nosuchverb", ""},                      ""                                         },
+        {{"help", "co"},                          "completion"                               },
+        {{"completion", ""},                      "bash zsh fish for"                        },
+        {{"completion", "z"},                     "zsh"                                      },
+        {{"completion", "bash", ""},              ""                                         },
+        {{"state", ""},                           "import export"                            },
+        {{"state", "import", ""},                 ""                                         },
+        {{"get", "sl"},                           "slices"                                   },
+        {{"get", "pods,cla"},                     "pods,claims pods,classes"                 },
+        {{"delete", "taint"},                     "taintrules"                               },
+        {{"get", "po", "a"},                      ":names get pods -o name --timeout 2"      },
+        {{"get", "pods", "a", "-n", "ml", "b"},   ":names get pods -o name --timeout 2 -n ml"},
+        {{"get", "pods", "-n", "$(x)", "b"},      ":names get pods -o name --timeout 2"      },
+        {{"get", "claim/x"},                      ":names get claims -o name --timeout 2"    },
+        {{"get", "nokind/x"},                     ""                                         },
+        {{"get", "nokind", ""},                   ""                                         },
+        {{"explain", "cl"},                       "claim"                                    },
+        {{"explain", "claim", ""},                ":names get claims -o name --timeout 2"    },
+        {{"explain", "claim", "x", ""},           ""                                         },
+        {{"cdi", ""},                             "list resolve check inject"                },
+        {{"cdi", "check", ""},                    ":files"                                   },
+        {{"cdi", "list", ""},                     ""                                         },
+        {{"get", "--no"},                         "--no-headers"                             },
+        {{"get", "pods", "-o", ""},               "wide json yaml name"                      },
+        {{"get", "pods", "--output", "y"},        "yaml"                                     },
+        {{"get", "pods", "--output=y"},           "--output=yaml"                            },
+        {{"delete", "pods", "--wait=f"},          "--wait=false"                             },
+        {{"delete", "pods", "--dry-run", "pods"}, ":names get pods -o name --timeout 2"      },
+        {{"devices", "-o", "w"},                  ""                                         },
+        {{"apply", "-f", ""},                     ":files"                                   },
+        {{"apply", ""},                           ""                                         },
+        {{"cdi", "inject", "--bundle", ""},       ":folders"                                 },
+        {{"get", "pods", "-n", ""},               ":names get namespaces -o name --timeout 2"},
+        {{"get", "pods", "--", "-"},              ":names get pods -o name --timeout 2"      },
+        {{"status", ""},                          ""                                         },
+        {{"version", "--"},                       "--output --json --help"                   },
+        {{"version", "-"},                        "--output -o --json --help"                },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        assert_string_equal(complete(cases[i].words, arena), cases[i].answer);
+}
+
+static void an_empty_line_may_go_on_with_any_verb(void **state)
+{
+    static const char *const nothing[] = {NULL};
+    static const char *const empty[] = {"", NULL};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const char *answer = complete(empty, arena);
+    const char *at = answer;
+
+    (void)state;
+    assert_string_equal(complete(nothing, arena), answer);
+    for (size_t i = 0; i < dv_n_verbs; i++) {
+        at = strstr(at, dv_verbs[i].name);
+        assert_non_null(at);
+    }
+}
+
+static void every_option_of_every_verb_is_offered(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < dv_n_verbs; i++) {
+        const char *words[] = {dv_verbs[i].name, "-", NULL};
+        const char *answer = complete(words, arena);
+        struct dv_cli_option option;
+
+        for (size_t k = 0; dv_cli_option_get(&dv_verbs[i], k, &option); k++)
+            assert_non_null(strstr(answer, option.name));
+        assert_non_null(strstr(answer, "--help"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tables_say_what_may_come_next),
+        cmocka_unit_test(an_empty_line_may_go_on_with_any_verb),
+        cmocka_unit_test(every_option_of_every_verb_is_offered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
