@@ -13,7 +13,7 @@
 
 /* What the old states of a kind may take, so that large slices do not fill the memory; but so many
  * changes are kept whatever their size, so that who lists and then watches can. */
-#define BYTES_MAX (16u * 1024u * 1024u)
+#define BYTES_MAX (4u * 1024u * 1024u)
 #define N_MIN 128u
 
 static struct dv_change *at(const struct dv_history *history, uint64_t number)
