@@ -7,9 +7,9 @@
  *                 -> record gone from the disk -> done
  *
  * The decisions are claim.h's; here are sockets, calls, timers, requests and the store. Where this
- * differs from the reference on purpose: drivers of a pod are called at the same time; what was
- * prepared stays so over a restart, but not over a reboot; wiping is tried for ever, and no more
- * once the driver is back. */
+ * differs from the reference on purpose: drivers of a pod are called at the same time, and once for
+ * a claim that several pods want at the same time; what was prepared stays so over a restart, but
+ * not over a reboot; wiping is tried for ever, and no more once the driver is back. */
 #ifndef DV_CLAIM_MANAGER_H
 #define DV_CLAIM_MANAGER_H
 

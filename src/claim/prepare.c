@@ -107,12 +107,19 @@ static bool need_drivers(struct dv_claim_op *op, const struct dv_claim_job *job)
     return true;
 }
 
-/* A former claim of that name, or this one, is still being unprepared. */
+/* A former claim of that name is still here, or drivers are being asked about this one: for
+ * another pod, or to undo it. */
 static bool is_in_the_way(const struct dv_claim_job *job, const struct dv_claim *claim)
 {
     if (!dv_str_eq(claim->record.uid, object_of(job)->metadata.uid))
         return true;
-    return claim->record.phase == DV_CLAIM_UNPREPARING && claim->n_calls > 0;
+    return claim->n_calls > 0 && claim->record.phase != DV_CLAIM_PREPARED;
+}
+
+static bool is_for_another(const struct dv_claim_job *job, const struct dv_claim *claim)
+{
+    return dv_str_eq(claim->record.uid, object_of(job)->metadata.uid) &&
+           claim->record.phase != DV_CLAIM_UNPREPARING;
 }
 
 static bool need_way(struct dv_claim_op *op, const struct dv_claim_job *job)
@@ -123,21 +130,22 @@ static bool need_way(struct dv_claim_op *op, const struct dv_claim_job *job)
     if (!claim || !is_in_the_way(job, claim) || !dv_claim_op_may_wait(op))
         return true; /* attaching tells */
     (void)snprintf(op->awaited, sizeof(op->awaited),
-                   "ResourceClaim %.*s with UID %.*s to be unprepared", DV_FMT(job->name),
-                   DV_FMT(claim->record.uid));
+                   is_for_another(job, claim) ? "ResourceClaim %.*s with UID %.*s to be prepared"
+                                              : "ResourceClaim %.*s with UID %.*s to be unprepared",
+                   DV_FMT(job->name), DV_FMT(claim->record.uid));
     dv_claim_op_wait(op, claim);
     return false;
 }
 
 /* ---- the steps ---- */
 
-/* Of an op of our own: the record as it is. */
+/* Of an op of our own: the record as it is, unless a pod is at it itself by now. */
 static struct dv_claim *left_over(struct dv_claim_op *op, const struct dv_claim_job *job)
 {
     struct dv_claim *claim = dv_claim_find(op->priv.claims->state, job->space, job->name);
 
     return claim && dv_str_eq(claim->record.uid, job->uid) &&
-                   claim->record.phase == DV_CLAIM_PREPARING
+                   claim->record.phase == DV_CLAIM_PREPARING && claim->n_calls == 0
                ? claim
                : NULL;
 }

@@ -264,6 +264,39 @@ static void asks_once_for_a_claim_with_two_names(void **state)
     driver_end(&gpu);
 }
 
+/* Two pods want it at the same time: one asks, the other one waits for the answer, unless it may
+ * not wait. What the first one failed with is not the second one's. */
+static void asks_once_for_a_claim_of_two_pods(void **state)
+{
+    struct host *host = *state;
+    struct driver gpu = {.manner = DRIVER_HOLDS};
+    struct pending first = {.op = {.wait_ms = 10000}};
+    struct pending second = {.op = {.wait_ms = 10000}};
+    struct pending hasty = {0};
+
+    driver_start(&gpu, host, GPU, "gpu.sock");
+    host_add_claim(host, "c1", "p1 p2 p3", GPU);
+    pending_prepare(host, &first, host_pod(host, "p1", "c1"));
+    host_wait_count(host, &gpu.n_prepare, 1);
+    pending_prepare(host, &second, host_pod(host, "p2", "c1"));
+    host_settle(host);
+    assert_string_equal(second.op.awaited, "ResourceClaim c1 with UID u-c1 to be prepared");
+    assert_int_equal(gpu.n_prepare, 1);
+    gpu.manner = DRIVER_REFUSES_CLAIMS;
+    driver_answer(&gpu);
+    gpu.manner = DRIVER_HOLDS;
+    assert_has(pending_end(host, &first), "not today");
+    host_wait_count(host, &gpu.n_prepare, 2);
+    pending_prepare(host, &hasty, host_pod(host, "p3", "c1"));
+    host_wait_count(host, &gpu.n_prepare, 3);
+    gpu.manner = DRIVER_WORKS;
+    driver_answer(&gpu);
+    assert_string_equal(pending_end(host, &second), "");
+    assert_string_equal(pending_end(host, &hasty), "");
+    assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1 p2 p3");
+    driver_end(&gpu);
+}
+
 /* 28: deleted and made again under the same name. */
 static void keeps_a_claim_of_the_same_name_apart(void **state)
 {
@@ -536,6 +569,7 @@ int main(void)
         ON_HOST(goes_on_when_the_second_driver_works_too),
         ON_HOST(prepares_the_claim_of_extended_resources),
         ON_HOST(asks_once_for_a_claim_with_two_names),
+        ON_HOST(asks_once_for_a_claim_of_two_pods),
         ON_HOST(keeps_a_claim_of_the_same_name_apart),
         ON_HOST(leaves_alone_what_is_another_pods),
         ON_HOST(waits_for_a_driver_that_has_not_come_yet),

@@ -1,5 +1,6 @@
 /* A crash at any instant: no claim is leaked, none is prepared without its record, none forgotten.
  * The numbers are those of the behaviours that spec/dra-manager.md lists. */
+#include <stdio.h>
 #include <string.h>
 
 #include "claim/inside.h"
@@ -237,6 +238,29 @@ static void prepares_anew_after_a_reboot(void **state)
     driver_end(&gpu);
 }
 
+/* And once only, when its pod asks for it at the same time. */
+static void prepares_anew_once_for_a_pod_that_asks(void **state)
+{
+    struct host *host = *state;
+    struct driver gpu = {0};
+    struct pending asking = {.op = {.wait_ms = 10000}};
+
+    driver_start(&gpu, host, GPU, "gpu.sock");
+    host_add_claim(host, "c1", "p1", GPU);
+    assert_string_equal(host_prepare(host, host_pod(host, "p1", "c1")), "");
+    host->options.boot_id = DV_STR("boot-2");
+    host_come_back(host);
+    dv_claims_set_ready(host->claims);
+    pending_prepare(host, &asking, host_pod(host, "p1", "c1"));
+    host_settle(host);
+    driver_register(&gpu);
+    assert_string_equal(pending_end(host, &asking), "");
+    wait_in_order(host, &gpu);
+    assert_int_equal(gpu.n_prepare, 2);
+    assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1");
+    driver_end(&gpu);
+}
+
 /* 8, 46: what a pod left behind that nobody ends is unprepared within a minute. */
 static void finishes_what_pods_have_left_behind(void **state)
 {
@@ -257,6 +281,72 @@ static void finishes_what_pods_have_left_behind(void **state)
     wait_in_order(host, &gpu);
     assert_string_equal(host_claim(host, "c1"), "-");
     assert_null(strstr(dv_buf_c(&host->metrics), "UnprepareResources ok")); /* 11: not counted */
+    driver_end(&gpu);
+}
+
+/* A crash has left it half undone, and its pod comes back for it while that is about to go on: the
+ * pod has it then. */
+static void leaves_a_claim_to_the_pod_that_comes_back_for_it(void **state)
+{
+    struct host *host = *state;
+    struct driver gpu = {0};
+    struct pending ending = {0};
+    struct pending coming = {.op = {.wait_ms = 10000}};
+
+    driver_start(&gpu, host, GPU, "gpu.sock");
+    host_add_claim(host, "c1", "p1", GPU);
+    assert_string_equal(host_prepare(host, host_pod(host, "p1", "c1")), "");
+    gpu.manner = DRIVER_HOLDS;
+    pending_unprepare(host, &ending, "p1");
+    host_wait_count(host, &gpu.n_unprepare, 1);
+    host_come_back(host);
+    gpu.manner = DRIVER_WORKS;
+    driver_answer(&gpu);
+    assert_string_equal(host_claim(host, "c1"), "unpreparing " GPU ":1 p1");
+    dv_claims_set_ready(host->claims);
+    pending_prepare(host, &coming, host_pod(host, "p1", "c1"));
+    host_settle(host);
+    driver_register(&gpu);
+    assert_string_equal(pending_end(host, &coming), "");
+    host_settle(host);
+    wait_in_order(host, &gpu);
+    assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1");
+    assert_true(driver_has(&gpu, "u-c1"));
+    driver_end(&gpu);
+}
+
+/* More pods are gone than are looked after at the same time, and the last of them is here again
+ * before its turn. */
+static void leaves_the_claims_of_a_pod_that_is_here_again(void **state)
+{
+    enum { N_PODS = 70, N_AT_ONCE = 64 };
+    struct host *host = *state;
+    struct driver gpu = {0};
+    char gone[N_PODS * 8] = "";
+
+    driver_start(&gpu, host, GPU, "gpu.sock");
+    for (int i = 0; i < N_PODS; i++) {
+        char claim[8];
+        char pod[8];
+
+        (void)snprintf(claim, sizeof(claim), "c%d", i);
+        (void)snprintf(pod, sizeof(pod), "p%d", i);
+        host_add_claim(host, claim, pod, GPU);
+        assert_string_equal(host_prepare(host, host_pod(host, pod, claim)), "");
+        (void)snprintf(gone + strlen(gone), sizeof(gone) - strlen(gone), "%s ", pod);
+    }
+    set_gone(host, gone);
+    gpu.manner = DRIVER_HOLDS;
+    dv_claims_set_ready(host->claims);
+    host_wait_count(host, &gpu.n_unprepare, N_AT_ONCE);
+    *strstr(gone, "p69 ") = '\0';
+    set_gone(host, gone);
+    assert_string_equal(host_prepare(host, host_pod(host, "p69", "c69")), "");
+    gpu.manner = DRIVER_WORKS;
+    driver_answer(&gpu);
+    wait_in_order(host, &gpu);
+    assert_string_equal(host_claim(host, "c69"), "prepared " GPU ":1 p69");
+    assert_int_equal(gpu.prepared.n, 1);
     driver_end(&gpu);
 }
 
@@ -354,7 +444,10 @@ int main(void)
         ON_HOST(leaks_nothing_whichever_turn_is_the_last),
         ON_HOST(remembers_what_is_prepared),
         ON_HOST(prepares_anew_after_a_reboot),
+        ON_HOST(prepares_anew_once_for_a_pod_that_asks),
         ON_HOST(finishes_what_pods_have_left_behind),
+        ON_HOST(leaves_a_claim_to_the_pod_that_comes_back_for_it),
+        ON_HOST(leaves_the_claims_of_a_pod_that_is_here_again),
         ON_HOST(survives_each_failure_in_turn),
         ON_HOST(takes_over_from_a_kubelet),
     };

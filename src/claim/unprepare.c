@@ -12,12 +12,27 @@ static struct dv_claim *claim_of(struct dv_claim_op *op, const struct dv_claim_j
     return claim && dv_str_eq(claim->record.uid, job->uid) ? claim : NULL;
 }
 
+/* One of our own is about what was true when it was planned: a pod may have come for it since. */
+static bool is_wanted_again(const struct dv_claim_op *op, const struct dv_claim_job *job,
+                            const struct dv_claim *claim)
+{
+    const struct dv_claims_options *options = &op->priv.claims->options;
+
+    if (!op->priv.is_chore)
+        return false;
+    if (job->ignores_pods)
+        return claim->record.n_pods > 0 && claim->record.phase != DV_CLAIM_UNPREPARING;
+    return !options->is_wanted || options->is_wanted(options->ctx, op->priv.pod_uid);
+}
+
 /* The one that is to be unprepared; NULL: nothing is to be done, or it has been. */
 static struct dv_claim *unwanted(struct dv_claim_op *op, const struct dv_claim_job *job)
 {
     struct dv_claim *claim = claim_of(op, job);
 
-    if (!claim || job->ignores_pods)
+    if (!claim || is_wanted_again(op, job, claim))
+        return NULL;
+    if (job->ignores_pods)
         return claim;
     if (!dv_claim_is_attached(claim, op->priv.pod_uid))
         return NULL; /* another pod's */

@@ -28,8 +28,11 @@ def load(name):
     text = (PROTO_DIR / f"{name}.proto").read_text(encoding="utf-8")
     copy = Path(_folder()) / f"{name}.proto"
     copy.write_text(re.sub(r"(?m)^package .*;", f"package {name};", text), encoding="utf-8")
+    imported = re.findall(r'(?m)^import "(.*)";', text)  # by their own names, which are long
+    for other in imported:
+        shutil.copy(PROTO_DIR / other, _folder())
     subprocess.run(
-        ["protoc", f"--proto_path={_folder()}", f"--python_out={_folder()}", copy.name],
+        ["protoc", f"--proto_path={_folder()}", f"--python_out={_folder()}", copy.name, *imported],
         check=True,
         capture_output=True,
     )
