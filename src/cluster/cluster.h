@@ -105,6 +105,10 @@ struct dv_request {
     enum dv_field_validation field_validation; /* of what a patch brings in */
     bool is_forced;                            /* apply: take fields from other managers */
     bool is_dry_run;                           /* everything but the write */
+    /* Who set which field is not kept of this write (but for an apply): for the controllers and
+     * agents of this process, who write most and whose fields nobody else sets. The embedded API
+     * only; a server keeps it. */
+    bool is_untracked;
     /* Asked before the write, by the embedded API only, with what is stored (NULL: nothing) and
      * what would be (NULL: it goes): may add problems, which then refuse it. Runs before `done`,
      * also in the call that starts the request. May be NULL. */

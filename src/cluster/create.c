@@ -104,7 +104,7 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     dv_default(kind, dv_update_version(op), value, how.now, op->arena);
     if (managed)
         owned = *managed;
-    else
+    else if (!op->request->is_untracked)
         own_fields(op, value, &owned);
     dv_prepare_create(kind, value, &how);
     dv_validate(

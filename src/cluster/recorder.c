@@ -191,6 +191,7 @@ static void write_one(struct known *known)
         .version = &kind->versions[0],
         .space = known->event.metadata.namespace,
         .field_manager = recorder->component,
+        .is_untracked = true,
         .done = on_written,
     };
     if (known->n_written == 0) {

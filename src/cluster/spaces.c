@@ -133,10 +133,15 @@ void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone)
 #define SWEEPS_A_LIFE 60u
 #define SWEEP_PAUSE_MS 20u
 
-/* The time of the last write: the managers' times tell, and survive a restart. */
+/* The time of the last write: the managers' times tell, and the event's own where these are not
+ * kept. Both survive a restart. */
 static int64_t last_change_s(const struct dv_object *event)
 {
+    const struct dv_time *noted = &((const struct dv_api_event *)event->value)->last_timestamp;
     int64_t last = event->meta->creation_timestamp.seconds;
+
+    if (noted->is_set && event->meta->n_managed_fields == 0 && noted->seconds > last)
+        last = noted->seconds;
 
     for (size_t i = 0; i < event->meta->n_managed_fields; i++)
         if (event->meta->managed_fields[i].time.seconds > last)

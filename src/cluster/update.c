@@ -148,7 +148,8 @@ static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fi
     dv_meta_of(value)->n_managed_fields = before.n;
     if (applied)
         after = *applied;
-    else if (!dv_message_eq(old->kind->versions[0].message, value, old->value))
+    else if (!op->request->is_untracked &&
+             !dv_message_eq(old->kind->versions[0].message, value, old->value))
         dv_apply_update(version->message,
                         dv_encode_json(version->message, old->value, version, kind, op->arena),
                         dv_encode_json(version->message, value, version, kind, op->arena), &before,

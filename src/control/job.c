@@ -55,6 +55,7 @@ void dv_job_ask(struct dv_job *job,
     job->is_asking = true;
     job->answered = answered;
     job->request.done = on_done;
+    job->request.is_untracked = true;
     dv_request_start(job->control->options.cluster, &job->request);
 }
 

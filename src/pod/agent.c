@@ -20,7 +20,8 @@ bool dv_agent_write_begin(struct dv_agent_write *write)
         return false;
     write->is_running = true;
     write->arena = dv_arena_new();
-    write->request = (struct dv_request){.field_manager = DV_STR("davit-node")};
+    write->request =
+        (struct dv_request){.field_manager = DV_STR("davit-node"), .is_untracked = true};
     return true;
 }
 

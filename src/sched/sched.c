@@ -46,6 +46,7 @@ struct dv_time dv_sched_now(const struct dv_sched *sched)
 void dv_sched_request(struct dv_sched *sched, struct dv_request *request)
 {
     sched->n_requests++;
+    request->is_untracked = true;
     if (request->field_manager.n == 0)
         request->field_manager = sched->name;
     dv_request_start(sched->cluster, request);
