@@ -135,9 +135,13 @@ void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
     if (!crowd)
         return;
     pod->crowd = NULL;
-    dv_link_remove(&pod->waits);
+    if (!pod->class_wait) /* then it waits there, and not with the crowd */
+        dv_link_remove(&pod->waits);
     if (dv_list_is_empty(&crowd->waiting))
         dv_link_remove(&crowd->waits);
+    if (pod->is_woken) /* what woke it may help another */
+        dv_sched_crowd_wake(sched, crowd);
+    pod->is_woken = false;
     if (--crowd->n_pods > 0)
         return;
     dv_list_push(&sched->idle, &crowd->link);

@@ -19,10 +19,13 @@
 #include "sched/inside.h"
 #include "sched/sched.h"
 
-/* Of searches for devices, in one attempt: some ten milliseconds. Each attempt that spends them
- * gets twice as many the next time, up to eight times. */
+/* Of searches for devices: on one node, and in one attempt, which is some ten milliseconds. When no
+ * node is left that was not searched, all are again, with twice as many steps a node, up to eight
+ * times. More would hold up the loop, and the inventory cannot be searched beside it. */
+#define N_STEPS_NODE UINT64_C(25000)
 #define N_STEPS_MAX UINT64_C(100000)
-#define N_STEPS_DOUBLED_MAX 3u
+/* Nodes are all over the memory: one is fetched while so many before it are looked at. */
+#define N_AHEAD 8u
 /* Nodes that are searched for devices to find the best alternative. */
 #define N_ALTERNATIVES_MAX 100u
 
@@ -140,15 +143,23 @@ static void note_failure(struct attempt *attempt, const struct node *node,
 
     if (outcome == DV_ALLOC_NONE)
         text = DV_STR("cannot allocate all claims");
-    if (outcome == DV_ALLOC_GAVE_UP)
-        text = DV_STR("timed out trying to allocate devices");
-    dv_sched_crowd_reason(attempt->crowd, text)->is_error =
-        outcome == DV_ALLOC_FAILED || outcome == DV_ALLOC_GAVE_UP;
-    attempt->is_spent |= outcome == DV_ALLOC_GAVE_UP;
-    if (outcome == DV_ALLOC_GAVE_UP) /* with more steps it may be found */
-        count(attempt, dv_sched_crowd_reason(attempt->crowd, text));
-    else
-        turn_down(attempt, node, text);
+    dv_sched_crowd_reason(attempt->crowd, text)->is_error = outcome == DV_ALLOC_FAILED;
+    turn_down(attempt, node, text);
+}
+
+/* The steps are spent: this node's, which is remembered, or those of the attempt. */
+static void note_spent(struct attempt *attempt, const struct node *node, bool is_searched)
+{
+    struct crowd_reason *reason = dv_sched_crowd_reason(
+        attempt->crowd, is_searched ? DV_STR("timed out trying to allocate devices")
+                                    : DV_STR("not searched for devices yet"));
+
+    reason->is_error = true;
+    reason->is_spent = is_searched;
+    attempt->is_spent = true;
+    if (is_searched)
+        dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
+    count(attempt, reason);
 }
 
 static bool allocate(struct attempt *attempt, struct candidate *candidate)
@@ -158,7 +169,8 @@ static bool allocate(struct attempt *attempt, struct candidate *candidate)
     const struct dv_api_object_meta *meta = node->object->meta;
     const struct dv_alloc_node where = {
         .name = node->name, .labels = meta->labels, .n_labels = meta->n_labels};
-    const struct dv_alloc_options options = {.n_steps_max = dv_u64_max(attempt->n_steps, 1),
+    uint64_t n_steps = N_STEPS_NODE << attempt->crowd->n_doubled;
+    const struct dv_alloc_options options = {.n_steps_max = dv_u64_min(attempt->n_steps, n_steps),
                                              .share_id = make_share_id};
     size_t n_asked = attempt->n_open;
     struct dv_err err = {0};
@@ -170,13 +182,20 @@ static bool allocate(struct attempt *attempt, struct candidate *candidate)
     }
     if (n_asked == 0)
         return true;
+    if (attempt->n_steps == 0) {
+        note_spent(attempt, node, false);
+        return false;
+    }
     sched->numbers.n_allocations++;
     dv_allocate(sched->inventory, &where, attempt->asked, n_asked, &options, sched->scratch,
                 &candidate->offer->result, &err);
     attempt->n_steps -= dv_u64_min(candidate->offer->result.n_steps, attempt->n_steps);
     if (candidate->offer->result.outcome == DV_ALLOC_DONE)
         return true;
-    note_failure(attempt, node, candidate->offer->result.outcome, &err);
+    if (candidate->offer->result.outcome == DV_ALLOC_GAVE_UP)
+        note_spent(attempt, node, options.n_steps_max == n_steps);
+    else
+        note_failure(attempt, node, candidate->offer->result.outcome, &err);
     return false;
 }
 
@@ -270,8 +289,13 @@ static struct candidate *look_around(struct attempt *attempt)
         n_wanted = N_ALTERNATIVES_MAX;
     while (i < n && !chosen) {
         dv_vec_clear(&attempt->candidates);
-        for (; i < n && attempt->candidates.n < n_wanted; i++)
+        for (; i < n && attempt->candidates.n < n_wanted; i++) {
+            const struct node *later = sched->nodes.v[(start + i + N_AHEAD) % n];
+
+            __builtin_prefetch(later);
+            __builtin_prefetch(&later->room.taken);
             visit(attempt, sched->nodes.v[(start + i) % n]);
+        }
         chosen = choose(attempt);
     }
     sched->next_node = n > 0 ? (start + i) % n : 0;
@@ -295,7 +319,6 @@ static struct candidate *look_there(struct attempt *attempt)
 static void decide_on(struct attempt *attempt, const struct candidate *chosen)
 {
     struct pod *pod = attempt->pod;
-    struct crowd *crowd = attempt->crowd;
     struct decision decision = {.node = chosen->node,
                                 .allocations = chosen->offer->result.allocations,
                                 .claims = attempt->open,
@@ -304,11 +327,7 @@ static void decide_on(struct attempt *attempt, const struct candidate *chosen)
                                 .n_requests = chosen->offer->extended.n_requests,
                                 .mappings = chosen->offer->extended.mappings,
                                 .n_mappings = chosen->offer->extended.n_mappings};
-    bool was_woken = pod->is_woken;
 
-    pod->is_woken = false;
-    if (was_woken)
-        dv_sched_crowd_wake(attempt->sched, crowd);
     dv_sched_crowd_leave(attempt->sched, pod);
     dv_sched_bind(pod, &decision);
 }
@@ -323,11 +342,10 @@ void dv_sched_decide(struct pod *pod)
     const struct candidate *chosen;
 
     dv_arena_reset(sched->scratch);
-    attempt.n_steps = N_STEPS_MAX << (pod->n_attempts < N_STEPS_DOUBLED_MAX ? pod->n_attempts
-                                                                            : N_STEPS_DOUBLED_MAX);
     if (dv_sched_attempt_clear(&attempt))
         return;
     if (!dv_sched_attempt_check(&attempt)) {
+        dv_sched_crowd_leave(sched, pod);
         dv_sched_set_state(pod, POD_WAITING); /* for the claim, or for the class */
         if (!attempt.is_early)
             dv_sched_attempt_give_up(&attempt,
@@ -336,6 +354,7 @@ void dv_sched_decide(struct pod *pod)
     }
     dv_sched_attempt_read(&attempt);
     attempt.crowd = dv_sched_crowd_join(sched, pod, dv_sched_crowd_key(sched, pod));
+    attempt.n_steps = dv_u64_max(N_STEPS_MAX, N_STEPS_NODE << attempt.crowd->n_doubled);
     for (size_t i = 0; i < attempt.crowd->all.n; i++)
         attempt.crowd->all.v[i]->n_nodes = 0;
     chosen = pod->is_preset ? look_there(&attempt) : look_around(&attempt);

@@ -68,6 +68,7 @@ struct crowd {
     struct dv_list waiting; /* of struct pod */
     size_t n_pods;          /* that were last decided on as part of it */
     uint64_t improved;      /* as of a node, for all nodes */
+    unsigned n_doubled;     /* times that the steps of a search were */
     struct memo *memos;     /* by the node's place */
     size_t n_memos;
     struct dv_map reasons; /* of struct crowd_reason, by text */
@@ -82,6 +83,7 @@ struct crowd_reason {
     size_t number;
     size_t n_nodes; /* in the attempt at hand */
     bool is_error;  /* a claim, class or selector is at fault, or the search was too long */
+    bool is_spent;  /* the latter: with more steps it may be found */
 };
 
 /* ---- claims ---- */
@@ -336,6 +338,7 @@ void dv_sched_slices_free(struct dv_sched *sched);
  * it.
  */
 struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key);
+/* It no longer waits with the others; when it was woken, another is in its place. */
 void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod);
 void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod);
 /* One of those who wait is tried again: what helps it, if anything, may help the next. */

@@ -174,21 +174,27 @@ static bool is_owned(const struct dv_object *claim, const struct dv_api_pod *pod
     return false;
 }
 
-static void add_claim(struct pod *pod, dv_str name)
+/* One that several entries name is used once. */
+static const struct claim *add_claim(struct pod *pod, dv_str name)
 {
-    struct pod_claim *use = &pod->claims[pod->n_claims++];
+    struct claim *claim =
+        dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name);
+    struct pod_claim *use;
 
-    *use = (struct pod_claim){
-        .pod = pod,
-        .claim = dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name)};
-    dv_list_push(&use->claim->users, &use->user);
+    for (size_t i = 0; i < pod->n_claims; i++)
+        if (pod->claims[i].claim == claim)
+            return claim;
+    use = &pod->claims[pod->n_claims++];
+    *use = (struct pod_claim){.pod = pod, .claim = claim};
+    dv_list_push(&claim->users, &use->user);
+    return claim;
 }
 
 /* False with the reason in sched->why: it has to wait for a claim. */
-static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim *entry, dv_str name)
+static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim *entry, dv_str name,
+                        const struct dv_object *claim)
 {
     const struct dv_api_pod *value = dv_sched_pod_value(pod);
-    const struct dv_object *claim = pod->claims[pod->n_claims - 1].claim->object;
     struct dv_buf *why = &pod->sched->why;
 
     if (!claim)
@@ -223,8 +229,9 @@ static bool find_claims(struct pod *pod)
                 dv_buf_printf(why, "the resourceclaim for \"%.*s\" is not created yet",
                               DV_FMT(entry->name));
         } else if (name.n > 0) {
-            add_claim(pod, name);
-            is_ok &= why->n > 0 || check_claim(pod, entry, name);
+            const struct claim *claim = add_claim(pod, name);
+
+            is_ok &= why->n > 0 || check_claim(pod, entry, name, claim->object);
         }
     }
     return is_ok && why->n == 0;
@@ -248,6 +255,7 @@ static void on_gated_long(struct dv_timer *timer)
 
 static void gate(struct pod *pod, bool is_said)
 {
+    dv_sched_crowd_leave(pod->sched, pod);
     dv_sched_set_state(pod, POD_GATED);
     if (is_said && !pod->sched->options.is_strict)
         dv_timer_start(&pod->timer, pod->sched->loop,

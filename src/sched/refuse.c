@@ -20,6 +20,8 @@
 
 /* A condition's text: what is longer is for `davit explain`. */
 #define TEXT_BYTES_MAX 4096u
+/* Of the steps of a search. */
+#define N_DOUBLED_MAX 3u
 
 static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
 {
@@ -120,6 +122,21 @@ void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
                            dv_loop_now_ns(sched->loop) - attempt->begin_ns);
 }
 
+/* All nodes were searched and some for too short a time: they are again, for longer. */
+static bool search_longer(const struct attempt *attempt)
+{
+    struct crowd *crowd = attempt->crowd;
+    bool is_any = false;
+
+    for (size_t i = 0; i < crowd->all.n; i++)
+        is_any |= crowd->all.v[i]->is_spent && crowd->all.v[i]->n_nodes > 0;
+    if (!is_any || crowd->n_doubled == N_DOUBLED_MAX)
+        return false;
+    crowd->n_doubled++;
+    crowd->improved = ++attempt->sched->tick;
+    return true;
+}
+
 void dv_sched_attempt_fail(struct attempt *attempt)
 {
     struct pod *pod = attempt->pod;
@@ -130,7 +147,7 @@ void dv_sched_attempt_fail(struct attempt *attempt)
         attempt, attempt->is_nowhere ? DV_STR("the node of the pod is not there") : DV_STR_NONE);
     if (use) {
         write_claim(use, WISH_DEALLOCATE);
-    } else if (attempt->is_spent) {
+    } else if (attempt->is_spent || search_longer(attempt)) {
         dv_sched_queue(pod);
     } else {
         dv_sched_crowd_wait(attempt->sched, pod);

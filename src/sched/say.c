@@ -28,8 +28,8 @@
 #define N_EVENTS_MAX 4096u
 /* Until a condition that could not be written is tried again: doubled each time. */
 #define AGAIN_MS 1000u
-#define AGAIN_MS_MAX 60000u
-#define AGAIN_DOUBLED_MAX 6u
+#define AGAIN_MS_MAX 10000u
+#define AGAIN_DOUBLED_MAX 4u
 #define JITTER_PER_MILLE 200u
 /* The API's limit for the text of an event. */
 #define NOTE_BYTES_MAX 1024u

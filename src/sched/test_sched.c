@@ -374,6 +374,29 @@ static void an_invalid_pool_is_said(void **state)
     assert_non_null(strstr(said_of(world, "p1"), "1 invalid resource pools were encountered"));
 }
 
+/* Neither a solution nor a proof within the steps: it is said, and other nodes are not held up. */
+static void a_search_that_takes_too_long_is_given_up(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 24);
+    (void)make(world, DV_KIND_CLAIM,
+               "{metadata: {name: c1}, spec: {devices: {requests: [{name: r, firstAvailable: "
+               "[{name: s, deviceClassName: gpu, count: 9}, {name: t, deviceClassName: gpu, count: "
+               "30}]}, {name: u, exactly: {deviceClassName: gpu, count: 9}}, {name: v, exactly: "
+               "{deviceClassName: gpu, count: 7}}]}}}");
+    make_pod(world, "p1", "c1", "");
+    open_sched(world);
+    assert_string_equal(said_of(world, "p1"),
+                        "0/1 nodes are available: 1 timed out trying to allocate devices. still "
+                        "not schedulable");
+    assert_int_equal(numbers(world).n_pending[DV_SCHED_BACKOFF], 1);
+    make_node(world, "n2", 25);
+    pass(world, 12000);
+    assert_string_equal(node_of(world, "p1"), "n2");
+    assert_at_rest(world);
+}
+
 static void taint_rules_keep_pods_away_unless_tolerated(void **state)
 {
     struct world *world = *state;
@@ -525,6 +548,7 @@ int main(void)
         TEST(alternatives_need_their_gate),
         TEST(a_selector_that_fails_is_an_error),
         TEST(an_invalid_pool_is_said),
+        TEST(a_search_that_takes_too_long_is_given_up),
         TEST(taint_rules_keep_pods_away_unless_tolerated),
         TEST(pods_are_spread_by_what_is_free),
         TEST(a_bound_pod_gets_its_devices_there),

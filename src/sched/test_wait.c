@@ -257,6 +257,45 @@ static void one_of_those_who_are_alike_is_tried_then_the_next(void **state)
     assert_at_rest(world);
 }
 
+static void when_the_one_that_was_woken_goes_the_next_is_tried(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        make_claim(world, text(world, "c%u", i), 1);
+        make_pod(world, text(world, "p%u", i), text(world, "c%u", i), "");
+    }
+    open_sched(world);
+    make_slice(world, "n1", 1);
+    settle(world);
+    assert_int_equal(numbers(world).n_pending[DV_SCHED_BACKOFF], 1);
+    destroy(world, DV_KIND_POD, "p0");
+    pass(world, 2000);
+    assert_string_equal(node_of(world, "p1"), "n1");
+}
+
+static void when_the_one_that_was_woken_lacks_its_claim_the_next_is_tried(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        make_claim(world, text(world, "c%u", i), 1);
+        make_pod(world, text(world, "p%u", i), text(world, "c%u", i), "");
+    }
+    open_sched(world);
+    make_slice(world, "n1", 1);
+    settle(world);
+    destroy(world, DV_KIND_CLAIM, "c0");
+    pass(world, 2000);
+    assert_string_equal(node_of(world, "p1"), "n1");
+    make_claim(world, "c0", 1);
+    pass(world, 2000);
+    assert_string_equal(node_of(world, "p0"), "");
+    assert_at_rest(world);
+}
+
 static void a_device_that_is_given_back_goes_to_the_next(void **state)
 {
     struct world *world = *state;
@@ -359,6 +398,8 @@ int main(void)
         TEST(nothing_is_polled),
         TEST(a_pod_that_failed_waits_before_it_is_tried_again),
         TEST(one_of_those_who_are_alike_is_tried_then_the_next),
+        TEST(when_the_one_that_was_woken_goes_the_next_is_tried),
+        TEST(when_the_one_that_was_woken_lacks_its_claim_the_next_is_tried),
         TEST(a_device_that_is_given_back_goes_to_the_next),
         TEST(room_that_a_pod_leaves_is_taken_by_the_next),
         TEST(priority_goes_first),
