@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 #include "loop/loop.h"
 

@@ -143,8 +143,7 @@ static void on_timer(struct dv_timer *timer)
 static void pause(struct dv_agent_pod *pod)
 {
     uint64_t pause_ms = pod->pause_ms ? pod->pause_ms : PAUSE_FIRST_MS;
-    uint64_t at_ms =
-        dv_loop_now_ms(pod->agent->loop) + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE);
+    uint64_t at_ms = dv_loop_now_ms(pod->agent->loop) + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE);
 
     pod->pause_ms = dv_u64_min(pause_ms * 2, PAUSE_MAX_MS);
     if (!dv_timer_is_set(&pod->timer) || at_ms < pod->timer.at_ms)

@@ -12,7 +12,6 @@
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
-#include "number/number.h"
 #include "pod/agent.h"
 #include "pod/agent_inside.h"
 #include "pod/agent_step.h"
@@ -33,6 +32,14 @@ static struct dv_time time_of(uint64_t wall_ns)
 static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)
 {
     return pod->object->value;
+}
+
+/* What was told of it stays, also over a restart, which does not know it any more. */
+static struct dv_time start_of(const struct dv_agent_pod *pod)
+{
+    struct dv_time told = value_of(pod)->status.start_time;
+
+    return told.is_set ? told : time_of(pod->since_ns);
 }
 
 /* ---- conditions ---- */
@@ -139,7 +146,7 @@ static void add_container(const struct dv_agent_pod *pod, const struct dv_api_co
         .started = &is_started,
     };
     status->state.running = DV_NEW(arena, struct dv_api_container_state_running);
-    status->state.running->started_at = time_of(pod->since_ns);
+    status->state.running->started_at = start_of(pod);
     add_health(pod, container, arena, status);
 }
 
@@ -196,7 +203,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
         return true;
     case DV_AGENT_ADMITTED:
         status->phase = DV_STR("Running");
-        status->start_time = time_of(pod->since_ns);
+        status->start_time = start_of(pod);
         add_conditions(pod, true, DV_STR(""), DV_STR(""), now, arena, status);
         add_containers(pod, arena, status);
         return true;

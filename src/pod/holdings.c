@@ -17,6 +17,7 @@
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "loop/loop.h"
 #include "pod/identity.h"
 #include "pod/ledger.h"
 #include "pod/pod.h"
@@ -27,12 +28,14 @@ struct dv_holdings {
     struct dv_pods *pods;
     struct dv_ledger *ledger; /* NULL: none is kept */
     struct dv_view *slices;   /* of this node; NULL: not known */
+    struct dv_task learn_task;
 };
 
 /* One thing that a pod got, and what it is. */
 struct item {
     struct dv_ledger_holder holder;
     struct dv_identities identities;
+    bool is_described; /* by a slice */
 };
 
 struct items {
@@ -146,6 +149,7 @@ static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *
                 item->holder.claim = claims[i]->record.name;
                 item->holder.devices = name;
                 item->holder.n_devices = 1;
+                item->is_described = devices != NULL;
                 dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings),
                                               &this_host, arena, &item->identities);
             }
@@ -173,11 +177,9 @@ static bool resolve_device(struct dv_holdings *holdings, const struct dv_claim_r
         if (!dv_cdi_dirs_resolve(holdings->pods->options.cdi, &device->cdi_ids[i], 1, arena, &edits,
                                  err)) {
             err->code = DV_NOT_FOUND;
-            return dv_wrap(err,
-                           "driver %.*s gave CDI name \"%.*s\" for device %.*s/%.*s of "
-                           "ResourceClaim %.*s/%.*s",
-                           DV_FMT(driver), DV_FMT(device->cdi_ids[i]), DV_FMT(device->pool),
-                           DV_FMT(device->name), DV_FMT(claim->space), DV_FMT(claim->name));
+            return dv_wrap(err, "driver %.*s, ResourceClaim %.*s/%.*s, device %.*s/%.*s",
+                           DV_FMT(driver), DV_FMT(claim->space), DV_FMT(claim->name),
+                           DV_FMT(device->pool), DV_FMT(device->name));
         }
     }
     return true;
@@ -277,22 +279,43 @@ void dv_holdings_free(struct dv_holdings *holdings)
 {
     if (!holdings)
         return;
+    dv_task_cancel(&holdings->learn_task);
     if (holdings->slices)
         dv_view_close(holdings->slices);
     dv_ledger_free(holdings->ledger);
     free(holdings);
 }
 
-static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
+/* What slices say now of devices that pods hold. One that is gone is not: it said what it said. */
+static void on_learn(struct dv_task *task)
 {
-    (void)ctx;
-    (void)old;
-    (void)now; /* asked when a device is given */
+    struct dv_holdings *holdings = DV_CONTAINER(task, struct dv_holdings, learn_task);
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
+        const struct dv_pod *pod = entry->value;
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+        struct items items = {0};
+
+        if (!pod->was_admitted || !pod->spec.object)
+            continue;
+        arena = dv_arena_new();
+        add_claims(holdings, pod, arena, &items);
+        for (size_t i = 0; i < items.n; i++)
+            if (items.v[i].is_described)
+                dv_ledger_hold(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
+                               items.v[i].identities.n);
+    }
 }
 
-static void on_slices(void *ctx)
+/* Drivers publish their slices anew when davitd has been started, which is later than that. */
+static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
 {
-    dv_holdings_rebuild(ctx);
+    struct dv_holdings *holdings = ctx;
+
+    (void)old;
+    if (now)
+        dv_task_post(&holdings->learn_task, holdings->pods->loop, on_learn);
 }
 
 bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
@@ -304,7 +327,6 @@ bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluste
         .field_selector =
             dv_str_printf(arena, "spec.nodeName=%.*s", DV_FMT(holdings->pods->options.node_name)),
         .changed = on_slice,
-        .synced = on_slices,
         .ctx = holdings,
     };
 

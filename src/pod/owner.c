@@ -2,9 +2,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <syscall.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -12,7 +11,6 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "pod/pods.h"

@@ -1,4 +1,5 @@
-"""A davitd with its API for each test, and the clients of it."""
+"""A davitd with its API for each test, and the clients of it. It is the API alone: no node runs the
+pods that tests make, and nobody else changes objects."""
 
 import glob
 import os
@@ -30,7 +31,7 @@ def make_node(procs, short_dir):
     made = []
 
     def make(*options):
-        made.append(ApiNode(procs, short_dir, *options))
+        made.append(ApiNode(procs, short_dir, "--roles", "api", *options))
         return made[-1]
 
     yield make

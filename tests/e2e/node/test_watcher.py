@@ -173,7 +173,7 @@ def test_dotfiles_and_what_is_no_socket_are_left_alone(node, watched):
     assert [p.name for p in node.plugins()] == [GPU]
 
 
-@pytest.mark.parametrize("kind", ["CSIPlugin", "DRAPlugin", "deviceplugin", ""])
+@pytest.mark.parametrize("kind", ["CSIPlugin", "draplugin", "deviceplugin", ""])
 def test_an_unknown_type_is_refused_and_told(node, watched, kind):
     one = watched(node, "x.sock", kind=kind).serve().wait_told(False)
     text = f"no handler registered for plugin type: {kind} at socket {one.registrar.socket}"
@@ -329,7 +329,7 @@ def test_davit_plugins_tells_state_error_and_retry(node, watched):
     assert done.returncode == 0, done
     lines = {line.split()[1]: line for line in done.stdout.splitlines()}
     assert done.stdout.splitlines()[0].split() == [
-        "TYPE", "NAME", "STATE", "TRIES", "RETRY", "SOCKET", "ERROR",
+        "TYPE", "NAME", "STATE", "VERSIONS", "USES", "TRIES", "RETRY", "SOCKET", "ERROR",
     ]
     assert " registered " in lines[GPU] and lines[GPU].rstrip().endswith("-")
     assert " gone " in lines["x.io/gone"]

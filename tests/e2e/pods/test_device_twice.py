@@ -1,0 +1,71 @@
+"""A device that a device plugin and a DRA driver both offer is given once."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from bound_pods import (GPU, allocate, bound, events, make_claim, wait_phase, wait_reason)
+from claim_nodes import WAIT_S
+from procs import until
+from python_driver import ClaimReader, Driver
+from servers import PODS
+
+
+@pytest.fixture
+def device(short_dir):
+    """A node of its own; nobody opens it."""
+    path = os.path.join(short_dir, "card0")
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(241, 77))
+    except PermissionError:
+        pytest.skip("no device nodes can be made here")
+    return path
+
+
+@pytest.fixture
+def driver(device):
+    made = []
+
+    def make(node):
+        one = Driver(node.kubelet_dir, node.cdi_dir, GPU, ClaimReader(node.kubeconfig))
+
+        def write_spec(path, text, put=one.write_spec):
+            spec = json.loads(text)
+            for given in spec["devices"]:
+                given["containerEdits"]["deviceNodes"] = [{"path": device}]
+            put(path, json.dumps(spec))
+
+        one.write_spec = write_spec
+        made.append(one.serve())
+        node.wait_connected(GPU)
+        return one
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+@pytest.mark.parametrize("mode", ["on", "warn"])
+def test_one_device_in_two_worlds(make_node, device, driver, mode):
+    node = make_node("--ledger", mode).start()
+    api = node.api()
+    driver(node)
+    node.start_plugin("--devices", device)
+    until(lambda: node.resource("example.com/dev").allocatable == 1, WAIT_S, "the device")
+    api.must("POST", PODS, bound("p1", devices=1))
+    wait_phase(api, "p1", "Running")
+    make_claim(api, "c1")
+    api.must("POST", PODS, bound("p2", claim="c1"))
+    allocate(api, "c1", "p2")
+    if mode == "warn":
+        wait_phase(api, "p2", "Running")
+        assert "given twice" in node.proc.log
+        return
+    wait_reason(api, "p2", "DeviceInUse")
+    (message,) = {text for reason, text in events(api, "p2") if reason == "DeviceInUse"}
+    for word in ("241:77", "default/p1", "resource example.com/dev", "default/p2", GPU):
+        assert word in message, message
+    api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
+    wait_phase(api, "p2", "Running")
