@@ -106,6 +106,18 @@ static size_t find_slot(const struct dv_map *map, dv_str key, uint64_t hash)
     return slot;
 }
 
+/* The first slot on the way to `end` whose entry was removed, or `end`: a key that comes and goes
+ * would otherwise leave a longer way behind each time. */
+static size_t reuse_slot(const struct dv_map *map, uint64_t hash, size_t end)
+{
+    size_t mask = map->n_slots - 1;
+    size_t slot = (size_t)hash & mask;
+
+    while (slot != end && map->entries[map->slots[slot] - 1].value)
+        slot = (slot + 1) & mask;
+    return slot;
+}
+
 /* The live entries move together at the front, in their order. */
 static void drop_holes(struct dv_map *map)
 {
@@ -170,6 +182,7 @@ void *dv_map_set(struct dv_map *map, dv_str key, void *value)
         entry->value = value;
         return old;
     }
+    slot = reuse_slot(map, hash, slot);
     map->entries[map->n_entries++] = (struct dv_map_entry){key, value, hash};
     map->slots[slot] = (uint32_t)map->n_entries;
     map->n++;

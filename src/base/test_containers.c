@@ -112,6 +112,53 @@ static void map_keeps_what_is_left_when_it_shrinks(void **state)
     dv_map_fini(&map);
 }
 
+/* How many slots a search for `key`, which is there, looks at. */
+static size_t probes(const struct dv_map *map, dv_str key)
+{
+    size_t slot = (size_t)dv_hash(key) & (map->n_slots - 1);
+    size_t n = 1;
+
+    for (;; n++) {
+        const struct dv_map_entry *entry = &map->entries[map->slots[slot] - 1];
+
+        if (entry->value && dv_str_eq(entry->key, key))
+            return n;
+        slot = (slot + 1) & (map->n_slots - 1);
+    }
+}
+
+/* One key that comes and goes, and a few in turns: the way to them stays as long as it was. */
+static void map_finds_a_key_that_comes_and_goes_as_fast_as_before(void **state)
+{
+    static char keys[10000][8];
+    struct dv_map map;
+    size_t first = 0;
+
+    (void)state;
+    dv_map_init(&map);
+    for (int i = 0; i < 10000; i++) {
+        (void)snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+        (void)dv_map_set(&map, dv_str_from_c(keys[i]), keys[i]);
+    }
+    for (int i = 0; i < 3000; i++) { /* too few for a rebuild, which would hide it */
+        dv_str key = dv_str_from_c(keys[i % 3]);
+
+        assert_ptr_equal(dv_map_remove(&map, key), keys[i % 3]);
+        assert_null(dv_map_get(&map, key));
+        assert_null(dv_map_set(&map, key, keys[i % 3]));
+        assert_ptr_equal(dv_map_get(&map, key), keys[i % 3]);
+        if (i < 3)
+            first += probes(&map, key);
+    }
+    assert_true(probes(&map, DV_STR("k0")) + probes(&map, DV_STR("k1")) +
+                    probes(&map, DV_STR("k2")) <=
+                first);
+    for (int i = 0; i < 10000; i++)
+        assert_ptr_equal(dv_map_get(&map, dv_str_from_c(keys[i])), keys[i]);
+    assert_int_equal(map.n, 10000);
+    dv_map_fini(&map);
+}
+
 static void map_takes_empty_and_binary_keys(void **state)
 {
     struct dv_map map;
@@ -185,6 +232,7 @@ int main(void)
         cmocka_unit_test(map_walks_in_order_of_insertion),
         cmocka_unit_test(map_stays_small_when_entries_come_and_go),
         cmocka_unit_test(map_keeps_what_is_left_when_it_shrinks),
+        cmocka_unit_test(map_finds_a_key_that_comes_and_goes_as_fast_as_before),
         cmocka_unit_test(map_takes_empty_and_binary_keys),
         cmocka_unit_test(hash_depends_on_every_byte),
         cmocka_unit_test(list_keeps_order_and_lets_go),

@@ -4,9 +4,9 @@
  *     file --> spec                           >-- index -- resolve("vendor.com/gpu=0") --> edits
  *     file --> spec ------------------------'
  *
- * Nothing here reads a file: the caller hands in texts, and makes a new index when files change,
- * of the specs that it keeps and those that are new. Specs and indexes never change: any thread
- * may read them; references are counted on one thread. All versions of the specification from
+ * Nothing here reads a file: the caller hands in texts, and adds and removes specs as files change.
+ * Specs never change: any thread may read them; references are counted on one thread, which also
+ * has the indexes. All versions of the specification from
  * 0.3.0 to 1.1.0 are known (0.1.0 and 0.2.0 were drafts with other fields). */
 #ifndef DV_CDI_H
 #define DV_CDI_H
@@ -225,16 +225,41 @@ struct dv_cdi_edits {
     size_t n_parts;
 };
 
-/* References the specs. Where several have a device, the one with the highest priority counts. */
+/* References the specs. Where several have a device, the one with the highest priority counts; of
+ * those with the same, the first one is the entry's spec and the second its rival. */
 struct dv_cdi_index *dv_cdi_index_new(struct dv_cdi_spec *const *specs, size_t n_specs);
 void dv_cdi_index_free(struct dv_cdi_index *index);   /* NULL is fine */
 void dv_cdi_index_freep(struct dv_cdi_index **index); /* for DV_CLEANUP */
+
+/* One more, or one less: costs what is in it, whatever else is there. Specs that are added count in
+ * the order of priority and path, before those that the index was made of; no two of them have both
+ * the same. It is referenced. */
+void dv_cdi_index_add(struct dv_cdi_index *index, struct dv_cdi_spec *spec);
+/* `spec` was added. It, its entries and what was resolved from it stay until they are swept. */
+void dv_cdi_index_remove(struct dv_cdi_index *index, struct dv_cdi_spec *spec);
+void dv_cdi_index_sweep(struct dv_cdi_index *index);
 
 /* NULL when no spec has it. */
 const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, dv_str full_name);
 
 /* The next device at or after *at, in no order that counts; NULL at the end. Start with 0. */
 const struct dv_cdi_entry *dv_cdi_index_next(const struct dv_cdi_index *index, size_t *at);
+/* The next spec with problems, in the order of specs; NULL at the end. Start with 0. */
+const struct dv_cdi_spec *dv_cdi_index_refused(const struct dv_cdi_index *index, size_t *at);
+
+/* The nodes that a device has of its own, as the host knows them ("/dev/gpu0", "char 195:0" when
+ * there is no path of the host): sorted, each once. */
+struct dv_cdi_nodes {
+    dv_str *keys;
+    size_t n_keys;
+};
+/* The different sets of nodes with `node` in them that devices of `kind` have, until the index
+ * changes. Devices that a higher priority hides do not count. NULL: none. */
+const struct dv_cdi_nodes *const *dv_cdi_index_owners(const struct dv_cdi_index *index, dv_str kind,
+                                                      const struct dv_cdi_node *node,
+                                                      size_t *n_sets);
+/* "/dev//x/../y" as "/dev/y", in `arena`; a path that is not absolute is taken from the root. */
+dv_str dv_cdi_path_clean(dv_str path, struct dv_arena *arena);
 
 /* All devices by name, into `arena`; they are the index's. */
 const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,

@@ -43,7 +43,7 @@ static const struct dv_cdi_entry **sort_by(const struct dv_cdi_index *index, enu
     size_t n = 0;
 
     while ((at = dv_map_next(&index->by_name, &place)) != NULL)
-        entries[n++] = at->value;
+        entries[n++] = ((const struct dv_cdi_named *)at->value)->entry;
     qsort_r(entries, n, sizeof(const struct dv_cdi_entry *), compare, &list);
     return entries;
 }
@@ -85,23 +85,84 @@ void dv_cdi_list_print(const struct dv_cdi_index *index, enum dv_cdi_list list, 
     }
 }
 
+static int by_rank(const void *a, const void *b)
+{
+    return dv_cdi_ranked_cmp(a, b);
+}
+
+/* All that are not refused, in their order. */
+static size_t list_specs(const struct dv_cdi_index *index, struct dv_arena *arena,
+                         struct dv_cdi_ranked **ranked)
+{
+    struct dv_cdi_ranked *all = DV_NEW_ARRAY(arena, struct dv_cdi_ranked, index->n_specs);
+    const struct dv_map_entry *at;
+    size_t n = 0;
+
+    for (size_t place = 0; (at = dv_map_next(&index->kinds, &place)) != NULL;) {
+        const struct dv_cdi_kind *kind = at->value;
+
+        for (size_t i = 0; i < kind->specs.n; i++)
+            all[n++] = kind->specs.v[i];
+    }
+    qsort(all, n, sizeof(all[0]), by_rank);
+    *ranked = all;
+    return n;
+}
+
+/* The one that a device is held against when its turn comes: the first of the highest priority so
+ * far. NULL: none of its priority, or a higher one has settled it already. */
+static const struct dv_cdi_spec *find_rival(const struct dv_cdi_named *named,
+                                            const struct dv_cdi_device *device)
+{
+    const struct dv_cdi_spec *best = NULL;
+
+    for (size_t i = 0; i < named->n_holders; i++) {
+        const struct dv_cdi_spec *spec = named->holders[i].ranked.spec;
+
+        if (named->holders[i].device == device)
+            return best && best->priority == spec->priority ? best : NULL;
+        if (!best || best->priority < spec->priority)
+            best = spec;
+    }
+    return NULL;
+}
+
+/* Devices that two specs of one priority have, also those that a higher priority settles after
+ * them. A third one is held against the first. */
+static size_t print_conflicts(const struct dv_cdi_index *index, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cdi_ranked *ranked;
+    size_t n_specs = list_specs(index, arena, &ranked);
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_specs; i++) {
+        const struct dv_cdi_spec *spec = ranked[i].spec;
+
+        for (size_t k = 0; k < spec->n_devices; k++) {
+            dv_str name = spec->devices[k].full_name;
+            const struct dv_cdi_spec *rival =
+                find_rival(dv_map_get(&index->by_name, name), &spec->devices[k]);
+
+            if (rival)
+                dv_buf_printf(buf, "%.*s: device \"%.*s\" is also in %.*s\n", DV_FMT(spec->path),
+                              DV_FMT(name), DV_FMT(rival->path));
+            n += rival != NULL;
+        }
+    }
+    return n;
+}
+
 size_t dv_cdi_check_print(const struct dv_cdi_index *index, struct dv_buf *buf)
 {
-    size_t n = index->n_conflicts;
+    size_t n = 0;
 
-    for (size_t i = 0; i < index->n_specs; i++) {
-        const struct dv_cdi_spec *spec = index->specs[i];
+    for (size_t i = 0; i < index->refused.n; i++) {
+        const struct dv_cdi_spec *spec = index->refused.v[i].spec;
 
         for (size_t k = 0; k < spec->n_problems; k++)
             dv_buf_printf(buf, "%.*s: %.*s\n", DV_FMT(spec->path), DV_FMT(spec->problems[k]));
         n += spec->n_problems;
     }
-    for (size_t i = 0; i < index->n_conflicts; i++) {
-        const struct dv_cdi_conflict *conflict = &index->conflicts[i];
-
-        dv_buf_printf(buf, "%.*s: device \"%.*s\" is also in %.*s\n",
-                      DV_FMT(conflict->second->path), DV_FMT(conflict->name),
-                      DV_FMT(conflict->first->path));
-    }
-    return n;
+    return n + print_conflicts(index, buf);
 }

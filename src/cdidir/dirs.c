@@ -6,12 +6,11 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
-#include "base/list.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
+#include "cdidir/files.h"
 #include "cdidir/places.h"
 #include "cdidir/scan.h"
 #include "loop/loop.h"
@@ -20,32 +19,30 @@
 #define SETTLE_MS 20u
 /* Between looks at what cannot be watched. */
 #define POLL_MS 10000u
+/* Between looks at everything for names that are not there: with ten thousand files one takes some
+ * 20 ms, and who asks for such a name asks again and again. */
+#define MISS_MS 100u
 /* For messages, which are cut anyway. */
 #define DIRS_TEXT_BYTES_MAX 4096u
 
-struct file {
-    struct dv_cdi_look look;
-    struct dv_cdi_spec *spec;
+/* Files that events have named. */
+struct wish {
+    dv_str key;
+    dv_str path;
+    uint32_t priority;
 };
 
-/* What one look found; replaced as a whole. */
-struct snapshot {
-    struct dv_link link; /* among those replaced in this turn */
+struct wishes {
     struct dv_arena *arena;
-    struct file *files;
-    size_t n_files;
-    struct dv_map by_key; /* struct file */
-    struct dv_cdi_problem *problems;
-    size_t n_problems;
-    size_t n_dir_problems; /* the first of these */
-    struct dv_cdi_index *index;
+    struct dv_map by_key; /* struct wish */
 };
 
 struct job {
     struct dv_work work;
     struct dv_cdi_dirs *dirs;
     struct dv_cdi_scan *scan;
-    uint64_t number; /* of the looks begun: the last one counts */
+    struct wishes wishes; /* what it looks at; none: everything */
+    uint64_t number;      /* of the looks begun: the last one counts */
 };
 
 struct dv_cdi_dirs {
@@ -59,11 +56,13 @@ struct dv_cdi_dirs {
     struct dv_watch *watch;
     struct dv_timer timer; /* until the next look */
     struct job *job;       /* a look that is under way */
-    bool is_dirty;         /* there were events since it began */
+    struct wishes wishes;  /* what to look at next; those of the job are not in it */
+    bool wants_all;        /* all of it, that is */
     bool is_whole;         /* all that should be is watched */
     uint64_t n_looks;
-    struct snapshot *now;
-    struct dv_list retired;
+    uint64_t n_whole_looks;
+    uint64_t missed_ms; /* when everything was last looked at for a name; 0: never */
+    struct dv_cdi_files files;
     struct dv_task sweep;
     struct dv_task tell;
     bool is_closing;
@@ -72,130 +71,58 @@ struct dv_cdi_dirs {
     void *closed_ctx;
 };
 
-/* ---- snapshots ---- */
+/* ---- wishes ---- */
 
-static void snapshot_free(struct snapshot *snapshot)
+static void wishes_init(struct wishes *wishes)
 {
-    if (!snapshot)
-        return;
-    dv_link_remove(&snapshot->link);
-    for (size_t i = 0; i < snapshot->n_files; i++)
-        dv_cdi_spec_unref(snapshot->files[i].spec);
-    dv_cdi_index_free(snapshot->index);
-    dv_map_fini(&snapshot->by_key);
-    dv_arena_free(snapshot->arena);
+    wishes->arena = dv_arena_new();
+    dv_map_init(&wishes->by_key);
 }
 
-static void sweep(struct dv_cdi_dirs *dirs)
+static void wishes_fini(struct wishes *wishes)
 {
-    struct dv_link *link;
-
-    while ((link = dv_list_first(&dirs->retired)) != NULL)
-        snapshot_free(DV_CONTAINER(link, struct snapshot, link));
+    dv_arena_free(wishes->arena);
+    dv_map_fini(&wishes->by_key);
 }
 
-static void on_sweep(struct dv_task *task)
+static void wishes_clear(struct wishes *wishes)
 {
-    sweep(DV_CONTAINER(task, struct dv_cdi_dirs, sweep));
+    dv_map_clear(&wishes->by_key);
+    dv_arena_reset(wishes->arena);
 }
 
-static void add_file(struct snapshot *snapshot, const struct snapshot *before,
-                     struct dv_cdi_found *found)
+static void add_wish(struct wishes *wishes, dv_str path, uint32_t priority)
 {
-    struct file *file = &snapshot->files[snapshot->n_files++];
-    const struct file *old;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    dv_str key = dv_cdi_file_key(path, priority, scratch);
+    struct wish *wish;
 
-    file->look = found->look;
-    file->look.key = dv_str_copy(found->look.key, snapshot->arena);
-    if (found->spec) {
-        file->spec = found->spec;
-        found->spec = NULL;
-    } else {
-        old = dv_map_get(&before->by_key, found->look.key);
-        file->spec = dv_cdi_spec_ref(old->spec);
+    if (dv_map_get(&wishes->by_key, key))
+        return; /* thousands of events may be about one file */
+    wish = DV_NEW(wishes->arena, struct wish);
+    wish->key = dv_str_copy(key, wishes->arena);
+    wish->path = dv_str_copy(path, wishes->arena);
+    wish->priority = priority;
+    (void)dv_map_set(&wishes->by_key, wish->key, wish); /* it was absent */
+}
+
+static void add_wishes(struct wishes *wishes, const struct wishes *more)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&more->by_key, &at)) != NULL;) {
+        const struct wish *wish = entry->value;
+
+        add_wish(wishes, wish->path, wish->priority);
     }
-    file->look.path = file->spec->path;
-    (void)dv_map_set(&snapshot->by_key, file->look.key, file); /* keys are distinct */
-}
-
-static void list_problems(struct snapshot *snapshot, const struct dv_cdi_scan *scan)
-{
-    struct dv_arena *arena = snapshot->arena;
-    size_t n = scan->problems.n;
-
-    for (size_t i = 0; i < snapshot->n_files; i++)
-        n += snapshot->files[i].spec->n_problems;
-    snapshot->problems = DV_NEW_ARRAY(arena, struct dv_cdi_problem, n);
-    snapshot->n_dir_problems = scan->problems.n;
-    for (size_t i = 0; i < scan->problems.n; i++)
-        snapshot->problems[snapshot->n_problems++] =
-            (struct dv_cdi_problem){dv_str_copy(scan->problems.v[i].path, arena),
-                                    dv_str_copy(scan->problems.v[i].reason, arena)};
-    for (size_t i = 0; i < snapshot->n_files; i++) {
-        const struct dv_cdi_spec *spec = snapshot->files[i].spec;
-
-        for (size_t k = 0; k < spec->n_problems; k++)
-            snapshot->problems[snapshot->n_problems++] =
-                (struct dv_cdi_problem){spec->path, spec->problems[k]};
-    }
-}
-
-/* Takes the new specs of the scan. */
-static struct snapshot *snapshot_new(const struct snapshot *before, struct dv_cdi_scan *scan)
-{
-    struct dv_arena *arena = dv_arena_new();
-    struct snapshot *snapshot = DV_NEW(arena, struct snapshot);
-    struct dv_cdi_spec **specs = DV_NEW_ARRAY(arena, struct dv_cdi_spec *, scan->found.n);
-
-    snapshot->arena = arena;
-    snapshot->files = DV_NEW_ARRAY(arena, struct file, scan->found.n);
-    dv_map_init(&snapshot->by_key);
-    for (size_t i = 0; i < scan->found.n; i++) {
-        add_file(snapshot, before, &scan->found.v[i]);
-        specs[i] = snapshot->files[i].spec;
-    }
-    list_problems(snapshot, scan);
-    snapshot->index = dv_cdi_index_new(specs, snapshot->n_files);
-    return snapshot;
-}
-
-static bool is_same(const struct snapshot *snapshot, const struct dv_cdi_scan *scan)
-{
-    if (snapshot->n_files != scan->found.n || snapshot->n_dir_problems != scan->problems.n)
-        return false;
-    for (size_t i = 0; i < scan->found.n; i++) {
-        if (scan->found.v[i].spec ||
-            !dv_str_eq(scan->found.v[i].look.key, snapshot->files[i].look.key))
-            return false;
-    }
-    for (size_t i = 0; i < scan->problems.n; i++) {
-        if (!dv_str_eq(scan->problems.v[i].path, snapshot->problems[i].path) ||
-            !dv_str_eq(scan->problems.v[i].reason, snapshot->problems[i].reason))
-            return false;
-    }
-    return true;
-}
-
-/* What a file says is the same; when and where it was written need not be. */
-static void note_stamps(struct snapshot *snapshot, const struct dv_cdi_scan *scan)
-{
-    for (size_t i = 0; i < scan->found.n; i++) {
-        snapshot->files[i].look.stamp = scan->found.v[i].look.stamp;
-        snapshot->files[i].look.is_sure = scan->found.v[i].look.is_sure;
-    }
-}
-
-static bool has_problem(const struct snapshot *snapshot, const struct dv_cdi_problem *problem)
-{
-    for (size_t i = 0; snapshot && i < snapshot->n_problems; i++) {
-        if (dv_str_eq(snapshot->problems[i].path, problem->path) &&
-            dv_str_eq(snapshot->problems[i].reason, problem->reason))
-            return true;
-    }
-    return false;
 }
 
 /* ---- looking ---- */
+
+static void on_sweep(struct dv_task *task)
+{
+    dv_cdi_files_sweep(&DV_CONTAINER(task, struct dv_cdi_dirs, sweep)->files);
+}
 
 static void on_tell(struct dv_task *task)
 {
@@ -204,55 +131,60 @@ static void on_tell(struct dv_task *task)
     dirs->options.changed(dirs->options.ctx);
 }
 
-static void log_change(const struct snapshot *now, const struct snapshot *before)
-{
-    dv_log(DV_LOG_DEBUG, "cdi: specs read", DV_F_U64("files", now->n_files),
-           DV_F_U64("problems", now->n_problems));
-    for (size_t i = 0; i < now->n_problems; i++) {
-        if (!has_problem(before, &now->problems[i]))
-            dv_log(DV_LOG_WARN, "cdi: left out", DV_F_STR("path", now->problems[i].path),
-                   DV_F_STR("reason", now->problems[i].reason));
-    }
-}
-
-/* True when something differs. */
-static bool apply(struct dv_cdi_dirs *dirs, struct dv_cdi_scan *scan)
-{
-    struct snapshot *before = dirs->now;
-
-    if (before && is_same(before, scan)) {
-        note_stamps(before, scan);
-        return false;
-    }
-    dirs->now = snapshot_new(before, scan);
-    log_change(dirs->now, before);
-    if (before) {
-        dv_list_push(&dirs->retired, &before->link);
-        dv_task_post(&dirs->sweep, dirs->loop, on_sweep);
-    }
-    return true;
-}
-
 static void tell(struct dv_cdi_dirs *dirs)
 {
     if (dirs->options.changed)
         dv_task_post(&dirs->tell, dirs->loop, on_tell);
 }
 
+/* True when something differs. */
+static bool apply(struct dv_cdi_dirs *dirs, struct dv_cdi_scan *scan)
+{
+    bool is_changed = dv_cdi_files_take(&dirs->files, scan);
+
+    if (is_changed)
+        dv_task_post(&dirs->sweep, dirs->loop, on_sweep);
+    return is_changed;
+}
+
 /* Watches first: what changes from now on brings another look. */
-static struct dv_cdi_scan *begin_look(struct dv_cdi_dirs *dirs)
+static struct dv_cdi_scan *begin_all(struct dv_cdi_dirs *dirs)
 {
     struct dv_cdi_scan *scan = dv_cdi_scan_new(dirs->paths, dirs->n_paths);
 
     dirs->n_looks++;
+    dirs->n_whole_looks++;
+    dirs->wants_all = false;
+    wishes_clear(&dirs->wishes);
     dirs->is_whole = dv_cdi_places_watch(dirs->places, dirs->n_paths, dirs->watch, scan);
-    for (size_t i = 0; dirs->now && i < dirs->now->n_files; i++)
-        dv_cdi_scan_know(scan, &dirs->now->files[i].look);
+    dv_cdi_files_tell(&dirs->files, scan);
+    return scan;
+}
+
+static struct dv_cdi_scan *begin_named(struct dv_cdi_dirs *dirs, const struct wishes *wishes)
+{
+    struct dv_cdi_scan *scan = dv_cdi_scan_new(NULL, 0); /* no directory is listed */
+    const struct dv_map_entry *entry;
+
+    dirs->n_looks++;
+    for (size_t at = 0; (entry = dv_map_next(&wishes->by_key, &at)) != NULL;) {
+        const struct wish *wish = entry->value;
+
+        dv_cdi_files_name(&dirs->files, scan, wish->key, wish->path, wish->priority);
+    }
     return scan;
 }
 
 static void schedule(struct dv_cdi_dirs *dirs, uint64_t delay_ms);
 static void end_one(struct dv_cdi_dirs *dirs);
+
+static void end_look(struct dv_cdi_dirs *dirs, struct dv_cdi_scan *scan)
+{
+    if (scan->is_named && dv_cdi_files_doubts(&dirs->files, scan))
+        dirs->wants_all = true;
+    else if (apply(dirs, scan))
+        tell(dirs);
+}
 
 static void on_looked(struct dv_work *work, const struct dv_err *err)
 {
@@ -260,14 +192,15 @@ static void on_looked(struct dv_work *work, const struct dv_err *err)
     struct dv_cdi_dirs *dirs = job->dirs;
 
     dirs->job = NULL;
-    /* A look that began later has seen more. */
-    if (!err && !dirs->is_closing && job->number == dirs->n_looks && apply(dirs, job->scan))
-        tell(dirs);
+    /* A look that began later has seen more: it was at everything, or at these files, too. */
+    if (!err && !dirs->is_closing && job->number == dirs->n_looks)
+        end_look(dirs, job->scan);
     dv_cdi_scan_free(job->scan);
+    wishes_fini(&job->wishes);
     free(job);
     if (dirs->is_closing)
         end_one(dirs);
-    else if (dirs->is_dirty)
+    else if (dirs->wants_all || dirs->wishes.by_key.n > 0)
         schedule(dirs, SETTLE_MS);
     else if (!dirs->is_whole)
         schedule(dirs, POLL_MS);
@@ -281,39 +214,58 @@ static void run_scan(struct dv_work *work)
 static void on_timer(struct dv_timer *timer)
 {
     struct dv_cdi_dirs *dirs = DV_CONTAINER(timer, struct dv_cdi_dirs, timer);
-    struct job *job = DV_ALLOC(struct job);
+    bool is_all = dirs->wants_all || !dirs->is_whole;
+    struct job *job;
 
-    dirs->is_dirty = false;
+    if (!is_all && dirs->wishes.by_key.n == 0)
+        return; /* somebody could not wait for it */
+    job = DV_ALLOC(struct job);
     job->work.run = run_scan;
     job->work.done = on_looked;
     job->dirs = dirs;
-    job->scan = begin_look(dirs);
+    if (is_all) {
+        wishes_init(&job->wishes);
+        job->scan = begin_all(dirs);
+    } else {
+        job->wishes = dirs->wishes;
+        wishes_init(&dirs->wishes);
+        job->scan = begin_named(dirs, &job->wishes);
+    }
     job->number = dirs->n_looks;
     dirs->job = job;
     dv_work_start(&job->work, dirs->loop);
 }
 
+/* When a look is under way, its end sees what is to come. */
 static void schedule(struct dv_cdi_dirs *dirs, uint64_t delay_ms)
 {
     uint64_t at_ms = dv_loop_now_ms(dirs->loop) + delay_ms;
 
-    if (dirs->job)
-        dirs->is_dirty = true;
-    else if (!dv_timer_is_set(&dirs->timer) || dirs->timer.at_ms > at_ms)
+    if (!dirs->job && (!dv_timer_is_set(&dirs->timer) || dirs->timer.at_ms > at_ms))
         dv_timer_start(&dirs->timer, dirs->loop, at_ms, on_timer);
 }
 
 static void on_event(void *ctx, const struct dv_watch_event *event)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct dv_cdi_dirs *dirs = ctx;
+    enum dv_cdi_heed heed = dv_cdi_places_heed(dirs->places, dirs->n_paths, event);
 
-    if (dv_cdi_places_heed(dirs->places, dirs->n_paths, event))
-        schedule(dirs, SETTLE_MS);
+    if (heed == DV_CDI_HEED_NOTHING)
+        return;
+    if (heed == DV_CDI_HEED_ALL)
+        dirs->wants_all = true;
+    for (size_t i = 0; heed == DV_CDI_HEED_FILE && i < dirs->n_paths; i++) {
+        if (dv_str_eq(dirs->places[i].self.path, event->dir))
+            add_wish(&dirs->wishes, dv_cdi_file_path(dirs->paths[i], event->name, scratch),
+                     (uint32_t)i);
+    }
+    schedule(dirs, SETTLE_MS);
 }
 
-static bool look_now(struct dv_cdi_dirs *dirs)
+static bool look_at_all(struct dv_cdi_dirs *dirs)
 {
-    struct dv_cdi_scan *scan = begin_look(dirs);
+    struct dv_cdi_scan *scan = begin_all(dirs);
     bool is_changed;
 
     dv_cdi_scan_run(scan);
@@ -321,6 +273,50 @@ static bool look_now(struct dv_cdi_dirs *dirs)
     dv_cdi_scan_free(scan);
     if (!dirs->is_whole)
         schedule(dirs, POLL_MS);
+    return is_changed;
+}
+
+/* The one under way, unless a later look was faster. */
+static const struct job *job_that_counts(const struct dv_cdi_dirs *dirs)
+{
+    return dirs->job && dirs->job->number == dirs->n_looks ? dirs->job : NULL;
+}
+
+/* At what events have named, and at what a job looks at, which does not count then. */
+static bool look_at_named(struct dv_cdi_dirs *dirs)
+{
+    const struct job *job = job_that_counts(dirs);
+    struct dv_cdi_scan *scan;
+    bool has_doubts;
+    bool is_changed = false;
+
+    if (job)
+        add_wishes(&dirs->wishes, &job->wishes);
+    if (dirs->wishes.by_key.n == 0)
+        return false;
+    scan = begin_named(dirs, &dirs->wishes);
+    wishes_clear(&dirs->wishes);
+    dv_cdi_scan_run(scan);
+    has_doubts = dv_cdi_files_doubts(&dirs->files, scan);
+    if (!has_doubts)
+        is_changed = apply(dirs, scan);
+    dv_cdi_scan_free(scan);
+    return has_doubts ? look_at_all(dirs) : is_changed;
+}
+
+/* What was done until now, as far as events tell. */
+static bool catch_up(struct dv_cdi_dirs *dirs)
+{
+    const struct job *job = job_that_counts(dirs);
+    bool is_changed;
+
+    dv_watch_drain(dirs->watch);
+    if (dirs->wants_all || (job && job->wishes.by_key.n == 0))
+        is_changed = look_at_all(dirs);
+    else
+        is_changed = look_at_named(dirs);
+    if (is_changed)
+        tell(dirs);
     return is_changed;
 }
 
@@ -341,8 +337,8 @@ static dv_str join(const dv_str *paths, size_t n_paths, struct dv_arena *arena)
 
 static void dirs_free(struct dv_cdi_dirs *dirs)
 {
-    sweep(dirs);
-    snapshot_free(dirs->now);
+    dv_cdi_files_fini(&dirs->files);
+    wishes_fini(&dirs->wishes);
     dv_arena_free(dirs->arena);
     free(dirs);
 }
@@ -363,14 +359,15 @@ struct dv_cdi_dirs *dv_cdi_dirs_open(struct dv_loop *loop, const dv_str *paths, 
     }
     dirs->text = join(dirs->paths, n_paths, dirs->arena);
     dirs->options = *options;
-    dv_list_init(&dirs->retired);
+    dv_cdi_files_init(&dirs->files);
+    wishes_init(&dirs->wishes);
     dirs->watch = dv_watch_open(loop, on_event, dirs, err);
     if (!dirs->watch) {
         (void)dv_wrap(err, "CDI specs in %.*s", DV_FMT(dirs->text));
         dirs_free(dirs);
         return NULL;
     }
-    (void)look_now(dirs); /* all is new */
+    (void)look_at_all(dirs); /* all is new */
     return dirs;
 }
 
@@ -409,13 +406,12 @@ void dv_cdi_dirs_close(struct dv_cdi_dirs *dirs, dv_closed_fn *closed, void *ctx
 
 const struct dv_cdi_index *dv_cdi_dirs_index(const struct dv_cdi_dirs *dirs)
 {
-    return dirs->now->index;
+    return dirs->files.index;
 }
 
 size_t dv_cdi_dirs_problems(const struct dv_cdi_dirs *dirs, const struct dv_cdi_problem **problems)
 {
-    *problems = dirs->now->problems;
-    return dirs->now->n_problems;
+    return dv_cdi_files_problems(&dirs->files, problems);
 }
 
 dv_str dv_cdi_dirs_text(const struct dv_cdi_dirs *dirs)
@@ -425,22 +421,43 @@ dv_str dv_cdi_dirs_text(const struct dv_cdi_dirs *dirs)
 
 bool dv_cdi_dirs_refresh(struct dv_cdi_dirs *dirs)
 {
-    bool is_changed = look_now(dirs);
+    bool is_changed = look_at_all(dirs);
 
     if (is_changed)
         tell(dirs);
     return is_changed;
 }
 
+/* Events tell nothing of what is written through a link, or from above. */
+static bool may_look_for_missing(struct dv_cdi_dirs *dirs, uint64_t *ago_ms)
+{
+    uint64_t now_ms = dv_loop_now_ms(dirs->loop);
+
+    *ago_ms = now_ms - dirs->missed_ms;
+    if (dirs->missed_ms > 0 && *ago_ms < MISS_MS && dirs->is_whole)
+        return false;
+    dirs->missed_ms = now_ms;
+    return true;
+}
+
 bool dv_cdi_dirs_resolve(struct dv_cdi_dirs *dirs, const dv_str *names, size_t n_names,
                          struct dv_arena *arena, struct dv_cdi_edits *edits, struct dv_err *err)
 {
-    bool is_found = dv_cdi_resolve(dirs->now->index, names, n_names, arena, edits, err);
+    const struct dv_cdi_index *index = dirs->files.index;
+    uint64_t n_whole_looks = dirs->n_whole_looks;
+    bool is_found = dv_cdi_resolve(index, names, n_names, arena, edits, err);
+    uint64_t ago_ms;
 
     if (is_found || (err->code != DV_NOT_FOUND && err->code != DV_FAILED_PRECONDITION))
         return is_found;
-    if (dv_cdi_dirs_refresh(dirs) &&
-        dv_cdi_resolve(dirs->now->index, names, n_names, arena, edits, err))
+    if (catch_up(dirs) && dv_cdi_resolve(index, names, n_names, arena, edits, err))
         return true;
+    if (dirs->n_whole_looks == n_whole_looks) {
+        if (!may_look_for_missing(dirs, &ago_ms))
+            return dv_wrap(err, "CDI specs in %.*s, all of them looked at %llu ms ago",
+                           DV_FMT(dirs->text), (unsigned long long)ago_ms);
+        if (dv_cdi_dirs_refresh(dirs) && dv_cdi_resolve(index, names, n_names, arena, edits, err))
+            return true;
+    }
     return dv_wrap(err, "CDI specs in %.*s", DV_FMT(dirs->text));
 }

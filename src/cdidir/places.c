@@ -59,9 +59,9 @@ static void forget(struct dv_cdi_place *places, size_t n_places, dv_str path)
 {
     for (size_t i = 0; i < n_places; i++) {
         if (dv_str_eq(places[i].self.path, path))
-            places[i].self.is_watched = false;
+            places[i].self.is_watched = places[i].self.is_alias = false;
         if (dv_str_eq(places[i].above.path, path))
-            places[i].above.is_watched = false;
+            places[i].above.is_watched = places[i].above.is_alias = false;
     }
 }
 
@@ -106,12 +106,14 @@ static bool watch_spot(struct dv_cdi_spot *spot, struct dv_watch *watch, struct 
 
     if (spot->is_watched || !is_dir(spot->path, &about))
         return true;
-    /* Under another name it is watched, too: any event leads to a look at everything. */
-    if (!dv_watch_add(watch, spot->path, &err) && err.code != DV_ALREADY_EXISTS) {
-        if (!is_dir(spot->path, &about))
+    if (!dv_watch_add(watch, spot->path, &err)) {
+        spot->is_alias = err.code == DV_ALREADY_EXISTS;
+        if (!spot->is_alias && !is_dir(spot->path, &about))
             return true; /* it went meanwhile, of which the one above tells */
-        dv_cdi_scan_add_problem(scan, spot->path, dv_str_from_c(err.msg));
-        return false;
+        if (!spot->is_alias) {
+            dv_cdi_scan_add_problem(scan, spot->path, dv_str_from_c(err.msg));
+            return false;
+        }
     }
     spot->is_watched = true;
     spot->dev = about.st_dev;
@@ -138,24 +140,32 @@ bool dv_cdi_places_watch(struct dv_cdi_place *places, size_t n_places, struct dv
 
 /* ---- events ---- */
 
-static bool concerns(const struct dv_cdi_place *place, const struct dv_watch_event *event)
+static enum dv_cdi_heed heed(const struct dv_cdi_place *place, const struct dv_watch_event *event)
 {
     bool is_gone = event->kind == DV_WATCH_DIR_GONE;
+    bool is_self = dv_str_eq(event->dir, place->self.path);
+    bool is_above = dv_str_eq(event->dir, place->above.path);
 
-    if (dv_str_eq(event->dir, place->self.path) && (is_gone || dv_cdi_is_spec_path(event->name)))
-        return true;
-    return dv_str_eq(event->dir, place->above.path) &&
-           (is_gone || dv_str_eq(event->name, place->awaited));
+    if (place->self.is_alias || place->above.is_alias) /* the event has the other name */
+        return DV_CDI_HEED_ALL;
+    if ((is_gone && (is_self || is_above)) || (is_above && dv_str_eq(event->name, place->awaited)))
+        return DV_CDI_HEED_ALL;
+    return is_self && dv_cdi_is_spec_path(event->name) ? DV_CDI_HEED_FILE : DV_CDI_HEED_NOTHING;
 }
 
-bool dv_cdi_places_heed(struct dv_cdi_place *places, size_t n_places,
-                        const struct dv_watch_event *event)
+enum dv_cdi_heed dv_cdi_places_heed(struct dv_cdi_place *places, size_t n_places,
+                                    const struct dv_watch_event *event)
 {
-    bool is_ours = event->kind == DV_WATCH_OVERFLOW;
+    enum dv_cdi_heed most = DV_CDI_HEED_NOTHING;
 
-    for (size_t i = 0; i < n_places && !is_ours; i++)
-        is_ours = concerns(&places[i], event);
+    if (event->kind == DV_WATCH_OVERFLOW)
+        return DV_CDI_HEED_ALL;
+    for (size_t i = 0; i < n_places; i++) {
+        enum dv_cdi_heed wish = heed(&places[i], event);
+
+        most = wish > most ? wish : most;
+    }
     if (event->kind == DV_WATCH_DIR_GONE)
         forget(places, n_places, event->dir);
-    return is_ours;
+    return most;
 }

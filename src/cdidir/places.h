@@ -16,7 +16,8 @@ struct dv_watch_event;
 struct dv_cdi_spot {
     dv_str path;
     bool is_watched;
-    uint64_t dev; /* which one it was when its watch was set */
+    bool is_alias; /* through the watch on the same directory under another name */
+    uint64_t dev;  /* which one it was when its watch was set */
     uint64_t ino;
 };
 
@@ -33,8 +34,15 @@ void dv_cdi_place_init(struct dv_cdi_place *place, dv_str dir);
  * be watched is a problem of the scan. False: there is such a thing. */
 bool dv_cdi_places_watch(struct dv_cdi_place *places, size_t n_places, struct dv_watch *watch,
                          struct dv_cdi_scan *scan);
-/* Whether the event is about specs or the way to them; notes which watches are gone. */
-bool dv_cdi_places_heed(struct dv_cdi_place *places, size_t n_places,
-                        const struct dv_watch_event *event);
+
+/* What an event asks for. */
+enum dv_cdi_heed {
+    DV_CDI_HEED_NOTHING,
+    DV_CDI_HEED_FILE, /* a look at the file that it names, of all places with that directory */
+    DV_CDI_HEED_ALL,  /* a look at everything */
+};
+/* Notes which watches are gone, too. */
+enum dv_cdi_heed dv_cdi_places_heed(struct dv_cdi_place *places, size_t n_places,
+                                    const struct dv_watch_event *event);
 
 #endif

@@ -131,10 +131,12 @@ static bool read_text(const char *path, struct dv_arena *arena, struct dv_cdi_st
 /* Whether there is room for it beside those before it. */
 static bool count_file(struct dv_cdi_scan *scan, uint64_t size, struct dv_err *err)
 {
-    if (scan->n_bytes + size > DV_CDI_DIRS_BYTES_MAX)
+    if (scan->n_bytes + size > DV_CDI_DIRS_BYTES_MAX) {
+        scan->is_over = true;
         return dv_fail(err, DV_RESOURCE_EXHAUSTED,
                        "%llu bytes: with the specs before it more than the %u that are allowed",
                        (unsigned long long)size, DV_CDI_DIRS_BYTES_MAX);
+    }
     scan->n_bytes += size;
     return true;
 }
@@ -181,6 +183,7 @@ static void look_at(struct dv_cdi_scan *scan, struct dv_cdi_found *found, const 
         take_text(found, before, DV_STR_NONE, &err);
         return;
     }
+    look->n_counted = (uint64_t)about->st_size;
     if (before && before->is_sure && stamp_eq(&before->stamp, &look->stamp)) {
         look->hash = before->hash;
         look->is_sure = true;
@@ -225,6 +228,7 @@ static void list_dir(struct dv_cdi_scan *scan, dv_str dir, struct names *names)
         if (!dv_cdi_is_spec_path(dv_str_from_c(entry->d_name)))
             continue;
         if (scan->found.n + names->n >= DV_CDI_DIRS_FILES_MAX) {
+            scan->is_over = true;
             dv_cdi_scan_add_problem(
                 scan, dir,
                 dv_str_printf(scan->arena,
@@ -259,10 +263,15 @@ static bool is_spec(const char *path, struct stat *about, bool *is_missing, stru
     return lstat(path, &itself) == 0 && S_ISLNK(itself.st_mode); /* or it is gone again */
 }
 
+dv_str dv_cdi_file_key(dv_str path, uint32_t priority, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "%u:%.*s", priority, DV_FMT(path));
+}
+
 static void add_file(struct dv_cdi_scan *scan, dv_str path, uint32_t priority)
 {
     struct dv_cdi_found found = {
-        .look = {.key = dv_str_printf(scan->arena, "%u:%.*s", priority, DV_FMT(path)),
+        .look = {.key = dv_cdi_file_key(path, priority, scan->arena),
                  .path = path,
                  .priority = priority},
     };
@@ -270,26 +279,31 @@ static void add_file(struct dv_cdi_scan *scan, dv_str path, uint32_t priority)
     struct stat about;
     bool is_missing;
 
-    if (!is_spec(dv_str_to_c(path, scan->arena), &about, &is_missing, &err))
+    found.is_gone = !is_spec(dv_str_to_c(path, scan->arena), &about, &is_missing, &err);
+    if (found.is_gone && !scan->is_named)
         return;
-    if (is_missing)
+    if (!found.is_gone && is_missing)
         take_text(&found, dv_map_get(&scan->known, found.look.key), DV_STR_NONE, &err);
-    else
+    else if (!found.is_gone)
         look_at(scan, &found, &about);
     *dv_vec_add_in(&scan->found, scan->arena) = found;
+}
+
+dv_str dv_cdi_file_path(dv_str dir, dv_str name, struct dv_arena *arena)
+{
+    const char *slash = dv_str_ends_with(dir, DV_STR("/")) ? "" : "/";
+
+    return dv_str_printf(arena, "%.*s%s%.*s", DV_FMT(dir), slash, DV_FMT(name));
 }
 
 static void scan_dir(struct dv_cdi_scan *scan, uint32_t priority)
 {
     dv_str dir = scan->dirs[priority];
-    const char *slash = dv_str_ends_with(dir, DV_STR("/")) ? "" : "/";
     struct names names = {0};
 
     list_dir(scan, dir, &names);
     for (size_t i = 0; i < names.n; i++)
-        add_file(scan,
-                 dv_str_printf(scan->arena, "%.*s%s%.*s", DV_FMT(dir), slash, DV_FMT(names.v[i])),
-                 priority);
+        add_file(scan, dv_cdi_file_path(dir, names.v[i], scan->arena), priority);
 }
 
 /* ---- all ---- */
@@ -335,9 +349,18 @@ void dv_cdi_scan_add_problem(struct dv_cdi_scan *scan, dv_str path, dv_str reaso
         (struct dv_cdi_problem){dv_str_copy(path, scan->arena), dv_str_copy(reason, scan->arena)};
 }
 
+void dv_cdi_scan_name(struct dv_cdi_scan *scan, dv_str path, uint32_t priority)
+{
+    scan->is_named = true;
+    *dv_vec_add_in(&scan->named, scan->arena) =
+        (struct dv_cdi_named_file){dv_str_copy(path, scan->arena), priority};
+}
+
 void dv_cdi_scan_run(struct dv_cdi_scan *scan)
 {
-    for (size_t i = 0; i < scan->n_dirs; i++)
+    for (size_t i = 0; i < scan->named.n; i++)
+        add_file(scan, scan->named.v[i].path, scan->named.v[i].priority);
+    for (size_t i = 0; !scan->is_named && i < scan->n_dirs; i++)
         scan_dir(scan, (uint32_t)i);
 }
 

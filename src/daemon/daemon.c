@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "cdidir/cdidir.h"
 #include "claim/manager.h"
 #include "cluster/kube.h"
@@ -260,7 +261,13 @@ static void on_specs_changed(void *ctx)
     struct dv_daemon *daemon = ctx;
     const struct dv_cdi_problem *problems;
     size_t n = dv_cdi_dirs_problems(daemon->cdi, &problems);
+    uint64_t hash = n;
 
+    for (size_t i = 0; i < n; i++)
+        hash = hash * 31 + dv_hash(problems[i].path) * 7 + dv_hash(problems[i].reason);
+    if (hash == daemon->cdi_problems)
+        return; /* other specs have changed */
+    daemon->cdi_problems = hash;
     for (size_t i = 0; i < n; i++)
         dv_log(DV_LOG_WARN, "daemon: a CDI spec cannot be used", DV_F_STR("file", problems[i].path),
                DV_F_STR("why", problems[i].reason));

@@ -1,4 +1,5 @@
-/* test_model.h - a story: what users, nodes, drivers and bad luck do to a world, and what must hold.
+/* test_model.h - a story: what users, nodes, drivers and bad luck do to a world, and what must
+ * hold.
  *
  * Devices are named by their kind: "a-0" and "b-1" are for one claim at a time, "s-0" is shared.
  * Classes "a", "b" and "s" choose by it; "a" also serves the extended resource "m.example/a". Every
@@ -14,11 +15,9 @@
 #include "base/vec.h"
 #include "daemon/test_model_world.h"
 
-struct dv_api_allocation_result;
 struct dv_api_object_meta;
 struct dv_api_pod;
 struct dv_api_resource_claim;
-struct dv_api_resource_claim_consumer_reference;
 
 #define N_NODES 4u
 #define N_PODS 20u
@@ -29,7 +28,6 @@ struct dv_api_resource_claim_consumer_reference;
 /* A device that a node half has prepared for a claim. */
 struct prepared {
     unsigned node;
-    bool is_shared;
     char claim[40]; /* its uid */
     char device[16];
 };
@@ -38,6 +36,9 @@ struct story {
     struct world *world;
     struct dice dice;
     bool is_dead[N_NODES]; /* the node half does nothing */
+    /* Two schedulers were there since the last rest. For the same pod they can undo each other's
+     * work, which is seen to later. */
+    bool had_rivals;
     DV_VEC(struct prepared) prepared;
     int64_t generation; /* of pools */
 };
@@ -56,9 +57,11 @@ void turn_nodes(struct story *story, bool is_all);
 bool is_over(const struct dv_api_pod *pod);
 /* Its node was not chosen by a scheduler. */
 bool is_preset(const struct dv_api_pod *pod);
-/* Somebody changed its status by hand. */
-bool is_meddled(const struct dv_api_object_meta *claim);
+/* A claim whose status somebody changed by hand, or a pod that used it then. */
+bool is_meddled(const struct dv_api_object_meta *meta);
 bool is_reserved_for(const struct dv_api_resource_claim *claim, const struct dv_api_pod *pod);
+/* Of a claim that is allocated. */
+bool is_for_node(const struct dv_api_resource_claim *claim, dv_str node);
 /* How many claims the pod has, that for its extended resources included. */
 size_t n_claims_of(const struct dv_api_pod *pod);
 /* The name of the i-th; empty: it is not made yet. */
@@ -66,8 +69,11 @@ dv_str claim_of(const struct dv_api_pod *pod, size_t i);
 
 /* ---- what must hold: fails the test when it does not ---- */
 
-/* At any time; with `is_settled` what two schedulers can break for a moment too. */
-void check_always(struct story *story, bool is_settled);
+/* At any time, but for what rivals do. */
+void check_always(struct story *story);
+/* No device is given twice any more after rivals, but they can leave a pod bound without its
+ * claims: deletes one. False: there is none. */
+bool delete_broken(struct story *story);
 /* When all has come to rest. */
 void check_rest(struct story *story);
 /* When besides there are no pods any more. */

@@ -31,9 +31,9 @@ bool is_preset(const struct dv_api_pod *pod)
     return dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations, DV_STR(PRESET));
 }
 
-bool is_meddled(const struct dv_api_object_meta *claim)
+bool is_meddled(const struct dv_api_object_meta *meta)
 {
-    return dv_entry_find(claim->annotations, claim->n_annotations, DV_STR(MEDDLED));
+    return dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(MEDDLED));
 }
 
 bool is_reserved_for(const struct dv_api_resource_claim *claim, const struct dv_api_pod *pod)
@@ -172,6 +172,23 @@ static void delete_claim(struct story *story)
         (void)destroy(story->world, DV_KIND_CLAIM, name, -1);
 }
 
+static void mark_meddled(struct story *story, dv_str claim)
+{
+    const char *mark = "{metadata: {annotations: {" MEDDLED ": x}}}";
+    struct world *world = story->world;
+    struct dv_object **pods;
+    DV_VEC(dv_str) names = {0};
+
+    (void)change(world, DV_KIND_CLAIM, DV_SUB_NONE, claim, mark);
+    for (size_t i = 0, n = list(world, DV_KIND_POD, &pods); i < n; i++)
+        for (size_t j = 0; j < n_claims_of(pods[i]->value); j++)
+            if (dv_str_eq(claim_of(pods[i]->value, j), claim))
+                *dv_vec_add_in(&names, world->arena) =
+                    dv_str_copy(pods[i]->meta->name, world->arena);
+    for (size_t i = 0; i < names.n; i++)
+        (void)change(world, DV_KIND_POD, DV_SUB_NONE, names.v[i], mark);
+}
+
 /* Takes the devices, or the reservations, from whom has them; or reserves for nobody. */
 static void meddle(struct story *story)
 {
@@ -185,8 +202,7 @@ static void meddle(struct story *story)
 
     if (name.n == 0)
         return;
-    (void)change(world, DV_KIND_CLAIM, DV_SUB_NONE, name,
-                 "{metadata: {annotations: {" MEDDLED ": x}}}");
+    mark_meddled(story, name);
     (void)change(world, DV_KIND_CLAIM, DV_SUB_STATUS, name,
                  changes[pick(story, DV_COUNT(changes))]);
 }
@@ -354,7 +370,8 @@ static bool is_used(struct story *story, const struct prepared *prepared)
         for (size_t j = 0; j < n_claims_of(pod); j++) {
             const struct dv_object *claim = look(story->world, DV_KIND_CLAIM, claim_of(pod, j));
 
-            if (claim && dv_str_eq(claim->meta->uid, dv_str_from_c(prepared->claim)))
+            if (claim && dv_str_eq(claim->meta->uid, dv_str_from_c(prepared->claim)) &&
+                is_reserved_for(claim->value, pod))
                 return true;
         }
     }
@@ -389,7 +406,7 @@ static void prepare(struct story *story, unsigned node, const struct dv_api_reso
             if (other->node != node || strcmp(other->device, device) != 0)
                 continue;
             is_there |= strcmp(other->claim, uid) == 0;
-            if (strcmp(other->claim, uid) != 0 && result->share_id.n == 0 &&
+            if (strcmp(other->claim, uid) != 0 && result->share_id.n == 0 && !story->had_rivals &&
                 !is_meddled(&claim->metadata) && !is_excused(story, other->claim))
                 fail_msg("n%u/%s is prepared for claim %s, and now for %.*s", node, device,
                          other->claim, DV_FMT(claim->metadata.name));
@@ -410,7 +427,8 @@ static bool may_run(struct story *story, const struct dv_api_pod *pod)
         const struct dv_object *object = look(story->world, DV_KIND_CLAIM, claim_of(pod, i));
         const struct dv_api_resource_claim *claim = object ? object->value : NULL;
 
-        if (!claim || !claim->status.allocation || !is_reserved_for(claim, pod))
+        if (!claim || !claim->status.allocation || !is_reserved_for(claim, pod) ||
+            !is_for_node(claim, pod->spec.node_name))
             return false;
     }
     return true;
@@ -427,7 +445,7 @@ static void turn_pod(struct story *story, unsigned node, dv_str name)
     if (pod->metadata.deletion_timestamp.is_set) {
         (void)destroy(world, DV_KIND_POD, name, 0);
     } else if (dv_str_eq(pod->status.phase, DV_STR("Running"))) {
-        if (pick(story, 100) == 0)
+        if (world->has_faults && pick(story, 100) == 0)
             (void)change(world, DV_KIND_POD, DV_SUB_STATUS, name,
                          pick(story, 2) ? "{status: {phase: Succeeded}}"
                                         : "{status: {phase: Failed}}");
@@ -484,6 +502,7 @@ static void toggle_sched(struct story *story)
         kill_sched(story->world, i);
     else
         start_sched(story->world, i);
+    story->had_rivals |= story->world->scheds[0] && story->world->scheds[1];
 }
 
 static void die(struct story *story)

@@ -202,6 +202,9 @@ struct dv_watch *dv_watch_open(struct dv_loop *loop,
  * nothing is missed. */
 DV_CHECKED bool dv_watch_add(struct dv_watch *watch, dv_str dir, struct dv_err *err);
 void dv_watch_remove(struct dv_watch *watch, dv_str dir);
+/* Hands out, before it returns, what the kernel has queued by now: what another process did before
+ * it answered us is known then. Not from within `event`. */
+void dv_watch_drain(struct dv_watch *watch);
 void dv_watch_close(struct dv_watch *watch, dv_closed_fn *closed, void *ctx);
 
 /* ---- signals ---- */

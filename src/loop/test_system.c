@@ -151,6 +151,37 @@ static void a_removed_directory_is_told_and_can_be_watched_again(void **state)
     dv_watch_remove(fixture->watch, dv_str_from_c(fixture->dir)); /* absent: nothing happens */
 }
 
+static void draining_tells_at_once_what_has_happened(void **state)
+{
+    struct fixture *fixture = *state;
+    char name[8];
+
+    open_watch(fixture);
+    dv_watch_drain(fixture->watch); /* nothing yet */
+    assert_int_equal(fixture->seen.n, 0);
+    touch(fixture, "a");
+    assert_int_equal(rename(in_dir(fixture, "a"), in_dir(fixture, "b")), 0);
+    dv_watch_drain(fixture->watch);
+    assert_str(dv_buf_str(&fixture->seen), "+a ~a -a +b ");
+    dv_buf_clear(&fixture->seen);
+    for (int i = 0; i < 2000; i++) { /* more than one read takes */
+        (void)snprintf(name, sizeof(name), "%d", i);
+        touch(fixture, name);
+    }
+    dv_watch_drain(fixture->watch);
+    assert_true(dv_str_ends_with(dv_buf_str(&fixture->seen), DV_STR("+1999 ~1999 ")));
+    dv_buf_clear(&fixture->seen);
+    assert_int_equal(unlink(in_dir(fixture, "b")), 0); /* and the loop goes on as before */
+    expect_events(fixture, "-b ");
+    for (int i = 0; i < 2000; i++) {
+        (void)snprintf(name, sizeof(name), "%d", i);
+        assert_int_equal(unlink(in_dir(fixture, name)), 0);
+    }
+    fixture->closes_watch = true;
+    dv_watch_drain(fixture->watch); /* closed by the first, and no more is read */
+    assert_str(dv_buf_str(&fixture->seen), "-0 ");
+}
+
 static bool watch_closed(void *ctx)
 {
     return ((struct fixture *)ctx)->n_closed > 0;
@@ -307,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_watch_reports_what_happens_in_a_directory, start, end),
         cmocka_unit_test_setup_teardown(a_removed_directory_is_told_and_can_be_watched_again, start,
                                         end),
+        cmocka_unit_test_setup_teardown(draining_tells_at_once_what_has_happened, start, end),
         cmocka_unit_test_setup_teardown(a_watch_may_be_closed_by_its_own_callback, start, end),
         cmocka_unit_test_setup_teardown(lost_events_are_told, start, end),
         cmocka_unit_test_setup_teardown(signals_arrive_on_the_loop, start, end),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <uv.h>
@@ -167,20 +168,38 @@ static void hand_out(struct dv_watch *watch, const struct inotify_event *raw)
         free(dir);
 }
 
-static void on_events(void *ctx, unsigned ready)
+/* One read's worth. Returns its bytes; 0 when there was nothing. */
+static size_t hand_out_some(struct dv_watch *watch)
 {
-    /* One read's worth: the loop comes back for more, so that others get their turn. */
     _Alignas(struct inotify_event) char buf[16384];
-    struct dv_watch *watch = ctx;
     ssize_t got = read(watch->fd, buf, sizeof(buf));
 
-    (void)ready;
     for (ssize_t at = 0; at < got && !watch->is_closing;) {
         struct inotify_event raw;
 
         memcpy(&raw, buf + at, sizeof(raw));
         hand_out(watch, (const struct inotify_event *)(void *)(buf + at));
         at += (ssize_t)(sizeof(raw) + raw.len);
+    }
+    return got > 0 ? (size_t)got : 0;
+}
+
+static void on_events(void *ctx, unsigned ready)
+{
+    (void)ready;
+    (void)hand_out_some(ctx); /* the loop comes back for more, so that others get their turn */
+}
+
+void dv_watch_drain(struct dv_watch *watch)
+{
+    int queued = 0;
+    size_t got;
+
+    if (ioctl(watch->fd, FIONREAD, &queued) < 0)
+        return; /* an inotify descriptor can always tell */
+    for (size_t left = (size_t)queued; left > 0 && !watch->is_closing;) {
+        got = hand_out_some(watch);
+        left = got > 0 && got < left ? left - got : 0;
     }
 }
 

@@ -73,6 +73,7 @@ static void undo(struct dv_pod_admission *admission)
     dv_device_end_admission(state_of(admission), pod->spec.ref.uid);
     if (admission->priv.old) { /* keeps what it held */
         give_back_new(admission);
+        dv_holdings_refresh(pods->holdings, admission->priv.old);
         dv_pod_set_state(admission->priv.old, DV_POD_ADMITTED);
         dv_pod_free(pod);
     } else {

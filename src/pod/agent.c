@@ -38,9 +38,20 @@ static struct dv_agent_pod *pod_of(struct dv_agent *agent, const struct dv_objec
 {
     struct dv_agent_pod *pod = dv_map_get(&agent->pods, object->meta->uid);
 
-    return pod ? pod
-               : dv_agent_pod_new(agent, object->meta->uid, object->meta->namespace,
-                                  object->meta->name);
+    if (pod)
+        return pod;
+    pod = dv_agent_pod_new(agent, object->meta->uid, object->meta->namespace, object->meta->name);
+    if (dv_pods_has_ended(agent->options.pods, pod->uid)) { /* and the API is not told yet */
+        pod->state = DV_AGENT_RELEASED;
+        pod->has_ended = true;
+        pod->is_dirty = true;
+    }
+    return pod;
+}
+
+static bool is_known(void *ctx, dv_str uid)
+{
+    return dv_map_get(&((struct dv_agent *)ctx)->pods, uid) != NULL;
 }
 
 static void set_object(struct dv_agent_pod *pod, struct dv_object *object)
@@ -70,6 +81,7 @@ static void on_synced(void *ctx)
     const struct dv_map_entry *entry;
 
     agent->is_synced = true;
+    dv_pods_forget_all_ended(agent->options.pods, is_known, agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_look(entry->value);
     dv_claims_reconcile(agent->options.claims);

@@ -83,6 +83,7 @@ void dv_agent_pod_free(struct dv_agent_pod *pod)
 
 static void forget(struct dv_agent_pod *pod)
 {
+    dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
     (void)dv_map_remove(&pod->agent->pods, pod->uid);
     dv_agent_pod_free(pod);
 }
@@ -380,6 +381,8 @@ static void step(struct dv_agent_pod *pod)
 {
     struct dv_agent_facts facts = facts_of(pod);
 
+    if (facts.is_terminal)
+        dv_pods_forget_ended(pod->agent->options.pods, pod->uid); /* the API knows */
     pod->has_ended = facts.has_ended;
     switch (dv_agent_next(&facts)) {
     case DV_AGENT_WAIT:

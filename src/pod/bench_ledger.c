@@ -1,5 +1,5 @@
 /* bench_ledger.c - what a question, a holding and its release cost, by how many hold something; and
- * the identities of a CDI name, by how many devices its kind has.
+ * the identities of a CDI name, by how many others its kind has.
  *
  * A pod holds one device with a PCI address, a node, a path, and a control node that all share. */
 #include <stdint.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/str.h"
@@ -17,7 +16,9 @@
 
 #define IDENTITIES 4u
 #define ROUNDS 20000u
-#define SPEC_BYTES_MAX (4u * 1024u * 1024u)
+/* The best of some runs counts: the rest is other programs. */
+#define RUNS 7u
+#define DEVICES 8u
 
 static double elapsed_ns(uint64_t start, unsigned n)
 {
@@ -88,36 +89,29 @@ static void bench_ledger(unsigned n_held)
     printf("%6u pods: check %6.0f ns, hold and release %6.0f ns\n", n_held, free_ns, hold_ns);
 }
 
-static struct dv_cdi_spec *make_spec(unsigned n_devices, struct dv_buf *buf)
+/* A driver's file for one claim, on one of a few devices. */
+static void add_spec(struct dv_cdi_index *index, unsigned number, struct dv_arena *arena)
 {
-    struct dv_cdi_file file = {.path = DV_STR("/etc/cdi/vendor.json")};
+    struct dv_cdi_file file = {
+        .path = dv_str_printf(arena, "/var/run/cdi/claim-%08x.json", number * 2654435761u),
+        .text = dv_str_printf(arena,
+                              "{\"cdiVersion\":\"0.6.0\",\"kind\":\"vendor.com/gpu\",\"devices\":["
+                              "{\"name\":\"%u\",\"containerEdits\":{\"deviceNodes\":["
+                              "{\"path\":\"/dev/gpu%u\"},{\"path\":\"/dev/gpuctl\"}]}}]}",
+                              number, number % DEVICES),
+    };
+    struct dv_cdi_spec *spec = dv_cdi_spec_new(&file);
 
-    dv_buf_add_c(buf, "{\"cdiVersion\":\"0.6.0\",\"kind\":\"vendor.com/gpu\",\"devices\":[");
-    for (unsigned i = 0; i < n_devices; i++)
-        dv_buf_printf(buf,
-                      "%s{\"name\":\"%u\",\"containerEdits\":{\"deviceNodes\":["
-                      "{\"path\":\"/dev/gpu%u\"},{\"path\":\"/dev/gpuctl\"}]}}",
-                      i > 0 ? "," : "", i, i);
-    dv_buf_add_c(buf, "]}");
-    file.text = dv_buf_str(buf);
-    return dv_cdi_spec_new(&file);
+    dv_cdi_index_add(index, spec);
+    dv_cdi_spec_unref(spec);
 }
 
-static void bench_cdi_name(unsigned n_devices)
+static double time_identities(const struct dv_cdi_index *index, struct dv_arena *arena)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-    DV_CLEANUP(dv_cdi_spec_unrefp) struct dv_cdi_spec *spec = NULL;
-    DV_CLEANUP(dv_cdi_index_freep) struct dv_cdi_index *index = NULL;
+    uint64_t start = dv_clock_now_ns(dv_clock_real());
     dv_str name = DV_STR("vendor.com/gpu=7");
-    unsigned n_rounds = ROUNDS / n_devices + 1;
-    uint64_t start;
 
-    dv_buf_init(&buf, SPEC_BYTES_MAX);
-    spec = make_spec(n_devices, &buf);
-    index = dv_cdi_index_new(&spec, 1);
-    start = dv_clock_now_ns(dv_clock_real());
-    for (unsigned i = 0; i < n_rounds; i++) {
+    for (unsigned i = 0; i < ROUNDS; i++) {
         struct dv_identities set = {0};
 
         dv_identities_add_cdi_names(&set, index, &name, 1, NULL, arena);
@@ -127,18 +121,33 @@ static void bench_cdi_name(unsigned n_devices)
         }
         dv_arena_reset(arena);
     }
-    printf("%6u devices of a kind: identities of a name %8.1f us\n", n_devices,
-           elapsed_ns(start, n_rounds) / 1000);
+    return elapsed_ns(start, ROUNDS);
+}
+
+static void bench_cdi_name(unsigned n_names)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DV_CLEANUP(dv_cdi_index_freep) struct dv_cdi_index *index = dv_cdi_index_new(NULL, 0);
+    double best_ns = 0;
+
+    for (unsigned i = 0; i < n_names; i++)
+        add_spec(index, i, arena);
+    for (unsigned i = 0; i < RUNS; i++) {
+        double took_ns = time_identities(index, arena);
+
+        best_ns = i == 0 || took_ns < best_ns ? took_ns : best_ns;
+    }
+    printf("%6u names of a kind: identities of one %8.2f us\n", n_names, best_ns / 1000);
 }
 
 int main(void)
 {
     static const unsigned counts[] = {10, 1000, 100000};
-    static const unsigned kinds[] = {8, 100, 10000};
+    static const unsigned names[] = {10, 1000, 10000};
 
     for (size_t i = 0; i < DV_COUNT(counts); i++)
         bench_ledger(counts[i]);
-    for (size_t i = 0; i < DV_COUNT(kinds); i++)
-        bench_cdi_name(kinds[i]);
+    for (size_t i = 0; i < DV_COUNT(names); i++)
+        bench_cdi_name(names[i]);
     return 0;
 }

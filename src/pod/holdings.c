@@ -244,23 +244,26 @@ void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *po
         dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
 }
 
+void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items;
+
+    if (!holdings->ledger)
+        return;
+    arena = dv_arena_new();
+    items = items_of(holdings, pod, arena);
+    dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
+    hold(holdings, &items);
+}
+
 void dv_holdings_rebuild(struct dv_holdings *holdings)
 {
     const struct dv_map_entry *entry;
 
-    if (!holdings->ledger)
-        return;
-    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
-        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-        const struct dv_pod *pod = entry->value;
-        struct items items;
-
-        if (!pod->was_admitted)
-            continue;
-        items = items_of(holdings, pod, arena);
-        dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
-        hold(holdings, &items);
-    }
+    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;)
+        if (((const struct dv_pod *)entry->value)->was_admitted)
+            dv_holdings_refresh(holdings, entry->value);
 }
 
 /* ---- life ---- */

@@ -28,6 +28,8 @@ DV_CHECKED bool dv_holdings_resolve(struct dv_holdings *holdings, const struct d
 DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
                                  struct dv_err *err);
 void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod);
+/* The pod anew, from what the records say, without asking whether it may. */
+void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod);
 /* All pods anew, from what the records say, without asking whether they may. */
 void dv_holdings_rebuild(struct dv_holdings *holdings);
 

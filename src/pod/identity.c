@@ -3,7 +3,6 @@
 #include "pod/identity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -144,26 +143,7 @@ bool dv_identity_parse(dv_str text, struct dv_arena *arena, struct dv_identity *
 
 dv_str dv_identity_clean_path(dv_str path, struct dv_arena *arena)
 {
-    char *text = dv_arena_alloc_raw(arena, path.n + 1, 1);
-    dv_str rest = path.p ? path : DV_STR("");
-    dv_str part;
-    size_t n = 0;
-
-    while (dv_str_split(&rest, '/', &part)) {
-        if (part.n == 0 || dv_str_eq(part, DV_STR(".")))
-            continue;
-        if (dv_str_eq(part, DV_STR(".."))) {
-            while (n > 0 && text[--n] != '/')
-                ;
-            continue;
-        }
-        text[n++] = '/';
-        memcpy(&text[n], part.p, part.n);
-        n += part.n;
-    }
-    if (n == 0)
-        text[n++] = '/';
-    return (dv_str){text, n};
+    return dv_cdi_path_clean(path, arena); /* as the index of CDI specs has them */
 }
 
 /* ---- sets ---- */

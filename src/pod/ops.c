@@ -38,6 +38,8 @@ static void on_released(struct dv_save *save, const struct dv_err *err)
     dv_log(DV_LOG_INFO, "pod: released", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
     dv_holdings_give_back(release->priv.pods->holdings, pod);
+    if (pod->spec.is_from_api)
+        dv_pods_note_ended(release->priv.pods, pod->spec.ref.uid);
     dv_pods_remove(release->priv.pods, pod);
     dv_pods_look_again(release->priv.pods);
     end_release(release, true, NULL);
@@ -60,11 +62,19 @@ static void give_back(struct dv_pod_release *release)
 
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
     (void)dv_device_collect(state); /* at least this one */
-    release->priv.change = (struct dv_store_change){
+    release->priv.changes[0] = (struct dv_store_change){
         .kind = DV_STORE_DELETE, .space = DV_SPACE_PODS, .key = pod->spec.ref.uid};
     release->priv.save.done = on_released;
-    release->priv.save.extra = &release->priv.change;
+    release->priv.save.extra = release->priv.changes;
     release->priv.save.n_extra = 1;
+    if (pod->spec.is_from_api) {
+        dv_str key =
+            dv_str_printf(pod->arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(pod->spec.ref.uid));
+
+        release->priv.changes[1] = (struct dv_store_change){
+            .kind = DV_STORE_PUT, .space = DV_SPACE_PODS, .key = key, .value = DV_STR("{}")};
+        release->priv.save.n_extra = 2;
+    }
     dv_devices_save(pods->options.devices, &release->priv.save);
 }
 

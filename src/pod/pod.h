@@ -216,13 +216,21 @@ struct dv_pod_release {
         struct dv_task task;
         struct dv_pod_claims claims;
         struct dv_save save;
-        struct dv_store_change change;
+        struct dv_store_change changes[2];
         struct dv_err err;
     } priv;
 };
 /* Of a pod that is not known here the claims are unprepared, if it has any. */
 void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
                      const struct dv_pod_ref *ref);
+
+/* A pod of the API that was released, by hand or because it ended, before the API knew: it is not
+ * admitted again. Remembered on the disk until it is said that the API knows. */
+bool dv_pods_has_ended(const struct dv_pods *pods, dv_str uid);
+void dv_pods_forget_ended(struct dv_pods *pods, dv_str uid);
+/* All but those that the caller knows. */
+void dv_pods_forget_all_ended(struct dv_pods *pods, bool (*is_known)(void *ctx, dv_str uid),
+                              void *ctx);
 
 struct dv_pod_start {
     /* err: NULL when all plugins are ready for the container, and its claims are prepared;

@@ -216,6 +216,7 @@ static void free_pods(struct dv_pods *pods)
     while ((entry = dv_map_next(&pods->by_uid, &at)) != NULL)
         dv_pod_free(entry->value);
     dv_holdings_free(pods->holdings);
+    dv_pods_free_ended(pods);
     dv_map_fini(&pods->by_uid);
     dv_map_fini(&pods->by_name);
     free(pods);
@@ -265,13 +266,19 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
 /* A pod that cannot be read any more holds nothing: its devices are given back. */
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
+    const dv_str ended = DV_STR(DV_POD_ENDED_PREFIX);
     struct dv_pods *pods = ctx;
-    struct dv_arena *arena = dv_arena_new();
+    struct dv_arena *arena;
     struct dv_pod_spec spec;
     struct dv_err bad;
     struct dv_pod *pod;
 
     (void)err;
+    if (dv_str_starts_with(row->key, ended)) {
+        dv_pods_note_ended(pods, dv_str_slice(row->key, ended.n, row->key.n));
+        return true;
+    }
+    arena = dv_arena_new();
     if (!dv_pod_spec_parse(row->value, arena, &spec, &bad)) {
         dv_log(DV_LOG_ERROR, "pod: a saved pod is damaged and left out", DV_F_STR("pod", row->key),
                DV_F_ERR(&bad));
@@ -301,6 +308,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     pods->options = *options;
     dv_map_init(&pods->by_uid);
     dv_map_init(&pods->by_name);
+    dv_map_init(&pods->ended);
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
     pods->holdings = dv_holdings_new(pods);

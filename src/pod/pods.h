@@ -51,6 +51,7 @@ struct dv_pods {
     struct dv_loop *loop;
     struct dv_pods_options options;
     struct dv_map by_uid;     /* dv_pod */
+    struct dv_map ended;      /* uids of pods that the API does not know to have ended */
     struct dv_map by_name;    /* the latest of that name */
     struct dv_list waiting;   /* dv_pod_admission, for devices */
     struct dv_list claim_ops; /* dv_pod_claims, under way */
@@ -99,6 +100,12 @@ struct dv_pod_need {
 bool dv_pod_find_away(const struct dv_pod *pod, struct dv_pod_need *need);
 /* The first resource that no plugin lists or has listed, and nobody holds. */
 bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need);
+
+/* ended.c */
+#define DV_POD_ENDED_PREFIX "ended/" /* before a uid: a key of the store, of what has ended */
+/* Keeps a copy of the uid. */
+void dv_pods_note_ended(struct dv_pods *pods, dv_str uid);
+void dv_pods_free_ended(struct dv_pods *pods);
 
 /* admit.c: the steps of an admission */
 void dv_pods_look(struct dv_pods *pods);

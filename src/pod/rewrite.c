@@ -23,7 +23,7 @@ static void gather(struct dv_save *save)
     struct dv_pods *pods = DV_CONTAINER(save, struct dv_pods, rewrite.save);
     struct dv_arena *arena = dv_arena_new();
     struct dv_store_change *changes =
-        DV_NEW_ARRAY(arena, struct dv_store_change, pods->by_uid.n + 1);
+        DV_NEW_ARRAY(arena, struct dv_store_change, pods->by_uid.n + pods->ended.n + 1);
     const struct dv_map_entry *entry;
     size_t n = 0;
     size_t at = 0;
@@ -36,6 +36,11 @@ static void gather(struct dv_save *save)
                                                     dv_str_copy(pod->spec.ref.uid, arena),
                                                     dv_str_copy(pod->json, arena)};
     }
+    at = 0;
+    while ((entry = dv_map_next(&pods->ended, &at)) != NULL)
+        changes[n++] = (struct dv_store_change){
+            DV_STORE_PUT, DV_SPACE_PODS,
+            dv_str_printf(arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(entry->key)), DV_STR("{}")};
     changes[n++] = (struct dv_store_change){.kind = DV_STORE_REBUILT};
     save->extra = changes;
     save->n_extra = n;

@@ -245,6 +245,35 @@ static void names_of_several_kinds_are_told_apart(void **state)
     dv_cdi_spec_unref(specs[1]);
 }
 
+/* A driver with a name for each claim on a device: all have its nodes, and it is still one. */
+static void many_names_for_one_device_leave_it_one(void **state)
+{
+    DV_CLEANUP(dv_cdi_index_freep) struct dv_cdi_index *index = dv_cdi_index_new(NULL, 0);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str names[] = {DV_STR("v.com/c=claim-0"), DV_STR("v.com/c=claim-999")};
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct dv_cdi_file file = {
+            .path = dv_str_printf(arena, "%u.yaml", i),
+            .text = dv_str_printf(arena,
+                                  SPEC("{name: claim-%u, containerEdits: {deviceNodes: "
+                                       "[{path: /dev/gpu%u}, {path: /dev/ctl}]}}"),
+                                  i, i % 8),
+        };
+        struct dv_cdi_spec *spec = dv_cdi_spec_new(&file);
+
+        dv_cdi_index_add(index, spec);
+        dv_cdi_spec_unref(spec);
+    }
+    for (size_t i = 0; i < DV_COUNT(names); i++) {
+        struct dv_identities set = {0};
+
+        dv_identities_add_cdi_names(&set, index, &names[i], 1, NULL, arena);
+        assert_string_equal(print_set(&set, arena), i == 0 ? "path:/dev/gpu0" : "path:/dev/gpu7");
+    }
+}
+
 /* ---- attributes ---- */
 
 static struct dv_api_device_attribute_entry text_attribute(const char *key, const char *text)
@@ -348,6 +377,11 @@ static void a_record_gives_ids_nodes_and_cdi_names(void **state)
                         "pci:0000:3b:00.0 uuid:" UUID
                         " node:char 240:0 path:/dev/gpu0 node:char 240:7 path:/dev/gpu7 "
                         "node:char 240:8 path:/dev/gpu8");
+    /* Without directories of specs, names say nothing, and the rest is as before. */
+    assert_ok(dv_identities_of_record(&record, NULL, &machine, arena, &set, &ids, &n_ids, &err),
+              &err);
+    assert_string_equal(print_set(&set, arena),
+                        "pci:0000:3b:00.0 uuid:" UUID " node:char 240:0 path:/dev/gpu0");
     record.response = DV_STR("\x1a\x7f");
     assert_false(
         dv_identities_of_record(&record, index, &machine, arena, &set, &ids, &n_ids, &err));
@@ -361,6 +395,7 @@ int main(void)
         cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(nodes_of_one_device_identify_it),
         cmocka_unit_test(names_of_several_kinds_are_told_apart),
+        cmocka_unit_test(many_names_for_one_device_leave_it_one),
         cmocka_unit_test(attributes_identify_unless_devices_share_them),
         cmocka_unit_test(a_record_gives_ids_nodes_and_cdi_names),
     };

@@ -288,15 +288,33 @@ static void wake_owner(struct claim *claim, const struct dv_object *object)
     }
 }
 
+static void unindex_extended(struct claim *claim)
+{
+    struct dv_sched *sched = claim->sched;
+    struct claim *first = dv_map_get(&sched->extended, claim->extended_for);
+    struct claim **place = &first;
+
+    while (*place != claim)
+        place = &(*place)->next_extended;
+    *place = claim->next_extended;
+    claim->next_extended = NULL;
+    if (first)
+        dv_map_set(&sched->extended, first->extended_for, first);
+    else
+        dv_map_remove(&sched->extended, claim->extended_for);
+}
+
 static void index_extended(struct claim *claim)
 {
     struct dv_sched *sched = claim->sched;
 
-    if (claim->extended_for.n > 0 && dv_map_get(&sched->extended, claim->extended_for) == claim)
-        dv_map_remove(&sched->extended, claim->extended_for);
+    if (claim->extended_for.n > 0)
+        unindex_extended(claim);
     claim->extended_for = claim->object ? extended_for(claim->object) : DV_STR_NONE;
-    if (claim->extended_for.n > 0) /* the uid is in the object, which the record keeps */
+    if (claim->extended_for.n > 0) { /* the uid is in the object, which the record keeps */
+        claim->next_extended = dv_map_get(&sched->extended, claim->extended_for);
         dv_map_set(&sched->extended, claim->extended_for, claim);
+    }
 }
 
 /* ---- what is told ---- */

@@ -143,6 +143,7 @@ struct claim {
     const struct dv_api_allocation_result *assumed;
     struct pod_claim *assumed_by;
     dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
+    struct claim *next_extended; /* of the same pod: another scheduler's, or of a lost answer */
     /* Writing. */
     enum claim_step step;
     struct dv_list wanted;
