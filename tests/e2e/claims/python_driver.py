@@ -133,7 +133,7 @@ class Driver:
         self.one_socket = one_socket
         self.calls = []  # (service, "prepare" or "unprepare", [claims])
         self.overlaps = []  # (kind, claim) that was asked for while it was being worked on
-        self._under_way = set()
+        self._under_way = set()  # (kind, claim)
         self.seen_cdi = []  # v1alpha1 tells what it was answered before
         self.before = lambda kind, claims: None  # may raise, hang, die
         self.after = lambda kind, claims: None  # the same, when the work is done
@@ -147,6 +147,11 @@ class Driver:
         self._server = None
 
     # What it does
+
+    def is_idle(self):
+        """Nothing is being worked on, not even for one who has given up waiting."""
+        with self._lock:
+            return not self._under_way
 
     def spec_path(self, uid):
         return os.path.join(self.cdi_dir, f"{self.name}-{uid}.json")

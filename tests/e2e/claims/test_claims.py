@@ -248,6 +248,7 @@ def test_an_admission_that_is_given_up_leaves_nothing(node, api, driver):
     until(lambda: node.claims() == {} and node.pods() == {}, WAIT_S, "nothing to be left")
     assert driver.names("unprepare")[-1] == ["c1"]
     # The driver was still at it when it was asked to undo; what it said last counts for nobody.
+    until(driver.is_idle, WAIT_S, "the call that was given up to end")
     assert node.admit(pod("p", {"g": "c1"}), wait=WAIT_S).admitted
     node.release("uid-p")
     assert driver.prepared() == set()
