@@ -12,7 +12,7 @@
 #include "daemon/test_model_world.h"
 #include "resource/resource.h"
 
-#define N_SEEDS 8u
+#define N_SEEDS 24u
 #define STORY_MS 600000u
 #define N_RESTS 4u
 /* The longest pause that controllers make between attempts, and then some. */

@@ -196,43 +196,6 @@ static bool has_spaces(void *ctx)
     return dv_embedded_n(((struct world *)ctx)->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
-static void on_dbg(void *ctx, struct dv_object *old, struct dv_object *now)
-{
-    struct world *world = ctx;
-    struct dv_object *o = now ? now : old;
-    printf("%llu %s %.*s v%llu del=%d", (unsigned long long)dv_clock_now_ms(&world->clock.clock),
-           !old   ? "ADD"
-           : !now ? "DEL"
-                  : "MOD",
-           DV_FMT(o->meta->name), (unsigned long long)o->version,
-           o->meta->deletion_timestamp.is_set);
-    if (o->kind->id == DV_KIND_POD) {
-        const struct dv_api_pod *p = o->value;
-        printf(" phase=%.*s node=%.*s", DV_FMT(p->status.phase), DV_FMT(p->spec.node_name));
-        for (size_t i = 0; i < p->status.n_resource_claim_statuses; i++)
-            printf(" %.*s", DV_FMT(p->status.resource_claim_statuses[i].resource_claim_name));
-        for (size_t i = 0; i < p->status.n_conditions; i++)
-            printf(" %.*s=%.*s:%.*s", DV_FMT(p->status.conditions[i].type),
-                   DV_FMT(p->status.conditions[i].status), DV_FMT(p->status.conditions[i].message));
-        for (size_t i = 0; i < p->spec.n_resource_claims; i++)
-            printf(" [%.*s%.*s]", DV_FMT(p->spec.resource_claims[i].resource_claim_name),
-                   DV_FMT(p->spec.resource_claims[i].resource_claim_template_name));
-    } else {
-        const struct dv_api_resource_claim *c = o->value;
-        printf(" fin=%zu", c->metadata.n_finalizers);
-        for (size_t i = 0; c->status.allocation && i < c->status.allocation->devices.n_results; i++)
-            printf(" %.*s/%.*s", DV_FMT(c->status.allocation->devices.results[i].pool),
-                   DV_FMT(c->status.allocation->devices.results[i].device));
-        for (size_t i = 0; i < c->status.n_reserved_for; i++)
-            printf(" for=%.*s", DV_FMT(c->status.reserved_for[i].name));
-    }
-    if (now && now->meta->n_managed_fields)
-        printf(" by");
-    for (size_t i = 0; now && i < now->meta->n_managed_fields; i++)
-        printf(" %.*s", DV_FMT(now->meta->managed_fields[i].manager));
-    printf("\n");
-}
-
 static void open_api(struct world *world)
 {
     static const char *const names[] = {"objects", "meta"};
@@ -247,13 +210,6 @@ static void open_api(struct world *world)
     assert_ok(world->embedded, &err);
     world->back = dv_embedded_cluster(world->embedded);
     run_until(world, has_spaces, world);
-    if (getenv("DBG")) {
-        struct dv_view_options o = {.kind = dv_kind(DV_KIND_POD), .changed = on_dbg, .ctx = world};
-        (void)!dv_view_open(world->back, &o, &err);
-        o.kind = dv_kind(DV_KIND_CLAIM);
-        (void)!dv_view_open(world->back, &o, &err);
-        printf("OPEN\n");
-    }
 }
 
 static void close_api(struct world *world)
@@ -285,8 +241,6 @@ void kill_control(struct world *world)
 
     if (!world->control)
         return;
-    if (getenv("DBG"))
-        printf("KILL CONTROL\n");
     dv_control_close(world->control, set_true, &is_closed);
     world->control = NULL;
     run_until(world, is_true, &is_closed);
@@ -309,8 +263,6 @@ void kill_sched(struct world *world, size_t i)
 
     if (!world->scheds[i])
         return;
-    if (getenv("DBG"))
-        printf("KILL SCHED %zu\n", i);
     dv_sched_close(world->scheds[i], set_true, &is_closed);
     world->scheds[i] = NULL;
     run_until(world, is_true, &is_closed);

@@ -357,6 +357,11 @@ void dv_device_op_refuse(struct dv_device_op *op, const struct dv_err *status);
 void dv_device_op_free(struct dv_device_op *op);
 void dv_device_op_freep(struct dv_device_op **op); /* for DV_CLEANUP */
 
+/* Keeps a device from being chosen though it is free, or soon will be: until it is let go, as often
+ * as it was kept back. False: there is none of that id. */
+DV_CHECKED bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id);
+void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id);
+
 /* -- Options of a container (9.5) ----------------------------------------------------------- */
 
 struct dv_device_pair {

@@ -115,6 +115,7 @@ void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_ve
 
     tell_ended(admission, verdict);
     dv_admission_stop_waiting(admission);
+    dv_admission_let_go(admission);
     free((char *)(uintptr_t)admission->priv.json.p);
     admission->priv.json = DV_STR("");
     dv_pods_end_one(pods);
@@ -166,6 +167,10 @@ static void refuse_allocation(struct dv_pod_admission *admission, const struct d
     int n =
         snprintf(text, sizeof(text), "Allocate failed due to %s, which is unexpected", err->msg);
 
+    if (admission->priv.n_aside > 0) { /* what is left is too little: others have the rest */
+        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &admission->priv.aside_err);
+        return;
+    }
     count(admission, DV_TOPOLOGY_FAILED);
     refuse(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n});
 }

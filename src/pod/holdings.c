@@ -214,7 +214,37 @@ static void hold(struct dv_holdings *holdings, const struct items *items)
                        items->v[i].identities.n);
 }
 
-bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod, struct dv_err *err)
+/* Which of the devices it is: an answer for several does not say. By its name, as far as that goes;
+ * else the first. */
+static dv_str guess_id(const struct dv_ledger_holder *holder, const struct dv_identity *identity,
+                       struct dv_arena *arena)
+{
+    for (size_t i = 0; i < holder->n_devices; i++) {
+        struct dv_identity own;
+
+        if (dv_identity_parse(holder->devices[i], arena, &own) && own.kind == identity->kind &&
+            dv_str_eq(own.text, identity->text))
+            return holder->devices[i];
+    }
+    for (size_t i = 0; i < holder->n_devices; i++)
+        if (dv_str_ends_with(identity->text, dv_identity_device_of(holder->devices[i])))
+            return holder->devices[i];
+    return holder->devices[0];
+}
+
+static void name_rival(const struct item *item, const struct dv_ledger_conflict *conflict,
+                       struct dv_arena *arena, struct dv_holdings_rival *rival)
+{
+    *rival = (struct dv_holdings_rival){0};
+    if (item->holder.way != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
+        return;
+    rival->resource = dv_str_copy(item->holder.giver, arena);
+    rival->id = dv_str_copy(guess_id(&item->holder, &conflict->identity, arena), arena);
+}
+
+bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                      struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                      struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
     struct dv_ledger_conflict conflict;
@@ -229,8 +259,10 @@ bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod, st
                             items.v[i].identities.n, &conflict))
             continue;
         if (dv_ledger_conflict_fail(&conflict, &items.v[i].holder, err) ||
-            holdings->pods->options.ledger == DV_LEDGER_REFUSES)
+            holdings->pods->options.ledger == DV_LEDGER_REFUSES) {
+            name_rival(&items.v[i], &conflict, rival_arena, rival);
             return false;
+        }
         dv_log(DV_LOG_WARN, "pod: a device is given twice, as --ledger=warn allows",
                DV_F_STR("pod", pod->full_name), DV_F_ERR(err));
     }

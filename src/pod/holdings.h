@@ -6,7 +6,9 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
+#include "base/str.h"
 
+struct dv_arena;
 struct dv_cluster;
 struct dv_err;
 struct dv_holdings;
@@ -23,9 +25,15 @@ DV_CHECKED bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_clus
  * claim, the device, and where was looked. */
 DV_CHECKED bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
                                     struct dv_err *err);
+/* A device of a plugin that another pod has by another way. */
+struct dv_holdings_rival {
+    dv_str resource; /* empty: it is a claim's, and was not chosen here */
+    dv_str id;
+};
 /* The pod holds its devices from now on. DV_FAILED_PRECONDITION: another pod has one of them, by
- * another way; then it holds none. */
+ * another way; then it holds none, and *rival, in `arena`, says which. */
 DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                 struct dv_arena *arena, struct dv_holdings_rival *rival,
                                  struct dv_err *err);
 void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod);
 /* The pod anew, from what the records say, without asking whether it may. */

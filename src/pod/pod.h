@@ -27,6 +27,7 @@ struct dv_api_pod;
 struct dv_arena;
 struct dv_cdi_dirs;
 struct dv_cluster;
+struct dv_holdings_rival;
 struct dv_pod;
 struct dv_pod_verdict;
 struct dv_pods;
@@ -189,7 +190,11 @@ struct dv_pod_admission {
         uint64_t start_ns;
         uint64_t look_ns; /* when allocation began, the last time; 0: it has not */
         size_t i_container;
-        size_t n_counted; /* containers, for metrics */
+        size_t n_counted;             /* containers, for metrics */
+        struct dv_arena *aside_arena; /* of devices that are kept back: others have them */
+        struct dv_holdings_rival *aside;
+        size_t n_aside;
+        struct dv_err aside_err; /* about the first */
         dv_str json;
         struct dv_err err; /* code DV_OK: nothing has gone wrong */
         bool is_running;   /* a run is under way */

@@ -123,6 +123,8 @@ void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_ve
 void dv_pods_cancel_waiting(struct dv_pods *pods);
 
 /* prepare.c */
+/* What it keeps back is free for others again. */
+void dv_admission_let_go(struct dv_pod_admission *admission);
 /* Its claims, then it is saved. */
 void dv_admission_prepare(struct dv_pod_admission *admission);
 /* Around every operation on claims. */

@@ -1,11 +1,17 @@
 /* prepare.c - the claims of a pod: prepared before it is admitted, unprepared before it is gone. */
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "claim/manager.h"
+#include "device/device.h"
+#include "device/manager.h"
 #include "pod/holdings.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
+
+/* Devices that are kept back for one admission: more, and something is wrong. */
+#define ASIDE_MAX 64u
 
 void dv_pod_claims_begin(struct dv_pods *pods, struct dv_pod_claims *claims)
 {
@@ -30,18 +36,56 @@ void dv_pods_cancel_claims(struct dv_pods *pods)
 
 /* ---- of an admission ---- */
 
+/* A device that another pod has by another way is kept back, and the devices are chosen anew.
+ * False: that does not help. */
+static bool choose_others(struct dv_pod_admission *admission, const struct dv_holdings_rival *rival,
+                          const struct dv_err *err)
+{
+    struct dv_device_state *state = dv_devices_state(admission->priv.pods->options.devices);
+    dv_str uid = admission->priv.pod->spec.ref.uid;
+
+    if (rival->resource.n == 0 || admission->priv.old || admission->priv.n_aside == ASIDE_MAX ||
+        !dv_device_keep_back(state, rival->resource, rival->id))
+        return false;
+    if (admission->priv.n_aside == 0) {
+        admission->priv.aside =
+            DV_NEW_ARRAY(admission->priv.aside_arena, struct dv_holdings_rival, ASIDE_MAX);
+        admission->priv.aside_err = *err;
+    }
+    admission->priv.aside[admission->priv.n_aside++] = *rival;
+    dv_device_deactivate_pod(state, uid);
+    (void)dv_device_collect(state); /* at least this one */
+    dv_admission_look(admission);
+    return true;
+}
+
+void dv_admission_let_go(struct dv_pod_admission *admission)
+{
+    struct dv_device_state *state = dv_devices_state(admission->priv.pods->options.devices);
+
+    for (size_t i = 0; i < admission->priv.n_aside; i++)
+        dv_device_let_go(state, admission->priv.aside[i].resource, admission->priv.aside[i].id);
+    admission->priv.n_aside = 0;
+    dv_arena_free(admission->priv.aside_arena);
+    admission->priv.aside_arena = NULL;
+}
+
 /* It has all: is that what it seems, and nobody else's? */
 static void check(struct dv_pod_admission *admission)
 {
     struct dv_holdings *holdings = admission->priv.pods->holdings;
+    struct dv_holdings_rival rival = {0};
     struct dv_err err;
 
+    if (!admission->priv.aside_arena)
+        admission->priv.aside_arena = dv_arena_new();
     if (!dv_holdings_resolve(holdings, admission->priv.pod, &err))
         dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
-    else if (!dv_holdings_take(holdings, admission->priv.pod, &err))
-        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &err);
-    else
+    else if (dv_holdings_take(holdings, admission->priv.pod, admission->priv.aside_arena, &rival,
+                              &err))
         dv_admission_save(admission);
+    else if (!choose_others(admission, &rival, &err))
+        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &err);
 }
 
 static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)

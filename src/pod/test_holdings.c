@@ -158,6 +158,25 @@ static void a_device_of_a_driver_is_not_given_by_a_plugin(void **state)
     expect(world, "p2", "Running");
 }
 
+/* The one that a driver has given away is passed over, whatever the order; what is left is not kept
+ * back for longer than the admission. */
+static void other_devices_are_chosen_where_there_are_any(void **state)
+{
+    struct world *world = *state;
+
+    share_a_device(world, DV_LEDGER_REFUSES);
+    claim_for(world, "c1", "p1");
+    expect(world, "p1", "Running");
+    create_pod(world, "p2", 2, NULL);
+    expect(world, "p2", "Running");
+    create_pod(world, "p3", 1, NULL);
+    expect(world, "p3", "Running");
+    create_pod(world, "p4", 1, NULL); /* only that one is left */
+    expect(world, "p4", "Pending DeviceInUse");
+    delete_pod(world, "p1", 0);
+    expect(world, "p4", "Running");
+}
+
 static void a_pod_may_have_a_device_in_two_ways(void **state)
 {
     struct world *world = *state;
@@ -200,6 +219,7 @@ int main(void)
         world_test(a_container_is_not_started_without_its_spec),
         world_test(a_device_of_a_plugin_is_not_given_by_a_driver),
         world_test(a_device_of_a_driver_is_not_given_by_a_plugin),
+        world_test(other_devices_are_chosen_where_there_are_any),
         world_test(a_pod_may_have_a_device_in_two_ways),
         world_test(unless_told_otherwise),
     };

@@ -140,6 +140,15 @@ static void undo_claim(struct op *op, struct pod_claim *use, enum wish wish)
     dv_sched_write(use);
 }
 
+/* The claim for extended resources is the one that the pod's status names. */
+static bool is_recorded(const struct op *op)
+{
+    const struct dv_api_pod_extended_resource_claim_status *status =
+        dv_sched_pod_value(op->pod)->status.extended_resource_claim_status;
+
+    return status && dv_str_eq(status->resource_claim_name, op->created_name);
+}
+
 void dv_sched_op_undo(struct op *op)
 {
     struct pod *pod = op->pod;
@@ -159,7 +168,7 @@ void dv_sched_op_undo(struct op *op)
     if (pod->extended.claim) {
         if (pod->extended.claim->assumed_by == &pod->extended)
             dv_sched_claim_unassume(pod->extended.claim);
-        if (op->created_name.n > 0 && !op->sched->is_closing)
+        if (op->created_name.n > 0 && !(is_kept && is_recorded(op)) && !op->sched->is_closing)
             undo_claim(op, &pod->extended, WISH_DELETE);
     }
     if (--op->n_pending == 0)

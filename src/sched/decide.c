@@ -51,13 +51,15 @@ static bool are_claims_at_hand(const struct attempt *attempt, const struct node 
     const struct dv_api_node *value = node->object->value;
 
     for (size_t i = 0; i < attempt->pod->n_claims; i++) {
-        const struct dv_api_resource_claim *claim =
-            dv_sched_claim_value(attempt->pod->claims[i].claim);
+        const struct claim *record = attempt->pod->claims[i].claim;
+        const struct dv_api_resource_claim *claim = dv_sched_claim_value(record);
         const struct dv_api_allocation_result *allocation = claim->status.allocation;
         struct dv_err err;
 
         if (!allocation)
             continue;
+        if (dv_sched_claim_is_rivalled(record)) /* by a scheduler that did not live to undo it */
+            return false;
         if (allocation->node_selector &&
             !dv_node_selector_matches(allocation->node_selector, node->name, value->metadata.labels,
                                       value->metadata.n_labels))
