@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
@@ -88,6 +89,8 @@ static void on_synced(void *ctx)
         return;
     dv_queue_start(&control->queues[DV_CONTROL_POD_QUEUE]);
     dv_queue_start(&control->queues[DV_CONTROL_CLAIM_QUEUE]);
+    if (is_synced(control, DV_CONTROL_NODES) && is_synced(control, DV_CONTROL_LEASES))
+        dv_queue_start(&control->queues[DV_CONTROL_NODE_QUEUE]);
     if (!control->evictor || !is_synced(control, DV_CONTROL_SLICES) ||
         (control->options.gates.taint_rules && !is_synced(control, DV_CONTROL_RULES)))
         return;
@@ -105,6 +108,8 @@ static const struct {
     [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,   dv_control_template_changed},
     [DV_CONTROL_SLICES] = {DV_KIND_SLICE,      dv_evictor_slice_changed   },
     [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE, dv_evictor_rule_changed    },
+    [DV_CONTROL_NODES] = {DV_KIND_NODE,       dv_control_node_changed    },
+    [DV_CONTROL_LEASES] = {DV_KIND_LEASE,      dv_control_lease_changed   },
 };
 
 static bool is_wanted(const struct dv_control *control, enum dv_control_view view)
@@ -113,6 +118,8 @@ static bool is_wanted(const struct dv_control *control, enum dv_control_view vie
         return control->evictor != NULL;
     if (view == DV_CONTROL_RULES)
         return control->evictor && control->options.gates.taint_rules;
+    if (view == DV_CONTROL_NODES || view == DV_CONTROL_LEASES)
+        return control->options.watches_nodes;
     return true;
 }
 
@@ -156,6 +163,7 @@ static void free_control(struct dv_control *control)
     dv_index_fini(&control->pods);
     dv_index_fini(&control->claims);
     dv_recent_fini(&control->gone);
+    dv_leases_free(control);
     free(control);
 }
 
@@ -197,12 +205,17 @@ static void on_rule_queue_stopped(struct dv_queue *queue)
     part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_RULE_QUEUE]));
 }
 
+static void on_node_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]));
+}
+
 static void on_recorder_closed(void *ctx)
 {
     part_closed(ctx);
 }
 
-/* Together 64 requests under way: as many as the reference has workers, and a few for eviction. */
+/* Together 64 requests under way: as many as the reference has workers, and a few for the rest. */
 static const struct {
     size_t (*item_bytes)(void);
     size_t n_running_max;
@@ -214,6 +227,7 @@ static const struct {
     [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8,  dv_eviction_job_run,
                               on_eviction_queue_stopped                                             },
     [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4,  dv_rule_job_run,     on_rule_queue_stopped },
+    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4,  dv_node_job_run,     on_node_queue_stopped },
 };
 
 static void init_queues(struct dv_control *control)
@@ -240,6 +254,7 @@ struct dv_control *dv_control_open(struct dv_loop *loop, const struct dv_control
     dv_index_init(&control->pods);
     dv_index_init(&control->claims);
     dv_recent_init(&control->gone, GONE_MAX);
+    dv_map_init(&control->leases);
     dv_control_lookup_init(control);
     if (options->gates.device_taints)
         control->evictor = dv_evictor_new(control);

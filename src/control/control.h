@@ -7,6 +7,7 @@
  * - A claim that is allocated is reserved for a pod that was bound without the scheduler.
  * - Pods are evicted from devices with taints of the effect NoExecute, and DeviceTaintRules say in
  *   their status what came of them.
+ * - Nodes whose agents have fallen silent get a taint that keeps pods away, until they are heard of.
  *
  * Allocating is the scheduler's, also for pods whose node was set by somebody else. All that is
  * known comes from the cluster's views, all that is done is requests: it may be closed at any point
@@ -44,6 +45,9 @@ struct dv_control_options {
      * until the claim is deleted. Otherwise we choose the names, which a repetition finds taken,
      * and such a finalizer goes after half a minute. */
     bool is_strict;
+    /* Nodes whose leases are not renewed are tainted, and said to be unknown: where nobody else
+     * does. */
+    bool watches_nodes;
     /* device_taint_eviction_controller_pod_deletion_duration_seconds: from when a pod was to be
      * evicted until it was deleted. Kept; may be NULL. */
     struct dv_histogram *deletion_seconds;

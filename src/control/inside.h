@@ -25,6 +25,7 @@ struct dv_evictor;
 #define DV_CONTROL_CLAIMS_MANAGER "ResourceClaimController"
 #define DV_CONTROL_CLAIMS_COMPONENT "resource_claim"
 #define DV_CONTROL_TAINTS "device-taint-eviction-controller"
+#define DV_CONTROL_NODES_MANAGER "node-lifecycle-controller"
 
 /* ---- the last of many: uids of objects that are gone, whatever a view still says ---- */
 
@@ -55,6 +56,8 @@ enum dv_control_view {
     DV_CONTROL_TEMPLATES,
     DV_CONTROL_SLICES,
     DV_CONTROL_RULES,
+    DV_CONTROL_NODES,
+    DV_CONTROL_LEASES,
     DV_N_CONTROL_VIEWS,
 };
 
@@ -63,6 +66,7 @@ enum dv_control_queue {
     DV_CONTROL_CLAIM_QUEUE,
     DV_CONTROL_EVICTION_QUEUE,
     DV_CONTROL_RULE_QUEUE,
+    DV_CONTROL_NODE_QUEUE,
     DV_N_CONTROL_QUEUES,
 };
 
@@ -79,6 +83,7 @@ struct dv_control {
     struct dv_made made;
     struct dv_recent gone; /* pods */
     struct dv_evictor *evictor;
+    struct dv_map leases; /* of nodes, by name */
     struct dv_control_stats stats;
     bool is_closing;
     size_t n_closing; /* parts that have not ended */
@@ -142,5 +147,13 @@ size_t dv_pod_job_bytes(void);
 void dv_pod_job_run(struct dv_queue_item *item);
 size_t dv_claim_job_bytes(void);
 void dv_claim_job_run(struct dv_queue_item *item);
+
+/* ---- nodes (node_job.c) ---- */
+
+void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_leases_free(struct dv_control *control);
+size_t dv_node_job_bytes(void);
+void dv_node_job_run(struct dv_queue_item *item);
 
 #endif

@@ -86,6 +86,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .cluster = daemon->cluster,
         .gates = dv_control_gates_default(),
         .is_strict = daemon->options->is_strict,
+        .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does it itself */
     };
     struct dv_sched_options sched = {
         .cluster = daemon->cluster,

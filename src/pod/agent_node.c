@@ -271,6 +271,27 @@ void dv_agent_node_look(struct dv_agent *agent)
         patch_status(agent);
 }
 
+static bool is_ready(const struct dv_api_node *node)
+{
+    for (size_t i = 0; i < node->status.n_conditions; i++)
+        if (dv_str_eq(node->status.conditions[i].type, DV_STR("Ready")))
+            return dv_str_eq(node->status.conditions[i].status, DV_STR("True"));
+    return false;
+}
+
+/* The lease is renewed. While it was not, others may have said that this node is lost. */
+static void correct(struct dv_agent *agent)
+{
+    const struct dv_api_node *node = agent->node.view ? node_of(agent) : NULL;
+
+    if (!node || is_ready(node))
+        return;
+    agent->node.is_dirty = true;
+    free(agent->node.written);
+    agent->node.written = NULL;
+    dv_agent_node_look(agent);
+}
+
 /* ---- the lease ---- */
 
 static void renew(struct dv_agent *agent);
@@ -302,6 +323,8 @@ static void on_renewed(struct dv_request *request, const struct dv_api_status *f
     dv_timer_start(&agent->node.lease_timer, agent->loop,
                    dv_loop_now_ms(agent->loop) + dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE),
                    on_lease_timer);
+    if (!failure)
+        correct(agent);
 }
 
 static void renew(struct dv_agent *agent)

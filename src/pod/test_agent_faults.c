@@ -193,9 +193,27 @@ static void a_pod_that_has_ended_is_not_admitted_again(void **state)
     assert_string_equal(held(world), "");
 }
 
+/* What was released before the API could be told is not admitted again by the next davitd. */
+static void a_release_outlives_a_restart_before_the_api_knows(void **state)
+{
+    struct world *world = *state;
+
+    create_pod(world, "p1", 1, NULL);
+    expect(world, "p1", "Running");
+    world->shaky.is_down = true;
+    assert_null(release_by_hand(world, "p1"));
+    world_close(world);
+    world->shaky.is_down = false;
+    world_open(world);
+    expect(world, "p1", "Succeeded PodCompleted");
+    assert_false(dv_pods_has_ended(world->pods, dv_str_from_c(uid_of(world, "p1"))));
+    delete_pod(world, "p1", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        world_test(a_release_outlives_a_restart_before_the_api_knows),
         world_test(a_request_that_fails_is_made_again),
         world_test(an_api_that_was_away_is_told_all),
         world_test(goes_on_with_an_admission),
