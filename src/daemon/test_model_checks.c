@@ -1,8 +1,9 @@
 /* test_model_checks.c - what must hold, worked out anew from nothing but what is stored. */
 #include "support/dvtest.h"
 
+#include <stdbool.h>
+
 #include "base/map.h"
-#include "base/str.h"
 #include "daemon/test_model.h"
 #include "daemon/test_model_world.h"
 #include "number/number.h"

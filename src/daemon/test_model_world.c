@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "cluster/embedded.h"
 #include "control/control.h"
 #include "loop/loop.h"

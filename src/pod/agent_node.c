@@ -1,4 +1,6 @@
 /* agent_node.c - the Node object: what this node can offer, and that it is alive. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/manager.h"
@@ -196,18 +199,21 @@ static void try_later(struct dv_agent *agent, const struct dv_api_status *failur
 static void on_written(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct dv_agent *agent = DV_CONTAINER(request, struct dv_agent, node.write.request);
+    bool is_create = request->verb == DV_VERB_CREATE;
+    bool is_there = !failure || (is_create && failure->code == CONFLICT);
 
     if (agent->is_closing) {
         dv_agent_write_end(&agent->node.write);
         dv_agent_check_closed(agent);
         return;
     }
-    if (!failure)
+    if (!is_there)
+        try_later(agent, failure);
+    else if (!failure)
         agent->node.retry_ms = 0;
-    else if (failure->code != CONFLICT || request->verb != DV_VERB_CREATE)
-        try_later(agent, failure); /* else it was made by another: the view shows it */
     dv_agent_write_end(&agent->node.write);
-    if (!failure)
+    /* One that was made and that the view does not show yet is not made again: the view will. */
+    if (is_there && (!is_create || node_of(agent)))
         dv_agent_node_look(agent);
 }
 

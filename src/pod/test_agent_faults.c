@@ -1,9 +1,14 @@
 /* test_agent_faults.c - whatever fails, and whenever the node is stopped: it ends the same. */
 #include "support/dvtest.h"
 
+#include <stdbool.h>
+
 #include "base/map.h"
+#include "cluster/embedded.h"
+#include "pod/pod.h"
 #include "pod/test_agent_host.h"
 #include "resource/resource.h"
+#include "support/dra_driver.h"
 
 static void begin(struct world *world)
 {
@@ -57,6 +62,35 @@ static void a_request_that_fails_is_made_again(void **state)
         }
         assert_in_range(n, 10, 1000);
     }
+}
+
+static bool is_ready(struct world *world)
+{
+    const struct dv_object *object =
+        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR_NONE, DV_STR(NODE));
+    const struct dv_api_node *node = object ? object->value : NULL;
+
+    for (size_t i = 0; node && i < node->status.n_conditions; i++)
+        if (dv_str_eq(node->status.conditions[i].type, DV_STR("Ready")))
+            return dv_str_eq(node->status.conditions[i].status, DV_STR("True"));
+    return false;
+}
+
+/* It is there by the time that we hear that it was there before: as when the view lags behind the
+ * first answer, and it is made a second time. */
+static void a_node_that_is_made_twice_says_what_it_has(void **state)
+{
+    struct world *world = *state;
+
+    settle(world);
+    assert_true(is_ready(world));
+    world->shaky.fails_after = true;
+    world->shaky.has_conflict = true;
+    world->shaky.n_until_failure = 1;
+    delete_object(world, DV_KIND_NODE, NODE, -1);
+    settle(world);
+    assert_int_equal(world->shaky.n_until_failure, 0);
+    assert_true(is_ready(world));
 }
 
 static void an_api_that_was_away_is_told_all(void **state)
@@ -215,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(a_release_outlives_a_restart_before_the_api_knows),
         world_test(a_request_that_fails_is_made_again),
+        world_test(a_node_that_is_made_twice_says_what_it_has),
         world_test(an_api_that_was_away_is_told_all),
         world_test(goes_on_with_an_admission),
         world_test(goes_on_with_a_deletion),

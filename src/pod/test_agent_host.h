@@ -30,6 +30,7 @@ struct shaky {
     int n_pod_requests;
     int n_until_failure; /* 1: the next; 0: none */
     bool fails_after;    /* it is done, and the answer is lost */
+    bool has_conflict;   /* then it is a conflict that is answered */
     bool is_down;        /* all fail */
 };
 

@@ -17,15 +17,19 @@ struct failing {
     void (*done)(struct dv_request *request, const struct dv_api_status *failure);
     void *ctx; /* the request's own */
     bool is_cancelled;
+    bool has_conflict;
 };
 
 static void end_failing(struct failing *failing)
 {
-    const struct dv_api_status status = {.code = failing->is_cancelled ? 499 : 503,
-                                         .message = DV_STR("the API has no time")};
+    struct dv_api_status status = {.code = 503, .message = DV_STR("the API has no time")};
     struct dv_request *request = failing->request;
     void (*done)(struct dv_request * request, const struct dv_api_status *failure) = failing->done;
 
+    if (failing->is_cancelled)
+        status.code = 499;
+    else if (failing->has_conflict)
+        status.code = 409;
     request->object = NULL;
     request->done = done;
     request->ctx = failing->ctx;
@@ -73,6 +77,7 @@ static void start_request(struct dv_cluster *cluster, struct dv_request *request
     failing->request = request;
     failing->done = request->done;
     failing->ctx = request->ctx;
+    failing->has_conflict = shaky->has_conflict;
     dv_list_push(&shaky->failing, &failing->link);
     if (shaky->fails_after) {
         request->done = on_done_and_lost;

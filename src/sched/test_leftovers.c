@@ -1,7 +1,6 @@
 /* test_leftovers.c - what others left behind, or said twice, keeps no pod from its devices. */
 #include "support/dvtest.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/defs.h"

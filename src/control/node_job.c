@@ -1,0 +1,140 @@
+/* node_job.c - the leases of nodes, and what is written when one is not renewed.
+ *
+ * Times are our own: when a renewal was seen, not when the agent says that it was. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "control/health.h"
+#include "control/inside.h"
+#include "control/queue.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+struct lease {
+    dv_str node;
+    struct dv_time renewed; /* as the agent says */
+    uint64_t seen_ms;       /* when that changed */
+};
+
+size_t dv_node_job_bytes(void)
+{
+    return sizeof(struct dv_job);
+}
+
+void dv_leases_free(struct dv_control *control)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&control->leases, &at));)
+        free(entry->value);
+    dv_map_fini(&control->leases);
+}
+
+static struct lease *new_lease(struct dv_control *control, dv_str node)
+{
+    struct lease *lease = dv_alloc(sizeof(*lease) + node.n);
+
+    memcpy(lease + 1, node.p, node.n);
+    lease->node = (dv_str){(const char *)(lease + 1), node.n};
+    (void)dv_map_set(&control->leases, lease->node, lease); /* there was none */
+    return lease;
+}
+
+static bool is_same_time(struct dv_time a, struct dv_time b)
+{
+    return a.is_set == b.is_set && a.seconds == b.seconds && a.nanos == b.nanos;
+}
+
+void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_control *control = ctx;
+    const struct dv_api_object_meta *meta = (now ? now : old)->meta;
+    struct lease *lease = dv_map_get(&control->leases, meta->name);
+    bool is_new = !lease;
+
+    if (!dv_str_eq(meta->namespace, DV_STR(DV_NODE_LEASES)))
+        return;
+    if (now) {
+        struct dv_time renewed = ((const struct dv_api_lease *)now->value)->spec.renew_time;
+
+        if (is_new)
+            lease = new_lease(control, meta->name);
+        if (is_new || !is_same_time(lease->renewed, renewed))
+            lease->seen_ms = dv_loop_now_ms(control->loop);
+        lease->renewed = renewed;
+        dv_queue_add(&control->queues[DV_CONTROL_NODE_QUEUE], DV_STR_NONE, meta->name);
+    } else {
+        free(dv_map_remove(&control->leases, meta->name));
+    }
+}
+
+void dv_control_node_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_control *control = ctx;
+
+    (void)old;
+    if (now)
+        dv_queue_add(&control->queues[DV_CONTROL_NODE_QUEUE], DV_STR_NONE, now->meta->name);
+}
+
+static void on_written(struct dv_job *job, const struct dv_api_status *failure)
+{
+    if (failure && failure->code != 404)
+        dv_job_fail(job, "write what is known of a node", failure);
+    else
+        dv_job_finish(job); /* the view shows it, and asks for the next step */
+}
+
+static void write_step(struct dv_job *job, enum dv_health_step step)
+{
+    const struct dv_api_node *node = job->object->value;
+
+    if (step != DV_HEALTH_SET_UNKNOWN)
+        dv_log(DV_LOG_INFO,
+               step == DV_HEALTH_ADD_TAINT ? "control: a node is silent; nothing is scheduled to it"
+                                           : "control: a node is heard of again",
+               DV_F_STR("node", node->metadata.name));
+    job->request = (struct dv_request){
+        .verb = DV_VERB_PATCH,
+        .subresource = step == DV_HEALTH_SET_UNKNOWN ? DV_SUB_STATUS : DV_SUB_NONE,
+        .kind = job->object->kind,
+        .name = node->metadata.name,
+        .patch_type = DV_PATCH_STRATEGIC,
+        .patch = dv_health_patch(node, step, dv_control_now(job->control), job->arena),
+        .field_manager = DV_STR(DV_CONTROL_NODES_MANAGER)};
+    dv_job_ask(job, on_written);
+}
+
+void dv_node_job_run(struct dv_queue_item *item)
+{
+    struct dv_job *job = DV_CONTAINER(item, struct dv_job, item);
+    struct dv_control *control =
+        DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]);
+    struct dv_object *object = dv_control_get(control, DV_CONTROL_NODES, DV_STR_NONE, item->name);
+    const struct lease *lease = dv_map_get(&control->leases, item->name);
+    enum dv_health_step step;
+    uint64_t silent_ms;
+
+    if (!object || !lease) { /* one without a lease is of this process */
+        dv_queue_finish(item);
+        return;
+    }
+    silent_ms = dv_loop_now_ms(control->loop) - lease->seen_ms;
+    step = dv_health_next(object->value, silent_ms >= DV_NODE_SILENT_MS);
+    dv_job_begin(job, control, object);
+    if (step != DV_HEALTH_NOTHING)
+        write_step(job, step);
+    else if (silent_ms < DV_NODE_SILENT_MS)
+        dv_job_finish_after(job, DV_NODE_SILENT_MS - silent_ms);
+    else
+        dv_job_finish(job);
+}
