@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "claim/inside.h"
+#include "store/store.h"
 
 const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS] = {
     0.1,      0.153413, 0.235355, 0.361064,  0.553918,  0.849781,  1.303673, 2,

@@ -1,6 +1,7 @@
 /* phase.c - what happens to a claim, and what is under way for it. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"

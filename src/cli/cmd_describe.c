@@ -10,6 +10,7 @@
 #include "cli/gather.h"
 #include "cli/kinds.h"
 #include "cli/node_claims.h"
+#include "proto/davit_node_v1.pb-c.h"
 #include "resource/resource.h"
 
 #define OUTPUT_BYTES_MAX (256u << 20)

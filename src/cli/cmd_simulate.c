@@ -1,8 +1,6 @@
 /* cmd_simulate.c - how many pods a scheduler and its controllers handle, on this machine's disk. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/cli.h"

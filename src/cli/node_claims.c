@@ -1,10 +1,10 @@
 #include "cli/node_claims.h"
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "proto/davit_node_v1.pb-c.h"
 
 const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli)
 {

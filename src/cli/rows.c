@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/node_claims.h"
+#include "proto/davit_node_v1.pb-c.h"
 #include "resource/resource.h"
 #include "resource/table.h"
 #include "json/json.h"

@@ -1,7 +1,6 @@
 #include "cli/simulate.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/num.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"

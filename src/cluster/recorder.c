@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -13,7 +12,6 @@
 #include "base/num.h"
 #include "cluster/cluster.h"
 #include "resource/resource.h"
-#include "json/json.h"
 
 #define MESSAGE_BYTES_MAX 1024u
 /* Events that are remembered, so that the same again is counted in them. */

@@ -1,10 +1,7 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "base/defs.h"
-#include "base/err.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "cluster/test_fixture.h"

@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/recorder.h"
 #include "control/control.h"
 #include "control/index.h"
 #include "control/queue.h"
@@ -20,6 +19,7 @@
 
 struct dv_arena;
 struct dv_evictor;
+struct dv_recorder;
 
 /* The names under which the controllers are known. */
 #define DV_CONTROL_CLAIMS_MANAGER "ResourceClaimController"

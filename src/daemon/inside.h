@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "serve/serve.h"

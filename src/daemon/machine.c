@@ -1,5 +1,4 @@
 /* machine.c - the NUMA nodes of this machine, and what alignment is asked for. */
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"

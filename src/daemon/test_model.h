@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "daemon/test_model_world.h"
+#include "resource/resource.h"
 
 struct dv_api_object_meta;
 struct dv_api_pod;

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
@@ -13,6 +12,7 @@
 #include "pod/agent.h"
 #include "pod/agent_step.h"
 #include "pod/pod.h"
+#include "resource/resource.h"
 
 struct dv_arena;
 struct dv_object;

@@ -1,7 +1,5 @@
 #include "pod/agent_step.h"
 
-#include "base/defs.h"
-
 /* Nobody wants what it holds, or may hold. */
 static bool is_over(const struct dv_agent_facts *facts)
 {

@@ -3,10 +3,6 @@
 #define DV_POD_AGENT_STEP_H
 
 #include <stdbool.h>
-#include <stdint.h>
-
-struct dv_api_pod;
-struct dv_time;
 
 /* What the node has made of a pod so far. */
 enum dv_agent_state {

@@ -1,7 +1,5 @@
 #include "support/dvtest.h"
 
-#include <stddef.h>
-
 #include "base/defs.h"
 #include "pod/agent_step.h"
 

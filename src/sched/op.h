@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"
+#include "resource/resource.h"
 
 struct decision;
 struct dv_api_allocation_result;

@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/map.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/kube.h"
