@@ -154,11 +154,6 @@ bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
            pod->state != DV_AGENT_RELEASED && !pod->has_ended;
 }
 
-bool dv_agent_is_synced(const struct dv_agent *agent)
-{
-    return agent->is_synced;
-}
-
 /* ---- life ---- */
 
 static void on_close_task(struct dv_task *task)

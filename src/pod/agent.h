@@ -65,7 +65,5 @@ void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, siz
 void dv_agent_devices_changed(struct dv_agent *agent);
 /* Whether the API has this pod on this node, or may have: it is not asked yet. */
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
-/* Whether it has seen all pods of the node. */
-bool dv_agent_is_synced(const struct dv_agent *agent);
 
 #endif
