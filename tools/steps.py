@@ -21,7 +21,7 @@ LOGS = BUILD / "logs"
 JOBS = len(os.sched_getaffinity(0))
 TAIL_LINES = 40
 # No step of ours takes longer on two cores unless it hangs.
-STEP_TIMEOUT_S = 900
+STEP_TIMEOUT_S = 1800
 
 
 class Failed(Exception):
