@@ -23,7 +23,8 @@ struct dv_devices {
     struct dv_devices_options options;
     struct dv_device_state *state;
     struct dv_server *server;
-    dv_str plugin_dir; /* <kubelet-dir>/device-plugins */
+    dv_str plugin_dir; /* <kubelet-dir>/device-plugins; ends with a NUL */
+    int dir_lock;      /* that directory, locked; -1: not yet */
     struct dv_list endpoints;
     struct dv_list runs;
     struct dv_saver saver;
@@ -53,6 +54,11 @@ void dv_devices_forget_removed(struct dv_devices *devices);
 void dv_devices_init_saver(struct dv_devices *devices);
 /* Something changed that nobody waits for: it is written with the next. */
 void dv_devices_save_later(struct dv_devices *devices);
+
+/* stale.c */
+/* Removes the sockets of plugins that a former life left in the plugin directory. Only before
+ * dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory; nothing is removed. */
+DV_CHECKED bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err);
 
 /* register.c */
 DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);

@@ -1,12 +1,10 @@
 #include "device/manager.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -20,7 +18,6 @@
 
 #define PLUGIN_DIR "device-plugins"
 #define PLUGIN_DIR_MODE 0750
-#define CHECKPOINT_NAME "kubelet_internal_checkpoint"
 /* For calls of Register that wait for their plugin. */
 #define CLOSE_GRACE_MS 0u
 
@@ -55,6 +52,7 @@ static void free_devices(struct dv_devices *devices)
     dv_devices_forget_removed(devices);
     dv_saver_fini(&devices->saver);
     dv_device_state_free(devices->state);
+    dv_close_fd(&devices->dir_lock);
     free(devices);
 }
 
@@ -141,31 +139,6 @@ static bool load(struct dv_devices *devices, struct dv_err *err)
     return dv_store_load(devices->options.store, devices->options.space, load_row, devices, err);
 }
 
-/* Sockets of plugins, which take their disappearance as the sign to register again, and our own of
- * a former life. */
-static bool remove_stale(struct dv_devices *devices, const char *dir, struct dv_err *err)
-{
-    DIR *entries = opendir(dir);
-    struct dirent *entry;
-    bool ok = true;
-
-    (void)devices;
-    if (!entries)
-        return dv_fail_errno(err, errno, "read %s", dir);
-    while (ok && (entry = readdir(entries)) != NULL) {
-        struct stat info;
-
-        if (strcmp(entry->d_name, CHECKPOINT_NAME) == 0 ||
-            fstatat(dirfd(entries), entry->d_name, &info, 0) < 0 || !S_ISSOCK(info.st_mode) ||
-            strcmp(entry->d_name, "kubelet.sock") == 0) /* dv_server_open sees to that one */
-            continue;
-        if (unlinkat(dirfd(entries), entry->d_name, 0) < 0 && errno != ENOENT)
-            ok = dv_fail_errno(err, errno, "remove the stale socket %s/%s", dir, entry->d_name);
-    }
-    (void)closedir(entries); /* was only read */
-    return ok;
-}
-
 static bool make_dir(const char *dir, struct dv_err *err)
 {
     if (mkdir(dir, PLUGIN_DIR_MODE) < 0 && errno != EEXIST)
@@ -185,6 +158,7 @@ static struct dv_devices *new_devices(struct dv_loop *loop,
     memcpy(devices->text + dir.n, dir.p, dir.n);
     memcpy(devices->text + dir.n * 2, "/" PLUGIN_DIR, sizeof("/" PLUGIN_DIR));
     devices->loop = loop;
+    devices->dir_lock = -1;
     devices->options = *options;
     devices->options.kubelet_dir = (dv_str){devices->text, dir.n};
     devices->plugin_dir = dv_str_from_c(devices->text + dir.n);
@@ -203,13 +177,12 @@ struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices
     struct dv_devices *devices = new_devices(loop, options);
     const char *dir = devices->plugin_dir.p; /* ends with a NUL: see new_devices */
 
-    if (make_dir(dir, err) && dv_devices_serve(devices, err)) {
-        if (remove_stale(devices, dir, err) && load(devices, err)) {
-            dv_devices_watch_grace(devices); /* of all that was loaded */
-            return devices;
-        }
-        dv_devices_close(devices, NULL, NULL);
-        return NULL;
+    /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, which
+     * nobody may take for a stale one then. */
+    if (make_dir(dir, err) && load(devices, err) && dv_devices_clean(devices, err) &&
+        dv_devices_serve(devices, err)) {
+        dv_devices_watch_grace(devices); /* of all that was loaded */
+        return devices;
     }
     free_devices(devices);
     return NULL;

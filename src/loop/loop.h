@@ -155,6 +155,9 @@ struct dv_listener_handler {
  * DV_FAILED_PRECONDITION: something other than a socket is there. */
 struct dv_listener *dv_listener_open(struct dv_loop *loop, dv_str path, mode_t mode,
                                      struct dv_listener_handler *handler, struct dv_err *err);
+/* Whether dv_listener_open could listen at `path`; fails as it does, and changes nothing. For those
+ * who have to do something before anybody can see that they listen. */
+DV_CHECKED bool dv_socket_is_free(dv_str path, struct dv_err *err);
 /* Takes the listening socket `fd` (socket activation), also on failure. */
 struct dv_listener *dv_listener_open_fd(struct dv_loop *loop, int fd,
                                         struct dv_listener_handler *handler, struct dv_err *err);

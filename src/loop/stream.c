@@ -349,8 +349,8 @@ struct dv_listener *dv_listener_open_fd(struct dv_loop *loop, int fd,
     return NULL;
 }
 
-/* Makes way at `path`: nothing is there, or a socket that nobody answers on. */
-static bool clear_path(const char *path, struct dv_err *err)
+/* Nothing is at `path`, or a socket that nobody answers on. */
+static bool is_free(const char *path, struct dv_err *err)
 {
     struct stat info;
     int fd;
@@ -365,6 +365,23 @@ static bool clear_path(const char *path, struct dv_err *err)
         dv_close_fd(&fd);
         return dv_fail(err, DV_ALREADY_EXISTS, "another process listens on %s", path);
     }
+    return true;
+}
+
+bool dv_socket_is_free(dv_str path, struct dv_err *err)
+{
+    char name[DV_SOCKET_PATH_MAX + 1] = "";
+
+    if (!dv_socket_path_check(path, err))
+        return false;
+    memcpy(name, path.p, path.n);
+    return is_free(name, err);
+}
+
+static bool clear_path(const char *path, struct dv_err *err)
+{
+    if (!is_free(path, err))
+        return false;
     if (unlink(path) < 0 && errno != ENOENT)
         return dv_fail_errno(err, errno, "remove the stale socket %s", path);
     return true;

@@ -248,6 +248,8 @@ static void a_second_listener_on_a_live_path_is_refused(void **state)
     assert_null(dv_listener_open(fixture->loop, dv_str_from_c(fixture->path), 0600,
                                  &fixture->listener_handler, &err));
     assert_err(&err, DV_ALREADY_EXISTS, fixture->path);
+    assert_false(dv_socket_is_free(dv_str_from_c(fixture->path), &err));
+    assert_err(&err, DV_ALREADY_EXISTS, fixture->path);
     connect_client(fixture); /* and the first one still serves */
     assert_true(dv_loop_run_until(fixture->loop, is_accepted, fixture, 5000));
 }
@@ -266,6 +268,8 @@ static void a_stale_socket_is_replaced_and_a_file_is_not(void **state)
     assert_int_equal(rename(fixture->path, other), 0);
     dv_listener_close(fixture->listener, NULL, NULL);
     fixture->listener = NULL;
+    assert_true(dv_socket_is_free(dv_str_from_c(other), &err));
+    assert_int_equal(stat(other, &info), 0); /* was only looked at */
     listener = dv_listener_open(fixture->loop, dv_str_from_c(other), 0666,
                                 &fixture->listener_handler, &err);
     assert_non_null(listener);
