@@ -10,13 +10,6 @@
 #include "rest/server.h"
 #include "rest/target.h"
 
-/* Of a refused request so much is still read, and forgotten, before its answer: most clients send
- * all before they listen. Who sends more is cut off. */
-#define DISCARD_BYTES_MAX (16u * 1024u * 1024u)
-/* Of the line and the header of a request, with what libmicrohttpd notes of each field: the rest of
- * a connection's memory is for the header of the answer. */
-#define HEADER_BYTES_MAX (DV_REST_CONNECTION_BYTES - 4096u)
-#define FIELD_BYTES 64u
 /* A client that takes an answer more slowly than this is as good as stuck. */
 #define ANSWER_BYTES_PER_MS 16u
 
@@ -87,8 +80,8 @@ static void on_cancel_task(struct dv_task *task)
 /* An error's message, and what surrounds it. */
 #define REFUSAL_BYTES_MAX 4096u
 
-static struct MHD_Response *refusal(const struct dv_rest_server *server, unsigned status,
-                                    const struct dv_err *err)
+static struct MHD_Response *make_refusal(const struct dv_rest_server *server, unsigned status,
+                                         const struct dv_err *err)
 {
     const struct dv_rest_server_options *options = &server->options;
     const char *type = "text/plain; charset=utf-8";
@@ -108,21 +101,23 @@ static struct MHD_Response *refusal(const struct dv_rest_server *server, unsigne
 }
 
 /* The handler does not get to see it. The answer goes out when the rest of the request is there. */
-static void refuse(struct dv_rest_call *call, unsigned status, const struct dv_err *err)
+static void refuse(struct dv_rest_call *call, const struct dv_rest_refusal *refusal)
 {
     struct dv_rest_conn *conn = call->conn;
 
-    call->status = status;
-    dv_rest_call_log_end(call, 0, err);
+    call->status = refusal->status;
+    dv_rest_call_log_end(call, 0, &refusal->err);
     conn->phase = DV_REST_REFUSED;
     conn->discarded_bytes = 0;
-    conn->answer = refusal(conn->server, status, err);
-    conn->status = status;
+    conn->answer = make_refusal(conn->server, refusal->status, &refusal->err);
+    conn->status = refusal->status;
     conn->answer_bytes = 0;
-    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+    if (refusal->status == MHD_HTTP_SERVICE_UNAVAILABLE)
         (void)MHD_add_response_header(conn->answer, "Retry-After", "1");
+    if (refusal->closes)
+        (void)MHD_add_response_header(conn->answer, "Connection", "close");
     dv_rest_call_free(call);
-    dv_rest_server_complain(conn->server, conn->peer, err);
+    dv_rest_server_complain(conn->server, conn->peer, &refusal->err);
 }
 
 /* ---- arriving ---- */
@@ -159,122 +154,10 @@ void *dv_rest_call_begin(void *ctx, const char *target, struct MHD_Connection *m
     if (dv_rest_target_parse(dv_str_copy(dv_str_from_c(target), call->arena), &request->path,
                              &request->query, &call->target_err))
         (void)dv_succeed(&call->target_err);
+    call->target = (dv_str){target, target ? strlen(target) : 0};
     hide_query(target);
     dv_rest_conn_expect(conn, server->options.timeout_ms);
     return NULL;
-}
-
-struct header {
-    struct dv_rest_call *call;
-    DV_VEC(struct dv_rest_field) fields;
-};
-
-static enum MHD_Result add_field(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                 size_t name_bytes, const char *value, size_t value_bytes)
-{
-    struct header *header = ctx;
-    struct dv_arena *arena = header->call->arena;
-
-    (void)kind;
-    *dv_vec_add_in(&header->fields, arena) = (struct dv_rest_field){
-        dv_str_copy((dv_str){name, name_bytes}, arena),
-        dv_str_copy((dv_str){value, value_bytes}, arena),
-    };
-    return MHD_YES;
-}
-
-static size_t header_bytes(const struct dv_rest_request *request)
-{
-    size_t n = request->path.n + request->query.n + FIELD_BYTES;
-
-    for (size_t i = 0; i < request->n_fields; i++)
-        n += request->fields[i].name.n + request->fields[i].value.n + FIELD_BYTES;
-    return n;
-}
-
-static size_t count_fields(const struct dv_rest_request *request, dv_str name)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < request->n_fields; i++)
-        n += dv_str_eq_nocase(request->fields[i].name, name);
-    return n;
-}
-
-static unsigned too_large(const struct dv_rest_call *call, struct dv_err *err)
-{
-    (void)dv_fail(err, DV_RESOURCE_EXHAUSTED, "the body is larger than %zu bytes",
-                  call->server->options.body_bytes_max);
-    return MHD_HTTP_CONTENT_TOO_LARGE;
-}
-
-/* How the body comes, which libmicrohttpd takes less strictly. */
-static unsigned check_framing(const struct dv_rest_call *call, struct dv_err *err)
-{
-    const struct dv_rest_request *request = &call->request;
-    size_t n_lengths = count_fields(request, DV_STR("Content-Length"));
-    size_t n_encodings = count_fields(request, DV_STR("Transfer-Encoding"));
-    dv_str text;
-    size_t length;
-
-    if (n_lengths + n_encodings > 1) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "the length of the body is given twice");
-        return MHD_HTTP_BAD_REQUEST;
-    }
-    text = dv_rest_request_field(request, DV_STR("Transfer-Encoding"));
-    if (n_encodings > 0 && !dv_str_eq_nocase(text, DV_STR("chunked"))) {
-        (void)dv_fail(err, DV_UNIMPLEMENTED, "unknown Transfer-Encoding \"%.*s\"", DV_FMT(text));
-        return MHD_HTTP_NOT_IMPLEMENTED;
-    }
-    text = dv_rest_request_field(request, DV_STR("Content-Length"));
-    if (n_lengths > 0 &&
-        (!dv_str_to_size(text, &length) || length > call->server->options.body_bytes_max))
-        return too_large(call, err);
-    return 0;
-}
-
-/* None is undone here, and a handler that takes a compressed body for JSON would only say that it
- * is none. */
-static bool is_encoded(const struct dv_rest_request *request)
-{
-    dv_str encoding = dv_rest_request_field(request, DV_STR("Content-Encoding"));
-
-    return encoding.n > 0 && !dv_str_eq_nocase(encoding, DV_STR("identity"));
-}
-
-/* Returns the status to refuse it with; 0: the header is good. */
-static unsigned check_header(const struct dv_rest_call *call, struct dv_err *err)
-{
-    if (call->target_err.code != DV_OK) {
-        *err = call->target_err;
-        return MHD_HTTP_BAD_REQUEST;
-    }
-    if (header_bytes(&call->request) > HEADER_BYTES_MAX) {
-        (void)dv_fail(err, DV_RESOURCE_EXHAUSTED, "the header is larger than %u bytes",
-                      HEADER_BYTES_MAX);
-        return MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
-    }
-    if (!call->is_old && count_fields(&call->request, DV_STR("Host")) != 1) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "want one Host field");
-        return MHD_HTTP_BAD_REQUEST;
-    }
-    if (is_encoded(&call->request)) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "want a body without Content-Encoding");
-        return MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
-    }
-    return check_framing(call, err);
-}
-
-/* Of a refused request: whether its body must not even be read to its end. */
-static bool is_body_unwanted(const struct dv_rest_request *request, unsigned status)
-{
-    dv_str text = dv_rest_request_field(request, DV_STR("Content-Length"));
-    size_t length = 0;
-
-    if (text.n > 0 && (!dv_str_to_size(text, &length) || length > DISCARD_BYTES_MAX))
-        return true;
-    return status == MHD_HTTP_NOT_IMPLEMENTED ||
-           dv_rest_request_field(request, DV_STR("Expect")).n > 0;
 }
 
 static enum MHD_Result queue_answer(struct dv_rest_conn *conn)
@@ -294,46 +177,39 @@ static enum MHD_Result take_header(struct dv_rest_call *call, const char *method
                                    const char *version)
 {
     struct dv_rest_conn *conn = call->conn;
-    struct dv_rest_request *request = &call->request;
-    struct header header = {.call = call};
-    struct dv_err err;
-    unsigned status;
-    bool is_unwanted;
+    const struct dv_rest_request *request = &call->request;
+    struct dv_rest_refusal refusal = {0};
 
-    (void)MHD_get_connection_values_n(conn->mhd, MHD_HEADER_KIND, add_field, &header); /* a count */
     call->has_header = true;
     call->is_old = strcmp(version, "HTTP/1.0") == 0;
-    request->method = dv_str_copy(dv_str_from_c(method), call->arena);
-    request->fields = header.fields.v;
-    request->n_fields = header.fields.n;
+    dv_rest_header_take(call, method, version, &refusal);
     dv_log(DV_LOG_DEBUG, "rest: call started", DV_F_REQUEST(call->id),
            DV_F_STR("server", call->server->options.name), DV_F_C("peer", call->peer),
            DV_F_STR("method", request->method), DV_F_STR("path", request->path));
-    status = check_header(call, &err);
-    if (status == 0)
+    if (refusal.status == 0)
         return MHD_YES;
-    is_unwanted = is_body_unwanted(request, status);
-    refuse(call, status, &err);
-    return is_unwanted ? queue_answer(conn) : MHD_YES; /* so early it ends the connection too */
+    refuse(call, &refusal);
+    /* So early an answer ends the connection too, when there is a body that was not read. */
+    return refusal.is_body_unwanted || refusal.closes ? queue_answer(conn) : MHD_YES;
 }
 
 static enum MHD_Result take_body(struct dv_rest_conn *conn, dv_str bytes)
 {
     struct dv_rest_server *server = conn->server;
     struct dv_rest_call *call = conn->call;
-    struct dv_err err;
+    struct dv_rest_refusal refusal = {0};
 
     if (conn->phase == DV_REST_REFUSED) {
         conn->discarded_bytes += bytes.n;
-        return conn->discarded_bytes > DISCARD_BYTES_MAX ? MHD_NO : MHD_YES;
+        return conn->discarded_bytes > DV_REST_DISCARD_BYTES_MAX ? MHD_NO : MHD_YES;
     }
     if (bytes.n > server->options.body_bytes_max - call->body.n) {
-        unsigned status = too_large(call, &err);
-
-        refuse(call, status, &err);
+        dv_rest_header_too_large(call, &refusal);
+        refuse(call, &refusal);
     } else if (bytes.n > server->options.bodies_bytes_max - server->bodies_bytes) {
-        (void)dv_fail(&err, DV_UNAVAILABLE, "too many large requests at once");
-        refuse(call, MHD_HTTP_SERVICE_UNAVAILABLE, &err);
+        refusal.status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        (void)dv_fail(&refusal.err, DV_UNAVAILABLE, "too many large requests at once");
+        refuse(call, &refusal);
     } else {
         dv_buf_add(&call->body, bytes);
         server->bodies_bytes += bytes.n;

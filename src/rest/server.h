@@ -34,6 +34,9 @@ struct dv_rest_who;
 /* Of each connection, for its request's line and header, some of the body, and the answer's header;
  * all of it is zeroed after every request. Tokens and selectors take a few KiB. */
 #define DV_REST_CONNECTION_BYTES (16u * 1024u)
+/* Of a refused request so much is still read, and forgotten, before its answer: most clients send
+ * all before they listen. Who sends more is cut off. */
+#define DV_REST_DISCARD_BYTES_MAX (16u * 1024u * 1024u)
 /* "[ffff:...:255.255.255.255]:65535" and the end. */
 #define DV_REST_PEER_BYTES 56u
 
@@ -108,6 +111,7 @@ struct dv_rest_call {
     struct dv_rest_conn *conn; /* NULL once the client cannot be answered */
     struct dv_arena *arena;
     struct dv_rest_request request;
+    dv_str target;            /* as it lies in libmicrohttpd's memory, until the header was taken */
     struct dv_err target_err; /* code DV_OK: path and query are known */
     struct dv_buf body;
     DV_VEC(struct dv_rest_field) fields; /* of the answer; in the arena */
@@ -190,8 +194,25 @@ void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
 
 /* The number of a call or a fetch: unique in the process, from 1. */
 uint64_t dv_rest_next_id(void);
+/* Whether it can be a method or the name of a field (request.c). */
+bool dv_rest_is_token(dv_str text);
 /* Whether it can be in a header field: no control characters. */
 bool dv_rest_is_sendable(dv_str text);
+
+/* ---- header.c ---- */
+
+/* Why a request is not handed to the handler. */
+struct dv_rest_refusal {
+    unsigned status; /* 0: it is */
+    struct dv_err err;
+    bool is_body_unwanted; /* it must not even be read to its end */
+    bool closes;           /* nobody knows where the next request begins */
+};
+
+/* Takes the fields and the method of a request whose header has come whole, and checks them. */
+void dv_rest_header_take(struct dv_rest_call *call, const char *method, const char *version,
+                         struct dv_rest_refusal *refusal);
+void dv_rest_header_too_large(const struct dv_rest_call *call, struct dv_rest_refusal *refusal);
 
 /* ---- stream.c ---- */
 

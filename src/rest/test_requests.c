@@ -223,6 +223,26 @@ static void bad_requests_get_an_error(void **state)
          "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                  "HTTP/1.1 400 "},
         {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",         "HTTP/1.1 501 "},
         {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\nHost: h\n\n",                                       "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\n\r\n",                                   "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\n\n",                                   "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nA: b\r\r\n\r\n",                       "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nA: b\rc\r\n\r\n",                      "HTTP/1.1 400 "},
+        {"GET  /show HTTP/1.1\r\nHost: h\r\n\r\n",                                "HTTP/1.1 400 "},
+        {"GET /show  HTTP/1.1\r\nHost: h\r\n\r\n",                                "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nA:\r\n b\r\n\r\n",                     "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nA: b\r\n\tc\r\nD: e\r\n\r\n",          "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost:\r\n h\r\n\r\n",                             "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\n A: b\r\n\r\n",                        "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\n A: b\r\nHost: h\r\n\r\n",                        "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nA : b\r\n\r\n",                        "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\n: b\r\n\r\n",                          "HTTP/1.1 400 "},
+        {"G@T /show HTTP/1.1\r\nHost: h\r\n\r\n",                                 "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nAuthorization: a\r\n"
+         "authorization: b\r\n\r\n",                                     "HTTP/1.1 400 "},
+        {"GET /show HTTP/1.1\r\nHost: h\r\nImpersonate-User: a\r\n"
+         "Impersonate-User: a\r\n\r\n",                                  "HTTP/1.1 400 "},
+        {"POST /show HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",    "HTTP/1.1 400 "},
         {"\x16\x03\x01\x02\r\n",                                                  NULL           },
     };
     struct fixture *fixture = *state;
@@ -246,6 +266,83 @@ static void bad_requests_get_an_error(void **state)
     wait_complaint(fixture, "INVALID_ARGUMENT want one Host field;");
     wait_complaint(fixture, "INVALID_ARGUMENT bad request: ");
     assert_int_equal(fixture->n_held, 0);
+}
+
+/* At every place of a good request, with what follows it in the same piece and in the next one. */
+static void a_zero_byte_in_a_header_is_refused(void **state)
+{
+    static const char good[] = "DELETE /show/x?y HTTP/1.1\r\nHost: h\r\nA: b\r\nC: \r\n\r\n";
+    struct fixture *fixture = *state;
+    size_t n = sizeof(good) - 1;
+
+    fixture_serve(fixture);
+    for (size_t i = 0; i < 2 * n; i++) {
+        size_t at = i / 2;
+        struct client client;
+        char text[sizeof(good)];
+
+        if (good[at] == '\r') /* a zero byte and LF are as good as CRLF */
+            continue;
+        memcpy(text, good, at);
+        text[at] = '\0';
+        memcpy(text + at + 1, good + at, n - at);
+        client_open(&client, fixture);
+        if (i % 2) {
+            client_send_n(&client, (dv_str){text, at + 1});
+            settle(fixture);
+            client_send_n(&client, (dv_str){text + at + 1, n - at});
+        } else {
+            client_send_n(&client, (dv_str){text, n + 1});
+        }
+        assert_int_equal(shutdown(client.fd, SHUT_WR), 0);
+        advance(fixture, 1000);
+        client_expect_closed(&client);
+        if (strstr(dv_buf_c(&client.got), " 200 "))
+            fail_msg("a zero byte at %zu is taken: %s", at, dv_buf_c(&client.got));
+        client_close(&client);
+    }
+}
+
+/* Nobody knows where the next request begins, so there is none. */
+static void after_a_bad_length_the_connection_is_closed(void **state)
+{
+    static const char *const fields[] = {
+        "Content-Length: x",
+        "Content-Length: -1",
+        "Content-Length: +1",
+        "Content-Length: 0x1",
+        "Content-Length: 1, 1",
+        "Content-Length:",
+        "Content-Length: 0\r\nContent-Length: 0",
+        "Content-Length: 1\r\nContent-Length: 2",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Content-Length: 99999999999999999999999999",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: identity",
+    };
+    struct fixture *fixture = *state;
+
+    fixture_serve(fixture);
+    for (size_t i = 0; i < DV_COUNT(fields); i++) {
+        struct client client;
+        char text[400];
+
+        (void)snprintf(text, sizeof(text),
+                       "POST /show HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n"
+                       "0\r\n\r\nGET /show/smuggled HTTP/1.1\r\nHost: h\r\n\r\n",
+                       fields[i]);
+        client_open(&client, fixture);
+        client_send(&client, text);
+        client_expect_closed(&client);
+        if (strncmp(dv_buf_c(&client.got), "HTTP/1.1 4", 10) != 0 &&
+            strncmp(dv_buf_c(&client.got), "HTTP/1.1 501 ", 13) != 0)
+            fail_msg("%s: %s", fields[i], dv_buf_c(&client.got));
+        if (strstr(dv_buf_c(&client.got), " 200 ") || strstr(dv_buf_c(&client.got), "smuggled"))
+            fail_msg("%s: %s", fields[i], dv_buf_c(&client.got));
+        client_close(&client);
+    }
 }
 
 static void heads_and_old_clients_are_served(void **state)
@@ -309,6 +406,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_may_wait_for_leave_to_send_its_body, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(bad_requests_get_an_error, fixture_start, fixture_end),
+        cmocka_unit_test_setup_teardown(a_zero_byte_in_a_header_is_refused, fixture_start,
+                                        fixture_end),
+        cmocka_unit_test_setup_teardown(after_a_bad_length_the_connection_is_closed, fixture_start,
+                                        fixture_end),
         cmocka_unit_test_setup_teardown(heads_and_old_clients_are_served, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(a_client_that_goes_while_it_sends_is_forgotten,

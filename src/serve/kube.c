@@ -300,6 +300,23 @@ static void serve_pages(struct dv_kube_call *call)
 
 /* ---- all calls ---- */
 
+/* Other methods have no meaning here on any path: a page must not take TRACE for GET. */
+static bool check_method(struct dv_kube_call *call)
+{
+    static const dv_str methods[] = {
+        DV_STR_INIT("GET"),   DV_STR_INIT("HEAD"),   DV_STR_INIT("POST"),    DV_STR_INIT("PUT"),
+        DV_STR_INIT("PATCH"), DV_STR_INIT("DELETE"), DV_STR_INIT("OPTIONS"),
+    };
+
+    for (size_t i = 0; i < DV_COUNT(methods); i++)
+        if (dv_str_eq(methods[i], call->request->method))
+            return true;
+    dv_rest_call_add_field(call->rest, DV_STR("Allow"),
+                           DV_STR("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+    return false;
+}
+
 /* A list of one name is a question about that name. */
 static dv_str name_of_selector(dv_str selector)
 {
@@ -352,7 +369,7 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
     dv_query_parse(request->query, arena, &call->query);
     make_wish(call);
     kube->n_calls++;
-    if (!dv_kube_authenticate(call) || !dv_kube_authorize(call))
+    if (!dv_kube_authenticate(call) || !check_method(call) || !dv_kube_authorize(call))
         return true;
     if (call->route.what == DV_ROUTE_METRICS && dv_str_eq(request->method, DV_STR("GET"))) {
         dv_kube_count(call, 200);
