@@ -65,12 +65,14 @@ enum davit_outcome {
     DAVIT_UNALLOCATABLE = 1, /* there is no solution on this node */
     DAVIT_CLAIM_FAULT = 2,   /* a claim, class or selector is at fault: no node would do better */
     DAVIT_NODE_FAULT = 3,    /* pools on this node are at fault: another node may do */
-    DAVIT_GAVE_UP = 4        /* the steps were spent, or `is_cancelled` said so */
+    DAVIT_GAVE_UP = 4        /* the steps or the cost were spent, or `is_cancelled` said so */
 };
 
 /* Zeroed, then filled in. */
 struct davit_allocate_options {
-    uint64_t n_steps_max;            /* of the search; 0: ten million, up to a few seconds */
+    /* Of the search; 0: ten million, up to a few seconds. What its selectors cost is bounded beside
+     * that, to some ten seconds. */
+    uint64_t n_steps_max;
     bool (*is_cancelled)(void *ctx); /* asked now and then; NULL: never */
     void *ctx;
 };

@@ -80,11 +80,17 @@ enum dv_alloc_outcome {
     DV_ALLOC_NONE,        /* there is no solution on this node */
     DV_ALLOC_FAILED,      /* a claim, class or selector is at fault: no node would do better */
     DV_ALLOC_NODE_FAILED, /* pools on this node are at fault: another node may do */
-    DV_ALLOC_GAVE_UP,     /* the steps were spent, or `is_cancelled` said so */
+    DV_ALLOC_GAVE_UP,     /* the steps or the cost were spent, or `is_cancelled` said so */
 };
+
+/* What a search costs, in units of about ten nanoseconds: those of CEL's cost, and for what else
+ * takes time as many as it takes (search.h). A billion is about as long as the reference's
+ * scheduler takes before it gives up on a node, ten seconds. */
+#define DV_ALLOC_COST_MAX UINT64_C(1000000000)
 
 struct dv_alloc_options {
     uint64_t n_steps_max; /* of the search; 0: ten million, up to a few seconds */
+    uint64_t cost_max;    /* of all that is done for it; 0: DV_ALLOC_COST_MAX */
     /* Random UUIDs for shares of devices, into text[37]. NULL: counted, for tests. */
     void (*share_id)(void *ctx, char text[37]);
     bool (*is_cancelled)(void *ctx); /* asked every thousand steps; NULL: never */
@@ -95,11 +101,13 @@ struct dv_alloc_result {
     enum dv_alloc_outcome outcome;
     struct dv_api_allocation_result *allocations; /* one a claim, in their order; DV_ALLOC_DONE */
     uint64_t n_steps;
+    uint64_t cost; /* at most one step's above the limit */
 };
 
 /* Chooses devices for all claims together. Changes nothing: hold what you take. The result is in
  * `arena`, but for texts and lists of slices and claims, which are borrowed. `err` is set unless
- * the outcome is DV_ALLOC_DONE or DV_ALLOC_NONE. */
+ * the outcome is DV_ALLOC_DONE or DV_ALLOC_NONE. What selectors were found to be true on is kept
+ * also when it gives up, so that the same question costs less each time. */
 void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *node,
                  const struct dv_api_resource_claim *const *claims, size_t n_claims,
                  const struct dv_alloc_options *options, struct dv_arena *arena,
@@ -149,7 +157,7 @@ enum dv_why {
     DV_WHY_TAKEN,            /* by another claim */
     DV_WHY_REQUEST_SELECTOR, /* a selector of the request is false */
     DV_WHY_CLASS_SELECTOR,   /* a selector of the class is false */
-    DV_WHY_SELECTOR_FAILS,   /* a selector cannot be evaluated on it */
+    DV_WHY_SELECTOR_FAILS,   /* a selector cannot be evaluated on it, or was not: it costs much */
     DV_WHY_OTHER_NODE,       /* it is for other nodes */
     DV_WHY_GATE,             /* it needs a feature that is off */
     DV_WHY_POOL_UPDATING,    /* its pool is not complete */
@@ -184,12 +192,15 @@ struct dv_explanation {
     dv_str summary; /* one line */
     struct dv_why_request *requests;
     size_t n_requests;
+    uint64_t cost;
 };
 
 /* Why these claims cannot be allocated on the node, device by device; or that they can. All in
- * `arena`, but for names that are borrowed. */
+ * `arena`, but for names that are borrowed. `options` are those of the search; its cost is that of
+ * the whole: what is not found out within it is said not to be. */
 void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node *node,
                       const struct dv_api_resource_claim *const *claims, size_t n_claims,
-                      struct dv_arena *arena, struct dv_explanation *explanation);
+                      const struct dv_alloc_options *options, struct dv_arena *arena,
+                      struct dv_explanation *explanation);
 
 #endif

@@ -4,8 +4,10 @@
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cel/cel.h"
 #include "resource/resource.h"
 
 /* The members that a request has with or without alternatives. */
@@ -66,10 +68,36 @@ static bool add_selectors(struct search *search, const struct task *task, struct
         if (!selectors[i].cel)
             return fail(search, task, want->name,
                         "a selector without a CEL expression: written by a newer version?");
+        if (dv_inventory_is_new_selector(search->inventory, selectors[i].cel->expression) &&
+            !dv_search_charge(search, selectors[i].cel->expression.n * COST_COMPILED_BYTE))
+            return false;
         want->selectors[want->n_selectors++] =
             dv_inventory_selector(search->inventory, selectors[i].cel->expression);
     }
     return true;
+}
+
+/* Whether the selector is true on the device. What is left of the search's budget is the
+ * evaluation's too: when that ends it, nothing is wrong with the selector. */
+static bool selector_matches(struct search *search, struct selector *selector,
+                             struct device *device, bool *matches)
+{
+    struct dv_cel_budget budget = {.cost_max = DV_CEL_COST_MAX,
+                                   .is_cancelled = search->options->is_cancelled,
+                                   .ctx = search->options->ctx};
+    bool is_ok;
+
+    if (dv_selector_recall(selector, device, matches))
+        return dv_search_charge(search, COST_SELECTOR);
+    if (!dv_search_charge(search, COST_EVALUATION))
+        return false;
+    budget.cost_max = dv_u64_min(budget.cost_max, search->cost_max - search->cost);
+    is_ok =
+        dv_selector_evaluate(search->inventory, selector, device, &budget, matches, search->err);
+    if (!is_ok && budget.cost > budget.cost_max && budget.cost_max < DV_CEL_COST_MAX)
+        return dv_search_charge(search, budget.cost); /* gives up */
+    search->cost += budget.cost;
+    return is_ok;
 }
 
 bool dv_want_selects(struct search *search, const struct task *task, const struct want *want,
@@ -83,8 +111,9 @@ bool dv_want_selects(struct search *search, const struct task *task, const struc
     for (size_t i = 0; i < want->n_selectors; i++) {
         bool matches;
 
-        if (!dv_selector_matches(search->inventory, want->selectors[i], device, search->options,
-                                 &matches, search->err)) {
+        if (!selector_matches(search, want->selectors[i], device, &matches)) {
+            if (search->gave_up)
+                return false;
             if (i < want->n_class_selectors)
                 return dv_wrap(search->err, "class %.*s: selector #%zu",
                                DV_FMT(want->class->metadata.name), i);

@@ -174,7 +174,8 @@ static void explain_node(struct bench *bench)
     struct dv_explanation explanation;
 
     dv_alloc_explain(bench->inventory, next_node(bench), bench->world.claims.v,
-                     bench->world.claims.n, bench->arena, &explanation);
+                     bench->world.claims.n, &(struct dv_alloc_options){0}, bench->arena,
+                     &explanation);
     bench->outcome = explanation.outcome;
     dv_arena_reset(bench->arena);
 }

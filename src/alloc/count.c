@@ -13,6 +13,7 @@
 /* About a millisecond, and for each step about as long as the step takes. */
 #define PLACES_FREE (1u << 20)
 #define PLACES_A_STEP 64u
+#define PLACES_A_UNIT 8u
 
 bool dv_count_may(struct search *search, uint64_t n_places)
 {
@@ -21,7 +22,7 @@ bool dv_count_may(struct search *search, uint64_t n_places)
     if (search->n_counted >= n_max || n_places > n_max - search->n_counted)
         return false;
     search->n_counted += n_places;
-    return true;
+    return dv_search_charge(search, n_places / PLACES_A_UNIT);
 }
 
 static bool has_bit(const uint64_t *bits, uint32_t place)

@@ -13,6 +13,8 @@
 /* Enough to come as far as a search gets; a proof is not needed for an explanation. */
 #define EXPLAIN_STEPS_MAX 20000u
 #define TEXT_BYTES_MAX 16384u
+/* Of an explanation: thousands of requests, each with a line for every device of a large node. */
+#define BYTES_MAX (256u << 20)
 
 static const char *const names[] = {
     [DV_WHY_FITS] = "fits",
@@ -173,8 +175,11 @@ static void explain_requests(struct search *search, struct dv_explanation *expla
     for (size_t i = 0; i < search->n_tasks; i++)
         for (size_t j = 0; j < search->tasks[i].n_asks; j++)
             for (size_t k = 0; k < search->tasks[i].asks[j].n_wants; k++) {
-                struct dv_why_request *request = &explanation->requests[explanation->n_requests++];
+                struct dv_why_request *request;
 
+                if (dv_arena_size_bytes(search->arena) - search->bytes_before > BYTES_MAX)
+                    return; /* longer than anyone reads */
+                request = &explanation->requests[explanation->n_requests++];
                 explain_want(search, &search->tasks[i], j, k, request);
                 request->is_stuck = is_stuck(search, &(struct spot){i, j, k, 0, 0});
             }
@@ -196,7 +201,7 @@ static void explain_further(struct search *search,
     search->n_steps_max = EXPLAIN_STEPS_MAX;
     search->furthest = &furthest;
     if (!dv_search_begin(search, claims, n_claims))
-        return;
+        return;                  /* it is at fault by itself, or there is nothing left to spend */
     (void)dv_search_run(search); /* only how far it came counts */
     return_to(search, &furthest);
     explain_requests(search, explanation);
@@ -204,26 +209,32 @@ static void explain_further(struct search *search,
 
 void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node *node,
                       const struct dv_api_resource_claim *const *claims, size_t n_claims,
-                      struct dv_arena *arena, struct dv_explanation *explanation)
+                      const struct dv_alloc_options *options, struct dv_arena *arena,
+                      struct dv_explanation *explanation)
 {
-    struct dv_alloc_options options = {0};
+    uint64_t cost_max = options->cost_max ? options->cost_max : DV_ALLOC_COST_MAX;
+    struct dv_alloc_options half = *options;
     struct dv_alloc_result result;
     struct dv_err err = {0};
     struct search search = {
         .inventory = inventory,
         .node = node,
-        .options = &options,
+        .options = options,
         .arena = arena,
         .bytes_before = dv_arena_size_bytes(arena),
+        .cost_max = cost_max,
     };
 
-    dv_allocate(inventory, node, claims, n_claims, &options, arena, &result, &err);
-    *explanation = (struct dv_explanation){.outcome = result.outcome};
+    half.cost_max = cost_max / 2 + 1; /* the rest is for saying why */
+    dv_allocate(inventory, node, claims, n_claims, &half, arena, &result, &err);
+    *explanation = (struct dv_explanation){.outcome = result.outcome, .cost = result.cost};
+    search.cost = result.cost;
     if (result.outcome == DV_ALLOC_DONE) {
         explanation->summary = DV_STR("it can be allocated on this node");
         return;
     }
     explain_further(&search, claims, n_claims, explanation);
+    explanation->cost = search.cost;
     explanation->summary = result.outcome == DV_ALLOC_NONE
                                ? summarize(&search, explanation)
                                : dv_str_copy(dv_str_from_c(err.msg), arena);

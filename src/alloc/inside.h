@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "number/number.h"
 
+struct dv_cel_budget;
 struct dv_cel_device;
 struct dv_cel_expr;
 
@@ -167,6 +168,7 @@ struct node_view {
 struct node {
     dv_str name; /* in the same block */
     struct dv_list slices;
+    size_t n_devices; /* of the slices */
     uint64_t turn;
     struct node_view *view; /* NULL: not asked for yet */
 };
@@ -183,6 +185,7 @@ struct dv_inventory {
     struct dv_list selectors_by_use;
     size_t n_selectors;
     struct dv_list shared; /* slices that are for no single node */
+    size_t n_shared_devices;
     uint64_t shared_turn;
     uint64_t turn;
     uint64_t view_turn; /* how many views were made */
@@ -215,18 +218,25 @@ const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *
 
 /* selector.c */
 struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
-/* Whether it matches: asked once for each device. Fails when it does not compile, or fails on it.
- */
-/* `options` may cancel it. */
-DV_CHECKED bool dv_selector_matches(struct dv_inventory *inventory, struct selector *selector,
-                                    struct device *device, const struct dv_alloc_options *options,
-                                    bool *matches, struct dv_err *err);
+/* Whether dv_inventory_selector would have to compile it. */
+bool dv_inventory_is_new_selector(const struct dv_inventory *inventory, dv_str text);
+/* Whether it was evaluated on the device before; then what came of it. */
+bool dv_selector_recall(const struct selector *selector, const struct device *device,
+                        bool *matches);
+/* Evaluates it within the budget, and remembers what comes of it. Fails when it does not compile,
+ * or fails on the device. */
+DV_CHECKED bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selector,
+                                     struct device *device, struct dv_cel_budget *budget,
+                                     bool *matches, struct dv_err *err);
 void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
 void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
 struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device);
 
 /* view.c */
+/* How many devices would be looked at to make the view, and to count what is left of counters. */
+void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
+                            uint64_t *n_made, uint64_t *n_counted);
 /* What the node sees now. NULL: a node selector of a slice cannot be evaluated. */
 struct node_view *dv_inventory_view(struct dv_inventory *inventory,
                                     const struct dv_alloc_node *node, struct dv_err *err);

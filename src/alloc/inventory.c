@@ -116,6 +116,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
         dv_list_push(&inventory->shared, &slice->in_node);
     }
     slice->n_devices = api->spec.n_devices;
+    *(slice->node ? &slice->node->n_devices : &inventory->n_shared_devices) += slice->n_devices;
     slice->devices = DV_NEW_ARRAY(slice->arena, struct device, slice->n_devices);
     for (size_t i = 0; i < slice->n_devices; i++)
         add_device(inventory, slice, i);
@@ -135,6 +136,7 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
     }
     dv_link_remove(&slice->in_pool);
     dv_link_remove(&slice->in_node);
+    *(slice->node ? &slice->node->n_devices : &inventory->n_shared_devices) -= slice->n_devices;
     if (slice->node)
         drop_if_unused(inventory, slice->node);
     dv_pool_unref(inventory, slice->pool);

@@ -9,6 +9,7 @@
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
@@ -65,9 +66,25 @@ static bool give_up(struct search *search, enum dv_code code, const char *why)
                    (unsigned long long)search->n_steps);
 }
 
+bool dv_search_charge(struct search *search, uint64_t cost)
+{
+    if (search->cost <= search->cost_max && cost <= search->cost_max - search->cost) {
+        search->cost += cost;
+        return true;
+    }
+    search->cost = dv_u64_max(search->cost, search->cost_max); /* what it is for is not done */
+    search->gave_up = true;
+    return dv_fail(search->err, DV_RESOURCE_EXHAUSTED,
+                   "the search was given up at a cost of %llu, with neither a solution nor a proof "
+                   "that there is none: simplify the selectors or ask for less",
+                   (unsigned long long)search->cost_max);
+}
+
 static bool may_go_on(struct search *search)
 {
     search->n_steps++;
+    if (!dv_search_charge(search, COST_STEP))
+        return false;
     if (search->n_steps > search->n_steps_max)
         return give_up(search, DV_RESOURCE_EXHAUSTED,
                        "gave up with neither a solution nor a proof that there is none,");
@@ -217,6 +234,8 @@ static enum found next_place(struct search *search, struct frame *frame, enum fo
     while (frame->next < search->view->n_places) {
         uint32_t place = frame->next++;
 
+        if (!dv_search_charge(search, COST_PLACE))
+            return FOUND_ERROR;
         if (!dv_place_is_free(search, task, want, place) ||
             dv_bound_has_tried_twin(search, task, want, frame->at.start, place))
             continue;
@@ -349,6 +368,12 @@ static enum dv_alloc_outcome conclude(struct search *search, enum found found)
 bool dv_search_begin(struct search *search, const struct dv_api_resource_claim *const *claims,
                      size_t n_claims)
 {
+    uint64_t n_made;
+    uint64_t n_counted;
+
+    dv_inventory_view_work(search->inventory, search->node, &n_made, &n_counted);
+    if (!dv_search_charge(search, n_made * COST_VIEW_DEVICE + n_counted * COST_COUNTER_DEVICE))
+        return false;
     search->view = dv_inventory_view(search->inventory, search->node, search->err);
     if (!search->view)
         return false;
@@ -371,7 +396,8 @@ static enum dv_alloc_outcome run(struct search *search,
     enum dv_alloc_outcome outcome;
 
     if (!dv_search_begin(search, claims, n_claims))
-        return search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP : DV_ALLOC_FAILED;
+        return search->gave_up || search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP
+                                                                    : DV_ALLOC_FAILED;
     outcome = dv_search_run(search);
     if (outcome != DV_ALLOC_DONE)
         return outcome;
@@ -392,6 +418,7 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
         .node = node,
         .options = options,
         .n_steps_max = options->n_steps_max ? options->n_steps_max : STEPS_MAX,
+        .cost_max = options->cost_max ? options->cost_max : DV_ALLOC_COST_MAX,
         .arena = arena,
         .bytes_before = dv_arena_size_bytes(arena),
         .err = err,
@@ -401,4 +428,5 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
     dv_inventory_trim_selectors(inventory);
     result->outcome = run(&search, claims, n_claims, result);
     result->n_steps = search.n_steps;
+    result->cost = search.cost;
 }

@@ -151,6 +151,8 @@ struct search {
     struct sheet *sheet; /* when there are bounds */
     uint64_t n_steps;
     uint64_t n_steps_max;
+    uint64_t cost; /* see the COST_ constants */
+    uint64_t cost_max;
     uint64_t n_backs;   /* of the steps: how many devices were given back */
     uint64_t n_counted; /* places that were looked at for bounds */
     struct dv_arena *arena;
@@ -160,6 +162,19 @@ struct search {
     struct dv_err *err;
 };
 
+/* What things cost, in units of CEL's cost, which takes about ten nanoseconds each: measured. What
+ * is done at one go is counted before it is done. */
+#define COST_STEP 10u       /* of the search */
+#define COST_PLACE 1u       /* that is looked at: a few bits */
+#define COST_TAKE 4u        /* a place is tried: constraints, counters and taints come on top */
+#define COST_SELECTOR 1u    /* that was evaluated before on the device */
+#define COST_EVALUATION 40u /* and CEL's own */
+#define COST_COMPILED_BYTE 10u
+#define COST_VIEW_DEVICE 60u    /* of the pools as the node sees them */
+#define COST_COUNTER_DEVICE 10u /* what is left of the counters of a pool, after a change */
+
+/* Counts it. False: that is too much, and the search is given up. */
+DV_CHECKED bool dv_search_charge(struct search *search, uint64_t cost);
 /* Makes the view and reads the claims. */
 DV_CHECKED bool dv_search_begin(struct search *search,
                                 const struct dv_api_resource_claim *const *claims, size_t n_claims);

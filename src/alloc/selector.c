@@ -28,6 +28,11 @@ static void selector_free(struct dv_inventory *inventory, struct selector *selec
     free(selector);
 }
 
+bool dv_inventory_is_new_selector(const struct dv_inventory *inventory, dv_str text)
+{
+    return !dv_map_get(&inventory->selectors, text);
+}
+
 struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text)
 {
     struct selector *selector = dv_map_get(&inventory->selectors, text);
@@ -169,26 +174,31 @@ static void make_room(struct selector *selector, uint32_t n_slots)
     selector->n_words = n_words;
 }
 
-bool dv_selector_matches(struct dv_inventory *inventory, struct selector *selector,
-                         struct device *device, const struct dv_alloc_options *options,
-                         bool *matches, struct dv_err *err)
+bool dv_selector_recall(const struct selector *selector, const struct device *device, bool *matches)
 {
-    struct dv_cel_budget budget = {
-        .cost_max = DV_CEL_COST_MAX, .is_cancelled = options->is_cancelled, .ctx = options->ctx};
+    size_t word = device->slot / BITS;
+    uint64_t bit = 1ull << device->slot % BITS;
+
+    if (word >= selector->n_words || !(selector->known[word] & bit))
+        return false;
+    *matches = (selector->matches[word] & bit) != 0;
+    return true;
+}
+
+bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selector,
+                          struct device *device, struct dv_cel_budget *budget, bool *matches,
+                          struct dv_err *err)
+{
     size_t word = device->slot / BITS;
     uint64_t bit = 1ull << device->slot % BITS;
     bool is_match;
     bool is_ok;
 
-    if (word < selector->n_words && (selector->known[word] & bit)) {
-        *matches = (selector->matches[word] & bit) != 0;
-        return true;
-    }
     if (!selector->expr) {
         *err = selector->err;
         return false;
     }
-    is_ok = dv_cel_eval_within(selector->expr, dv_device_cel(inventory, device), &budget,
+    is_ok = dv_cel_eval_within(selector->expr, dv_device_cel(inventory, device), budget,
                                inventory->scratch, &is_match, err);
     dv_arena_reset(inventory->scratch);
     if (!is_ok)

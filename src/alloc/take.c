@@ -252,6 +252,10 @@ enum took dv_take(struct search *search, struct task *task, size_t ask, size_t w
     };
     enum took took;
 
+    /* Counted only: who tries one place after the other looks whether that is too much. */
+    search->cost += COST_TAKE + task->n_constraints * COST_TAKE + at->n_consumes +
+                    (at->n_consumes ? at->pool->n_counters : 0) + at->device->api->n_capacity +
+                    at->device->api->n_taints * (1 + wanted->n_tolerations);
     if (!(wanted->is_admin && pick.is_multi) && !dv_place_is_free(search, task, wanted, place))
         return TOOK_NOT;
     if (at->device->api->n_consumes_counters > 0) {

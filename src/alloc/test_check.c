@@ -9,6 +9,9 @@
 #include "base/str.h"
 #include "resource/resource.h"
 
+/* The one thing that is counted after it was done: taking a device. */
+#define PIECE_COST_MAX 10000u
+
 static struct dv_api_allocation_result without_shares(const struct dv_api_allocation_result *from,
                                                       struct dv_arena *arena)
 {
@@ -145,8 +148,8 @@ static const char *check_explanation(struct dv_inventory *inventory, const struc
     struct dv_explanation explanation;
     bool is_stuck = false;
 
-    dv_alloc_explain(inventory, &world->node, world->claims.v, world->claims.n, arena,
-                     &explanation);
+    dv_alloc_explain(inventory, &world->node, world->claims.v, world->claims.n,
+                     &(struct dv_alloc_options){0}, arena, &explanation);
     if (result->outcome != DV_ALLOC_GAVE_UP && explanation.outcome != result->outcome)
         return "an explanation of something else";
     if (explanation.summary.n == 0)
@@ -163,6 +166,33 @@ static const char *check_explanation(struct dv_inventory *inventory, const struc
     if (explanation.outcome == DV_ALLOC_NONE && !is_stuck && !has_traces(world))
         return "nothing speaks against it, but it cannot be";
     return NULL;
+}
+
+/* ---- in pieces ---- */
+
+/* Tries with hardly any budget, then with more and more: how often it was given up before, and
+ * where, must not show. */
+static const char *check_pieces(const struct world *world, const struct dv_alloc_result *result,
+                                uint64_t n_steps_max, struct dv_arena *arena)
+{
+    struct dv_inventory *inventory = world_inventory(world);
+    struct dv_alloc_options options = {.n_steps_max = n_steps_max, .cost_max = 1};
+    struct dv_alloc_result piece = {.outcome = DV_ALLOC_GAVE_UP};
+    const char *problem = NULL;
+
+    while (!problem && piece.outcome == DV_ALLOC_GAVE_UP && options.cost_max < DV_ALLOC_COST_MAX) {
+        struct dv_err err = {0};
+
+        dv_allocate(inventory, &world->node, world->claims.v, world->claims.n, &options, arena,
+                    &piece, &err);
+        if (piece.cost > options.cost_max + PIECE_COST_MAX)
+            problem = "more was spent than there was";
+        options.cost_max += options.cost_max / 8 + 1;
+    }
+    if (!problem && !same_results(world, result, &piece, arena))
+        problem = "another result after it was given up";
+    dv_inventory_free(inventory);
+    return problem;
 }
 
 const char *check_world(const struct world *world, uint64_t n_steps_max)
@@ -194,5 +224,7 @@ const char *check_world(const struct world *world, uint64_t n_steps_max)
     if (!same_results(world, &result, &again, arena))
         problem = "another result from the same things in another order";
     dv_inventory_free(inventory);
+    if (!problem && result.outcome != DV_ALLOC_GAVE_UP)
+        problem = check_pieces(world, &result, n_steps_max, arena);
     return problem;
 }

@@ -37,8 +37,8 @@ static void explain(struct fixture *f, const char *text)
     *f = (struct fixture){.arena = dv_arena_new()};
     world_write(&f->world, text);
     f->inventory = world_inventory(&f->world);
-    dv_alloc_explain(f->inventory, &f->world.node, f->world.claims.v, f->world.claims.n, f->arena,
-                     &f->explanation);
+    dv_alloc_explain(f->inventory, &f->world.node, f->world.claims.v, f->world.claims.n,
+                     &(struct dv_alloc_options){0}, f->arena, &f->explanation);
 }
 
 static void close_fixture(struct fixture *f)

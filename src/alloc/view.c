@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
@@ -366,6 +367,28 @@ static struct node_view *make_view(struct dv_inventory *inventory, const struct 
     make_places(view);
     dv_view_find_twins(inventory, view);
     return view;
+}
+
+void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
+                            uint64_t *n_made, uint64_t *n_counted)
+{
+    const struct node *own = dv_map_get(&inventory->nodes, node->name);
+
+    *n_counted = 0;
+    *n_made = inventory->n_shared_devices + (own ? own->n_devices : 0);
+    if (!own || !is_current(inventory, own, node))
+        return;
+    *n_made = 0;
+    for (size_t i = 0; i < own->view->n_pools; i++) {
+        const struct node_pool *pool = &own->view->pools[i];
+
+        if (pool->n_counters == 0 || pool->usage_turn == pool->pool->usage_turn)
+            continue;
+        for (size_t j = 0; j < pool->n_slices; j++)
+            *n_counted += pool->slices[j]->n_devices;
+        for (size_t j = 0; j < pool->n_others; j++)
+            *n_counted += pool->others[j]->n_devices;
+    }
 }
 
 struct node_view *dv_inventory_view(struct dv_inventory *inventory,

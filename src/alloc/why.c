@@ -2,6 +2,7 @@
 #include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "alloc/search.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -69,23 +70,36 @@ static bool ask_selectors(struct question *question)
 {
     const struct want *want = want_of(question);
     struct search *search = question->search;
+    struct dv_inventory *inventory = search->inventory;
 
     for (size_t i = 0; i < want->n_selectors; i++) {
         struct selector *selector = want->selectors[i];
         struct dv_cel_report report;
+        bool matches;
+        dv_str text;
 
+        if (dv_selector_recall(selector, device_of(question), &matches) && matches)
+            continue;
+        if (search->cost >= search->cost_max)
+            return answer(question, DV_WHY_SELECTOR_FAILS,
+                          DV_STR("its selectors were not evaluated: the explanation was given up, "
+                                 "for it costs too much"));
         if (!selector->expr)
             return answer(question, DV_WHY_SELECTOR_FAILS,
                           dv_str_printf(search->arena, "does not compile: %s", selector->err.msg));
-        dv_cel_explain(selector->expr, dv_device_cel(search->inventory, device_of(question)),
-                       search->arena, &report);
+        dv_cel_explain(selector->expr, dv_device_cel(inventory, device_of(question)),
+                       inventory->scratch, &report);
+        search->cost += report.cost + COST_EVALUATION;
+        text = report.verdict == DV_CEL_MATCHES ? DV_STR_NONE
+                                                : print_report(want, i, &report, search->arena);
+        dv_arena_reset(inventory->scratch);
         if (report.verdict == DV_CEL_MATCHES)
             continue;
         return answer(question,
                       report.verdict == DV_CEL_FAILS ? DV_WHY_SELECTOR_FAILS
                       : i < want->n_class_selectors  ? DV_WHY_CLASS_SELECTOR
                                                      : DV_WHY_REQUEST_SELECTOR,
-                      print_report(want, i, &report, search->arena));
+                      text);
     }
     return false;
 }

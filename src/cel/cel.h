@@ -168,6 +168,7 @@ struct dv_cel_report {
     dv_str problem;
     const struct dv_cel_seen *seen;
     size_t n_seen;
+    uint64_t cost;
 };
 
 /* Which part of a conjunction was false, and the values that it saw; into `arena`. */

@@ -135,4 +135,5 @@ void dv_cel_explain(const struct dv_cel_expr *expr, const struct dv_cel_device *
         see_all(&x, part);
     report->seen = x.seen.v;
     report->n_seen = x.seen.n;
+    report->cost = x.run.cost;
 }

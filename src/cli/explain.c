@@ -17,6 +17,10 @@
 /* What fits on a screen with the rest; --all prints the others. */
 #define NODE_ROWS_MAX 20u
 #define DEVICE_ROWS_MAX 10u
+/* Of all searches together some twenty seconds; when they are spent, still half a second a node:
+ * what was found out on it before costs nothing the second time. */
+#define COST_MAX (2 * DV_ALLOC_COST_MAX)
+#define NODE_COST_MIN (DV_ALLOC_COST_MAX / 20)
 
 /* What was found out about a node, and how far from fitting it is. */
 struct verdict {
@@ -52,8 +56,9 @@ static const struct dv_api_resource_claim *foreign_claim(const struct dv_cli_wis
 }
 
 static void judge(const struct dv_cli_explain *explain, const struct dv_alloc_node *node,
-                  struct dv_arena *arena, struct dv_explanation *explanation)
+                  uint64_t cost_max, struct dv_arena *arena, struct dv_explanation *explanation)
 {
+    const struct dv_alloc_options options = {.cost_max = cost_max};
     const struct dv_api_resource_claim *foreign = foreign_claim(explain->wish, node);
 
     if (foreign) {
@@ -66,7 +71,7 @@ static void judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
         return;
     }
     dv_alloc_explain(explain->inventory, node, explain->wish->pending.v, explain->wish->pending.n,
-                     arena, explanation);
+                     &options, arena, explanation);
 }
 
 static void measure(const struct dv_explanation *explanation, struct verdict *verdict)
@@ -124,13 +129,16 @@ static struct verdicts judge_all(const struct dv_cli_explain *explain)
         .n = nodes->n,
     };
 
+    uint64_t cost_left = COST_MAX;
+
     for (size_t i = 0; i < nodes->n; i++) {
         /* Every device of every node has a sentence: only what is shown is kept. */
         DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
         struct verdict *verdict = &verdicts.v[i];
         struct dv_explanation explanation;
 
-        judge(explain, &nodes->v[i], scratch, &explanation);
+        judge(explain, &nodes->v[i], dv_u64_max(cost_left, NODE_COST_MIN), scratch, &explanation);
+        cost_left -= dv_u64_min(cost_left, explanation.cost);
         verdict->node = &nodes->v[i];
         verdict->outcome = explanation.outcome;
         verdict->summary = dv_str_copy(explanation.summary, explain->arena);
@@ -279,7 +287,7 @@ static void print_node(const struct dv_cli_explain *explain, const struct verdic
     struct dv_explanation explanation;
 
     if (verdict->outcome != DV_ALLOC_DONE) {
-        judge(explain, verdict->node, explain->arena, &explanation);
+        judge(explain, verdict->node, NODE_COST_MIN, explain->arena, &explanation);
         if (explanation.n_requests > 0)
             dv_buf_printf(buf, "\nOn %s:\n", plain(explain, verdict->node->name));
         for (size_t i = 0; i < explanation.n_requests; i++)
@@ -442,7 +450,7 @@ static struct dv_json *verdict_node(const struct dv_cli_explain *explain,
         dv_json_set(object, DV_STR("claims"), list, arena);
         return object;
     }
-    judge(explain, verdict->node, arena, &explanation);
+    judge(explain, verdict->node, NODE_COST_MIN, arena, &explanation);
     for (size_t i = 0; i < explanation.n_requests; i++)
         dv_json_append(list, request_node(&explanation.requests[i], arena));
     dv_json_set(object, DV_STR("requests"), list, arena);

@@ -199,7 +199,7 @@ static void rules_taint_the_devices_that_they_select(void **state)
         fill(&f, dv_str_to_c(text, arena), arena);
         ask(&f, DV_KIND_CLAIM, "c");
         dv_alloc_explain(f.question.inventory, &f.nodes.v[0], f.wish.pending.v, f.wish.pending.n,
-                         arena, &explanation);
+                         &(struct dv_alloc_options){0}, arena, &explanation);
         for (size_t k = 0; k < explanation.requests[0].n_devices; k++)
             if (explanation.requests[0].devices[k].why == DV_WHY_TAINTED)
                 tainted = dv_str_printf(arena, "%.*s%.*s ", DV_FMT(tainted),

@@ -181,6 +181,7 @@ static void add_request(struct dv_buf *buf, const struct dv_why_request *request
 char *davit_explain(struct davit_inventory *inventory, const char *node, const char *const *claims,
                     size_t n_claims, struct davit_error *error)
 {
+    const struct dv_alloc_options options = {0};
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
     struct dv_explanation explanation;
@@ -193,8 +194,8 @@ char *davit_explain(struct davit_inventory *inventory, const char *node, const c
         (void)dv_lib_tell(error, &err);
         return NULL;
     }
-    dv_alloc_explain(inventory->inventory, &question.node, question.claims, n_claims, arena,
-                     &explanation);
+    dv_alloc_explain(inventory->inventory, &question.node, question.claims, n_claims, &options,
+                     arena, &explanation);
     dv_buf_printf(&buf, "{\"outcome\":\"%s\",", outcomes[explanation.outcome]);
     add_member(&buf, "summary", explanation.summary);
     dv_buf_add_c(&buf, ",\"requests\":[");

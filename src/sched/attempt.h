@@ -48,8 +48,8 @@ struct attempt {
     bool is_nowhere; /* the node that it is on is not there */
     bool is_early;   /* a claim is being allocated for another pod: that is no failure */
     bool is_error;
-    bool is_spent; /* the steps; to be tried again with more */
-    uint64_t n_steps;
+    bool is_spent; /* what it may cost; to be tried again with more */
+    uint64_t cost_left;
 };
 
 /* ---- check.c ---- */

@@ -19,11 +19,11 @@
 #include "sched/inside.h"
 #include "sched/sched.h"
 
-/* Of searches for devices: on one node, and in one attempt, which is some ten milliseconds. When no
- * node is left that was not searched, all are again, with twice as many steps a node, up to eight
- * times. More would hold up the loop, and the inventory cannot be searched beside it. */
-#define N_STEPS_NODE UINT64_C(25000)
-#define N_STEPS_MAX UINT64_C(100000)
+/* Of searches for devices, in the allocator's units of ten nanoseconds: on one node, and in one
+ * attempt. When no node is left that was not searched, all are again, at twice the cost a node, up
+ * to eight times. */
+#define COST_NODE UINT64_C(500000)
+#define COST_MAX UINT64_C(2000000)
 /* Nodes are all over the memory: one is fetched while so many before it are looked at. */
 #define N_AHEAD 8u
 /* Nodes that are searched for devices to find the best alternative. */
@@ -149,12 +149,15 @@ static void note_failure(struct attempt *attempt, const struct node *node,
     turn_down(attempt, node, text);
 }
 
-/* The steps are spent: this node's, which is remembered, or those of the attempt. */
+/* The cost is spent: this node's, which is remembered, or that of the attempt. */
 static void note_spent(struct attempt *attempt, const struct node *node, bool is_searched)
 {
     struct crowd_reason *reason = dv_sched_crowd_reason(
-        attempt->crowd, is_searched ? DV_STR("timed out trying to allocate devices")
-                                    : DV_STR("not searched for devices yet"));
+        attempt->crowd, is_searched
+                            ? DV_STR("timed out trying to allocate devices: the search was given "
+                                     "up at its limit of cost, simplify the selectors or ask for "
+                                     "less")
+                            : DV_STR("not searched for devices yet"));
 
     reason->is_error = true;
     reason->is_spent = is_searched;
@@ -171,8 +174,8 @@ static bool allocate(struct attempt *attempt, struct candidate *candidate)
     const struct dv_api_object_meta *meta = node->object->meta;
     const struct dv_alloc_node where = {
         .name = node->name, .labels = meta->labels, .n_labels = meta->n_labels};
-    uint64_t n_steps = N_STEPS_NODE << attempt->crowd->n_doubled;
-    const struct dv_alloc_options options = {.n_steps_max = dv_u64_min(attempt->n_steps, n_steps),
+    uint64_t cost = COST_NODE << attempt->crowd->n_doubled;
+    const struct dv_alloc_options options = {.cost_max = dv_u64_min(attempt->cost_left, cost),
                                              .share_id = make_share_id};
     size_t n_asked = attempt->n_open;
     struct dv_err err = {0};
@@ -184,18 +187,18 @@ static bool allocate(struct attempt *attempt, struct candidate *candidate)
     }
     if (n_asked == 0)
         return true;
-    if (attempt->n_steps == 0) {
+    if (attempt->cost_left == 0) {
         note_spent(attempt, node, false);
         return false;
     }
     sched->numbers.n_allocations++;
     dv_allocate(sched->inventory, &where, attempt->asked, n_asked, &options, sched->scratch,
                 &candidate->offer->result, &err);
-    attempt->n_steps -= dv_u64_min(candidate->offer->result.n_steps, attempt->n_steps);
+    attempt->cost_left -= dv_u64_min(candidate->offer->result.cost, attempt->cost_left);
     if (candidate->offer->result.outcome == DV_ALLOC_DONE)
         return true;
     if (candidate->offer->result.outcome == DV_ALLOC_GAVE_UP)
-        note_spent(attempt, node, options.n_steps_max == n_steps);
+        note_spent(attempt, node, options.cost_max == cost);
     else
         note_failure(attempt, node, candidate->offer->result.outcome, &err);
     return false;
@@ -356,7 +359,7 @@ void dv_sched_decide(struct pod *pod)
     }
     dv_sched_attempt_read(&attempt);
     attempt.crowd = dv_sched_crowd_join(sched, pod, dv_sched_crowd_key(sched, pod));
-    attempt.n_steps = dv_u64_max(N_STEPS_MAX, N_STEPS_NODE << attempt.crowd->n_doubled);
+    attempt.cost_left = dv_u64_max(COST_MAX, COST_NODE << attempt.crowd->n_doubled);
     for (size_t i = 0; i < attempt.crowd->all.n; i++)
         attempt.crowd->all.v[i]->n_nodes = 0;
     chosen = pod->is_preset ? look_there(&attempt) : look_around(&attempt);

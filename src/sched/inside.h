@@ -68,7 +68,7 @@ struct crowd {
     struct dv_list waiting; /* of struct pod */
     size_t n_pods;          /* that were last decided on as part of it */
     uint64_t improved;      /* as of a node, for all nodes */
-    unsigned n_doubled;     /* times that the steps of a search were */
+    unsigned n_doubled;     /* times that the cost of a search was */
     struct memo *memos;     /* by the node's place */
     size_t n_memos;
     struct dv_map reasons; /* of struct crowd_reason, by text */
@@ -83,7 +83,7 @@ struct crowd_reason {
     size_t number;
     size_t n_nodes; /* in the attempt at hand */
     bool is_error;  /* a claim, class or selector is at fault, or the search was too long */
-    bool is_spent;  /* the latter: with more steps it may be found */
+    bool is_spent;  /* the latter: at a higher cost it may be found */
 };
 
 /* ---- claims ---- */

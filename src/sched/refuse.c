@@ -20,7 +20,7 @@
 
 /* A condition's text: what is longer is for `davit explain`. */
 #define TEXT_BYTES_MAX 4096u
-/* Of the steps of a search. */
+/* Of the cost of a search. */
 #define N_DOUBLED_MAX 3u
 
 static void on_deallocated(struct pod_claim *use, const struct dv_err *err)

@@ -388,8 +388,9 @@ static void a_search_that_takes_too_long_is_given_up(void **state)
     make_pod(world, "p1", "c1", "");
     open_sched(world);
     assert_string_equal(said_of(world, "p1"),
-                        "0/1 nodes are available: 1 timed out trying to allocate devices. still "
-                        "not schedulable");
+                        "0/1 nodes are available: 1 timed out trying to allocate devices: the "
+                        "search was given up at its limit of cost, simplify the selectors or ask "
+                        "for less. still not schedulable");
     assert_int_equal(numbers(world).n_pending[DV_SCHED_BACKOFF], 1);
     make_node(world, "n2", 25);
     pass(world, 12000);
