@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import tarfile
 from pathlib import Path
 
 import grpc
@@ -16,8 +17,7 @@ from nodes import held, pod, run_davit
 from procs import until
 
 GPU = "example.com/gpu"
-GOLDEN = Path(__file__).resolve().parents[4] / "shared/golden/checkpoints"
-KUBELET_FILES = GOLDEN / "from_a_running_kubelet.jsonl"
+CORPUS = Path(__file__).resolve().parents[2] / "golden/corpora/checkpoints.tar.xz"
 
 
 def holders(node):
@@ -420,17 +420,15 @@ def test_export_goes_byte_for_byte_there_and_back(stopped, short_dir):
 
 
 def kubelet_files():
-    if not KUBELET_FILES.exists():
-        return []
-    lines = KUBELET_FILES.read_text(encoding="utf-8").splitlines()
+    with tarfile.open(CORPUS) as corpus:
+        lines = corpus.extractfile("checkpoints/from_a_running_kubelet.jsonl").read().splitlines()
     records = [json.loads(line) for line in lines]
     return [r for r in records if r["file"] == "kubelet_internal_checkpoint"]
 
 
 def test_files_of_a_running_kubelet(make_node, short_dir):
     files = kubelet_files()
-    if not files:
-        pytest.skip(f"{KUBELET_FILES} is not here")
+    assert files
     for number, record in enumerate(files):
         node = make_node()
         node.kubelet_dir = os.path.join(short_dir, f"k{number}")
