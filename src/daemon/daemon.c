@@ -449,6 +449,11 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->node_server != NULL && open_front(daemon, err);
 }
 
+struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon)
+{
+    return dv_node_metrics_registry(daemon->metrics);
+}
+
 bool dv_daemon_is_settled(const struct dv_daemon *daemon)
 {
     return !daemon->api || dv_daemon_api_is_settled(daemon->api);

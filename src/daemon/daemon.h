@@ -7,6 +7,7 @@
 struct dv_daemon;
 struct dv_err;
 struct dv_loop;
+struct dv_metrics;
 struct dv_options;
 
 /* Starts everything that `options` (kept) ask for; all sockets serve when this returns. Blocks: for
@@ -15,6 +16,8 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
                                  struct dv_err *err);
 /* Whether all that clients count on is there; right after the first start it takes a write. */
 bool dv_daemon_is_settled(const struct dv_daemon *daemon);
+/* Where metrics of the whole program may be added; until dv_daemon_close. */
+struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon);
 /* Stops everything in the opposite order, then calls `closed`. */
 void dv_daemon_close(struct dv_daemon *daemon, void (*closed)(void *ctx), void *ctx);
 

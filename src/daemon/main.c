@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
+#include "daemon/vitals.h"
 #include "loop/loop.h"
 
 /* As sysexits has them: what the command line got wrong, and what the system did not give. */
@@ -24,6 +25,7 @@ struct program {
     struct dv_signal *term;
     struct dv_signal *interrupt;
     struct dv_daemon *daemon;
+    struct dv_vitals *vitals;
     struct dv_options options;
     bool is_stopping;
     bool is_stopped;
@@ -60,6 +62,8 @@ static void on_stop(void *ctx, int signum)
     program->is_stopping = true;
     dv_log(DV_LOG_INFO, "daemon: stopping", DV_F_I64("signal", signum));
     (void)sd_notify(0, "STOPPING=1"); /* no service manager: nobody to tell */
+    dv_vitals_free(program->vitals);  /* its metrics go with the daemon */
+    program->vitals = NULL;
     dv_daemon_close(program->daemon, on_stopped, program);
 }
 
@@ -74,7 +78,10 @@ static bool start(struct program *program, struct dv_err *err)
     if (!program->interrupt)
         return false;
     program->daemon = dv_daemon_open(program->loop, &program->options, err);
-    return program->daemon != NULL;
+    if (!program->daemon)
+        return false;
+    program->vitals = dv_vitals_new(program->loop, dv_daemon_metrics(program->daemon));
+    return true;
 }
 
 static void stop(struct program *program)
@@ -139,8 +146,10 @@ int main(int argc, char **argv)
     /* A disk that takes longer than this is told by /readyz, and by every write. */
     if (!dv_loop_run_until(program.loop, is_settled, &program, SETTLE_MS))
         dv_log(DV_LOG_WARN, "daemon: the first write takes long");
-    if (!program.is_stopping)
+    if (!program.is_stopping) {
+        dv_vitals_begin(program.vitals);
         tell_ready();
+    }
     if (!program.is_stopped)
         dv_loop_run(program.loop);
     stop(&program);

@@ -60,6 +60,8 @@ static void on_prepare(uv_prepare_t *prepare)
             (void)uv_idle_start(&loop->stay_awake, on_idle); /* fails only without a callback */
     }
     run_tasks(loop);
+    if (loop->held)
+        dv_loop_end_turn(loop);
 }
 
 static void on_check(uv_check_t *check)
@@ -103,6 +105,8 @@ struct dv_loop *dv_loop_new(struct dv_clock *clock, struct dv_err *err)
         free(loop);
         return NULL;
     }
+    /* Sleep is no hold. Fails only on a loop that is not there. */
+    (void)uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME);
     loop->clock = clock;
     loop->wake_at_ms = UINT64_MAX;
     dv_list_init(&loop->tasks);

@@ -42,6 +42,17 @@ struct dv_clock *dv_loop_clock(struct dv_loop *loop);
 uint64_t dv_loop_now_ms(struct dv_loop *loop);
 uint64_t dv_loop_now_ns(struct dv_loop *loop);
 
+/* One turn of the loop, without the time it slept in: nobody else was served meanwhile. */
+struct dv_loop_hold {
+    uint64_t wall_ns;
+    uint64_t cpu_ns; /* of the loop's thread: less than wall_ns when other processes ran instead */
+};
+
+/* Runs after every turn, on the real clock; must return at once. */
+typedef void dv_loop_held_fn(void *ctx, const struct dv_loop_hold *hold);
+/* One at a time; NULL: nobody any more. */
+void dv_loop_watch_holds(struct dv_loop *loop, dv_loop_held_fn *held, void *ctx);
+
 typedef void dv_closed_fn(void *ctx);
 
 /* ---- timers: zeroed memory is a timer that is not set ---- */

@@ -402,6 +402,46 @@ static void a_real_timer_set_to_now_waits_for_the_others(void **state)
     dv_loop_free(loop);
 }
 
+static void note_longest(void *ctx, const struct dv_loop_hold *hold)
+{
+    struct dv_loop_hold *longest = ctx;
+
+    if (hold->wall_ns > longest->wall_ns)
+        *longest = *hold;
+}
+
+static void spin(struct dv_task *task)
+{
+    struct timespec from = {0};
+    struct timespec now = {0};
+
+    (void)task;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    do
+        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000000000L + now.tv_nsec - from.tv_nsec < 30000000L);
+}
+
+static void a_turn_that_takes_long_is_told_and_sleep_is_not(void **state)
+{
+    struct dv_loop_hold longest = {0};
+    struct dv_task task = {0};
+    struct dv_err err;
+    struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);
+
+    (void)state;
+    assert_non_null(loop);
+    dv_loop_watch_holds(loop, note_longest, &longest);
+    assert_false(dv_loop_run_until(loop, never, NULL, 50)); /* sleeps all the time */
+    assert_true(longest.cpu_ns < 30000000u);
+    dv_task_post(&task, loop, spin);
+    assert_false(dv_loop_run_until(loop, never, NULL, 50));
+    assert_true(longest.cpu_ns >= 30000000u);
+    assert_true(longest.wall_ns >= 30000000u);
+    dv_loop_watch_holds(loop, NULL, NULL);
+    dv_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(freeing_the_loop_runs_all_that_is_under_way, start, end),
         cmocka_unit_test_setup_teardown(real_timers_fire_not_before_their_time, start, end),
         cmocka_unit_test(a_real_timer_set_to_now_waits_for_the_others),
+        cmocka_unit_test(a_turn_that_takes_long_is_told_and_sleep_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

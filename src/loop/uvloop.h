@@ -16,6 +16,13 @@ struct dv_err;
 /* All streams share one read buffer: a device list of a few thousand entries comes in one piece. */
 #define READ_BUFFER_BYTES (256u * 1024u)
 
+/* Where the loop's thread was when a turn began. */
+struct dv_loop_turn {
+    uint64_t at_ns;
+    uint64_t asleep_ns; /* all the time that it has waited for events */
+    uint64_t cpu_ns;
+};
+
 struct dv_loop {
     uv_loop_t uv;
     struct dv_clock *clock;
@@ -28,6 +35,9 @@ struct dv_loop {
     uv_check_t after_poll;     /* tasks of what I/O has just posted */
     uv_idle_t stay_awake;      /* started while tasks wait */
     struct dv_list tasks;
+    struct dv_loop_turn turn; /* only while somebody watches the holds */
+    dv_loop_held_fn *held;    /* NULL: nobody does */
+    void *held_ctx;
     DV_VEC(struct dv_timer *) timers; /* a binary heap by at_ms */
     char read_buffer[READ_BUFFER_BYTES];
 };
@@ -35,6 +45,10 @@ struct dv_loop {
 /* Turns a libuv status (negative) into an error: "<what>: <reason>". Returns false. */
 bool dv_loop_fail_uv(struct dv_err *err, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* hold.c */
+void dv_loop_start_turn(struct dv_loop *loop);
+void dv_loop_end_turn(struct dv_loop *loop);
 
 /* timer.c */
 void dv_loop_run_due_timers(struct dv_loop *loop);

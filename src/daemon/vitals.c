@@ -1,0 +1,115 @@
+#include "daemon/vitals.h"
+
+#include <stdlib.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "loop/loop.h"
+
+#define NS_PER_S 1e9
+#define US_PER_MS 1000u
+
+/* No request should hold the loop for a twentieth of this (docs/operate.md); what does is a fault
+ * of ours, and worth a line. */
+#define HOLD_WARN_NS 1000000000u
+
+struct dv_vitals {
+    struct dv_loop *loop;
+    struct dv_metrics *metrics;
+    struct dv_histogram *holds;
+    struct dv_gauge *longest;
+    struct dv_gauge *longest_cpu;
+    struct dv_loop_hold worst; /* since the last print */
+    struct dv_timer feed;
+    uint64_t feed_ms; /* 0: there is no watchdog */
+};
+
+static void on_held(void *ctx, const struct dv_loop_hold *hold)
+{
+    struct dv_vitals *vitals = ctx;
+
+    dv_histogram_observe_ns(vitals->holds, hold->wall_ns);
+    if (hold->wall_ns > vitals->worst.wall_ns)
+        vitals->worst = *hold;
+    if (hold->cpu_ns > HOLD_WARN_NS)
+        dv_log(DV_LOG_WARN, "daemon: one turn of the loop took long",
+               DV_F_U64("cpu_ms", hold->cpu_ns / 1000000u),
+               DV_F_U64("wall_ms", hold->wall_ns / 1000000u));
+}
+
+static void collect(void *ctx)
+{
+    struct dv_vitals *vitals = ctx;
+
+    dv_gauge_set(vitals->longest, (double)vitals->worst.wall_ns / NS_PER_S);
+    dv_gauge_set(vitals->longest_cpu, (double)vitals->worst.cpu_ns / NS_PER_S);
+    vitals->worst = (struct dv_loop_hold){0};
+}
+
+static void feed(struct dv_timer *timer)
+{
+    struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, feed);
+
+    (void)sd_notify(0, "WATCHDOG=1"); /* who does not hear it ends us: nothing to do about it */
+    dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + vitals->feed_ms, feed);
+}
+
+static void start_watchdog(struct dv_vitals *vitals)
+{
+    uint64_t limit_us;
+
+    if (sd_watchdog_enabled(0, &limit_us) <= 0)
+        return;
+    vitals->feed_ms = limit_us / US_PER_MS / 2;
+    if (vitals->feed_ms == 0)
+        vitals->feed_ms = 1;
+    feed(&vitals->feed);
+}
+
+struct dv_vitals *dv_vitals_new(struct dv_loop *loop, struct dv_metrics *metrics)
+{
+    static const struct dv_family_spec holds = {
+        .name = "davit_loop_hold_seconds",
+        .help = "Time of a turn of the event loop, in which nobody else is served",
+    };
+    static const struct dv_family_spec longest = {
+        .name = "davit_loop_longest_hold_seconds",
+        .help = "Longest turn of the event loop since these metrics were last read",
+    };
+    static const struct dv_family_spec longest_cpu = {
+        .name = "davit_loop_longest_hold_cpu_seconds",
+        .help = "Processor time of the turn that davit_loop_longest_hold_seconds tells of",
+    };
+    struct dv_vitals *vitals = DV_ALLOC(struct dv_vitals);
+
+    vitals->loop = loop;
+    vitals->metrics = metrics;
+    vitals->holds = dv_family_histogram(
+        dv_metrics_add_histogram(metrics, &holds, dv_seconds_bounds, DV_SECONDS_BOUNDS), NULL);
+    vitals->longest = dv_family_gauge(dv_metrics_add_gauge(metrics, &longest), NULL);
+    vitals->longest_cpu = dv_family_gauge(dv_metrics_add_gauge(metrics, &longest_cpu), NULL);
+    dv_metrics_add_collector(metrics, collect, vitals);
+    dv_loop_watch_holds(loop, on_held, vitals);
+    start_watchdog(vitals);
+    return vitals;
+}
+
+void dv_vitals_begin(struct dv_vitals *vitals)
+{
+    vitals->worst = (struct dv_loop_hold){0};
+    dv_loop_watch_holds(vitals->loop, on_held, vitals);
+}
+
+void dv_vitals_free(struct dv_vitals *vitals)
+{
+    if (!vitals)
+        return;
+    dv_timer_cancel(&vitals->feed);
+    dv_loop_watch_holds(vitals->loop, NULL, NULL);
+    dv_metrics_remove_collector(vitals->metrics, collect, vitals);
+    free(vitals);
+}

@@ -1,0 +1,15 @@
+"""The rows of bench_stall.py: worst requests, in groups that share a davitd."""
+
+import stall_objects
+
+
+class Row:
+    def __init__(self, name, act, prepare=None):
+        self.name = name
+        self.act = act  # function(world)
+        self.prepare = prepare  # function(world): not measured
+
+
+def groups():
+    """(name, rows), in turn."""
+    return [*stall_objects.groups(Row)]
