@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "support/growth.h"
+
 /* The node at a path of member names and element numbers, separated by slashes. */
 static struct dv_json *find(struct dv_json *node, const char *path)
 {
@@ -296,6 +298,28 @@ static void a_tree_may_be_very_deep(void **state)
     assert_false(dv_json_eq(doc, copy));
 }
 
+static void compare_lists_of_objects(void *ctx, size_t n)
+{
+    struct dv_arena *own = dv_arena_new();
+    struct dv_json *doc = dv_json_new_array(own);
+
+    (void)ctx;
+    for (size_t i = 0; i < n; i++) {
+        struct dv_json *item = dv_json_new_object(own);
+
+        dv_json_set(item, DV_STR("name"), dv_json_new_str(DV_STR("x"), own), own);
+        dv_json_append(doc, item);
+    }
+    assert_true(dv_json_eq(doc, dv_json_copy(doc, own)));
+    dv_arena_free(own);
+}
+
+static void comparing_a_long_list_costs_what_is_in_it(void **state)
+{
+    (void)state;
+    assert_true(growth_is_linear(compare_lists_of_objects, NULL, 5000));
+}
+
 static void a_container_knows_its_text_until_something_is_edited(void **state)
 {
     struct dv_json *doc = parse(" { \"a\" : [ 1 , {} ], \"b\":\"x\" } ");
@@ -325,6 +349,7 @@ int main(void)
         doc_test(equality_is_by_value),
         doc_test(a_copy_outlives_what_it_was_copied_from),
         doc_test(a_tree_may_be_very_deep),
+        doc_test(comparing_a_long_list_costs_what_is_in_it),
         doc_test(a_container_knows_its_text_until_something_is_edited),
     };
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 
 /* -- Copy ----------------------------------------------------------------------------------- */
 
@@ -168,30 +169,45 @@ static const struct dv_json *counterpart(const struct dv_json *parent, const str
     return dv_json_get(parent, dv_json_key(a));
 }
 
-bool dv_json_eq(const struct dv_json *a, const struct dv_json *b)
+/* The containers of b's tree that the walk is in: a node does not know its parent without a walk
+ * past its siblings. */
+struct way {
+    const struct dv_json **v;
+    size_t n;
+    size_t size;
+};
+
+static bool is_same_tree(const struct dv_json *a, const struct dv_json *b, struct way *way)
 {
     const struct dv_json *root = a;
-    const struct dv_json *parent = NULL; /* of b */
 
     for (;;) {
         if (!b || !is_same_node(a, b))
             return false;
         if (dv_json_first(a)) { /* both have the same number of children: find each of a's in b */
-            parent = b;
+            *dv_vec_add(way) = b;
             a = a->first;
-            b = counterpart(parent, a, b->first);
+            b = counterpart(b, a, b->first);
             continue;
         }
         while (a != root && a->is_last) {
             a = a->next;
-            b = parent;
-            parent = dv_json_parent(b);
+            b = way->v[--way->n];
         }
         if (a == root)
             return true;
         a = a->next;
-        b = counterpart(parent, a, dv_json_next(b));
+        b = counterpart(way->v[way->n - 1], a, dv_json_next(b));
     }
+}
+
+bool dv_json_eq(const struct dv_json *a, const struct dv_json *b)
+{
+    struct way way = {0};
+    bool is_same = is_same_tree(a, b, &way);
+
+    dv_vec_fini(&way);
+    return is_same;
 }
 
 /* -- Sort ----------------------------------------------------------------------------------- */
