@@ -14,8 +14,8 @@ struct dv_api_device_selector;
 struct dv_api_device_taint;
 struct dv_api_node_selector;
 struct dv_api_object_meta;
-struct dv_api_pod;
 struct dv_api_resource_requirements;
+struct dv_map;
 struct dv_quantity;
 
 /* -- Formats (names.c) ---------------------------------------------------------------------- */
@@ -90,9 +90,9 @@ void dv_check_cel(struct dv_problems *problems, const struct path *path, dv_str 
 /* Not negative, and whole when the resource is counted in whole numbers. */
 void dv_check_resource_value(struct dv_problems *problems, const struct path *path, dv_str resource,
                              const struct dv_quantity *value);
-/* `pod` has the claims that they may name. */
+/* `claims` are those of the pod that they may name, by name. */
 void dv_check_resources(struct dv_problems *problems, const struct path *path,
                         const struct dv_api_resource_requirements *resources,
-                        const struct dv_api_pod *pod);
+                        const struct dv_map *claims);
 
 #endif

@@ -16,6 +16,11 @@
 #define CONTEXT 3u
 /* From here on, lines that are more than a hundredth of the text count as frequent. */
 #define LONG_TEXT 200u
+/* What one comparison may look at: pairs of lines, and lines of runs. The reference has no limit,
+ * and takes minutes for texts of megabytes. */
+#define STEPS_MAX 4000000u
+/* Of texts that take more than that, what is shown from the first line on that differs. */
+#define SHOWN_MAX 20u
 
 struct lines {
     dv_str *v;
@@ -63,6 +68,7 @@ struct diff {
     size_t *runs; /* how long a run ends at a line of `b`, by the row before and this one */
     size_t *new_runs;
     DV_VEC(struct match) matches;
+    size_t n_steps;
 };
 
 static struct lines split_lines(dv_str text, struct dv_arena *arena)
@@ -123,6 +129,7 @@ static struct match extend(const struct diff *diff, struct range in, struct matc
     return best;
 }
 
+/* The runs that end at the line `i` of the first text; with `best` NULL, forgets them. */
 static void extend_runs(struct diff *diff, struct range in, size_t i, struct match *best)
 {
     const struct place *place = diff->places[i];
@@ -131,10 +138,15 @@ static void extend_runs(struct diff *diff, struct range in, size_t i, struct mat
         size_t at = j - 1;
         size_t n;
 
+        diff->n_steps++;
         if (at < in.b_from)
             continue;
         if (at >= in.b_to)
             break;
+        if (!best) {
+            diff->runs[at + 1] = 0;
+            continue;
+        }
         n = diff->runs[at] + 1; /* runs[at] is that of the line before */
         diff->new_runs[at + 1] = n;
         if (n > best->n)
@@ -146,17 +158,18 @@ static struct match longest(struct diff *diff, struct range in)
 {
     struct match best = {in.a_from, in.b_from, 0};
 
-    for (size_t i = in.b_from; i <= in.b_to; i++)
-        diff->runs[i] = 0;
-    for (size_t i = in.a_from; i < in.a_to; i++) {
+    for (size_t i = in.a_from; i < in.a_to && diff->n_steps < STEPS_MAX; i++) {
         size_t *before = diff->runs;
 
-        for (size_t j = in.b_from; j <= in.b_to; j++)
-            diff->new_runs[j] = 0;
         extend_runs(diff, in, i, &best);
+        if (i > in.a_from) /* both rows are all zero but for the runs of the last two lines */
+            extend_runs(diff, in, i - 1, NULL);
         diff->runs = diff->new_runs;
         diff->new_runs = before;
+        diff->n_steps++;
     }
+    if (in.a_to > in.a_from)
+        extend_runs(diff, in, in.a_to - 1, NULL);
     return extend(diff, in, best);
 }
 
@@ -173,7 +186,7 @@ static void find_matches(struct diff *diff)
     DV_VEC(struct range) open = {0};
 
     *(struct range *)dv_vec_add_in(&open, diff->arena) = (struct range){0, diff->a.n, 0, diff->b.n};
-    while (open.n > 0) {
+    while (open.n > 0 && diff->n_steps < STEPS_MAX) {
         struct range in = open.v[--open.n];
         struct match match = longest(diff, in);
 
@@ -289,6 +302,21 @@ static bool parts_hunks(const struct step *step)
     return step->is_same && step->range.a_to - step->range.a_from > 2 * CONTEXT;
 }
 
+/* Where two texts begin to differ, with a few lines of both. */
+static void print_beginning(const struct diff *diff, struct dv_buf *buf)
+{
+    size_t at = 0;
+    size_t from;
+
+    while (at < diff->a.n && at < diff->b.n && dv_str_eq(diff->a.v[at], diff->b.v[at]))
+        at++;
+    from = at - min(at, CONTEXT);
+    dv_buf_printf(buf, "@@ -%zu +%zu @@ the first of many differences\n", from + 1, from + 1);
+    print_lines(buf, ' ', &diff->a, from, at);
+    print_lines(buf, '-', &diff->a, at, min(diff->a.n, at + SHOWN_MAX));
+    print_lines(buf, '+', &diff->b, at, min(diff->b.n, at + SHOWN_MAX));
+}
+
 void dv_diff_lines(dv_str from, dv_str to, struct dv_buf *buf)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -300,6 +328,10 @@ void dv_diff_lines(dv_str from, dv_str to, struct dv_buf *buf)
     diff.b = split_lines(to, arena);
     index_lines(&diff);
     find_matches(&diff);
+    if (diff.n_steps >= STEPS_MAX) {
+        print_beginning(&diff, buf);
+        return;
+    }
     steps = find_steps(&diff);
     for (size_t i = 1; i + 1 < steps.n; i++)
         if (parts_hunks(&steps.v[i])) {

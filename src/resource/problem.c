@@ -102,6 +102,11 @@ static void print_bad(struct bad bad, struct dv_buf *buf)
     }
 }
 
+bool dv_problems_are_full(const struct dv_problems *problems)
+{
+    return problems->n >= DV_PROBLEMS_MAX || problems->n_bytes >= DV_PROBLEMS_BYTES_MAX;
+}
+
 void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
                     const struct path *path, const char *name, struct bad bad, const char *fmt, ...)
 {
@@ -112,7 +117,7 @@ void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
     va_list args;
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
-    if (problems->n >= DV_PROBLEMS_MAX)
+    if (dv_problems_are_full(problems))
         return;
     problem = dv_vec_add_in(problems, problems->arena);
     problem->type = type;
@@ -129,6 +134,7 @@ void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
     if (buf.n == detail_at + 2) /* an empty detail has no colon either */
         buf.n = detail_at;
     problem->detail = dv_str_copy(dv_buf_str(&buf), problems->arena);
+    problems->n_bytes += problem->field.n + problem->detail.n;
 }
 
 void dv_required(struct dv_problems *problems, const struct path *path, const char *name)

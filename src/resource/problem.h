@@ -107,6 +107,8 @@ struct bad dv_bad_set(const struct set_field *fields, size_t n, struct dv_arena 
 void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
                     const struct path *path, const char *name, struct bad bad, const char *fmt, ...)
     DV_PRINTF(6, 7);
+/* Nothing more is added: what would be costly to tell need not be made. */
+bool dv_problems_are_full(const struct dv_problems *problems);
 void dv_required(struct dv_problems *problems, const struct path *path, const char *name);
 void dv_too_long(struct dv_problems *problems, const struct path *path, const char *name,
                  size_t max);

@@ -6,6 +6,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/defs.h"
+#include "base/map.h"
 #include "resource/patch.h"
 #include "resource/resource.h"
 #include "resource/validate.h"
@@ -209,27 +211,17 @@ void dv_status_add_cause(struct dv_api_status *status, dv_str reason, dv_str mes
 
 /* ---- conflicts of apply ---- */
 
-/* Whether `manager` is named by a conflict before `i`. */
-static bool is_repeated(const struct dv_apply_conflict *conflicts, size_t i)
-{
-    for (size_t j = 0; j < i; j++)
-        if (dv_str_eq(conflicts[j].manager, conflicts[i].manager))
-            return true;
-    return false;
-}
-
+/* They are in the order of their managers. */
 static void print_conflicts(const struct dv_apply_conflict *conflicts, size_t n, struct dv_buf *buf)
 {
     const char *before = "";
 
     for (size_t i = 0; i < n; i++) {
-        if (is_repeated(conflicts, i))
-            continue;
-        dv_buf_printf(buf, "%sconflicts with %.*s:", before, DV_FMT(conflicts[i].manager));
-        for (size_t j = i; j < n; j++)
-            if (dv_str_eq(conflicts[j].manager, conflicts[i].manager))
-                dv_buf_printf(buf, "\n- %.*s", DV_FMT(conflicts[j].field));
-        before = "\n";
+        if (i == 0 || !dv_str_eq(conflicts[i].manager, conflicts[i - 1].manager)) {
+            dv_buf_printf(buf, "%sconflicts with %.*s:", before, DV_FMT(conflicts[i].manager));
+            before = "\n";
+        }
+        dv_buf_printf(buf, "\n- %.*s", DV_FMT(conflicts[i].field));
     }
 }
 
@@ -274,28 +266,29 @@ struct dv_api_status *dv_status_expired(struct dv_arena *arena, const char *fmt,
 /* ---- 422 ---- */
 
 /* The reference tells a problem that was found twice once, but gives a cause for each. */
-static bool is_told(const struct dv_problems *problems, size_t i)
+static void print_problems(const struct dv_problems *problems, struct dv_arena *arena,
+                           struct dv_buf *buf)
 {
-    for (size_t j = 0; j < i; j++)
-        if (dv_str_eq(problems->v[j].field, problems->v[i].field) &&
-            dv_str_eq(problems->v[j].detail, problems->v[i].detail))
-            return true;
-    return false;
-}
+    DV_CLEANUP(dv_map_fini) struct dv_map told;
+    const struct dv_map_entry *entry;
+    size_t at = 0;
 
-static void print_problems(const struct dv_problems *problems, struct dv_buf *buf)
-{
-    size_t n = 0;
+    dv_map_init(&told);
+    for (size_t i = 0; i < problems->n; i++) {
+        const struct dv_problem *problem = &problems->v[i];
+        dv_str text =
+            dv_str_printf(arena, "%.*s: %.*s", DV_FMT(problem->field), DV_FMT(problem->detail));
 
-    for (size_t i = 0; i < problems->n; i++)
-        n += !is_told(problems, i);
-    if (n > 1)
+        if (!dv_map_get(&told, text))
+            (void)dv_map_set(&told, text, &problems->v[i]);
+    }
+    if (told.n > 1)
         dv_buf_add_char(buf, '[');
-    for (size_t i = 0; i < problems->n; i++)
-        if (!is_told(problems, i))
-            dv_buf_printf(buf, "%s%.*s: %.*s", i > 0 ? ", " : "", DV_FMT(problems->v[i].field),
-                          DV_FMT(problems->v[i].detail));
-    if (n > 1)
+    while ((entry = dv_map_next(&told, &at)) != NULL) {
+        dv_buf_add_c(buf, at > 1 ? ", " : "");
+        dv_buf_add(buf, entry->key);
+    }
+    if (told.n > 1)
         dv_buf_add_char(buf, ']');
 }
 
@@ -309,7 +302,7 @@ struct dv_api_status *dv_status_invalid(const struct dv_status_about *about,
 
     dv_buf_init(&buf, MESSAGE_BYTES_MAX);
     dv_buf_printf(&buf, "%.*s \"%.*s\" is invalid: ", DV_FMT(who), DV_FMT(about->name));
-    print_problems(problems, &buf);
+    print_problems(problems, arena, &buf);
     status = make(422, DV_STR("Invalid"), dv_str_copy(dv_buf_str(&buf), arena), arena);
     dv_buf_fini(&buf);
     add_details(status, about, what, arena);

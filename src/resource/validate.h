@@ -29,14 +29,17 @@ struct dv_problem {
                       `Invalid value: "X": must be ...` */
 };
 
-/* An answer with more problems helps nobody; what comes after them is not looked at. */
+/* An answer with more problems helps nobody; what comes after them is not looked at. Some show a
+ * whole list, once for each of its items that is wrong: so their texts are counted, too. */
 #define DV_PROBLEMS_MAX 2048u
+#define DV_PROBLEMS_BYTES_MAX (1024u * 1024u)
 
 /* Zeroed but for the arena to begin with. */
 struct dv_problems {
     struct dv_problem *v; /* in `arena` */
     size_t n;
     size_t size;
+    size_t n_bytes; /* of all their texts */
     struct dv_arena *arena;
 };
 

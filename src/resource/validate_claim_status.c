@@ -100,6 +100,8 @@ static void check_joining(struct dv_problems *problems,
                        "may not be specified when `allocated` is not set");
         return;
     }
+    if (status->n_reserved_for > RESERVED_MAX)
+        return; /* told by now */
     for (size_t i = 0; is_deleted && i < status->n_reserved_for; i++)
         if (!is_reserved_for(old, &status->reserved_for[i])) {
             dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &status_path, "reservedFor",

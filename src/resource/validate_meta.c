@@ -78,7 +78,7 @@ static void check_owners(struct dv_problems *problems, const struct path *up,
         check_owner(problems, &path, owner);
         if (!owner->controller || !*owner->controller)
             continue;
-        if (controller)
+        if (controller && !dv_problems_are_full(problems))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &path, NULL,
                            dv_bad_messages(&dv_message_owner_reference, meta->owner_references,
                                            meta->n_owner_references, problems->arena),

@@ -5,10 +5,18 @@
 #include <stddef.h>
 
 #include "base/defs.h"
+#include "base/map.h"
 #include "resource/checks.h"
 #include "resource/resource.h"
 
 static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+
+/* A text that is equal for equal pairs of key and effect. */
+static dv_str taint_key(const struct dv_api_taint *taint, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "%zu %.*s%.*s", taint->key.n, DV_FMT(taint->key),
+                         DV_FMT(taint->effect));
+}
 
 static void check_taints(struct dv_problems *problems, const struct dv_api_node_spec *spec)
 {
@@ -18,9 +26,11 @@ static void check_taints(struct dv_problems *problems, const struct dv_api_node_
         DV_STR_INIT("NoExecute"),
     };
     struct path path = dv_path_name(&spec_path, "taints");
+    DV_CLEANUP(dv_map_fini) struct dv_map seen;
 
+    dv_map_init(&seen);
     for (size_t i = 0; i < spec->n_taints; i++) {
-        const struct dv_api_taint *taint = &spec->taints[i];
+        struct dv_api_taint *taint = &spec->taints[i];
         struct path item = dv_path_index(&path, i);
 
         dv_check_label_name(problems, &item, "key", taint->key);
@@ -29,14 +39,10 @@ static void check_taints(struct dv_problems *problems, const struct dv_api_node_
             dv_required(problems, &item, "effect");
         else
             dv_check_one_of(problems, &item, "effect", taint->effect, effects, DV_COUNT(effects));
-        for (size_t j = 0; j < i; j++)
-            if (dv_str_eq(spec->taints[j].key, taint->key) &&
-                dv_str_eq(spec->taints[j].effect, taint->effect)) {
-                dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL,
-                               dv_bad_message(&dv_message_taint, taint, problems->arena),
-                               "taints must be unique by key and effect pair");
-                break;
-            }
+        if (dv_map_set(&seen, taint_key(taint, problems->arena), taint))
+            dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL,
+                           dv_bad_message(&dv_message_taint, taint, problems->arena),
+                           "taints must be unique by key and effect pair");
     }
 }
 

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "resource/checks.h"
 #include "resource/resource.h"
 #include "json/json.h"
@@ -220,26 +221,25 @@ static void check_condition_names(struct dv_problems *problems, const struct pat
     }
 }
 
-static bool has_str(const dv_str *list, size_t n, dv_str s)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(list[i], s))
-            return true;
-    return false;
-}
-
 /* One after the other, so that the problems of an item stay together. */
 static void check_failure_names(struct dv_problems *problems, const struct path *path,
                                 const dv_str *failure, size_t n_failure, const dv_str *binding,
                                 size_t n_binding)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map bound;
+    DV_CLEANUP(dv_map_fini) struct dv_map seen;
+
+    dv_map_init(&bound);
+    dv_map_init(&seen);
+    for (size_t i = 0; i < n_binding; i++)
+        (void)dv_map_set(&bound, binding[i], problems);
     for (size_t i = 0; i < n_failure; i++) {
         struct path item = dv_path_index(path, i);
 
-        if (has_str(failure, i, failure[i]))
+        if (dv_map_set(&seen, failure[i], problems))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL, dv_bad_str(failure[i]),
                            "%s", "");
-        if (has_str(binding, n_binding, failure[i]))
+        if (dv_map_get(&bound, failure[i]))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &item, NULL, dv_bad_str(failure[i]),
                            "bindingFailureConditions must not overlap with bindingConditions");
     }

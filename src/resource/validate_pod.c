@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/defs.h"
+#include "base/map.h"
 #include "resource/checks.h"
 #include "resource/pod_checks.h"
 #include "resource/resource.h"
@@ -16,24 +17,15 @@ static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
 /* -- Claims --------------------------------------------------------------------------------- */
 
-static bool has_earlier_claim(const struct dv_api_pod_spec *spec, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(spec->resource_claims[i].name, spec->resource_claims[n].name))
-            return true;
-    return false;
-}
-
 static void check_claim(struct dv_problems *problems, const struct path *path,
-                        const struct dv_api_pod_spec *spec, size_t i)
+                        const struct dv_api_pod_resource_claim *claim, bool is_repeated)
 {
-    const struct dv_api_pod_resource_claim *claim = &spec->resource_claims[i];
     bool has_claim = claim->resource_claim_name.p != NULL;
     bool has_template = claim->resource_claim_template_name.p != NULL;
 
     if (claim->name.n == 0)
         dv_required(problems, path, "name");
-    else if (has_earlier_claim(spec, i))
+    else if (is_repeated)
         dv_problem_add(problems, DV_PROBLEM_DUPLICATE, path, "name", dv_bad_str(claim->name), "%s",
                        "");
     else
@@ -52,7 +44,9 @@ static void check_claim(struct dv_problems *problems, const struct path *path,
                                claim->resource_claim_template_name);
 }
 
-static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod)
+/* Fills `claims`, by name. */
+static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod,
+                         struct dv_map *claims)
 {
     struct path path = dv_path_name(&spec_path, "resourceClaims");
 
@@ -63,45 +57,36 @@ static void check_claims(struct dv_problems *problems, const struct dv_api_pod *
                        "static pods do not support resource claims");
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         struct path item = dv_path_index(&path, i);
+        struct dv_api_pod_resource_claim *claim = &pod->spec.resource_claims[i];
 
-        check_claim(problems, &item, &pod->spec, i);
+        check_claim(problems, &item, claim, dv_map_set(claims, claim->name, claim) != NULL);
     }
 }
 
 /* -- Containers ----------------------------------------------------------------------------- */
 
-static bool has_container(const struct dv_api_container *containers, size_t n, dv_str name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(containers[i].name, name))
-            return true;
-    return false;
-}
-
 static void check_container(struct dv_problems *problems, const struct path *path,
-                            const struct dv_api_container *container, const struct dv_api_pod *pod)
+                            const struct dv_api_container *container, const struct dv_map *claims)
 {
     struct path resources = dv_path_name(path, "resources");
 
     dv_check_required(problems, path, "name", container->name, dv_check_dns_label);
     if (container->image.n == 0)
         dv_required(problems, path, "image");
-    dv_check_resources(problems, &resources, &container->resources, pod);
+    dv_check_resources(problems, &resources, &container->resources, claims);
 }
 
-/* `others` are containers of the other kind, whose names are taken. */
+/* `names` are those that are taken, and get these. */
 static void check_containers(struct dv_problems *problems, const struct path *path,
-                             const struct dv_api_container *containers, size_t n,
-                             const struct dv_api_container *others, size_t n_others,
-                             const struct dv_api_pod *pod)
+                             struct dv_api_container *containers, size_t n, struct dv_map *names,
+                             const struct dv_map *claims)
 {
     for (size_t i = 0; i < n; i++) {
         dv_str name = containers[i].name;
         struct path item = dv_path_index(path, i);
 
-        check_container(problems, &item, &containers[i], pod);
-        if (name.n > 0 &&
-            (has_container(containers, i, name) || has_container(others, n_others, name)))
+        check_container(problems, &item, &containers[i], claims);
+        if (name.n > 0 && dv_map_set(names, name, &containers[i]))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, "name", dv_bad_str(name), "%s",
                            "");
     }
@@ -122,17 +107,20 @@ static void check_images(struct dv_problems *problems, const char *name,
     }
 }
 
-static void check_all_containers(struct dv_problems *problems, const struct dv_api_pod *pod)
+static void check_all_containers(struct dv_problems *problems, const struct dv_api_pod *pod,
+                                 const struct dv_map *claims)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map names;
     struct path path = dv_path_name(&spec_path, "containers");
     struct path init_path = dv_path_name(&spec_path, "initContainers");
     const struct dv_api_pod_spec *spec = &pod->spec;
 
+    dv_map_init(&names);
     if (spec->n_containers == 0)
         dv_required(problems, &path, NULL);
-    check_containers(problems, &path, spec->containers, spec->n_containers, NULL, 0, pod);
-    check_containers(problems, &init_path, spec->init_containers, spec->n_init_containers,
-                     spec->containers, spec->n_containers, pod);
+    check_containers(problems, &path, spec->containers, spec->n_containers, &names, claims);
+    check_containers(problems, &init_path, spec->init_containers, spec->n_init_containers, &names,
+                     claims);
 }
 
 /* -- The rest of the spec ------------------------------------------------------------------- */
@@ -268,10 +256,12 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
     static const struct meta_rules rules = {dv_check_dns_subdomain, true};
     struct path tolerations = dv_path_name(&spec_path, "tolerations");
     const struct dv_api_pod_spec *spec = &pod->spec;
+    DV_CLEANUP(dv_map_fini) struct dv_map claims;
 
+    dv_map_init(&claims);
     dv_check_meta(problems, &pod->metadata, &rules);
-    check_claims(problems, pod);
-    check_all_containers(problems, pod);
+    check_claims(problems, pod, &claims);
+    check_all_containers(problems, pod, &claims);
     check_policies(problems, spec);
     check_node_labels(problems, spec);
     check_gates(problems, spec);

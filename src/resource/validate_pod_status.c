@@ -1,8 +1,11 @@
 /* validate_pod_status.c - what is told about a pod's claims and devices. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
+#include "base/arena.h"
 #include "base/defs.h"
+#include "base/map.h"
 #include "resource/checks.h"
 #include "resource/pod_checks.h"
 #include "resource/resource.h"
@@ -11,23 +14,19 @@
 
 static const struct path status_path = {.kind = PATH_NAME, .name = "status"};
 
-static const struct dv_api_pod_resource_claim *find_claim(const struct dv_api_pod *pod, dv_str name)
-{
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (dv_str_eq(pod->spec.resource_claims[i].name, name))
-            return &pod->spec.resource_claims[i];
-    return NULL;
-}
-
 static void check_claim_statuses(struct dv_problems *problems, const struct dv_api_pod *pod)
 {
     struct path path = dv_path_name(&status_path, "resourceClaimStatuses");
     const struct dv_api_pod_resource_claim_status *statuses = pod->status.resource_claim_statuses;
+    DV_CLEANUP(dv_map_fini) struct dv_map claims;
 
+    dv_map_init(&claims);
+    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
+        (void)dv_map_set(&claims, pod->spec.resource_claims[i].name, &pod->spec.resource_claims[i]);
     for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++) {
         struct path item = dv_path_index(&path, i);
 
-        if (!find_claim(pod, statuses[i].name))
+        if (!dv_map_get(&claims, statuses[i].name))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &item, "name",
                            dv_bad_str(statuses[i].name),
                            "must match the name of an entry in `spec.resourceClaims`");
@@ -40,32 +39,38 @@ static void check_claim_statuses(struct dv_problems *problems, const struct dv_a
                         pod->status.n_resource_claim_statuses, sizeof(statuses[0]));
 }
 
-static const struct dv_api_container *find_container(const struct dv_api_pod *pod, dv_str name)
+/* By name; of two with one name the first, and containers before those that initialize. */
+static void index_containers(const struct dv_api_pod_spec *spec, struct dv_map *containers)
 {
-    const struct dv_api_pod_spec *spec = &pod->spec;
+    for (size_t i = spec->n_init_containers; i > 0; i--)
+        (void)dv_map_set(containers, spec->init_containers[i - 1].name,
+                         &spec->init_containers[i - 1]);
+    for (size_t i = spec->n_containers; i > 0; i--)
+        (void)dv_map_set(containers, spec->containers[i - 1].name, &spec->containers[i - 1]);
+}
 
-    for (size_t i = 0; i < spec->n_containers; i++)
-        if (dv_str_eq(spec->containers[i].name, name))
-            return &spec->containers[i];
-    for (size_t i = 0; i < spec->n_init_containers; i++)
-        if (dv_str_eq(spec->init_containers[i].name, name))
-            return &spec->init_containers[i];
-    return NULL;
+static int cmp_amounts(const void *a, const void *b)
+{
+    const struct dv_quantity_entry *x = a;
+    const struct dv_quantity_entry *y = b;
+
+    return dv_str_cmp(x->key, y->key);
 }
 
 static bool asks_for(const struct dv_api_container *container, dv_str resource)
 {
-    for (size_t i = 0; i < container->resources.n_requests; i++)
-        if (dv_str_eq(container->resources.requests[i].key, resource))
-            return true;
-    return false;
+    const struct dv_api_resource_requirements *resources = &container->resources;
+    const struct dv_quantity_entry key = {.key = resource};
+
+    return resources->n_requests > 0 && bsearch(&key, resources->requests, resources->n_requests,
+                                                sizeof(key), cmp_amounts) != NULL;
 }
 
 static void check_mapping(struct dv_problems *problems, const struct path *path,
                           const struct dv_api_container_extended_resource_request *mapping,
-                          const struct dv_api_pod *pod)
+                          const struct dv_map *containers)
 {
-    const struct dv_api_container *container = find_container(pod, mapping->container_name);
+    const struct dv_api_container *container = dv_map_get(containers, mapping->container_name);
 
     if (!container)
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, "containerName",
@@ -80,14 +85,13 @@ static void check_mapping(struct dv_problems *problems, const struct path *path,
     dv_check_required(problems, path, "requestName", mapping->request_name, dv_check_dns_label);
 }
 
-static bool is_mapped_before(const struct dv_api_container_extended_resource_request *mappings,
-                             size_t n)
+/* A text that is equal for equal mappings. */
+static dv_str mapping_key(const struct dv_api_container_extended_resource_request *mapping,
+                          struct dv_arena *arena)
 {
-    for (size_t i = 0; i < n; i++)
-        if (dv_message_eq(&dv_message_container_extended_resource_request, &mappings[i],
-                          &mappings[n]))
-            return true;
-    return false;
+    return dv_str_printf(arena, "%zu %zu %.*s%.*s%.*s", mapping->container_name.n,
+                         mapping->resource_name.n, DV_FMT(mapping->container_name),
+                         DV_FMT(mapping->resource_name), DV_FMT(mapping->request_name));
 }
 
 static void check_extended(struct dv_problems *problems, const struct dv_api_pod *pod,
@@ -95,47 +99,54 @@ static void check_extended(struct dv_problems *problems, const struct dv_api_pod
 {
     struct path path = dv_path_name(&status_path, "extendedResourceClaimStatus");
     struct path mappings = dv_path_name(&path, "requestMappings");
+    DV_CLEANUP(dv_map_fini) struct dv_map containers;
+    DV_CLEANUP(dv_map_fini) struct dv_map seen;
 
+    dv_map_init(&containers);
+    dv_map_init(&seen);
+    index_containers(&pod->spec, &containers);
     dv_check_required(problems, &path, "resourceClaimName", status->resource_claim_name,
                       dv_check_dns_subdomain);
     if (status->n_request_mappings == 0)
         dv_required(problems, &mappings, NULL);
     for (size_t i = 0; i < status->n_request_mappings; i++) {
+        struct dv_api_container_extended_resource_request *mapping = &status->request_mappings[i];
         struct path item = dv_path_index(&mappings, i);
 
-        check_mapping(problems, &item, &status->request_mappings[i], pod);
-        if (is_mapped_before(status->request_mappings, i))
+        check_mapping(problems, &item, mapping, &containers);
+        if (dv_map_set(&seen, mapping_key(mapping, problems->arena), mapping))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL,
-                           dv_bad_message(&dv_message_container_extended_resource_request,
-                                          &status->request_mappings[i], problems->arena),
+                           dv_bad_message(&dv_message_container_extended_resource_request, mapping,
+                                          problems->arena),
                            "%s", "");
     }
 }
 
-/* Whether the pod uses the claim of that name: by its spec, or by what was made for it. */
-static bool uses_claim(const struct dv_api_pod *pod, dv_str name)
+/* The claims that the pod uses, by name: by its spec, or by what was made for it. */
+static void index_used_claims(const struct dv_api_pod *pod, struct dv_map *claims)
 {
-    const struct dv_api_pod_extended_resource_claim_status *extended =
+    struct dv_api_pod_extended_resource_claim_status *extended =
         pod->status.extended_resource_claim_status;
 
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (dv_str_eq(pod->spec.resource_claims[i].resource_claim_name, name))
-            return true;
+        (void)dv_map_set(claims, pod->spec.resource_claims[i].resource_claim_name,
+                         &pod->spec.resource_claims[i]);
     for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
-        if (dv_str_eq(pod->status.resource_claim_statuses[i].resource_claim_name, name))
-            return true;
-    return extended && dv_str_eq(extended->resource_claim_name, name);
+        (void)dv_map_set(claims, pod->status.resource_claim_statuses[i].resource_claim_name,
+                         &pod->status.resource_claim_statuses[i]);
+    if (extended)
+        (void)dv_map_set(claims, extended->resource_claim_name, extended);
 }
 
 static void check_allocatable(struct dv_problems *problems, const struct path *path,
                               const struct dv_api_node_allocatable_resource_claim_status *status,
-                              const struct dv_api_pod *pod)
+                              const struct dv_map *claims)
 {
     struct path resources = dv_path_name(path, "resources");
 
     if (status->resource_claim_name.n == 0)
         dv_required(problems, path, "resourceClaimName");
-    else if (!uses_claim(pod, status->resource_claim_name))
+    else if (!dv_map_get(claims, status->resource_claim_name))
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, "resourceClaimName",
                        dv_bad_str(status->resource_claim_name),
                        "must be a claim that the pod refers to");
@@ -201,6 +212,7 @@ void dv_check_pod_status(struct dv_problems *problems, const struct dv_api_pod *
 {
     struct path allocatable = dv_path_name(&status_path, "nodeAllocatableResourceClaimStatuses");
     const struct dv_api_pod_status *status = &pod->status;
+    struct dv_map claims;
 
     if (!dv_str_eq(pod->spec.node_name, old->spec.node_name))
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &status_path, "nodeName", dv_bad_none(),
@@ -215,10 +227,15 @@ void dv_check_pod_status(struct dv_problems *problems, const struct dv_api_pod *
     check_claim_statuses(problems, pod);
     if (status->extended_resource_claim_status)
         check_extended(problems, pod, status->extended_resource_claim_status);
+    if (status->n_node_allocatable_resource_claim_statuses == 0)
+        return;
+    dv_map_init(&claims);
+    index_used_claims(pod, &claims);
     for (size_t i = 0; i < status->n_node_allocatable_resource_claim_statuses; i++) {
         struct path item = dv_path_index(&allocatable, i);
 
         check_allocatable(problems, &item, &status->node_allocatable_resource_claim_statuses[i],
-                          pod);
+                          &claims);
     }
+    dv_map_fini(&claims);
 }

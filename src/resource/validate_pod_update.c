@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/map.h"
 #include "resource/checks.h"
 #include "resource/go_print.h"
 #include "resource/pod_checks.h"
@@ -42,46 +43,47 @@ static void check_deadline(struct dv_problems *problems, const int64_t *deadline
                        dv_bad_i64(*deadline), "must be less than or equal to previous value");
 }
 
-static bool is_same_toleration(const struct dv_api_toleration *a, const struct dv_api_toleration *b)
+/* A text that is equal for equal tolerations, but for their seconds. What the parts may hold cannot
+ * be told from what parts them, so their lengths are in it. */
+static dv_str toleration_key(const struct dv_api_toleration *toleration, struct dv_arena *arena)
 {
-    return dv_str_eq(a->key, b->key) && dv_str_eq(a->operator, b->operator) &&
-           dv_str_eq(a->value, b->value) && dv_str_eq(a->effect, b->effect);
+    return dv_str_printf(arena, "%zu %zu %zu %.*s%.*s%.*s%.*s", toleration->key.n,
+                         toleration->operator.n, toleration->value.n, DV_FMT(toleration->key),
+                         DV_FMT(toleration->operator), DV_FMT(toleration->value),
+                         DV_FMT(toleration->effect));
 }
 
 static void check_tolerations(struct dv_problems *problems, const struct dv_api_pod_spec *spec,
                               const struct dv_api_pod_spec *old)
 {
-    for (size_t i = 0; i < old->n_tolerations; i++) {
-        bool is_there = false;
+    DV_CLEANUP(dv_map_fini) struct dv_map there;
 
-        for (size_t j = 0; j < spec->n_tolerations; j++)
-            is_there = is_there || is_same_toleration(&old->tolerations[i], &spec->tolerations[j]);
-        if (!is_there) {
+    dv_map_init(&there);
+    for (size_t i = 0; i < spec->n_tolerations && old->n_tolerations > 0; i++)
+        (void)dv_map_set(&there, toleration_key(&spec->tolerations[i], problems->arena),
+                         &spec->tolerations[i]);
+    for (size_t i = 0; i < old->n_tolerations; i++)
+        if (!dv_map_get(&there, toleration_key(&old->tolerations[i], problems->arena))) {
             dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &spec_path, "tolerations", dv_bad_none(),
                            "existing toleration can not be modified except its tolerationSeconds");
             return;
         }
-    }
-}
-
-static bool has_gate(const struct dv_api_pod_spec *spec, dv_str name)
-{
-    for (size_t i = 0; i < spec->n_scheduling_gates; i++)
-        if (dv_str_eq(spec->scheduling_gates[i].name, name))
-            return true;
-    return false;
 }
 
 static void check_gates(struct dv_problems *problems, const struct dv_api_pod_spec *spec,
                         const struct dv_api_pod_spec *old)
 {
     struct path path = dv_path_name(&spec_path, "schedulingGates");
+    DV_CLEANUP(dv_map_fini) struct dv_map gates;
 
+    dv_map_init(&gates);
+    for (size_t i = 0; i < old->n_scheduling_gates; i++)
+        (void)dv_map_set(&gates, old->scheduling_gates[i].name, &old->scheduling_gates[i]);
     for (size_t i = 0; i < spec->n_scheduling_gates; i++) {
         struct path item = dv_path_index(&path, i);
         dv_str name = spec->scheduling_gates[i].name;
 
-        if (!has_gate(old, name))
+        if (!dv_map_get(&gates, name))
             dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &item, "name", dv_bad_none(),
                            "only deletion is allowed, but found new scheduling gate '%.*s'",
                            DV_FMT(name));

@@ -1,12 +1,18 @@
 /* validate_resources.c - amounts of resources that containers ask for and nodes have. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/defs.h"
+#include "base/map.h"
 #include "number/number.h"
 #include "resource/checks.h"
 #include "resource/resource.h"
+
+/* More names than a request can hold. */
+#define NAMES_BYTES_MAX (8u * 1024u * 1024u)
 
 static bool is_one_of(dv_str name, const dv_str *names, size_t n)
 {
@@ -124,13 +130,23 @@ static void check_amounts(struct dv_problems *problems, const struct path *path,
     }
 }
 
+static int cmp_amounts(const void *a, const void *b)
+{
+    const struct dv_quantity_entry *x = a;
+    const struct dv_quantity_entry *y = b;
+
+    return dv_str_cmp(x->key, y->key);
+}
+
+/* In entries that are sorted by key, as all maps are. */
 static const struct dv_quantity *find_amount(const struct dv_quantity_entry *entries, size_t n,
                                              dv_str name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(entries[i].key, name))
-            return &entries[i].value;
-    return NULL;
+    const struct dv_quantity_entry key = {.key = name};
+    const struct dv_quantity_entry *found =
+        n > 0 ? bsearch(&key, entries, n, sizeof(key), cmp_amounts) : NULL;
+
+    return found ? &found->value : NULL;
 }
 
 static void check_limit(struct dv_problems *problems, const struct path *path,
@@ -196,93 +212,107 @@ static void check_huge_pages(struct dv_problems *problems, const struct path *pa
 
 /* -- Claims --------------------------------------------------------------------------------- */
 
-static bool has_claim(const struct dv_api_pod *pod, dv_str name)
+static int cmp_names(const void *a, const void *b)
 {
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (dv_str_eq(pod->spec.resource_claims[i].name, name))
-            return true;
-    return false;
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
 }
 
-/* The names in order, each once. */
-static dv_str list_claims(const struct dv_api_pod *pod, struct dv_arena *arena)
+/* The names in order; those without one are left out. */
+static dv_str list_claims(const struct dv_map *claims, struct dv_arena *arena)
 {
-    dv_str text = DV_STR("");
-    dv_str last = DV_STR("");
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    dv_str *names = DV_NEW_ARRAY(arena, dv_str, claims->n);
+    const struct dv_map_entry *entry;
+    size_t at = 0;
+    size_t n = 0;
 
-    for (;;) {
-        const dv_str *next = NULL;
-
-        for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
-            const dv_str *name = &pod->spec.resource_claims[i].name;
-
-            if (dv_str_cmp(*name, last) > 0 && (!next || dv_str_cmp(*name, *next) < 0))
-                next = name;
-        }
-        if (!next)
-            return text;
-        text =
-            dv_str_printf(arena, "%.*s%s%.*s", DV_FMT(text), text.n > 0 ? ", " : "", DV_FMT(*next));
-        last = *next;
+    dv_buf_init(&text, NAMES_BYTES_MAX);
+    while ((entry = dv_map_next(claims, &at)) != NULL)
+        if (entry->key.n > 0)
+            names[n++] = entry->key;
+    qsort(names, n, sizeof(names[0]), cmp_names);
+    for (size_t i = 0; i < n; i++) {
+        dv_buf_add_c(&text, i > 0 ? ", " : "");
+        dv_buf_add(&text, names[i]);
     }
+    return dv_str_copy(dv_buf_str(&text), arena);
 }
+
+/* What of the claims of one container was listed before. */
+struct listed {
+    struct dv_map names;    /* with a request or without */
+    struct dv_map whole;    /* without one */
+    struct dv_map requests; /* "name/request": a name has no slash, or is told for that */
+};
 
 /* A claim is listed once as a whole, or several times with different requests. */
-static bool is_listed_before(const struct dv_api_container_claim *claims, size_t n)
+static bool list_claim(struct listed *listed, struct dv_api_container_claim *claim,
+                       struct dv_arena *arena)
 {
-    const struct dv_api_container_claim *claim = &claims[n];
+    bool is_known = dv_map_get(&listed->whole, claim->name) != NULL;
+    bool is_named = dv_map_set(&listed->names, claim->name, claim) != NULL;
+    dv_str key;
 
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(claims[i].name, claim->name) &&
-            (claims[i].request.n == 0 || claim->request.n == 0 ||
-             dv_str_eq(claims[i].request, claim->request)))
-            return true;
-    return false;
+    if (claim->request.n == 0) {
+        (void)dv_map_set(&listed->whole, claim->name, claim);
+        return is_named;
+    }
+    key = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(claim->name), DV_FMT(claim->request));
+    return dv_map_set(&listed->requests, key, claim) != NULL || is_known;
 }
 
 static void check_claim(struct dv_problems *problems, const struct path *path,
-                        const struct dv_api_container_claim *claims, size_t i,
-                        const struct dv_api_pod *pod)
+                        struct dv_api_container_claim *claim, struct listed *listed,
+                        const struct dv_map *claims)
 {
-    dv_str name = claims[i].name;
+    dv_str name = claim->name;
 
     if (name.n == 0) {
         dv_required(problems, path, NULL);
         return;
     }
-    if (claims[i].request.n > 0)
-        dv_check_dns_label(problems, path, "request", claims[i].request);
-    if (is_listed_before(claims, i))
+    if (claim->request.n > 0)
+        dv_check_dns_label(problems, path, "request", claim->request);
+    if (list_claim(listed, claim, problems->arena))
         dv_problem_add(problems, DV_PROBLEM_DUPLICATE, path, NULL,
-                       dv_bad_str(claims[i].request.n > 0
+                       dv_bad_str(claim->request.n > 0
                                       ? dv_str_printf(problems->arena, "%.*s/%.*s", DV_FMT(name),
-                                                      DV_FMT(claims[i].request))
+                                                      DV_FMT(claim->request))
                                       : name),
                        "%s", "");
-    if (has_claim(pod, name))
+    if (dv_map_get(claims, name) || dv_problems_are_full(problems))
         return;
-    if (pod->spec.n_resource_claims == 0)
+    if (claims->n == 0)
         dv_problem_add(problems, DV_PROBLEM_NOT_FOUND, path, NULL, dv_bad_str(name),
                        "must be one of the names in pod.spec.resourceClaims which is empty");
     else
         dv_problem_add(problems, DV_PROBLEM_NOT_FOUND, path, NULL, dv_bad_str(name),
                        "must be one of the names in pod.spec.resourceClaims: %.*s",
-                       DV_FMT(list_claims(pod, problems->arena)));
+                       DV_FMT(list_claims(claims, problems->arena)));
 }
 
 void dv_check_resources(struct dv_problems *problems, const struct path *path,
                         const struct dv_api_resource_requirements *resources,
-                        const struct dv_api_pod *pod)
+                        const struct dv_map *claims)
 {
     struct path limits = dv_path_name(path, "limits");
-    struct path claims = dv_path_name(path, "claims");
+    struct path claims_path = dv_path_name(path, "claims");
+    struct listed listed;
 
     check_amounts(problems, &limits, resources->limits, resources->n_limits);
     check_requests(problems, path, resources);
     check_huge_pages(problems, path, resources);
+    if (resources->n_claims == 0)
+        return;
+    dv_map_init(&listed.names);
+    dv_map_init(&listed.whole);
+    dv_map_init(&listed.requests);
     for (size_t i = 0; i < resources->n_claims; i++) {
-        struct path item = dv_path_index(&claims, i);
+        struct path item = dv_path_index(&claims_path, i);
 
-        check_claim(problems, &item, resources->claims, i, pod);
+        check_claim(problems, &item, &resources->claims[i], &listed, claims);
     }
+    dv_map_fini(&listed.names);
+    dv_map_fini(&listed.whole);
+    dv_map_fini(&listed.requests);
 }
