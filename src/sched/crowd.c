@@ -47,12 +47,15 @@ static struct crowd *new_crowd(struct dv_sched *sched, dv_str key)
     crowd->key = keep(key);
     dv_list_init(&crowd->waiting);
     dv_map_init(&crowd->reasons);
+    dv_map_init(&crowd->classes);
     dv_map_set(&sched->crowds, crowd->key, crowd);
     return crowd;
 }
 
 static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
 {
+    const struct dv_map_entry *entry;
+
     dv_map_remove(&sched->crowds, crowd->key);
     dv_link_remove(&crowd->link);
     dv_link_remove(&crowd->waits);
@@ -62,9 +65,9 @@ static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
         free(crowd->all.v[i]);
     dv_vec_fini(&crowd->all);
     dv_map_fini(&crowd->reasons);
-    for (size_t i = 0; i < crowd->classes.n; i++)
-        drop(crowd->classes.v[i]);
-    dv_vec_fini(&crowd->classes);
+    for (size_t at = 0; (entry = dv_map_next(&crowd->classes, &at));)
+        drop(entry->key);
+    dv_map_fini(&crowd->classes);
     dv_vec_fini(&crowd->resources);
     drop(crowd->key);
     free(crowd);
@@ -72,10 +75,12 @@ static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
 
 static void add_class(struct crowd *crowd, dv_str name)
 {
-    for (size_t i = 0; i < crowd->classes.n; i++)
-        if (dv_str_eq(crowd->classes.v[i], name))
-            return;
-    *dv_vec_add(&crowd->classes) = keep(name);
+    dv_str kept;
+
+    if (dv_map_get(&crowd->classes, name))
+        return;
+    kept = keep(name);
+    dv_map_set(&crowd->classes, kept, (void *)(uintptr_t)kept.p);
 }
 
 static void add_classes(struct crowd *crowd, const struct dv_api_device_claim *devices)

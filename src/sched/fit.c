@@ -81,15 +81,24 @@ static int64_t to_number(uint32_t resource, const struct dv_quantity *quantity)
     return n < 0 ? 0 : n;
 }
 
+static void clear(struct amounts *amounts)
+{
+    for (size_t i = 0; i < amounts->all.n; i++)
+        amounts->places.v[amounts->all.v[i].resource] = 0;
+    dv_vec_clear(&amounts->all);
+}
+
 static struct amount *amount_of(struct amounts *amounts, uint32_t resource)
 {
     struct amount *amount;
 
-    for (size_t i = 0; i < amounts->all.n; i++)
-        if (amounts->all.v[i].resource == resource)
-            return &amounts->all.v[i];
+    while (amounts->places.n <= resource)
+        *dv_vec_add(&amounts->places) = 0;
+    if (amounts->places.v[resource] > 0)
+        return &amounts->all.v[amounts->places.v[resource] - 1];
     amount = dv_vec_add(&amounts->all);
-    amount->resource = resource;
+    *amount = (struct amount){.resource = resource};
+    amounts->places.v[resource] = (uint32_t)amounts->all.n;
     return amount;
 }
 
@@ -110,49 +119,45 @@ static void add_container(struct amounts *amounts, struct resources *resources,
     add_entries(amounts, resources, container->resources.requests, container->resources.n_requests);
 }
 
-static void add_all(struct amounts *to, const struct amounts *from)
+static void raise(struct amounts *amounts, uint32_t resource, int64_t n)
 {
-    for (size_t i = 0; i < from->all.n; i++) {
-        struct amount *amount = amount_of(to, from->all.v[i].resource);
+    struct amount *amount = amount_of(amounts, resource);
 
-        amount->n = sum(amount->n, from->all.v[i].n);
-    }
+    if (n > amount->n)
+        amount->n = n;
 }
 
-static void raise_all(struct amounts *to, const struct amounts *from)
-{
-    for (size_t i = 0; i < from->all.n; i++) {
-        struct amount *amount = amount_of(to, from->all.v[i].resource);
-
-        if (from->all.v[i].n > amount->n)
-            amount->n = from->all.v[i].n;
-    }
-}
-
-/* Those that initialize run one after the other, beside the ones of them that stay. */
+/* Those that initialize run one after the other, beside the ones of them that stay. What one of
+ * them does not ask for is then as much as stays, which only grows: its peak is that of the end. */
 static void add_init_containers(struct amounts *amounts, struct resources *resources,
                                 const struct dv_api_pod_spec *pod)
 {
     struct amounts staying = {0};
     struct amounts peak = {0};
+    struct amounts own = {0};
 
     for (size_t i = 0; i < pod->n_init_containers; i++) {
         const struct dv_api_container *container = &pod->init_containers[i];
-        struct amounts now = {0};
+        bool stays = dv_str_eq(container->restart_policy, DV_STR("Always"));
 
-        if (dv_str_eq(container->restart_policy, DV_STR("Always"))) {
-            add_container(amounts, resources, container);
-            add_container(&staying, resources, container);
-        } else {
-            add_container(&now, resources, container);
+        clear(&own);
+        add_container(&own, resources, container);
+        for (size_t j = 0; j < own.all.n; j++) {
+            uint32_t resource = own.all.v[j].resource;
+            int64_t now = sum(own.all.v[j].n, amount_of(&staying, resource)->n);
+
+            if (stays)
+                amount_of(&staying, resource)->n = now;
+            raise(&peak, resource, now);
         }
-        add_all(&now, &staying);
-        raise_all(&peak, &now);
-        dv_sched_amounts_fini(&now);
+        if (stays)
+            add_container(amounts, resources, container);
     }
-    raise_all(amounts, &peak);
+    for (size_t i = 0; i < peak.all.n; i++)
+        raise(amounts, peak.all.v[i].resource, peak.all.v[i].n);
     dv_sched_amounts_fini(&staying);
     dv_sched_amounts_fini(&peak);
+    dv_sched_amounts_fini(&own);
 }
 
 /* What is asked for the pod as a whole stands in for what its containers ask. */
@@ -189,12 +194,13 @@ static void set_scored(struct amounts *amounts, const struct dv_api_pod_spec *po
 void dv_sched_amounts_fini(struct amounts *amounts)
 {
     dv_vec_fini(&amounts->all);
+    dv_vec_fini(&amounts->places);
 }
 
 void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
                            const struct dv_api_pod_spec *pod)
 {
-    dv_vec_clear(&amounts->all);
+    clear(amounts);
     amount_of(amounts, RESOURCE_PODS)->n = 1;
     for (size_t i = 0; i < pod->n_containers; i++)
         add_container(amounts, resources, &pod->containers[i]);
@@ -293,24 +299,6 @@ static void line(struct dv_buf *why, dv_str text)
     dv_buf_add(why, text);
 }
 
-bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint)
-{
-    for (size_t i = 0; i < pod->n_tolerations; i++) {
-        const struct dv_api_toleration *toleration = &pod->tolerations[i];
-
-        if (toleration->effect.n > 0 && !dv_str_eq(toleration->effect, taint->effect))
-            continue;
-        if (toleration->key.n > 0 && !dv_str_eq(toleration->key, taint->key))
-            continue;
-        if (dv_str_eq(toleration->operator, DV_STR("Exists")))
-            return true;
-        if ((toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal"))) &&
-            dv_str_eq(toleration->value, taint->value))
-            return true;
-    }
-    return false;
-}
-
 static bool is_open(const struct dv_api_pod_spec *pod, struct dv_buf *why)
 {
     const struct dv_api_taint taint = {.key = DV_STR(TAINT_UNSCHEDULABLE),
@@ -325,16 +313,13 @@ static bool is_open(const struct dv_api_pod_spec *pod, struct dv_buf *why)
 static bool are_taints_tolerated(const struct dv_api_pod_spec *pod, const struct dv_api_node *node,
                                  struct dv_buf *why)
 {
-    for (size_t i = 0; i < node->spec.n_taints; i++) {
-        const struct dv_api_taint *taint = &node->spec.taints[i];
+    const struct dv_api_taint *taint;
 
-        if (dv_str_eq(taint->effect, DV_STR("PreferNoSchedule")) || dv_sched_tolerates(pod, taint))
-            continue;
-        dv_buf_printf(why, "node(s) had untolerated taint {%.*s: %.*s}", DV_FMT(taint->key),
-                      DV_FMT(taint->value));
-        return false;
-    }
-    return true;
+    if (dv_sched_untolerated(pod, node, false, &taint) == 0)
+        return true;
+    dv_buf_printf(why, "node(s) had untolerated taint {%.*s: %.*s}", DV_FMT(taint->key),
+                  DV_FMT(taint->value));
+    return false;
 }
 
 static bool is_selected(const struct dv_api_pod_spec *pod, const struct dv_object *node,

@@ -50,7 +50,8 @@ struct amount {
 
 struct amounts {
     DV_VEC(struct amount) all;
-    int64_t scored[2]; /* cpu and memory, for containers that ask for none too */
+    DV_VEC(uint32_t) places; /* by the resource: its place in `all`, from 1; 0: it has none */
+    int64_t scored[2];       /* cpu and memory, for containers that ask for none too */
 };
 
 void dv_sched_amounts_fini(struct amounts *amounts);
@@ -85,7 +86,13 @@ bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amou
                    const struct resources *resources, const struct dv_object *node,
                    const struct room *room, struct dv_buf *why);
 
+/* ---- taints: tolerate.c ---- */
+
 bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint);
+/* How many taints of the node the pod does not tolerate: of those that only say "rather not", or of
+ * the others, where one is enough. `first` may be NULL. */
+size_t dv_sched_untolerated(const struct dv_api_pod_spec *pod, const struct dv_api_node *node,
+                            bool is_rather_not, const struct dv_api_taint **first);
 
 /* ---- scores ---- */
 

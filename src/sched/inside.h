@@ -74,7 +74,7 @@ struct crowd {
     struct dv_map reasons; /* of struct crowd_reason, by text */
     DV_VEC(struct crowd_reason *) all;
     bool has_requests;          /* it needs devices */
-    DV_VEC(dv_str) classes;     /* that its requests name; owned */
+    struct dv_map classes;      /* that its requests name: their owned names */
     DV_VEC(uint32_t) resources; /* that classes may serve */
 };
 
@@ -135,6 +135,7 @@ struct claim {
     struct dv_object *object; /* the newest that is known; NULL: it is not there */
     uint64_t shown;           /* version that the view has told */
     bool is_told;             /* its users are being told: the record stays */
+    uint64_t found_turn;      /* of the last pod that names it: see find_claims */
     struct dv_list users;     /* of struct pod_claim */
     /* What it holds of the inventory: the allocation of `held_by`, or one that was decided. */
     struct dv_object *held_by;
@@ -259,6 +260,7 @@ struct dv_sched {
     struct dv_task end;
     size_t n_requests; /* under way, of all kinds */
     uint64_t tick;     /* of improvements */
+    uint64_t n_found;  /* times that the claims of a pod were gathered */
 
     struct dv_inventory *inventory;
     struct dv_map slices;      /* of struct slice, by name */

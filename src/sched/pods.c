@@ -40,35 +40,43 @@ static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
     return name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)) || dv_str_eq(name, sched->name);
 }
 
+/* The claims that were made for a pod, by their entry. */
+static void index_statuses(const struct dv_api_pod *pod, struct dv_map *statuses)
+{
+    dv_map_init(statuses);
+    for (size_t i = pod->status.n_resource_claim_statuses; i > 0; i--) /* the first one counts */
+        dv_map_set(statuses, pod->status.resource_claim_statuses[i - 1].name,
+                   &pod->status.resource_claim_statuses[i - 1]);
+}
+
 /* The name of the claim for an entry; false: it is not made yet. Empty: none is needed. */
-static bool claim_name(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *entry,
+static bool claim_name(const struct dv_map *statuses, const struct dv_api_pod_resource_claim *entry,
                        dv_str *name)
 {
+    const struct dv_api_pod_resource_claim_status *status;
+
     *name = entry->resource_claim_name;
     if (name->p)
         return true;
-    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++) {
-        const struct dv_api_pod_resource_claim_status *status =
-            &pod->status.resource_claim_statuses[i];
-
-        if (!dv_str_eq(status->name, entry->name))
-            continue;
+    status = dv_map_get(statuses, entry->name);
+    if (status)
         *name = status->resource_claim_name;
-        return true;
-    }
-    return false;
+    return status != NULL;
 }
 
 /* A pod that others have bound, and whose claims nobody has allocated. */
 static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
+
     if (sched->options.is_strict)
         return false;
+    index_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         const struct claim *claim;
         dv_str name;
 
-        if (!claim_name(pod, &pod->spec.resource_claims[i], &name))
+        if (!claim_name(&statuses, &pod->spec.resource_claims[i], &name))
             return true;
         if (name.n == 0)
             continue;
@@ -181,9 +189,9 @@ static const struct claim *add_claim(struct pod *pod, dv_str name)
         dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name);
     struct pod_claim *use;
 
-    for (size_t i = 0; i < pod->n_claims; i++)
-        if (pod->claims[i].claim == claim)
-            return claim;
+    if (claim->found_turn == pod->sched->n_found)
+        return claim;
+    claim->found_turn = pod->sched->n_found;
     use = &pod->claims[pod->n_claims++];
     *use = (struct pod_claim){.pod = pod, .claim = claim};
     dv_list_push(&claim->users, &use->user);
@@ -211,19 +219,22 @@ static bool find_claims(struct pod *pod)
 {
     const struct dv_api_pod *value = dv_sched_pod_value(pod);
     const struct dv_api_pod_spec *spec = &value->spec;
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     struct dv_buf *why = &pod->sched->why;
     bool is_ok = true;
 
     drop_claims(pod);
+    pod->sched->n_found++;
     dv_buf_clear(why);
     if (spec->n_resource_claims == 0)
         return true;
+    index_statuses(value, &statuses);
     pod->claims = dv_alloc(spec->n_resource_claims * sizeof(pod->claims[0]));
     for (size_t i = 0; i < spec->n_resource_claims; i++) {
         const struct dv_api_pod_resource_claim *entry = &spec->resource_claims[i];
         dv_str name;
 
-        if (!claim_name(value, entry, &name)) {
+        if (!claim_name(&statuses, entry, &name)) {
             is_ok = false;
             if (why->n == 0)
                 dv_buf_printf(why, "the resourceclaim for \"%.*s\" is not created yet",

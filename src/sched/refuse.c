@@ -69,19 +69,21 @@ static struct pod_claim *choose_in_the_way(const struct attempt *attempt)
 
 struct lines {
     DV_VEC(struct reason) all;
+    struct dv_map places; /* by the text: its place in `all` */
 };
 
 static void add_line(struct lines *lines, dv_str text, size_t n_nodes, struct dv_arena *arena)
 {
-    struct reason *line;
+    size_t *place = dv_map_get(&lines->places, text);
 
-    for (size_t i = 0; i < lines->all.n; i++)
-        if (dv_str_eq(lines->all.v[i].text, text)) {
-            lines->all.v[i].n_nodes += n_nodes;
-            return;
-        }
-    line = dv_vec_add_in(&lines->all, arena);
-    *line = (struct reason){.text = text, .n_nodes = n_nodes};
+    if (place) {
+        lines->all.v[*place].n_nodes += n_nodes;
+        return;
+    }
+    place = DV_NEW(arena, size_t);
+    *place = lines->all.n;
+    *dv_vec_add_in(&lines->all, arena) = (struct reason){.text = text, .n_nodes = n_nodes};
+    dv_map_set(&lines->places, text, place);
 }
 
 /* The attempt's end in words, `before` where it is not for single nodes. */
@@ -93,6 +95,7 @@ static void say(struct attempt *attempt, dv_str before)
     struct lines lines = {0};
     struct dv_buf text;
 
+    dv_map_init(&lines.places);
     for (size_t i = 0; attempt->crowd && i < attempt->crowd->all.n; i++) {
         const struct crowd_reason *reason = attempt->crowd->all.v[i];
         dv_str rest = reason->text;
@@ -101,6 +104,7 @@ static void say(struct attempt *attempt, dv_str before)
         while (reason->n_nodes > 0 && dv_str_split(&rest, '\n', &piece))
             add_line(&lines, piece, reason->n_nodes, sched->scratch);
     }
+    dv_map_fini(&lines.places);
     dv_buf_init(&text, TEXT_BYTES_MAX);
     dv_sched_summary(pod->is_preset ? 1 : sched->nodes.n, lines.all.v, lines.all.n, before,
                      has_claims ? DV_STR("still not schedulable")

@@ -53,23 +53,14 @@ static int64_t preference(const struct dv_api_pod_spec *pod, const struct dv_api
     return weight;
 }
 
-static int64_t n_disliked(const struct dv_api_pod_spec *pod, const struct dv_api_node *node)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < node->spec.n_taints; i++)
-        if (dv_str_eq(node->spec.taints[i].effect, DV_STR("PreferNoSchedule")) &&
-            !dv_sched_tolerates(pod, &node->spec.taints[i]))
-            n++;
-    return n;
-}
-
 void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
                     const struct dv_object *node, const struct room *room, struct merit *merit)
 {
-    *merit = (struct merit){.free = free_share(amounts, room),
-                            .preferred = pod->affinity ? preference(pod, node->value) : 0,
-                            .disliked = room->has_taints ? n_disliked(pod, node->value) : 0};
+    *merit = (struct merit){
+        .free = free_share(amounts, room),
+        .preferred = pod->affinity ? preference(pod, node->value) : 0,
+        .disliked =
+            room->has_taints ? (int64_t)dv_sched_untolerated(pod, node->value, true, NULL) : 0};
 }
 
 static void raise_to(int64_t *best, int64_t value)

@@ -302,14 +302,6 @@ static bool may_serve(const struct dv_sched *sched, const struct crowd *crowd,
     return false;
 }
 
-static bool names_class(const struct crowd *crowd, dv_str name)
-{
-    for (size_t i = 0; i < crowd->classes.n; i++)
-        if (dv_str_eq(crowd->classes.v[i], name))
-            return true;
-    return false;
-}
-
 static void improve_crowds(struct dv_sched *sched, const struct dv_object *object)
 {
     const struct dv_map_entry *entry;
@@ -317,7 +309,8 @@ static void improve_crowds(struct dv_sched *sched, const struct dv_object *objec
     for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));) {
         struct crowd *crowd = entry->value;
 
-        if (names_class(crowd, object->meta->name) || may_serve(sched, crowd, object->value))
+        if (dv_map_get(&crowd->classes, object->meta->name) ||
+            may_serve(sched, crowd, object->value))
             dv_sched_crowd_improved(sched, crowd);
     }
 }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "number/number.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -121,6 +122,39 @@ static void amounts_are_what_a_pod_takes_at_most(void **state)
                               (long long)amount->n);
         }
         assert_str(dv_buf_str(&test->buf), pods[i].amounts);
+    }
+}
+
+/* As many as a request has room for: each is found at once, also those that stay beside others. */
+static void very_many_amounts_are_added_up(void **state)
+{
+    enum { N = 20000 };
+    struct test *test = *state;
+    struct dv_api_container containers[3] = {0};
+    struct dv_api_pod_spec pod = {.init_containers = containers,
+                                  .n_init_containers = 2,
+                                  .containers = &containers[2],
+                                  .n_containers = 1};
+    struct dv_quantity_entry *requests = DV_NEW_ARRAY(test->arena, struct dv_quantity_entry, N);
+
+    for (size_t i = 0; i < N; i++) {
+        requests[i].key = dv_str_printf(test->arena, "example.com/%zu", i);
+        requests[i].value = dv_quantity_from_i64((int64_t)i, DV_QUANTITY_DECIMAL_SI);
+    }
+    containers[0].restart_policy = DV_STR("Always");
+    for (size_t i = 0; i < DV_COUNT(containers); i++) {
+        containers[i].resources.requests = requests;
+        containers[i].resources.n_requests = N;
+    }
+    for (size_t n = 0; n < 2; n++) { /* the second time in the same memory */
+        dv_sched_amounts_read(&test->amounts, &test->resources, &pod);
+        for (size_t i = 0; i < test->amounts.all.n; i++) {
+            const struct amount *amount = &test->amounts.all.v[i];
+
+            if (amount->resource >= RESOURCE_N_FIXED)
+                assert_int_equal(amount->n, 2 * (amount->resource - RESOURCE_N_FIXED));
+        }
+        assert_int_equal(test->amounts.all.n, N + 3); /* and pods, cpu, memory */
     }
 }
 
@@ -324,14 +358,87 @@ static void pauses_double_up_to_ten_seconds(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
+/* ---- taints ---- */
+
+static const struct {
+    const char *tolerations;
+    const char *taints;
+    size_t n_hard; /* that are not tolerated: one is enough */
+    size_t n_soft;
+} tainted[] = {
+    {"",                                      "{key: a, effect: NoSchedule}",           1, 0},
+    {"{key: a}",                              "{key: a, effect: NoSchedule}",           0, 0},
+    {"{key: a, value: v}",                    "{key: a, value: w, effect: NoSchedule}", 1, 0},
+    {"{key: a, value: v}",                    "{key: a, value: v, effect: NoSchedule}", 0, 0},
+    {"{key: a, operator: Equal, value: v}",   "{key: a, value: v, effect: NoExecute}",  0, 0},
+    {"{key: a, operator: Exists}",            "{key: a, value: v, effect: NoExecute}",  0, 0},
+    {"{key: b, operator: Exists}",            "{key: a, value: v, effect: NoExecute}",  1, 0},
+    {"{operator: Exists}",                    "{key: a, value: v, effect: NoExecute}",  0, 0},
+    {"{operator: Exists, effect: NoExecute}", "{key: a, effect: NoExecute}",            0, 0},
+    {"{operator: Exists, effect: NoExecute}", "{key: a, effect: NoSchedule}",           1, 0},
+    {"{key: a, operator: Odd}",               "{key: a, effect: NoSchedule}",           1, 0},
+    {"{value: v}",                            "{key: a, value: v, effect: NoSchedule}", 0, 0},
+    {"{key: a, effect: NoSchedule}",          "{key: a, effect: NoExecute}",            1, 0},
+    {"{key: a}",
+     "{key: a, effect: PreferNoSchedule}, {key: b, effect: PreferNoSchedule}, {key: c, effect: "
+     "PreferNoSchedule}, {key: d, effect: NoSchedule}, {key: e, effect: NoSchedule}",   1, 2},
+};
+
+/* With many they are looked up, to the same effect. */
+static void taints_are_tolerated(void **state)
+{
+    enum { N_MANY = 5000 };
+    struct test *test = *state;
+
+    for (size_t i = 0; i < DV_COUNT(tainted); i++) {
+        struct dv_api_pod_spec pod = *read_pod(
+            test,
+            dv_str_to_c(dv_str_printf(test->arena, "{tolerations: [%s]}", tainted[i].tolerations),
+                        test->arena));
+        struct dv_api_node node =
+            *(const struct dv_api_node *)read_node(
+                 test, dv_str_to_c(
+                           dv_str_printf(test->arena, "{spec: {taints: [%s]}}", tainted[i].taints),
+                           test->arena))
+                 ->value;
+        struct dv_api_toleration *many =
+            DV_NEW_ARRAY(test->arena, struct dv_api_toleration, N_MANY + 1);
+        struct dv_api_taint *taints = DV_NEW_ARRAY(test->arena, struct dv_api_taint, 10);
+        const struct dv_api_taint *first = NULL;
+
+        assert_int_equal(dv_sched_untolerated(&pod, &node, false, &first), tainted[i].n_hard);
+        assert_int_equal(dv_sched_untolerated(&pod, &node, true, NULL), tainted[i].n_soft);
+        for (size_t j = 0; j < N_MANY; j++)
+            many[j].key = dv_str_printf(test->arena, "other-%zu", j);
+        if (pod.n_tolerations > 0)
+            many[N_MANY] = pod.tolerations[0];
+        pod.tolerations = many;
+        pod.n_tolerations += N_MANY;
+        for (size_t j = 0; j < node.spec.n_taints; j++)
+            taints[j] = node.spec.taints[j];
+        taints[node.spec.n_taints++] =
+            (struct dv_api_taint){.key = DV_STR("other-7"), .effect = DV_STR("NoSchedule")};
+        node.spec.taints = taints;
+        assert_int_equal(dv_sched_untolerated(&pod, &node, false, &first), tainted[i].n_hard);
+        assert_int_equal(dv_sched_untolerated(&pod, &node, true, NULL), tainted[i].n_soft);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(amounts_are_what_a_pod_takes_at_most), TEST(room_is_taken_and_given_back),
-        TEST(a_node_fits_or_says_why_not),          TEST(what_a_class_serves_is_no_amount),
-        TEST(the_emptier_node_scores_more),         TEST(scores_are_measured_against_the_best),
-        TEST(preferences_and_dislikes_are_counted), TEST(enough_nodes_are_looked_at),
-        TEST(reasons_are_counted_and_sorted),       TEST(pauses_double_up_to_ten_seconds),
+        TEST(amounts_are_what_a_pod_takes_at_most),
+        TEST(very_many_amounts_are_added_up),
+        TEST(taints_are_tolerated),
+        TEST(room_is_taken_and_given_back),
+        TEST(a_node_fits_or_says_why_not),
+        TEST(what_a_class_serves_is_no_amount),
+        TEST(the_emptier_node_scores_more),
+        TEST(scores_are_measured_against_the_best),
+        TEST(preferences_and_dislikes_are_counted),
+        TEST(enough_nodes_are_looked_at),
+        TEST(reasons_are_counted_and_sorted),
+        TEST(pauses_double_up_to_ten_seconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
