@@ -8,6 +8,7 @@
 #include "resource/resource.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/base64.h"
@@ -329,12 +330,14 @@ static bool replay_streams(const char *dir)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct jsonl_record record = {.file = "streams.json", .arena = arena};
+    dv_str path = dv_str_printf(arena, "%s/streams.json", dir);
     const struct dv_json *doc;
     struct dv_err err;
     dv_str text = DV_STR_NONE;
 
-    if (!dv_file_read(dv_str_printf(arena, "%s/streams.json", dir), BODY_BYTES_MAX, arena, &text,
-                      &err) ||
+    if (access(dv_str_to_c(path, arena), F_OK) != 0)
+        return true; /* this folder has none */
+    if (!dv_file_read(path, BODY_BYTES_MAX, arena, &text, &err) ||
         !(doc = dv_json_parse(text, NULL, arena, &err))) {
         printf("%s\n", err.msg);
         return false;
@@ -349,8 +352,8 @@ static bool replay_streams(const char *dir)
 int main(int argc, char **argv)
 {
     static const struct jsonl_replay replays[] = {
-        {"objects.jsonl",      replay_object     },
-        {"from_clients.jsonl", replay_from_client},
+        {{"objects.jsonl", {"protobuf_b64", "id", "kind"}, {NULL}},  replay_object     },
+        {{"from_clients.jsonl", {"protobuf_b64", "client"}, {NULL}}, replay_from_client},
     };
     bool is_ok = argc == 2 && replay_streams(argv[1]);
 

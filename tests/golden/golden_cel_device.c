@@ -4,16 +4,15 @@
  *     golden_cel_device DIR      DIR holds these files */
 #include "cel/cel.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "files.h"
 #include "number/number.h"
 #include "json/json.h"
 
@@ -40,7 +39,8 @@ struct score {
 
 /* One case, while it is replayed. */
 struct replay {
-    const struct dv_map *devices; /* by id: the JSON of a line */
+    struct dv_map *devices; /* by id: the JSON of a line */
+    struct dv_arena *lines;       /* what was read */
     const struct dv_json *json;
     struct dv_arena *arena;
     struct dv_arena *scratch;
@@ -259,48 +259,15 @@ static void replay_case(struct replay *replay)
         replay_result(replay, expr, options.features.list_type_attributes, result);
 }
 
-/* Calls `use` with each line's JSON, which lives in `arena`. */
-static bool each_line(const char *dir, const char *name, struct dv_arena *arena,
-                      void (*use)(const struct dv_json *json, void *ctx), void *ctx)
-{
-    char path[4096];
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file;
-    ssize_t n;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    file = fopen(path, "r");
-    if (!file) {
-        printf("%s: %s\n", path, strerror(errno));
-        return false;
-    }
-    while ((n = getline(&text, &size, file)) > 0) {
-        dv_str line = dv_str_copy((dv_str){text, (size_t)n}, arena);
-        struct dv_err err;
-        const struct dv_json *json = dv_json_parse(line, NULL, arena, &err);
-
-        if (!json) {
-            printf("%s: %s\n", path, err.msg);
-            exit(2);
-        }
-        use(json, ctx);
-    }
-    free(text);
-    (void)fclose(file); /* was only read */
-    return true;
-}
-
-static void add_device(const struct dv_json *json, void *ctx)
+static void add_device(struct replay *replay, const struct dv_json *json)
 {
     /* The map hands it back as it came. */
-    (void)dv_map_set(ctx, member(json, "id"), (void *)(uintptr_t)json);
+    (void)dv_map_set(replay->devices, member(json, "id"), (void *)(uintptr_t)json);
 }
 
-static void add_case(const struct dv_json *json, void *ctx)
+static void add_case(struct replay *replay, const struct dv_json *json)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct replay *replay = ctx;
 
     replay->json = json;
     replay->arena = arena;
@@ -312,22 +279,54 @@ static void add_case(const struct dv_json *json, void *ctx)
         replay->score->n_passed++;
 }
 
+static const struct golden_kind kinds[] = {
+    {"devices.jsonl", {"device", "driver"},      {NULL}},
+    {"cases.jsonl",   {"expression", "compile"}, {NULL}},
+};
+
+static void (*const uses[])(struct replay *replay, const struct dv_json *json) = {
+    add_device,
+    add_case,
+};
+
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
+{
+    struct replay *replay = ctx;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t n;
+
+    while ((n = getline(&text, &size, file)) > 0) {
+        dv_str line = dv_str_copy((dv_str){text, (size_t)n}, replay->lines);
+        struct dv_err err;
+        const struct dv_json *json = dv_json_parse(line, NULL, replay->lines, &err);
+
+        if (!json) {
+            printf("%s: %s\n", name, err.msg);
+            exit(2);
+        }
+        uses[kind](replay, json);
+    }
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     DV_CLEANUP(dv_map_fini) struct dv_map devices;
     struct score score = {0};
-    struct replay replay = {.devices = &devices, .scratch = scratch, .score = &score};
+    struct replay replay = {
+        .devices = &devices, .lines = arena, .scratch = scratch, .score = &score};
+    unsigned n_lost;
 
     dv_map_init(&devices);
     if (argc != 2) {
         (void)fprintf(stderr, "usage: %s DIR\n", argv[0]);
         return 2;
     }
-    if (!each_line(argv[1], "devices.jsonl", arena, add_device, &devices) ||
-        !each_line(argv[1], "cases.jsonl", arena, add_case, &replay))
-        score.n_failed++;
+    n_lost = golden_files(argv[1], kinds, DV_COUNT(kinds), replay_file, &replay);
+    score.n_failed += n_lost;
     for (size_t i = 0; i < N_FIELDS; i++)
         printf("%-12s%6u of %6u equal, %.2f%%\n", field_names[i], score.n_equal[i],
                score.n_compared[i], 100.0 * score.n_equal[i] / (score.n_compared[i] + 1e-9));

@@ -387,7 +387,7 @@ static void replay_case(struct jsonl_record *record)
 int main(int argc, char **argv)
 {
     static const struct jsonl_replay replays[] = {
-        {"cases.jsonl", replay_case}
+        {{"cases.jsonl", {"expr", "expect"}, {NULL}}, replay_case}
     };
 
     return jsonl_main(argc, argv, replays, DV_COUNT(replays));

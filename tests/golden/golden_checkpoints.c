@@ -4,11 +4,8 @@
  *     golden_checkpoints DIR      DIR holds these files
  *
  * Those of the device manager; golden_checkpoints__dra.c has the others. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/base64.h"
@@ -20,6 +17,7 @@
 #include "checkpoint_json.h"
 #include "device/checkpoint.h"
 #include "device/device.h"
+#include "files.h"
 #include "json/json.h"
 
 #define DEVICE_FILE "kubelet_internal_checkpoint"
@@ -288,62 +286,53 @@ static void replay_running(const struct record *record)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *file;
-    void (*replay)(const struct record *record);
-} replays[] = {
-    {"device_manager.jsonl",          replay_state  },
-    {"device_manager_variants.jsonl", replay_variant},
-    {"from_a_running_kubelet.jsonl",  replay_running},
+static const struct golden_kind kinds[] = {
+    {"device_manager.jsonl",         {"checksum", "file_b64", "state"}, {"data"}},
+    {"*device_manager*variants*",    {NULL},                            {NULL}  },
+    {"from_a_running_kubelet.jsonl", {"file", "when", "verdict"},       {NULL}  },
 };
 
-static void replay_line(size_t which, unsigned line, dv_str text, struct replay *replay)
+static void (*const replays[])(const struct record *record) = {
+    replay_state,
+    replay_variant,
+    replay_running,
+};
+
+static void replay_line(size_t kind, const char *file, unsigned line, dv_str text,
+                        struct replay *replay)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct record record = {replays[which].file, line, NULL, arena, replay};
+    struct record record = {file, line, NULL, arena, replay};
     struct dv_err err;
 
     record.json = dv_json_parse(text, NULL, arena, &err);
     must(&record, record.json != NULL, &err);
-    replays[which].replay(&record);
+    replays[kind](&record);
 }
 
-static void replay_file(const char *dir, size_t which, struct replay *replay)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
-    char path[4096];
     char *text = NULL;
     size_t size = 0;
-    FILE *file;
     ssize_t n;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, replays[which].file);
-    file = fopen(path, "r");
-    if (!file) {
-        printf("%s: %s\n", path, strerror(errno));
-        replay->n_failed++;
-        return;
-    }
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++)
-        replay_line(which, line, (dv_str){text, (size_t)n}, replay);
+        replay_line(kind, name, line, (dv_str){text, (size_t)n}, ctx);
     free(text);
-    (void)fclose(file); /* was only read */
 }
 
 int main(int argc, char **argv)
 {
     struct replay replay = {0};
-    bool is_found;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_checkpoints DIR\n");
         return 2;
     }
     replay.arena = dv_arena_new();
-    is_found = access(argv[1], F_OK) == 0;
-    if (!is_found)
-        printf("%s: not found\n", argv[1]);
-    for (size_t i = 0; is_found && i < DV_COUNT(replays); i++)
-        replay_file(argv[1], i, &replay);
+    n_lost = golden_files(argv[1], kinds, DV_COUNT(kinds), replay_file, &replay);
+    replay.n_failed += n_lost;
     dv_map_fini(&replay.bases);
     dv_arena_free(replay.arena);
     printf("%u passed, %u failed\n", replay.n_passed, replay.n_failed);

@@ -382,11 +382,11 @@ static void replay_running(struct jsonl_record *record)
 int main(int argc, char **argv)
 {
     static const struct jsonl_replay replays[] = {
-        {"dra_manager.jsonl",            replay_state         },
-        {"dra_manager_variants.jsonl",   replay_variant       },
-        {"dra_health.jsonl",             replay_health        },
-        {"dra_health_variants.jsonl",    replay_health_variant},
-        {"from_a_running_kubelet.jsonl", replay_running       },
+        {{"dra_manager.jsonl", {"checksum", "data", "state"}, {NULL}},          replay_state         },
+        {{"*dra_manager*variants*", {NULL}, {NULL}},                            replay_variant       },
+        {{"dra_health.jsonl", {"file_b64", "state"}, {"checksum"}},             replay_health        },
+        {{"*dra_health*variants*", {NULL}, {NULL}},                             replay_health_variant},
+        {{"from_a_running_kubelet.jsonl", {"file", "when", "verdict"}, {NULL}}, replay_running       },
     };
     int status;
 

@@ -6,11 +6,8 @@
  * Exact steps are compared exactly, and those with counts by counts. All steps, those too that
  * depend on free choices, are held against the README's rules (device_alloc_rules.c). Where the
  * reference crashed the sequence ends. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -19,6 +16,7 @@
 #include "device_alloc_json.h"
 #include "device_alloc_rules.h"
 #include "device_alloc_world.h"
+#include "files.h"
 #include "json/json.h"
 
 struct score {
@@ -126,12 +124,14 @@ static void replay_sequence(const struct dv_json *sequence, struct dv_arena *are
     world_fini(&world);
 }
 
-static void replay_file(FILE *file, struct score *score)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
+    struct score *score = ctx;
     char *text = NULL;
     size_t size = 0;
     ssize_t n;
 
+    (void)kind;
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++) {
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
         const struct dv_json *sequence;
@@ -142,7 +142,7 @@ static void replay_file(FILE *file, struct score *score)
             replay_sequence(sequence, arena, score);
             continue;
         }
-        printf("sequences.jsonl:%u: %s\n", line, err.msg);
+        printf("%s:%u: %s\n", name, line, err.msg);
         score->n_failed++;
     }
     free(text);
@@ -150,25 +150,19 @@ static void replay_file(FILE *file, struct score *score)
 
 int main(int argc, char **argv)
 {
+    static const struct golden_kind kind = {
+        "sequences.jsonl", {"steps",      "mode", "numaNodes"},
+         {NULL}
+    };
     struct score score = {0};
-    char path[4096];
-    FILE *file;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_device_alloc DIR\n");
         return 2;
     }
-    (void)snprintf(path, sizeof(path), "%s/sequences.jsonl", argv[1]);
-    file = fopen(path, "r");
-    if (file) {
-        replay_file(file, &score);
-        (void)fclose(file); /* was only read */
-    } else if (access(argv[1], F_OK) != 0) {
-        printf("%s: not found\n", argv[1]);
-    } else {
-        printf("%s: %s\n", path, strerror(errno));
-        score.n_failed++;
-    }
+    n_lost = golden_files(argv[1], &kind, 1, replay_file, &score);
+    score.n_failed += n_lost;
     printf("%u steps exact, %u by counts, %u by rules; %u left out: the reference crashed there\n",
            score.n_exact, score.n_counted, score.n_by_rules, score.n_crashes);
     printf("%u passed, %u failed\n", score.n_exact + score.n_counted + score.n_by_rules,

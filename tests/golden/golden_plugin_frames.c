@@ -3,11 +3,9 @@
  * calls hears what the server sent; both must find the requests, messages and statuses in it.
  *
  *     golden_plugin_frames DIR      DIR holds frames.jsonl */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -16,6 +14,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "files.h"
 #include "http2/http2.h"
 #include "wire_frames.h"
 
@@ -346,11 +345,14 @@ static void replay_conn(const struct frames *frames, json_int_t conn, struct dv_
     replay_fini(&server);
 }
 
-static void replay_file(FILE *file, struct score *score)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
+    struct score *score = ctx;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct frames frames = {0};
 
+    (void)kind;
+    (void)name;
     score->n_failed += frames_read(file, arena, &frames);
     for (size_t i = 0; i < frames.n; i++) {
         if (frames.v[i].is_preface)
@@ -361,25 +363,19 @@ static void replay_file(FILE *file, struct score *score)
 
 int main(int argc, char **argv)
 {
+    static const struct golden_kind kind = {
+        "frames.jsonl", {"frame", "atMs"},
+         {NULL      }
+    };
     struct score score = {0};
-    char path[4096];
-    FILE *file;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_plugin_frames DIR\n");
         return 2;
     }
-    (void)snprintf(path, sizeof(path), "%s/frames.jsonl", argv[1]);
-    file = fopen(path, "r");
-    if (file) {
-        replay_file(file, &score);
-        (void)fclose(file); /* was only read */
-    } else if (access(argv[1], F_OK) != 0) {
-        printf("%s: not found\n", argv[1]);
-    } else {
-        printf("%s: %s\n", path, strerror(errno));
-        score.n_failed++;
-    }
+    n_lost = golden_files(argv[1], &kind, 1, replay_file, &score);
+    score.n_failed += n_lost;
     printf("%u passed, %u failed\n", score.n_passed, score.n_failed);
     return score.n_failed > 0;
 }

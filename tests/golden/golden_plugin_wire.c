@@ -4,11 +4,9 @@
  *     golden_plugin_wire DIR      DIR holds calls.jsonl
  *
  * A message that is cut (message_hex_prefix) is checked as far as its fields are whole. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 #include <protobuf-c/protobuf-c.h>
@@ -16,6 +14,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "files.h"
 #include "pb/pb.h"
 #include "pb_json.h"
 #include "proto/deviceplugin_v0_1.pb-c.h"
@@ -304,18 +303,20 @@ static void replay_call(const json_t *call, unsigned line, struct score *score)
     }
 }
 
-static void replay_file(FILE *file, struct score *score)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
+    struct score *score = ctx;
     char *text = NULL;
     size_t size = 0;
     ssize_t n;
 
+    (void)kind;
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++) {
         json_error_t error;
         DV_CLEANUP(free_json) json_t *call = json_loadb(text, (size_t)n, JSON_ALLOW_NUL, &error);
 
         if (!call) {
-            printf("calls.jsonl:%u: %s\n", line, error.text);
+            printf("%s:%u: %s\n", name, line, error.text);
             score->n_failed++;
             continue;
         }
@@ -326,25 +327,19 @@ static void replay_file(FILE *file, struct score *score)
 
 int main(int argc, char **argv)
 {
+    static const struct golden_kind kind = {
+        "calls.jsonl", {"messages",        "method", "requestHeaders"},
+         {NULL}
+    };
     struct score score = {0};
-    char path[4096];
-    FILE *file;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_plugin_wire DIR\n");
         return 2;
     }
-    (void)snprintf(path, sizeof(path), "%s/calls.jsonl", argv[1]);
-    file = fopen(path, "r");
-    if (file) {
-        replay_file(file, &score);
-        (void)fclose(file); /* was only read */
-    } else if (access(argv[1], F_OK) != 0) {
-        printf("%s: not found\n", argv[1]);
-    } else {
-        printf("%s: %s\n", path, strerror(errno));
-        score.n_failed++;
-    }
+    n_lost = golden_files(argv[1], &kind, 1, replay_file, &score);
+    score.n_failed += n_lost;
     printf("%u passed, %u failed\n", score.n_passed, score.n_failed);
     return score.n_failed > 0;
 }

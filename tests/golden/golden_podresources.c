@@ -6,7 +6,6 @@
  * answers by default, when the reference's answer is first changed by those `rules` that apply to
  * it. Answers are compared as bytes. The recorded ones are put into davit's order where the README
  * calls an order arbitrary: pods, devices, the drivers of a claim. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "files.h"
 #include "pb/pb.h"
 #include "pb_json.h"
 #include "podresources_state.h"
@@ -372,52 +372,56 @@ static void replay_state(const json_t *json, bool is_strict, struct score *score
 
 /* ------------------------------------------------------------------------------------------- */
 
-static void replay_file(FILE *file, struct score *strict, struct score *usual)
+struct scores {
+    struct score strict;
+    struct score usual;
+};
+
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
+    struct scores *scores = ctx;
     char *text = NULL;
     size_t size = 0;
     ssize_t n;
 
+    (void)kind;
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++) {
         json_error_t error;
         DV_CLEANUP(free_json) json_t *json = json_loadb(text, (size_t)n, 0, &error);
 
         if (!json) {
-            printf("states.jsonl:%u: %s\n", line, error.text);
-            strict->n_failed++;
+            printf("%s:%u: %s\n", name, line, error.text);
+            scores->strict.n_failed++;
             continue;
         }
-        replay_state(json, true, strict);
-        replay_state(json, false, usual);
+        replay_state(json, true, &scores->strict);
+        replay_state(json, false, &scores->usual);
     }
     free(text);
 }
 
 int main(int argc, char **argv)
 {
-    struct score strict = {0};
-    struct score usual = {0};
-    char path[4096];
-    FILE *file;
+    static const struct golden_kind kind = {
+        "states.jsonl", {"responses", "allocations"},
+         {NULL          }
+    };
+    struct scores scores = {0};
+    const struct score *strict = &scores.strict;
+    const struct score *usual = &scores.usual;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_podresources DIR\n");
         return 2;
     }
-    (void)snprintf(path, sizeof(path), "%s/states.jsonl", argv[1]);
-    file = fopen(path, "r");
-    if (file) {
-        replay_file(file, &strict, &usual);
-        (void)fclose(file); /* was only read */
-    } else {
-        printf("%s: %s\n", path, strerror(errno));
-        strict.n_failed++;
-    }
-    printf("strictly: %u answers as the reference's\n", strict.n_passed);
-    printf("by default: %u answers as the reference's but for these rules\n", usual.n_passed);
+    n_lost = golden_files(argv[1], &kind, 1, replay_file, &scores);
+    scores.strict.n_failed += n_lost;
+    printf("strictly: %u answers as the reference's\n", strict->n_passed);
+    printf("by default: %u answers as the reference's but for these rules\n", usual->n_passed);
     for (size_t i = 0; i < DV_COUNT(rules); i++)
-        printf("    in %3u answers: %s\n", usual.n_by_rule[i], rules[i]);
-    printf("%u passed, %u failed\n", strict.n_passed + usual.n_passed,
-           strict.n_failed + usual.n_failed);
-    return strict.n_failed + usual.n_failed > 0;
+        printf("    in %3u answers: %s\n", usual->n_by_rule[i], rules[i]);
+    printf("%u passed, %u failed\n", strict->n_passed + usual->n_passed,
+           strict->n_failed + usual->n_failed);
+    return strict->n_failed + usual->n_failed > 0;
 }

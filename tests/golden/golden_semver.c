@@ -103,8 +103,8 @@ static void replay_pair(struct jsonl_record *record)
 int main(int argc, char **argv)
 {
     static const struct jsonl_replay replays[] = {
-        {"parse.jsonl", replay_parse},
-        {"pairs.jsonl", replay_pair },
+        {{"parse.jsonl", {"s", "celIsSemver"}, {NULL}},   replay_parse},
+        {{"pairs.jsonl", {"a", "b", "celEqual"}, {NULL}}, replay_pair },
     };
 
     return jsonl_main(argc, argv, replays, DV_COUNT(replays));

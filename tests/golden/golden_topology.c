@@ -7,11 +7,8 @@
  * in a line of their own. */
 #include "topology/topology.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -19,6 +16,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "files.h"
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (1024u * 1024u)
@@ -436,60 +434,52 @@ static void replay_config(const struct record *record)
             dv_json_new_str(want, record->arena));
 }
 
-static const struct {
-    const char *file;
-    void (*replay)(const struct record *record);
-} replays[] = {
-    {"device_hints.jsonl",   replay_device_hints},
-    {"manager_config.jsonl", replay_config      },
-    {"merge.jsonl",          replay_merge       },
+static const struct golden_kind kinds[] = {
+    {"device_hints.jsonl",   {"containerHints", "podHints"}, {NULL}},
+    {"manager_config.jsonl", {"policy", "scope", "options"}, {NULL}},
+    {"merge.jsonl",          {"providers", "results"},       {NULL}},
 };
 
-static void replay_line(size_t which, unsigned line, dv_str text, struct score *score)
+static void (*const replays[])(const struct record *record) = {
+    replay_device_hints,
+    replay_config,
+    replay_merge,
+};
+
+static void replay_line(size_t kind, const char *file, unsigned line, dv_str text,
+                        struct score *score)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct record record = {replays[which].file, line, NULL, arena, score};
+    struct record record = {file, line, NULL, arena, score};
     struct dv_err err;
 
     record.json = dv_json_parse(text, NULL, arena, &err);
     must(&record, record.json != NULL, &err);
-    replays[which].replay(&record);
+    replays[kind](&record);
 }
 
-static void replay_file(const char *dir, size_t which, struct score *score)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
-    char path[4096];
     char *text = NULL;
     size_t size = 0;
-    FILE *file;
     ssize_t n;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, replays[which].file);
-    file = fopen(path, "r");
-    if (!file) {
-        printf("%s: %s\n", path, strerror(errno));
-        score->n_failed++;
-        return;
-    }
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++)
-        replay_line(which, line, (dv_str){text, (size_t)n}, score);
+        replay_line(kind, name, line, (dv_str){text, (size_t)n}, ctx);
     free(text);
-    (void)fclose(file); /* was only read */
 }
 
 int main(int argc, char **argv)
 {
     struct score score = {0};
-    bool is_found = argc == 2 && access(argv[1], F_OK) == 0;
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: golden_topology DIR\n");
         return 2;
     }
-    if (!is_found)
-        printf("%s: not found\n", argv[1]);
-    for (size_t i = 0; is_found && i < DV_COUNT(replays); i++)
-        replay_file(argv[1], i, &score);
+    n_lost = golden_files(argv[1], kinds, DV_COUNT(kinds), replay_file, &score);
+    score.n_failed += n_lost;
     if (score.n_left_out > 0)
         printf("%u left out: the reference crashed there\n", score.n_left_out);
     printf("%u passed, %u failed\n", score.n_passed, score.n_failed);

@@ -244,9 +244,9 @@ static void replay_resource(struct jsonl_record *record)
 int main(int argc, char **argv)
 {
     static const struct jsonl_replay replays[] = {
-        {"objects.jsonl",                 replay_object  },
-        {"names.jsonl",                   replay_name    },
-        {"extended-resource-names.jsonl", replay_resource},
+        {{"objects.jsonl", {"object", "op", "errors"}, {NULL}},                  replay_object  },
+        {{"names.jsonl", {"kind", "name", "valid"}, {NULL}},                     replay_name    },
+        {{"extended-resource-names.jsonl", {"name", "native", "valid"}, {NULL}}, replay_resource},
     };
 
     return jsonl_main(argc, argv, replays, DV_COUNT(replays));

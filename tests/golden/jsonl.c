@@ -1,15 +1,16 @@
 #include "jsonl.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "json/json.h"
 
-struct score {
+struct replay {
+    const struct jsonl_replay *replays;
+    const struct jsonl_replay *now;
     unsigned n_passed;
     unsigned n_failed;
 };
@@ -80,53 +81,49 @@ void jsonl_compare_bool(struct jsonl_record *record, const char *what, bool got,
                       want ? DV_STR("true") : DV_STR("false"));
 }
 
-static void replay_line(const struct jsonl_replay *replay, unsigned line, dv_str text,
-                        struct score *score)
+static void replay_line(struct replay *replay, const char *file, unsigned line, dv_str text)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct jsonl_record record = {replay->file, line, NULL, arena, false};
+    struct jsonl_record record = {file, line, NULL, arena, false};
     struct dv_err err;
 
     record.json = dv_json_parse(text, NULL, arena, &err);
     must(&record, record.json != NULL, &err);
-    replay->replay(&record);
+    replay->now->replay(&record);
     if (record.has_failed)
-        score->n_failed++;
+        replay->n_failed++;
     else
-        score->n_passed++;
+        replay->n_passed++;
 }
 
-static void replay_file(const char *dir, const struct jsonl_replay *replay, struct score *score)
+static void replay_file(size_t kind, const char *name, FILE *file, void *ctx)
 {
-    char path[4096];
+    struct replay *replay = ctx;
     char *text = NULL;
     size_t size = 0;
-    FILE *file;
     ssize_t n;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, replay->file);
-    file = fopen(path, "r");
-    if (!file) {
-        printf("%s: %s\n", path, strerror(errno));
-        score->n_failed++;
-        return;
-    }
+    replay->now = &replay->replays[kind];
     for (unsigned line = 1; (n = getline(&text, &size, file)) > 0; line++)
-        replay_line(replay, line, (dv_str){text, (size_t)n}, score);
+        replay_line(replay, name, line, (dv_str){text, (size_t)n});
     free(text);
-    (void)fclose(file); /* was only read */
 }
 
 int jsonl_main(int argc, char **argv, const struct jsonl_replay *replays, size_t n_replays)
 {
-    struct score score = {0};
+    struct replay replay = {.replays = replays};
+    struct golden_kind kinds[JSONL_REPLAYS_MAX];
+    unsigned n_lost;
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: %s DIR\n", argv[0]);
         return 2;
     }
+    assert(n_replays <= DV_COUNT(kinds));
     for (size_t i = 0; i < n_replays; i++)
-        replay_file(argv[1], &replays[i], &score);
-    printf("%u passed, %u failed\n", score.n_passed, score.n_failed);
-    return score.n_failed > 0;
+        kinds[i] = replays[i].kind;
+    n_lost = golden_files(argv[1], kinds, n_replays, replay_file, &replay);
+    replay.n_failed += n_lost;
+    printf("%u passed, %u failed\n", replay.n_passed, replay.n_failed);
+    return replay.n_failed > 0;
 }

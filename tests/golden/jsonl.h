@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "files.h"
 
 struct dv_arena;
 struct dv_json;
@@ -21,12 +22,14 @@ struct jsonl_record {
 };
 
 struct jsonl_replay {
-    const char *file; /* in the corpus' folder */
+    struct golden_kind kind;
     void (*replay)(struct jsonl_record *record);
 };
 
-/* Replays the files in the folder that argv names, prints what differs and, last, how many records
- * passed and failed. Returns the exit status. */
+enum { JSONL_REPLAYS_MAX = 8 };
+
+/* Replays the files in the folder that argv names, kind by kind, prints what differs and, last, how
+ * many records passed and failed. Returns the exit status. */
 int jsonl_main(int argc, char **argv, const struct jsonl_replay *replays, size_t n_replays);
 
 /* A member. When it is not of that kind the program ends: the corpus is not what its README says.
