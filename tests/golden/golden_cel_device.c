@@ -40,7 +40,7 @@ struct score {
 /* One case, while it is replayed. */
 struct replay {
     struct dv_map *devices; /* by id: the JSON of a line */
-    struct dv_arena *lines;       /* what was read */
+    struct dv_arena *lines; /* what was read */
     const struct dv_json *json;
     struct dv_arena *arena;
     struct dv_arena *scratch;
