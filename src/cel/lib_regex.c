@@ -12,6 +12,18 @@ static const struct dv_cel_regex *regex_of(struct dv_cel_run *run, dv_str patter
     return run->regex ? run->regex : dv_cel_regex_new(pattern, run->arena, error);
 }
 
+static struct dv_cel_matcher *matcher_of(struct dv_cel_run *run)
+{
+    if (!run->matcher)
+        run->matcher = dv_cel_matcher_new(run->arena);
+    return run->matcher;
+}
+
+static struct dv_cel_val too_long(void)
+{
+    return dv_cel_error(DV_STR("the regular expression takes too long on this text"));
+}
+
 static bool find(struct dv_cel_run *run, const struct dv_cel_regex *regex, dv_str text, size_t from,
                  dv_str *found, struct dv_cel_val *error)
 {
@@ -19,14 +31,12 @@ static bool find(struct dv_cel_run *run, const struct dv_cel_regex *regex, dv_st
     size_t end;
 
     *error = dv_cel_null();
-    if (!run->matcher)
-        run->matcher = dv_cel_matcher_new(run->arena);
-    switch (dv_cel_regex_find(regex, text, from, run->matcher, &start, &end)) {
+    switch (dv_cel_regex_find(regex, text, from, matcher_of(run), &start, &end)) {
     case DV_CEL_MATCH_YES:
         *found = dv_str_slice(text, start, end);
         return true;
     case DV_CEL_MATCH_LIMIT:
-        *error = dv_cel_error(DV_STR("the regular expression takes too long on this text"));
+        *error = too_long();
         return false;
     case DV_CEL_MATCH_NO:
         break;
@@ -38,14 +48,12 @@ static void fn_matches(struct dv_cel_run *run, const struct dv_cel_val *args,
                        struct dv_cel_val *out)
 {
     const struct dv_cel_regex *regex = regex_of(run, args[1].s, out);
-    dv_str found;
-    bool is_match;
+    enum dv_cel_match match;
 
     if (!regex)
         return;
-    is_match = find(run, regex, args[0].s, 0, &found, out);
-    if (!dv_cel_is_error(out))
-        *out = dv_cel_bool(is_match);
+    match = dv_cel_regex_matches(regex, args[0].s, matcher_of(run));
+    *out = match == DV_CEL_MATCH_LIMIT ? too_long() : dv_cel_bool(match == DV_CEL_MATCH_YES);
 }
 
 static void fn_find(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)

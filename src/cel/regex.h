@@ -26,9 +26,13 @@ enum dv_cel_match {
 };
 /* What matching needs, for many matches of one evaluation; it goes with the arena. */
 struct dv_cel_matcher *dv_cel_matcher_new(struct dv_arena *arena);
-/* The first match at or after byte `from`. */
+/* The first match at or after byte `from`, which is 0 for a text's first search. */
 enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str text, size_t from,
                                     struct dv_cel_matcher *matcher, size_t *start, size_t *end);
+/* Whether there is a match anywhere: it can be told for some texts where finding the first match
+ * takes too long. */
+enum dv_cel_match dv_cel_regex_matches(const struct dv_cel_regex *regex, dv_str text,
+                                       struct dv_cel_matcher *matcher);
 
 /* RE2's syntax as PCRE2's. NULL, or what is wrong. */
 const char *dv_cel_regex_translate(dv_str pattern, struct dv_cel_build *out);
