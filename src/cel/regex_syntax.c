@@ -1,5 +1,6 @@
 /* regex_syntax.c - reads a regular expression as RE2 (Go's, to be exact) does, and writes it for
  * PCRE2. */
+#include <assert.h>
 #include <string.h>
 
 #include "cel/build.h"
@@ -7,12 +8,16 @@
 
 #define REPEAT_MAX 1000u
 #define NESTING_MAX 200u
+/* PCRE2's compiled form ends at 64 KiB, at two bytes or more for a character: what is longer is
+ * refused before any work is done for it. */
+#define PATTERN_BYTES_MAX (32u << 10)
 
 struct reader {
     dv_str in;
     size_t at;
     struct dv_cel_build *out;
     unsigned nesting;
+    bool has_no_posix; /* ":]" does not come any more */
     /* How often what was last read may be repeated, for a{500}{3} and (a{500}){3}. */
     unsigned repeats[NESTING_MAX + 1];
 };
@@ -37,11 +42,22 @@ static void put(struct reader *r, const char *text)
     dv_cel_build_add(r->out, dv_str_from_c(text));
 }
 
-/* Copies n bytes. */
+/* Copies n bytes, which are there. */
 static void copy(struct reader *r, size_t n)
 {
+    assert(n <= r->in.n - r->at);
     dv_cel_build_add(r->out, dv_str_slice(r->in, r->at, r->at + n));
     r->at += n;
+}
+
+/* Copies one character. There is always one: the whole pattern is UTF-8, and nothing but whole
+ * characters is ever taken from it. */
+static void copy_char(struct reader *r)
+{
+    size_t n = dv_str_utf8_char(dv_str_slice(r->in, r->at, r->in.n));
+
+    assert(n > 0);
+    copy(r, n);
 }
 
 static bool is_alnum(char c)
@@ -91,19 +107,55 @@ static const char *read_hex(struct reader *r)
     return NULL;
 }
 
+/* The general categories of Unicode by their short names; any other name is a script's. */
+static bool is_category(dv_str name)
+{
+    static const char *const names[] = {"Any", "C",  "Cc", "Cf", "Co", "Cs", "L",  "Ll", "Lm", "Lo",
+                                        "Lt",  "Lu", "M",  "Mc", "Me", "Mn", "N",  "Nd", "Nl", "No",
+                                        "P",   "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S",  "Sc",
+                                        "Sk",  "Sm", "So", "Z",  "Zl", "Zp", "Zs"};
+
+    for (size_t i = 0; i < DV_COUNT(names); i++)
+        if (dv_str_eq(name, dv_str_from_c(names[i])))
+            return true;
+    return false;
+}
+
+/* Old_Italic: PCRE2 knows more spellings of it than Go. Whether there is such a script is for
+ * PCRE2 to say. */
+static bool is_script(dv_str name)
+{
+    if (name.n < 2 || name.p[0] < 'A' || name.p[0] > 'Z')
+        return false;
+    for (size_t i = 1; i < name.n; i++)
+        if (!is_alnum(name.p[i]) || (name.p[i] >= '0' && name.p[i] <= '9'))
+            return false;
+    return true;
+}
+
+/* \pN, \p{Greek}, \p{^Greek}, and the same with P. */
 static const char *read_property(struct reader *r)
 {
-    size_t n = 2;
+    dv_str rest = dv_str_slice(r->in, r->at + 2, r->in.n);
+    bool is_braced = rest.n > 0 && rest.p[0] == '{';
+    bool is_negated = peek(r, 1) == 'P';
+    size_t end = is_braced ? dv_str_find_char(rest, '}') : dv_str_utf8_char(rest);
+    dv_str name = dv_str_slice(rest, is_braced ? 1 : 0, end);
 
-    if (peek(r, 2) != '{') {
-        copy(r, 3);
-        return peek(r, 0) == '\0' && r->at > r->in.n ? "invalid character class range" : NULL;
-    }
-    while (!is_at_end(r) && peek(r, n) != '}' && peek(r, n) != '\0')
-        n++;
-    if (peek(r, n) != '}')
+    if (is_braced && end == rest.n)
         return "invalid character class range";
-    copy(r, n + 1);
+    if (name.n > 0 && name.p[0] == '^') {
+        is_negated = !is_negated;
+        name = dv_str_slice(name, 1, name.n);
+    }
+    if (!is_category(name) && !is_script(name))
+        return "invalid character class range";
+    put(r, is_negated ? "\\P{" : "\\p{");
+    /* Without "sc:" PCRE2 takes a script with its extensions, which Go does not. */
+    put(r, is_category(name) ? "" : "sc:");
+    dv_cel_build_add(r->out, name);
+    put(r, "}");
+    r->at += 2 + end + (is_braced ? 1 : 0);
     return NULL;
 }
 
@@ -135,15 +187,15 @@ static const char *read_common_escape(struct reader *r, bool in_class)
         return read_octal(r);
     if (c == 'p' || c == 'P')
         return read_property(r);
-    if (strchr("afnrtdDwW", c) || (!is_alnum(c) && (unsigned char)c < 0x80)) {
+    if (strchr("afnrtdDwW", c) || c == '_' || (!is_alnum(c) && (unsigned char)c < 0x80)) {
         copy(r, 2);
         return NULL;
     }
     return "invalid escape sequence";
 }
 
-/* \Q...\E: all of it is itself. */
-static void read_quoted(struct reader *r)
+/* \Q...\E: all of it is itself. False when it is empty. */
+static bool read_quoted(struct reader *r)
 {
     dv_str rest = dv_str_slice(r->in, r->at + 2, r->in.n);
     size_t n = dv_str_find(rest, DV_STR("\\E"));
@@ -154,42 +206,56 @@ static void read_quoted(struct reader *r)
         dv_cel_build_char(r->out, rest.p[i]);
     }
     r->at += 2 + n + (n < rest.n ? 2 : 0);
+    return n > 0;
 }
 
 /* -- Classes --------------------------------------------------------------------------------- */
+
+/* \d, \pL and the like: many characters. */
+static bool is_set_escape(const struct reader *r)
+{
+    return peek(r, 0) == '\\' && peek(r, 1) != '\0' && strchr("dDsSwWpP", peek(r, 1));
+}
 
 static bool read_posix(struct reader *r, const char **problem)
 {
     static const char *const names[] = {"alnum", "alpha", "ascii", "blank", "cntrl",
                                         "digit", "graph", "lower", "print", "punct",
                                         "space", "upper", "word",  "xdigit"};
-    dv_str rest = dv_str_slice(r->in, r->at, r->in.n);
-    size_t n = dv_str_find(rest, DV_STR(":]"));
+    dv_str rest = dv_str_slice(r->in, r->at + 2, r->in.n);
+    size_t n;
     dv_str name;
 
-    if (!starts(r, "[:") || n >= rest.n)
+    if (r->has_no_posix || !starts(r, "[:"))
         return false;
-    name = dv_str_slice(rest, peek(r, 2) == '^' ? 3 : 2, n);
+    n = dv_str_find(rest, DV_STR(":]"));
+    if (n >= rest.n) {
+        r->has_no_posix = true;
+        return false;
+    }
+    name = dv_str_slice(rest, n > 0 && rest.p[0] == '^' ? 1 : 0, n);
     *problem = "invalid character class range";
     for (size_t i = 0; i < DV_COUNT(names); i++)
         if (dv_str_eq(name, dv_str_from_c(names[i])))
             *problem = NULL;
     if (!*problem)
-        copy(r, n + 2);
+        copy(r, n + 4);
     return true;
 }
 
-/* One end of a range; *is_set: it was a whole set, which is no end. */
-static const char *read_class_item(struct reader *r, bool *is_set)
+/* One end of a range, which a set of characters cannot be. */
+static const char *read_class_char(struct reader *r)
 {
-    *is_set = false;
-    if (peek(r, 0) == '\\') {
-        *is_set = peek(r, 1) != '\0' && strchr("dDsSwWpP", peek(r, 1)) != NULL;
-        return read_common_escape(r, true);
-    }
-    if (peek(r, 0) == '[')
-        dv_cel_build_char(r->out, '\\'); /* it is itself, before whatever */
-    copy(r, dv_str_utf8_char(dv_str_slice(r->in, r->at, r->in.n)));
+    char c = peek(r, 0);
+
+    if (is_at_end(r))
+        return "missing closing ]";
+    if (c == '\\')
+        return is_set_escape(r) ? "invalid escape sequence" : read_common_escape(r, true);
+    /* A mark is itself here, whatever it means to PCRE2 with what stands around it. */
+    if (!is_alnum(c) && (unsigned char)c < 0x80)
+        dv_cel_build_char(r->out, '\\');
+    copy_char(r);
     return NULL;
 }
 
@@ -197,18 +263,14 @@ static const char *read_class_item(struct reader *r, bool *is_set)
 static const char *read_class_range(struct reader *r)
 {
     const char *problem;
-    bool is_set;
 
-    if (peek(r, 0) == '-' && peek(r, 1) != ']')
-        dv_cel_build_char(r->out, '\\');
-    problem = read_class_item(r, &is_set);
-    if (problem || peek(r, 0) != '-' || peek(r, 1) == ']' || peek(r, 1) == '\0')
+    if (is_set_escape(r))
+        return read_common_escape(r, true);
+    problem = read_class_char(r);
+    if (problem || peek(r, 0) != '-' || peek(r, 1) == ']' || r->at + 1 >= r->in.n)
         return problem;
-    if (is_set)
-        return "invalid character class range";
     copy(r, 1);
-    problem = read_class_item(r, &is_set);
-    return !problem && is_set ? "invalid character class range" : problem;
+    return read_class_char(r);
 }
 
 static const char *read_class(struct reader *r)
@@ -218,13 +280,12 @@ static const char *read_class(struct reader *r)
 
     copy(r, peek(r, 1) == '^' ? 2 : 1);
     while (!problem && (peek(r, 0) != ']' || is_first)) {
-        if (is_at_end(r))
-            return "missing closing ]";
-        if (peek(r, 0) == ']' && is_first)
-            dv_cel_build_char(r->out, '\\');
+        size_t before = r->at;
+
         is_first = false;
         if (!read_posix(r, &problem))
             problem = read_class_range(r);
+        assert(problem || r->at > before); /* or it would never end */
     }
     if (!problem)
         copy(r, 1);
@@ -262,7 +323,7 @@ static const char *read_group_start(struct reader *r)
     }
     if (peek(r, n) != ':' && peek(r, n) != ')')
         return "invalid or unsupported Perl syntax";
-    if (peek(r, n - 1) == '-' || (peek(r, n) == ')' && n == 2))
+    if (peek(r, n - 1) == '-')
         return "missing argument to repetition operator";
     copy(r, n + 1);
     return NULL;
@@ -314,7 +375,7 @@ static const char *read_repetition(struct reader *r, unsigned *repeats)
         return "invalid repeat count";
     if (max > 1 && *repeats * max > REPEAT_MAX)
         return "invalid repeat count";
-    *repeats = max > 1 ? *repeats * max : *repeats;
+    *repeats = max == 0 ? 1 : *repeats * max;
     if (peek(r, 0) == '?')
         copy(r, 1);
     if (peek(r, 0) == '*' || peek(r, 0) == '+' || peek(r, 0) == '?')
@@ -332,16 +393,24 @@ static const char *read_repetition(struct reader *r, unsigned *repeats)
     return NULL;
 }
 
-static const char *read_escape(struct reader *r)
+/* ^ or \b: in PCRE2 only a group of it can be repeated. */
+static void copy_assertion(struct reader *r, size_t n)
+{
+    put(r, "(?:");
+    copy(r, n);
+    put(r, ")");
+}
+
+static const char *read_escape(struct reader *r, bool *is_atom)
 {
     char c = peek(r, 1);
 
     if (c == 'Q') {
-        read_quoted(r);
+        *is_atom = read_quoted(r);
         return NULL;
     }
     if (c == 'A' || c == 'z' || c == 'b' || c == 'B') {
-        copy(r, 2);
+        copy_assertion(r, 2);
         return NULL;
     }
     return read_common_escape(r, false);
@@ -356,7 +425,7 @@ static const char *read_atom(struct reader *r, bool *is_atom)
     *is_atom = true;
     switch (peek(r, 0)) {
     case '\\':
-        return read_escape(r);
+        return read_escape(r, is_atom);
     case '[':
         return read_class(r);
     case '*':
@@ -373,8 +442,12 @@ static const char *read_atom(struct reader *r, bool *is_atom)
         *is_atom = false;
         copy(r, 1);
         return NULL;
+    case '^':
+    case '$':
+        copy_assertion(r, 1);
+        return NULL;
     default:
-        copy(r, dv_str_utf8_char(dv_str_slice(r->in, r->at, r->in.n)));
+        copy_char(r);
         return NULL;
     }
 }
@@ -432,14 +505,19 @@ const char *dv_cel_regex_translate(dv_str pattern, struct dv_cel_build *out)
 {
     struct reader r = {.in = pattern, .out = out};
 
+    if (pattern.n > PATTERN_BYTES_MAX)
+        return "expression too large";
     if (!dv_str_is_utf8(pattern))
         return "invalid UTF-8";
     r.repeats[0] = 1;
     while (!is_at_end(&r)) {
+        size_t before = r.at;
         const char *problem = read_one(&r);
 
         if (problem)
             return problem;
+        assert(r.at > before); /* or it would never end */
     }
+    assert(!out->is_over);
     return r.nesting > 0 ? "missing closing )" : NULL;
 }
