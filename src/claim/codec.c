@@ -13,6 +13,11 @@
 #define KIND_CLAIM 'c'
 #define KIND_HEALTH 'h'
 #define VERSION '\x01'
+/* The years 0 to 9999, a day more on both sides for offsets. */
+#define HEALTH_SECONDS_MIN (-62167219200 - 86400)
+#define HEALTH_SECONDS_MAX (253402300799 + 86400)
+#define NS_PER_S 1000000000u
+#define DAY_MINUTES (24 * 60)
 
 enum {
     CLAIM_UID = 1,
@@ -328,6 +333,14 @@ static void read_health_field(const struct dv_pb_field *field, struct dv_claim_h
     }
 }
 
+/* One that a file of the kubelet's can have: four digits for the year, at any offset. */
+static bool is_time(const struct dv_claim_time *time)
+{
+    return time->seconds >= HEALTH_SECONDS_MIN && time->seconds <= HEALTH_SECONDS_MAX &&
+           time->nanos < NS_PER_S && time->offset_minutes > -DAY_MINUTES &&
+           time->offset_minutes < DAY_MINUTES;
+}
+
 static bool load_health(struct dv_claim_state *state, dv_str key, dv_str value,
                         struct dv_arena *arena, struct dv_err *err)
 {
@@ -346,6 +359,9 @@ static bool load_health(struct dv_claim_state *state, dv_str key, dv_str value,
         }
         read_health_field(&field, &entry);
     }
+    if (!is_time(&entry.updated))
+        return dv_fail(err, DV_DATA_LOSS, "saved health of %.*s: %lld s is no time", DV_FMT(driver),
+                       (long long)entry.updated.seconds);
     dv_claim_health_set(state, dv_claim_health_driver_add(state, driver), &entry);
     return true;
 }

@@ -213,11 +213,16 @@ static bool is_expired(const struct dv_claim_health_entry *entry, uint64_t now_n
     struct dv_claim_time now = time_of(now_ns);
     int64_t timeout_ns =
         entry->timeout_ns > 0 ? entry->timeout_ns : (int64_t)DV_CLAIM_HEALTH_TIMEOUT_NS;
-    int64_t seconds = now.seconds - entry->updated.seconds;
     int64_t nanos = (int64_t)now.nanos - (int64_t)entry->updated.nanos;
+    int64_t seconds;
 
+    /* Centuries ago, or ahead: a file or a row may say any time. */
+    if (__builtin_sub_overflow(now.seconds, entry->updated.seconds, &seconds))
+        return entry->updated.seconds < 0;
     if (seconds > INT64_MAX / (int64_t)SECOND_NS - 1)
         return true;
+    if (seconds < INT64_MIN / (int64_t)SECOND_NS + UINT32_MAX / (int64_t)SECOND_NS + 1)
+        return false;
     return seconds * (int64_t)SECOND_NS + nanos > timeout_ns;
 }
 

@@ -127,16 +127,28 @@ static const int64_t *new_number(struct dv_op *op, int64_t value)
     return number;
 }
 
+static void count_generation(struct dv_api_object_meta *meta)
+{
+    if (meta->generation > 0 && meta->generation < INT64_MAX)
+        meta->generation++;
+}
+
 /* For what has no grace: it is being deleted from now on. */
 static void mark_deleted(struct dv_op *op, struct dv_api_object_meta *meta)
 {
     struct dv_time now = dv_engine_now(op->embedded);
 
-    if (!meta->deletion_grace_period_seconds && meta->generation > 0)
-        meta->generation++;
+    if (!meta->deletion_grace_period_seconds)
+        count_generation(meta);
     if (!meta->deletion_timestamp.is_set || meta->deletion_timestamp.seconds > now.seconds)
         meta->deletion_timestamp = now;
     meta->deletion_grace_period_seconds = new_number(op, 0);
+}
+
+/* The reference takes a negative one for a second. */
+static int64_t positive(int64_t grace)
+{
+    return grace < 0 ? 1 : grace;
 }
 
 static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
@@ -151,19 +163,20 @@ static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
         grace = *options->grace_period_seconds;
     else if (pod->spec.termination_grace_period_seconds)
         grace = *pod->spec.termination_grace_period_seconds;
-    return grace < 0 ? 1 : grace;
+    return positive(grace);
 }
 
 /* A pod that is being deleted already: its grace can only become shorter. False: nothing to do. */
 static bool shorten_grace(struct dv_op *op, struct dv_api_object_meta *meta)
 {
-    const int64_t *wanted = options_of(op)->grace_period_seconds;
+    const int64_t *asked = options_of(op)->grace_period_seconds;
+    int64_t wanted = asked ? positive(*asked) : 0;
     int64_t had = *meta->deletion_grace_period_seconds;
 
-    if (!wanted || *wanted >= had)
+    if (!asked || wanted >= had)
         return false;
-    meta->deletion_timestamp.seconds += *wanted - had;
-    meta->deletion_grace_period_seconds = new_number(op, *wanted);
+    meta->deletion_timestamp = dv_api_time_add(meta->deletion_timestamp, wanted - had);
+    meta->deletion_grace_period_seconds = new_number(op, wanted);
     return true;
 }
 
@@ -176,17 +189,19 @@ enum grace {
 static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
 {
     struct dv_api_object_meta *meta = &pod->metadata;
+    struct dv_time now = dv_engine_now(op->embedded);
 
     if (meta->deletion_timestamp.is_set) {
         if (!meta->deletion_grace_period_seconds)
             return GRACE_NONE;
         return shorten_grace(op, meta) ? GRACE_SET : GRACE_PENDING;
     }
-    meta->deletion_grace_period_seconds = new_number(op, grace_of(op, pod));
-    meta->deletion_timestamp = dv_engine_now(op->embedded);
-    meta->deletion_timestamp.seconds += *meta->deletion_grace_period_seconds;
-    if (meta->generation > 0)
-        meta->generation++;
+    /* The grace ends with the calendar, and is cut where the time is: their difference stays the
+     * time of the deletion, which shortening it counts from. */
+    meta->deletion_timestamp = dv_api_time_add(now, grace_of(op, pod));
+    meta->deletion_grace_period_seconds =
+        new_number(op, meta->deletion_timestamp.seconds - now.seconds);
+    count_generation(meta);
     return GRACE_SET;
 }
 

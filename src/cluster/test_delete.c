@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/test_fixture.h"
@@ -124,6 +125,37 @@ static void an_unbound_pod_goes_at_once(void **state)
     assert_int_equal(*reply.object->meta->deletion_grace_period_seconds, 0);
     assert_int_equal(reply.object->meta->generation, 2);
     assert_false(exists(fixture, DV_KIND_POD, "default", "p1"));
+}
+
+/* Without the arithmetic that would leave the calendar: what is stored is read again. */
+static void a_grace_beyond_all_time_ends_with_the_calendar(void **state)
+{
+    static const char *const graces[] = {"9223372036854775807", "253402300800",
+                                         "4611686018427387904"};
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < DV_COUNT(graces); i++) {
+        const char *options =
+            dv_str_to_c(dv_str_printf(fixture->arena, "{\"gracePeriodSeconds\":%s}", graces[i]),
+                        fixture->arena);
+        struct dv_object *pod;
+        struct dv_object *again;
+        int64_t deleted_s;
+
+        (void)must(create(fixture, DV_KIND_POD, "default", BOUND));
+        pod = must(delete_pod(fixture, options));
+        assert_int_equal(pod->meta->deletion_timestamp.seconds, INT64_C(253402300799));
+        deleted_s =
+            pod->meta->deletion_timestamp.seconds - *pod->meta->deletion_grace_period_seconds;
+        reopen(fixture);
+        again = must(get(fixture, DV_KIND_POD, "default", "p1"));
+        assert_int_equal(again->version, pod->version);
+        again = must(delete_pod(fixture, "{\"gracePeriodSeconds\":30}"));
+        assert_int_equal(again->meta->deletion_timestamp.seconds, deleted_s + 30);
+        again = must(delete_pod(fixture, "{\"gracePeriodSeconds\":-9223372036854775808}"));
+        assert_int_equal(*again->meta->deletion_grace_period_seconds, 1);
+        assert_true(delete_pod(fixture, "{\"gracePeriodSeconds\":0}").is_removed);
+    }
 }
 
 static void a_bound_pod_has_its_grace_which_only_becomes_shorter(void **state)
@@ -254,6 +286,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_unbound_pod_goes_at_once, start, end),
         cmocka_unit_test_setup_teardown(a_bound_pod_has_its_grace_which_only_becomes_shorter, start,
                                         end),
+        cmocka_unit_test_setup_teardown(a_grace_beyond_all_time_ends_with_the_calendar,
+                                        start_on_disk, end),
         cmocka_unit_test_setup_teardown(binds_a_pod_once, start, end),
         cmocka_unit_test_setup_teardown(evicts_a_pod, start, end),
         cmocka_unit_test_setup_teardown(deletes_what_a_selector_matches, start, end),

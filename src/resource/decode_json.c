@@ -91,8 +91,7 @@ static bool decode_time(struct decoder *d, const struct dv_json *node, bool is_m
     if (is_micro && !has_micros(text))
         return dv_json_fail(node, d->err, "\"%.*s\" is no time like 2006-01-02T15:04:05.000000Z",
                             DV_FMT(text));
-    if (!is_micro)
-        time->nanos = 0;
+    *time = dv_api_time_round(*time, is_micro);
     return true;
 }
 

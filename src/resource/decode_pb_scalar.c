@@ -47,7 +47,7 @@ bool dv_pb_decode_time(struct dv_pb_decoder *d, struct dv_pb_reader reader, bool
     if (!dv_api_time_is_in_range(*time) || time->nanos < 0 || time->nanos > 999999999)
         return dv_fail(d->err, DV_INVALID_ARGUMENT, "a time out of range: %lld s and %d ns",
                        (long long)time->seconds, time->nanos);
-    time->nanos = is_micro ? time->nanos / 1000 * 1000 : 0;
+    *time = dv_api_time_round(*time, is_micro);
     return true;
 }
 

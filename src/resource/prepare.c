@@ -302,6 +302,7 @@ void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, 
     else
         update_main(kind, value, old, how);
     dv_gates_drop(kind, how->gates, old_again, value);
-    if (kind->has_generation && !is_same_spec(kind, value, old))
+    if (kind->has_generation && !is_same_spec(kind, value, old) &&
+        meta_of(kind, value)->generation < INT64_MAX)
         meta_of(kind, value)->generation++;
 }

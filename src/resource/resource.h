@@ -128,6 +128,11 @@ void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf 
 DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);
 void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf);
 bool dv_api_time_is_in_range(struct dv_time time); /* of the years 0 to 9999 */
+/* So many seconds later, or earlier when negative; never beyond the years 0 to 9999, because what
+ * is printed of a time beyond them cannot be read again. */
+struct dv_time dv_api_time_add(struct dv_time time, int64_t seconds);
+/* What is left of it when it is printed: whole seconds, or microseconds. Go's zero time is none. */
+struct dv_time dv_api_time_round(struct dv_time time, bool with_micros);
 
 /* Whether two values mean the same: absent and empty lists and maps are equal, quantities are
  * compared by number, times by instant. An optional text that is empty is not absent. */

@@ -35,6 +35,46 @@ static void reads_times_as_go_does(void **state)
     }
 }
 
+static void adds_up_to_the_ends_of_the_calendar(void **state)
+{
+    static const struct {
+        int64_t from;
+        int64_t add;
+        int64_t sum;
+    } rows[] = {
+        {0,                     30,        30                   },
+        {1700000000,            INT64_MAX, INT64_C(253402300799)},
+        {1700000000,            INT64_MIN, INT64_C(-62167219200)},
+        {INT64_C(253402300799), 1,         INT64_C(253402300799)},
+        {INT64_C(253402300799), -1,        INT64_C(253402300798)},
+        {INT64_C(-62167219200), -1,        INT64_C(-62167219200)},
+        {INT64_MAX,             0,         INT64_C(253402300799)},
+        {INT64_MIN,             0,         INT64_C(-62167219200)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        struct dv_time from = {.seconds = rows[i].from, .is_set = true};
+
+        assert_int_equal(dv_api_time_add(from, rows[i].add).seconds, rows[i].sum);
+    }
+}
+
+/* Or it would be there until it is printed and read again. */
+static void the_first_second_of_all_is_no_time_whatever_its_fraction(void **state)
+{
+    struct dv_time time;
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(dv_api_time_parse(DV_STR("0001-01-01T00:00:00.0000005Z"), &time, &err), &err);
+    assert_true(time.is_set);
+    assert_false(dv_api_time_round(time, false).is_set);
+    assert_false(dv_api_time_round(time, true).is_set);
+    time.nanos = 1000;
+    assert_true(dv_api_time_round(time, true).is_set);
+}
+
 static void refuses_what_is_no_time(void **state)
 {
     static const char *const texts[] = {
@@ -105,6 +145,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_times_as_go_does),
+        cmocka_unit_test(adds_up_to_the_ends_of_the_calendar),
+        cmocka_unit_test(the_first_second_of_all_is_no_time_whatever_its_fraction),
         cmocka_unit_test(refuses_what_is_no_time),
         cmocka_unit_test(the_first_day_of_all_is_no_time),
         cmocka_unit_test(every_day_is_printed_as_it_was_read),

@@ -8,6 +8,9 @@
 #define NANO_DIGITS 9u
 /* Go's zero time, 0001-01-01T00:00:00Z, is no time at all. */
 #define ZERO_SECONDS (-62135596800)
+/* 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z. */
+#define FIRST_SECONDS (-62167219200)
+#define LAST_SECONDS 253402300799
 
 struct reader {
     const char *at;
@@ -146,6 +149,13 @@ bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err)
     return true;
 }
 
+struct dv_time dv_api_time_round(struct dv_time time, bool with_micros)
+{
+    time.nanos = with_micros ? time.nanos / 1000 * 1000 : 0;
+    time.is_set = time.is_set && (time.seconds != ZERO_SECONDS || time.nanos != 0);
+    return time;
+}
+
 static char *put_digits(char *at, int64_t value, int n)
 {
     for (int i = n - 1; i >= 0; i--, value /= 10)
@@ -155,7 +165,19 @@ static char *put_digits(char *at, int64_t value, int n)
 
 bool dv_api_time_is_in_range(struct dv_time time)
 {
-    return time.seconds >= -62167219200 && time.seconds <= 253402300799;
+    return time.seconds >= FIRST_SECONDS && time.seconds <= LAST_SECONDS;
+}
+
+struct dv_time dv_api_time_add(struct dv_time time, int64_t seconds)
+{
+    int64_t sum;
+
+    if (__builtin_add_overflow(time.seconds, seconds, &sum))
+        sum = seconds > 0 ? LAST_SECONDS : FIRST_SECONDS;
+    if (sum > LAST_SECONDS)
+        sum = LAST_SECONDS;
+    time.seconds = sum < FIRST_SECONDS ? FIRST_SECONDS : sum;
+    return time;
 }
 
 void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf)

@@ -17,6 +17,7 @@
 #define AUDIENCE "https://kubernetes.default.svc"
 #define TOKEN_S_DEFAULT 3600
 #define TOKEN_S_MIN 600
+#define TOKEN_S_MAX (INT64_C(1) << 32)
 
 static bool read_body(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value)
 {
@@ -356,13 +357,14 @@ static void request_token(struct dv_kube_call *call)
     }
     if (token->request->spec.expiration_seconds)
         lifetime_s = *token->request->spec.expiration_seconds;
-    if (lifetime_s < TOKEN_S_MIN) {
-        dv_kube_reply_status(call, dv_status_new(422, DV_STR("Invalid"), call->arena,
-                                                 "TokenRequest." AUTHN
-                                                 " \"\" is invalid: spec.expirationSeconds: "
-                                                 "Invalid value: %lld: may not specify a duration "
-                                                 "less than 10 minutes",
-                                                 (long long)lifetime_s));
+    if (lifetime_s < TOKEN_S_MIN || lifetime_s > TOKEN_S_MAX) {
+        dv_kube_reply_status(
+            call, dv_status_new(422, DV_STR("Invalid"), call->arena,
+                                "TokenRequest." AUTHN " \"\" is invalid: spec.expirationSeconds: "
+                                "Invalid value: %lld: may not specify a duration %s",
+                                (long long)lifetime_s,
+                                lifetime_s < TOKEN_S_MIN ? "less than 10 minutes"
+                                                         : "larger than 2^32 seconds"));
         return;
     }
     if (!make_user(call, token->request, &token->op.user))
