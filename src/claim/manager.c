@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "claim/inside.h"
 #include "store/store.h"
 
@@ -100,16 +99,8 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     struct dv_claims *claims = ctx;
-    struct dv_err bad;
 
-    if (dv_claim_load(claims->state, row->key, row->value, &bad))
-        return true;
-    if (bad.code == DV_UNIMPLEMENTED) { /* a later version's: not ours to drop */
-        *err = bad;
-        return false;
-    }
-    dv_log(DV_LOG_ERROR, "claim: a saved record is damaged and left out", DV_F_ERR(&bad));
-    return true;
+    return dv_claim_load(claims->state, row->key, row->value, err);
 }
 
 static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims_options *options)
@@ -140,7 +131,7 @@ struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_op
 {
     struct dv_claims *claims = new_claims(loop, options);
 
-    if (!dv_store_load(options->store, options->space, load_row, claims, err)) {
+    if (!dv_store_load_usable(options->store, options->space, load_row, claims, err)) {
         free_claims(claims);
         return NULL;
     }

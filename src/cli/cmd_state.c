@@ -31,18 +31,23 @@ struct place {
     struct dv_device_state *state;
     struct dv_claim_state *claims;
     size_t n_pods; /* that the store has */
+    size_t n_rows; /* that could be used, of all */
 };
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     struct place *place = ctx;
 
+    place->n_rows++;
     return dv_device_load(place->state, row->key, row->value, dv_loop_now_ns(place->loop), err);
 }
 
 static bool load_claim(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
-    return dv_claim_load(((struct place *)ctx)->claims, row->key, row->value, err);
+    struct place *place = ctx;
+
+    place->n_rows++;
+    return dv_claim_load(place->claims, row->key, row->value, err);
 }
 
 static bool count_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -50,7 +55,21 @@ static bool count_row(void *ctx, const struct dv_store_row *row, struct dv_err *
     (void)row;
     (void)err;
     ((struct place *)ctx)->n_pods++;
+    ((struct place *)ctx)->n_rows++;
     return true;
+}
+
+/* What could not be used is left where it is, and named: the rest is of more use than nothing. */
+static void name_asides(const struct place *place)
+{
+    const struct dv_store_aside *asides;
+    size_t n = dv_store_asides(place->store, &asides);
+
+    for (size_t i = 0; i < n; i++)
+        if (asides[i].is_new)
+            (void)fprintf(stderr, "davit: %s: the row %s cannot be used, and is left out: %s\n",
+                          asides[i].space, dv_cli_plain(asides[i].key, place->cli->arena),
+                          dv_cli_plain(asides[i].why, place->cli->arena));
 }
 
 /* What is written fails then, and that is told. */
@@ -60,20 +79,28 @@ static void on_damaged(void *ctx, const char *set_aside)
     (void)set_aside;
 }
 
-/* An export must not write "nothing" because nothing was found. */
-static bool check_export(const struct place *place, const char *path, struct dv_err *err)
+/* What can be read of a damaged state is exported. But an export must not write "nothing" because
+ * nothing was found. */
+static bool check_damage(const struct place *place, const char *path, struct dv_err *err)
 {
     const char *set_aside = dv_store_set_aside(place->store);
 
-    if (set_aside)
+    if (!set_aside)
+        return true;
+    if (place->n_rows == 0)
         return dv_fail(err, DV_DATA_LOSS, "%s was damaged, and is set aside as %s", path,
                        set_aside);
+    (void)fprintf(stderr,
+                  "davit: %s was damaged, and is set aside as %s; what could be read of it is "
+                  "used\n",
+                  path, set_aside);
     return true;
 }
 
 static bool open_place(struct place *place, bool is_export, struct dv_err *err)
 {
-    struct dv_store_options options = {.schema = &dv_node_schema, .damaged = on_damaged};
+    struct dv_store_options options = {
+        .schema = &dv_node_schema, .damaged = on_damaged, .keeps_readable = true};
     const char *dir = dv_str_to_c(place->cli->state_dir, place->cli->arena);
     dv_str path = dv_str_printf(place->cli->arena, "%s/state.db", dir);
     const char *file = dv_str_to_c(path, place->cli->arena);
@@ -88,11 +115,14 @@ static bool open_place(struct place *place, bool is_export, struct dv_err *err)
     if (!place->loop)
         return false;
     place->store = dv_store_open(place->loop, path, &options, err);
-    if (!place->store || (is_export && !check_export(place, file, err)))
+    if (!place->store)
         return false;
-    return dv_store_load(place->store, DV_SPACE_DEVICES, load_row, place, err) &&
-           dv_store_load(place->store, DV_SPACE_CLAIMS, load_claim, place, err) &&
-           dv_store_load(place->store, DV_SPACE_PODS, count_row, place, err);
+    if (!dv_store_load_usable(place->store, DV_SPACE_DEVICES, load_row, place, err) ||
+        !dv_store_load_usable(place->store, DV_SPACE_CLAIMS, load_claim, place, err) ||
+        !dv_store_load_usable(place->store, DV_SPACE_PODS, count_row, place, err))
+        return false;
+    name_asides(place);
+    return check_damage(place, file, err);
 }
 
 static void close_place(struct place *place)

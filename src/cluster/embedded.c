@@ -58,22 +58,26 @@ static const struct dv_kind *kind_of_key(dv_str key, dv_str *rest)
     return NULL;
 }
 
-static bool load_object(struct loading *loading, const struct dv_kind *kind, dv_str text,
-                        struct dv_err *err)
+/* The counter goes on from the largest version that is stored. */
+static bool check_version(uint64_t version, struct dv_err *err)
 {
-    const struct dv_message *message = kind->versions[0].message;
-    void *value = dv_arena_alloc(loading->arena, message->size, message->align);
-    const struct dv_json *doc = dv_json_parse(text, NULL, loading->arena, err);
-    struct dv_embedded *embedded = loading->embedded;
-    struct dv_object *object;
-    struct dv_entry *entry;
+    if (version == 0 || version > INT64_MAX)
+        return dv_fail(err, DV_DATA_LOSS, "its resourceVersion is no number from 1 to %lld",
+                       (long long)INT64_MAX);
+    return true;
+}
 
-    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, loading->arena, value, NULL, err))
-        return false;
-    object = dv_object_new(kind, value);
-    entry =
-        dv_shelf_take(dv_engine_shelf(embedded, kind), object->meta->namespace, object->meta->name);
-    if (!entry || entry->object) {
+/* Takes the reference. */
+static bool place_object(struct loading *loading, dv_str key, struct dv_object *object,
+                         struct dv_err *err)
+{
+    struct dv_embedded *embedded = loading->embedded;
+    struct dv_entry *entry = dv_shelf_take(dv_engine_shelf(embedded, object->kind),
+                                           object->meta->namespace, object->meta->name);
+
+    if (!entry || entry->object || !dv_str_eq(dv_engine_key(entry, loading->arena), key)) {
+        if (entry && !entry->object)
+            dv_shelf_drop(entry);
         dv_object_unref(object);
         return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
     }
@@ -81,6 +85,23 @@ static bool load_object(struct loading *loading, const struct dv_kind *kind, dv_
     dv_kin_change(&embedded->kin, entry, NULL, object);
     embedded->version = dv_u64_max(embedded->version, object->version);
     return true;
+}
+
+static bool load_object(struct loading *loading, const struct dv_kind *kind,
+                        const struct dv_store_row *row, struct dv_err *err)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    void *value = dv_arena_alloc(loading->arena, message->size, message->align);
+    const struct dv_json *doc = dv_json_parse(row->value, NULL, loading->arena, err);
+    struct dv_object *object;
+
+    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, loading->arena, value, NULL, err))
+        return false;
+    object = dv_object_new(kind, value);
+    if (check_version(object->version, err))
+        return place_object(loading, row->key, object, err);
+    dv_object_unref(object);
+    return false;
 }
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -93,9 +114,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     if (!kind)
         return dv_fail(err, DV_FAILED_PRECONDITION, "stored object %.*s: of an unknown kind",
                        DV_FMT(row->key));
-    if (!load_object(loading, kind, row->value, err))
-        return dv_wrap(err, "stored object %.*s", DV_FMT(row->key));
-    return true;
+    return load_object(loading, kind, row, err) ||
+           dv_wrap(err, "stored object %.*s", DV_FMT(row->key));
 }
 
 static bool load_meta(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -105,9 +125,9 @@ static bool load_meta(void *ctx, const struct dv_store_row *row, struct dv_err *
 
     if (!dv_str_eq(row->key, DV_STR(DV_ENGINE_VERSION_KEY)))
         return true; /* of a newer davit, which knows what to do with it */
-    if (!dv_str_to_u64(row->value, &version))
-        return dv_fail(err, DV_DATA_LOSS, "stored version \"%.*s\": not a number",
-                       DV_FMT(row->value));
+    if (!dv_str_to_u64(row->value, &version) || version > INT64_MAX)
+        return dv_fail(err, DV_DATA_LOSS, "stored version \"%.*s\": not a number up to %lld",
+                       DV_FMT(row->value), (long long)INT64_MAX);
     loading->embedded->version = dv_u64_max(loading->embedded->version, version);
     return true;
 }
@@ -130,9 +150,10 @@ static void set_up(struct dv_embedded *embedded)
 static bool load(struct dv_embedded *embedded, struct dv_err *err)
 {
     struct loading loading = {.embedded = embedded, .arena = dv_arena_new()};
-    bool is_ok =
-        dv_store_load(embedded->store, embedded->options.space_objects, load_row, &loading, err) &&
-        dv_store_load(embedded->store, embedded->options.space_meta, load_meta, &loading, err);
+    bool is_ok = dv_store_load_usable(embedded->store, embedded->options.space_objects, load_row,
+                                      &loading, err) &&
+                 dv_store_load_usable(embedded->store, embedded->options.space_meta, load_meta,
+                                      &loading, err);
 
     dv_arena_free(loading.arena);
     return is_ok;

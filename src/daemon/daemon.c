@@ -22,6 +22,7 @@
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
+#include "serve/health.h"
 #include "serve/serve.h"
 #include "store/saver.h"
 #include "store/store.h"
@@ -178,8 +179,10 @@ static void on_store_damaged(void *ctx, const char *set_aside)
 {
     struct dv_daemon *daemon = ctx;
 
-    dv_log(DV_LOG_ERROR, "daemon: the state was damaged; it is set aside and written anew",
-           DV_F_C("file", set_aside));
+    dv_health_note(daemon->health, DV_HEALTH_STATE_DAMAGED,
+                   "the state was damaged; it is set aside and written anew from memory; the "
+                   "damaged file is %s",
+                   set_aside);
     if (daemon->api)
         dv_daemon_api_rewrite(daemon->api, save_claims, daemon);
     else
@@ -206,10 +209,10 @@ static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
         return false;
     set_aside = dv_store_set_aside(daemon->store);
     if (set_aside)
-        dv_log(DV_LOG_ERROR,
-               "daemon: the state was damaged; it is set aside, and begins anew from what could "
-               "be read",
-               DV_F_C("file", set_aside));
+        dv_health_note(daemon->health, DV_HEALTH_STATE_DAMAGED,
+                       "the state was damaged; it is set aside, and begins anew from what could be "
+                       "read; the damaged file is %s",
+                       set_aside);
     return true;
 }
 
@@ -333,6 +336,7 @@ static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
                DV_F_U64("pods", dv_pods_count(daemon->pods)));
         save_claims(daemon);
     }
+    dv_daemon_note_asides(daemon);
     return true;
 }
 
@@ -386,9 +390,10 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
 static const struct dv_err *trouble(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
+    const struct dv_err *err = dv_health_trouble(daemon->health);
 
-    const struct dv_err *err = daemon->devices ? dv_devices_store_error(daemon->devices) : NULL;
-
+    if (!err && daemon->devices)
+        err = dv_devices_store_error(daemon->devices);
     return err || !daemon->claims ? err : dv_claims_store_error(daemon->claims);
 }
 
@@ -432,6 +437,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .claims = daemon->claims,
         .pods = daemon->pods,
         .recorder = daemon->recorder,
+        .health = daemon->health,
         .name = options->node_name,
         .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
         .is_strict = options->is_strict,
@@ -468,6 +474,7 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->options = options;
     daemon->arena = dv_arena_new();
     daemon->metrics = dv_node_metrics_new();
+    daemon->health = dv_health_new(dv_node_metrics_registry(daemon->metrics));
     daemon->feed = dv_node_feed_new(&daemon->node);
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
         open_store(daemon, err) && open_devices(daemon, err) && open_claims(daemon, err) &&

@@ -23,6 +23,7 @@ struct dv_control_metrics;
 struct dv_daemon_api;
 struct dv_devices;
 struct dv_err;
+struct dv_health;
 struct dv_http_server;
 struct dv_node_feed;
 struct dv_node_metrics;
@@ -55,6 +56,7 @@ struct dv_daemon {
     struct dv_node_server *node_server;
     struct dv_podres_server *podres_server;
     struct dv_node_metrics *metrics;
+    struct dv_health *health;
     struct dv_daemon_api *api;          /* with the role */
     struct dv_remote *remote;           /* without it: the cluster's */
     struct dv_cluster *cluster;         /* the one or the other */
@@ -78,6 +80,10 @@ dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 /* machine.c */
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
+
+/* asides.c: tells of rows of the state that could not be used, and sees to it that they are moved
+ * out of the way. When all is loaded. */
+void dv_daemon_note_asides(struct dv_daemon *daemon);
 
 /* node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);

@@ -16,6 +16,7 @@
 #include "pod/agent.h"
 #include "pod/pod.h"
 #include "sched/sched.h"
+#include "serve/health.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -76,6 +77,7 @@ static void close_next(void *ctx)
         if (steps[daemon->i_closing++](daemon))
             return; /* and comes again */
     dv_node_feed_free(daemon->feed);
+    dv_health_free(daemon->health);
     dv_node_metrics_free(daemon->metrics);
     dv_arena_free(daemon->arena);
     free(daemon);

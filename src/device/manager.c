@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "device/device.h"
 #include "device/inside.h"
@@ -122,21 +121,14 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     struct dv_devices *devices = ctx;
-    struct dv_err bad;
 
-    if (dv_device_load(devices->state, row->key, row->value, dv_loop_now_ns(devices->loop), &bad))
-        return true;
-    if (bad.code == DV_UNIMPLEMENTED) { /* a later version's: not ours to drop */
-        *err = bad;
-        return false;
-    }
-    dv_log(DV_LOG_ERROR, "device: a saved record is damaged and left out", DV_F_ERR(&bad));
-    return true;
+    return dv_device_load(devices->state, row->key, row->value, dv_loop_now_ns(devices->loop), err);
 }
 
 static bool load(struct dv_devices *devices, struct dv_err *err)
 {
-    return dv_store_load(devices->options.store, devices->options.space, load_row, devices, err);
+    return dv_store_load_usable(devices->options.store, devices->options.space, load_row, devices,
+                                err);
 }
 
 static bool make_dir(const char *dir, struct dv_err *err)

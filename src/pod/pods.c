@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "claim/manager.h"
 #include "device/device.h"
@@ -263,27 +262,48 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
     check_closed(pods);
 }
 
-/* A pod that cannot be read any more holds nothing: its devices are given back. */
+/* What is known of the pod beside its row: " (it held ...)", or nothing. */
+static dv_str holdings_text(const struct dv_pods *pods, dv_str uid, struct dv_arena *arena)
+{
+    const struct dv_device_record *records;
+    struct dv_claim **claims;
+    size_t n_records =
+        dv_device_records_of_pod(dv_devices_state(pods->options.devices), uid, arena, &records);
+    size_t n_claims = dv_claim_of_pod(dv_claims_state(pods->options.claims), uid, arena, &claims);
+    dv_str text = DV_STR("");
+
+    for (size_t i = 0; i < n_records; i++)
+        for (size_t k = 0; k < records[i].n_placed; k++)
+            for (size_t m = 0; m < records[i].placed[k].n_ids; m++)
+                text =
+                    dv_str_printf(arena, "%.*s %.*s=%.*s", DV_FMT(text),
+                                  DV_FMT(records[i].resource), DV_FMT(records[i].placed[k].ids[m]));
+    for (size_t i = 0; i < n_claims; i++)
+        text = dv_str_printf(arena, "%.*s claim %.*s/%.*s", DV_FMT(text),
+                             DV_FMT(claims[i]->record.space), DV_FMT(claims[i]->record.name));
+    return text.n > 0 ? dv_str_printf(arena, " (it held%.*s)", DV_FMT(text)) : text;
+}
+
+/* A pod that cannot be read any more is set aside, and holds nothing: its devices are given back.
+ */
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     const dv_str ended = DV_STR(DV_POD_ENDED_PREFIX);
     struct dv_pods *pods = ctx;
     struct dv_arena *arena;
     struct dv_pod_spec spec;
-    struct dv_err bad;
     struct dv_pod *pod;
 
-    (void)err;
     if (dv_str_starts_with(row->key, ended)) {
         dv_pods_note_ended(pods, dv_str_slice(row->key, ended.n, row->key.n));
         return true;
     }
     arena = dv_arena_new();
-    if (!dv_pod_spec_parse(row->value, arena, &spec, &bad)) {
-        dv_log(DV_LOG_ERROR, "pod: a saved pod is damaged and left out", DV_F_STR("pod", row->key),
-               DV_F_ERR(&bad));
+    if (!dv_pod_spec_parse(row->value, arena, &spec, err)) {
+        (void)dv_wrap(err, "stored pod %.*s%.*s", DV_FMT(row->key),
+                      DV_FMT(holdings_text(pods, row->key, arena)));
         dv_arena_free(arena);
-        return true;
+        return false;
     }
     spec.ref.uid = dv_str_copy(row->key, arena);
     if (spec.object)
@@ -312,7 +332,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
     pods->holdings = dv_holdings_new(pods);
-    if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
+    if (!dv_store_load_usable(options->store, DV_SPACE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
         return NULL;

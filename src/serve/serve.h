@@ -19,6 +19,7 @@ struct dv_pod_verdict;
 struct dv_rest_tls;
 struct dv_podres_server;
 struct dv_store;
+struct dv_health;
 
 /* What is served; all of it outlives the servers. */
 struct dv_node {
@@ -28,6 +29,7 @@ struct dv_node {
     struct dv_plugins *plugins;
     struct dv_pods *pods;
     struct dv_recorder *recorder; /* of events; NULL: there is no API */
+    const struct dv_health *health;
     dv_str name;
     uint64_t started_wall_ns;
     bool is_strict; /* answers as the reference's, oddities included */

@@ -14,6 +14,7 @@
 #include "proto/davit_node_v1.pb-c.h"
 #include "resource/resource.h"
 #include "serve/answer.h"
+#include "serve/health.h"
 #include "serve/serve.h"
 
 #define NS_PER_MS 1000000u
@@ -218,10 +219,33 @@ static NodeV1__ResourceStatus *resource_message(const struct dv_serve_resource *
     return resource;
 }
 
+static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *health,
+                      struct dv_arena *arena)
+{
+    const dv_str *notes;
+    size_t n = dv_health_notes(health, &notes);
+    const char **texts = DV_NEW_ARRAY(arena, const char *, n);
+
+    for (size_t i = 0; i < n; i++)
+        texts[i] = dv_str_to_c(notes[i], arena);
+    response->notes = texts;
+    response->n_notes = n;
+}
+
+/* Why nothing can be written; NULL: it can. */
+static const struct dv_err *trouble_of(const struct dv_node *node)
+{
+    const struct dv_err *err = dv_health_trouble(node->health);
+
+    if (!err)
+        err = dv_devices_store_error(node->devices);
+    return err ? err : dv_claims_store_error(node->claims);
+}
+
 NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena)
 {
     NodeV1__StatusResponse *response = DV_NEW(arena, NodeV1__StatusResponse);
-    const struct dv_err *store_err = dv_devices_store_error(node->devices);
+    const struct dv_err *store_err = trouble_of(node);
     const struct dv_serve_resource *resources;
     size_t n = dv_serve_resources(node, arena, &resources);
 
@@ -239,5 +263,6 @@ NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_ar
     }
     response->n_plugins = dv_plugins_status(node->plugins).n_actual;
     response->state_error = store_err ? store_err->msg : "";
+    add_notes(response, node->health, arena);
     return response;
 }

@@ -122,7 +122,7 @@ struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, u
     tokens->store = store;
     tokens->space = space;
     dv_map_init(&tokens->by_hash);
-    if (store && !dv_store_load(store, space, load_row, tokens, err)) {
+    if (store && !dv_store_load_usable(store, space, load_row, tokens, err)) {
         dv_tokens_close(tokens);
         return NULL;
     }

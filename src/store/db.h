@@ -93,6 +93,10 @@ void dv_store_cursor_fini(struct dv_store_cursor *cursor);
  * cannot be written, or when the disk cannot be read: that is no damage. */
 DV_CHECKED bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err);
 
+/* aside.c: adds all that was set aside in the other database, as far as it can be read. */
+DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_store_db *to,
+                                           struct dv_err *err);
+
 /* schema.c */
 
 /* Makes all spaces in an empty database and, unless it is NULL, the note of a damaged file that was

@@ -32,6 +32,7 @@ struct load {
     uint32_t space;
     struct dv_buf after; /* the last key */
     bool is_refused;     /* by `each` */
+    bool goes_on;        /* over a row that is refused: it is set aside */
 };
 
 /* The rows behind `after`. False: they could not be read, or were refused. */
@@ -50,10 +51,29 @@ static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *
             continue;
         dv_buf_clear(&load->after);
         dv_buf_add(&load->after, row.key);
-        load->is_refused = !load->each(load->ctx, &row, err);
-        is_ok = !load->is_refused;
+        if (load->each(load->ctx, &row, err))
+            continue;
+        if (load->goes_on) {
+            dv_store_note_aside(store, load->space, &row, err);
+            continue;
+        }
+        load->is_refused = true;
+        is_ok = false;
     }
     dv_store_cursor_fini(&cursor);
+    return is_ok;
+}
+
+static bool run(struct dv_store *store, struct load *load, struct dv_err *err)
+{
+    bool is_ok;
+
+    assert(!store->has_begun && !store->filling);
+    dv_buf_init(&load->after, DV_STORE_KEY_BYTES_MAX);
+    do
+        is_ok = load_rows(store, load, err);
+    while (!is_ok && !load->is_refused && recover_at_start(store, err));
+    dv_buf_fini(&load->after);
     return is_ok;
 }
 
@@ -62,13 +82,16 @@ bool dv_store_load(struct dv_store *store, uint32_t space,
                    void *ctx, struct dv_err *err)
 {
     struct load load = {.each = each, .ctx = ctx, .space = space};
-    bool is_ok;
 
-    assert(!store->has_begun && !store->filling);
-    dv_buf_init(&load.after, DV_STORE_KEY_BYTES_MAX);
-    do
-        is_ok = load_rows(store, &load, err);
-    while (!is_ok && !load.is_refused && recover_at_start(store, err));
-    dv_buf_fini(&load.after);
-    return is_ok;
+    return run(store, &load, err);
+}
+
+bool dv_store_load_usable(struct dv_store *store, uint32_t space,
+                          bool (*each)(void *ctx, const struct dv_store_row *row,
+                                       struct dv_err *err),
+                          void *ctx, struct dv_err *err)
+{
+    struct load load = {.each = each, .ctx = ctx, .space = space, .goes_on = true};
+
+    return run(store, &load, err);
 }

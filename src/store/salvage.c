@@ -96,7 +96,7 @@ static bool salvage_all(struct dv_store_db *from, struct dv_store_db *to, struct
             if (!salvage_way(from, to, to->schema->spaces[i], orders[way], &is_whole, err))
                 return false;
     }
-    return true;
+    return dv_store_db_salvage_asides(from, to, err);
 }
 
 bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err)

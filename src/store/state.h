@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/str.h"
+#include "base/vec.h"
 #include "loop/loop.h"
 #include "store/db.h"
 #include "store/files.h"
@@ -20,6 +22,13 @@ struct dv_store_batch;
  * told; the next ones wait for it. Measured with 250, 1,000 and 4,000 on a disk whose sync takes
  * 4 ms, 64 writers, 100,000 rows: 9,400, 12,100 and 12,500 writes/s; p99 28, 32 and 52 ms. */
 #define DV_STORE_CHECKPOINT_PAGES 1000u
+
+/* A row that is still to be moved aside. */
+struct dv_store_pending {
+    uint32_t space;
+    dv_str key;
+    dv_str why;
+};
 
 struct dv_store {
     /* Set by open; then anybody's to read. */
@@ -44,6 +53,8 @@ struct dv_store {
     size_t queued_bytes;
     uint64_t loop_epoch;
     char *set_aside; /* NULL: none */
+    DV_VEC(struct dv_store_aside) asides;
+    size_t n_asides;
     struct dv_store_faults *faults;
     bool has_begun; /* something was submitted: the database is the thread's */
     bool is_closing;
@@ -56,6 +67,7 @@ struct dv_store {
     struct dv_store_db db;
     uint64_t thread_epoch;
     uint64_t checkpoint_at; /* pages in the log */
+    DV_VEC(struct dv_store_pending) pending;
 
     /* Both sides', under `lock`. */
     pthread_mutex_t lock;
@@ -76,6 +88,16 @@ void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err);
 
 /* The thread: applies what is queued, until it is to stop and nothing is queued. */
 void *dv_store_run(void *store);
+
+/* aside.c */
+
+/* Remembers a row that cannot be used, until it is moved. At start-up. */
+void dv_store_note_aside(struct dv_store *store, uint32_t space, const struct dv_store_row *row,
+                         const struct dv_err *why);
+/* Reads what was set aside by earlier starts. */
+void dv_store_load_asides(struct dv_store *store);
+/* Within a transaction: moves what is noted. When that is committed, the notes may go. */
+DV_CHECKED bool dv_store_move_pending(struct dv_store *store, struct dv_err *err);
 
 /* attach.c */
 

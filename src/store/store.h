@@ -112,6 +112,27 @@ DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t space,
                                            struct dv_err *err),
                               void *ctx, struct dv_err *err);
 
+/* Like dv_store_load, but a row that `each` refuses does not end it: the row is set aside, with the
+ * error as the reason, and the next write of any kind moves it out of its space. Its key is as good
+ * as new from here on. */
+DV_CHECKED bool dv_store_load_usable(struct dv_store *store, uint32_t space,
+                                     bool (*each)(void *ctx, const struct dv_store_row *row,
+                                                  struct dv_err *err),
+                                     void *ctx, struct dv_err *err);
+
+/* A row that was set aside. All of it is kept in the file, in the table `_set_aside`. */
+struct dv_store_aside {
+    const char *space;
+    dv_str key;
+    dv_str why;
+    dv_str held; /* the first bytes of its value; of new ones only */
+    bool is_new; /* else set aside at an earlier start */
+};
+
+/* Those that are set aside, in order of time, the first thousand; while the store is open. */
+size_t dv_store_asides(const struct dv_store *store, const struct dv_store_aside **asides);
+size_t dv_store_n_asides(const struct dv_store *store); /* all of them */
+
 /* The store's part of a write or a read that is under way. */
 struct dv_store_op {
     struct dv_link link;

@@ -70,6 +70,10 @@ static bool apply_all(struct dv_store *store, const struct dv_list *group, struc
         return false;
     if (!dv_store_db_begin(&store->db, err))
         return false;
+    if (!dv_store_move_pending(store, err)) {
+        dv_store_db_rollback(&store->db);
+        return false;
+    }
     DV_LIST_EACH (group, link) {
         struct dv_store_batch *batch = DV_CONTAINER(link, struct dv_store_batch, link);
 
@@ -78,7 +82,10 @@ static bool apply_all(struct dv_store *store, const struct dv_list *group, struc
             return false;
         }
     }
-    return dv_store_db_commit(&store->db, err);
+    if (!dv_store_db_commit(&store->db, err))
+        return false;
+    store->pending.n = 0;
+    return true;
 }
 
 /* All that can still succeed, in one transaction. */
@@ -96,7 +103,7 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
         n_writes += batch->has_failed ? 0 : batch->n_writes;
         n_changes += batch->has_failed ? 0 : batch->records.n;
     }
-    if (n_changes == 0)
+    if (n_changes == 0 && store->pending.n == 0)
         return true;
     is_ok = apply_all(store, group, err);
     count_commit(store, is_ok, n_writes, n_changes, dv_clock_now_ns(dv_clock_real()) - begin_ns);
