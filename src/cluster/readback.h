@@ -1,0 +1,34 @@
+/* readback.h - nothing is stored that is not read as it was written. */
+#ifndef DV_CLUSTER_READBACK_H
+#define DV_CLUSTER_READBACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_kind;
+
+/* What others write is held against it up to this size: a millisecond at the most. */
+#define DV_READBACK_BYTES_MAX (64u * 1024u)
+
+/* Whether the row decodes, and the result encodes to the same row. `key` is the row's. */
+DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str text,
+                                  struct dv_arena *arena, struct dv_err *err);
+
+/* In builds for finding faults every row is checked, and one that fails ends the program. */
+#if defined(__SANITIZE_ADDRESS__)
+#define DV_READBACK_ALWAYS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DV_READBACK_ALWAYS 1
+#endif
+#endif
+#ifndef DV_READBACK_ALWAYS
+#define DV_READBACK_ALWAYS 0
+#endif
+
+#endif
