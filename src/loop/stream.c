@@ -90,15 +90,21 @@ static struct dv_stream *stream_alloc(struct dv_loop *loop)
     return stream;
 }
 
-static void read_peer(struct dv_stream *stream)
+static struct dv_peer peer_of(int fd)
 {
     struct ucred cred = {.pid = -1, .uid = (uid_t)-1, .gid = (gid_t)-1};
     socklen_t n = sizeof(cred);
-    uv_os_fd_t fd;
 
-    if (uv_fileno((uv_handle_t *)&stream->pipe, &fd) == 0)
-        (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n); /* unknown stays -1 */
-    stream->peer = (struct dv_peer){cred.pid, cred.uid, cred.gid};
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n); /* unknown stays -1 */
+    return (struct dv_peer){cred.pid, cred.uid, cred.gid};
+}
+
+static void read_peer(struct dv_stream *stream)
+{
+    uv_os_fd_t fd = -1;
+
+    (void)uv_fileno((uv_handle_t *)&stream->pipe, &fd); /* none: then the peer is unknown */
+    stream->peer = peer_of(fd);
 }
 
 struct dv_stream *dv_stream_open(struct dv_loop *loop, int fd, struct dv_err *err)
@@ -128,6 +134,20 @@ struct dv_stream *dv_stream_connect(struct dv_loop *loop, dv_str path, struct dv
         return NULL;
     }
     return dv_stream_open(loop, fd, err);
+}
+
+bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err)
+{
+    int fd;
+
+    if (!dv_socket_path_check(path, err))
+        return false;
+    fd = connect_fd(path);
+    if (fd < 0)
+        return dv_fail_errno(err, errno, "connect to %.*s", DV_FMT(path));
+    *peer = peer_of(fd);
+    (void)close(fd); /* nothing was said */
+    return true;
 }
 
 static void end_stream(struct dv_stream *stream, int status)

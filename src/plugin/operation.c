@@ -65,6 +65,7 @@ struct dv_plugin_operation {
     struct dv_plugin_info info;
     struct dv_err cause;              /* of what has just failed */
     struct dv_plugin_failure failure; /* of the whole */
+    bool has_given_way;               /* is OVERDUE before its time */
     dv_str path;
     char path_text[];
 };
@@ -330,7 +331,11 @@ static void refuse_after_handler(struct dv_plugin_operation *op)
 
 static void refuse_late(struct dv_plugin_operation *op)
 {
-    (void)dv_fail(&op->cause, DV_DEADLINE_EXCEEDED, "not done within %u ms", REGISTER_TIMEOUT_MS);
+    if (op->has_given_way)
+        (void)dv_fail(&op->cause, DV_DEADLINE_EXCEEDED, "not done yet, and others wait");
+    else
+        (void)dv_fail(&op->cause, DV_DEADLINE_EXCEEDED, "not done within %u ms",
+                      REGISTER_TIMEOUT_MS);
     refuse_after_handler(op);
 }
 
@@ -432,6 +437,22 @@ void dv_plugin_operation_cancel(struct dv_plugin_operation *op)
     if (op->step != CLOSING && op->failure.err.code == DV_OK)
         (void)dv_fail(&op->failure.err, DV_CANCELLED, "the socket went away");
     handle(op, ON_CANCEL);
+}
+
+bool dv_plugin_operation_give_way(struct dv_plugin_operation *op)
+{
+    if (op->step != CONNECTING && op->step != REGISTERING)
+        return false;
+    if (op->step == CONNECTING) {
+        if (op->cause.code == DV_OK)
+            (void)dv_fail(&op->cause, DV_DEADLINE_EXCEEDED,
+                          "no HTTP/2 connection yet, and others wait");
+        handle(op, ON_FAILED);
+    } else {
+        op->has_given_way = true;
+        handle(op, ON_LATE);
+    }
+    return true;
 }
 
 bool dv_plugin_operation_is_registering(const struct dv_plugin_operation *op)

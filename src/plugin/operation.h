@@ -47,6 +47,9 @@ struct dv_plugin_operation *dv_plugin_operation_start(struct dv_loop *loop, dv_s
                                                       struct dv_plugin_operation_owner *owner);
 /* `done` still runs, with DV_CANCELLED unless the end was near. */
 void dv_plugin_operation_cancel(struct dv_plugin_operation *operation);
+/* Others wait, and it has had its time: an attempt that waits for the connection or for the handler
+ * fails soon. False: it is at a step that has a short limit of its own, and nothing happens. */
+bool dv_plugin_operation_give_way(struct dv_plugin_operation *operation);
 /* The plugin's info is good, and what follows has begun. */
 bool dv_plugin_operation_is_registering(const struct dv_plugin_operation *operation);
 

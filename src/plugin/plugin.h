@@ -16,7 +16,8 @@
  *   - The same socket seen twice is one sighting, not a reason to register again.
  *   - An operation whose socket goes away is given up at once; that does not count as a failure.
  *   - Lost inotify events lead to a new scan; a registry directory that vanishes is made again.
- *   - At most DV_PLUGIN_OPERATIONS_MAX registrations run at a time; newcomers go first.
+ *   - At most DV_PLUGIN_OPERATIONS_MAX registrations run at a time; newcomers go first, one
+ *     listening process has a share of them, and who is slow makes room for who waits (turns.c).
  *   - PluginInfo is held to limits, and an endpoint must lie inside the kubelet's directory: no
  *     "..", no symlink that leads out. `--strict` (accepts_any_endpoint) takes every endpoint that
  *     a socket address can hold, wherever it is, as the kubelet does. */

@@ -64,6 +64,8 @@ struct dv_plugins *dv_plugins_open(struct dv_loop *loop, const struct dv_plugins
     dv_list_init(&plugins->to_decide);
     dv_list_init(&plugins->newcomers);
     dv_list_init(&plugins->retries);
+    dv_list_init(&plugins->parked);
+    dv_list_init(&plugins->running);
     dv_list_init(&plugins->to_tell);
     plugins->watcher = dv_plugin_watcher_open(
         loop, dv_str_printf(plugins->arena, "%.*s/plugins_registry", DV_FMT(dir)),
@@ -116,6 +118,7 @@ void dv_plugins_close(struct dv_plugins *plugins, dv_closed_fn *closed, void *ct
     plugins->closed_ctx = ctx;
     dv_task_cancel(&plugins->decide_task);
     dv_task_cancel(&plugins->tell_task);
+    dv_timer_cancel(&plugins->turn_timer);
     for (size_t at = 0; (entry = dv_map_next(&plugins->world.sockets, &at)) != NULL;) {
         struct dv_plugin_entry *one = DV_CONTAINER(entry->value, struct dv_plugin_entry, socket);
 

@@ -15,10 +15,14 @@
 
 /* Known at a time, those that are gone but listed included; each takes about a kilobyte. */
 #define SOCKETS_MAX 10000u
-/* Operations of plugins that have failed before: they leave room for newcomers. */
-#define RETRIES_MAX (DV_PLUGIN_OPERATIONS_MAX / 2)
 
 static void on_decide(struct dv_task *task);
+
+void dv_plugin_decide_soon(struct dv_plugins *plugins)
+{
+    if (!plugins->is_closing)
+        dv_task_post(&plugins->decide_task, plugins->loop, on_decide);
+}
 
 static void decide_later(struct dv_plugin_entry *entry)
 {
@@ -57,6 +61,7 @@ void dv_plugin_entry_free(struct dv_plugin_entry *entry)
     dv_timer_cancel(&entry->timer);
     dv_link_remove(&entry->to_decide);
     dv_link_remove(&entry->in_queue);
+    dv_link_remove(&entry->in_running);
     dv_link_remove(&entry->to_tell);
     dv_arena_free(entry->arena);
     free(entry);
@@ -86,6 +91,7 @@ bool dv_plugin_on_found(struct dv_plugin_watcher_owner *owner, dv_str path)
                                 dv_clock_wall_ns(dv_loop_clock(plugins->loop)), &err);
     assert(is_taken); /* no file has an empty path */
     entry->n_attempts = 0;
+    entry->listener = DV_PLUGIN_LISTENER_UNKNOWN;
     dv_log(DV_LOG_DEBUG, "plugin: socket seen", DV_F_STR("socket", path));
     decide_later(entry);
     return true;
@@ -163,6 +169,7 @@ static void on_done(struct dv_plugin_operation_owner *owner, const struct dv_err
     entry->operation = NULL;
     plugins->n_running--;
     plugins->n_retrying -= entry->is_retry ? 1 : 0;
+    dv_plugin_end_turn(entry);
     if (!err)
         note_success(entry);
     else if (err->code == DV_CANCELLED)
@@ -173,7 +180,7 @@ static void on_done(struct dv_plugin_operation_owner *owner, const struct dv_err
         dv_plugin_check_closed(plugins);
         return;
     }
-    dv_task_post(&plugins->decide_task, plugins->loop, on_decide); /* there is room for another */
+    dv_plugin_decide_soon(plugins); /* there is room for another */
     decide_later(entry);
 }
 
@@ -190,6 +197,9 @@ static void start_operation(struct dv_plugin_entry *entry)
     };
     entry->is_retry = entry->socket.backoff_ms > 0;
     entry->n_attempts++;
+    entry->start_ms = dv_loop_now_ms(plugins->loop);
+    entry->has_given_way = false;
+    dv_list_push(&plugins->running, &entry->in_running);
     plugins->n_running++;
     plugins->n_retrying += entry->is_retry ? 1 : 0;
     dv_plugin_begin(&entry->socket, dv_loop_now_ms(plugins->loop));
@@ -230,9 +240,7 @@ static void carry_out(struct dv_plugin_entry *entry)
         dv_timer_cancel(&entry->timer);
     switch (decision.action) {
     case DV_PLUGIN_DO_REGISTER:
-        if (!dv_link_is_in(&entry->in_queue))
-            dv_list_push(entry->socket.backoff_ms > 0 ? &plugins->retries : &plugins->newcomers,
-                         &entry->in_queue);
+        dv_plugin_queue(entry);
         break;
     case DV_PLUGIN_DO_CANCEL:
         dv_plugin_operation_cancel(entry->operation);
@@ -246,19 +254,6 @@ static void carry_out(struct dv_plugin_entry *entry)
     case DV_PLUGIN_DO_UNREGISTER: /* done just before */
     case DV_PLUGIN_DO_NOTHING:
         break;
-    }
-}
-
-static void start_queued(struct dv_plugins *plugins)
-{
-    while (plugins->n_running < DV_PLUGIN_OPERATIONS_MAX) {
-        struct dv_link *link = dv_list_shift(&plugins->newcomers);
-
-        if (!link && plugins->n_retrying < RETRIES_MAX)
-            link = dv_list_shift(&plugins->retries);
-        if (!link)
-            break;
-        start_operation(DV_CONTAINER(link, struct dv_plugin_entry, in_queue));
     }
 }
 
@@ -282,5 +277,5 @@ static void on_decide(struct dv_task *task)
         if (!plugins->is_closing)
             carry_out(DV_CONTAINER(link, struct dv_plugin_entry, to_decide));
     if (!plugins->is_closing)
-        start_queued(plugins);
+        dv_plugin_take_turns(plugins, start_operation);
 }
