@@ -4,10 +4,15 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "claim/inside.h"
 
 #define PERIOD_MS 60000u
+/* After drivers have refused: many things make us look, and each would be a call. */
+#define PAUSE_FIRST_MS 1000u
+#define PAUSE_MAX_MS (10u * PERIOD_MS)
+#define PAUSE_JITTER_PER_MILLE 200u
 /* At the same time: enough to share commits, few enough for a driver that has just come back. */
 #define RUNNING_MAX 64u
 
@@ -43,6 +48,43 @@ static bool are_drivers_there(const struct dv_claims *claims, const struct dv_cl
     return true;
 }
 
+void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
+                       const struct dv_err *err)
+{
+    struct dv_claim_pause *pause = &claim->pause;
+    bool is_alike = pause->is_prepare == is_prepare;
+    uint64_t length_ms = is_alike && pause->next_ms ? pause->next_ms : PAUSE_FIRST_MS;
+    uint64_t now_ms = dv_loop_now_ms(claims->loop);
+    uint64_t wake_ms = is_alike ? pause->wake_ms : 0;
+
+    dv_claim_set_error(claim, err);
+    if (!err) {
+        *pause = (struct dv_claim_pause){0};
+        return;
+    }
+    if (is_alike && now_ms < pause->until_ms) /* it was asked before its time, in vain */
+        wake_ms = wake_ms ? dv_u64_min(wake_ms * 2, PERIOD_MS) : PAUSE_FIRST_MS;
+    *pause = (struct dv_claim_pause){
+        .is_prepare = is_prepare,
+        .until_ms = now_ms + dv_jitter(length_ms, PAUSE_JITTER_PER_MILLE),
+        .next_ms = dv_u64_min(length_ms * 2, PAUSE_MAX_MS),
+        .epoch = dv_claim_epoch(claims, claim),
+        .wake_at_ms = now_ms + wake_ms,
+        .wake_ms = wake_ms,
+    };
+}
+
+/* Its drivers can be asked, and have not failed at the same just now. */
+static bool is_time(const struct dv_claims *claims, const struct dv_claim *claim, bool is_prepare)
+{
+    uint64_t now_ms = dv_loop_now_ms(claims->loop);
+
+    return are_drivers_there(claims, claim) &&
+           (claim->pause.is_prepare != is_prepare || now_ms >= claim->pause.until_ms ||
+            (now_ms >= claim->pause.wake_at_ms &&
+             claim->pause.epoch != dv_claim_epoch(claims, claim)));
+}
+
 /* What can be done for the pod now. */
 static bool look_at_pod(const struct dv_claims *claims, dv_str uid, struct dv_arena *arena,
                         enum chore_kind *kind)
@@ -59,7 +101,7 @@ static bool look_at_pod(const struct dv_claims *claims, dv_str uid, struct dv_ar
                                       of_pod[i]->n_calls == 0
                                 : of_pod[i]->n_calls == 0;
 
-        has_any |= is_due && are_drivers_there(claims, of_pod[i]);
+        has_any |= is_due && is_time(claims, of_pod[i], is_wanted);
     }
     *kind = is_wanted ? PREPARE_POD : UNPREPARE_POD;
     return has_any;
@@ -83,7 +125,7 @@ static void gather(struct dv_claims *claims)
     size_t n = dv_claim_pods(claims->state, arena, &uids);
 
     for (size_t at = 0; (claim = dv_claim_next(claims->state, &at)) != NULL;)
-        if (is_nobodys(claim) && are_drivers_there(claims, claim))
+        if (is_nobodys(claim) && is_time(claims, claim, false))
             *dv_vec_add_in(&items, arena) = (struct dv_claim_chore_item){
                 .kind = UNPREPARE_CLAIM,
                 .space = dv_str_copy(claim->record.space, arena),
@@ -142,7 +184,7 @@ static void prepare_pod(struct dv_claims *claims, struct dv_claim_op *op, dv_str
         const struct dv_claim_record *record = &of_pod[i]->record;
 
         if (of_pod[i]->is_left_over && record->phase == DV_CLAIM_PREPARING &&
-            are_drivers_there(claims, of_pod[i]))
+            is_time(claims, of_pod[i], true))
             add_job(op, &op->priv.jobs[n_jobs++], record->space, record->name, record->uid);
     }
     op->priv.n_jobs = n_jobs;

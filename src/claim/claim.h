@@ -79,6 +79,14 @@ struct dv_claim {
     bool is_left_over;             /* found unfinished at the start, and not finished yet */
     size_t n_calls;                /* to drivers, under way */
     char *error;                   /* why the last calls failed; NULL: they did not */
+    struct dv_claim_pause {        /* of chores: whoever else asks has pauses of his own */
+        bool is_prepare;           /* that is what failed; else it was unprepared */
+        uint64_t until_ms;         /* no chore asks its drivers before, */
+        uint64_t next_ms;          /* nor for so long after the next failure, */
+        uint64_t epoch;            /* unless they have come back (dv_claims_epoch), */
+        uint64_t wake_at_ms;       /* and then not before this: they may come back to fail again */
+        uint64_t wake_ms;
+    } pause;
 };
 
 /* ---- the state ---- */
@@ -274,6 +282,7 @@ struct dv_dra_instance {
     enum dv_dra_service service;
     enum dv_dra_health health;
     bool is_connected;
+    uint64_t epoch; /* another one whenever it is connected */
     struct dv_link link;
 };
 

@@ -57,6 +57,7 @@ struct dv_claims {
     struct dv_list ops;
     struct dv_list waiting; /* ops, for a driver */
     struct dv_map wipes;    /* by driver; the node's under "" */
+    uint64_t epoch;         /* connections to drivers so far */
     struct dv_saver saver;
     struct dv_claim_chores chores;
     struct dv_task changed_task;
@@ -69,6 +70,8 @@ struct dv_claims {
 
 /* manager.c */
 void dv_claims_tell_changed(struct dv_claims *claims);
+/* The sum for all its drivers. */
+uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim);
 /* Whenever something that a closing manager waits for is gone. */
 void dv_claims_check_closed(struct dv_claims *claims);
 
@@ -167,6 +170,9 @@ void dv_claim_batch_ended(struct dv_claim_batch *batch);
 
 /* chores.c */
 void dv_claim_chores_look(struct dv_claims *claims);
+/* How the drivers' answers for it were; err: NULL when they were good. */
+void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
+                       const struct dv_err *err);
 void dv_claim_chores_stop(struct dv_claims *claims);
 bool dv_claim_chores_are_idle(const struct dv_claims *claims);
 

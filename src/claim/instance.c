@@ -105,6 +105,8 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
     if (instance->is_closing || instance->base.is_connected == is_connected)
         return;
     instance->base.is_connected = is_connected;
+    if (is_connected)
+        instance->base.epoch = ++claims->epoch;
     dv_log(is_connected ? DV_LOG_INFO : DV_LOG_WARN,
            is_connected ? "claim: driver connected" : "claim: driver's connection is lost",
            DV_F_STR("driver", instance->base.driver), DV_F_STR("endpoint", instance->base.endpoint),

@@ -32,6 +32,35 @@ struct dv_claim_state *dv_claims_state(struct dv_claims *claims)
     return claims->state;
 }
 
+uint64_t dv_claims_epoch(const struct dv_claims *claims, dv_str driver)
+{
+    struct dv_err err;
+    const struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, driver, &err);
+
+    return instance && instance->is_connected ? instance->epoch : 0;
+}
+
+uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_claim **of_pod;
+    size_t n = dv_claim_of_pod(claims->state, pod_uid, arena, &of_pod);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += dv_claim_epoch(claims, of_pod[i]);
+    return sum;
+}
+
+uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < claim->record.n_drivers; i++)
+        sum += dv_claims_epoch(claims, claim->record.drivers[i].name);
+    return sum;
+}
+
 const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims)
 {
     return claims->drivers;

@@ -26,6 +26,7 @@
 #include "store/saver.h"
 
 struct dv_api_pod;
+struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_claim_batch;
 struct dv_claim_job;
@@ -77,6 +78,11 @@ void dv_claims_reconcile(struct dv_claims *claims);
 /* What is decided on. Whoever changes it (an import) saves it. */
 struct dv_claim_state *dv_claims_state(struct dv_claims *claims);
 const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims);
+/* Another number whenever a driver has come, come back or gone; 0: none of that name is connected.
+ */
+uint64_t dv_claims_epoch(const struct dv_claims *claims, dv_str driver);
+/* The sum for all drivers of the pod's claims. */
+uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid);
 /* For DRA drivers, which register through the plugin watcher. */
 struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims);
 
@@ -116,7 +122,13 @@ struct dv_claim_op {
     /* How long it may wait for what is not there yet: a driver, the end of what is under way for a
      * claim of the same name. 0, or strictly: not at all. */
     uint64_t wait_ms;
+    /* Asked before any driver is, each time: whether the pod may have what these are allocated. May
+     * be NULL. */
+    bool (*may_prepare)(struct dv_claim_op *op, const struct dv_api_resource_claim *const *objects,
+                        size_t n_objects, struct dv_err *err);
     char awaited[DV_ERR_MSG_BYTES]; /* what it waits for now, "driver gpu.example.com"; or "" */
+    bool is_brief;                  /* that is under way, and ends by itself */
+    bool has_asked;                 /* drivers were called */
     struct {
         struct dv_claims *claims;
         struct dv_arena *arena;

@@ -13,6 +13,7 @@ static void go_on(struct dv_claim_op *op)
     bool is_first = op->priv.step == DV_CLAIM_STEP_BEGIN;
 
     op->awaited[0] = '\0';
+    op->is_brief = false;
     dv_timer_cancel(&op->priv.timer);
     if (op->priv.kind == DV_CLAIM_OP_PREPARE)
         (is_first ? dv_claim_prepare_begin : dv_claim_prepare_look)(op);
@@ -35,6 +36,7 @@ void dv_claim_op_begin(struct dv_claims *claims, struct dv_claim_op *op, enum dv
     assert(op->done);
     memset(&op->priv, 0, sizeof(op->priv));
     op->awaited[0] = '\0';
+    op->is_brief = op->has_asked = false;
     op->priv.claims = claims;
     op->priv.kind = kind;
     op->priv.arena = dv_arena_new();
@@ -80,6 +82,7 @@ void dv_claim_op_wait(struct dv_claim_op *op, struct dv_claim *claim)
 {
     op->priv.step = DV_CLAIM_STEP_WAIT;
     op->priv.has_waited = true;
+    op->is_brief = claim != NULL;
     dv_list_push(claim ? dv_claim_waiters(claim) : &op->priv.claims->waiting, &op->priv.waiting);
     if (dv_claim_op_may_wait(op) && op->priv.wait_until_ms != UINT64_MAX)
         dv_timer_start(&op->priv.timer, op->priv.claims->loop, op->priv.wait_until_ms, on_timer);
@@ -226,6 +229,7 @@ void dv_claim_op_call(struct dv_claim_op *op)
     }
     op->priv.step = DV_CLAIM_STEP_CALL;
     op->priv.n_calling = op->priv.n_batches;
+    op->has_asked = op->priv.n_batches > 0;
     for (size_t i = 0; i < op->priv.n_batches; i++)
         dv_claim_batch_start(&op->priv.batches[i]);
     if (op->priv.n_batches == 0)

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "claim/inside.h"
 #include "resource/resource.h"
 
@@ -164,6 +165,19 @@ static bool attach(struct dv_claim_op *op, struct dv_claim_job *job, struct dv_e
     return true;
 }
 
+/* Whoever asked for the op knows what else speaks against it. */
+static bool ask_owner(struct dv_claim_op *op, struct dv_err *err)
+{
+    const struct dv_api_resource_claim **objects;
+
+    if (!op->may_prepare || !op->priv.pod)
+        return true;
+    objects = DV_NEW_ARRAY(op->priv.arena, const struct dv_api_resource_claim *, op->priv.n_jobs);
+    for (size_t i = 0; i < op->priv.n_jobs; i++)
+        objects[i] = object_of(&op->priv.jobs[i]);
+    return op->may_prepare(op, objects, op->priv.n_jobs, err);
+}
+
 void dv_claim_prepare_look(struct dv_claim_op *op)
 {
     struct dv_err err;
@@ -173,6 +187,10 @@ void dv_claim_prepare_look(struct dv_claim_op *op)
             return;
     if (op->priv.has_waited && op->priv.pod) {
         fetch(op); /* they may have changed meanwhile */
+        return;
+    }
+    if (!ask_owner(op, &err)) {
+        dv_claim_op_finish(op, &err);
         return;
     }
     for (size_t i = 0; i < op->priv.n_jobs; i++)
@@ -216,7 +234,7 @@ void dv_claim_prepare_called(struct dv_claim_op *op)
         assert(is_legal); /* the same */
         (void)is_legal;
         if (claim)
-            dv_claim_set_error(claim, failure);
+            dv_claim_answered(op->priv.claims, claim, true, failure);
         has_any |= claim != NULL;
     }
     if (failure)

@@ -139,7 +139,7 @@ void dv_claim_unprepare_called(struct dv_claim_op *op)
         if (!claim)
             continue;
         dv_claim_op_let_go(&op->priv.jobs[i]);
-        dv_claim_set_error(claim, failure);
+        dv_claim_answered(op->priv.claims, claim, false, failure);
         is_legal = dv_claim_handle(op->priv.claims->state, claim,
                                    failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_UNPREPARED, &err);
         assert(is_legal); /* nobody else had it */

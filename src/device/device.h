@@ -110,6 +110,7 @@ struct dv_device_resource_info {
     struct dv_device_plugin_options options;
     bool is_known;      /* a limit for it is for us: listed before, or held (section 2) */
     size_t n_plugins;   /* connected */
+    uint64_t epoch;     /* another one whenever a plugin connects; 0: none is */
     size_t n_devices;   /* listed last */
     size_t n_healthy;   /* of these; 0 while stopped */
     size_t n_free;      /* healthy and taken by nobody */

@@ -61,6 +61,7 @@ struct dv_device_run {
     void (*done)(struct dv_device_run *run, const struct dv_err *err);
     bool has_failure;
     enum dv_device_failure failure;
+    bool has_asked; /* a plugin was called */
     /* Ends when it is decided; the caller saves, perhaps for several runs at once, before anyone is
      * told. */
     bool leaves_saving;

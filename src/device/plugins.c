@@ -76,6 +76,7 @@ bool dv_device_connect(struct dv_device_state *state, dv_str name, dv_str socket
     plugin->options = *options;
     dv_list_push(&resource->plugins, &plugin->in_resource);
     resource->n_plugins++;
+    resource->epoch = ++state->epoch;
     resource->is_stopped = resource->is_listed = false;
     resource->has_options = true;
     resource->options = *options;
@@ -131,6 +132,7 @@ static void describe(const struct dv_device_resource *resource,
         .socket = plugin ? plugin->socket : DV_STR_NONE,
         .is_known = dv_device_resource_is_known(resource),
         .n_plugins = resource->n_plugins,
+        .epoch = resource->n_plugins > 0 ? resource->epoch : 0,
         .n_devices = resource->n_listed,
         .n_healthy = dv_device_resource_n_healthy(resource),
         .n_free = is_live ? resource->n_free : 0,

@@ -116,7 +116,7 @@ static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
     run->priv.call.message = on_message;
     run->priv.call.done = on_done;
     run->priv.call.deadline_ms = dv_loop_now_ms(devices->loop) + timeout_of(step->kind);
-    run->priv.is_calling = true;
+    run->priv.is_calling = run->has_asked = true;
     run->priv.asked_ns = dv_loop_now_ns(devices->loop);
     dv_endpoint_call(endpoint, step, &run->priv.call);
     return true;
@@ -158,7 +158,7 @@ static void begin(struct dv_devices *devices, struct dv_device_run *run, struct 
 {
     assert(run->done);
     memset(&run->priv, 0, sizeof(run->priv));
-    run->has_failure = false;
+    run->has_failure = run->has_asked = false;
     run->priv.devices = devices;
     run->priv.op = op;
     dv_buf_init(&run->priv.answer, DV_DEVICE_RESPONSE_BYTES_MAX);

@@ -59,6 +59,7 @@ struct dv_device_resource {
     /* Plugins. */
     struct dv_list plugins; /* connected; the last is called */
     size_t n_plugins;
+    uint64_t epoch;  /* of the state, when the last one connected */
     bool is_stopped; /* none is connected, since: */
     uint64_t stopped_ns;
     bool has_options; /* of the last that was called */
@@ -165,6 +166,7 @@ struct dv_device_state {
     struct dv_map resources; /* by name */
     struct dv_map pods;      /* by uid */
     uint64_t n_pods_ever;
+    uint64_t epoch;        /* plugins that have connected so far */
     struct dv_map held;    /* by key: see dv_device_held_find */
     struct dv_map running; /* by pod and container; values are the keys' memory */
     struct dv_list lenders;

@@ -42,12 +42,15 @@ static void answer_claim(struct dra_driver *driver, dv_str uid, bool is_prepare,
 {
     bool is_refused = is_prepare ? driver->refuses : driver->keeps;
     size_t entry = dv_pb_begin(buf, 1);
+    char refusal[64];
     size_t value;
+    int n = snprintf(refusal, sizeof(refusal), "not today: attempt %d failed",
+                     is_prepare ? driver->n_prepare : driver->n_unprepare);
 
     dv_pb_add_bytes(buf, 1, uid);
     value = dv_pb_begin(buf, 2);
     if (is_refused)
-        dv_pb_add_bytes(buf, is_prepare ? 2 : 1, DV_STR("not today"));
+        dv_pb_add_bytes(buf, is_prepare ? 2 : 1, (dv_str){refusal, (size_t)n});
     else if (is_prepare)
         add_device(driver, buf);
     dv_pb_end(buf, value);
