@@ -77,6 +77,7 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .node_name = daemon->options->node_name,
         .version = DV_STR("davit/" DV_VERSION),
         .renews_lease = daemon->remote != NULL,
+        .watches_claims = daemon->remote == NULL,
     };
 
     (void)uname(&names); /* cannot fail with a good address */

@@ -24,8 +24,9 @@
 #include "topology/topology.h"
 
 #define REASON_ALLOCATE "UnexpectedAdmissionError"
-/* The reference ignores what no plugin ever offered; a pod that needs it would start without. */
-#define REASON_UNKNOWN "UnknownResource"
+
+/* Of what is waited for: a resource's name, and some words. */
+#define AWAITED_BYTES_MAX 512u
 
 static void next_container(struct dv_pod_admission *admission);
 
@@ -138,6 +139,8 @@ static void refuse_with(struct dv_pod_admission *admission, const char *reason, 
     struct dv_pod_verdict verdict = {
         .reason = reason,
         .may_come = may_come,
+        .was_asked = admission->priv.was_asked || admission->priv.claims.op.has_asked,
+        .rival = dv_str_copy(admission->priv.rival, arena),
         .message = dv_str_copy(message, arena),
         .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->space, arena),
                 dv_str_copy(ref->name, arena)},
@@ -161,6 +164,48 @@ void dv_admission_refuse_for_now(struct dv_pod_admission *admission, const char 
     refuse_with(admission, reason, dv_str_from_c(err->msg), true);
 }
 
+/* Whether other devices, another answer of the plugin, or the end of another pod would help. */
+static bool can_get_better(enum dv_device_failure failure)
+{
+    switch (failure) {
+    case DV_DEVICE_FAIL_UNAVAILABLE:
+    case DV_DEVICE_FAIL_UNREGISTERED:
+    case DV_DEVICE_FAIL_NO_HEALTHY_DEVICES:
+    case DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY:
+    case DV_DEVICE_FAIL_ENDPOINT_STOPPED:
+    case DV_DEVICE_FAIL_PLUGIN_ALLOCATE:
+    case DV_DEVICE_FAIL_PLUGIN_EMPTY_RESPONSE:
+    case DV_DEVICE_FAIL_PLUGIN_PREFERRED:
+    case DV_DEVICE_FAIL_PLUGIN_PRESTART:
+    case DV_DEVICE_FAIL_NO_ENDPOINT:
+    case DV_DEVICE_FAIL_ALLOCATED_LESS:
+    case DV_DEVICE_FAIL_UNKNOWN_PLUGIN:
+        return true;
+    case DV_DEVICE_FAIL_CHANGED_REQUEST:
+    case DV_DEVICE_FAIL_NOTHING_ALLOCATED:
+    case DV_DEVICE_FAIL_BAD_REQUEST:
+        return false;
+    }
+    return false;
+}
+
+/* More than its plugin lists in all: no other pod's end would help. */
+static bool is_too_much(const struct dv_pod *pod)
+{
+    struct dv_pod_shortage shortage;
+
+    return dv_pod_find_shortage(pod, &shortage) && shortage.n_listed > 0 &&
+           shortage.n_needed > shortage.n_listed;
+}
+
+static bool may_come(const struct dv_pod_admission *admission)
+{
+    const struct dv_device_run *run = &admission->priv.run;
+
+    return !admission->priv.pods->options.is_strict && run->has_failure &&
+           can_get_better(run->failure) && !is_too_much(admission->priv.pod);
+}
+
 static void refuse_allocation(struct dv_pod_admission *admission, const struct dv_err *err)
 {
     char text[DV_ERR_MSG_BYTES + 64];
@@ -172,7 +217,7 @@ static void refuse_allocation(struct dv_pod_admission *admission, const struct d
         return;
     }
     count(admission, DV_TOPOLOGY_FAILED);
-    refuse(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n});
+    refuse_with(admission, REASON_ALLOCATE, (dv_str){text, (size_t)n}, may_come(admission));
 }
 
 /* ---- success ---- */
@@ -229,26 +274,72 @@ static void on_wait_over(struct dv_timer *timer)
     dv_admission_look(admission); /* and sees that the time is over */
 }
 
-/* True: it waits, and is looked at again when devices change. */
-static bool wait_for(struct dv_pod_admission *admission)
+static bool may_wait(const struct dv_pod_admission *admission)
+{
+    const struct dv_pods *pods = admission->priv.pods;
+
+    return !pods->options.is_strict && dv_loop_now_ms(pods->loop) < admission->priv.wait_until_ms;
+}
+
+/* It is looked at again when devices change. */
+static void wait_for(struct dv_pod_admission *admission, const char *awaited)
 {
     struct dv_pods *pods = admission->priv.pods;
     struct dv_pod *pod = shown(admission);
-    struct dv_pod_need away;
-    dv_str awaited;
 
-    if (pods->options.is_strict || !dv_pod_find_away(admission->priv.pod, &away) ||
-        dv_loop_now_ms(pods->loop) >= admission->priv.wait_until_ms)
-        return false;
-    awaited = dv_str_printf(pod->arena, "the plugin of %.*s", DV_FMT(away.resource));
-    if (!dv_str_eq(pod->awaited, awaited))
-        dv_log(DV_LOG_INFO, "pod: waits", DV_F_STR("pod", pod->full_name), DV_F_STR("for", awaited),
-               DV_F_U64("ms", admission->priv.wait_until_ms - dv_loop_now_ms(pods->loop)));
     dv_pod_set_state(pod, DV_POD_WAITING);
-    pod->awaited = awaited;
+    if (!dv_str_eq(pod->awaited, dv_str_from_c(awaited))) {
+        pod->awaited = dv_str_copy(dv_str_from_c(awaited), pod->arena);
+        dv_log(DV_LOG_INFO, "pod: waits", DV_F_STR("pod", pod->full_name),
+               DV_F_STR("for", pod->awaited),
+               DV_F_U64("ms", admission->priv.wait_until_ms - dv_loop_now_ms(pods->loop)));
+        dv_pods_tell_changed(pods);
+    }
     dv_list_push(&pods->waiting, &admission->priv.link);
-    dv_timer_start(&admission->priv.wait_timer, pods->loop, admission->priv.wait_until_ms,
-                   on_wait_over);
+    if (admission->priv.wait_until_ms != UINT64_MAX)
+        dv_timer_start(&admission->priv.wait_timer, pods->loop, admission->priv.wait_until_ms,
+                       on_wait_over);
+}
+
+/* True: it waits for a plugin that is not there. */
+static bool wait_for_plugin(struct dv_pod_admission *admission)
+{
+    const struct dv_pods *pods = admission->priv.pods;
+    char awaited[AWAITED_BYTES_MAX];
+    struct dv_pod_need need;
+
+    if (!may_wait(admission))
+        return false;
+    if (dv_pod_find_away(admission->priv.pod, &need))
+        (void)snprintf(awaited, sizeof(awaited), "the plugin of %.*s", DV_FMT(need.resource));
+    else if (admission->is_patient && dv_pod_find_unknown(admission->priv.pod, &need) &&
+             dv_devices_is_removed(pods->options.devices, need.resource))
+        (void)snprintf(awaited, sizeof(awaited),
+                       "the plugin of %.*s, which has been gone for more than 5 minutes",
+                       DV_FMT(need.resource));
+    else
+        return false;
+    wait_for(admission, awaited);
+    return true;
+}
+
+/* True: it waits for devices that others hold, and holds none itself: two that had half of what
+ * they need each would wait for ever. */
+static bool wait_for_devices(struct dv_pod_admission *admission)
+{
+    char awaited[AWAITED_BYTES_MAX];
+    struct dv_pod_shortage shortage;
+
+    if (!admission->is_patient || !may_wait(admission) || admission->priv.old ||
+        admission->priv.n_aside > 0 || !dv_pod_find_shortage(admission->priv.pod, &shortage) ||
+        shortage.n_needed > shortage.n_listed)
+        return false;
+    dv_device_deactivate_pod(state_of(admission), admission->priv.pod->spec.ref.uid);
+    (void)dv_device_collect(state_of(admission)); /* at least this one */
+    (void)snprintf(awaited, sizeof(awaited), "%llu device%s of %.*s to be free",
+                   (unsigned long long)shortage.n_needed, shortage.n_needed == 1 ? "" : "s",
+                   DV_FMT(shortage.resource));
+    wait_for(admission, awaited);
     return true;
 }
 
@@ -315,6 +406,7 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
     struct dv_pod_admission *admission = DV_CONTAINER(run, struct dv_pod_admission, priv.run);
 
     admission->priv.is_running = false;
+    admission->priv.was_asked |= run->has_asked;
     if (admission->priv.err.code != DV_OK) { /* given up meanwhile */
         dv_admission_fail(admission, &admission->priv.err);
     } else if (err && !run->has_failure) {
@@ -322,7 +414,7 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
         dv_admission_fail(admission, err);
     } else if (err) {
         dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
-        if (!wait_for(admission)) /* it may have died while it was asked */
+        if (!wait_for_plugin(admission)) /* it may have died while it was asked */
             refuse_allocation(admission, err);
     } else {
         admission->priv.i_container++;
@@ -369,14 +461,15 @@ static bool refuse_unknown(struct dv_pod_admission *admission)
                  dv_devices_is_removed(pods->options.devices, need.resource)
                      ? "whose plugin has been gone for more than 5 minutes"
                      : "which no plugin has offered on this node");
-    refuse(admission, REASON_UNKNOWN, (dv_str){text, dv_size_min((size_t)n, sizeof(text) - 1)});
+    refuse(admission, DV_POD_UNKNOWN_RESOURCE,
+           (dv_str){text, dv_size_min((size_t)n, sizeof(text) - 1)});
     return true;
 }
 
 void dv_admission_look(struct dv_pod_admission *admission)
 {
     dv_admission_stop_waiting(admission);
-    if (wait_for(admission) || refuse_unknown(admission))
+    if (wait_for_plugin(admission) || refuse_unknown(admission) || wait_for_devices(admission))
         return;
     admission->priv.look_ns = dv_loop_now_ns(admission->priv.pods->loop);
     dv_pod_set_state(shown(admission), DV_POD_ADMITTING);

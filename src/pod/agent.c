@@ -56,8 +56,12 @@ static bool is_known(void *ctx, dv_str uid)
 
 static void set_object(struct dv_agent_pod *pod, struct dv_object *object)
 {
+    bool is_other = object && pod->object && dv_agent_pod_differs(pod->object, object);
+
     dv_object_unref(pod->object);
     pod->object = object ? dv_object_ref(object) : NULL;
+    if (is_other)
+        dv_agent_pod_wake(pod);
     dv_agent_pod_look(pod);
 }
 
@@ -94,7 +98,10 @@ static void see_change(struct dv_agent_pod *pod)
     struct dv_pod_ref ref = {.uid = pod->uid};
     struct dv_pod_view view;
 
-    if (pod->state == DV_AGENT_ADMITTING) {
+    if (pod->state == DV_AGENT_PAUSING || pod->is_failing) {
+        dv_agent_pod_check(pod);
+    } else if (pod->state == DV_AGENT_ADMITTING) {
+        dv_agent_pod_note_wait(pod);
         pod->is_dirty = true;
         dv_agent_pod_look(pod);
     } else if (pod->state == DV_AGENT_ADMITTED) {
@@ -139,8 +146,13 @@ void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, siz
 
 void dv_agent_devices_changed(struct dv_agent *agent)
 {
+    const struct dv_map_entry *entry;
+
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
+    for (size_t at = 0; !agent->is_closing && (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        if (((struct dv_agent_pod *)entry->value)->state == DV_AGENT_PAUSING)
+            dv_agent_pod_check(entry->value);
 }
 
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
@@ -194,6 +206,8 @@ void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
     dv_task_cancel(&agent->pods_task);
     if (agent->view)
         dv_view_close(agent->view);
+    if (agent->claims)
+        dv_view_close(agent->claims);
     dv_agent_node_stop(agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_stop(entry->value);
@@ -236,7 +250,8 @@ struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_optio
     dv_map_init(&agent->pods);
     take_known(agent);
     agent->view = dv_view_open(options->cluster, &view, err);
-    if (agent->view && dv_agent_node_open(agent, err))
+    if (agent->view && dv_agent_node_open(agent, err) &&
+        (!options->watches_claims || dv_agent_claims_open(agent, err)))
         return agent;
     dv_agent_close(agent, NULL, NULL);
     return NULL;

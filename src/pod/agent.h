@@ -51,6 +51,9 @@ struct dv_agent_options {
     /* A lease is renewed, so that others can tell whether this node is alive. Where all is one
      * process nobody asks. */
     bool renews_lease;
+    /* Claims are watched, so that a pod whose claim has changed is tried at once. A node of another
+     * API may not. */
+    bool watches_claims;
 };
 
 struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,

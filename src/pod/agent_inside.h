@@ -5,16 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
+#include "pod/agent_pause.h"
 #include "pod/agent_step.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 
 struct dv_arena;
+struct dv_err;
 struct dv_object;
 struct dv_view;
 
@@ -38,11 +41,16 @@ struct dv_agent_pod {
     struct dv_pod_release release;
     struct dv_agent_write write; /* of its status, or its removal */
     struct dv_timer timer;       /* of a pause, or a grace period */
+    struct dv_timer write_timer; /* nothing is written before */
     struct dv_task task;         /* to look at it */
-    uint64_t pause_ms;
+    struct dv_agent_pause pause; /* of its admission, or of its release */
+    struct dv_agent_pause write_pause;
+    uint64_t epoch;    /* of its plugins and drivers when that failed */
     uint64_t since_ns; /* wall clock: admitted */
+    char *rival;       /* uid of a pod that must go before it; NULL: it is not that */
     char *reason;      /* why it is refused, or not ready */
     char *message;
+    char *awaited;   /* what it was last said to wait for */
     char *written;   /* the status that was written last */
     bool is_dirty;   /* its status may have to be written */
     bool is_failing; /* its release */
@@ -67,8 +75,9 @@ struct dv_agent_node {
 struct dv_agent {
     struct dv_loop *loop;
     struct dv_agent_options options;
-    struct dv_view *view; /* of the pods on this node */
-    struct dv_map pods;   /* dv_agent_pod, by uid */
+    struct dv_view *view;   /* of the pods on this node */
+    struct dv_view *claims; /* NULL: they are not watched */
+    struct dv_map pods;     /* dv_agent_pod, by uid */
     struct dv_agent_node node;
     struct dv_task pods_task;
     struct dv_task close_task;
@@ -92,6 +101,21 @@ void dv_agent_pod_free(struct dv_agent_pod *pod);
 void dv_agent_pod_look(struct dv_agent_pod *pod);
 void dv_agent_pod_stop(struct dv_agent_pod *pod); /* the agent closes */
 bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod);
+/* Something may help it: if it pauses, it does so no longer than it must. */
+void dv_agent_pod_wake(struct dv_agent_pod *pod);
+/* It waits for something else, perhaps: said in an event, once. */
+void dv_agent_pod_note_wait(struct dv_agent_pod *pod);
+
+/* agent_wake.c: what may help a pod that has failed */
+/* Of all plugins and drivers that it needs: another one when any comes, comes back or goes. */
+uint64_t dv_agent_pod_epoch(const struct dv_agent_pod *pod);
+/* Looks whether something has happened that may help it. */
+void dv_agent_pod_check(struct dv_agent_pod *pod);
+/* Whether it asks for something else than before. */
+bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *now);
+/* Whether the Node object knows all resources that it asks for: they were here once. */
+bool dv_agent_pod_was_possible(const struct dv_agent_pod *pod);
+DV_CHECKED bool dv_agent_claims_open(struct dv_agent *agent, struct dv_err *err);
 
 /* agent_status.c */
 /* The status as a strategic merge patch; pure but for what it reads of the pod's parts. */

@@ -21,8 +21,8 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-#define PAUSE_FIRST_MS 250u
-#define PAUSE_MAX_MS 60000u
+/* When nobody but the API was asked, and its claims are not watched. */
+#define LOOK_MAX_MS 10000u
 #define PAUSE_JITTER_PER_MILLE 200u
 #define NOT_FOUND 404
 #define CONFLICT 409
@@ -72,11 +72,14 @@ struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str
 void dv_agent_pod_free(struct dv_agent_pod *pod)
 {
     dv_timer_cancel(&pod->timer);
+    dv_timer_cancel(&pod->write_timer);
     dv_task_cancel(&pod->task);
     dv_object_unref(pod->object);
     dv_arena_free(pod->write.arena);
+    free(pod->rival);
     free(pod->reason);
     free(pod->message);
+    free(pod->awaited);
     free(pod->written);
     free(pod);
 }
@@ -97,6 +100,7 @@ bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod)
 void dv_agent_pod_stop(struct dv_agent_pod *pod)
 {
     dv_timer_cancel(&pod->timer);
+    dv_timer_cancel(&pod->write_timer);
     dv_task_cancel(&pod->task);
     if (pod->state == DV_AGENT_ADMITTING)
         dv_pods_cancel(&pod->admission);
@@ -140,33 +144,93 @@ static void on_timer(struct dv_timer *timer)
     dv_agent_pod_look(pod);
 }
 
-/* What is due sooner stays so. */
-static void pause(struct dv_agent_pod *pod)
+/* Its admission or its release has failed. */
+static void pause(struct dv_agent_pod *pod, uint64_t max_ms)
 {
-    uint64_t pause_ms = pod->pause_ms ? pod->pause_ms : PAUSE_FIRST_MS;
-    uint64_t at_ms = dv_loop_now_ms(pod->agent->loop) + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE);
+    uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
+    uint64_t pause_ms = dv_agent_pause_fail(&pod->pause, now_ms, max_ms);
 
-    pod->pause_ms = dv_u64_min(pause_ms * 2, PAUSE_MAX_MS);
-    if (!dv_timer_is_set(&pod->timer) || at_ms < pod->timer.at_ms)
-        dv_timer_start(&pod->timer, pod->agent->loop, at_ms, on_timer);
+    pod->epoch = dv_agent_pod_epoch(pod);
+    dv_timer_start(&pod->timer, pod->agent->loop,
+                   now_ms + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE), on_timer);
+}
+
+void dv_agent_pod_wake(struct dv_agent_pod *pod)
+{
+    uint64_t at_ms;
+
+    if (!dv_timer_is_set(&pod->timer) || pod->agent->is_closing ||
+        (pod->state != DV_AGENT_PAUSING && !pod->is_failing))
+        return;
+    at_ms = dv_agent_pause_wake(&pod->pause, dv_loop_now_ms(pod->agent->loop), pod->timer.at_ms);
+    dv_timer_start(&pod->timer, pod->agent->loop, at_ms, on_timer);
+}
+
+static void on_write_timer(struct dv_timer *timer)
+{
+    dv_agent_pod_look(DV_CONTAINER(timer, struct dv_agent_pod, write_timer));
+}
+
+/* A write was refused, or a removed pod is still there. */
+static void pause_writes(struct dv_agent_pod *pod)
+{
+    uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
+    uint64_t pause_ms = dv_agent_pause_fail(&pod->write_pause, now_ms, DV_AGENT_PAUSE_MAX_MS);
+
+    dv_timer_start(&pod->write_timer, pod->agent->loop,
+                   now_ms + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE), on_write_timer);
 }
 
 /* ---- admission ---- */
+
+static void clear_text(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+/* What is the same but for numbers stays as it was said first: each new text would be a write of
+ * the status, and an event of its own. */
+static void set_reason(struct dv_agent_pod *pod, const char *reason, dv_str message)
+{
+    if (pod->reason && strcmp(pod->reason, reason) == 0 &&
+        dv_agent_says_same(dv_str_from_c(pod->message), message))
+        return;
+    set_text(&pod->reason, dv_str_from_c(reason));
+    set_text(&pod->message, message);
+}
 
 static void take_refusal(struct dv_agent_pod *pod, const struct dv_pod_verdict *verdict)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     bool is_prepare = strcmp(verdict->reason, DV_POD_FAILED_PREPARE) == 0;
+    bool may_come = verdict->may_come || (strcmp(verdict->reason, DV_POD_UNKNOWN_RESOURCE) == 0 &&
+                                          dv_agent_pod_was_possible(pod));
 
-    set_text(&pod->reason, dv_str_from_c(verdict->reason));
-    set_text(&pod->message, verdict->message);
+    set_reason(pod, verdict->reason, verdict->message);
     note(pod, true, verdict->reason,
-         is_prepare ? dv_str_printf(arena, "Failed to prepare dynamic resources: %.*s",
-                                    DV_FMT(verdict->message))
-                    : verdict->message);
-    pod->state = verdict->may_come ? DV_AGENT_PAUSING : DV_AGENT_REFUSED;
-    if (verdict->may_come)
-        pause(pod);
+         is_prepare ? dv_str_printf(arena, "Failed to prepare dynamic resources: %s", pod->message)
+                    : dv_str_from_c(pod->message));
+    clear_text(&pod->rival);
+    if (verdict->rival.n > 0)
+        set_text(&pod->rival, verdict->rival);
+    pod->state = may_come ? DV_AGENT_PAUSING : DV_AGENT_REFUSED;
+    if (may_come)
+        pause(pod, verdict->was_asked || pod->agent->claims ? DV_AGENT_PAUSE_MAX_MS : LOOK_MAX_MS);
+}
+
+void dv_agent_pod_note_wait(struct dv_agent_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view;
+
+    if (!dv_pods_find(pod->agent->options.pods, &ref, &view) || view.awaited.n == 0 ||
+        view.is_brief || (pod->awaited && dv_str_eq(dv_str_from_c(pod->awaited), view.awaited)))
+        return;
+    arena = dv_arena_new();
+    set_text(&pod->awaited, view.awaited);
+    note(pod, true, "WaitingForDevices", dv_str_printf(arena, "waits for %s", pod->awaited));
 }
 
 static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
@@ -177,14 +241,17 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
     pod->is_dirty = true;
     if (err) { /* nothing was decided: the disk, or it was given up */
         pod->state = DV_AGENT_PAUSING;
-        set_text(&pod->reason, DV_STR("NotAdmittedYet"));
-        set_text(&pod->message, dv_str_from_c(err->msg));
-        pause(pod);
+        set_reason(pod, "NotAdmittedYet", dv_str_from_c(err->msg));
+        pause(pod, DV_AGENT_PAUSE_MAX_MS);
     } else if (!verdict->is_admitted) {
         take_refusal(pod, verdict);
     } else {
         pod->state = DV_AGENT_ADMITTED;
-        pod->pause_ms = 0;
+        pod->pause = (struct dv_agent_pause){0};
+        clear_text(&pod->reason);
+        clear_text(&pod->message);
+        clear_text(&pod->awaited);
+        clear_text(&pod->rival);
         pod->since_ns = wall_ns(pod);
     }
     dv_agent_pod_look(pod);
@@ -196,9 +263,9 @@ static void admit(struct dv_agent_pod *pod)
 
     pod->state = DV_AGENT_ADMITTING;
     pod->is_dirty = true;
-    pod->admission = (struct dv_pod_admission){.done = on_admitted};
+    pod->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
     dv_pods_admit(pod->agent->options.pods, &pod->admission, dv_agent_pod_json(pod->object, arena),
-                  UINT64_MAX);
+                  DV_POD_WAIT_FOR_EVER_MS);
 }
 
 /* ---- release ---- */
@@ -213,7 +280,8 @@ static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *e
     if (err->code != DV_ABORTED && !pod->agent->is_closing)
         note(pod, true, "FailedUnprepareDynamicResources",
              dv_str_printf(arena, "Failed to give back what the pod holds: %s", err->msg));
-    pause(pod);
+    if (!pod->agent->is_closing)
+        pause(pod, DV_AGENT_PAUSE_MAX_MS);
     dv_agent_check_closed(pod->agent);
 }
 
@@ -228,7 +296,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
     }
     pod->state = DV_AGENT_RELEASED;
     pod->is_failing = false;
-    pod->pause_ms = 0;
+    pod->pause = (struct dv_agent_pause){0};
     dv_agent_pod_look(pod);
 }
 
@@ -269,12 +337,10 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
         pod->written = NULL;
         pod->is_dirty = true;
     }
-    if (failure || was_removal) {
-        pause(pod);
-        return;
-    }
-    if (pod->state != DV_AGENT_PAUSING && !pod->is_failing)
-        pod->pause_ms = 0;
+    if (failure || was_removal)
+        pause_writes(pod);
+    else
+        pod->write_pause = (struct dv_agent_pause){0};
     dv_agent_pod_look(pod);
 }
 
@@ -304,7 +370,8 @@ static void write_status(struct dv_agent_pod *pod)
     struct dv_buf text;
     struct dv_json *patch;
 
-    if (!pod->is_dirty || !pod->object || !dv_agent_write_begin(&pod->write))
+    if (!pod->is_dirty || !pod->object || dv_timer_is_set(&pod->write_timer) ||
+        !dv_agent_write_begin(&pod->write))
         return;
     pod->is_dirty = false;
     patch = dv_agent_status(pod, pod->write.arena);
@@ -325,7 +392,7 @@ static void remove_it(struct dv_agent_pod *pod)
     static const int64_t at_once = 0;
     struct dv_api_delete_options *options;
 
-    if (dv_timer_is_set(&pod->timer) || !dv_agent_write_begin(&pod->write))
+    if (dv_timer_is_set(&pod->write_timer) || !dv_agent_write_begin(&pod->write))
         return; /* it pauses, or something is being written */
     options = DV_NEW(pod->write.arena, struct dv_api_delete_options);
     options->grace_period_seconds = &at_once;

@@ -179,10 +179,12 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
     dv_str message = DV_STR("");
     struct dv_pod_view view;
 
-    if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0) {
+    /* While it is tried again, what went wrong the last time is what there is to say. */
+    if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0 &&
+        !(pod->reason && view.is_brief)) {
         reason = DV_STR("WaitingForDevices");
         message = dv_str_printf(arena, "waits for %.*s", DV_FMT(view.awaited));
-    } else if (pod->state == DV_AGENT_PAUSING && pod->reason) {
+    } else if (pod->reason) {
         reason = dv_str_from_c(pod->reason);
         message = dv_str_from_c(pod->message);
     }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/num.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
@@ -23,7 +24,10 @@
 #define POD_BYTES_MAX (4u << 20)
 /* Control groups of the first version tell nobody when they are empty. */
 #define LOOK_MS 1000u
-#define RETRY_MS 10000u
+/* Between attempts to release what has ended. */
+#define RETRY_FIRST_MS 10000u
+#define RETRY_MAX_MS 600000u
+#define RETRY_JITTER_PER_MILLE 200u
 /* Fields of /proc/PID/stat behind the name: the state is the third of all, the start the 22nd. */
 #define START_FIELD 19
 
@@ -33,6 +37,7 @@ struct dv_owner {
     struct dv_poll *poll;
     struct dv_timer timer;
     struct dv_task task;
+    uint64_t retry_ms;      /* before the next attempt to release it; 0: none has failed */
     bool looks_for_process; /* the kernel does not tell its end */
     bool was_used;          /* the control group has had processes */
 };
@@ -171,6 +176,16 @@ struct ended {
 
 static void on_retry(struct dv_timer *timer);
 
+static void retry_later(struct dv_owner *owner)
+{
+    struct dv_loop *loop = owner->pod->pods->loop;
+    uint64_t pause_ms = owner->retry_ms ? owner->retry_ms : RETRY_FIRST_MS;
+
+    owner->retry_ms = dv_u64_min(pause_ms * 2, RETRY_MAX_MS);
+    dv_timer_start(&owner->timer, loop,
+                   dv_loop_now_ms(loop) + dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE), on_retry);
+}
+
 static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
 {
     struct ended *ended = DV_CONTAINER(release, struct ended, release);
@@ -180,8 +195,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
 
     (void)was_known; /* it may have been busy: that is an error, too */
     if (pod && pod->owner && pod->has_ended)
-        dv_timer_start(&pod->owner->timer, pods->loop, dv_loop_now_ms(pods->loop) + RETRY_MS,
-                       on_retry);
+        retry_later(pod->owner);
     dv_arena_free(ended->arena);
     free(ended);
 }

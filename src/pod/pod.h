@@ -95,6 +95,7 @@ const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *s
 
 /* How long an admission waits for what has not come back, unless told otherwise. */
 #define DV_POD_WAIT_MS 60000u
+#define DV_POD_WAIT_FOR_EVER_MS (UINT64_MAX - 1)
 
 /* How long an admission took: all of it, and of this what was spent on alignment, allocation and
  * the disk after the last wait; 0: it did not come so far. */
@@ -151,10 +152,15 @@ struct dv_pod_verdict {
     bool is_admitted;
     const char *reason; /* otherwise: "UnexpectedAdmissionError", "TopologyAffinityError", ... */
     bool may_come;      /* what was wrong may be right later: its claims were not ready */
+    bool was_asked;     /* plugins or drivers were, before it was refused */
+    dv_str rival;       /* uid of the pod that has its device; empty: that is not the reason */
     dv_str message;
     struct dv_pod_ref ref; /* with the uid that was made for a pod without one */
 };
 
+/* The reason when a resource is asked for that nobody offers here. The reference ignores what no
+ * plugin ever offered; a pod that needs it would start without. */
+#define DV_POD_UNKNOWN_RESOURCE "UnknownResource"
 /* The reason when the claims of a pod could not be prepared, and when it would get a device that
  * another pod has. */
 #define DV_POD_FAILED_PREPARE "FailedPrepareDynamicResources"
@@ -174,6 +180,9 @@ struct dv_pod_admission {
      * pod holds what it held before. */
     void (*done)(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                  const struct dv_err *err);
+    /* It also waits for devices that others hold, and for a plugin that was removed: for a pod that
+     * is bound to this node, and has no other. */
+    bool is_patient;
     struct {
         struct dv_pods *pods;
         struct dv_pod *pod; /* as it will be; known to the others unless `old` is there */
@@ -195,9 +204,11 @@ struct dv_pod_admission {
         struct dv_holdings_rival *aside;
         size_t n_aside;
         struct dv_err aside_err; /* about the first */
+        dv_str rival;            /* uid of the pod that has its device, in the aside arena */
         dv_str json;
         struct dv_err err; /* code DV_OK: nothing has gone wrong */
         bool is_running;   /* a run is under way */
+        bool was_asked;    /* plugins or drivers were */
         bool is_asked;     /* it is a pod, and nothing else is under way for it */
     } priv;
 };
@@ -272,6 +283,7 @@ struct dv_pod_view {
     const struct dv_pod_spec *spec;
     enum dv_pod_state state;
     dv_str awaited; /* "the plugin of example.com/gpu"; empty unless it waits for something */
+    bool is_brief;  /* what it waits for is under way, and ends by itself */
     uint64_t since_wall_ns;
     bool was_admitted; /* before what is under way now, if anything is */
     bool may_run;      /* somebody has asked what to start its containers with, or may have */

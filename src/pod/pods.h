@@ -100,6 +100,13 @@ struct dv_pod_need {
 bool dv_pod_find_away(const struct dv_pod *pod, struct dv_pod_need *need);
 /* The first resource that no plugin lists or has listed, and nobody holds. */
 bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need);
+/* A resource of which the pod needs more devices than are free, or are its own. */
+struct dv_pod_shortage {
+    dv_str resource;
+    uint64_t n_needed; /* at the same time, at least */
+    uint64_t n_listed; /* free or not, healthy or not */
+};
+bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shortage);
 
 /* ended.c */
 #define DV_POD_ENDED_PREFIX "ended/" /* before a uid: a key of the store, of what has ended */

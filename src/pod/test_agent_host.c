@@ -137,6 +137,7 @@ static void open_claims(struct world *world)
         .node_name = DV_STR(NODE),
         .boot_id = dv_str_from_c(world->boot_id),
         .is_wanted = is_wanted,
+        .changed = on_pods_changed,
         .pods_changed = on_health_changed,
         .ctx = world,
     };
@@ -183,6 +184,7 @@ static void open_agent(struct world *world)
                     .hostname = DV_STR("host-1"),
                     .architecture = DV_STR("amd64")},
         .renews_lease = true,
+        .watches_claims = true,
     };
     struct dv_err err;
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 E2E = os.path.join(os.path.dirname(__file__), os.pardir, "e2e")
-for folder in ("claims", "api", "node"):
+for folder in ("pods", "claims", "api", "node"):
     sys.path.insert(0, os.path.join(E2E, folder))
 sys.path.insert(0, os.path.dirname(__file__))
 
