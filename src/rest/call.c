@@ -156,7 +156,8 @@ void *dv_rest_call_begin(void *ctx, const char *target, struct MHD_Connection *m
         (void)dv_succeed(&call->target_err);
     call->target = (dv_str){target, target ? strlen(target) : 0};
     hide_query(target);
-    dv_rest_conn_expect(conn, server->options.timeout_ms);
+    conn->has_spoken = true;
+    dv_rest_conn_expect_header(conn);
     return NULL;
 }
 
@@ -186,8 +187,11 @@ static enum MHD_Result take_header(struct dv_rest_call *call, const char *method
     dv_log(DV_LOG_DEBUG, "rest: call started", DV_F_REQUEST(call->id),
            DV_F_STR("server", call->server->options.name), DV_F_C("peer", call->peer),
            DV_F_STR("method", request->method), DV_F_STR("path", request->path));
+    dv_rest_conn_expect(conn, conn->server->options.timeout_ms); /* the body */
     if (refusal.status == 0)
         return MHD_YES;
+    if (refusal.closes)
+        dv_rest_server_count(conn->server, DV_REST_DROP_BAD_REQUEST);
     refuse(call, &refusal);
     /* So early an answer ends the connection too, when there is a body that was not read. */
     return refusal.is_body_unwanted || refusal.closes ? queue_answer(conn) : MHD_YES;

@@ -89,6 +89,9 @@ static void on_timeout(struct dv_timer *timer)
         dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
         return;
     }
+    dv_rest_server_count(conn->server, is_shaking(conn)              ? DV_REST_DROP_HANDSHAKE
+                                       : conn->phase == DV_REST_IDLE ? DV_REST_DROP_SILENT
+                                                                     : DV_REST_DROP_SLOW);
     if (conn->phase == DV_REST_IDLE && !is_shaking(conn)) {
         dv_rest_conn_break(conn, DV_CANCELLED, "no request for a while");
         return;
@@ -111,6 +114,11 @@ void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms)
         within_ms = dv_u64_min(within_ms, HUNG_UP_MS);
     dv_timer_start(&conn->timer, loop, dv_u64_add_clamped(dv_loop_now_ms(loop), within_ms),
                    on_timeout);
+}
+
+void dv_rest_conn_expect_header(struct dv_rest_conn *conn)
+{
+    dv_rest_conn_expect(conn, dv_u64_min(conn->server->options.timeout_ms, DV_REST_HEADER_MS));
 }
 
 /* The client has closed its side, which libmicrohttpd does not see while it has the connection
@@ -164,7 +172,7 @@ static void begin(struct dv_rest_conn *conn, struct MHD_Connection *mhd)
     conn->mhd = mhd;
     dv_list_push(&server->conns, &conn->link);
     server->n_conns++;
-    dv_rest_conn_expect(conn, server->options.timeout_ms);
+    dv_rest_conn_expect_header(conn);
     if (server->creds)
         dv_rest_tls_begin(conn);
     if (!dv_rest_conn_watch(conn, EPOLL_CTL_ADD)) {
@@ -207,8 +215,10 @@ static void let_go(struct dv_rest_conn *conn, enum MHD_RequestTerminationCode ho
     if (conn->answer)
         MHD_destroy_response(conn->answer);
     conn->answer = NULL;
-    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && err.code == DV_INVALID_ARGUMENT)
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && err.code == DV_INVALID_ARGUMENT) {
+        dv_rest_server_count(server, DV_REST_DROP_BAD_REQUEST);
         dv_rest_server_complain(server, conn->peer, &err);
+    }
     if (call) /* tells the handler */
         dv_rest_call_detach(call, how == MHD_REQUEST_TERMINATED_COMPLETED_OK ? NULL : &err);
 }
@@ -223,6 +233,8 @@ void dv_rest_conn_completed(void *ctx, struct MHD_Connection *mhd, void **reques
     let_go(conn, how);
     if (server->is_closing)
         dv_rest_conn_break(conn, DV_CANCELLED, "the server is closing");
+    else if (server->options.has_users && !conn->user)
+        dv_rest_conn_expect_header(conn);
     else
         dv_rest_conn_expect(conn, server->options.timeout_ms);
 }
@@ -236,6 +248,7 @@ static void end(struct dv_rest_conn *conn)
                     NULL); /* not there: as we want it */
     dv_timer_cancel(&conn->timer);
     dv_rest_tls_end(conn);
+    dv_rest_shares_leave(conn);
     dv_link_remove(&conn->link);
     free(conn);
     server->n_conns--;
@@ -267,9 +280,7 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
     conn->server = server;
     conn->fd = fd;
     dv_rest_address_print(address, conn->peer);
-    if (server->n_conns >= server->options.connections_max) {
-        (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED, "connection refused: %zu are open already",
-                      server->n_conns);
+    if (!dv_rest_shares_join(conn, address, &err)) {
         dv_rest_server_complain(server, conn->peer, &err);
         if (!server->creds) /* under TLS it would cost a handshake */
             (void)send(fd, too_many, sizeof(too_many) - 1,
@@ -284,7 +295,9 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
     (void)dv_fail_errno(&err, errno, "connection refused"); /* and closed, by libmicrohttpd */
     dv_log(DV_LOG_DEBUG, "rest: connection refused", DV_F_STR("server", server->options.name),
            DV_F_ERR(&err));
-    free(server->new_conn); /* NULL: it had begun, and has ended by itself */
+    if (server->new_conn) /* else it had begun, and has ended by itself */
+        dv_rest_shares_leave(server->new_conn);
+    free(server->new_conn);
     server->new_conn = NULL;
 }
 
@@ -300,6 +313,7 @@ static void pause_accepting(struct dv_rest_server *server, int errnum)
     struct dv_err err;
 
     (void)dv_fail_errno(&err, errnum, "accept a connection");
+    dv_rest_shares_spare_descriptor(server);
     dv_rest_server_complain(server, "unknown", &err);
     if (server->listen_fd < 0)
         return; /* the complaint has closed it */

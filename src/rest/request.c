@@ -45,7 +45,8 @@ bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_e
                        "want a target that begins with '/' and has no "
                        "characters that must be encoded");
     for (size_t i = 0; i < fetch->n_fields; i++)
-        if (!dv_rest_is_token(fetch->fields[i].name) || !dv_rest_is_sendable(fetch->fields[i].value))
+        if (!dv_rest_is_token(fetch->fields[i].name) ||
+            !dv_rest_is_sendable(fetch->fields[i].value))
             return dv_fail(err, DV_INVALID_ARGUMENT, "bad header field \"%.*s\"",
                            DV_FMT(dv_str_slice(fetch->fields[i].name, 0, SHOWN_BYTES_MAX)));
     if (fetch->body.n > LONG_MAX)

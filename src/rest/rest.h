@@ -61,6 +61,23 @@ struct dv_rest_tls {
     dv_str client_ca;
 };
 
+/* Why a connection or a request of a client was given up; for counting. */
+enum dv_rest_drop {
+    DV_REST_DROP_PEER,        /* for a newcomer: its origin had too many that are not known */
+    DV_REST_DROP_UNKNOWN,     /* for a newcomer: all together had too many that are not known */
+    DV_REST_DROP_USER,        /* its user has too many */
+    DV_REST_DROP_FULL,        /* there is no room, and nobody to drop */
+    DV_REST_DROP_DESCRIPTORS, /* the process has none left */
+    DV_REST_DROP_HANDSHAKE,   /* the TLS handshake was not done in time */
+    DV_REST_DROP_SILENT,      /* no request came in time */
+    DV_REST_DROP_SLOW,        /* a request did not arrive, or an answer was not taken, in time */
+    DV_REST_DROP_BAD_REQUEST, /* it was no good HTTP */
+    DV_REST_DROP_BAD_SHAKE,   /* the TLS handshake failed */
+};
+#define DV_REST_N_DROPS 10u
+
+const char *dv_rest_drop_name(enum dv_rest_drop drop); /* "peer_share": of a metric's label */
+
 struct dv_rest_server_options {
     dv_str name;                   /* for the log */
     const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
@@ -74,15 +91,23 @@ struct dv_rest_server_options {
      * and returns its content type. NULL: the message, as plain text. */
     const char *(*refusal)(void *ctx, unsigned status, const struct dv_err *err,
                            struct dv_buf *body);
+    /* One was given up. May be NULL. */
+    void (*dropped)(void *ctx, enum dv_rest_drop drop);
     void *ctx;
+    /* The handler says who asks (dv_rest_call_vouch); a quarter of the connections is for clients
+     * that it knows nothing of. False: all clients are alike. */
+    bool has_users;
     size_t body_bytes_max;   /* of one request: 413 beyond it; 0: the default of 3 MiB */
     size_t bodies_bytes_max; /* of all unanswered requests: 503 beyond it; 0: 64 MiB */
     size_t unsent_bytes_max; /* of one streamed answer; 0: 4 MiB */
-    size_t connections_max;  /* 503 beyond it; 0: 1024 */
+    /* Beyond it the oldest that are not known and wait for nothing are dropped for newcomers, else
+     * these get 503; 0: 1024. */
+    size_t connections_max;
     /* For a request to arrive, from its first line; for a client to send the next one; for it to
-     * take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one;
-     * for a handshake.
-     * A handler may take as long as it likes. 0: 60 s. */
+     * take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one. For
+     * a handshake, and for the header of a request, 10 s if that is less; also for the next request
+     * of a client that is not known, if there are users. A handler may take as long as it likes.
+     * 0: 60 s. */
     uint64_t timeout_ms;
 };
 
@@ -108,6 +133,15 @@ uint16_t dv_rest_server_port(const struct dv_rest_server *server); /* 0: not on 
 size_t dv_rest_server_n_connections(const struct dv_rest_server *server);
 
 /* ---- calls: a request waiting for its answer ---- */
+
+/* The connection of the call is of this user from now on. Admins may have more connections, and on
+ * the loopback some that nobody else can have. May be called for every call.
+ * DV_RESOURCE_EXHAUSTED: the user has too many, or all have; the connection is of nobody then, and
+ * should be closed with the answer. */
+DV_CHECKED bool dv_rest_call_vouch(struct dv_rest_call *call, dv_str user, bool is_admin,
+                                   struct dv_err *err);
+/* It is of nobody that is known, from now on. */
+void dv_rest_call_disown(struct dv_rest_call *call);
 
 /* A field of the answer's header. One that cannot be sent (control characters) is left out. */
 void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value);

@@ -20,6 +20,9 @@
 #define UNSENT_BYTES_DEFAULT (4u * 1024u * 1024u)
 #define CONNECTIONS_DEFAULT 1024u
 #define TIMEOUT_DEFAULT_MS 60000u
+/* Connections that were dropped for others, and that libmicrohttpd has not closed yet: those of a
+ * turn or two. */
+#define DROPPED_MAX 256u
 
 void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
                              const struct dv_err *err)
@@ -100,14 +103,15 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
     };
     const struct MHD_OptionItem options[] = {
   /* First, so that it hears what is wrong with the others. */
-        {MHD_OPTION_EXTERNAL_LOGGER,         (intptr_t)on_said,                         server},
-        {MHD_OPTION_CONNECTION_LIMIT,        (intptr_t)server->options.connections_max, NULL  },
-        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, DV_REST_CONNECTION_BYTES,                  NULL  },
-        {MHD_OPTION_UNESCAPE_CALLBACK,       (intptr_t)leave_encoded,                   NULL  },
-        {MHD_OPTION_URI_LOG_CALLBACK,        (intptr_t)dv_rest_call_begin,              server},
-        {MHD_OPTION_NOTIFY_CONNECTION,       (intptr_t)dv_rest_conn_changed,            server},
-        {MHD_OPTION_NOTIFY_COMPLETED,        (intptr_t)dv_rest_conn_completed,          server},
-        {MHD_OPTION_END,                     0,                                         NULL  },
+        {MHD_OPTION_EXTERNAL_LOGGER,         (intptr_t)on_said,                                         server},
+        {MHD_OPTION_CONNECTION_LIMIT,        (intptr_t)(server->options.connections_max + DROPPED_MAX),
+         NULL                                                                                                 },
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, DV_REST_CONNECTION_BYTES,                                  NULL  },
+        {MHD_OPTION_UNESCAPE_CALLBACK,       (intptr_t)leave_encoded,                                   NULL  },
+        {MHD_OPTION_URI_LOG_CALLBACK,        (intptr_t)dv_rest_call_begin,                              server},
+        {MHD_OPTION_NOTIFY_CONNECTION,       (intptr_t)dv_rest_conn_changed,                            server},
+        {MHD_OPTION_NOTIFY_COMPLETED,        (intptr_t)dv_rest_conn_completed,                          server},
+        {MHD_OPTION_END,                     0,                                                         NULL  },
     };
     const union MHD_DaemonInfo *info;
     unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
@@ -154,6 +158,7 @@ static struct dv_rest_server *new_server(struct dv_loop *loop,
     assert(own->connections_max <= 1u << 20); /* libmicrohttpd counts in unsigned */
     server->listen_fd = server->hangup_fd = -1;
     dv_list_init(&server->conns);
+    dv_rest_shares_init(&server->shares);
     return server;
 }
 
@@ -182,6 +187,7 @@ static void free_server(struct dv_rest_server *server)
         MHD_stop_daemon(server->mhd);
     dv_task_cancel(&server->run_task);
     dv_rest_creds_unref(server->creds);
+    dv_rest_shares_fini(&server->shares);
     free(server);
 }
 

@@ -24,13 +24,19 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 
 struct dv_rest_creds;
+struct dv_rest_peer;
+struct dv_rest_user;
 struct dv_rest_who;
 
+/* For a handshake, and for the header of a request from its first byte on: as long as the slowest
+ * client needs that means it, on a loaded machine. */
+#define DV_REST_HEADER_MS 10000u
 /* Of each connection, for its request's line and header, some of the body, and the answer's header;
  * all of it is zeroed after every request. Tokens and selectors take a few KiB. */
 #define DV_REST_CONNECTION_BYTES (16u * 1024u)
@@ -56,6 +62,23 @@ enum dv_rest_shake {
     DV_REST_SHAKE_ANSWERED, /* the client's hello was good, and it has got ours */
 };
 
+/* Where a connection comes from, as far as that tells clients apart: see peer.c. */
+struct dv_rest_origin {
+    char key[1 + 8]; /* a letter for the kind, then an address, a network or a user */
+    size_t n_key;
+    bool is_local; /* on the loopback, or a Unix socket */
+};
+
+/* Whose the places for connections are: see shares.c. */
+struct dv_rest_shares {
+    struct dv_map peers; /* by the origin's key: struct dv_rest_peer */
+    struct dv_map users; /* by name: struct dv_rest_user */
+    size_t n_unknown;    /* connections that nobody has vouched for */
+    size_t n_known;
+    int diag_fd;            /* to ask the kernel whose the other end is; negative: not open */
+    uint64_t complained_ms; /* when drops were last told; 0: never */
+};
+
 struct dv_rest_conn {
     struct dv_rest_server *server;
     struct dv_link link;
@@ -69,6 +92,10 @@ struct dv_rest_conn {
     size_t discarded_bytes; /* of the body of a refused request */
     bool is_suspended;
     bool is_hung_up;             /* the client has closed its side */
+    bool has_spoken;             /* something has come from the client */
+    struct dv_rest_peer *from;   /* NULL: it is not counted yet */
+    struct dv_link unknown_link; /* among those that nobody has vouched for */
+    struct dv_rest_user *user;   /* NULL: it is not known */
     struct dv_rest_creds *creds; /* NULL: plain */
     enum dv_rest_shake shake;
     bool has_ended;          /* the client, in the middle of the handshake */
@@ -95,6 +122,7 @@ struct dv_rest_server {
     struct dv_rest_conn *handshaking; /* the latest that was heard of; NULL: it has succeeded */
     struct dv_list conns;
     size_t n_conns;
+    struct dv_rest_shares shares;
     size_t n_calls;      /* that exist: arriving, or not answered */
     size_t bodies_bytes; /* that they hold */
     char said[160];      /* libmicrohttpd's latest message */
@@ -153,6 +181,24 @@ DV_CHECKED bool dv_rest_listen_check(int fd, struct dv_err *err);
 uint16_t dv_rest_listen_port(int fd);
 void dv_rest_address_print(const struct sockaddr *address, char text[DV_REST_PEER_BYTES]);
 
+/* ---- peer.c ---- */
+
+/* *diag_fd is opened when it is needed. */
+void dv_rest_origin_find(int *diag_fd, int fd, const struct sockaddr *peer,
+                         struct dv_rest_origin *origin);
+
+/* ---- shares.c ---- */
+
+void dv_rest_shares_init(struct dv_rest_shares *shares);
+void dv_rest_shares_fini(struct dv_rest_shares *shares);
+/* Gives the connection a place, perhaps that of another. DV_RESOURCE_EXHAUSTED: there is none. */
+DV_CHECKED bool dv_rest_shares_join(struct dv_rest_conn *conn, const struct sockaddr *address,
+                                    struct dv_err *err);
+void dv_rest_shares_leave(struct dv_rest_conn *conn); /* twice is fine */
+/* The process has no descriptor for the next connection: one that does nothing gives its own. */
+void dv_rest_shares_spare_descriptor(struct dv_rest_server *server);
+void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop);
+
 /* ---- conn.c ---- */
 
 void dv_rest_conn_accept(void *server, unsigned events);  /* of listen_poll */
@@ -167,6 +213,8 @@ void dv_rest_conn_completed(void *server, struct MHD_Connection *mhd, void **ctx
 DV_CHECKED bool dv_rest_conn_watch(struct dv_rest_conn *conn, int epoll_op);
 /* The client has to do something by then. */
 void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms);
+/* The same for the header of a request, and for the handshake before the first one. */
+void dv_rest_conn_expect_header(struct dv_rest_conn *conn);
 void dv_rest_conn_suspend(struct dv_rest_conn *conn);
 void dv_rest_conn_resume(struct dv_rest_conn *conn); /* nothing happens unless it is suspended */
 /* Ends the connection, soon; the first reason counts. */

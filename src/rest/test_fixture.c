@@ -137,7 +137,8 @@ void fixture_serve(struct fixture *fixture)
     struct dv_err err;
 
     fixture->options.name = DV_STR("test");
-    fixture->options.handle = on_request;
+    if (!fixture->options.handle)
+        fixture->options.handle = on_request;
     fixture->options.complaint = on_complaint;
     fixture->options.ctx = fixture;
     fixture->server =

@@ -106,16 +106,21 @@ static void a_listening_socket_may_be_given(void **state)
     assert_null(dv_rest_server_open_fd(fixture->loop, -1, &options, &err));
 }
 
+/* Calls that wait for us keep their places; the client is told that there is none left. */
 static void connections_have_a_limit(void **state)
 {
     struct fixture *fixture = *state;
+    struct dv_rest_call *held[3];
     struct client clients[4];
 
     fixture->options.connections_max = 3;
     fixture_serve(fixture);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         client_open(&clients[i], fixture);
-    wait_connections(fixture, 3);
+        client_send(&clients[i], HOLD);
+        wait_count(fixture, &fixture->n_held, i + 1);
+        held[i] = fixture->held;
+    }
     for (int i = 0; i < 5; i++) {
         client_open(&clients[3], fixture);
         client_send(&clients[3], NOWHERE);
@@ -124,6 +129,11 @@ static void connections_have_a_limit(void **state)
         client_close(&clients[3]);
     }
     wait_complaint(fixture, "RESOURCE_EXHAUSTED connection refused: 3 are open already;");
+    fixture->held = NULL;
+    for (int i = 0; i < 3; i++) {
+        dv_rest_call_reply(held[i], 200, DV_STR("held"));
+        client_expect_answer(&clients[i], 200, "held");
+    }
     client_close(&clients[0]);
     wait_connections(fixture, 2);
     client_open(&clients[3], fixture);

@@ -167,6 +167,8 @@ static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
 
     if (conn->shake != DV_REST_SHAKE_DONE)
         conn->server->handshaking = conn;
+    if (got > 0)
+        conn->has_spoken = true;
     if (got < 0 && errnum == EAGAIN)
         wait_for_client(conn);
     else if (got <= 0)
@@ -188,6 +190,7 @@ static int on_message(gnutls_session_t session, unsigned type, unsigned when, un
         return 0;
     conn->shake = DV_REST_SHAKE_DONE;
     conn->server->handshaking = NULL;
+    dv_rest_conn_expect_header(conn);
     return dv_rest_conn_watch(conn, EPOLL_CTL_MOD) ? 0 : GNUTLS_E_INTERNAL_ERROR; /* cannot fail */
 }
 
@@ -249,8 +252,11 @@ void dv_rest_tls_end(struct dv_rest_conn *conn)
 
     if (server->handshaking == conn)
         server->handshaking = NULL;
-    if (conn->shake != DV_REST_SHAKE_DONE && !dv_rest_conn_is_breaking(conn) && explain(conn, &err))
+    if (conn->shake != DV_REST_SHAKE_DONE && !dv_rest_conn_is_breaking(conn) &&
+        explain(conn, &err)) {
+        dv_rest_server_count(server, DV_REST_DROP_BAD_SHAKE);
         dv_rest_server_complain(server, conn->peer, &err);
+    }
     free_who(conn->who);
     dv_rest_creds_unref(conn->creds);
 }
