@@ -1,11 +1,13 @@
 /* http.c - what is served over HTTP: /metrics, /healthz, /readyz, /ui, and the Kubernetes API. */
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -21,11 +23,23 @@
 #define BODY_BYTES_MAX 1024u
 /* Drivers, kubectl and their watches on one machine, and nodes of a small cluster. */
 #define CONNECTIONS_MAX 4096u
+#define PLAIN_CONNECTIONS_MAX 1024u
 /* For calls of the API that are being answered. */
 #define CLOSE_GRACE_MS 500u
 
+/* Of bad clients so many lines are logged in a time: they may come by the thousand. */
+#define COMPLAINTS_MAX 20u
+#define COMPLAINTS_MS 10000u
+/* The rest of the process has its own files, plugins and drivers. */
+#define DESCRIPTORS_LEFT 256u
+
 struct dv_http_server {
+    struct dv_loop *loop;
     struct dv_node_metrics *metrics;
+    struct dv_counter *drops[DV_REST_N_DROPS];
+    unsigned n_complaints; /* since then */
+    uint64_t n_unsaid;
+    uint64_t complaints_ms;
     struct dv_kube *kube; /* may be NULL */
     bool is_plain;
     const struct dv_err *(*trouble)(void *ctx);
@@ -122,9 +136,64 @@ static const char *refuse(void *ctx, unsigned status, const struct dv_err *err, 
 
 static void on_complaint(void *ctx, dv_str peer, const struct dv_err *err)
 {
-    (void)ctx;
+    struct dv_http_server *server = ctx;
+    uint64_t now_ms = dv_loop_now_ms(server->loop);
+
+    if (now_ms - server->complaints_ms >= COMPLAINTS_MS) {
+        if (server->n_unsaid)
+            dv_log(DV_LOG_WARN, "serve: more bad HTTP clients, as davit_http_refusals_total counts",
+                   DV_F_U64("lines_left_out", server->n_unsaid));
+        server->complaints_ms = now_ms;
+        server->n_complaints = 0;
+        server->n_unsaid = 0;
+    }
+    if (server->n_complaints >= COMPLAINTS_MAX) {
+        server->n_unsaid++;
+        return;
+    }
+    server->n_complaints++;
     dv_log(DV_LOG_WARN, "serve: bad HTTP client", DV_F_STR("peer", peer), DV_F_CODE(err),
            DV_F_ERR(err));
+}
+
+static void on_dropped(void *ctx, enum dv_rest_drop drop)
+{
+    struct dv_http_server *server = ctx;
+
+    dv_counter_add(server->drops[drop], 1);
+}
+
+static void add_metrics(struct dv_http_server *server)
+{
+    static const char *const labels[] = {"reason"};
+    static const struct dv_family_spec refusals = {
+        .name = "davit_http_refusals_total",
+        .help = "Connections and requests that were given up or refused before they were read, by "
+                "reason.",
+        .labels = labels,
+        .n_labels = DV_COUNT(labels),
+    };
+    struct dv_family *family =
+        dv_metrics_add_counter(dv_node_metrics_registry(server->metrics), &refusals);
+
+    for (unsigned i = 0; i < DV_REST_N_DROPS; i++) {
+        dv_str reason = dv_str_from_c(dv_rest_drop_name((enum dv_rest_drop)i));
+
+        server->drops[i] = dv_family_counter(family, &reason);
+    }
+}
+
+/* No more than there are descriptors for: who waits for one is not even accepted. */
+static size_t connections_max(bool has_api)
+{
+    size_t wanted = has_api ? CONNECTIONS_MAX : PLAIN_CONNECTIONS_MAX;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return wanted;
+    if (limit.rlim_cur <= 2u * DESCRIPTORS_LEFT)
+        return dv_size_min(wanted, DESCRIPTORS_LEFT);
+    return dv_size_min(wanted, (size_t)limit.rlim_cur - DESCRIPTORS_LEFT);
 }
 
 struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_metrics *metrics,
@@ -138,12 +207,16 @@ struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_
         .complaint = on_complaint,
         .ctx = server,
         .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : BODY_BYTES_MAX,
-        .connections_max = options->kube ? CONNECTIONS_MAX : 0,
+        .dropped = on_dropped,
+        .has_users = options->kube != NULL,
+        .connections_max = connections_max(options->kube != NULL),
         .tls = options->tls,
         .refusal = options->kube ? refuse : NULL,
     };
 
+    server->loop = loop;
     server->metrics = metrics;
+    add_metrics(server);
     server->kube = options->kube;
     server->is_plain = options->tls == NULL;
     server->trouble = options->trouble;

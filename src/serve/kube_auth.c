@@ -59,8 +59,28 @@ static bool is_anonymous_fine(const struct dv_kube_call *call)
 
 static bool unauthorized(struct dv_kube_call *call)
 {
+    dv_rest_call_disown(call->rest);
     dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
     return false;
+}
+
+/* The connection is the user's from now on, and takes one of its places. */
+static bool take_place(struct dv_kube_call *call)
+{
+    dv_str node, driver;
+    bool is_admin = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN;
+    struct dv_err err;
+
+    if (dv_rest_call_vouch(call->rest, call->user.username, is_admin, &err))
+        return true;
+    dv_rest_call_add_field(call->rest, DV_STR("Connection"), DV_STR("close"));
+    dv_kube_reply_status(call, dv_status_too_many_requests(1, call->arena, "%s", err.msg));
+    return false;
+}
+
+bool dv_kube_is_authentic(const struct dv_kube_call *call)
+{
+    return !call->token_hash.n || dv_tokens_is_valid(call->kube->options.tokens, call->token_hash);
 }
 
 /* ---- acting as another ---- */
@@ -116,13 +136,14 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
 
     if (bearer_of(call->request, &secret)) {
         token = dv_tokens_find(call->kube->options.tokens, secret);
-        if (!token)
+        if (!token || !dv_kube_is_bound_there(call->kube, &token->user))
             return unauthorized(call);
         dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
-        return impersonate(call);
+        call->token_hash = dv_str_copy(token->hash, call->arena);
+        return take_place(call) && impersonate(call);
     }
     if (is_by_certificate(call, &is_bad))
-        return impersonate(call);
+        return take_place(call) && impersonate(call);
     if (is_bad || !is_anonymous_fine(call))
         return unauthorized(call);
     call->user = dv_auth_anonymous(call->arena);
@@ -177,6 +198,12 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
     const struct dv_object *node = NULL;
     dv_str node_name, driver, reason;
 
+    if (!dv_kube_is_authentic(call)) {
+        call->is_revoked = true;
+        *dv_vec_add_in(problems, problems->arena) = (struct dv_problem){
+            DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};
+        return;
+    }
     (void)dv_auth_scope(&call->user, &node_name, &driver);
     if (node_name.n)
         node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE,

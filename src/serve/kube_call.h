@@ -25,6 +25,7 @@ struct dv_event_cache;
 struct dv_family;
 struct dv_rest_call;
 struct dv_rest_request;
+struct dv_token_op;
 
 struct dv_kube {
     struct dv_kube_options options;
@@ -51,12 +52,14 @@ struct dv_kube_call {
     uint64_t started_ns;
     struct dv_route route;
     struct dv_query query;
+    dv_str token_hash; /* of the token that it was shown; empty: a certificate, or nothing */
     struct dv_api_user_info user;
     struct dv_auth_request auth; /* what it asks to be allowed */
     struct dv_render render;
     struct dv_decode_notes warnings;
     struct dv_request op; /* to the engine */
     dv_str refusal;       /* of the write, by admission: not empty */
+    bool is_revoked;      /* the token was, while the write waited for its turn */
 };
 
 /* ---- answers: each ends the call ---- */
@@ -81,6 +84,11 @@ void dv_kube_release(struct dv_kube *kube);
 /* False: the call has been answered. */
 bool dv_kube_authenticate(struct dv_kube_call *call);
 bool dv_kube_authorize(struct dv_kube_call *call);
+/* Whether the service account, and the pod, that a token was made for are still there; true for
+ * all other users. */
+bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
+/* Whether the call's token, if any, is still good: what takes its time asks again. */
+bool dv_kube_is_authentic(const struct dv_kube_call *call);
 bool dv_kube_is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request);
 /* For requests to the engine, whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
@@ -90,6 +98,9 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
 
 void dv_kube_serve_page(struct dv_kube_call *call);   /* everything but objects and reviews */
 void dv_kube_serve_tokens(struct dv_kube_call *call); /* davit's own part */
+/* The answer when a token could not be made or revoked. */
+void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
+                               const struct dv_err *err);
 void dv_kube_serve_node(struct dv_kube_call *call);
 void dv_kube_get(struct dv_kube_call *call);
 void dv_kube_list(struct dv_kube_call *call);

@@ -14,19 +14,27 @@
 #include "rest/rest.h"
 #include "serve/kube_call.h"
 #include "serve/node_feed.h"
+#include "serve/tokens.h"
 
 #define DOCUMENT_BYTES_MAX (1u << 30)
 
 struct watch {
     struct dv_kube *kube;
     struct dv_feed_watch feed;
+    struct dv_token_use use; /* of the token that it was begun with */
 };
+
+static void on_token_ended(struct dv_token_use *use)
+{
+    dv_rest_stream_cancel(&DV_CONTAINER(use, struct watch, use)->feed.stream);
+}
 
 static void on_ended(struct dv_feed_watch *feed)
 {
     struct watch *watch = DV_CONTAINER(feed, struct watch, feed);
     struct dv_kube *kube = watch->kube;
 
+    dv_token_use_end(&watch->use);
     free(watch);
     dv_kube_release(kube);
 }
@@ -34,12 +42,17 @@ static void on_ended(struct dv_feed_watch *feed)
 static void start_watch(struct dv_kube_call *call)
 {
     struct watch *watch = DV_ALLOC(struct watch);
+    struct dv_tokens *tokens = call->kube->options.tokens;
+    dv_str hash = call->token_hash;
 
     watch->kube = call->kube;
     watch->feed.ended = on_ended;
     dv_kube_add_fields(call, "application/json");
     dv_kube_count(call, 200);
     dv_feed_watch_start(call->kube->options.feed, &watch->feed, call->rest);
+    watch->use.ended = on_token_ended;
+    if (hash.n && !dv_token_use_begin(&watch->use, tokens, hash))
+        on_token_ended(&watch->use);
 }
 
 static void reply(struct dv_kube_call *call)

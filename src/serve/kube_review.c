@@ -97,7 +97,8 @@ static void review_token(struct dv_kube_call *call)
     }
     token = dv_tokens_find(call->kube->options.tokens, review->spec.token);
     review->status = (struct dv_api_token_review_status){0};
-    if (token && is_audience_ours(&review->spec)) {
+    if (token && dv_kube_is_bound_there(call->kube, &token->user) &&
+        is_audience_ours(&review->spec)) {
         review->status.authenticated = true;
         review->status.user = token->user;
         review->status.audiences = DV_NEW(call->arena, dv_str);
@@ -273,7 +274,7 @@ static void on_token(struct dv_token_op *op, const struct dv_err *err)
     struct dv_kube_call *call = token->call;
 
     if (err) {
-        dv_kube_reply_status(call, dv_status_from_err(err, call->arena));
+        dv_kube_reply_token_error(call, op, err);
         return;
     }
     token->request->status.token = op->secret;

@@ -21,6 +21,8 @@
 #include "json/json.h"
 
 #define ANSWER_BYTES_MAX (16u << 20)
+/* Somebody has to revoke one first. */
+#define RETRY_S 60
 /* Ten years: what is longer is meant to be for ever, and says so with 0. */
 #define LIFETIME_S_MAX (INT64_C(10) * 365 * 24 * 3600)
 
@@ -76,13 +78,21 @@ static void list(struct dv_kube_call *call)
 
 /* ---- making one ---- */
 
+void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
+                               const struct dv_err *err)
+{
+    dv_kube_reply_status(
+        call, op->is_over_quota ? dv_status_too_many_requests(RETRY_S, call->arena, "%s", err->msg)
+                                : dv_status_from_err(err, call->arena));
+}
+
 static void on_created(struct dv_token_op *op, const struct dv_err *err)
 {
     struct dv_kube_call *call = DV_CONTAINER(op, struct token_call, op)->call;
     struct dv_json *answer;
 
     if (err) {
-        dv_kube_reply_status(call, dv_status_from_err(err, call->arena));
+        dv_kube_reply_token_error(call, op, err);
         return;
     }
     answer = describe(op->token, call->arena);

@@ -14,6 +14,7 @@
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube_call.h"
+#include "serve/tokens.h"
 
 /* Beyond so many unsent bytes a watcher waits; an object is at most 3 MiB, and a stream takes 4. */
 #define UNSENT_BYTES_MAX (256u << 10)
@@ -23,6 +24,8 @@
 /* A week is for ever. */
 #define TIMEOUT_S_MAX UINT64_C(604800)
 #define BOOKMARK_MS UINT64_C(60000)
+/* Of a node or a driver: one for each of its kinds, and for each pod's claims and secrets. */
+#define USER_WATCHES_MAX 256u
 
 struct watch {
     struct dv_kube *kube;
@@ -31,6 +34,7 @@ struct watch {
     struct dv_rest_stream stream;
     struct dv_watcher watcher;
     struct dv_timer timer;
+    struct dv_token_use use; /* of the token that it was begun with */
     struct dv_link link;
     uint64_t told; /* the version of the last event */
     uint64_t end_ms;
@@ -57,6 +61,7 @@ static void finish(struct watch *watch)
     watch->is_over = true;
     dv_watcher_stop(&watch->watcher);
     dv_timer_cancel(&watch->timer);
+    dv_token_use_end(&watch->use);
     dv_rest_stream_finish(&watch->stream);
 }
 
@@ -76,6 +81,7 @@ static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
     (void)err; /* that a client is gone is no news */
     dv_watcher_stop(&watch->watcher);
     dv_timer_cancel(&watch->timer);
+    dv_token_use_end(&watch->use);
     dv_link_remove(&watch->link);
     kube->n_watches--;
     if (gauge)
@@ -182,6 +188,15 @@ static void on_closed(struct dv_watcher *watcher)
     finish(watch);
 }
 
+/* Whoever holds a revoked token sees nothing from now on, and is told why. */
+static void on_token_ended(struct dv_token_use *use)
+{
+    struct watch *watch = DV_CONTAINER(use, struct watch, use);
+
+    send_error(watch, dv_status_unauthorized(watch->call->arena));
+    finish(watch);
+}
+
 /* ---- time ---- */
 
 static void set_timer(struct watch *watch);
@@ -279,6 +294,31 @@ static void fill_watcher(struct watch *watch)
     watcher->closed = on_closed;
 }
 
+/* The API's own clients may have as many as they have connections. False: answered. */
+static bool check_share(struct dv_kube_call *call)
+{
+    const struct dv_kube *kube = call->kube;
+    dv_str node, driver;
+    size_t n = 0;
+    struct dv_link *link;
+
+    if (dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN)
+        return true;
+    DV_LIST_EACH (&kube->watches, link) {
+        const struct watch *watch = DV_CONTAINER(link, struct watch, link);
+
+        n += dv_str_eq(watch->call->user.username, call->user.username);
+    }
+    if (n < USER_WATCHES_MAX)
+        return true;
+    dv_kube_reply_status(
+        call, dv_status_too_many_requests(1, call->arena,
+                                          "user \"%.*s\" has %zu watches open, which is all it may "
+                                          "have: end some of them",
+                                          DV_FMT(call->user.username), n));
+    return false;
+}
+
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options)
 {
     struct dv_kube *kube = call->kube;
@@ -296,6 +336,8 @@ void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *opti
                                                  "stream=watch"));
         return;
     }
+    if (!check_share(call))
+        return;
     watch = DV_ALLOC(struct watch);
     watch->kube = kube;
     watch->kind = call->route.kind;
@@ -313,6 +355,10 @@ void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *opti
     if (dv_watcher_start(kube->options.embedded, &watch->watcher, call->arena, &failure)) {
         begin_stream(watch);
         set_timer(watch);
+        watch->use.ended = on_token_ended;
+        if (call->token_hash.n &&
+            !dv_token_use_begin(&watch->use, kube->options.tokens, call->token_hash))
+            on_token_ended(&watch->use);
         if (kube->is_closing)
             finish(watch);
     } else if (failure->code == 410) { /* told in the stream, where clients look for it */

@@ -87,7 +87,9 @@ static bool is_done_well(struct dv_kube_call *call, const struct dv_api_status *
         dv_kube_warn(call, call->op.warnings[i]);
     if (!failure)
         return true;
-    if (call->refusal.n)
+    if (call->is_revoked)
+        dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
+    else if (call->refusal.n)
         refuse_write(call);
     else
         dv_kube_reply_status(call, failure);

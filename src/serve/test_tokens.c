@@ -178,6 +178,93 @@ static void fixed_tokens_are_not_stored(void **state)
     assert_int_equal(n, 0);
 }
 
+/* ---- what goes on with a token ---- */
+
+struct watch {
+    struct dv_token_use use;
+    int n_ended;
+};
+
+static void on_use_ended(struct dv_token_use *use)
+{
+    DV_CONTAINER(use, struct watch, use)->n_ended++;
+}
+
+static bool has_ended(void *ctx)
+{
+    return ((const struct watch *)ctx)->n_ended > 0;
+}
+
+static dv_str hash_of(struct fixture *fixture, dv_str secret)
+{
+    return dv_str_copy(dv_tokens_find(fixture->tokens, secret)->hash, fixture->arena);
+}
+
+static void what_uses_a_token_ends_with_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_api_user_info user = dv_auth_node(DV_STR("n1"), fixture->arena);
+    dv_str secret = create(fixture, user, 0);
+    dv_str other = create(fixture, user, 0);
+    dv_str hash = hash_of(fixture, secret);
+    struct watch watches[3] = {0};
+    struct watch late = {.use.ended = on_use_ended};
+
+    for (size_t i = 0; i < DV_COUNT(watches); i++) {
+        watches[i].use.ended = on_use_ended;
+        assert_true(dv_token_use_begin(&watches[i].use, fixture->tokens,
+                                       i == 2 ? hash_of(fixture, other) : hash));
+    }
+    dv_token_use_end(&watches[1].use); /* it has ended by itself */
+    assert_int_equal(
+        revoke(fixture, dv_str_copy(dv_tokens_find(fixture->tokens, secret)->id, fixture->arena)),
+        DV_OK);
+    assert_int_equal(watches[0].n_ended, 1);
+    assert_int_equal(watches[1].n_ended, 0);
+    assert_int_equal(watches[2].n_ended, 0);
+    assert_false(dv_tokens_is_valid(fixture->tokens, hash));
+    assert_false(dv_token_use_begin(&late.use, fixture->tokens, hash));
+    dv_token_use_end(&watches[2].use);
+}
+
+static void what_uses_a_token_ends_with_its_time(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str secret = create(fixture, dv_auth_node(DV_STR("n1"), fixture->arena), 600);
+    struct watch watch = {.use.ended = on_use_ended};
+
+    assert_true(dv_token_use_begin(&watch.use, fixture->tokens, hash_of(fixture, secret)));
+    for (int i = 0; i < 70 && !watch.n_ended; i++) {
+        assert_int_equal(watch.n_ended, 0);
+        dv_clock_virtual_advance_ms(&fixture->clock, 10 * 1000);
+        if (i >= 59)
+            assert_true(dv_loop_run_until(fixture->loop, has_ended, &watch, 5000));
+        else
+            assert_false(dv_loop_run_until(fixture->loop, has_ended, &watch, 1));
+    }
+    assert_int_equal(watch.n_ended, 1);
+}
+
+/* From the moment of the request nothing new begins, so that nothing follows its answer. */
+static void a_token_is_invalid_while_it_is_revoked(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str secret = create(fixture, dv_auth_node(DV_STR("n1"), fixture->arena), 0);
+    dv_str hash = hash_of(fixture, secret);
+    dv_str id = dv_str_copy(dv_tokens_find(fixture->tokens, secret)->id, fixture->arena);
+
+    fixture->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    fixture->op = (struct dv_token_op){.id = id, .done = on_done};
+    fixture->is_done = false;
+    dv_tokens_revoke(fixture->tokens, &fixture->op);
+    assert_false(dv_tokens_is_valid(fixture->tokens, hash));
+    wait_done(fixture);
+    assert_int_equal(fixture->code, DV_RESOURCE_EXHAUSTED);
+    assert_true(dv_tokens_is_valid(fixture->tokens, hash)); /* it could not be */
+    assert_int_equal(revoke(fixture, id), DV_OK);
+    assert_false(dv_tokens_is_valid(fixture->tokens, hash));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +272,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_ends_with_its_time, begin, end),
         cmocka_unit_test_setup_teardown(a_token_that_is_not_durable_is_none, begin, end),
         cmocka_unit_test_setup_teardown(fixed_tokens_are_not_stored, begin, end),
+        cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_it, begin, end),
+        cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_its_time, begin, end),
+        cmocka_unit_test_setup_teardown(a_token_is_invalid_while_it_is_revoked, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,12 +3,14 @@
  * A row: the hash -> {"user": UserInfo, "created": seconds, "expires": seconds}. */
 #include "serve/tokens.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "rest/rest.h"
 #include "serve/sha256.h"
@@ -19,13 +21,19 @@
 #define ROW_BYTES_MAX (64u << 10)
 /* Expired tokens that go with one write: new ones are made more slowly than that. */
 #define EXPIRED_MAX 16u
+/* A kilobyte each, in memory and in the store; every pod and driver of a large node has a few. */
+#define TOKENS_MAX 10000u
 #define NS_PER_S UINT64_C(1000000000)
+#define MS_PER_S 1000u
+/* How late it may be noticed that the clock was set past the end of a token. */
+#define EXPIRY_LOOK_S 10
 
 struct entry {
     struct dv_token token;
-    dv_str hash;
+    struct dv_list uses;    /* of struct dv_token_use */
     struct dv_arena *arena; /* its own */
     bool is_fixed;
+    bool is_ending; /* being revoked: nothing new begins, so that nothing follows the answer */
 };
 
 struct dv_tokens {
@@ -33,6 +41,7 @@ struct dv_tokens {
     struct dv_store *store; /* may be NULL */
     uint32_t space;
     struct dv_map by_hash;
+    size_t n_creating; /* that are not in the table yet */
 };
 
 static int64_t now_s(const struct dv_tokens *tokens)
@@ -48,8 +57,9 @@ static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
     struct entry *entry = DV_NEW(arena, struct entry);
 
     entry->arena = arena;
-    entry->hash = dv_str_copy(hash, arena);
-    entry->token.id = dv_str_slice(entry->hash, 0, ID_DIGITS);
+    entry->token.hash = dv_str_copy(hash, arena);
+    dv_list_init(&entry->uses);
+    entry->token.id = dv_str_slice(entry->token.hash, 0, ID_DIGITS);
     dv_message_copy(&dv_message_user_info, user, arena, &entry->token.user);
     return entry;
 }
@@ -60,9 +70,29 @@ static void entry_free(struct entry *entry)
         dv_arena_free(entry->arena);
 }
 
+/* Nothing goes on with it any more. */
+static void end_uses(struct entry *entry)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(&entry->uses)) != NULL) {
+        struct dv_token_use *use = DV_CONTAINER(link, struct dv_token_use, link);
+
+        dv_token_use_end(use);
+        use->ended(use); /* last: it may free what the use is in */
+    }
+}
+
+static void forget(struct dv_tokens *tokens, struct entry *entry)
+{
+    (void)dv_map_remove(&tokens->by_hash, entry->token.hash); /* it */
+    end_uses(entry);
+    entry_free(entry);
+}
+
 static void table_set(struct dv_tokens *tokens, struct entry *entry)
 {
-    entry_free(dv_map_set(&tokens->by_hash, entry->hash, entry));
+    entry_free(dv_map_set(&tokens->by_hash, entry->token.hash, entry));
 }
 
 static struct entry *find_id(const struct dv_tokens *tokens, dv_str id)
@@ -136,17 +166,24 @@ void dv_tokens_close(struct dv_tokens *tokens)
 
     if (!tokens)
         return;
-    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL)
+    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL) {
+        assert(dv_list_is_empty(&((struct entry *)at->value)->uses));
         entry_free(at->value);
+    }
     dv_map_fini(&tokens->by_hash);
     free(tokens);
 }
 
 /* ---- looking ---- */
 
+static bool has_expired(const struct dv_tokens *tokens, const struct entry *entry)
+{
+    return entry->token.expires_s && entry->token.expires_s <= now_s(tokens);
+}
+
 static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)
 {
-    return !entry->token.expires_s || entry->token.expires_s > now_s(tokens);
+    return !entry->is_ending && !has_expired(tokens, entry);
 }
 
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret)
@@ -155,6 +192,61 @@ const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str sec
     const struct entry *entry = dv_map_get(&tokens->by_hash, dv_sha256_hex(secret, scratch));
 
     return secret.n && entry && is_valid(tokens, entry) ? &entry->token : NULL;
+}
+
+bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash)
+{
+    const struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+
+    return entry && is_valid(tokens, entry);
+}
+
+/* ---- what goes on with them ---- */
+
+static void on_expiry(struct dv_timer *timer);
+
+/* In wall time, which may be set meanwhile: so it is looked at now and then. */
+static void await_expiry(struct dv_token_use *use)
+{
+    const struct dv_tokens *tokens = use->tokens;
+    int64_t left_s = use->token->expires_s - now_s(tokens);
+
+    if (!use->token->expires_s)
+        return;
+    left_s = left_s < 0 ? 0 : left_s > EXPIRY_LOOK_S ? EXPIRY_LOOK_S : left_s;
+    dv_timer_start(&use->timer, tokens->loop,
+                   dv_loop_now_ms(tokens->loop) + (uint64_t)left_s * MS_PER_S, on_expiry);
+}
+
+static void on_expiry(struct dv_timer *timer)
+{
+    struct dv_token_use *use = DV_CONTAINER(timer, struct dv_token_use, timer);
+
+    if (use->token->expires_s > now_s(use->tokens)) {
+        await_expiry(use);
+        return;
+    }
+    dv_token_use_end(use);
+    use->ended(use);
+}
+
+bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *tokens, dv_str hash)
+{
+    struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+
+    if (!entry || !is_valid(tokens, entry))
+        return false;
+    use->tokens = tokens;
+    use->token = &entry->token;
+    dv_list_push(&entry->uses, &use->link);
+    await_expiry(use);
+    return true;
+}
+
+void dv_token_use_end(struct dv_token_use *use)
+{
+    dv_link_remove(&use->link);
+    dv_timer_cancel(&use->timer);
 }
 
 size_t dv_tokens_n(const struct dv_tokens *tokens)
@@ -195,6 +287,7 @@ static void create_done(struct dv_token_op *op, const struct dv_err *err)
 {
     struct entry *entry = op->priv;
 
+    op->tokens->n_creating--;
     if (err) {
         entry_free(entry);
     } else {
@@ -206,12 +299,12 @@ static void create_done(struct dv_token_op *op, const struct dv_err *err)
 
 static void revoke_done(struct dv_token_op *op, const struct dv_err *err)
 {
-    struct entry *entry = err ? NULL : find_id(op->tokens, op->id); /* it may have expired since */
+    struct entry *entry = find_id(op->tokens, op->id); /* it may have expired since */
 
-    if (entry) {
-        dv_map_remove(&op->tokens->by_hash, entry->hash);
-        entry_free(entry);
-    }
+    if (entry && err)
+        entry->is_ending = false; /* it is still in the store, and would be back after a restart */
+    else if (entry)
+        forget(op->tokens, entry);
     op->done(op, err);
 }
 
@@ -244,13 +337,26 @@ static void on_not_found(struct dv_task *task)
     op->done(op, &err);
 }
 
+static void on_too_many(struct dv_task *task)
+{
+    struct dv_token_op *op = DV_CONTAINER(task, struct dv_token_op, task);
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED,
+                  "there are %zu tokens, which is all there may be: revoke some (davit token list, "
+                  "davit token revoke)",
+                  dv_tokens_n(op->tokens));
+    op->is_over_quota = true;
+    op->done(op, &err);
+}
+
 /* Whether one has expired, and may go with the next write. */
 static struct entry *next_expired(const struct dv_tokens *tokens, size_t *at)
 {
     const struct dv_map_entry *entry;
 
     while ((entry = dv_map_next(&tokens->by_hash, at)) != NULL)
-        if (!is_valid(tokens, entry->value))
+        if (has_expired(tokens, entry->value))
             return entry->value;
     return NULL;
 }
@@ -268,10 +374,10 @@ static void write_created(struct dv_token_op *op, const struct entry *entry)
     dv_buf_init(&row, ROW_BYTES_MAX);
     print_row(entry, &row);
     changes[n_changes++] =
-        (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->hash, dv_buf_str(&row)};
+        (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->token.hash, dv_buf_str(&row)};
     while (n_changes <= EXPIRED_MAX && (expired = next_expired(tokens, &at)) != NULL)
         changes[n_changes++] =
-            (struct dv_store_change){DV_STORE_DELETE, tokens->space, expired->hash, {0}};
+            (struct dv_store_change){DV_STORE_DELETE, tokens->space, expired->token.hash, {0}};
     op->write.done = on_create_written;
     dv_store_write(tokens->store, &op->write, changes, n_changes);
     dv_buf_fini(&row);
@@ -282,10 +388,8 @@ static void forget_expired(struct dv_tokens *tokens)
     struct entry *entry;
     size_t at = 0;
 
-    for (size_t i = 0; i < EXPIRED_MAX && (entry = next_expired(tokens, &at)) != NULL; i++) {
-        dv_map_remove(&tokens->by_hash, entry->hash);
-        entry_free(entry);
-    }
+    for (size_t i = 0; i < EXPIRED_MAX && (entry = next_expired(tokens, &at)) != NULL; i++)
+        forget(tokens, entry);
 }
 
 void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
@@ -294,6 +398,11 @@ void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
     struct entry *entry;
 
     op->tokens = tokens;
+    if (tokens->by_hash.n + tokens->n_creating >= TOKENS_MAX) {
+        dv_task_post(&op->task, tokens->loop, on_too_many);
+        return;
+    }
+    tokens->n_creating++;
     op->secret = dv_rest_random_token(op->arena);
     entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
     entry->token.created_s = now_s(tokens);
@@ -311,14 +420,16 @@ void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op)
     struct entry *entry = find_id(tokens, op->id);
 
     op->tokens = tokens;
+    if (entry)
+        entry->is_ending = true;
     if (!entry) {
         dv_task_post(&op->task, tokens->loop, on_not_found);
     } else if (!tokens->store || entry->is_fixed) {
         dv_task_post(&op->task, tokens->loop, on_revoke_task);
     } else {
         op->write.done = on_revoke_written;
-        dv_store_write(tokens->store, &op->write,
-                       &(struct dv_store_change){DV_STORE_DELETE, tokens->space, entry->hash, {0}},
-                       1);
+        dv_store_write(
+            tokens->store, &op->write,
+            &(struct dv_store_change){DV_STORE_DELETE, tokens->space, entry->token.hash, {0}}, 1);
     }
 }

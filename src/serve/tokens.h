@@ -11,6 +11,7 @@
 
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -21,7 +22,8 @@ struct dv_err;
 struct dv_tokens;
 
 struct dv_token {
-    dv_str id; /* the first digits of the hash: what it is listed and revoked by */
+    dv_str id;   /* the first digits of the hash: what it is listed and revoked by */
+    dv_str hash; /* what it is kept under */
     struct dv_api_user_info user;
     int64_t created_s; /* wall time */
     int64_t expires_s; /* 0: never */
@@ -36,6 +38,23 @@ void dv_tokens_close(struct dv_tokens *tokens);
 
 /* The token, if it is known and still valid; NULL otherwise. Borrowed until the next turn. */
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret);
+/* Whether the token with that hash is there and valid now. */
+bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash);
+
+/* Something that goes on as long as a token is valid (a watch), embedded in it: zeroed, then
+ * `ended` is set. */
+struct dv_token_use {
+    void (*ended)(struct dv_token_use *use); /* it was revoked or has expired; the use is over */
+    const struct dv_tokens *tokens;
+    struct dv_link link; /* among the token's uses */
+    struct dv_timer timer;
+    const struct dv_token *token;
+};
+
+/* False: the token is not valid any more, and nothing was begun. */
+DV_CHECKED bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *tokens, dv_str hash);
+void dv_token_use_end(struct dv_token_use *use); /* twice is fine, and when it was never begun */
+
 size_t dv_tokens_n(const struct dv_tokens *tokens);
 /* The next token at or after *at, which is moved past it; NULL at the end. Start with 0. */
 const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at);
@@ -51,12 +70,14 @@ struct dv_token_op {
     struct dv_api_user_info user; /* create: copied */
     int64_t lifetime_s;           /* create: 0: for ever */
     dv_str id;                    /* revoke: its id */
-    /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. */
+    /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. DV_RESOURCE_EXHAUSTED:
+     * there are too many to make another. */
     void (*done)(struct dv_token_op *op, const struct dv_err *err);
 
     struct dv_arena *arena;       /* create: takes the secret */
     dv_str secret;                /* create: the token itself, told this once */
     const struct dv_token *token; /* create: what is known of it; borrowed */
+    bool is_over_quota;           /* create: it failed because there are too many */
 
     struct dv_tokens *tokens;
     struct dv_store_write write;
