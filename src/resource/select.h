@@ -42,6 +42,11 @@ bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
 bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str label,
                                dv_str *value);
 
+/* The same of a selector's text, whatever the kind: for decisions that come before its fields are
+ * looked up. False also when it cannot be read. */
+bool dv_field_selector_text_demands(dv_str text, dv_str label, struct dv_arena *arena,
+                                    dv_str *value);
+
 /* Whether a core NodeSelector can be evaluated: known operators, whole numbers for Gt and Lt, keys
  * and values that labels can have. DV_INVALID_ARGUMENT says what is wrong. */
 DV_CHECKED bool dv_node_selector_check(const struct dv_api_node_selector *selector,

@@ -374,3 +374,13 @@ bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str 
     }
     return false;
 }
+
+bool dv_field_selector_text_demands(dv_str text, dv_str label, struct dv_arena *arena,
+                                    dv_str *value)
+{
+    struct dv_err err;
+    struct parser parser = {.text = text, .arena = arena, .err = &err};
+    struct dv_field_selector selector = {0};
+
+    return parse_terms(&parser, &selector) && dv_field_selector_demands(&selector, label, value);
+}

@@ -1,0 +1,38 @@
+/* references.h - the objects of the API that a pod refers to. Pure. */
+#ifndef DV_RESOURCE_REFERENCES_H
+#define DV_RESOURCE_REFERENCES_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_api_pod;
+
+enum dv_reference_kind {
+    DV_REFERENCE_SERVICE_ACCOUNT,
+    DV_REFERENCE_SECRET,
+    DV_REFERENCE_CONFIG_MAP,
+    DV_REFERENCE_CLAIM,
+    DV_REFERENCE_OTHER, /* kinds that are not served: volume claims, CSI drivers, endpoints */
+};
+
+struct dv_reference {
+    enum dv_reference_kind kind;
+    dv_str name; /* empty: not known yet, or not told by the pod */
+    dv_str what; /* the reference's word for it: "secrets", "serviceaccounts (via ...)" */
+};
+
+/* Returns false to end the walk. */
+typedef bool dv_visit_reference(void *ctx, const struct dv_reference *reference);
+
+/* Visits what the pod's spec refers to, in the order in which the reference looks: service account,
+ * secrets, config maps, claims, other volumes. A claim that is made from a template has the name
+ * that the pod's status tells, as has the claim for extended resources. False: a visit ended it. */
+bool dv_pod_visit_references(const struct dv_api_pod *pod, dv_visit_reference *visit, void *ctx);
+
+/* A pod that stands for one that the node has from elsewhere: it has the annotation, of any value.
+ */
+bool dv_pod_is_mirror(const struct dv_api_pod *pod);
+
+#endif
