@@ -109,9 +109,10 @@ struct dv_request {
      * agents of this process, who write most and whose fields nobody else sets. The embedded API
      * only; a server keeps it. */
     bool is_untracked;
-    /* Asked before the write, by the embedded API only, with what is stored (NULL: nothing) and
-     * what would be (NULL: it goes): may add problems, which then refuse it. Runs before `done`,
-     * also in the call that starts the request. May be NULL. */
+    /* Asked by the embedded API only, with what is stored (NULL: nothing) and what is wanted (NULL:
+     * it goes): may add problems, which then refuse it. As in the reference it is asked before the
+     * value is validated and before fields that are not for this endpoint are set back. Runs before
+     * `done`, also in the call that starts the request. May be NULL. */
     void (*admit)(struct dv_request *request, const struct dv_object *old, const void *value,
                   struct dv_problems *problems);
     void *ctx;           /* for `admit` */

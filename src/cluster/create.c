@@ -100,8 +100,10 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     meta->resource_version = DV_STR_NONE;
     meta->managed_fields = NULL;
     meta->n_managed_fields = 0;
-    dv_change_dedup_owners(op, value);
     dv_default(kind, dv_update_version(op), value, how.now, op->arena);
+    if (!dv_change_admit(op, value))
+        return false;
+    dv_change_dedup_owners(op, value);
     if (managed)
         owned = *managed;
     else if (!op->request->is_untracked)

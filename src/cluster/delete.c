@@ -214,8 +214,6 @@ static bool remove_object(struct dv_op *op, void *value)
     struct dv_object *old = op->entry->object;
     const struct dv_object *last = old;
 
-    if (!dv_change_admit(op, NULL))
-        return false;
     if (op->is_dry_run) {
         op->is_removed = true;
         op->object = value ? dv_object_new(old->kind, value) : dv_object_ref(old);
@@ -287,7 +285,8 @@ bool dv_delete_run(struct dv_op *op)
             op, dv_status_forbidden(&about, op->arena, "this namespace may not be deleted"));
     if (!op->entry->object)
         return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    if (!dv_delete_check_preconditions(op))
+    /* First of all: who may not delete it learns nothing of it. */
+    if (!dv_change_admit(op, NULL) || !dv_delete_check_preconditions(op))
         return false;
     return dv_delete_value(op, dv_change_copy(op));
 }

@@ -127,7 +127,7 @@ bool dv_pods_bind(struct dv_op *op)
     set_condition(
         op, pod,
         &(struct dv_api_pod_condition){.type = DV_STR("PodScheduled"), .status = DV_STR("True")});
-    return dv_change_finish(op, pod);
+    return dv_change_admit(op, pod) && dv_change_finish(op, pod);
 }
 
 /* ---- eviction ---- */
@@ -142,6 +142,8 @@ bool dv_pods_evict(struct dv_op *op)
         return dv_op_fail(op, dv_status_bad_request(
                                   op->arena, "name in URL does not match name in Eviction object"));
     op->delete_options = eviction->delete_options;
+    if (!dv_change_admit(op, NULL))
+        return false;
     if (!op->entry->object)
         return dv_op_fail(op, dv_status_not_found(&about, op->arena));
     if (!dv_delete_check_preconditions(op))

@@ -182,8 +182,10 @@ bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fiel
 
     meta->creation_timestamp = old->meta->creation_timestamp;
     meta->resource_version = old->meta->resource_version;
-    dv_change_dedup_owners(op, value);
     dv_default(kind, what.version, value, how.now, op->arena);
+    if (!dv_change_admit(op, value))
+        return false;
+    dv_change_dedup_owners(op, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
     dv_validate_before_update(&what, &problems);
     dv_validate(&what, &problems);
@@ -240,5 +242,5 @@ bool dv_update_finalize(struct dv_op *op)
     space = dv_change_copy(op);
     space->spec.finalizers = wanted->spec.finalizers;
     space->spec.n_finalizers = wanted->spec.n_finalizers;
-    return dv_change_finish(op, space);
+    return dv_change_admit(op, space) && dv_change_finish(op, space);
 }
