@@ -129,7 +129,7 @@ static void checks_kinds_that_are_carried_along(void **state)
         {{DV_KIND_NODE, DV_CREATE, "{" META "}"},
          {"{spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}, {key: "
           "a}]}}",
-          "spec.taints[1]:Duplicate spec.taints[2].effect:Required"}                },
+          "metadata.taints[1]:Duplicate metadata.taints[2].effect:Required"}        },
         {{DV_KIND_NODE, DV_UPDATE,
           "{" META ", spec: {podCIDR: 10.0.0.0/24, podCIDRs: [10.0.0.0/24], "
           "providerID: a}}"},

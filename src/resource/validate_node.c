@@ -10,6 +10,8 @@
 #include "resource/resource.h"
 
 static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+/* Where the reference says that the taints are. */
+static const struct path meta_path = {.kind = PATH_NAME, .name = "metadata"};
 
 /* A text that is equal for equal pairs of key and effect. */
 static dv_str taint_key(const struct dv_api_taint *taint, struct dv_arena *arena)
@@ -25,7 +27,7 @@ static void check_taints(struct dv_problems *problems, const struct dv_api_node_
         DV_STR_INIT("PreferNoSchedule"),
         DV_STR_INIT("NoExecute"),
     };
-    struct path path = dv_path_name(&spec_path, "taints");
+    struct path path = dv_path_name(&meta_path, "taints");
     DV_CLEANUP(dv_map_fini) struct dv_map seen;
 
     dv_map_init(&seen);
@@ -115,4 +117,5 @@ void dv_validate_node(struct dv_problems *problems, const struct dv_validation *
     check_amounts(problems, "allocatable", node->status.allocatable, node->status.n_allocatable);
     check_fixed(problems, &node->spec, &old->spec);
     check_taints(problems, &node->spec);
+    check_taints(problems, &node->spec); /* as a new one, and as a changed one */
 }
