@@ -1,63 +1,120 @@
-/* auth_write.c - what users who are confined to a node may change in an object. */
-#include "serve/auth.h"
+/* auth_write.c - what a driver may change in an object, and who asks for which user. */
+#include <stdarg.h>
+#include <stddef.h>
 
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "resource/select.h"
+#include "serve/auth.h"
+#include "serve/auth_rules.h"
 
-struct change {
-    const struct dv_object *old;
-    const void *value;
-    const struct dv_object *node;
-    dv_str node_name;
-    dv_str driver; /* empty: a node's own program */
-    struct dv_arena *arena;
-    dv_str *reason;
-};
+/* Names in it are the client's, and may be long. */
+#define REASON_BYTES_MAX 4096u
+/* The API's own limit, which is looked at only after this: lists are compared entry by entry. */
+#define STATUS_DEVICES_MAX 128u
 
-static bool refuse(const struct change *change, dv_str reason)
+bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...)
 {
-    *change->reason = reason;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    va_list args;
+
+    dv_buf_init(&buf, REASON_BYTES_MAX);
+    va_start(args, fmt);
+    dv_buf_vprintf(&buf, fmt, args);
+    va_end(args);
+    write->denial->reason = dv_str_copy(dv_buf_str(&buf), write->arena);
     return false;
 }
 
 /* ---- slices ---- */
 
-static bool is_own_slice(const struct change *change, const struct dv_api_resource_slice *slice)
+static bool names_a_node(const struct dv_api_resource_slice *slice)
 {
-    if (!dv_str_eq(slice->spec.node_name, change->node_name))
-        return refuse(change,
-                      dv_str_printf(change->arena,
-                                    "the slice belongs to node \"%.*s\", not to "
-                                    "\"%.*s\"",
-                                    DV_FMT(slice->spec.node_name), DV_FMT(change->node_name)));
-    if (change->driver.n && !dv_str_eq(slice->spec.driver, change->driver))
-        return refuse(change, dv_str_printf(change->arena,
-                                            "the slice belongs to driver \"%.*s\", not to "
-                                            "\"%.*s\"",
-                                            DV_FMT(slice->spec.driver), DV_FMT(change->driver)));
+    const struct dv_api_node_selector *selector = slice->spec.node_selector;
+
+    for (size_t i = 0; selector && i < selector->n_node_selector_terms; i++)
+        if (selector->node_selector_terms[i].n_match_fields > 0)
+            return true;
+    for (size_t i = 0; i < slice->spec.n_devices; i++)
+        if (slice->spec.devices[i].node_name.n > 0)
+            return true;
+    return slice->spec.node_name.n > 0;
+}
+
+static bool is_own_slice(const struct dv_auth_write *write,
+                         const struct dv_api_resource_slice *slice)
+{
+    if (!dv_str_eq(slice->spec.driver, write->driver))
+        return dv_auth_deny(write, "the slice belongs to driver \"%.*s\", not to \"%.*s\"",
+                            DV_FMT(slice->spec.driver), DV_FMT(write->driver));
+    if (!write->node.n)
+        return !names_a_node(slice) ||
+               dv_auth_deny(write,
+                            "the slice names a node, and the token is for devices without one: "
+                            "leave out nodeName and matchFields, say allNodes or nodeSelector");
+    return dv_str_eq(slice->spec.node_name, write->node) ||
+           dv_auth_deny(write, "the slice belongs to node \"%.*s\", not to \"%.*s\"",
+                        DV_FMT(slice->spec.node_name), DV_FMT(write->node));
+}
+
+/* A pool is known by its driver and name alone: a slice from elsewhere makes it incomplete, or old,
+ * for the node whose pool it is. */
+static bool is_pool_free(const struct dv_auth_write *write,
+                         const struct dv_api_resource_slice *slice)
+{
+    const struct dv_object *rival = write->change->rival;
+    const struct dv_api_resource_slice *other = rival ? rival->value : NULL;
+    dv_str pool = slice->spec.pool.name;
+
+    if (other && other->spec.node_name.n > 0)
+        return dv_auth_deny(write,
+                            "pool \"%.*s\" is of node \"%.*s\" (slice \"%.*s\"): choose another "
+                            "name, as that of the own node",
+                            DV_FMT(pool), DV_FMT(other->spec.node_name), DV_FMT(rival->meta->name));
+    if (other)
+        return dv_auth_deny(write,
+                            "pool \"%.*s\" is not of this node alone (slice \"%.*s\"): choose "
+                            "another name, as that of the own node",
+                            DV_FMT(pool), DV_FMT(rival->meta->name));
+    if (write->change->is_pool_of_node)
+        return dv_auth_deny(write,
+                            "pool \"%.*s\" has the name of another node: choose another name, as "
+                            "that of the own node",
+                            DV_FMT(pool));
     return true;
 }
 
-static bool check_slice(const struct change *change)
+static bool check_slice(const struct dv_auth_write *write)
 {
-    return (!change->old || is_own_slice(change, change->old->value)) &&
-           (!change->value || is_own_slice(change, change->value));
+    const struct dv_object *old = write->change->old;
+    const struct dv_api_resource_slice *slice = write->change->value;
+
+    if (old && !is_own_slice(write, old->value))
+        return false;
+    if (!slice)
+        return true;
+    return is_own_slice(write, slice) && (old || is_pool_free(write, slice));
 }
 
 /* ---- the status of claims ---- */
 
-static bool is_allocated_here(const struct change *change,
-                              const struct dv_api_resource_claim_status *status)
+bool dv_auth_is_claim_of(const struct dv_api_resource_claim *claim, dv_str driver, dv_str node_name,
+                         const struct dv_object *node)
 {
-    const struct dv_api_allocation_result *allocation = status->allocation;
-    const struct dv_api_object_meta *meta = change->node ? change->node->meta : NULL;
+    const struct dv_api_allocation_result *allocation = claim->status.allocation;
+    const struct dv_api_object_meta *meta = node ? node->meta : NULL;
     bool has_driver = false;
 
     for (size_t i = 0; allocation && i < allocation->devices.n_results; i++)
-        if (dv_str_eq(allocation->devices.results[i].driver, change->driver))
+        if (dv_str_eq(allocation->devices.results[i].driver, driver))
             has_driver = true;
-    return has_driver && allocation->node_selector &&
-           dv_node_selector_matches(allocation->node_selector, change->node_name,
+    if (!has_driver)
+        return false;
+    if (!allocation->node_selector || !node_name.n) /* for all nodes, or a driver of all */
+        return true;
+    return dv_node_selector_matches(allocation->node_selector, node_name,
                                     meta ? meta->labels : NULL, meta ? meta->n_labels : 0);
 }
 
@@ -76,107 +133,111 @@ find_device(const struct dv_api_resource_claim_status *status,
 }
 
 /* Whether each device of another driver in `a` is the same in `b`. */
-static bool has_others_of(const struct change *change, const struct dv_api_resource_claim_status *a,
+static bool has_others_of(const struct dv_auth_write *write,
+                          const struct dv_api_resource_claim_status *a,
                           const struct dv_api_resource_claim_status *b)
 {
     for (size_t i = 0; i < a->n_devices; i++) {
         const struct dv_api_allocated_device_status *device = &a->devices[i];
         const struct dv_api_allocated_device_status *other;
 
-        if (dv_str_eq(device->driver, change->driver))
+        if (dv_str_eq(device->driver, write->driver))
             continue;
         other = find_device(b, device);
         if (!other || !dv_message_eq(&dv_message_allocated_device_status, device, other))
-            return refuse(change,
-                          dv_str_printf(change->arena,
-                                        "changes of status.devices of driver \"%.*s\" are not "
-                                        "allowed",
-                                        DV_FMT(device->driver)));
+            return dv_auth_deny(write,
+                                "changes of status.devices of driver \"%.*s\" are not allowed",
+                                DV_FMT(device->driver));
     }
     return true;
 }
 
-static bool check_claim_status(const struct change *change)
+static bool check_claim_status(const struct dv_auth_write *write)
 {
-    const struct dv_api_resource_claim *old = change->old ? change->old->value : NULL;
-    const struct dv_api_resource_claim *claim = change->value;
+    const struct dv_object *object = write->change->old;
+    const struct dv_api_resource_claim *old = object ? object->value : NULL;
+    const struct dv_api_resource_claim *claim = write->change->value;
     struct dv_api_resource_claim_status was, is;
 
-    if (!old || !claim)
-        return refuse(change, DV_STR("only the status of a claim may be changed"));
-    if (!is_allocated_here(change, &old->status))
-        return refuse(change, dv_str_printf(change->arena,
-                                            "the claim is not allocated to driver \"%.*s\" on node "
-                                            "\"%.*s\"",
-                                            DV_FMT(change->driver), DV_FMT(change->node_name)));
+    if (!old || !claim || !dv_str_eq(write->request->subresource, DV_STR("status")))
+        return dv_auth_deny(write, "only the status of a claim may be changed");
+    if (!dv_auth_is_claim_of(old, write->driver, write->node, write->change->node))
+        return dv_auth_deny(write, "the claim is not allocated to driver \"%.*s\"%s%.*s%s",
+                            DV_FMT(write->driver), write->node.n ? " on node \"" : "",
+                            DV_FMT(write->node), write->node.n ? "\"" : "");
+    if (claim->status.n_devices > STATUS_DEVICES_MAX)
+        return dv_auth_deny(write, "status.devices has %zu entries; %u are allowed",
+                            claim->status.n_devices, STATUS_DEVICES_MAX);
     was = old->status;
     is = claim->status;
     was.n_devices = is.n_devices = 0;
     was.devices = is.devices = NULL;
     if (!dv_message_eq(&dv_message_resource_claim_status, &was, &is))
-        return refuse(change,
-                      DV_STR("status.allocation and status.reservedFor are not the driver's"));
-    return has_others_of(change, &old->status, &claim->status) &&
-           has_others_of(change, &claim->status, &old->status);
+        return dv_auth_deny(write, "status.allocation and status.reservedFor are not the driver's");
+    return has_others_of(write, &old->status, &claim->status) &&
+           has_others_of(write, &claim->status, &old->status);
 }
 
-/* ---- pods and nodes ---- */
+/* ---- events ---- */
 
-static bool check_pod(const struct change *change)
+dv_str dv_auth_author(const struct dv_api_user_info *user, struct dv_arena *arena)
 {
-    const struct dv_api_pod *pod = change->value ? change->value
-                                   : change->old ? change->old->value
-                                                 : NULL;
+    dv_str node, driver;
 
-    if (pod && !dv_str_eq(pod->spec.node_name, change->node_name))
-        return refuse(change, dv_str_printf(change->arena, "the pod is not of node \"%.*s\"",
-                                            DV_FMT(change->node_name)));
+    if (dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
+        return DV_STR_NONE;
+    return node.n ? dv_str_printf(arena, "%.*s@%.*s", DV_FMT(user->username), DV_FMT(node))
+                  : user->username;
+}
+
+static bool is_author(const struct dv_auth_write *write, const struct dv_api_object_meta *meta)
+{
+    const struct dv_str_entry *author =
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(DV_ANNOTATION_AUTHOR));
+
+    return author && dv_str_eq(author->value, dv_auth_author(write->user, write->arena));
+}
+
+/* Who writes an event is in it since it was made, and stays so. */
+static bool check_event(const struct dv_auth_write *write)
+{
+    const struct dv_object *old = write->change->old;
+    const struct dv_api_object_meta *meta = write->change->value;
+
+    if (old && !is_author(write, old->meta))
+        return dv_auth_deny(write, "the event was written by somebody else");
+    if (meta && !is_author(write, meta))
+        return dv_auth_deny(write, "the annotation " DV_ANNOTATION_AUTHOR " of an event stays as "
+                                   "it is, and a new one is made by POST");
     return true;
 }
 
-static bool check_node(const struct change *change)
+/* ---- all ---- */
+
+static bool check_driver_write(const struct dv_auth_write *write)
 {
-    const struct dv_api_node *node = change->value;
-
-    if (node && !dv_str_eq(node->metadata.name, change->node_name))
-        return refuse(change,
-                      dv_str_printf(change->arena,
-                                    "node \"%.*s\" is not allowed to modify "
-                                    "node \"%.*s\"",
-                                    DV_FMT(change->node_name), DV_FMT(node->metadata.name)));
-    return true;
-}
-
-/* The name of a new one is only in its body. */
-static bool check_lease(const struct change *change)
-{
-    const struct dv_api_lease *lease = change->value;
-
-    if (lease && !dv_str_eq(lease->metadata.name, change->node_name))
-        return refuse(change, DV_STR("can only access node lease with the same name as the "
-                                     "requesting node"));
-    return true;
+    if (dv_str_eq(write->request->resource, DV_STR("resourceslices")))
+        return check_slice(write);
+    if (dv_str_eq(write->request->resource, DV_STR("resourceclaims")))
+        return check_claim_status(write);
+    if (dv_str_eq(write->request->resource, DV_STR("events")))
+        return check_event(write);
+    return dv_auth_deny(write, "a driver does not write %.*s", DV_FMT(write->request->resource));
 }
 
 bool dv_auth_check_write(const struct dv_api_user_info *user, const struct dv_auth_request *request,
-                         const struct dv_object *old, const void *value,
-                         const struct dv_object *node, struct dv_arena *arena, dv_str *reason)
+                         const struct dv_auth_change *change, struct dv_arena *arena,
+                         struct dv_auth_denial *denial)
 {
-    struct change change = {old, value, node, {0}, {0}, arena, reason};
-    enum dv_auth_scope scope = dv_auth_scope(user, &change.node_name, &change.driver);
+    struct dv_auth_write write = {
+        .request = request, .change = change, .user = user, .arena = arena, .denial = denial};
+    enum dv_auth_scope scope = dv_auth_scope(user, &write.node, &write.driver);
 
-    *reason = DV_STR_NONE;
-    if (scope != DV_SCOPE_NODE && scope != DV_SCOPE_DRIVER)
+    *denial = (struct dv_auth_denial){0};
+    if (scope == DV_SCOPE_NODE)
+        return dv_auth_check_node_write(&write);
+    if (scope != DV_SCOPE_DRIVER || check_driver_write(&write))
         return true;
-    if (dv_str_eq(request->resource, DV_STR("resourceslices")))
-        return check_slice(&change);
-    if (dv_str_eq(request->resource, DV_STR("resourceclaims")))
-        return check_claim_status(&change);
-    if (dv_str_eq(request->resource, DV_STR("pods")) && !request->subresource.n)
-        return check_pod(&change);
-    if (dv_str_eq(request->resource, DV_STR("nodes")))
-        return check_node(&change);
-    if (dv_str_eq(request->resource, DV_STR("leases")))
-        return check_lease(&change);
-    return true;
+    return dv_auth_deny(&write, "User \"%.*s\" cannot %.*s this object: %.*s",
+                        DV_FMT(user->username), DV_FMT(request->verb), DV_FMT(denial->reason));
 }

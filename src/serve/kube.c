@@ -5,8 +5,10 @@
 
 #include "base/arena.h"
 #include "base/metric.h"
+#include "resource/select.h"
 #include "resource/status.h"
 #include "rest/rest.h"
+#include "serve/auth_rules.h"
 #include "serve/kube_call.h"
 #include "serve/kube_documents.h"
 #include "serve/node_feed.h"
@@ -318,17 +320,13 @@ static bool check_method(struct dv_kube_call *call)
 }
 
 /* A list of one name is a question about that name. */
-static dv_str name_of_selector(dv_str selector)
+static dv_str name_of_selector(dv_str selector, struct dv_arena *arena)
 {
-    const dv_str label = DV_STR("metadata.name=");
-    dv_str rest = selector;
-    dv_str piece;
+    dv_str name;
 
-    while (rest.n && dv_str_split(&rest, ',', &piece))
-        if (dv_str_starts_with(piece, label))
-            return dv_str_slice(piece, label.n + (piece.n > label.n && piece.p[label.n] == '='),
-                                piece.n);
-    return DV_STR_NONE;
+    return dv_field_selector_text_demands(selector, DV_STR("metadata.name"), arena, &name)
+               ? name
+               : DV_STR_NONE;
 }
 
 static void make_wish(struct dv_kube_call *call)
@@ -350,8 +348,8 @@ static void make_wish(struct dv_kube_call *call)
     wish->space = route->space;
     wish->name = route->name;
     wish->field_selector = call->query.field_selector;
-    if (!wish->name.n)
-        wish->name = name_of_selector(call->query.field_selector);
+    if (!wish->name.n && (dv_auth_verb(wish->verb) & DV_MAY_MANY))
+        wish->name = name_of_selector(call->query.field_selector, call->arena);
 }
 
 bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,

@@ -83,51 +83,6 @@ bool dv_kube_is_authentic(const struct dv_kube_call *call)
     return !call->token_hash.n || dv_tokens_is_valid(call->kube->options.tokens, call->token_hash);
 }
 
-/* ---- acting as another ---- */
-
-static bool may_impersonate(struct dv_kube_call *call, dv_str resource, dv_str name)
-{
-    struct dv_auth_request wish = {
-        .verb = DV_STR("impersonate"), .resource = resource, .name = name};
-    dv_str reason;
-    struct dv_api_status *status;
-
-    if (dv_auth_decide(&call->user, &wish, NULL, call->arena, &reason))
-        return true;
-    status = dv_status_new(403, DV_STR("Forbidden"), call->arena,
-                           "%.*s \"%.*s\" is forbidden: %.*s", DV_FMT(resource), DV_FMT(name),
-                           DV_FMT(dv_auth_refusal(&call->user, &wish, reason, call->arena)));
-    status->details = DV_NEW(call->arena, struct dv_api_status_details);
-    status->details->name = name;
-    status->details->kind = resource;
-    dv_kube_reply_status(call, status);
-    return false;
-}
-
-static bool impersonate(struct dv_kube_call *call)
-{
-    const struct dv_rest_request *request = call->request;
-    dv_str name = dv_rest_request_field(request, DV_STR("Impersonate-User"));
-    struct dv_api_user_info user = {.username = name};
-
-    if (!name.n)
-        return true;
-    if (!may_impersonate(call, DV_STR("users"), name))
-        return false;
-    user.groups = DV_NEW_ARRAY(call->arena, dv_str, request->n_fields + 1);
-    for (size_t i = 0; i < request->n_fields; i++) {
-        if (!dv_str_eq_nocase(request->fields[i].name, DV_STR("Impersonate-Group")))
-            continue;
-        if (!may_impersonate(call, DV_STR("groups"), request->fields[i].value))
-            return false;
-        add_group(&user, request->fields[i].value);
-    }
-    add_group(&user, dv_str_eq(name, DV_STR(DV_USER_ANONYMOUS)) ? DV_STR(DV_GROUP_UNAUTHENTICATED)
-                                                                : DV_STR(DV_GROUP_AUTHENTICATED));
-    call->user = user;
-    return true;
-}
-
 bool dv_kube_authenticate(struct dv_kube_call *call)
 {
     const struct dv_token *token;
@@ -140,21 +95,21 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
             return unauthorized(call);
         dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
         call->token_hash = dv_str_copy(token->hash, call->arena);
-        return take_place(call) && impersonate(call);
+        return take_place(call) && dv_kube_impersonate(call);
     }
     if (is_by_certificate(call, &is_bad))
-        return take_place(call) && impersonate(call);
+        return take_place(call) && dv_kube_impersonate(call);
     if (is_bad || !is_anonymous_fine(call))
         return unauthorized(call);
     call->user = dv_auth_anonymous(call->arena);
-    return true;
+    return dv_kube_impersonate(call);
 }
 
 /* ---- authorization ---- */
 
-static struct dv_api_status *forbidden(const struct dv_kube_call *call, dv_str reason)
+struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
+                                        const struct dv_auth_request *wish, dv_str reason)
 {
-    const struct dv_auth_request *wish = &call->auth;
     dv_str text = dv_auth_refusal(&call->user, wish, reason, call->arena);
     struct dv_api_status *status;
     struct dv_api_status_details *details = DV_NEW(call->arena, struct dv_api_status_details);
@@ -181,13 +136,29 @@ static struct dv_api_status *forbidden(const struct dv_kube_call *call, dv_str r
 
 bool dv_kube_authorize(struct dv_kube_call *call)
 {
-    struct dv_auth_relations relations = {dv_kube_is_of_node, call->kube};
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
     dv_str reason;
 
     if (dv_auth_decide(&call->user, &call->auth, &relations, call->arena, &reason))
         return true;
-    dv_kube_reply_status(call, forbidden(call, reason));
+    dv_kube_reply_status(call, dv_kube_forbidden(call, &call->auth, reason));
     return false;
+}
+
+/* What the engine knows of the pools that a new slice would add to. */
+static void look_at_pool(const struct dv_kube_call *call, dv_str node,
+                         struct dv_auth_change *change)
+{
+    const struct dv_api_resource_slice *slice = change->value;
+    dv_str pool;
+
+    if (change->old || !slice || !dv_str_eq(call->auth.resource, DV_STR("resourceslices")))
+        return;
+    pool = slice->spec.pool.name;
+    change->rival = dv_kube_pool_rival(call->kube, node, slice);
+    change->is_pool_of_node =
+        !dv_str_eq(pool, node) &&
+        dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE, pool);
 }
 
 /* Refused is told to the engine as a problem; the answer is then our own. */
@@ -195,8 +166,9 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
                    struct dv_problems *problems)
 {
     struct dv_kube_call *call = request->ctx;
-    const struct dv_object *node = NULL;
-    dv_str node_name, driver, reason;
+    struct dv_auth_change change = {.old = old, .value = value};
+    dv_str node, driver;
+    enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
 
     if (!dv_kube_is_authentic(call)) {
         call->is_revoked = true;
@@ -204,13 +176,14 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
             DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};
         return;
     }
-    (void)dv_auth_scope(&call->user, &node_name, &driver);
-    if (node_name.n)
-        node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE,
-                               node_name);
-    if (dv_auth_check_write(&call->user, &call->auth, old, value, node, call->arena, &reason))
+    if (scope != DV_SCOPE_NODE && scope != DV_SCOPE_DRIVER)
         return;
-    call->refusal = reason;
+    if (node.n)
+        change.node =
+            dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE, node);
+    look_at_pool(call, node, &change);
+    if (dv_auth_check_write(&call->user, &call->auth, &change, call->arena, &call->denial))
+        return;
     *dv_vec_add_in(problems, problems->arena) =
-        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE, reason};
+        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE, call->denial.reason};
 }

@@ -18,6 +18,7 @@
 #include "serve/kube_render.h"
 #include "serve/kube_route.h"
 
+struct dv_api_resource_slice;
 struct dv_api_status;
 struct dv_arena;
 struct dv_documents;
@@ -57,13 +58,15 @@ struct dv_kube_call {
     struct dv_auth_request auth; /* what it asks to be allowed */
     struct dv_render render;
     struct dv_decode_notes warnings;
-    struct dv_request op; /* to the engine */
-    dv_str refusal;       /* of the write, by admission: not empty */
-    bool is_revoked;      /* the token was, while the write waited for its turn */
+    struct dv_request op;         /* to the engine */
+    struct dv_auth_denial denial; /* of the write, by admission; `reason` is not empty then */
+    bool is_revoked;              /* the token was, while the write waited for its turn */
 };
 
 /* ---- answers: each ends the call ---- */
 
+/* What admission said, of the object that the call is about. */
+void dv_kube_reply_denial(struct dv_kube_call *call);
 /* In JSON or protobuf, as the call's rendering says; YAML and indentation are made here. */
 void dv_kube_reply(struct dv_kube_call *call, unsigned code, struct dv_buf *body);
 void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status *status);
@@ -83,13 +86,22 @@ void dv_kube_release(struct dv_kube *kube);
 
 /* False: the call has been answered. */
 bool dv_kube_authenticate(struct dv_kube_call *call);
+/* Makes the user of the call the one that its headers name, if that is allowed. */
+bool dv_kube_impersonate(struct dv_kube_call *call);
 bool dv_kube_authorize(struct dv_kube_call *call);
 /* Whether the service account, and the pod, that a token was made for are still there; true for
  * all other users. */
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
 /* Whether the call's token, if any, is still good: what takes its time asks again. */
 bool dv_kube_is_authentic(const struct dv_kube_call *call);
-bool dv_kube_is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request);
+/* 403: the call's user may not do what is wished. `reason` may be empty. */
+struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
+                                        const struct dv_auth_request *wish, dv_str reason);
+/* What is stored, as dv_auth_decide asks for it. */
+struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
+/* Another slice with the same pool, as struct dv_auth_change wants it; NULL when there is none. */
+const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str node,
+                                           const struct dv_api_resource_slice *slice);
 /* For requests to the engine, whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);

@@ -1,128 +1,152 @@
-/* kube_relations.c - what a node has to do with: its pods, and what they refer to. */
+/* kube_relations.c - what a node and a driver have to do with: pods, and what they refer to; claims
+ * and slices. */
 #include "base/arena.h"
+#include "base/defs.h"
+#include "base/str.h"
 #include "cluster/embedded.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "serve/kube_call.h"
 
-static bool uses_claim(const struct dv_api_pod *pod, dv_str name)
+static const struct dv_object *find(const struct dv_kube *kube, enum dv_kind_id kind, dv_str space,
+                                    dv_str name)
 {
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (dv_str_eq(pod->spec.resource_claims[i].resource_claim_name, name))
-            return true;
-    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
-        if (dv_str_eq(pod->status.resource_claim_statuses[i].resource_claim_name, name))
-            return true;
-    return pod->status.extended_resource_claim_status &&
-           dv_str_eq(pod->status.extended_resource_claim_status->resource_claim_name, name);
+    return dv_embedded_get(kube->options.embedded, dv_kind(kind), space, name);
 }
 
-static bool uses_env(const struct dv_api_container *containers, size_t n, dv_str name, bool secret)
+/* ---- nodes ---- */
+
+struct search {
+    enum dv_reference_kind kind;
+    dv_str name;
+};
+
+static bool is_another(void *ctx, const struct dv_reference *reference)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct dv_api_container *container = &containers[i];
+    const struct search *search = ctx;
 
-        for (size_t k = 0; k < container->n_env_from; k++) {
-            const struct dv_api_env_from_source *from = &container->env_from[k];
-
-            if (secret ? from->secret_ref &&
-                             dv_str_eq(from->secret_ref->local_object_reference.name, name)
-                       : from->config_map_ref &&
-                             dv_str_eq(from->config_map_ref->local_object_reference.name, name))
-                return true;
-        }
-        for (size_t k = 0; k < container->n_env; k++) {
-            const struct dv_api_env_var_source *from = container->env[k].value_from;
-
-            if (from &&
-                (secret
-                     ? from->secret_key_ref &&
-                           dv_str_eq(from->secret_key_ref->local_object_reference.name, name)
-                     : from->config_map_key_ref &&
-                           dv_str_eq(from->config_map_key_ref->local_object_reference.name, name)))
-                return true;
-        }
-    }
-    return false;
+    return reference->kind != search->kind || !dv_str_eq(reference->name, search->name);
 }
 
-static bool uses_volume(const struct dv_api_pod *pod, dv_str name, bool secret)
+/* Mirror pods give nothing: a node makes them itself. */
+static bool uses(const struct dv_api_pod *pod, const struct search *search)
 {
-    for (size_t i = 0; i < pod->spec.n_volumes; i++) {
-        const struct dv_api_volume_source *source = &pod->spec.volumes[i].volume_source;
+    struct search copy = *search;
 
-        if (secret ? source->secret && dv_str_eq(source->secret->secret_name, name)
-                   : source->config_map &&
-                         dv_str_eq(source->config_map->local_object_reference.name, name))
-            return true;
-        for (size_t k = 0; source->projected && k < source->projected->n_sources; k++) {
-            const struct dv_api_volume_projection *from = &source->projected->sources[k];
-
-            if (secret ? from->secret && dv_str_eq(from->secret->local_object_reference.name, name)
-                       : from->config_map &&
-                             dv_str_eq(from->config_map->local_object_reference.name, name))
-                return true;
-        }
-    }
-    return false;
+    return !dv_pod_is_mirror(pod) && !dv_pod_visit_references(pod, is_another, &copy);
 }
 
-static bool uses_text(const struct dv_api_pod *pod, dv_str name, bool secret)
+static bool is_used(const struct dv_kube *kube, dv_str node, dv_str space,
+                    const struct search *search)
 {
-    for (size_t i = 0; secret && i < pod->spec.n_image_pull_secrets; i++)
-        if (dv_str_eq(pod->spec.image_pull_secrets[i].name, name))
-            return true;
-    return uses_volume(pod, name, secret) ||
-           uses_env(pod->spec.containers, pod->spec.n_containers, name, secret) ||
-           uses_env(pod->spec.init_containers, pod->spec.n_init_containers, name, secret);
-}
-
-static bool uses(const struct dv_api_pod *pod, const struct dv_auth_request *request)
-{
-    if (dv_str_eq(request->resource, DV_STR("resourceclaims")))
-        return uses_claim(pod, request->name);
-    if (dv_str_eq(request->resource, DV_STR("secrets")))
-        return uses_text(pod, request->name, true);
-    if (dv_str_eq(request->resource, DV_STR("configmaps")))
-        return uses_text(pod, request->name, false);
-    if (dv_str_eq(request->resource, DV_STR("serviceaccounts")))
-        return dv_str_eq(pod->spec.service_account_name, request->name);
-    return false;
-}
-
-static bool is_slice_of(const struct dv_kube *kube, dv_str node, dv_str name)
-{
-    const struct dv_object *object =
-        dv_embedded_get(kube->options.embedded, dv_kind(DV_KIND_SLICE), DV_STR_NONE, name);
-    const struct dv_api_resource_slice *slice = object ? object->value : NULL;
-
-    return slice && dv_str_eq(slice->spec.node_name, node);
-}
-
-bool dv_kube_is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request)
-{
-    const struct dv_kube *kube = ctx;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct dv_api_status *failure;
     struct dv_list_page page;
     struct dv_list_query query = {
         .kind = dv_kind(DV_KIND_POD),
-        .space = request->space,
+        .space = space,
         .field_selector = dv_str_printf(scratch, "spec.nodeName=%.*s", DV_FMT(node)),
     };
 
-    if (dv_str_eq(request->resource, DV_STR("resourceslices")))
-        return is_slice_of(kube, node, request->name);
-    if (dv_str_eq(request->resource, DV_STR("pods")))
-        query.field_selector = dv_str_printf(scratch, "spec.nodeName=%.*s,metadata.name=%.*s",
-                                             DV_FMT(node), DV_FMT(request->name));
     query.version = &query.kind->versions[0];
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
         return false; /* a name that no selector can have: no such pod either */
-    if (dv_str_eq(request->resource, DV_STR("pods")))
-        return page.n_objects > 0;
     for (size_t i = 0; i < page.n_objects; i++)
-        if (uses(page.objects[i]->value, request))
+        if (uses(page.objects[i]->value, search))
             return true;
     return false;
+}
+
+static bool is_slice_of(const struct dv_kube *kube, dv_str node, dv_str name)
+{
+    const struct dv_object *object = find(kube, DV_KIND_SLICE, DV_STR_NONE, name);
+    const struct dv_api_resource_slice *slice = object ? object->value : NULL;
+
+    return slice && dv_str_eq(slice->spec.node_name, node);
+}
+
+static bool is_pod_of(const struct dv_kube *kube, dv_str node, dv_str space, dv_str name)
+{
+    const struct dv_object *object = find(kube, DV_KIND_POD, space, name);
+    const struct dv_api_pod *pod = object ? object->value : NULL;
+
+    return pod && dv_str_eq(pod->spec.node_name, node);
+}
+
+static bool is_of_node(void *ctx, dv_str node, const struct dv_auth_request *request)
+{
+    static const struct {
+        dv_str resource;
+        enum dv_reference_kind kind;
+    } kinds[] = {
+        {DV_STR_INIT("resourceclaims"),  DV_REFERENCE_CLAIM          },
+        {DV_STR_INIT("secrets"),         DV_REFERENCE_SECRET         },
+        {DV_STR_INIT("configmaps"),      DV_REFERENCE_CONFIG_MAP     },
+        {DV_STR_INIT("serviceaccounts"), DV_REFERENCE_SERVICE_ACCOUNT},
+    };
+    const struct dv_kube *kube = ctx;
+
+    if (dv_str_eq(request->resource, DV_STR("resourceslices")))
+        return is_slice_of(kube, node, request->name);
+    if (!request->space.n || !request->name.n) /* what has no namespace is in all of them */
+        return false;
+    if (dv_str_eq(request->resource, DV_STR("pods")))
+        return is_pod_of(kube, node, request->space, request->name);
+    for (size_t i = 0; i < DV_COUNT(kinds); i++)
+        if (dv_str_eq(request->resource, kinds[i].resource))
+            return is_used(kube, node, request->space,
+                           &(struct search){kinds[i].kind, request->name});
+    return false;
+}
+
+/* ---- drivers ---- */
+
+static bool is_of_driver(void *ctx, dv_str node, dv_str driver,
+                         const struct dv_auth_request *request)
+{
+    const struct dv_kube *kube = ctx;
+    bool is_claim = dv_str_eq(request->resource, DV_STR("resourceclaims"));
+    const struct dv_object *object =
+        find(kube, is_claim ? DV_KIND_CLAIM : DV_KIND_SLICE, request->space, request->name);
+    const struct dv_api_resource_slice *slice;
+
+    if (!object)
+        return true;
+    if (is_claim)
+        return dv_auth_is_claim_of(object->value, driver, node,
+                                   find(kube, DV_KIND_NODE, DV_STR_NONE, node));
+    slice = object->value;
+    return dv_str_eq(slice->spec.driver, driver) && dv_str_eq(slice->spec.node_name, node);
+}
+
+struct dv_auth_relations dv_kube_relations(struct dv_kube *kube)
+{
+    return (struct dv_auth_relations){is_of_node, is_of_driver, kube};
+}
+
+/* ---- pools ---- */
+
+const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str node,
+                                           const struct dv_api_resource_slice *slice)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_api_status *failure;
+    struct dv_list_page page;
+    struct dv_list_query query = {
+        .kind = dv_kind(DV_KIND_SLICE),
+        .field_selector = dv_str_printf(scratch, "spec.driver=%.*s", DV_FMT(slice->spec.driver)),
+    };
+
+    query.version = &query.kind->versions[0];
+    if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
+        return NULL; /* a name that no driver has: the slice is refused for it */
+    for (size_t i = 0; i < page.n_objects; i++) {
+        const struct dv_api_resource_slice *other = page.objects[i]->value;
+
+        if (dv_str_eq(other->spec.pool.name, slice->spec.pool.name) &&
+            !dv_str_eq(other->spec.node_name, node))
+            return page.objects[i];
+    }
+    return NULL;
 }

@@ -163,7 +163,7 @@ static void decide(struct dv_kube_call *call, const struct dv_api_user_info *use
                    const struct dv_auth_request *wish,
                    struct dv_api_subject_access_review_status *status)
 {
-    struct dv_auth_relations relations = {dv_kube_is_of_node, call->kube};
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
 
     *status = (struct dv_api_subject_access_review_status){0};
     status->allowed = dv_auth_decide(user, wish, &relations, call->arena, &status->reason);
@@ -262,6 +262,7 @@ static void review_rules(struct dv_kube_call *call)
 struct token_call {
     struct dv_kube_call *call;
     struct dv_api_token_request *request;
+    int64_t lifetime_s;
     struct dv_token_op op;
 };
 
@@ -294,14 +295,48 @@ static void add_extra(struct dv_api_user_info *user, const char *key, dv_str val
     };
 }
 
+static bool fail(struct dv_kube_call *call, const struct dv_api_status *status)
+{
+    dv_kube_reply_status(call, status);
+    return false;
+}
+
+static bool is_bound_right(struct dv_kube_call *call,
+                           const struct dv_api_bound_object_reference *bound,
+                           const struct dv_object *object)
+{
+    struct dv_status_about about = {.kind = dv_kind(DV_KIND_POD), .name = bound->name};
+    const struct dv_api_pod *pod;
+
+    if (!object)
+        return fail(call, dv_status_not_found(&about, call->arena));
+    about.what = DV_STR("Pod");
+    if (bound->uid.n && !dv_str_eq(bound->uid, object->meta->uid))
+        return fail(call, dv_status_conflict(&about, call->arena,
+                                             "the UID in the bound object reference (%.*s) does "
+                                             "not match the UID in record. The object might have "
+                                             "been deleted and then recreated",
+                                             DV_FMT(bound->uid)));
+    pod = object->value;
+    if (!dv_str_eq(pod->spec.service_account_name, call->route.name))
+        return fail(call, dv_status_bad_request(call->arena,
+                                                "cannot bind token for serviceaccount \"%.*s\" to "
+                                                "pod running with different serviceaccount name.",
+                                                DV_FMT(call->route.name)));
+    return true;
+}
+
 /* Who the holder is; a token for a pod also says which, and where it runs. */
 static bool make_user(struct dv_kube_call *call, const struct dv_api_token_request *request,
                       struct dv_api_user_info *user)
 {
     const struct dv_route *route = &call->route;
     const struct dv_api_bound_object_reference *bound = request->spec.bound_object_ref;
-    struct dv_status_about about = {.kind = dv_kind(DV_KIND_POD)};
-    const struct dv_object *object;
+    bool is_for_pod = bound && dv_str_eq(bound->kind, DV_STR("Pod"));
+    const struct dv_object *object =
+        is_for_pod ? dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_POD),
+                                     route->space, bound->name)
+                   : NULL;
     const struct dv_api_pod *pod;
 
     user->username = dv_str_printf(call->arena, "system:serviceaccount:%.*s:%.*s",
@@ -312,23 +347,14 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
     user->groups[1] =
         dv_str_printf(call->arena, "system:serviceaccounts:%.*s", DV_FMT(route->space));
     user->groups[2] = DV_STR(DV_GROUP_AUTHENTICATED);
-    if (!bound || !dv_str_eq(bound->kind, DV_STR("Pod")))
+    if (!dv_auth_check_token(&call->user, &request->spec, object, call->arena, &call->denial)) {
+        dv_kube_reply_denial(call);
+        return false;
+    }
+    if (!is_for_pod)
         return true;
-    about.name = bound->name;
-    object = dv_embedded_get(call->kube->options.embedded, about.kind, route->space, bound->name);
-    if (!object) {
-        dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
+    if (!is_bound_right(call, bound, object))
         return false;
-    }
-    if (bound->uid.n && !dv_str_eq(bound->uid, object->meta->uid)) {
-        dv_kube_reply_status(call, dv_status_conflict(&about, call->arena,
-                                                      "the UID in the bound object reference "
-                                                      "(%.*s) does not match the UID in record. "
-                                                      "The object might have been deleted and then "
-                                                      "recreated",
-                                                      DV_FMT(bound->uid)));
-        return false;
-    }
     pod = object->value;
     user->extra = DV_NEW_ARRAY(call->arena, struct dv_strs_entry, 3);
     if (pod->spec.node_name.n)
@@ -371,6 +397,10 @@ static void request_token(struct dv_kube_call *call)
     if (!make_user(call, token->request, &token->op.user))
         return;
     token->op.user.uid = account->meta->uid;
+    token->lifetime_s = lifetime_s;
+    token->request->metadata.uid = account->meta->uid;
+    token->request->metadata.creation_timestamp = dv_kube_now(call->kube);
+    token->request->spec.expiration_seconds = &token->lifetime_s;
     token->request->metadata.name = call->route.name;
     token->request->metadata.namespace = call->route.space;
     token->op.lifetime_s = lifetime_s;

@@ -69,15 +69,37 @@ static enum dv_subresource subresource_of(dv_str name)
     return DV_SUB_NONE;
 }
 
-static void refuse_write(struct dv_kube_call *call)
+/* A new object's name is in its body; one that is still to be chosen is told by its prefix. */
+static dv_str name_of(const struct dv_kube_call *call)
 {
-    struct dv_status_about about = {.kind = call->route.kind, .name = call->route.name};
+    const struct dv_api_object_meta *meta = call->op.value;
+
+    if (call->route.name.n)
+        return call->route.name;
+    if (!meta)
+        return call->auth.name;
+    return meta->name.n            ? meta->name
+           : meta->generate_name.n ? meta->generate_name
+                                   : DV_STR("Unknown");
+}
+
+void dv_kube_reply_denial(struct dv_kube_call *call)
+{
+    const struct dv_auth_denial *denial = &call->denial;
+    struct dv_status_about about = {.kind = call->route.kind, .name = name_of(call)};
+    struct dv_api_status *status;
 
     about.version = call->route.api_version;
-    dv_kube_reply_status(call, dv_status_forbidden(&about, call->arena,
-                                                   "User \"%.*s\" cannot %.*s this object: %.*s",
-                                                   DV_FMT(call->user.username),
-                                                   DV_FMT(call->auth.verb), DV_FMT(call->refusal)));
+    if (!denial->missing.n) {
+        dv_kube_reply_status(
+            call, dv_status_forbidden(&about, call->arena, "%.*s", DV_FMT(denial->reason)));
+        return;
+    }
+    status = dv_status_new(404, DV_STR("NotFound"), call->arena, "%.*s", DV_FMT(denial->reason));
+    status->details = DV_NEW(call->arena, struct dv_api_status_details);
+    status->details->name = denial->missing_name;
+    status->details->kind = denial->missing;
+    dv_kube_reply_status(call, status);
 }
 
 /* True when there is more to say than that it failed. */
@@ -89,8 +111,8 @@ static bool is_done_well(struct dv_kube_call *call, const struct dv_api_status *
         return true;
     if (call->is_revoked)
         dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
-    else if (call->refusal.n)
-        refuse_write(call);
+    else if (call->denial.reason.n)
+        dv_kube_reply_denial(call);
     else
         dv_kube_reply_status(call, failure);
     return false;
@@ -167,6 +189,16 @@ static bool settle_space(struct dv_kube_call *call, struct dv_api_object_meta *m
     return true;
 }
 
+/* A driver's event says whose it is, so that no other driver changes it. */
+static void sign_event(struct dv_kube_call *call, struct dv_api_object_meta *meta)
+{
+    dv_str author = dv_auth_author(&call->user, call->arena);
+
+    if (call->route.kind->id == DV_KIND_EVENT && author.n)
+        dv_entry_set(&meta->annotations, &meta->n_annotations, DV_STR(DV_ANNOTATION_AUTHOR), author,
+                     call->arena);
+}
+
 static void create_object(struct dv_kube_call *call)
 {
     struct dv_body_kind kind = kind_of(&call->route);
@@ -178,6 +210,7 @@ static void create_object(struct dv_kube_call *call)
         !write_options(call, "CreateOptions", false, &options) ||
         !decode(call, &kind, &options, media, &value) || !settle_space(call, value))
         return;
+    sign_event(call, value);
     call->op.value = value;
     start(call, DV_VERB_CREATE, &options);
 }
@@ -218,6 +251,7 @@ void dv_kube_update(struct dv_kube_call *call)
         !decode(call, &kind, &options, media, &value) || !check_name(call, value) ||
         !settle_space(call, value))
         return;
+    sign_event(call, value);
     call->op.value = value;
     start(call, DV_VERB_UPDATE, &options);
 }

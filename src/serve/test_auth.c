@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 
@@ -9,13 +10,18 @@ enum who {
     ADMIN,
     NODE,
     DRIVER,
+    NETWORK, /* a driver of devices without a node */
+    WIDENED, /* a driver who may also read pods and nodes */
     VIEWER,
     NOBODY,
 };
 
 static struct dv_api_user_info user_of(enum who who, struct dv_arena *arena)
 {
+    static const dv_str also[] = {DV_STR_INIT("pods: get,list, watch"), DV_STR_INIT("nodes:list"),
+                                  DV_STR_INIT("nodes/status: get")};
     struct dv_api_user_info viewer = dv_auth_admin(DV_STR("viewer"), arena);
+    struct dv_err err;
 
     viewer.groups++; /* the second says only that he is known */
     viewer.n_groups--;
@@ -26,6 +32,12 @@ static struct dv_api_user_info user_of(enum who who, struct dv_arena *arena)
         return dv_auth_node(DV_STR("n1"), arena);
     case DRIVER:
         return dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("n1"), arena);
+    case NETWORK:
+        return dv_auth_driver(DV_STR("gpu.example.com"), DV_STR_NONE, arena);
+    case WIDENED:
+        viewer = dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("n1"), arena);
+        assert_true(dv_auth_widen(&viewer, also, DV_COUNT(also), arena, &err));
+        return viewer;
     case VIEWER:
         return viewer;
     case NOBODY:
@@ -39,6 +51,15 @@ static bool is_of_node(void *ctx, dv_str node, const struct dv_auth_request *req
 {
     (void)ctx;
     assert_str(node, "n1");
+    return dv_str_starts_with(request->name, DV_STR("own"));
+}
+
+static bool is_of_driver(void *ctx, dv_str node, dv_str driver,
+                         const struct dv_auth_request *request)
+{
+    (void)ctx;
+    (void)node;
+    assert_str(driver, "gpu.example.com");
     return dv_str_starts_with(request->name, DV_STR("own"));
 }
 
@@ -58,58 +79,115 @@ static void everybody_may_do_what_the_table_says(void **state)
         const char *selector;
         bool want;
     } cases[] = {
-        {ADMIN,  "delete",                 CORE,                    "nodes",              "",       "",                "n9",    "",                      true },
-        {VIEWER, "get",                    CORE,                    "pods",               "",       "a",               "p",     "",                      false},
-        {VIEWER, "create",                 "authentication.k8s.io", "selfsubjectreviews", "",       "",                "",      "",                      true },
-        {VIEWER, "create",                 "authentication.k8s.io", "tokenreviews",       "",       "",                "",      "",                      false},
-        {NOBODY, "create",                 "authentication.k8s.io", "selfsubjectreviews", "",       "",                "",      "",                      false},
-        {NODE,   "get",                    CORE,                    "nodes",              "",       "",                "n1",    "",                      true },
-        {NODE,   "get",                    CORE,                    "nodes",              "",       "",                "n2",    "",                      false},
-        {NODE,   "list",                   CORE,                    "nodes",              "",       "",                "",      "",                      false},
-        {NODE,   "list",                   CORE,                    "nodes",              "",       "",                "n1",    "metadata.name=n1",      true },
-        {NODE,   "patch",                  CORE,                    "nodes",              "status", "",                "n1",    "",                      true },
-        {NODE,   "patch",                  CORE,                    "nodes",              "status", "",                "n2",    "",                      false},
-        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "spec.nodeName=n1",      true },
-        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "spec.nodeName=n10",     false},
-        {NODE,   "watch",                  CORE,                    "pods",               "",       "",                "",      "a=b,spec.nodeName==n1", true },
-        {NODE,   "patch",                  CORE,                    "pods",               "status", "a",               "own-p", "",                      true },
-        {NODE,   "patch",                  CORE,                    "pods",               "status", "a",               "p",     "",                      false},
-        {NODE,   "create",                 CORE,                    "events",             "",       "a",               "",      "",                      true },
-        {NODE,   "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "own-c", "",                      true },
-        {NODE,   "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      false},
-        {NODE,   "list",                   RESOURCE,                "resourceclaims",     "",       "a",               "",      "",                      false},
-        {NODE,   "patch",                  RESOURCE,                "resourceclaims",     "status", "a",               "own-c", "",                      false},
-        {NODE,   "list",                   RESOURCE,                "resourceslices",     "",       "",                "",      "spec.nodeName=n1",      true },
-        {NODE,   "list",                   RESOURCE,                "resourceslices",     "",       "",                "",      "",                      false},
-        {NODE,   "get",                    CORE,                    "secrets",            "",       "a",               "own-s", "",                      true },
-        {NODE,   "list",                   CORE,                    "secrets",            "",       "a",               "",      "",                      false},
-        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "kube-node-lease", "n1",    "",                      true },
-        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "kube-node-lease", "n2",    "",                      false},
-        {NODE,   "update",                 "coordination.k8s.io",   "leases",             "",       "default",         "n1",    "",                      false},
-        {NODE,   "delete",                 CORE,                    "nodes",              "",       "",                "n1",    "",                      false},
-        {DRIVER, "get",                    CORE,                    "nodes",              "",       "",                "n1",    "",                      true },
-        {DRIVER, "get",                    CORE,                    "nodes",              "",       "",                "n2",    "",                      false},
-        {DRIVER, "get",                    RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      true },
-        {DRIVER, "list",                   RESOURCE,                "resourceclaims",     "",       "a",               "",      "",                      false},
-        {DRIVER, "update",                 RESOURCE,                "resourceclaims",     "",       "a",               "c",     "",                      false},
-        {DRIVER, "update",                 RESOURCE,                "resourceclaims",     "status", "a",               "c",     "",                      true },
-        {DRIVER, "watch",                  RESOURCE,                "deviceclasses",      "",       "",                "",      "",                      true },
-        {DRIVER, "create",                 RESOURCE,                "deviceclasses",      "",       "",                "",      "",                      false},
-        {DRIVER, "create",                 RESOURCE,                "resourceslices",     "",       "",                "",      "",                      true },
-        {DRIVER, "deletecollection",       RESOURCE,                "resourceslices",     "",       "",                "",
-         "spec.nodeName=n1,spec.driver=gpu.example.com",                                                                                                 true },
-        {DRIVER, "deletecollection",       RESOURCE,                "resourceslices",     "",       "",                "",      "spec.nodeName=n1",
-         false                                                                                                                                                },
-        {DRIVER, "get",                    CORE,                    "secrets",            "",       "a",               "s",     "",                      false},
-        {DRIVER, "associated-node:update", RESOURCE,                "resourceclaims",     "driver", "a",
-         "gpu.example.com",                                                                                                     "",                      true },
-        {DRIVER, "associated-node:update", RESOURCE,                "resourceclaims",     "driver", "a",
-         "nic.example.com",                                                                                                     "",                      false},
-        {DRIVER, "arbitrary-node:update",  RESOURCE,                "resourceclaims",     "driver", "a",
-         "gpu.example.com",                                                                                                     "",                      false},
+        {ADMIN,   "delete",                 CORE,                    "nodes",              "",        "",                "n9",    "",                                   true },
+        {VIEWER,  "get",                    CORE,                    "pods",               "",        "a",               "p",     "",                                   false},
+        {VIEWER,  "create",                 "authentication.k8s.io", "selfsubjectreviews", "",        "",                "",      "",                                   true },
+        {VIEWER,  "create",                 "authentication.k8s.io", "tokenreviews",       "",        "",                "",      "",                                   false},
+        {NOBODY,  "create",                 "authentication.k8s.io", "selfsubjectreviews", "",        "",                "",      "",                                   false},
+        {NODE,    "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   true },
+        {NODE,    "get",                    CORE,                    "nodes",              "",        "",                "n2",    "",                                   false},
+        {NODE,    "list",                   CORE,                    "nodes",              "",        "",                "",      "",                                   false},
+        {NODE,    "list",                   CORE,                    "nodes",              "",        "",                "n1",    "metadata.name=n1",                   true },
+        {NODE,    "patch",                  CORE,                    "nodes",              "status",  "",                "n1",    "",                                   true },
+        {NODE,    "patch",                  CORE,                    "nodes",              "status",  "",                "n2",    "",                                   true },
+        {NODE,    "create",                 CORE,                    "nodes",              "status",  "",                "n1",    "",                                   false},
+        {NODE,    "list",                   CORE,                    "nodes",              "",        "",                "n2",    "metadata.name=n2",                   false},
+        {NODE,    "watch",                  CORE,                    "pods",               "",        "",                "",      "spec.nodeName=n1",                   true },
+        {NODE,    "watch",                  CORE,                    "pods",               "",        "",                "",      "spec.nodeName=n10",                  false},
+        {NODE,    "watch",                  CORE,                    "pods",               "",        "",                "",      "a=b,spec.nodeName==n1",              true },
+        {NODE,    "patch",                  CORE,                    "pods",               "status",  "a",               "own-p", "",                                   true },
+        {NODE,    "patch",                  CORE,                    "pods",               "status",  "a",               "p",     "",                                   true },
+        {NODE,    "patch",                  CORE,                    "pods",               "",        "a",               "own-p", "",                                   false},
+        {NODE,    "deletecollection",       CORE,                    "pods",               "",        "a",               "",      "spec.nodeName=n1",                   false},
+        {NODE,    "list",                   CORE,                    "pods",               "",        "a",               "own-p", "metadata.name=own-p",                true },
+        {NODE,    "list",                   CORE,                    "pods",               "",        "",                "",      "status.phase!=a\\,spec.nodeName=n1", false},
+        {NODE,    "create",                 CORE,                    "pods",               "binding", "a",               "own-p", "",                                   false},
+        {NODE,    "list",                   CORE,                    "events",             "",        "a",               "",      "",                                   false},
+        {NODE,    "list",                   RESOURCE,                "resourceclaims",     "",        "a",               "own-c", "metadata.name=own-c",                false},
+        {NODE,    "list",                   CORE,                    "secrets",            "",        "a",               "own-s", "metadata.name=own-s",                true },
+        {NODE,    "list",                   CORE,                    "secrets",            "",        "",                "own-s", "metadata.name=own-s",                false},
+        {NODE,    "watch",                  CORE,                    "configmaps",         "",        "",                "own-m", "metadata.name=own-m",                false},
+        {NODE,    "update",                 CORE,                    "secrets",            "",        "a",               "own-s", "",                                   false},
+        {NODE,    "get",                    CORE,                    "serviceaccounts",    "",        "a",               "own-a", "",                                   true },
+        {NODE,    "list",                   CORE,                    "serviceaccounts",    "",        "a",               "own-a", "metadata.name=own-a",                false},
+        {NODE,    "create",                 CORE,                    "serviceaccounts",    "token",   "a",               "own-a", "",                                   true },
+        {NODE,    "create",                 CORE,                    "serviceaccounts",    "token",   "a",               "a",     "",                                   false},
+        {NODE,    "create",                 CORE,                    "serviceaccounts",    "",        "a",               "",      "",                                   false},
+        {NODE,    "get",                    RESOURCE,                "deviceclasses",      "",        "",                "c",     "",                                   false},
+        {NODE,    "update",                 RESOURCE,                "resourceslices",     "",        "",                "own-s", "",                                   true },
+        {NODE,    "update",                 RESOURCE,                "resourceslices",     "",        "",                "s",     "",                                   false},
+        {NODE,    "deletecollection",       RESOURCE,                "resourceslices",     "",        "",                "",      "spec.nodeName=n1",
+         true                                                                                                                                                                },
+        {NODE,    "deletecollection",       RESOURCE,                "resourceslices",     "",        "",                "",      "spec.nodeName!=n1",
+         false                                                                                                                                                               },
+        {NODE,    "list",                   "coordination.k8s.io",   "leases",             "",        "kube-node-lease", "n1",
+         "metadata.name=n1",                                                                                                                                            false},
+        {NODE,    "create",                 CORE,                    "events",             "",        "a",               "",      "",                                   true },
+        {NODE,    "get",                    RESOURCE,                "resourceclaims",     "",        "a",               "own-c", "",                                   true },
+        {NODE,    "get",                    RESOURCE,                "resourceclaims",     "",        "a",               "c",     "",                                   false},
+        {NODE,    "list",                   RESOURCE,                "resourceclaims",     "",        "a",               "",      "",                                   false},
+        {NODE,    "patch",                  RESOURCE,                "resourceclaims",     "status",  "a",               "own-c", "",                                   false},
+        {NODE,    "list",                   RESOURCE,                "resourceslices",     "",        "",                "",      "spec.nodeName=n1",                   true },
+        {NODE,    "list",                   RESOURCE,                "resourceslices",     "",        "",                "",      "",                                   false},
+        {NODE,    "get",                    CORE,                    "secrets",            "",        "a",               "own-s", "",                                   true },
+        {NODE,    "list",                   CORE,                    "secrets",            "",        "a",               "",      "",                                   false},
+        {NODE,    "update",                 "coordination.k8s.io",   "leases",             "",        "kube-node-lease", "n1",    "",                                   true },
+        {NODE,    "update",                 "coordination.k8s.io",   "leases",             "",        "kube-node-lease", "n2",    "",                                   false},
+        {NODE,    "update",                 "coordination.k8s.io",   "leases",             "",        "default",         "n1",    "",                                   false},
+        {NODE,    "delete",                 CORE,                    "nodes",              "",        "",                "n1",    "",                                   false},
+        {DRIVER,  "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   true },
+        {DRIVER,  "get",                    CORE,                    "nodes",              "",        "",                "n2",    "",                                   false},
+        {DRIVER,  "get",                    RESOURCE,                "resourceclaims",     "",        "a",               "own-c", "",                                   true },
+        {DRIVER,  "get",                    RESOURCE,                "resourceclaims",     "",        "a",               "c",     "",                                   false},
+        {DRIVER,  "list",                   RESOURCE,                "resourceslices",     "",        "",                "",      "",                                   false},
+        {DRIVER,  "list",                   RESOURCE,                "resourceslices",     "",        "",                "",
+         "spec.nodeName=n1,spec.driver=gpu.example.com",                                                                                                                true },
+        {DRIVER,  "watch",                  RESOURCE,                "resourceslices",     "",        "",                "",      "spec.driver=gpu.example.com",
+         false                                                                                                                                                               },
+        {DRIVER,  "get",                    RESOURCE,                "resourceslices",     "",        "",                "own-s", "",                                   true },
+        {DRIVER,  "get",                    RESOURCE,                "resourceslices",     "",        "",                "s",     "",                                   false},
+        {DRIVER,  "delete",                 RESOURCE,                "resourceslices",     "",        "",                "s",     "",                                   false},
+        {DRIVER,  "list",                   CORE,                    "events",             "",        "a",               "",      "",                                   false},
+        {DRIVER,  "list",                   CORE,                    "pods",               "",        "a",               "",      "",                                   false},
+        {NETWORK, "list",                   RESOURCE,                "resourceslices",     "",        "",                "",      "spec.driver=gpu.example.com",
+         true                                                                                                                                                                },
+        {NETWORK, "list",                   RESOURCE,                "resourceslices",     "",        "",                "",      "",                                   false},
+        {NETWORK, "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   false},
+        {NETWORK, "get",                    CORE,                    "nodes",              "",        "",                "",      "",                                   false},
+        {NETWORK, "get",                    RESOURCE,                "resourceclaims",     "",        "a",               "own-c", "",                                   true },
+        {NETWORK, "arbitrary-node:update",  RESOURCE,                "resourceclaims",     "driver",  "a",
+         "gpu.example.com",                                                                                                       "",                                   true },
+        {NETWORK, "associated-node:update", RESOURCE,                "resourceclaims",     "driver",  "a",
+         "gpu.example.com",                                                                                                       "",                                   false},
+        {WIDENED, "list",                   CORE,                    "pods",               "",        "",                "",      "",                                   true },
+        {WIDENED, "watch",                  CORE,                    "pods",               "",        "a",               "",      "",                                   true },
+        {WIDENED, "delete",                 CORE,                    "pods",               "",        "a",               "p",     "",                                   false},
+        {WIDENED, "get",                    CORE,                    "pods",               "status",  "a",               "p",     "",                                   false},
+        {WIDENED, "list",                   CORE,                    "nodes",              "",        "",                "",      "",                                   true },
+        {WIDENED, "watch",                  CORE,                    "nodes",              "",        "",                "",      "",                                   false},
+        {WIDENED, "get",                    CORE,                    "nodes",              "",        "",                "n1",    "",                                   true },
+        {WIDENED, "get",                    CORE,                    "nodes",              "status",  "",                "n2",    "",                                   true },
+        {WIDENED, "get",                    CORE,                    "secrets",            "",        "a",               "s",     "",                                   false},
+        {DRIVER,  "list",                   RESOURCE,                "resourceclaims",     "",        "a",               "",      "",                                   false},
+        {DRIVER,  "update",                 RESOURCE,                "resourceclaims",     "",        "a",               "c",     "",                                   false},
+        {DRIVER,  "update",                 RESOURCE,                "resourceclaims",     "status",  "a",               "c",     "",                                   true },
+        {DRIVER,  "watch",                  RESOURCE,                "deviceclasses",      "",        "",                "",      "",                                   true },
+        {DRIVER,  "create",                 RESOURCE,                "deviceclasses",      "",        "",                "",      "",                                   false},
+        {DRIVER,  "create",                 RESOURCE,                "resourceslices",     "",        "",                "",      "",                                   true },
+        {DRIVER,  "deletecollection",       RESOURCE,                "resourceslices",     "",        "",                "",
+         "spec.nodeName=n1,spec.driver=gpu.example.com",                                                                                                                true },
+        {DRIVER,  "deletecollection",       RESOURCE,                "resourceslices",     "",        "",                "",      "spec.nodeName=n1",
+         false                                                                                                                                                               },
+        {DRIVER,  "get",                    CORE,                    "secrets",            "",        "a",               "s",     "",                                   false},
+        {DRIVER,  "associated-node:update", RESOURCE,                "resourceclaims",     "driver",  "a",
+         "gpu.example.com",                                                                                                       "",                                   true },
+        {DRIVER,  "associated-node:update", RESOURCE,                "resourceclaims",     "driver",  "a",
+         "nic.example.com",                                                                                                       "",                                   false},
+        {DRIVER,  "arbitrary-node:update",  RESOURCE,                "resourceclaims",     "driver",  "a",
+         "gpu.example.com",                                                                                                       "",                                   false},
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_auth_relations relations = {is_of_node, NULL};
+    const struct dv_auth_relations relations = {is_of_node, is_of_driver, NULL};
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
@@ -180,7 +258,12 @@ static void a_group_without_a_name_gives_nothing(void **state)
 
     (void)state;
     assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_NONE);
+    user = dv_auth_driver(DV_STR(""), DV_STR("n1"), arena);
+    assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_NONE);
     user = dv_auth_driver(DV_STR("d"), DV_STR(""), arena);
+    assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_DRIVER);
+    assert_str(node, "");
+    user.extra[0].key = DV_STR("davit.dev/other"); /* neither on a node nor on none */
     assert_int_equal(dv_auth_scope(&user, &node, &driver), DV_SCOPE_NONE);
 }
 
@@ -209,6 +292,17 @@ static void refusals_read_as_the_references(void **state)
 
 /* ---- writes ---- */
 
+static bool may_write(const struct dv_api_user_info *user, const struct dv_auth_request *request,
+                      const struct dv_auth_change *change)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_auth_denial denial;
+    bool is_allowed = dv_auth_check_write(user, request, change, arena, &denial);
+
+    assert_int_equal(is_allowed, denial.reason.n == 0);
+    return is_allowed;
+}
+
 static struct dv_api_resource_slice slice_of(const char *driver, const char *node)
 {
     struct dv_api_resource_slice slice = {0};
@@ -227,13 +321,16 @@ static void slices_are_written_by_their_own_driver_on_their_own_node(void **stat
         const char *node;
         bool want;
     } cases[] = {
-        {ADMIN,  "nic.example.com", "n2", true },
-        {DRIVER, "gpu.example.com", "n1", true },
-        {DRIVER, "gpu.example.com", "n2", false},
-        {DRIVER, "gpu.example.com", "",   false},
-        {DRIVER, "nic.example.com", "n1", false},
-        {NODE,   "nic.example.com", "n1", true },
-        {NODE,   "nic.example.com", "n2", false},
+        {ADMIN,   "nic.example.com", "n2", true },
+        {DRIVER,  "gpu.example.com", "n1", true },
+        {DRIVER,  "gpu.example.com", "n2", false},
+        {DRIVER,  "gpu.example.com", "",   false},
+        {DRIVER,  "nic.example.com", "n1", false},
+        {NODE,    "nic.example.com", "n1", true },
+        {NODE,    "nic.example.com", "n2", false},
+        {NETWORK, "gpu.example.com", "",   true },
+        {NETWORK, "gpu.example.com", "n1", false},
+        {NETWORK, "nic.example.com", "",   false},
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_auth_request request = {
@@ -245,15 +342,15 @@ static void slices_are_written_by_their_own_driver_on_their_own_node(void **stat
         struct dv_api_user_info user = user_of(cases[i].who, arena);
         struct dv_api_resource_slice slice = slice_of(cases[i].driver, cases[i].node);
         struct dv_object old = {.value = &slice, .meta = &slice.metadata};
-        dv_str reason;
 
-        assert_int_equal(dv_auth_check_write(&user, &request, NULL, &slice, NULL, arena, &reason),
+        assert_int_equal(may_write(&user, &request, &(struct dv_auth_change){.value = &slice}),
                          cases[i].want);
-        assert_int_equal(dv_auth_check_write(&user, &request, &old, NULL, NULL, arena, &reason),
+        assert_int_equal(may_write(&user, &request, &(struct dv_auth_change){.old = &old}),
                          cases[i].want);
         /* nor is what is another's made its own */
-        assert_int_equal(dv_auth_check_write(&user, &request, &old, &own, NULL, arena, &reason),
-                         cases[i].want);
+        assert_int_equal(
+            may_write(&user, &request, &(struct dv_auth_change){.old = &old, .value = &own}),
+            cases[i].want && cases[i].who != NETWORK);
     }
 }
 
@@ -265,13 +362,15 @@ static void a_node_makes_no_lease_for_another(void **state)
                                       .resource = DV_STR("leases")};
     struct dv_api_user_info user = user_of(NODE, arena);
     struct dv_api_lease lease = {.metadata = {.name = DV_STR("n1")}};
-    dv_str reason;
+    const struct dv_auth_change change = {.value = &lease};
+    struct dv_auth_denial denial;
 
     (void)state;
-    assert_true(dv_auth_check_write(&user, &request, NULL, &lease, NULL, arena, &reason));
+    assert_true(dv_auth_check_write(&user, &request, &change, arena, &denial));
     lease.metadata.name = DV_STR("n2");
-    assert_false(dv_auth_check_write(&user, &request, NULL, &lease, NULL, arena, &reason));
-    assert_str(reason, "can only access node lease with the same name as the requesting node");
+    assert_false(dv_auth_check_write(&user, &request, &change, arena, &denial));
+    assert_str(denial.reason,
+               "can only access node lease with the same name as the requesting node");
 }
 
 struct claim {
@@ -318,7 +417,6 @@ static bool may_report(const struct claim *was, const struct dv_api_allocated_de
     struct dv_api_resource_claim_consumer_reference pod = {.name = DV_STR("p")};
     struct dv_api_allocated_device_status devices[2][2] = {0};
     struct dv_object old = {.value = &old_claim, .meta = &old_claim.metadata};
-    dv_str reason;
 
     for (size_t i = 0; i < n_before; i++)
         devices[0][i] = before[i];
@@ -332,7 +430,7 @@ static bool may_report(const struct claim *was, const struct dv_api_allocated_de
         claim.status.reserved_for = &pod;
         claim.status.n_reserved_for = 1;
     }
-    return dv_auth_check_write(&user, &request, &old, &claim, NULL, arena, &reason);
+    return may_write(&user, &request, &(struct dv_auth_change){.old = &old, .value = &claim});
 }
 
 static void drivers_report_their_own_devices_of_their_own_claims(void **state)

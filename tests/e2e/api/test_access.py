@@ -66,6 +66,8 @@ BEYOND_A_DRIVER = [
     ("PATCH", f"{NODES}/worker-1/status", {"status": {}}),
     ("DELETE", f"{NODES}/worker-1", None),
     ("POST", f"{CORE}/namespaces", NEW),
+    ("GET", CLAIMS, None),
+    ("GET", f"{CLAIMS}/c", None),
     ("POST", CLAIMS, claim("new")),
     ("PATCH", f"{CLAIMS}/c", {"metadata": {"labels": {"a": "b"}}}),
     ("PATCH", f"{CLAIMS}/c/status", {"status": {"allocation": {}}}),
@@ -82,6 +84,11 @@ BEYOND_A_DRIVER = [
     ("PATCH", f"{SLICES}/own-worker-2", {"metadata": {"labels": {"a": "b"}}}),
     ("DELETE", f"{SLICES}/own-worker-2", None),
     ("DELETE", f"{SLICES}/nic-worker-1", None),
+    ("GET", SLICES, None),
+    ("GET", f"{SLICES}/own-worker-2", None),
+    ("GET", f"{SLICES}/nic-worker-1", None),
+    ("GET", f"{SLICES}?fieldSelector=spec.nodeName%3Dworker-1", None),
+    ("GET", f"{SLICES}?fieldSelector=spec.driver%3Dgpu.example.com", None),
     ("DELETE", SLICES, None),
     ("DELETE", f"{SLICES}?fieldSelector=spec.nodeName%3Dworker-1", None),
     ("DELETE", f"{SLICES}?fieldSelector=spec.nodeName%3Dworker-2,spec.driver%3Dgpu.example.com",
@@ -134,10 +141,11 @@ def test_a_driver_reaches_no_further_than_its_node(tokens):
     assert tokens["admin"].must("GET", SLICES)["items"] == before
     driver = tokens["driver"]
     driver.must("GET", f"{NODES}/worker-1")
-    driver.must("GET", f"{CLAIMS}/c")
+    driver.refused(404, "GET", f"{CLAIMS}/gone")
     driver.must("POST", SLICES, device_slice("mine", "worker-1"))
     driver.must("DELETE", f"{SLICES}/mine")
-    with driver.watch(SLICES + "?fieldSelector=spec.nodeName%3Dworker-1") as watch:
+    own = "?fieldSelector=spec.nodeName%3Dworker-1,spec.driver%3Dgpu.example.com"
+    with driver.watch(SLICES + own) as watch:
         assert watch.next()["type"] == "ADDED"
 
 

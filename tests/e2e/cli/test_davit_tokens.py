@@ -45,7 +45,7 @@ def test_a_kubeconfig_for_a_driver(real, short_dir):
     assert out.startswith(f"{path} written: token ") and "davit:driver:gpu.example.com" in out
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     real.ok("apply", "-f", "-", stdin=slice_of("a", "gpu.example.com"), config=path)
-    assert real.ok("get", "slices", "-o", "name", config=path) == "resourceslice/a\n"
+    assert real.ok("get", "slices", "a", "-o", "name", config=path) == "resourceslice/a\n"
     # kubectl reads such files as well: all of them are YAML maps with these keys.
     with open(path, encoding="utf-8") as file:
         text = file.read()

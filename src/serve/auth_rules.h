@@ -1,0 +1,72 @@
+/* auth_rules.h - what the files of auth.h share: one question, and who answers it. */
+#ifndef DV_SERVE_AUTH_RULES_H
+#define DV_SERVE_AUTH_RULES_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_api_user_info;
+struct dv_arena;
+struct dv_auth_change;
+struct dv_auth_denial;
+struct dv_auth_relations;
+struct dv_auth_request;
+
+enum {
+    DV_MAY_GET = 1,
+    DV_MAY_LIST = 2,
+    DV_MAY_WATCH = 4,
+    DV_MAY_CREATE = 8,
+    DV_MAY_UPDATE = 16,
+    DV_MAY_PATCH = 32,
+    DV_MAY_DELETE = 64,
+    DV_MAY_DELETE_COLLECTION = 128,
+    DV_MAY_READ = DV_MAY_GET | DV_MAY_LIST | DV_MAY_WATCH,
+    DV_MAY_CHANGE = DV_MAY_UPDATE | DV_MAY_PATCH,
+    DV_MAY_MANY = DV_MAY_LIST | DV_MAY_WATCH | DV_MAY_DELETE_COLLECTION,
+};
+
+/* "get" is DV_MAY_GET; 0 for verbs that are not of this list. */
+unsigned dv_auth_verb(dv_str name);
+
+struct dv_auth_question {
+    const struct dv_api_user_info *user;
+    const struct dv_auth_request *request;
+    const struct dv_auth_relations *relations; /* may be NULL: nothing is related */
+    dv_str node;
+    dv_str driver;
+    unsigned verb;
+    struct dv_arena *arena;
+    dv_str *reason;
+};
+
+/* False, with a reason. */
+bool dv_auth_refuse(const struct dv_auth_question *q, dv_str reason);
+/* Whether the request is about that resource; its subresource is not looked at. */
+bool dv_auth_is_about(const struct dv_auth_question *q, dv_str group, dv_str resource);
+/* Whether the field selector lets only objects through that have this value. */
+bool dv_auth_demands(const struct dv_auth_question *q, const char *label, dv_str value);
+
+/* What a node's program may ask for, and a driver. */
+DV_CHECKED bool dv_auth_decide_node(const struct dv_auth_question *q);
+DV_CHECKED bool dv_auth_decide_driver(const struct dv_auth_question *q);
+
+/* ---- writes ---- */
+
+struct dv_auth_write {
+    const struct dv_auth_request *request;
+    const struct dv_auth_change *change;
+    const struct dv_api_user_info *user;
+    dv_str node;
+    dv_str driver; /* empty: a node's own program */
+    struct dv_arena *arena;
+    struct dv_auth_denial *denial;
+};
+
+/* False, with the reason. */
+bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...) DV_PRINTF(2, 3);
+DV_CHECKED bool dv_auth_check_node_write(const struct dv_auth_write *write);
+
+#endif
