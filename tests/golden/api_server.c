@@ -4,7 +4,7 @@
  *
  * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
  * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
- * worker-1). What it holds is in memory, unless a file is named. With --ca it speaks TLS, and
+ * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in memory, unless a file is named. With --ca it speaks TLS, and
  * writes there who vouches for it: clients send tokens over nothing else. Ends with SIGTERM. */
 #include <errno.h>
 #include <signal.h>
@@ -73,6 +73,24 @@ static bool add_token(struct server *server, const char *secret, struct dv_api_u
     return dv_tokens_add_fixed(server->tokens, dv_str_from_c(secret), &user, err);
 }
 
+/* The users of the second corpus: they have uids, and the node is n1. */
+static bool add_users(struct server *server, struct dv_err *err)
+{
+    struct dv_arena *arena = server->arena;
+    dv_str teams[] = {DV_STR("dev"), DV_STR("ops"), DV_STR(DV_GROUP_AUTHENTICATED)};
+    struct dv_api_user_info admin = dv_auth_admin(DV_STR("admin"), arena);
+    struct dv_api_user_info node = dv_auth_node(DV_STR("n1"), arena);
+    struct dv_api_user_info alice = {
+        .username = DV_STR("alice"), .uid = DV_STR("alice-uid"), .groups = teams, .n_groups = 3};
+    struct dv_api_user_info bob = {
+        .username = DV_STR("bob"), .uid = DV_STR("bob-uid"), .groups = teams + 2, .n_groups = 1};
+
+    admin.uid = DV_STR("admin-uid");
+    node.uid = DV_STR("node-uid");
+    return add_token(server, "tokadmin", admin, err) && add_token(server, "toknode", node, err) &&
+           add_token(server, "tokalice", alice, err) && add_token(server, "tokbob", bob, err);
+}
+
 static bool add_tokens(struct server *server, struct dv_err *err)
 {
     dv_str groups[] = {DV_STR("viewers"), DV_STR(DV_GROUP_AUTHENTICATED)};
@@ -84,7 +102,8 @@ static bool add_tokens(struct server *server, struct dv_err *err)
            add_token(server, "viewertoken", viewer, err) &&
            add_token(server, "nodetoken", dv_auth_node(DV_STR("worker-1"), arena), err) &&
            add_token(server, "drivertoken",
-                     dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("worker-1"), arena), err);
+                     dv_auth_driver(DV_STR("gpu.example.com"), DV_STR("worker-1"), arena), err) &&
+           add_users(server, err);
 }
 
 struct options {
