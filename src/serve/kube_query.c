@@ -286,13 +286,30 @@ static void check_force(const struct dv_query *query, bool is_apply, struct dv_p
             DV_STR("Forbidden: may not be specified for non-apply patch"));
 }
 
-/* "kubectl/v1.36 (linux)" is the manager "kubectl". */
-static dv_str manager_of_agent(dv_str agent)
+/* "kubectl/v1.36 (linux)" is the manager "kubectl". A header may have any bytes, and a manager is
+ * stored: whole characters without controls, as many as fit. */
+static dv_str manager_of_agent(dv_str agent, struct dv_arena *arena)
 {
-    dv_str name = dv_str_slice(agent, 0, dv_str_find_char(agent, '/'));
+    dv_str rest = dv_str_slice(agent, 0, dv_str_find_char(agent, '/'));
+    struct dv_buf buf;
+    dv_str name;
 
-    name = dv_str_slice(name, 0, MANAGER_BYTES_MAX);
-    return name.n ? name : DV_STR("unknown");
+    dv_buf_init(&buf, MANAGER_BYTES_MAX);
+    while (rest.n > 0 && !buf.is_over) {
+        size_t n = dv_str_utf8_char(rest);
+        unsigned char first = (unsigned char)rest.p[0];
+        bool is_control = first < ' ' || first == 0x7f ||
+                          (n == 2 && first == 0xc2 && (unsigned char)rest.p[1] < 0xa0);
+
+        if (n == 0)
+            dv_buf_add(&buf, DV_STR("\xef\xbf\xbd"));
+        else if (!is_control)
+            dv_buf_add(&buf, dv_str_slice(rest, 0, n));
+        rest = dv_str_slice(rest, n > 0 ? n : 1, rest.n);
+    }
+    name = buf.n > 0 ? dv_str_copy(dv_buf_str(&buf), arena) : DV_STR("unknown");
+    dv_buf_fini(&buf);
+    return name;
 }
 
 bool dv_query_write_options(const struct dv_query *query, const char *kind, bool is_apply,
@@ -314,7 +331,7 @@ bool dv_query_write_options(const struct dv_query *query, const char *kind, bool
         .is_forced = dv_query_is_true(query->force),
         .validation = validation,
         .field_manager =
-            query->field_manager.n ? query->field_manager : manager_of_agent(user_agent),
+            query->field_manager.n ? query->field_manager : manager_of_agent(user_agent, arena),
     };
     return true;
 }

@@ -128,6 +128,19 @@ static void writes_refuse_options_that_cannot_be(void **state)
 
 static void a_manager_is_named_by_its_program(void **state)
 {
+#define X60 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    static const struct {
+        const char *agent, *manager;
+    } agents[] = {
+        {"kubectl/v1 (x)",          "kubectl"                  },
+        {"",                        "unknown"                  },
+        {"/",                       "unknown"                  },
+        {"a\tb\x7f\xc2\x85",        "ab"                       },
+        {"a\xff\xc3",               "a\xef\xbf\xbd\xef\xbf\xbd"},
+        {X60 X60 "1234567\xc3\xa9", X60 X60 "1234567"          },
+        {X60 X60 "12345678901",     X60 X60 "12345678"         },
+    };
+#undef X60
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_query query;
     struct dv_write_options options;
@@ -135,12 +148,12 @@ static void a_manager_is_named_by_its_program(void **state)
 
     (void)state;
     dv_query_parse(DV_STR(""), arena, &query);
-    assert_true(dv_query_write_options(&query, "CreateOptions", false, DV_STR("kubectl/v1 (x)"),
-                                       arena, &options, &failure));
-    assert_str(options.field_manager, "kubectl");
-    assert_true(dv_query_write_options(&query, "CreateOptions", false, DV_STR(""), arena, &options,
-                                       &failure));
-    assert_str(options.field_manager, "unknown");
+    for (size_t i = 0; i < DV_COUNT(agents); i++) {
+        assert_true(dv_query_write_options(&query, "CreateOptions", false,
+                                           dv_str_from_c(agents[i].agent), arena, &options,
+                                           &failure));
+        assert_str(options.field_manager, agents[i].manager);
+    }
     dv_query_parse(DV_STR("fieldManager=me"), arena, &query);
     assert_true(dv_query_write_options(&query, "CreateOptions", false, DV_STR("kubectl"), arena,
                                        &options, &failure));
