@@ -80,6 +80,22 @@ static bool whole_amount(const struct dv_json *node, struct dv_arena *arena, int
     return true;
 }
 
+static int compare_limits(const void *a, const void *b)
+{
+    return dv_str_cmp(((const struct dv_device_limit *)a)->resource,
+                      ((const struct dv_device_limit *)b)->resource);
+}
+
+/* NULL: there is none. A pod of 3 MiB has tens of thousands, which are sorted by then. */
+static struct dv_device_limit *find_limit(const struct dv_pod_container *container, dv_str resource)
+{
+    struct dv_device_limit wanted = {.resource = resource};
+
+    if (container->n_limits == 0)
+        return NULL;
+    return bsearch(&wanted, container->limits, container->n_limits, sizeof(wanted), compare_limits);
+}
+
 /* A request without a limit, or another one, is refused by the API: devices are not overcommitted.
  */
 static bool check_requests(const struct dv_json *resources,
@@ -90,27 +106,20 @@ static bool check_requests(const struct dv_json *resources,
 
     for (; request; request = dv_json_next(request)) {
         dv_str resource = dv_json_key(request);
+        const struct dv_device_limit *limit;
         int64_t amount;
-        size_t i = 0;
 
         if (!is_extended(resource))
             continue;
         if (!whole_amount(request, arena, &amount, err))
             return false;
-        while (i < container->n_limits && !dv_str_eq(container->limits[i].resource, resource))
-            i++;
-        if (i == container->n_limits)
+        limit = find_limit(container, resource);
+        if (!limit)
             return dv_json_fail(request, err, "needs a limit of the same amount");
-        if (container->limits[i].amount != amount)
+        if (limit->amount != amount)
             return dv_json_fail(request, err, "is not the same as the limit");
     }
     return true;
-}
-
-static int compare_limits(const void *a, const void *b)
-{
-    return dv_str_cmp(((const struct dv_device_limit *)a)->resource,
-                      ((const struct dv_device_limit *)b)->resource);
 }
 
 static bool parse_limits(const struct dv_json *resources, struct dv_arena *arena,
@@ -189,11 +198,14 @@ static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, st
         if (!optional_str(mapping, DV_STR("containerName"), &container, err) ||
             !optional_str(mapping, DV_STR("resourceName"), &resource, err))
             return false;
-        for (size_t i = 0; i < spec->n_containers; i++)
-            for (size_t k = 0; k < spec->containers[i].n_limits; k++)
-                if (dv_str_eq(spec->containers[i].name, container) &&
-                    dv_str_eq(spec->containers[i].limits[k].resource, resource))
-                    spec->containers[i].limits[k].is_claimed = true;
+        for (size_t i = 0; i < spec->n_containers; i++) {
+            struct dv_device_limit *limit = dv_str_eq(spec->containers[i].name, container)
+                                                ? find_limit(&spec->containers[i], resource)
+                                                : NULL;
+
+            if (limit)
+                limit->is_claimed = true;
+        }
     }
     return true;
 }
