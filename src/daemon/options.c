@@ -301,7 +301,13 @@ static bool parse_file(struct parse *parse, dv_str path, struct dv_err *err)
         }
         if (parse->set_on_command_line & UINT64_C(1) << (option - table))
             continue;
-        if (!scalar_text(member, &value, err) || !option->set(parse, option, value, err))
+        if (!scalar_text(member, &value, err))
+            return dv_wrap(err, "%.*s", DV_FMT(path));
+        if (dv_str_find_char(value, '\0') < value.n) { /* a path would end there */
+            (void)dv_json_fail(member, err, "has a zero byte");
+            return dv_wrap(err, "%.*s", DV_FMT(path));
+        }
+        if (!option->set(parse, option, value, err))
             return dv_wrap(err, "%.*s", DV_FMT(path));
     }
     return true;

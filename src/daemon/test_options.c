@@ -167,6 +167,7 @@ static void mistakes_in_the_file_name_their_line(void **state)
         {"state-dir: /a\nstate-dir: /b\n", "state-dir"                           },
         {"config: /x\n",                   "no such option"                      },
         {"state-dir: relative\n",          "\"relative\" is not an absolute path"},
+        {"state-dir: \"/a\\0b\"\n",        "has a zero byte"                     },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_options options;
