@@ -5,7 +5,8 @@
  * out: which slices make pools on a node, which devices a selector matches. All that costs is
  * bounded by the node at hand and by what was changed, not by the size of the cluster.
  *
- * One thread uses an inventory at a time. Nothing here has a clock, or reads anything. */
+ * One thread uses an inventory at a time: its owner's, or one that it is lent to. Nothing here has
+ * a clock, or reads anything. */
 #ifndef DV_ALLOC_H
 #define DV_ALLOC_H
 
@@ -117,6 +118,19 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
  * of attributes that are lists. Keeps the device and the name. */
 struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_str driver,
                                           bool has_lists, struct dv_arena *arena);
+
+/* ---- lending ---- */
+
+/* Until it is returned the inventory is that of one job on another thread, which may call
+ * dv_allocate and nothing else. Its owner may go on to add, set, hold, release, remove and forget,
+ * to no effect until then, and may not ask it anything. */
+void dv_inventory_lend(struct dv_inventory *inventory);
+void dv_inventory_return(struct dv_inventory *inventory); /* carries out what was put off */
+bool dv_inventory_is_lent(const struct dv_inventory *inventory);
+/* A number for what there is now, */
+uint64_t dv_inventory_now(const struct dv_inventory *inventory);
+/* and whether anything has changed since that a search on the node depends on, or may have. */
+bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str node, uint64_t since);
 
 /* ---- extended resources ---- */
 

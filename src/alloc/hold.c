@@ -282,6 +282,22 @@ void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident)
     dv_ident_unref(inventory, ident);
 }
 
+/* Keeps a copy for later, when the inventory is lent. */
+static bool put_off(struct dv_inventory *inventory, enum change_kind kind,
+                    const struct dv_api_allocation_result *allocation, dv_str holder)
+{
+    struct change *later = dv_inventory_put_off(inventory, kind);
+    struct dv_api_allocation_result *copy;
+
+    if (!later)
+        return false;
+    copy = DV_NEW(inventory->lent.arena, struct dv_api_allocation_result);
+    dv_message_copy(&dv_message_allocation_result, allocation, inventory->lent.arena, copy);
+    later->allocation = copy;
+    later->name = dv_str_copy(holder, inventory->lent.arena);
+    return true;
+}
+
 static bool is_admin(const struct dv_api_device_request_allocation_result *result)
 {
     return result->admin_access && *result->admin_access;
@@ -290,6 +306,8 @@ static bool is_admin(const struct dv_api_device_request_allocation_result *resul
 void dv_inventory_hold(struct dv_inventory *inventory,
                        const struct dv_api_allocation_result *allocation, dv_str holder)
 {
+    if (put_off(inventory, CHANGE_HOLD, allocation, holder))
+        return;
     for (size_t i = 0; i < allocation->devices.n_results; i++)
         if (!is_admin(&allocation->devices.results[i]))
             add_hold(inventory, &allocation->devices.results[i], holder);
@@ -298,6 +316,8 @@ void dv_inventory_hold(struct dv_inventory *inventory,
 void dv_inventory_release(struct dv_inventory *inventory,
                           const struct dv_api_allocation_result *allocation)
 {
+    if (put_off(inventory, CHANGE_RELEASE, allocation, DV_STR_NONE))
+        return;
     for (size_t i = 0; i < allocation->devices.n_results; i++)
         if (!is_admin(&allocation->devices.results[i]))
             release(inventory, &allocation->devices.results[i]);

@@ -173,6 +173,29 @@ struct node {
     struct node_view *view; /* NULL: not asked for yet */
 };
 
+/* A change that was put off while the inventory was lent. */
+struct change {
+    enum change_kind {
+        CHANGE_ADD_SLICE,
+        CHANGE_REMOVE_SLICE,
+        CHANGE_FORGET_NODE,
+        CHANGE_SET_CLASS,
+        CHANGE_REMOVE_CLASS,
+        CHANGE_HOLD,
+        CHANGE_RELEASE,
+    } kind;
+    struct dv_inventory_slice *slice;
+    struct dv_object *class;                           /* a reference */
+    dv_str name;                                       /* of a node or a class, or the holder */
+    const struct dv_api_allocation_result *allocation; /* a copy */
+};
+
+struct lent {
+    bool is_lent;
+    DV_VEC(struct change) changes;
+    struct dv_arena *arena; /* of the changes; NULL: there never were any */
+};
+
 struct dv_inventory {
     struct dv_alloc_features features;
     struct dv_map idents;
@@ -187,8 +210,10 @@ struct dv_inventory {
     struct dv_list shared; /* slices that are for no single node */
     size_t n_shared_devices;
     uint64_t shared_turn;
+    uint64_t classes_turn;
     uint64_t turn;
     uint64_t view_turn; /* how many views were made */
+    struct lent lent;
     uint64_t order;
     uint64_t n_shares; /* for counted share ids */
     DV_VEC(uint32_t) free_slots;
@@ -206,12 +231,18 @@ void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident);
 void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident);
 bool dv_ident_is_in_use(const struct ident *ident);
 
+/* lend.c */
+/* NULL: it is not lent, and the change is to be made now. Otherwise where it is kept for later. */
+struct change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind);
+void dv_inventory_free_lent(struct dv_inventory *inventory);
+
 /* twin.c */
 uint64_t dv_device_content(struct dv_inventory *inventory, const struct device *device);
 /* Links the places of a view that are twins. */
 void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view);
 
 /* inventory.c */
+void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
 struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name); /* made when new */
 const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *inventory,
                                                      dv_str name); /* NULL when absent */

@@ -56,8 +56,14 @@ static void drop_if_unused(struct dv_inventory *inventory, struct node *node)
 
 void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
 {
-    struct node *node = dv_map_get(&inventory->nodes, name);
+    struct change *later = dv_inventory_put_off(inventory, CHANGE_FORGET_NODE);
+    struct node *node;
 
+    if (later) {
+        later->name = dv_str_copy(name, inventory->lent.arena);
+        return;
+    }
+    node = dv_map_get(&inventory->nodes, name);
     if (!node)
         return;
     dv_node_view_free(node->view);
@@ -97,13 +103,10 @@ static void touch(struct dv_inventory *inventory, struct dv_inventory_slice *sli
         inventory->shared_turn = inventory->turn;
 }
 
-struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory,
-                                                  struct dv_object *object)
+void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
-    struct dv_inventory_slice *slice = DV_ALLOC(struct dv_inventory_slice);
-    const struct dv_api_resource_slice *api = object->value;
+    const struct dv_api_resource_slice *api = slice->object->value;
 
-    slice->object = dv_object_ref(object);
     slice->spec = &api->spec;
     slice->arena = dv_arena_new();
     slice->order = ++inventory->order;
@@ -121,11 +124,30 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
     for (size_t i = 0; i < slice->n_devices; i++)
         add_device(inventory, slice, i);
     touch(inventory, slice);
+}
+
+struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory,
+                                                  struct dv_object *object)
+{
+    struct dv_inventory_slice *slice = DV_ALLOC(struct dv_inventory_slice);
+    struct change *later = dv_inventory_put_off(inventory, CHANGE_ADD_SLICE);
+
+    slice->object = dv_object_ref(object);
+    if (later)
+        later->slice = slice;
+    else
+        dv_inventory_enter_slice(inventory, slice);
     return slice;
 }
 
 void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
+    struct change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_SLICE);
+
+    if (later) {
+        later->slice = slice;
+        return;
+    }
     touch(inventory, slice);
     for (size_t i = 0; i < slice->n_devices; i++) {
         struct device *device = &slice->devices[i];
@@ -149,8 +171,15 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
 
 void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 {
-    struct dv_object *class = dv_map_remove(&inventory->classes, name);
+    struct change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_CLASS);
+    struct dv_object *class;
 
+    if (later) {
+        later->name = dv_str_copy(name, inventory->lent.arena);
+        return;
+    }
+    class = dv_map_remove(&inventory->classes, name);
+    inventory->classes_turn = ++inventory->turn;
     inventory->is_extended_current = false;
     dv_map_clear(&inventory->extended);
     dv_object_unref(class);
@@ -158,7 +187,13 @@ void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 
 void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class)
 {
+    struct change *later = dv_inventory_put_off(inventory, CHANGE_SET_CLASS);
+
     dv_object_ref(class);
+    if (later) {
+        later->class = class;
+        return;
+    }
     dv_inventory_remove_class(inventory, class->meta->name);
     dv_map_set(&inventory->classes, class->meta->name, class);
 }
@@ -209,6 +244,7 @@ void dv_inventory_free(struct dv_inventory *inventory)
 
     if (!inventory)
         return;
+    dv_inventory_free_lent(inventory);
     free_slices(inventory, &inventory->shared);
     for (size_t at = 0; (entry = dv_map_next(&inventory->nodes, &at));) {
         struct node *node = entry->value;
