@@ -1,19 +1,33 @@
-/* attempt.h - one attempt to find a place for a pod. For decide.c and its neighbours. */
+/* attempt.h - one attempt to find a place for a pod. For decide.c and its neighbours.
+ *
+ * It is made in slices of a turn of the loop each: nodes are looked at, some of them are asked for
+ * devices, one is chosen. Between two slices anything may change. What the attempt borrows it has
+ * references to; what it found out is held against what is there when it decides.
+ *
+ *     BEGIN -> NODES -> RANKING -> CHOOSING -> decided, or given up
+ *       ^        ^                    |
+ *       |        +--- none of them ---+
+ *       +--- nodes or classes came or went, or a claim of the pod is another one */
 #ifndef DV_SCHED_ATTEMPT_H
 #define DV_SCHED_ATTEMPT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "alloc/alloc.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "loop/loop.h"
 #include "sched/fit.h"
 
 struct crowd;
+struct crowd_reason;
 struct dv_api_pod;
 struct dv_api_resource_claim;
+struct dv_object;
 struct dv_sched;
 struct node;
 struct pod;
@@ -26,31 +40,99 @@ struct pod_claim;
 struct offer {
     struct dv_alloc_result result;
     struct dv_extended extended;
+    bool is_known;
+    bool is_refused;
+    uint64_t turn; /* of the inventory that it was found in */
 };
 
 struct candidate {
     struct node *node;
+    uint64_t node_turn; /* as of the node, when it was looked at */
     struct merit merit;
     struct offer *offer; /* NULL: not asked for yet */
+};
+
+/* A search that is made on another thread. */
+struct job {
+    struct dv_work work;
+    bool is_running;
+    bool is_answered;
+    atomic_bool is_cancelled;
+    struct dv_object *node; /* a reference while it runs */
+    struct dv_alloc_node where;
+    struct offer *offer; /* that it is for */
+    size_t n_asked;
+    uint64_t cost_max;
+    uint64_t begun; /* the inventory's turn */
+    struct dv_alloc_result result;
+    struct dv_err err;
 };
 
 struct attempt {
     struct dv_sched *sched;
     struct pod *pod;
+    struct dv_object *object; /* the pod, as it was read; a reference */
     const struct dv_api_pod *value;
     struct crowd *crowd;
     uint64_t begin_ns;
+    enum attempt_stage {
+        AT_BEGIN,
+        AT_NODES,    /* they are looked at */
+        AT_RANKING,  /* all candidates are asked for devices, */
+        AT_CHOOSING, /* or one after the other */
+    } stage;
     struct pod_claim **open; /* claims that are not allocated */
     size_t n_open;
     const struct dv_api_resource_claim **asked; /* of the allocator; room for one more */
+    struct dv_object **claims;                  /* of the pod, as they were read: references */
+    size_t n_claims;
     DV_VEC(struct candidate) candidates;
+    size_t n_ranked;     /* of the candidates */
+    size_t start;        /* the first node that is looked at, */
+    size_t n_seen;       /* how many were, */
+    size_t n_wanted;     /* and how many candidates are enough */
+    uint64_t visit_cost; /* of looking at a node */
     bool has_alternatives;
     bool is_nowhere; /* the node that it is on is not there */
     bool is_early;   /* a claim is being allocated for another pod: that is no failure */
     bool is_error;
-    bool is_spent; /* what it may cost; to be tried again with more */
+    bool is_spent;  /* what it may cost; to be tried again with more */
+    bool is_paused; /* or was: something may have changed since it began */
+    bool is_dropped;
     uint64_t cost_left;
+    uint64_t shape;         /* the scheduler's, when it began */
+    uint64_t tick;          /* the same */
+    struct amounts amounts; /* while it is paused; otherwise they are the scheduler's */
+    struct job job;
 };
+
+/* ---- visit.c ---- */
+
+void dv_sched_attempt_count(struct attempt *attempt, struct crowd_reason *reason);
+void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node, dv_str why);
+/* Whether the pod may be there, devices aside; if not, that is remembered. */
+bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node);
+/* Looks at the node: it is a candidate, or turned down. */
+void dv_sched_attempt_visit(struct attempt *attempt, struct node *node);
+/* What it takes to look at a node, by how much the pod asks of it. */
+uint64_t dv_sched_attempt_visit_cost(const struct attempt *attempt);
+
+/* ---- decide.c ---- */
+
+void dv_sched_attempt_free(struct attempt *attempt);
+
+/* ---- offer.c ---- */
+
+enum offered {
+    OFFERED,
+    REFUSED, /* which the crowd remembers */
+    PENDING, /* ask again in the next slice, or when the job is over */
+};
+
+enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candidate);
+/* What a search on one node may cost the crowd. */
+uint64_t dv_sched_offer_cost(const struct crowd *crowd);
+void dv_sched_offer_cancel(struct attempt *attempt);
 
 /* ---- check.c ---- */
 

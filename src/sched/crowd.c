@@ -140,6 +140,10 @@ void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
     if (!crowd)
         return;
     pod->crowd = NULL;
+    if (crowd->searcher == pod) {
+        crowd->searcher = NULL;
+        pod->is_woken = true; /* another takes its place */
+    }
     if (!pod->class_wait) /* then it waits there, and not with the crowd */
         dv_link_remove(&pod->waits);
     if (dv_list_is_empty(&crowd->waiting))

@@ -88,6 +88,8 @@ bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amou
 
 /* ---- taints: tolerate.c ---- */
 
+/* What it takes to hold the one against the other, in the allocator's units of cost. */
+uint64_t dv_sched_tolerating_cost(size_t n_tolerations, size_t n_taints);
 bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint);
 /* How many taints of the node the pod does not tolerate: of those that only say "rather not", or of
  * the others, where one is enough. `first` may be NULL. */

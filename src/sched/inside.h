@@ -3,8 +3,9 @@
  *     views -> pods, claims, nodes, slices: records        (what is there)
  *     queue -> decide -> bind -> write                      (what is done about it)
  *
- * A decision is made in one call and counts at once: the node's room is taken, the devices are held
- * in the inventory. Nothing is looked up by walking what is allocated. */
+ * A decision is made in memory and counts at once: the node's room is taken, the devices are held
+ * in the inventory. Nothing is looked up by walking what is allocated. What takes long is made in
+ * slices (attempt.h). */
 #ifndef DV_SCHED_INSIDE_H
 #define DV_SCHED_INSIDE_H
 
@@ -32,6 +33,7 @@ struct dv_gauge;
 struct dv_histogram;
 struct dv_inventory;
 struct dv_inventory_slice;
+struct attempt;
 struct claim;
 struct op;
 struct pod;
@@ -46,6 +48,7 @@ struct node {
     size_t place; /* in sched->nodes, when it is there */
     /* When something last changed that may let a pod fit that did not. */
     uint64_t improved;
+    uint64_t turn;            /* changes with it, and with what is taken of it */
     struct dv_object *object; /* NULL: pods are on it, but it is not there */
     struct room room;
     dv_str name;
@@ -69,6 +72,7 @@ struct crowd {
     size_t n_pods;          /* that were last decided on as part of it */
     uint64_t improved;      /* as of a node, for all nodes */
     unsigned n_doubled;     /* times that the cost of a search was */
+    struct pod *searcher;   /* that searches again after a pause, for all of them; NULL: none */
     struct memo *memos;     /* by the node's place */
     size_t n_memos;
     struct dv_map reasons; /* of struct crowd_reason, by text */
@@ -177,6 +181,7 @@ struct pod {
     bool is_preset;   /* bound by others: only its claims are ours */
     bool is_gone;     /* deleted or replaced while it is being bound */
     bool is_woken;    /* by an event: when it fits, the next of its crowd may fit too */
+    bool is_late;     /* its last search was given up: others with its priority go first */
     bool is_extended; /* classes serve some of its extended resources */
     struct pod_claim *claims;
     size_t n_claims;
@@ -271,7 +276,11 @@ struct dv_sched {
     struct dv_map nodes_by_name;
     DV_VEC(struct node *) nodes; /* that are there */
     size_t next_node;
-    struct amounts amounts; /* of the pod at hand */
+    struct amounts amounts;  /* of the pod at hand */
+    struct attempt *attempt; /* that is under way; NULL: none is */
+    uint64_t shape;          /* changes with the nodes and classes that are there */
+    uint64_t slice_left;     /* of the turn at hand, in the allocator's units of cost */
+    uint64_t slice_cost;     /* what it has cost so far */
 
     struct dv_map claims;   /* by key */
     struct dv_map taken;    /* of struct taken, by device */
@@ -409,10 +418,18 @@ void dv_sched_unqueue(struct pod *pod);
 struct pod *dv_sched_queue_next(struct dv_sched *sched);
 /* Decisions are made in the next turn, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
+/* What is done in a turn is counted, so that it gives way to others before it takes long. */
+void dv_sched_spend(struct dv_sched *sched, uint64_t cost);
+bool dv_sched_has_slice(const struct dv_sched *sched);
 
 /* ---- decide.c ---- */
 
+/* Begins an attempt, and ends it if that takes little; otherwise it is gone on with. */
 void dv_sched_decide(struct pod *pod);
+void dv_sched_attempt_go_on(struct dv_sched *sched);
+const struct pod *dv_sched_attempt_pod(const struct dv_sched *sched);
+bool dv_sched_attempt_is_waiting(const struct dv_sched *sched); /* for a job */
+void dv_sched_attempt_drop(struct dv_sched *sched);             /* the one under way, if any */
 
 /* ---- alike.c ---- */
 

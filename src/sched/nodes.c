@@ -86,6 +86,7 @@ void dv_sched_node_take(struct dv_sched *sched, struct node *node,
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
     dv_sched_room_take(&node->room, &sched->amounts);
+    node->turn++;
     node->n_pods++;
 }
 
@@ -94,6 +95,7 @@ void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
     dv_sched_room_give_back(&node->room, &sched->amounts);
+    node->turn++;
     node->n_pods--;
     dv_sched_node_improved(sched, node);
     drop_node(sched, node);
@@ -121,6 +123,7 @@ static void take_out(struct dv_sched *sched, struct node *node)
 {
     struct node *moved = sched->nodes.v[sched->nodes.n - 1];
 
+    sched->shape++;
     dv_vec_remove_swap(&sched->nodes, node->place);
     moved->place = node->place;
     moved->improved = ++sched->tick; /* what is remembered for that place is of another node */
@@ -140,7 +143,9 @@ void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *n
             take_out(sched, node);
         return;
     }
+    node->turn++;
     if (!node->object) {
+        sched->shape++;
         node->place = sched->nodes.n;
         *dv_vec_add(&sched->nodes) = node;
     } else if (are_facts_equal(node->object->value, now->value)) {

@@ -4,13 +4,16 @@
 
 #include "base/defs.h"
 #include "base/list.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "sched/inside.h"
 #include "sched/sched.h"
 
-/* Decisions of one turn of the loop: about a millisecond. */
+/* Decisions of one turn of the loop: about a millisecond, however little they cost. */
 #define N_TURN_MAX 32u
+/* With less than this part of a slice left nothing is begun: the next turn has a whole one. */
+#define SLICE_PART_MIN 8u
 
 /* ---- states ---- */
 
@@ -49,7 +52,9 @@ void dv_sched_set_state(struct pod *pod, enum pod_state state)
 
 static bool is_before(const struct pod *a, const struct pod *b)
 {
-    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return a->is_late != b->is_late ? b->is_late : a->order < b->order;
 }
 
 static void put(struct dv_sched *sched, size_t i, struct pod *pod)
@@ -109,6 +114,8 @@ static void take_out(struct dv_sched *sched, struct pod *pod)
 
 void dv_sched_unqueue(struct pod *pod)
 {
+    if (dv_sched_attempt_pod(pod->sched) == pod)
+        dv_sched_attempt_drop(pod->sched);
     if (pod->place > 0)
         take_out(pod->sched, pod);
     dv_timer_cancel(&pod->timer);
@@ -151,18 +158,39 @@ struct pod *dv_sched_queue_next(struct dv_sched *sched)
 
 /* ---- turns ---- */
 
+void dv_sched_spend(struct dv_sched *sched, uint64_t cost)
+{
+    sched->slice_left -= dv_u64_min(cost, sched->slice_left);
+    sched->slice_cost += cost;
+}
+
+bool dv_sched_has_slice(const struct dv_sched *sched)
+{
+    return sched->slice_left > sched->options.slice_cost / SLICE_PART_MIN;
+}
+
 static bool has_work(const struct dv_sched *sched)
 {
-    return sched->n_unsynced == 0 && !sched->is_closing && sched->heap.n > 0 &&
-           sched->n_binding < sched->options.n_binding_max;
+    if (sched->n_unsynced > 0 || sched->is_closing)
+        return false;
+    if (sched->attempt)
+        return !dv_sched_attempt_is_waiting(sched);
+    return sched->heap.n > 0 && sched->n_binding < sched->options.n_binding_max;
 }
 
 static void on_turn(struct dv_timer *timer)
 {
     struct dv_sched *sched = DV_CONTAINER(timer, struct dv_sched, turn);
 
-    for (size_t i = 0; i < N_TURN_MAX && has_work(sched); i++)
-        dv_sched_decide(dv_sched_queue_next(sched));
+    sched->slice_left = sched->options.slice_cost;
+    sched->slice_cost = 0;
+    for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_slice(sched) && has_work(sched); i++) {
+        if (sched->attempt)
+            dv_sched_attempt_go_on(sched);
+        else
+            dv_sched_decide(dv_sched_queue_next(sched));
+    }
+    sched->numbers.slice_cost_max = dv_u64_max(sched->numbers.slice_cost_max, sched->slice_cost);
     dv_sched_turn(sched);
 }
 

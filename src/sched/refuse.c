@@ -21,7 +21,9 @@
 /* A condition's text: what is longer is for `davit explain`. */
 #define TEXT_BYTES_MAX 4096u
 /* Of the cost of a search. */
-#define N_DOUBLED_MAX 3u
+#define N_DOUBLED_MAX 5u
+/* Between two searches that are given up: growing, and no more than this. */
+#define SEARCH_PAUSE_MAX_MS 60000u
 
 static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
 {
@@ -126,19 +128,34 @@ void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
                            dv_loop_now_ns(sched->loop) - attempt->begin_ns);
 }
 
-/* All nodes were searched and some for too short a time: they are again, for longer. */
+/* All nodes were searched and some for too short a time: they are again, for longer, and each time
+ * what selectors are true on is known of more devices. One pod does that for all that are alike. */
 static bool search_longer(const struct attempt *attempt)
 {
+    struct pod *pod = attempt->pod;
     struct crowd *crowd = attempt->crowd;
+    uint64_t pause_ms = 1000;
     bool is_any = false;
 
     for (size_t i = 0; i < crowd->all.n; i++)
         is_any |= crowd->all.v[i]->is_spent && crowd->all.v[i]->n_nodes > 0;
-    if (!is_any || crowd->n_doubled == N_DOUBLED_MAX)
+    if (!is_any || (crowd->searcher && crowd->searcher != pod))
         return false;
-    crowd->n_doubled++;
+    crowd->searcher = pod;
+    if (crowd->n_doubled < N_DOUBLED_MAX)
+        crowd->n_doubled++;
     crowd->improved = ++attempt->sched->tick;
+    for (unsigned i = 1; i < pod->n_attempts && pause_ms < SEARCH_PAUSE_MAX_MS; i++)
+        pause_ms *= 2;
+    pod->backoff_until_ms =
+        dv_loop_now_ms(pod->sched->loop) + dv_u64_min(pause_ms, SEARCH_PAUSE_MAX_MS);
     return true;
+}
+
+/* Something got better while it was being looked at: nobody woke it, for it did not wait. */
+static bool may_fit_now(const struct attempt *attempt)
+{
+    return attempt->is_paused && attempt->tick != attempt->sched->tick;
 }
 
 void dv_sched_attempt_fail(struct attempt *attempt)
@@ -149,11 +166,14 @@ void dv_sched_attempt_fail(struct attempt *attempt)
     dv_sched_set_state(pod, POD_WAITING);
     dv_sched_attempt_give_up(
         attempt, attempt->is_nowhere ? DV_STR("the node of the pod is not there") : DV_STR_NONE);
+    pod->is_late = attempt->is_spent || (!use && search_longer(attempt));
     if (use) {
         write_claim(use, WISH_DEALLOCATE);
-    } else if (attempt->is_spent || search_longer(attempt)) {
+    } else if (pod->is_late || may_fit_now(attempt)) {
         dv_sched_queue(pod);
     } else {
+        if (attempt->crowd->searcher == pod)
+            attempt->crowd->searcher = NULL;
         dv_sched_crowd_wait(attempt->sched, pod);
         pod->is_woken = false;
     }

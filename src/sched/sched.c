@@ -22,6 +22,7 @@
 
 #define N_BINDING_MAX 512u
 #define BINDING_TIMEOUT_MS 600000u
+#define SLICE_COST UINT64_C(200000)
 #define TEXT_BYTES_MAX ((size_t)64 * 1024)
 #define KEY_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
@@ -117,6 +118,7 @@ void dv_sched_close(struct dv_sched *sched, dv_closed_fn *closed, void *ctx)
     sched->closed_ctx = ctx;
     close_views(sched);
     dv_timer_cancel(&sched->turn);
+    dv_sched_attempt_drop(sched);
     dv_sched_says_cancel(sched);
     for (size_t at = 0; (entry = dv_map_next(&sched->claims, &at));)
         dv_sched_write_cancel(entry->value);
@@ -197,6 +199,8 @@ static void set_options(struct dv_sched *sched, const struct dv_sched_options *o
         sched->options.n_binding_max = N_BINDING_MAX;
     if (sched->options.binding_timeout_ms == 0)
         sched->options.binding_timeout_ms = BINDING_TIMEOUT_MS;
+    if (sched->options.slice_cost == 0)
+        sched->options.slice_cost = SLICE_COST;
 }
 
 static void init_maps(struct dv_sched *sched)

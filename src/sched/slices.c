@@ -319,6 +319,7 @@ void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *
 {
     struct dv_sched *sched = ctx;
 
+    sched->shape++;
     if (!now) {
         dv_inventory_remove_class(sched->inventory, old->meta->name);
         improve_crowds(sched, old); /* an older one may serve the resource now */

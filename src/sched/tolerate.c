@@ -1,6 +1,7 @@
 /* tolerate.c - taints of nodes, and who tolerates them. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -11,6 +12,7 @@
 
 /* Pairs of a taint and a toleration that are looked at one by one; with more they are looked up. */
 #define N_PAIRS_MAX 4096u
+#define COST_INDEXED 15u         /* each, in the allocator's units */
 #define KEY_BYTES_MAX (4u << 20) /* more than a request has */
 
 static bool is_exists(const struct dv_api_toleration *toleration)
@@ -101,26 +103,37 @@ static void drop_index(struct tolerations *all)
     dv_arena_free(all->arena);
 }
 
+static bool is_many(size_t n_tolerations, size_t n_taints)
+{
+    return n_taints > 1 && n_tolerations > N_PAIRS_MAX / n_taints;
+}
+
+uint64_t dv_sched_tolerating_cost(size_t n_tolerations, size_t n_taints)
+{
+    if (is_many(n_tolerations, n_taints))
+        return (n_tolerations + n_taints) * COST_INDEXED;
+    return n_taints * (1 + n_tolerations);
+}
+
 size_t dv_sched_untolerated(const struct dv_api_pod_spec *pod, const struct dv_api_node *node,
                             bool is_rather_not, const struct dv_api_taint **first)
 {
-    bool is_many =
-        node->spec.n_taints > 1 && pod->n_tolerations > N_PAIRS_MAX / node->spec.n_taints;
+    bool is_indexed = is_many(pod->n_tolerations, node->spec.n_taints);
     struct tolerations all = {0};
     size_t n = 0;
 
-    if (is_many)
+    if (is_indexed)
         index_all(&all, pod);
     for (size_t i = 0; i < node->spec.n_taints && (is_rather_not || n == 0); i++) {
         const struct dv_api_taint *taint = &node->spec.taints[i];
 
         if (dv_str_eq(taint->effect, DV_STR("PreferNoSchedule")) != is_rather_not ||
-            (is_many ? has_one(&all, taint) : dv_sched_tolerates(pod, taint)))
+            (is_indexed ? has_one(&all, taint) : dv_sched_tolerates(pod, taint)))
             continue;
         if (n++ == 0 && first)
             *first = taint;
     }
-    if (is_many)
+    if (is_indexed)
         drop_index(&all);
     return n;
 }

@@ -1,0 +1,259 @@
+/* offer.c - the devices that a node would give a pod. What takes little is searched for on the
+ * spot; what takes longer by a job, to which the inventory is lent.
+ *
+ *     dv_sched_offer_ask -> within what is left of the slice -> OFFERED or REFUSED
+ *                        -> longer: the job -> the attempt goes on, and asks again -> its answer */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "alloc/alloc.h"
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "sched/attempt.h"
+#include "sched/inside.h"
+#include "sched/sched.h"
+
+/* Of one node, doubled when all were searched to no end; some 25 ms, and up to 0.8 s. */
+#define COST_NODE UINT64_C(2500000)
+
+uint64_t dv_sched_offer_cost(const struct crowd *crowd)
+{
+    return COST_NODE << crowd->n_doubled;
+}
+
+static void make_share_id(void *ctx, char text[37])
+{
+    uint64_t high = dv_random_u64();
+    uint64_t low = dv_random_u64();
+
+    (void)ctx;
+    (void)snprintf(text, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
+                   (unsigned)(high >> 16) & 0xffffu, (unsigned)high & 0xfffu,
+                   (unsigned)(low >> 48 & 0x3fffu) | 0x8000u,
+                   (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+}
+
+/* The claim for extended resources that the pod would need on the node. */
+static bool add_extended(struct attempt *attempt, const struct node *at, struct offer *offer,
+                         size_t *n_asked, struct dv_err *err)
+{
+    struct dv_sched *sched = attempt->sched;
+    const struct dv_api_node *node = at->object->value;
+    struct dv_api_resource_claim *claim;
+
+    if (!attempt->pod->is_extended)
+        return true;
+    if (!dv_extended_read(sched->inventory, &attempt->value->spec, node->status.allocatable,
+                          node->status.n_allocatable, sched->scratch, &offer->extended, err))
+        return false;
+    if (offer->extended.n_requests == 0)
+        return true;
+    claim = DV_NEW(sched->scratch, struct dv_api_resource_claim);
+    claim->metadata.name = DV_STR("<extended-resources>");
+    claim->metadata.namespace = attempt->value->metadata.namespace;
+    claim->spec.devices.requests = offer->extended.requests;
+    claim->spec.devices.n_requests = offer->extended.n_requests;
+    attempt->asked[(*n_asked)++] = claim;
+    return true;
+}
+
+static void note_failure(struct attempt *attempt, const struct node *node,
+                         enum dv_alloc_outcome outcome, const struct dv_err *err)
+{
+    dv_str text = dv_str_from_c(err->msg);
+
+    if (outcome == DV_ALLOC_NONE)
+        text = DV_STR("cannot allocate all claims");
+    dv_sched_crowd_reason(attempt->crowd, text)->is_error = outcome == DV_ALLOC_FAILED;
+    dv_sched_attempt_turn_down(attempt, node, text);
+}
+
+/* The cost is spent: this node's, which is remembered, or that of the attempt. */
+static void note_spent(struct attempt *attempt, const struct node *node, bool is_searched)
+{
+    struct crowd_reason *reason = dv_sched_crowd_reason(
+        attempt->crowd, is_searched
+                            ? DV_STR("timed out trying to allocate devices: the search was given "
+                                     "up at its limit of cost, simplify the selectors or ask for "
+                                     "less")
+                            : DV_STR("not searched for devices yet"));
+
+    reason->is_error = true;
+    reason->is_spent = is_searched;
+    attempt->is_spent = true;
+    if (is_searched)
+        dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
+    dv_sched_attempt_count(attempt, reason);
+}
+
+/* What came of a search. */
+static void conclude(struct attempt *attempt, const struct node *node, struct offer *offer,
+                     uint64_t cost_max, const struct dv_err *err)
+{
+    attempt->cost_left -= dv_u64_min(offer->result.cost, attempt->cost_left);
+    offer->is_refused = offer->result.outcome != DV_ALLOC_DONE;
+    if (offer->result.outcome == DV_ALLOC_GAVE_UP)
+        note_spent(attempt, node, cost_max == dv_sched_offer_cost(attempt->crowd));
+    else if (offer->is_refused)
+        note_failure(attempt, node, offer->result.outcome, err);
+}
+
+/* ---- by a job ---- */
+
+static bool is_cancelled(void *ctx)
+{
+    struct attempt *attempt = ctx;
+
+    return atomic_load(&attempt->job.is_cancelled);
+}
+
+static void run(struct dv_work *work) /* on another thread */
+{
+    struct attempt *attempt = DV_CONTAINER(work, struct attempt, job.work);
+    const struct dv_alloc_options options = {.cost_max = attempt->job.cost_max,
+                                             .share_id = make_share_id,
+                                             .is_cancelled = is_cancelled,
+                                             .ctx = attempt};
+
+    dv_allocate(attempt->sched->inventory, &attempt->job.where, attempt->asked,
+                attempt->job.n_asked, &options, attempt->sched->scratch, &attempt->job.result,
+                &attempt->job.err);
+}
+
+/* The answer is kept for when it is asked for again, unless what it was found in has changed: then
+ * it is searched for once more, with what is left of its cost. */
+static void on_run(struct dv_work *work, const struct dv_err *err)
+{
+    struct attempt *attempt = DV_CONTAINER(work, struct attempt, job.work);
+    struct dv_sched *sched = attempt->sched;
+    bool is_stale;
+
+    dv_inventory_return(sched->inventory);
+    dv_object_unref(attempt->job.node);
+    attempt->job.node = NULL;
+    attempt->job.is_running = false;
+    is_stale = err || dv_inventory_has_changed(sched->inventory, attempt->job.where.name,
+                                               attempt->job.begun);
+    attempt->job.is_answered = !is_stale;
+    attempt->cost_left -= is_stale ? dv_u64_min(attempt->job.result.cost, attempt->cost_left) : 0;
+    if (attempt->is_dropped)
+        dv_sched_attempt_free(attempt);
+    dv_sched_turn(sched);
+    dv_sched_request_done(sched);
+}
+
+static void start(struct attempt *attempt, const struct node *node, struct offer *offer,
+                  size_t n_asked, uint64_t cost_max)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct job *job = &attempt->job;
+
+    sched->numbers.n_jobs++;
+    sched->n_requests++; /* it is waited for when all is closed */
+    job->node = dv_object_ref(node->object);
+    job->where = (struct dv_alloc_node){.name = dv_str_copy(node->name, sched->scratch),
+                                        .labels = job->node->meta->labels,
+                                        .n_labels = job->node->meta->n_labels};
+    job->offer = offer;
+    job->n_asked = n_asked;
+    job->cost_max = cost_max;
+    job->result = (struct dv_alloc_result){0};
+    job->err = (struct dv_err){0};
+    job->begun = dv_inventory_now(sched->inventory);
+    job->is_running = true;
+    job->is_answered = false;
+    job->work = (struct dv_work){.run = run, .done = on_run};
+    dv_inventory_lend(sched->inventory);
+    dv_work_start(&job->work, sched->loop);
+}
+
+void dv_sched_offer_cancel(struct attempt *attempt)
+{
+    atomic_store(&attempt->job.is_cancelled, true);
+    dv_work_cancel(&attempt->job.work);
+}
+
+/* ---- asking ---- */
+
+/* Within what is left of the slice; DV_ALLOC_GAVE_UP: that was not enough. */
+static void search(struct attempt *attempt, const struct node *node, struct offer *offer,
+                   size_t n_asked, uint64_t cost_max, struct dv_err *err)
+{
+    struct dv_sched *sched = attempt->sched;
+    const struct dv_api_object_meta *meta = node->object->meta;
+    const struct dv_alloc_node where = {
+        .name = node->name, .labels = meta->labels, .n_labels = meta->n_labels};
+    const struct dv_alloc_options options = {.cost_max = cost_max, .share_id = make_share_id};
+
+    sched->numbers.n_allocations++;
+    offer->turn = dv_inventory_now(sched->inventory);
+    dv_allocate(sched->inventory, &where, attempt->asked, n_asked, &options, sched->scratch,
+                &offer->result, err);
+    dv_sched_spend(sched, offer->result.cost);
+}
+
+/* The answer of the job, when it was about this offer. */
+static bool take_answer(struct attempt *attempt, const struct node *node, struct offer *offer)
+{
+    struct job *job = &attempt->job;
+
+    if (!job->is_answered || job->offer != offer)
+        return false;
+    job->is_answered = false;
+    offer->result = job->result;
+    offer->turn = job->begun;
+    conclude(attempt, node, offer, job->cost_max, &job->err);
+    return true;
+}
+
+static enum offered begin(struct attempt *attempt, const struct node *node, struct offer *offer)
+{
+    struct dv_sched *sched = attempt->sched;
+    uint64_t cost_max = dv_u64_min(attempt->cost_left, dv_sched_offer_cost(attempt->crowd));
+    uint64_t slice = dv_u64_min(cost_max, sched->slice_left);
+    size_t n_asked = attempt->n_open;
+    struct dv_err err = {0};
+
+    if (!add_extended(attempt, node, offer, &n_asked, &err)) {
+        offer->is_refused = true;
+        note_failure(attempt, node, DV_ALLOC_FAILED, &err);
+        return REFUSED;
+    }
+    if (n_asked == 0)
+        return OFFERED;
+    if (attempt->cost_left == 0) {
+        offer->is_refused = true;
+        note_spent(attempt, node, false);
+        return REFUSED;
+    }
+    search(attempt, node, offer, n_asked, slice, &err);
+    if (offer->result.outcome == DV_ALLOC_GAVE_UP && slice < cost_max) {
+        start(attempt, node, offer, n_asked, cost_max);
+        return PENDING;
+    }
+    conclude(attempt, node, offer, cost_max, &err);
+    return offer->is_refused ? REFUSED : OFFERED;
+}
+
+enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candidate)
+{
+    if (candidate->offer && candidate->offer->is_known)
+        return candidate->offer->is_refused ? REFUSED : OFFERED;
+    if (!candidate->offer)
+        candidate->offer = DV_NEW(attempt->sched->scratch, struct offer);
+    if (!take_answer(attempt, candidate->node, candidate->offer)) {
+        if (!dv_sched_has_slice(attempt->sched))
+            return PENDING;
+        if (begin(attempt, candidate->node, candidate->offer) == PENDING)
+            return PENDING;
+    }
+    candidate->offer->is_known = true;
+    return candidate->offer->is_refused ? REFUSED : OFFERED;
+}

@@ -1,0 +1,137 @@
+/* visit.c - one node, and whether a pod may be there, devices aside. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "sched/attempt.h"
+#include "sched/fit.h"
+#include "sched/inside.h"
+#include "sched/sched.h"
+
+/* Of looking at a node, in the allocator's units. */
+#define COST_VISIT 10u
+#define COST_CLAIM 10u
+
+void dv_sched_attempt_count(struct attempt *attempt, struct crowd_reason *reason)
+{
+    reason->n_nodes++;
+    attempt->is_error |= reason->is_error;
+}
+
+void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node, dv_str why)
+{
+    struct crowd_reason *reason = dv_sched_crowd_reason(attempt->crowd, why);
+
+    dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
+    dv_sched_attempt_count(attempt, reason);
+}
+
+/* Claims that are allocated already say where the pod can be. */
+static bool are_claims_at_hand(const struct attempt *attempt, const struct node *node)
+{
+    const struct dv_api_node *value = node->object->value;
+
+    for (size_t i = 0; i < attempt->pod->n_claims; i++) {
+        const struct claim *record = attempt->pod->claims[i].claim;
+        const struct dv_api_resource_claim *claim = dv_sched_claim_value(record);
+        const struct dv_api_allocation_result *allocation = claim->status.allocation;
+        struct dv_err err;
+
+        if (!allocation)
+            continue;
+        if (dv_sched_claim_is_rivalled(record)) /* by a scheduler that did not live to undo it */
+            return false;
+        if (allocation->node_selector &&
+            !dv_node_selector_matches(allocation->node_selector, node->name, value->metadata.labels,
+                                      value->metadata.n_labels))
+            return false;
+        if (dv_sched_conditions_failed(attempt->sched, claim, &err))
+            return false;
+    }
+    return true;
+}
+
+bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node)
+{
+    struct dv_sched *sched = attempt->sched;
+
+    dv_buf_clear(&sched->why);
+    if (attempt->pod->is_preset)
+        return true;
+    if (!dv_sched_fits(&attempt->value->spec, &sched->amounts, &sched->resources, node->object,
+                       &node->room, &sched->why)) {
+        dv_sched_attempt_turn_down(attempt, node, dv_buf_str(&sched->why));
+        return false;
+    }
+    if (attempt->n_open < attempt->pod->n_claims && !are_claims_at_hand(attempt, node)) {
+        dv_sched_attempt_turn_down(attempt, node, DV_STR(UNAVAILABLE));
+        return false;
+    }
+    return true;
+}
+
+void dv_sched_attempt_visit(struct attempt *attempt, struct node *node)
+{
+    struct dv_sched *sched = attempt->sched;
+    struct crowd_reason *known = dv_sched_crowd_recall(sched, attempt->crowd, node);
+    const struct dv_api_node *value = node->object->value;
+    struct candidate *candidate;
+
+    if (known) {
+        dv_sched_attempt_count(attempt, known);
+        dv_sched_spend(sched, 1);
+        return;
+    }
+    sched->numbers.n_node_visits++;
+    dv_sched_spend(sched, attempt->visit_cost +
+                              dv_sched_tolerating_cost(attempt->value->spec.n_tolerations,
+                                                       value->spec.n_taints));
+    if (!dv_sched_attempt_may_be_on(attempt, node))
+        return;
+    candidate = dv_vec_add_in(&attempt->candidates, sched->scratch);
+    candidate->node = node;
+    candidate->node_turn = node->turn;
+    dv_sched_merit(&attempt->value->spec, &sched->amounts, node->object, &node->room,
+                   &candidate->merit);
+}
+
+static size_t n_terms(const struct dv_api_node_selector *selector)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; selector && i < selector->n_node_selector_terms; i++) {
+        const struct dv_api_node_selector_term *term = &selector->node_selector_terms[i];
+
+        n += 1 + term->n_match_fields;
+        for (size_t j = 0; j < term->n_match_expressions; j++)
+            n += 1 + term->match_expressions[j].n_values;
+    }
+    return n;
+}
+
+uint64_t dv_sched_attempt_visit_cost(const struct attempt *attempt)
+{
+    const struct dv_api_pod_spec *spec = &attempt->value->spec;
+    const struct dv_api_node_affinity *affinity =
+        spec->affinity ? spec->affinity->node_affinity : NULL;
+    uint64_t cost = COST_VISIT + attempt->sched->amounts.all.n + 2 * spec->n_node_selector +
+                    COST_CLAIM * (attempt->pod->n_claims - attempt->n_open);
+
+    if (!affinity)
+        return cost;
+    cost += n_terms(affinity->required_during_scheduling_ignored_during_execution);
+    for (size_t i = 0; i < affinity->n_preferred_during_scheduling_ignored_during_execution; i++) {
+        struct dv_api_preferred_scheduling_term *term =
+            &affinity->preferred_during_scheduling_ignored_during_execution[i];
+
+        cost += n_terms(&(struct dv_api_node_selector){.node_selector_terms = &term->preference,
+                                                       .n_node_selector_terms = 1});
+    }
+    return cost;
+}
