@@ -11,6 +11,7 @@
 #include "cluster/delete.h"
 #include "cluster/embedded.h"
 #include "cluster/engine.h"
+#include "cluster/events.h"
 #include "cluster/kin.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
@@ -421,6 +422,7 @@ void dv_collector_start(struct dv_embedded *embedded)
         while ((entry = dv_shelf_next(shelf, &place)) != NULL)
             dv_collector_look(embedded, entry, NULL, entry->object);
     }
+    dv_events_start(embedded);
     dv_sweep_start(embedded);
 }
 
@@ -428,6 +430,7 @@ void dv_collector_stop(struct dv_embedded *embedded)
 {
     dv_timer_cancel(&embedded->collector.timer);
     dv_timer_cancel(&embedded->collector.sweep);
+    dv_task_cancel(&embedded->collector.bound);
     dv_task_cancel(&embedded->collector.task);
 }
 

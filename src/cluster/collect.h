@@ -31,6 +31,7 @@ struct dv_collector {
     struct dv_timer timer; /* for the first that is due */
     struct dv_task task;
     size_t n_running;      /* ops of its own under way */
+    struct dv_task bound;  /* removes the oldest events */
     struct dv_timer sweep; /* of events */
     char *sweep_after;     /* key where the sweep goes on; NULL: not sweeping */
     size_t n_sweep_after;

@@ -11,6 +11,7 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/engine.h"
+#include "cluster/events.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
 #include "cluster/update.h"
@@ -121,6 +122,12 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
                               "resourceVersion should not be set on objects to be created"));
     if (op->entry->object)
         return fail_existing(op);
+    if (kind->id == DV_KIND_EVENT && !dv_events_have_room(op->embedded))
+        return dv_op_fail(op, dv_status_too_many_requests(
+                                  1, op->arena,
+                                  "there are %zu Events, which is more than there may be: the "
+                                  "oldest are being removed, try again later",
+                                  dv_engine_shelf(op->embedded, kind)->n));
     meta->managed_fields = owned.v;
     meta->n_managed_fields = owned.n;
     return dv_change_create(op, value);

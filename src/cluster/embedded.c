@@ -23,6 +23,9 @@
 #include "json/json.h"
 
 #define N_HISTORY_MAX 10000u
+/* The reference has no limit but the disk's; an event takes a kilobyte or two. */
+#define N_EVENTS_MAX 50000u
+#define EVENTS_BYTES_MAX (64u * 1024u * 1024u)
 #define EVENT_TTL_MS (UINT64_C(60) * 60u * 1000u)
 #define SPACE_DELAY_MS 5000u
 #define OWNER_DELAY_MS 1000u
@@ -229,6 +232,10 @@ static void fill_in(struct dv_embedded_options *options)
         options->n_history_max = N_HISTORY_MAX;
     if (options->event_ttl_ms == 0)
         options->event_ttl_ms = EVENT_TTL_MS;
+    if (options->n_events_max == 0)
+        options->n_events_max = N_EVENTS_MAX;
+    if (options->events_bytes_max == 0)
+        options->events_bytes_max = EVENTS_BYTES_MAX;
     if (options->space_delay_ms == 0)
         options->space_delay_ms = SPACE_DELAY_MS;
     if (options->owner_delay_ms == 0)
@@ -247,6 +254,7 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     fill_in(&embedded->options);
     dv_list_init(&embedded->answers);
     dv_list_init(&embedded->held);
+    dv_list_init(&embedded->events);
     dv_collector_init(embedded);
     set_up(embedded);
     is_loaded = load(embedded, err);

@@ -35,6 +35,9 @@ struct dv_embedded_options {
     unsigned gates;         /* enum dv_gate: what may be used; 0: all that davit knows of */
     size_t n_history_max;   /* changes kept of each kind; 0: 10,000 */
     uint64_t event_ttl_ms;  /* Events are removed so long after their last change; 0: 1 h */
+    /* Beyond so many Events, or bytes of them, the oldest are removed; 0: 50,000, and 64 MiB. */
+    size_t n_events_max;
+    size_t events_bytes_max;
     /* How long a deleted namespace keeps its content; 0: 5 s, as in the reference, so that who
      * works in it sees that it is terminating. */
     uint64_t space_delay_ms;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "cluster/cluster.h"
+#include "cluster/events.h"
 #include "cluster/history.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -36,6 +37,7 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
     dv_history_add(&shelf->history, version, old, now);
     dv_kin_change(&embedded->kin, entry, old, now);
     dv_collector_look(embedded, entry, old, now);
+    dv_events_look(embedded, entry);
     dv_watchers_wake(embedded, shelf);
     dv_views_tell(embedded, shelf, old, now);
     dv_object_unref(old);

@@ -59,9 +59,10 @@ struct dv_embedded {
     struct dv_list answers; /* of ops whose callers are told next */
     struct dv_task tell;
     struct dv_builtin builtins[DV_N_BUILTINS];
-    size_t n_starting;   /* of those: being written */
-    bool is_ready;       /* they have been, or could not be */
-    struct dv_list held; /* of ops that came before that */
+    size_t n_starting;     /* of those: being written */
+    bool is_ready;         /* they have been, or could not be */
+    struct dv_list held;   /* of ops that came before that */
+    struct dv_list events; /* entries of Events, in the order of their last writes */
     struct dv_timer start_again;
     struct dv_rewrite rewrite;
 

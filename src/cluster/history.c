@@ -12,9 +12,11 @@
 #define FIRST_SIZE 16u
 
 /* What the old states of a kind may take, so that large slices do not fill the memory; but so many
- * changes are kept whatever their size, so that who lists and then watches can. */
+ * changes are kept beyond it, so that who lists and then watches can, up to what is kept of the
+ * largest objects. */
 #define BYTES_MAX (4u * 1024u * 1024u)
 #define N_MIN 128u
+#define LARGE_BYTES_MAX (32u * 1024u * 1024u)
 
 static struct dv_change *at(const struct dv_history *history, uint64_t number)
 {
@@ -23,7 +25,8 @@ static struct dv_change *at(const struct dv_history *history, uint64_t number)
 
 static size_t bytes_of(const struct dv_change *change)
 {
-    return sizeof(*change) + (change->old ? change->old->size_bytes : 0);
+    return sizeof(*change) + (change->old ? change->old->size_bytes : 0) +
+           (change->gone ? change->gone->size_bytes : 0);
 }
 
 static void forget_first(struct dv_history *history)
@@ -78,7 +81,8 @@ void dv_history_add(struct dv_history *history, uint64_t version, struct dv_obje
     change->now = now ? dv_object_ref(now) : NULL;
     history->size_bytes += bytes_of(change);
     while (history->end - history->first > history->n_max ||
-           (history->size_bytes > BYTES_MAX && history->end - history->first > N_MIN))
+           (history->size_bytes > BYTES_MAX && history->end - history->first > N_MIN) ||
+           (history->size_bytes > LARGE_BYTES_MAX && history->end - history->first > 1))
         forget_first(history);
 }
 
@@ -122,9 +126,11 @@ struct dv_object *dv_object_with_version(const struct dv_object *object, uint64_
     return copy;
 }
 
-struct dv_object *dv_change_gone(struct dv_change *change)
+struct dv_object *dv_history_gone(struct dv_history *history, struct dv_change *change)
 {
-    if (!change->gone)
+    if (!change->gone) {
         change->gone = dv_object_with_version(change->old, change->version);
+        history->size_bytes += change->gone->size_bytes;
+    }
     return change->gone;
 }

@@ -13,7 +13,7 @@ struct dv_change {
     uint64_t version;
     struct dv_object *old;  /* NULL: it came */
     struct dv_object *now;  /* NULL: it went */
-    struct dv_object *gone; /* see dv_change_gone */
+    struct dv_object *gone; /* see dv_history_gone */
 };
 
 struct dv_history {
@@ -40,7 +40,7 @@ uint64_t dv_history_after(const struct dv_history *history, uint64_t version);
 
 /* What those see who lose sight of the object by this change, because it went or because it does
  * not match any more: its state before, with the version of the change. Borrowed. */
-struct dv_object *dv_change_gone(struct dv_change *change);
+struct dv_object *dv_history_gone(struct dv_history *history, struct dv_change *change);
 /* A new object: `object` with another version. */
 struct dv_object *dv_object_with_version(const struct dv_object *object, uint64_t version);
 

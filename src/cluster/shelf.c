@@ -202,6 +202,8 @@ struct dv_object *dv_shelf_set(struct dv_entry *entry, struct dv_object *object)
         insert(entry->shelf, entry);
     if (old && !object)
         take_out(entry->shelf, entry);
+    entry->shelf->size_bytes -= old ? old->size_bytes : 0;
+    entry->shelf->size_bytes += object ? object->size_bytes : 0;
     entry->object = object;
     return old;
 }

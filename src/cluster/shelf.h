@@ -34,6 +34,7 @@ struct dv_entry {
     struct dv_dependence *owners; /* see kin.h */
     struct dv_link due;           /* in a queue of the collector */
     uint64_t due_ms;
+    struct dv_link age; /* of an Event: see events.c */
     char key[];
 };
 
@@ -42,6 +43,7 @@ struct dv_shelf {
     struct dv_names names;                  /* all entries */
     DV_VEC(struct dv_shelf_chunk *) chunks; /* entries with an object, in order */
     size_t n;                               /* of those */
+    size_t size_bytes;                      /* of their objects */
     struct dv_history history;
     struct dv_list watchers; /* of struct watching: see watch.c */
     struct dv_list views;    /* of struct local_view: see views.c */

@@ -15,6 +15,7 @@
 #include "cluster/delete.h"
 #include "cluster/embedded.h"
 #include "cluster/engine.h"
+#include "cluster/events.h"
 #include "cluster/names.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
@@ -176,6 +177,7 @@ static void sweep(struct dv_timer *timer)
         if (!entry->op && last_change_s(entry->object) <= oldest_s)
             dv_collector_run(embedded, entry, dv_delete_run, entry);
     }
+    dv_events_bound(embedded); /* what failed before is tried again */
     collector->n_sweep_after = 0;
     if (entry) {
         remember(collector, entry);

@@ -160,6 +160,31 @@ static void forgets_the_oldest_changes(void **state)
     dv_history_fini(&history);
 }
 
+/* However few they are: a hundred of the largest objects would fill a small machine. */
+static void large_states_are_forgotten_early(void **state)
+{
+    enum { NAME_BYTES = 1 << 20, N = 100 };
+    char *name = calloc(1, NAME_BYTES + 1);
+    struct dv_history history;
+
+    (void)state;
+    memset(name, 'x', NAME_BYTES);
+    dv_history_init(&history, 10000, 0);
+    for (uint64_t version = 1; version <= N; version++) {
+        struct dv_object *object = new_object("a", name, version);
+
+        dv_history_add(&history, version, object, NULL);
+        (void)dv_history_gone(&history, dv_history_get(&history, history.end - 1));
+        dv_object_unref(object);
+        assert_in_range(history.size_bytes, 1, 34u << 20);
+    }
+    assert_in_range(history.end - history.first, 10, 33);
+    assert_int_equal(history.end, N);
+    dv_history_fini(&history);
+    assert_int_equal(history.size_bytes, 0);
+    free(name);
+}
+
 static void what_is_lost_from_sight_has_the_version_of_the_change(void **state)
 {
     struct dv_object *object = new_object("a", "n", 5);
@@ -169,11 +194,11 @@ static void what_is_lost_from_sight_has_the_version_of_the_change(void **state)
     (void)state;
     dv_history_init(&history, 100, 0);
     dv_history_add(&history, 9, object, NULL);
-    gone = dv_change_gone(dv_history_get(&history, 0));
+    gone = dv_history_gone(&history, dv_history_get(&history, 0));
     assert_int_equal(gone->version, 9);
     assert_str(gone->meta->resource_version, "9");
     assert_str(gone->meta->name, "n");
-    assert_ptr_equal(dv_change_gone(dv_history_get(&history, 0)), gone);
+    assert_ptr_equal(dv_history_gone(&history, dv_history_get(&history, 0)), gone);
     assert_int_equal(object->version, 5);
     dv_history_fini(&history);
     dv_object_unref(object);
@@ -185,6 +210,7 @@ int main(void)
         cmocka_unit_test(finds_and_walks_whatever_comes_and_goes),
         cmocka_unit_test(walks_on_behind_a_key_that_may_be_gone),
         cmocka_unit_test(forgets_the_oldest_changes),
+        cmocka_unit_test(large_states_are_forgotten_early),
         cmocka_unit_test(what_is_lost_from_sight_has_the_version_of_the_change),
     };
 

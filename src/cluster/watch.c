@@ -75,7 +75,8 @@ static bool tell_change(struct watching *watching, struct dv_change *change)
         return tell(watching, was_wanted ? DV_OBJECT_MODIFIED : DV_OBJECT_ADDED, change->now,
                     change->version);
     if (was_wanted)
-        return tell(watching, DV_OBJECT_DELETED, dv_change_gone(change), change->version);
+        return tell(watching, DV_OBJECT_DELETED, dv_history_gone(&watching->shelf->history, change),
+                    change->version);
     return true;
 }
 
