@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 static const char *const code_names[] = {
     [DV_OK] = "OK",
     [DV_CANCELLED] = "CANCELLED",
@@ -79,6 +81,7 @@ bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...)
     va_start(args, fmt);
     mark_cut(msg, vsnprintf(msg, sizeof(msg), fmt, args));
     va_end(args);
+    dv_visible_in_place(msg, sizeof(msg)); /* what it quotes may come from anybody */
     err->code = code;
     memcpy(err->msg, msg, sizeof(msg));
     return false;

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/visible.h"
 
 /* More than a dozen fields of the largest value; a line that passes it keeps its message only. */
 #define LINE_BYTES_MAX (128u * 1024u)
@@ -65,6 +66,35 @@ static dv_str cut(dv_str s)
     return dv_str_slice(s, 0, end);
 }
 
+/* JSON escapes ASCII's control characters but one, and has no bytes that are not UTF-8. */
+static bool is_json_enough(dv_str text)
+{
+    size_t n;
+
+    for (size_t at = 0; at < text.n; at += n) {
+        bool is_visible;
+
+        n = dv_visible_char(dv_str_slice(text, at, text.n), &is_visible);
+        if (!is_visible && (n > 1 || text.p[at] == 0x7f))
+            return false;
+    }
+    return true;
+}
+
+static void add_quoted(struct dv_buf *buf, dv_str text)
+{
+    struct dv_buf visible;
+
+    if (is_json_enough(text)) {
+        dv_buf_add_json(buf, text);
+        return;
+    }
+    dv_buf_init(&visible, LINE_BYTES_MAX);
+    dv_buf_add_visible(&visible, text);
+    dv_buf_add_json(buf, dv_buf_str(&visible));
+    dv_buf_fini(&visible);
+}
+
 static void add_value(struct dv_buf *buf, enum dv_log_format format,
                       const struct dv_log_field *field)
 {
@@ -86,7 +116,7 @@ static void add_value(struct dv_buf *buf, enum dv_log_format format,
     if (format == DV_LOG_TEXT && is_plain(text))
         dv_buf_add(buf, text);
     else
-        dv_buf_add_json(buf, text);
+        add_quoted(buf, text);
 }
 
 static void add_text_line(struct dv_buf *buf, const char *time, enum dv_log_level level,

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "base/visible.h"
 #include "cdi/cdi.h"
 #include "claim/state.h"
 #include "pb/pb.h"
@@ -335,6 +336,10 @@ static bool check_names(const struct dv_claim_answer *answer, struct dv_err *err
     for (size_t i = 0; i < answer->n_devices; i++) {
         const struct dv_claim_device *device = &answer->devices[i];
 
+        if (!dv_str_is_visible(device->pool) || !dv_str_is_visible(device->name) ||
+            !dv_str_is_visible(device->share_id))
+            return dv_fail(err, DV_INVALID_ARGUMENT, "device %.*s/%.*s: a character cannot be seen",
+                           DV_FMT(device->pool), DV_FMT(device->name));
         for (size_t k = 0; k < device->n_cdi_ids; k++)
             if (!dv_cdi_name_parse(device->cdi_ids[k], &name, err))
                 return dv_wrap(err, "device %.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/visible.h"
 #include "claim/state.h"
 #include "pb/pb.h"
 
@@ -24,12 +25,25 @@ const char *dv_claim_health_name(enum dv_claim_health health)
     return names[health];
 }
 
+/* At or before `n`, between characters. */
+static size_t char_end(dv_str text, size_t n)
+{
+    n = dv_size_min(n, text.n);
+    while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
 static dv_str cut_text(dv_str text, struct dv_arena *arena)
 {
     size_t n_kept = DV_CLAIM_HEALTH_TEXT_MAX - (sizeof(CUT_MARK) - 1);
 
+    if (text.n <= DV_CLAIM_HEALTH_TEXT_MAX) /* else it is cut below, wherever escapes would end */
+        text = dv_str_visible(text, arena);
     if (text.n <= DV_CLAIM_HEALTH_TEXT_MAX)
         return text;
+    text = dv_str_visible(dv_str_slice(text, 0, char_end(text, n_kept)), arena);
+    n_kept = char_end(text, n_kept);
     return dv_str_printf(arena, "%.*s" CUT_MARK, DV_FMT(dv_str_slice(text, 0, n_kept)));
 }
 
@@ -94,6 +108,10 @@ static bool read_device(struct dv_pb_reader *reader, struct dv_arena *arena,
             break;
         }
     }
+    if (!dv_str_is_visible(device->pool) || !dv_str_is_visible(device->device))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "device \"%.*s\" of pool \"%.*s\": a character cannot be seen",
+                       DV_FMT(device->device), DV_FMT(device->pool));
     return true;
 }
 

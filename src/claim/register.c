@@ -3,8 +3,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "claim/inside.h"
 #include "plugin/plugin.h"
+#include "resource/validate.h"
 
 static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *info,
                    struct dv_buf *text, enum dv_dra_service *service, struct dv_err *err)
@@ -16,9 +18,17 @@ static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *
 static bool validate(void *ctx, const struct dv_plugin_info *info, struct dv_buf *text,
                      struct dv_err *err)
 {
+    const struct dv_claims *claims = ctx;
     enum dv_dra_service service;
 
-    return choose(ctx, info, text, &service, err);
+    if (info->name.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "DRA driver name is empty");
+    /* As in ResourceSlices and claims: any other name can be in none of them. */
+    if (!claims->options.is_strict && !dv_is_driver_name(info->name))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "DRA driver name \"%.*s\" is not a DNS subdomain of at most 63 characters",
+                       DV_FMT(info->name));
+    return choose(claims, info, text, &service, err);
 }
 
 /* What came of a registration is told in the same turn, but not from within `start`. */

@@ -160,14 +160,15 @@ struct dv_table {
 };
 void dv_table_init(struct dv_table *table, struct dv_arena *arena, const char *const *headers,
                    size_t n_columns);
-void dv_table_add(struct dv_table *table, const char *cell); /* empty: "-" */
+void dv_table_add(struct dv_table *table, const char *cell); /* empty: "-"; else dv_cli_plain */
 void dv_table_print(struct dv_table *table, bool has_headers);
 void dv_table_print_to(struct dv_table *table, bool has_headers, unsigned indent,
                        struct dv_buf *buf);
 /* Drops the rows; columns stay at least as wide as they were printed. */
 void dv_table_restart(struct dv_table *table);
 
-/* A copy on one line: control characters, which would end a row or steer a terminal, are blanks. */
+/* A copy on one line: ends of lines and tabs are blanks, what else would steer a terminal or cannot
+ * be seen is escaped (base/visible.h). */
 const char *dv_cli_plain(dv_str text, struct dv_arena *arena);
 
 /* The document on standard output, as JSON or YAML. */

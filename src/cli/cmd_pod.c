@@ -138,22 +138,25 @@ enum dv_exit dv_cmd_release(struct dv_cli *cli)
     return DV_EXIT_OK;
 }
 
-static void print_options(const NodeV1__ContainerOptionsResponse *options)
+/* Plugins and drivers made these texts. */
+static void print_options(const NodeV1__ContainerOptionsResponse *options, struct dv_arena *arena)
 {
+    dv_str line;
+
+#define PRINT(...) (line = dv_str_printf(arena, __VA_ARGS__), (void)puts(dv_cli_plain(line, arena)))
     for (size_t i = 0; i < options->n_envs; i++)
-        (void)printf("env          %s=%s\n", options->envs[i]->key, options->envs[i]->value);
+        PRINT("env          %s=%s", options->envs[i]->key, options->envs[i]->value);
     for (size_t i = 0; i < options->n_devices; i++)
-        (void)printf("device       %s from %s (%s)\n", options->devices[i]->container_path,
-                     options->devices[i]->host_path, options->devices[i]->permissions);
+        PRINT("device       %s from %s (%s)", options->devices[i]->container_path,
+              options->devices[i]->host_path, options->devices[i]->permissions);
     for (size_t i = 0; i < options->n_mounts; i++)
-        (void)printf("mount        %s from %s%s\n", options->mounts[i]->container_path,
-                     options->mounts[i]->host_path,
-                     options->mounts[i]->read_only ? " (read-only)" : "");
+        PRINT("mount        %s from %s%s", options->mounts[i]->container_path,
+              options->mounts[i]->host_path, options->mounts[i]->read_only ? " (read-only)" : "");
     for (size_t i = 0; i < options->n_annotations; i++)
-        (void)printf("annotation   %s=%s\n", options->annotations[i]->key,
-                     options->annotations[i]->value);
+        PRINT("annotation   %s=%s", options->annotations[i]->key, options->annotations[i]->value);
     for (size_t i = 0; i < options->n_cdi_devices; i++)
-        (void)printf("cdi          %s\n", options->cdi_devices[i]);
+        PRINT("cdi          %s", options->cdi_devices[i]);
+#undef PRINT
 }
 
 enum dv_exit dv_cmd_options(struct dv_cli *cli)
@@ -176,6 +179,6 @@ enum dv_exit dv_cmd_options(struct dv_cli *cli)
     if (cli->output != DV_OUTPUT_TABLE)
         dv_cli_print_message(cli, &response->base);
     else
-        print_options(response);
+        print_options(response, cli->arena);
     return DV_EXIT_OK;
 }

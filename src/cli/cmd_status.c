@@ -99,7 +99,8 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     (void)printf("devices     %" PRIu64 "\n", status->n_devices);
     (void)printf("pods        %zu\n", status->n_pods);
     if (status->state_error[0])
-        (void)printf("trouble     %s\n", status->state_error);
+        (void)printf("trouble     %s\n",
+                     dv_cli_plain(dv_str_from_c(status->state_error), cli->arena));
     for (size_t i = 0; i < status->n_notes; i++)
         (void)printf("look at     %s\n", dv_cli_plain(dv_str_from_c(status->notes[i]), cli->arena));
     print_resources(cli, status);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "base/visible.h"
 #include "cli/cli.h"
 #include "pb/pb.h"
 #include "json/json.h"
@@ -68,6 +69,8 @@ void dv_table_add(struct dv_table *table, const char *cell)
         size_t size;
     } cells = {table->cells, table->n_cells, table->size};
 
+    if (!dv_str_is_visible(dv_str_from_c(cell)))
+        cell = dv_cli_plain(dv_str_from_c(cell), table->arena);
     *dv_vec_add_in(&cells, table->arena) = cell[0] ? cell : "-";
     table->cells = cells.v;
     table->n_cells = cells.n;
@@ -133,11 +136,11 @@ const char *dv_cli_plain(dv_str text, struct dv_arena *arena)
     char *copy = DV_NEW_ARRAY(arena, char, text.n + 1);
 
     for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
+        char c = text.p[i];
 
-        copy[i] = (char)(c < ' ' || c == 0x7f ? ' ' : text.p[i]);
+        copy[i] = (char)(c == '\n' || c == '\r' || c == '\t' ? ' ' : c);
     }
-    return copy;
+    return dv_str_to_c(dv_str_visible((dv_str){copy, text.n}, arena), arena);
 }
 
 const char *dv_cli_age_at(int64_t since_ms, int64_t now_ms, struct dv_arena *arena)

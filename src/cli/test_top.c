@@ -216,7 +216,7 @@ static void a_screen_shows_the_chosen_section(void **state)
         {"4",        80,  6,
          HEADER " 1 Devices 8  2 Claims 1  3 Pods 1 [4 Plugins 1] 5 Events 1\n"
                 "PLUGIN           TYPE       STATE    ERROR\n"
-                "tpu.example.com  DRAPlugin  failing  connect: [31m refused\n"
+                "tpu.example.com  DRAPlugin  failing  connect:\\x1b[31m refused\n"
                 "\n"
                 "1-1 of 1" HELP "\n"                 },
         {"jjj",      20,  5,
@@ -315,7 +315,7 @@ static void text_is_whole_where_there_is_no_terminal(void **state)
                         "\n"
                         "Plugins\n"
                         "PLUGIN           TYPE       STATE    ERROR\n"
-                        "tpu.example.com  DRAPlugin  failing  connect: [31m refused\n"
+                        "tpu.example.com  DRAPlugin  failing  connect:\\x1b[31m refused\n"
                         "\n"
                         "Events\n"
                         "no kubeconfig\n");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/visible.h"
 #include "device/state.h"
 #include "pb/pb.h"
 
@@ -115,6 +116,9 @@ static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct 
     if (entry->id.n > DV_DEVICE_ID_BYTES_MAX)
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "an id of %zu bytes, where %u are allowed",
                        entry->id.n, DV_DEVICE_ID_BYTES_MAX);
+    if (!dv_str_is_visible(entry->id)) /* people read ids, and choose by them */
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "the id \"%.*s\" has a character that cannot be seen", DV_FMT(entry->id));
     return true;
 }
 

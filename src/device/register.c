@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/visible.h"
 #include "device/device.h"
 #include "device/inside.h"
 #include "device/manager.h"
@@ -70,6 +71,9 @@ static bool endpoint_path(struct dv_devices *devices, dv_str endpoint, struct dv
     const char *dir = dv_str_to_c(devices->plugin_dir, arena);
     size_t n_dir;
 
+    if (!dv_str_is_visible(endpoint))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "endpoint \"%.*s\" has a character that cannot be seen", DV_FMT(endpoint));
     *path = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(devices->plugin_dir), DV_FMT(endpoint));
     if (!dv_socket_path_check(*path, err))
         return dv_wrap(err, "endpoint");

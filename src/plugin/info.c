@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/visible.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
 #include "plugin/plugin.h"
@@ -49,25 +50,27 @@ void dv_plugin_info_copy(const struct dv_plugin_info *from, struct dv_arena *are
     };
 }
 
-static bool check_length(const char *what, dv_str text, size_t max_bytes, struct dv_err *err)
+static bool check_text(const char *what, dv_str text, size_t max_bytes, struct dv_err *err)
 {
-    if (text.n <= max_bytes)
-        return true;
-    return dv_fail(err, DV_INVALID_ARGUMENT, "%s of %zu bytes is longer than %zu: %.*s...", what,
-                   text.n, max_bytes, DV_FMT(dv_str_slice(text, 0, 40)));
+    if (text.n > max_bytes)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "%s of %zu bytes is longer than %zu: %.*s...",
+                       what, text.n, max_bytes, DV_FMT(dv_str_slice(text, 0, 40)));
+    return dv_str_is_visible(text) ||
+           dv_fail(err, DV_INVALID_ARGUMENT, "%s \"%.*s\" has a character that cannot be seen",
+                   what, DV_FMT(text));
 }
 
 bool dv_plugin_info_check(const struct dv_plugin_info *info, struct dv_err *err)
 {
-    if (!check_length("type", info->type, DV_PLUGIN_TYPE_BYTES_MAX, err) ||
-        !check_length("name", info->name, DV_PLUGIN_NAME_BYTES_MAX, err) ||
-        !check_length("endpoint", info->endpoint, DV_SOCKET_PATH_MAX, err))
+    if (!check_text("type", info->type, DV_PLUGIN_TYPE_BYTES_MAX, err) ||
+        !check_text("name", info->name, DV_PLUGIN_NAME_BYTES_MAX, err) ||
+        !check_text("endpoint", info->endpoint, DV_SOCKET_PATH_MAX, err))
         return false;
     if (info->n_versions > DV_PLUGIN_VERSIONS_MAX)
         return dv_fail(err, DV_INVALID_ARGUMENT, "%zu supported versions are more than %u",
                        info->n_versions, DV_PLUGIN_VERSIONS_MAX);
     for (size_t i = 0; i < info->n_versions; i++)
-        if (!check_length("supported version", info->versions[i], DV_PLUGIN_VERSION_BYTES_MAX, err))
+        if (!check_text("supported version", info->versions[i], DV_PLUGIN_VERSION_BYTES_MAX, err))
             return false;
     return true;
 }
