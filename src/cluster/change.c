@@ -157,3 +157,15 @@ bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
         DV_STR("metadata.namespace"), op->arena);
     return dv_op_fail(op, failure);
 }
+
+void dv_change_check_admin_access(const struct dv_op *op, const struct dv_validation *what,
+                                  struct dv_problems *problems)
+{
+    const struct dv_object *space;
+
+    if (what->kind->id != DV_KIND_CLAIM && what->kind->id != DV_KIND_TEMPLATE)
+        return;
+    space = dv_embedded_get(op->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
+                            dv_entry_space(op->entry));
+    dv_validate_admin_access(what, space ? space->meta : NULL, problems);
+}

@@ -12,6 +12,8 @@ struct dv_api_object_meta;
 struct dv_embedded;
 struct dv_object;
 struct dv_op;
+struct dv_problems;
+struct dv_validation;
 
 /* "object X of kind Y", for failures. */
 struct dv_status_about dv_change_about(const struct dv_op *op);
@@ -21,6 +23,10 @@ void *dv_change_copy(struct dv_op *op);
 /* Whether the caller of the request admits the change (`value` NULL: it goes). False: it has
  * failed. */
 DV_CHECKED bool dv_change_admit(struct dv_op *op, const void *value);
+
+/* Adds what the namespace of the object does not allow; see dv_validate_admin_access. */
+void dv_change_check_admin_access(const struct dv_op *op, const struct dv_validation *what,
+                                  struct dv_problems *problems);
 
 /* The object shall be `value` from now on: writes it, or removes the object when it was waiting
  * for its last finalizer only, or answers when nothing has changed. As `run` of an op. */

@@ -91,6 +91,8 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     const struct dv_prepare how = {.now = dv_engine_now(op->embedded),
                                    .gates = op->embedded->options.gates,
                                    .arena = op->arena};
+    const struct dv_validation what = {
+        .kind = kind, .operation = DV_CREATE, .version = dv_update_version(op), .value = value};
     dv_str sent_version = meta->resource_version;
     struct dv_managed_fields owned = {0};
 
@@ -110,10 +112,8 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     else if (!op->request->is_untracked)
         own_fields(op, value, &owned);
     dv_prepare_create(kind, value, &how);
-    dv_validate(
-        &(struct dv_validation){
-            .kind = kind, .operation = DV_CREATE, .version = dv_update_version(op), .value = value},
-        &problems);
+    dv_change_check_admin_access(op, &what, &problems);
+    dv_validate(&what, &problems);
     if (problems.n > 0)
         return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
     if (sent_version.n > 0)

@@ -187,6 +187,7 @@ bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fiel
         return false;
     dv_change_dedup_owners(op, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
+    dv_change_check_admin_access(op, &what, &problems);
     dv_validate_before_update(&what, &problems);
     dv_validate(&what, &problems);
     if (problems.n > 0)

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
+struct dv_api_object_meta;
 struct dv_api_version;
 struct dv_arena;
 struct dv_kind;
@@ -67,6 +68,11 @@ void dv_validate(const struct dv_validation *validation, struct dv_problems *pro
  * answers with a cause for each, so a server that wants the same answer asks both. */
 void dv_validate_before_update(const struct dv_validation *validation,
                                struct dv_problems *problems);
+
+/* Adds what the object's namespace (its metadata; NULL: unknown) does not let it ask for: admin
+ * access to devices, in a new claim or template, or newly granted in a claim's status. */
+void dv_validate_admin_access(const struct dv_validation *validation,
+                              const struct dv_api_object_meta *space, struct dv_problems *problems);
 
 /* The formats that names have: each is also a question that other modules ask. */
 bool dv_is_dns_label(dv_str name);
