@@ -101,6 +101,7 @@ struct dv_alloc_options {
 struct dv_alloc_result {
     enum dv_alloc_outcome outcome;
     struct dv_api_allocation_result *allocations; /* one a claim, in their order; DV_ALLOC_DONE */
+    dv_str note; /* what may be behind DV_ALLOC_NONE: a pool that two nodes publish; or empty */
     uint64_t n_steps;
     uint64_t cost; /* at most one step's above the limit */
 };
@@ -177,6 +178,7 @@ enum dv_why {
     DV_WHY_POOL_UPDATING,    /* its pool is not complete */
     DV_WHY_POOL_INVALID,     /* its pool contradicts itself */
     DV_WHY_POOL_OBSOLETE,    /* a newer generation of its pool is being published */
+    DV_WHY_POOL_RIVAL,       /* a slice that is not of this node has the same pool */
 };
 
 /* A word for it: "taken", "constraint". */

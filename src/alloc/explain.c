@@ -13,6 +13,8 @@
 /* Enough to come as far as a search gets; a proof is not needed for an explanation. */
 #define EXPLAIN_STEPS_MAX 20000u
 #define TEXT_BYTES_MAX 16384u
+/* Pools of a node that others publish as well: one is a mistake, more are told by the first. */
+#define RIVALS_MAX 16u
 /* Of an explanation: thousands of requests, each with a line for every device of a large node. */
 #define BYTES_MAX (256u << 20)
 
@@ -32,6 +34,7 @@ static const char *const names[] = {
     [DV_WHY_POOL_UPDATING] = "pool-updating",
     [DV_WHY_POOL_INVALID] = "pool-invalid",
     [DV_WHY_POOL_OBSOLETE] = "pool-obsolete",
+    [DV_WHY_POOL_RIVAL] = "pool-rival",
 };
 
 const char *dv_why_name(enum dv_why why)
@@ -70,12 +73,26 @@ static void explain_pool(const struct search *search, const struct node_pool *po
     }
 }
 
+static void explain_rivals(const struct search *search, struct dv_why_request *request)
+{
+    struct rival rivals[RIVALS_MAX];
+    size_t n = dv_inventory_rivals(search->inventory, search->node->name, rivals, RIVALS_MAX);
+
+    for (size_t i = 0; i < n; i++)
+        request->devices[request->n_devices++] = (struct dv_why_device){
+            .why = DV_WHY_POOL_RIVAL,
+            .driver = rivals[i].own->pool->driver,
+            .pool = rivals[i].own->pool->name,
+            .text = dv_rival_print(&rivals[i], search->arena),
+        };
+}
+
 static void explain_want(struct search *search, const struct task *task, size_t ask, size_t want,
                          struct dv_why_request *request)
 {
     struct node_view *view = search->view;
     const struct want *wanted = &task->asks[ask].wants[want];
-    size_t n_max = view->n_places + view->n_pools + view->obsolete.n;
+    size_t n_max = view->n_places + view->n_pools + view->obsolete.n + RIVALS_MAX;
 
     request->claim =
         dv_str_printf(search->arena, "%.*s/%.*s", DV_FMT(task->claim->metadata.namespace),
@@ -101,6 +118,7 @@ static void explain_want(struct search *search, const struct task *task, size_t 
             .pool = view->obsolete.v[i].pool->name,
             .text = DV_STR("a newer generation of the pool is being published"),
         };
+    explain_rivals(search, request);
     qsort(request->devices, request->n_devices, sizeof(struct dv_why_device), by_nearness);
 }
 

@@ -56,6 +56,7 @@ struct pool {
     uint64_t usage_turn;  /* and with what of its devices is in use */
     uint64_t seen_turn;   /* while views are made: where it is in the one of that turn */
     size_t seen_at;
+    uint64_t rival_turn; /* while rivals are looked for: the turn in which it was looked at */
 };
 
 struct device {
@@ -213,6 +214,7 @@ struct dv_inventory {
     uint64_t classes_turn;
     uint64_t turn;
     uint64_t view_turn; /* how many views were made */
+    uint64_t rival_turn;
     struct lent lent;
     uint64_t order;
     uint64_t n_shares; /* for counted share ids */
@@ -277,6 +279,20 @@ DV_CHECKED bool dv_device_is_for(const struct device *device, const struct dv_al
                                  bool *is_for, struct dv_err *err);
 
 /* counters.c */
+/* ---- pools of two nodes ---- */
+
+/* A slice of the node, and one of the same pool that is not. */
+struct rival {
+    const struct dv_inventory_slice *own;
+    const struct dv_inventory_slice *other;
+};
+
+/* One for each pool that the node shares, up to n_max; how many there are. */
+size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct rival *rivals,
+                           size_t n_max);
+/* "pool gpu.example.com/n2 is also that of slice x of node n1" */
+dv_str dv_rival_print(const struct rival *rival, struct dv_arena *arena);
+
 DV_CHECKED bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool);
 void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *pool);
 void dv_place_find_counters(struct node_view *view, struct place *place);

@@ -394,11 +394,15 @@ static enum dv_alloc_outcome run(struct search *search,
                                  struct dv_alloc_result *result)
 {
     enum dv_alloc_outcome outcome;
+    struct rival rival;
 
     if (!dv_search_begin(search, claims, n_claims))
         return search->gave_up || search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP
                                                                     : DV_ALLOC_FAILED;
     outcome = dv_search_run(search);
+    if (outcome == DV_ALLOC_NONE &&
+        dv_inventory_rivals(search->inventory, search->node->name, &rival, 1) > 0)
+        result->note = dv_rival_print(&rival, search->arena);
     if (outcome != DV_ALLOC_DONE)
         return outcome;
     result->allocations = DV_NEW_ARRAY(search->arena, struct dv_api_allocation_result, n_claims);

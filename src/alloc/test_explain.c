@@ -161,10 +161,32 @@ static void says_of_every_device_what_speaks_against_it(void **state)
                                                                          "1")) "]") "'state':{}");
 }
 
+static void names_the_slice_of_another_node_in_the_pool(void **state)
+{
+    (void)state;
+    /* A slice with counters is for every node: its generation hides the node's own devices. */
+    expect(
+        DV_WHY_POOL_RIVAL, 0, "pool d/p is also that of slice s2 of node node-2",
+        CLASSES "'resourceSlices':[" SLICE(
+            "s1",
+            "'pool':{'name':'p','generation':1,'resourceSliceCount':1},"
+            "'nodeName':'node-1','devices':[{'name':'a'}]") "," SLICE("s2",
+                                                                      "'pool':{'name':'p','"
+                                                                      "generation':9,'"
+                                                                      "resourceSliceCount':1},"
+                                                                      "'nodeName':'node-2','"
+                                                                      "sharedCounters':[{'name':'c'"
+                                                                      ",'counters':{'x':{"
+                                                                      "'value':'1'}}}]") "]," CLAIM(REQUEST("r",
+                                                                                                            EXACT(
+                                                                                                                "c",
+                                                                                                                "1")) "]") "'state':{}");
+}
+
 static void names_every_reason(void **state)
 {
     (void)state;
-    for (int i = DV_WHY_FITS; i <= DV_WHY_POOL_OBSOLETE; i++) {
+    for (int i = DV_WHY_FITS; i <= DV_WHY_POOL_RIVAL; i++) {
         assert_non_null(dv_why_name((enum dv_why)i));
         for (int j = DV_WHY_FITS; j < i; j++)
             assert_string_not_equal(dv_why_name((enum dv_why)i), dv_why_name((enum dv_why)j));
@@ -246,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_of_every_device_what_speaks_against_it),
+        cmocka_unit_test(names_the_slice_of_another_node_in_the_pool),
         cmocka_unit_test(names_every_reason),
         cmocka_unit_test(puts_the_nearest_miss_first),
         cmocka_unit_test(tells_which_request_is_stuck),

@@ -76,7 +76,7 @@ static void judge(const struct dv_cli_explain *explain, const struct dv_alloc_no
 
 static void measure(const struct dv_explanation *explanation, struct verdict *verdict)
 {
-    verdict->nearest = DV_WHY_POOL_OBSOLETE;
+    verdict->nearest = DV_WHY_POOL_RIVAL;
     for (size_t i = 0; i < explanation->n_requests; i++) {
         const struct dv_why_request *request = &explanation->requests[i];
 

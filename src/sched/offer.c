@@ -65,11 +65,15 @@ static bool add_extended(struct attempt *attempt, const struct node *at, struct 
 }
 
 static void note_failure(struct attempt *attempt, const struct node *node,
-                         enum dv_alloc_outcome outcome, const struct dv_err *err)
+                         const struct dv_alloc_result *result, const struct dv_err *err)
 {
+    enum dv_alloc_outcome outcome = result->outcome;
     dv_str text = dv_str_from_c(err->msg);
 
-    if (outcome == DV_ALLOC_NONE)
+    if (outcome == DV_ALLOC_NONE && result->note.n > 0)
+        text = dv_str_printf(attempt->sched->scratch, "cannot allocate all claims (%.*s)",
+                             DV_FMT(result->note));
+    else if (outcome == DV_ALLOC_NONE)
         text = DV_STR("cannot allocate all claims");
     dv_sched_crowd_reason(attempt->crowd, text)->is_error = outcome == DV_ALLOC_FAILED;
     dv_sched_attempt_turn_down(attempt, node, text);
@@ -102,7 +106,7 @@ static void conclude(struct attempt *attempt, const struct node *node, struct of
     if (offer->result.outcome == DV_ALLOC_GAVE_UP)
         note_spent(attempt, node, cost_max == dv_sched_offer_cost(attempt->crowd));
     else if (offer->is_refused)
-        note_failure(attempt, node, offer->result.outcome, err);
+        note_failure(attempt, node, &offer->result, err);
 }
 
 /* ---- by a job ---- */
@@ -223,7 +227,7 @@ static enum offered begin(struct attempt *attempt, const struct node *node, stru
 
     if (!add_extended(attempt, node, offer, &n_asked, &err)) {
         offer->is_refused = true;
-        note_failure(attempt, node, DV_ALLOC_FAILED, &err);
+        note_failure(attempt, node, &(struct dv_alloc_result){.outcome = DV_ALLOC_FAILED}, &err);
         return REFUSED;
     }
     if (n_asked == 0)

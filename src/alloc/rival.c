@@ -1,0 +1,61 @@
+/* rival.c - pools that two nodes publish. A pool is known by its driver and name alone: a slice
+ * that another node publishes under the name of this node's pool takes part in it. It can make the
+ * pool look old or incomplete, and whoever holds a device of the one holds that of the other.
+ * Nothing can be done about it here but to say which slice it is. */
+#include <stddef.h>
+
+#include "alloc/alloc.h"
+#include "alloc/inside.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "resource/resource.h"
+
+static const struct dv_inventory_slice *find_other(struct pool *pool, dv_str node)
+{
+    for (struct dv_link *link = pool->slices.head.next; link != &pool->slices.head;
+         link = link->next) {
+        const struct dv_inventory_slice *slice =
+            DV_CONTAINER(link, struct dv_inventory_slice, in_pool);
+
+        if (!dv_str_eq(slice->spec->node_name, node))
+            return slice;
+    }
+    return NULL;
+}
+
+size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct rival *rivals,
+                           size_t n_max)
+{
+    struct node *own = dv_map_get(&inventory->nodes, node);
+    size_t n = 0;
+
+    inventory->rival_turn++;
+    for (struct dv_link *link = own ? own->slices.head.next : NULL;
+         link && link != &own->slices.head && n < n_max; link = link->next) {
+        const struct dv_inventory_slice *slice =
+            DV_CONTAINER(link, struct dv_inventory_slice, in_node);
+        struct pool *pool = slice->pool;
+
+        if (pool->rival_turn == inventory->rival_turn)
+            continue; /* all slices of a pool have the same rivals */
+        pool->rival_turn = inventory->rival_turn;
+        rivals[n] = (struct rival){slice, find_other(pool, node)};
+        n += rivals[n].other != NULL;
+    }
+    return n;
+}
+
+dv_str dv_rival_print(const struct rival *rival, struct dv_arena *arena)
+{
+    const struct dv_api_resource_slice_spec *spec = rival->other->spec;
+    dv_str name = rival->other->object->meta->name;
+    dv_str path = rival->own->pool->path;
+
+    if (spec->node_name.n > 0)
+        return dv_str_printf(arena, "pool %.*s is also that of slice %.*s of node %.*s",
+                             DV_FMT(path), DV_FMT(name), DV_FMT(spec->node_name));
+    return dv_str_printf(arena, "pool %.*s is also that of slice %.*s, which is not of one node",
+                         DV_FMT(path), DV_FMT(name));
+}

@@ -1,0 +1,111 @@
+"""Pools of other nodes: a driver cannot publish into them, and what an administrator does is told."""
+
+import os
+
+import pytest
+
+from nodes import run_davit
+from procs import until
+from servers import CLAIMS, NODES, PATIENCE_S, PODS, RESOURCE, SLICES, claim, device_slice
+from test_access import make_token
+
+DRIVER = "gpu.example.com"
+CLASSES = f"{RESOURCE}/v1/deviceclasses"
+
+
+def slice_in(name, node_name, pool, generation=1, **spec):
+    made = device_slice(name, node_name)
+    made["spec"] |= {"pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+                     **spec}
+    return made
+
+
+@pytest.fixture
+def drivers(node, api):
+    """Requests as the drivers of two nodes."""
+    made = {}
+    for name in ("worker-1", "worker-2"):
+        api.must("POST", NODES, {"metadata": {"name": name}, "status": {
+            "allocatable": {"pods": "10"}}})
+        made[name] = node.api(token=make_token(node, "--driver", DRIVER, "--node", name))
+    return made
+
+
+def test_a_driver_publishes_no_pool_of_another_node(drivers, api):
+    first, second = drivers["worker-1"], drivers["worker-2"]
+    second.must("POST", SLICES, slice_in("second", "worker-2", "gpus-of-2"))
+    rows = [
+        (slice_in("x", "worker-1", "gpus-of-2"), 'pool "gpus-of-2" is of node "worker-2"'),
+        (slice_in("x", "worker-1", "gpus-of-2", 99), 'slice "second"'),
+        (slice_in("x", "worker-1", "worker-2"), "has the name of another node"),
+    ]
+    for body, why in rows:
+        for method, path in (("POST", SLICES), ("POST", SLICES + "?dryRun=All")):
+            doc = first.refused(403, method, path, body)
+            assert why in doc["message"] and doc["reason"] == "Forbidden", doc
+        doc = first.refused(403, "PATCH", f"{SLICES}/x?fieldManager=x", body,
+                            Content_Type="application/apply-patch+yaml")
+        assert why in doc["message"], doc
+    # Its own are free, as are pools of that name of another driver.
+    first.must("POST", SLICES, slice_in("a", "worker-1", "worker-1"))
+    first.must("POST", SLICES, slice_in("b", "worker-1", "worker-1.extra"))
+    api.must("POST", SLICES, slice_in("c", "worker-2", "nics", driver="nic.example.com"))
+    first.must("POST", SLICES, slice_in("d", "worker-1", "nics"))
+    # A slice does not change its pool later.
+    moved = first.must("GET", f"{SLICES}/a")
+    moved["spec"]["pool"]["name"] = "gpus-of-2"
+    first.refused(422, "PUT", f"{SLICES}/a", moved)
+
+
+def test_a_pool_for_all_nodes_is_no_nodes(drivers, api):
+    api.must("POST", SLICES, {**slice_in("all", None, "net"), "spec": {
+        **slice_in("all", None, "net")["spec"], "nodeName": None, "allNodes": True}})
+    doc = drivers["worker-1"].refused(403, "POST", SLICES, slice_in("x", "worker-1", "net"))
+    assert "not of this node alone" in doc["message"], doc
+
+
+def test_an_administrators_mistake_is_named(node, drivers, api):
+    """A slice with counters is for every node, and its newer generation hides the others."""
+    for name in ("worker-1", "worker-2"):
+        drivers[name].must("POST", SLICES, slice_in(name, name, name))
+    api.must("POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [
+        {"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}})
+    api.must("POST", SLICES, slice_in("spoiler", "worker-1", "worker-2", 99, devices=None,
+                                      sharedCounters=[{"name": "c", "counters": {
+                                          "x": {"value": "1"}}}]))
+    api.must("POST", CLAIMS, claim("c"))
+    done = run_davit("explain", "claim", "c", "--node", "worker-2", "--kubeconfig",
+                     node.kubeconfig)
+    assert done.returncode == 3, done
+    assert "pool gpu.example.com/worker-2 is also that of slice spoiler of node worker-1" \
+        in done.stdout, done.stdout
+
+
+def test_the_pod_says_which_slice_it_is(node, drivers, api):
+    drivers["worker-2"].must("POST", SLICES, slice_in("own", "worker-2", "worker-2"))
+    api.must("POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [
+        {"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}})
+    api.must("POST", SLICES, slice_in("spoiler", "worker-1", "worker-2", 99, devices=None,
+                                      sharedCounters=[{"name": "c", "counters": {
+                                          "x": {"value": "1"}}}]))
+    api.must("POST", CLAIMS, claim("c"))
+    api.must("POST", PODS, {"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}],
+        "resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}})
+    why = "pool gpu.example.com/worker-2 is also that of slice spoiler of node worker-1"
+
+    def said():
+        status = api.must("GET", f"{PODS}/p")["status"]
+        return [c.get("message", "") for c in status.get("conditions", [])]
+
+    until(lambda: any(why in text for text in said()), PATIENCE_S, "a condition that names it")
+
+    def events():
+        items = api.must("GET", f"{os.path.dirname(PODS)}/events")["items"]
+        return [event["message"] for event in items]
+
+    until(lambda: any(why in text for text in events()), PATIENCE_S, "an event that names it")
+    # Once it is gone the pod is scheduled.
+    api.must("DELETE", f"{SLICES}/spoiler")
+    until(lambda: api.must("GET", f"{PODS}/p")["spec"].get("nodeName") == "worker-2", PATIENCE_S,
+          "the pod on its node")
