@@ -95,6 +95,9 @@ static bool look_at_pod(const struct dv_claims *claims, dv_str uid, struct dv_ar
     size_t n = dv_claim_of_pod(claims->state, uid, arena, &of_pod);
     bool has_any = false;
 
+    if (is_wanted && claims->options.is_admitted &&
+        !claims->options.is_admitted(claims->options.ctx, uid))
+        return false;
     for (size_t i = 0; i < n; i++) {
         bool is_due = is_wanted ? of_pod[i]->is_left_over &&
                                       of_pod[i]->record.phase == DV_CLAIM_PREPARING &&

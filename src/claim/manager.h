@@ -45,6 +45,9 @@ struct dv_claims_options {
     bool takes_groups; /* the gate DRAWorkloadResourceClaims */
     /* Whether the node still has this pod; asked from set_ready on. NULL: all are wanted. */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
+    /* Whether it is admitted: then its claims are prepared again after a crash or a boot. One that
+     * is not asks for them itself, when nobody else has its devices. NULL: all that are wanted. */
+    bool (*is_admitted)(void *ctx, dv_str pod_uid);
     /* A driver came or went, a claim came or went or is in another phase. Once a turn at most,
      * never from within a function of this header. May be NULL. */
     void (*changed)(void *ctx);

@@ -104,6 +104,15 @@ static bool is_wanted(void *ctx, dv_str pod_uid)
            (daemon->agent && dv_agent_wants(daemon->agent, pod_uid));
 }
 
+static bool is_admitted(void *ctx, dv_str pod_uid)
+{
+    struct dv_daemon *daemon = ctx;
+    struct dv_pod_ref ref = {.uid = pod_uid};
+    struct dv_pod_view view;
+
+    return daemon->pods && dv_pods_find(daemon->pods, &ref, &view) && view.was_admitted;
+}
+
 static void on_operation_ended(void *ctx, const char *name, bool is_error, uint64_t ns)
 {
     dv_node_metrics_operation(((struct dv_daemon *)ctx)->metrics, name, is_error, ns);
@@ -243,6 +252,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
         .node_name = daemon->options->node_name,
         .is_strict = daemon->options->is_strict,
         .is_wanted = is_wanted,
+        .is_admitted = is_admitted,
         .changed = on_claims_changed,
         .pods_changed = on_health_changed,
         .operation_ended = on_operation_ended,

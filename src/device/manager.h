@@ -62,6 +62,11 @@ struct dv_device_run {
     bool has_failure;
     enum dv_device_failure failure;
     bool has_asked; /* a plugin was called */
+    /* Asked before each call of Allocate: whether these devices may be had. May be NULL. If not,
+     * the run fails with that error, and is vetoed. */
+    bool (*may_allocate)(struct dv_device_run *run, dv_str resource, const dv_str *ids,
+                         size_t n_ids, struct dv_err *err);
+    bool is_vetoed;
     /* Ends when it is decided; the caller saves, perhaps for several runs at once, before anyone is
      * told. */
     bool leaves_saving;

@@ -112,6 +112,12 @@ static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
         dv_device_op_refuse(run->priv.op, &err);
         return false;
     }
+    if (step->kind == DV_DEVICE_ASK_ALLOCATE && run->may_allocate &&
+        !run->may_allocate(run, step->resource, step->ids, step->n_ids, &err)) {
+        run->is_vetoed = true;
+        dv_device_op_refuse(run->priv.op, &err);
+        return false;
+    }
     memset(&run->priv.call, 0, sizeof(run->priv.call));
     run->priv.call.message = on_message;
     run->priv.call.done = on_done;
@@ -158,7 +164,7 @@ static void begin(struct dv_devices *devices, struct dv_device_run *run, struct 
 {
     assert(run->done);
     memset(&run->priv, 0, sizeof(run->priv));
-    run->has_failure = run->has_asked = false;
+    run->has_failure = run->has_asked = run->is_vetoed = false;
     run->priv.devices = devices;
     run->priv.op = op;
     dv_buf_init(&run->priv.answer, DV_DEVICE_RESPONSE_BYTES_MAX);

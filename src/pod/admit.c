@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -140,7 +141,9 @@ static void refuse_with(struct dv_pod_admission *admission, const char *reason, 
         .reason = reason,
         .may_come = may_come,
         .was_asked = admission->priv.was_asked || admission->priv.claims.op.has_asked,
-        .rival = dv_str_copy(admission->priv.rival, arena),
+        .rival = strcmp(reason, DV_POD_DEVICE_IN_USE) == 0 && admission->priv.rival
+                     ? dv_str_copy(admission->priv.rival->pod_uid, arena)
+                     : DV_STR(""),
         .message = dv_str_copy(message, arena),
         .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->space, arena),
                 dv_str_copy(ref->name, arena)},
@@ -366,7 +369,9 @@ static bool take_affinity(struct dv_pod_admission *admission, bool is_known,
     }
     if (!verdict->is_admitted) {
         count(admission, DV_TOPOLOGY_REJECTED);
-        refuse(admission, DV_TOPOLOGY_REJECTED_REASON, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE));
+        refuse_with(admission, DV_TOPOLOGY_REJECTED_REASON, DV_STR(DV_TOPOLOGY_REJECTED_MESSAGE),
+                    !admission->priv.pods->options.is_strict &&
+                        dv_pod_has_rivals(admission->priv.pod));
         return false;
     }
     admission->priv.affinity = verdict->affinity;
@@ -412,6 +417,9 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
     } else if (err && !run->has_failure) {
         count(admission, DV_TOPOLOGY_FAILED);
         dv_admission_fail(admission, err);
+    } else if (err && run->is_vetoed) {
+        dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
+        dv_admission_evade(admission);
     } else if (err) {
         dv_device_end_admission(state_of(admission), admission->priv.pod->spec.ref.uid);
         if (!wait_for_plugin(admission)) /* it may have died while it was asked */
@@ -421,6 +429,13 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
         count_container(admission);
         next_container(admission);
     }
+}
+
+static bool may_allocate(struct dv_device_run *run, dv_str resource, const dv_str *ids,
+                         size_t n_ids, struct dv_err *err)
+{
+    return dv_admission_reserve(DV_CONTAINER(run, struct dv_pod_admission, priv.run), resource, ids,
+                                n_ids, err);
 }
 
 static void next_container(struct dv_pod_admission *admission)
@@ -442,6 +457,7 @@ static void next_container(struct dv_pod_admission *admission)
     admission->priv.is_running = true;
     admission->priv.run.done = on_run;
     admission->priv.run.leaves_saving = true;
+    admission->priv.run.may_allocate = may_allocate;
     dv_devices_allocate(pods->options.devices, &admission->priv.run, &request);
 }
 

@@ -1,6 +1,7 @@
 #include "pod/holdings.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -235,11 +236,34 @@ static dv_str guess_id(const struct dv_ledger_holder *holder, const struct dv_id
 static void name_rival(const struct item *item, const struct dv_ledger_conflict *conflict,
                        struct dv_arena *arena, struct dv_holdings_rival *rival)
 {
-    *rival = (struct dv_holdings_rival){0};
+    *rival = (struct dv_holdings_rival){.pod_uid = dv_str_copy(conflict->holder->pod_uid, arena)};
     if (item->holder.way != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
         return;
     rival->resource = dv_str_copy(item->holder.giver, arena);
     rival->id = dv_str_copy(guess_id(&item->holder, &conflict->identity, arena), arena);
+}
+
+/* None is anybody else's, or that is allowed. */
+static bool check_items(const struct dv_holdings *holdings, const struct items *items,
+                        struct dv_arena *arena, struct dv_holdings_rival *rival, struct dv_err *err)
+{
+    struct dv_ledger_conflict conflict;
+
+    for (size_t i = 0; i < items->n; i++) {
+        const struct item *item = &items->v[i];
+
+        if (dv_ledger_check(holdings->ledger, &item->holder, item->identities.v, item->identities.n,
+                            &conflict))
+            continue;
+        if (dv_ledger_conflict_fail(&conflict, &item->holder, err) ||
+            holdings->pods->options.ledger == DV_LEDGER_REFUSES) {
+            name_rival(item, &conflict, arena, rival);
+            return false;
+        }
+        dv_log(DV_LOG_WARN, "pod: a device is given twice, as --ledger=warn allows",
+               DV_F_STR("pod", item->holder.name), DV_F_ERR(err));
+    }
+    return true;
 }
 
 bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
@@ -247,25 +271,105 @@ bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
                       struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct dv_ledger_conflict conflict;
     struct items items;
 
     if (!holdings->ledger)
         return true;
     arena = dv_arena_new();
     items = items_of(holdings, pod, arena);
-    for (size_t i = 0; i < items.n; i++) {
-        if (dv_ledger_check(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
-                            items.v[i].identities.n, &conflict))
-            continue;
-        if (dv_ledger_conflict_fail(&conflict, &items.v[i].holder, err) ||
-            holdings->pods->options.ledger == DV_LEDGER_REFUSES) {
-            name_rival(&items.v[i], &conflict, rival_arena, rival);
-            return false;
-        }
-        dv_log(DV_LOG_WARN, "pod: a device is given twice, as --ledger=warn allows",
-               DV_F_STR("pod", pod->full_name), DV_F_ERR(err));
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
+    hold(holdings, &items);
+    return true;
+}
+
+/* ---- what is known beforehand ---- */
+
+static bool looks_before(const struct dv_holdings *holdings)
+{
+    return holdings->ledger && holdings->pods->options.ledger == DV_LEDGER_REFUSES;
+}
+
+/* As add_claims: what drivers have prepared takes the place of what is reserved. */
+static void add_results(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                        const struct dv_api_resource_claim *claim, struct dv_arena *arena,
+                        struct items *items)
+{
+    const struct dv_api_allocation_result *allocation = claim->status.allocation;
+
+    for (size_t i = 0; allocation && i < allocation->devices.n_results; i++) {
+        const struct dv_api_device_request_allocation_result *result =
+            &allocation->devices.results[i];
+        const struct dv_claim_device device = {.pool = result->pool, .name = result->device};
+        struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, result->driver, arena);
+        dv_str *name = DV_NEW(arena, dv_str);
+        size_t n_devices;
+        const struct dv_api_device *devices =
+            find_slice(holdings, result->driver, &device, &n_devices);
+
+        *name = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device.pool), DV_FMT(device.name));
+        item->holder.claim = claim->metadata.name;
+        item->holder.devices = name;
+        item->holder.n_devices = 1;
+        dv_identities_of_claim_device(&device, devices, n_devices, NULL, NULL, arena,
+                                      &item->identities);
     }
+}
+
+bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                                struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                                struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items = {0};
+
+    if (!looks_before(holdings))
+        return true;
+    arena = dv_arena_new();
+    for (size_t i = 0; i < n_claims; i++)
+        add_results(holdings, pod, claims[i], arena, &items);
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
+    hold(holdings, &items);
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                 dv_str container, dv_str resource, const dv_str *ids, size_t n_ids,
+                                 struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                                 struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items = {0};
+    struct item *item;
+    dv_str *sorted;
+
+    if (!looks_before(holdings) || n_ids == 0)
+        return true;
+    arena = dv_arena_new();
+    sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* as records have them */
+    memcpy(sorted, ids, n_ids * sizeof(ids[0]));
+    qsort(sorted, n_ids, sizeof(sorted[0]), by_text);
+    item = add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
+    item->holder.container = container;
+    item->holder.devices = sorted;
+    item->holder.n_devices = n_ids;
+    for (size_t i = 0; i < n_ids; i++) {
+        struct dv_identity identity;
+
+        if (dv_identity_parse(sorted[i], arena, &identity))
+            dv_identities_add(&item->identities, identity, arena);
+    }
+    if (item->identities.n == 0)
+        return true; /* they tell nothing */
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
     hold(holdings, &items);
     return true;
 }

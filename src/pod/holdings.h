@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 
+struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_cluster;
 struct dv_err;
@@ -25,11 +26,23 @@ DV_CHECKED bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_clus
  * claim, the device, and where was looked. */
 DV_CHECKED bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
                                     struct dv_err *err);
-/* A device of a plugin that another pod has by another way. */
+/* A device that another pod has by another way. */
 struct dv_holdings_rival {
+    dv_str pod_uid;  /* of the other */
     dv_str resource; /* empty: it is a claim's, and was not chosen here */
     dv_str id;
 };
+/* Before a driver or a plugin is asked: what is known beforehand, from slices and from ids, is
+ * nobody else's, and is the pod's from now on, so that no other gets as far. dv_holdings_give_back
+ * or dv_holdings_refresh undo it. Fails as dv_holdings_take. */
+DV_CHECKED bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                           const struct dv_api_resource_claim *const *claims,
+                                           size_t n_claims, struct dv_arena *arena,
+                                           struct dv_holdings_rival *rival, struct dv_err *err);
+DV_CHECKED bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                            dv_str container, dv_str resource, const dv_str *ids,
+                                            size_t n_ids, struct dv_arena *arena,
+                                            struct dv_holdings_rival *rival, struct dv_err *err);
 /* The pod holds its devices from now on. DV_FAILED_PRECONDITION: another pod has one of them, by
  * another way; then it holds none, and *rival, in `arena`, says which. */
 DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,

@@ -57,6 +57,20 @@ bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need)
     return find(pod, is_unknown, need);
 }
 
+static bool is_shared(const struct dv_device_state *state, dv_str resource)
+{
+    struct dv_device_resource_info info;
+
+    return dv_device_find(state, resource, &info) && info.n_free < info.n_devices;
+}
+
+bool dv_pod_has_rivals(const struct dv_pod *pod)
+{
+    struct dv_pod_need need;
+
+    return find(pod, is_shared, &need);
+}
+
 /* ---- how many ---- */
 
 /* Of one resource: what ends before the others start may lend its devices to them. */

@@ -203,8 +203,9 @@ struct dv_pod_admission {
         struct dv_arena *aside_arena; /* of devices that are kept back: others have them */
         struct dv_holdings_rival *aside;
         size_t n_aside;
-        struct dv_err aside_err; /* about the first */
-        dv_str rival;            /* uid of the pod that has its device, in the aside arena */
+        struct dv_err aside_err;         /* about the first */
+        struct dv_err in_use;            /* code DV_OK: nobody has what it is about to get */
+        struct dv_holdings_rival *rival; /* who has it; in the aside arena, like what follows */
         dv_str json;
         struct dv_err err; /* code DV_OK: nothing has gone wrong */
         bool is_running;   /* a run is under way */

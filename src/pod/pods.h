@@ -106,6 +106,8 @@ struct dv_pod_shortage {
     uint64_t n_needed; /* at the same time, at least */
     uint64_t n_listed; /* free or not, healthy or not */
 };
+/* Whether others hold devices of a resource that the pod asks for: without them it might do. */
+bool dv_pod_has_rivals(const struct dv_pod *pod);
 bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shortage);
 
 /* ended.c */
@@ -130,6 +132,11 @@ void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_ve
 void dv_pods_cancel_waiting(struct dv_pods *pods);
 
 /* prepare.c */
+/* Its devices of this resource, before their plugin is asked: whether it may have them. */
+DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
+                                     const dv_str *ids, size_t n_ids, struct dv_err *err);
+/* Another pod has one of them: it gets others, or is refused. */
+void dv_admission_evade(struct dv_pod_admission *admission);
 /* What it keeps back is free for others again. */
 void dv_admission_let_go(struct dv_pod_admission *admission);
 /* Its claims, then it is saved. */

@@ -55,6 +55,7 @@ static bool choose_others(struct dv_pod_admission *admission, const struct dv_ho
     admission->priv.aside[admission->priv.n_aside++] = *rival;
     dv_device_deactivate_pod(state, uid);
     (void)dv_device_collect(state); /* at least this one */
+    dv_holdings_give_back(admission->priv.pods->holdings, admission->priv.pod);
     dv_admission_look(admission);
     return true;
 }
@@ -68,24 +69,72 @@ void dv_admission_let_go(struct dv_pod_admission *admission)
     admission->priv.n_aside = 0;
     dv_arena_free(admission->priv.aside_arena);
     admission->priv.aside_arena = NULL;
+    admission->priv.rival = NULL;
+}
+
+/* Room for who has what the pod is about to get. */
+static void open_aside(struct dv_pod_admission *admission)
+{
+    (void)dv_succeed(&admission->priv.in_use);
+    if (!admission->priv.aside_arena)
+        admission->priv.aside_arena = dv_arena_new();
+    admission->priv.rival = DV_NEW(admission->priv.aside_arena, struct dv_holdings_rival);
+}
+
+bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource, const dv_str *ids,
+                          size_t n_ids, struct dv_err *err)
+{
+    const struct dv_pod *pod = admission->priv.pod;
+
+    open_aside(admission);
+    if (dv_holdings_reserve_devices(admission->priv.pods->holdings, pod,
+                                    pod->spec.containers[admission->priv.i_container].name,
+                                    resource, ids, n_ids, admission->priv.aside_arena,
+                                    admission->priv.rival, err))
+        return true;
+    admission->priv.in_use = *err;
+    return false;
+}
+
+void dv_admission_evade(struct dv_pod_admission *admission)
+{
+    struct dv_err err = admission->priv.in_use;
+
+    if (!choose_others(admission, admission->priv.rival, &err))
+        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &err);
 }
 
 /* It has all: is that what it seems, and nobody else's? */
 static void check(struct dv_pod_admission *admission)
 {
     struct dv_holdings *holdings = admission->priv.pods->holdings;
-    struct dv_holdings_rival rival = {0};
     struct dv_err err;
 
-    if (!admission->priv.aside_arena)
-        admission->priv.aside_arena = dv_arena_new();
-    if (!dv_holdings_resolve(holdings, admission->priv.pod, &err))
+    open_aside(admission);
+    if (!dv_holdings_resolve(holdings, admission->priv.pod, &err)) {
         dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
-    else if (dv_holdings_take(holdings, admission->priv.pod, admission->priv.aside_arena, &rival,
-                              &err))
+    } else if (dv_holdings_take(holdings, admission->priv.pod, admission->priv.aside_arena,
+                                admission->priv.rival, &err)) {
         dv_admission_save(admission);
-    else if (!choose_others(admission, &rival, &err))
-        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &err);
+    } else {
+        admission->priv.in_use = err;
+        dv_admission_evade(admission);
+    }
+}
+
+/* What slices say of the devices: no driver is asked about one that another pod has. */
+static bool may_prepare(struct dv_claim_op *op, const struct dv_api_resource_claim *const *objects,
+                        size_t n_objects, struct dv_err *err)
+{
+    struct dv_pod_admission *admission = DV_CONTAINER(op, struct dv_pod_admission, priv.claims.op);
+
+    open_aside(admission);
+    if (dv_holdings_reserve_claims(admission->priv.pods->holdings, admission->priv.pod, objects,
+                                   n_objects, admission->priv.aside_arena, admission->priv.rival,
+                                   err))
+        return true;
+    admission->priv.in_use = *err;
+    return false;
 }
 
 static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
@@ -99,6 +148,8 @@ static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
         dv_admission_fail(admission, &admission->priv.err);
     else if (err && err->code == DV_CANCELLED)
         dv_admission_fail(admission, err);
+    else if (err && admission->priv.in_use.code != DV_OK)
+        dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE, &admission->priv.in_use);
     else if (err)
         dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, err);
     else
@@ -127,6 +178,7 @@ void dv_admission_prepare(struct dv_pod_admission *admission)
     }
     admission->priv.claims.op = (struct dv_claim_op){
         .done = on_prepared,
+        .may_prepare = may_prepare,
         .wait_ms =
             admission->priv.wait_until_ms > now_ms ? admission->priv.wait_until_ms - now_ms : 0,
     };

@@ -68,6 +68,15 @@ static bool is_wanted(void *ctx, dv_str pod_uid)
            (world->agent && dv_agent_wants(world->agent, pod_uid));
 }
 
+static bool is_admitted(void *ctx, dv_str pod_uid)
+{
+    struct world *world = ctx;
+    struct dv_pod_ref ref = {.uid = pod_uid};
+    struct dv_pod_view view;
+
+    return world->pods && dv_pods_find(world->pods, &ref, &view) && view.was_admitted;
+}
+
 static void on_closed(void *ctx)
 {
     ((struct world *)ctx)->n_closed++;

@@ -124,6 +124,8 @@ static void a_device_of_a_plugin_is_not_given_by_a_driver(void **state)
     claim_for(world, "c1", "p2");
     expect(world, "p2", "Pending DeviceInUse");
     check_message(world, DV_POD_DEVICE_IN_USE, words, DV_COUNT(words));
+    pass(world, 5000);
+    assert_int_equal(world->driver.n_prepare, 0); /* slices tell, so nobody is asked */
     delete_pod(world, "p2", 0);
     world_close(world); /* what is held is found again */
     world_open(world);
@@ -147,6 +149,8 @@ static void a_device_of_a_driver_is_not_given_by_a_plugin(void **state)
     expect(world, "p1", "Running");
     create_pod(world, "p2", 4, NULL);
     expect(world, "p2", "Pending DeviceInUse");
+    pass(world, 5000);
+    assert_int_equal(world->plugin.n_allocate, 0); /* ids tell, so nobody is asked */
     delete_pod(world, "p2", 0);
     world_close(world);
     world_open(world);
@@ -175,6 +179,42 @@ static void other_devices_are_chosen_where_there_are_any(void **state)
     expect(world, "p4", "Pending DeviceInUse");
     delete_pod(world, "p1", 0);
     expect(world, "p4", "Running");
+}
+
+/* Both are under way at the same time: who came first has it, and the other waits for its end. */
+static void what_is_being_prepared_is_taken(void **state)
+{
+    struct world *world = *state;
+
+    share_a_device(world, DV_LEDGER_REFUSES);
+    world->driver.holds = true;
+    claim_for(world, "c1", "p1");
+    pass(world, 1000);
+    assert_int_equal(world->driver.n_prepare, 1);
+    create_pod(world, "p2", 4, NULL);
+    expect(world, "p2", "Pending DeviceInUse");
+    assert_int_equal(world->plugin.n_allocate, 0);
+    delete_pod(world, "p1", 0); /* what was reserved is free with it */
+    expect(world, "p2", "Running");
+}
+
+/* The other way: a plugin takes its time. */
+static void what_is_being_allocated_is_taken(void **state)
+{
+    struct world *world = *state;
+
+    share_a_device(world, DV_LEDGER_REFUSES);
+    world->plugin.holds_allocate = true;
+    create_pod(world, "p1", 4, NULL);
+    pass(world, 1000);
+    assert_int_equal(world->plugin.n_allocate, 1);
+    claim_for(world, "c1", "p2");
+    expect(world, "p2", "Pending DeviceInUse");
+    assert_int_equal(world->driver.n_prepare, 0);
+    world->plugin.holds_allocate = false;
+    world->plugin.fails = DV_INTERNAL;
+    delete_pod(world, "p1", 0);
+    expect(world, "p2", "Running");
 }
 
 static void a_pod_may_have_a_device_in_two_ways(void **state)
@@ -220,6 +260,8 @@ int main(void)
         world_test(a_device_of_a_plugin_is_not_given_by_a_driver),
         world_test(a_device_of_a_driver_is_not_given_by_a_plugin),
         world_test(other_devices_are_chosen_where_there_are_any),
+        world_test(what_is_being_prepared_is_taken),
+        world_test(what_is_being_allocated_is_taken),
         world_test(a_pod_may_have_a_device_in_two_ways),
         world_test(unless_told_otherwise),
     };
