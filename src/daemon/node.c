@@ -78,6 +78,7 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .version = DV_STR("davit/" DV_VERSION),
         .renews_lease = daemon->remote != NULL,
         .watches_claims = daemon->remote == NULL,
+        .is_strict = daemon->options->is_strict,
     };
 
     (void)uname(&names); /* cannot fail with a good address */

@@ -89,6 +89,8 @@ static void on_synced(void *ctx)
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_look(entry->value);
     dv_claims_reconcile(agent->options.claims);
+    agent->node.is_dirty = true; /* now it is known whose pods these are */
+    dv_agent_node_look(agent);
 }
 
 /* Somebody released it, or what ran in it has ended; while it is admitted it may wait for something
@@ -124,6 +126,8 @@ static void on_pods_task(struct dv_task *task)
 
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         see_change(entry->value);
+    agent->node.is_dirty = true; /* others may hold devices now, or none */
+    dv_agent_node_look(agent);
 }
 
 void dv_agent_pods_changed(struct dv_agent *agent)

@@ -54,6 +54,7 @@ struct dv_agent_options {
     /* Claims are watched, so that a pod whose claim has changed is tried at once. A node of another
      * API may not. */
     bool watches_claims;
+    bool is_strict; /* the Node object says what the reference would say */
 };
 
 struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,

@@ -17,6 +17,7 @@
 #include "resource/resource.h"
 
 struct dv_arena;
+struct dv_device_capacities;
 struct dv_err;
 struct dv_object;
 struct dv_view;
@@ -122,6 +123,11 @@ DV_CHECKED bool dv_agent_claims_open(struct dv_agent *agent, struct dv_err *err)
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena);
 /* The pod as it is admitted: with our mark. */
 dv_str dv_agent_pod_json(const struct dv_object *object, struct dv_arena *arena);
+
+/* agent_outside.c */
+/* What of it can be allocated to pods of the API; the numbers are in `arena`. */
+void dv_agent_subtract_outside(const struct dv_agent *agent, struct dv_arena *arena,
+                               struct dv_device_capacities *capacities);
 
 /* agent_node.c */
 bool dv_agent_node_open(struct dv_agent *agent, struct dv_err *err);

@@ -89,6 +89,7 @@ static void add_resources(struct dv_agent *agent, struct dv_arena *arena,
 
     dv_device_capacity(dv_devices_state(agent->options.devices), dv_loop_now_ns(agent->loop), arena,
                        &known);
+    dv_agent_subtract_outside(agent, arena, &known);
     n_max = known.n + 3 + node_of(agent)->status.n_capacity + node_of(agent)->status.n_allocatable;
     status->capacity = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_max);
     status->allocatable = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_max);

@@ -146,6 +146,7 @@ static void open_claims(struct world *world)
         .node_name = DV_STR(NODE),
         .boot_id = dv_str_from_c(world->boot_id),
         .is_wanted = is_wanted,
+        .is_admitted = is_admitted,
         .changed = on_pods_changed,
         .pods_changed = on_health_changed,
         .ctx = world,
@@ -194,6 +195,7 @@ static void open_agent(struct world *world)
                     .architecture = DV_STR("amd64")},
         .renews_lease = true,
         .watches_claims = true,
+        .is_strict = world->is_strict,
     };
     struct dv_err err;
 

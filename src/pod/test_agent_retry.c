@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "claim/manager.h"
+#include "cluster/embedded.h"
+#include "number/number.h"
 #include "pod/test_agent_host.h"
 #include "resource/resource.h"
 #include "support/device_plugin.h"
@@ -212,6 +214,70 @@ static void devices_that_are_held_outside_the_api_are_waited_for(void **state)
     assert_string_equal(held(world), "p1=g0,g1 ");
 }
 
+static const char *allocatable_of(struct world *world)
+{
+    const struct dv_object *node =
+        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
+    const struct dv_api_node_status *status = &((const struct dv_api_node *)node->value)->status;
+
+    for (size_t i = 0; i < status->n_allocatable; i++)
+        if (dv_str_eq(status->allocatable[i].key, DV_STR(GPU))) {
+            struct dv_buf buf;
+            const char *printed;
+
+            dv_buf_init(&buf, 64);
+            dv_quantity_print(&status->allocatable[i].value, &buf);
+            printed = text(world, "%s", dv_buf_c(&buf));
+            dv_buf_fini(&buf);
+            return printed;
+        }
+    return "";
+}
+
+/* The Node object is what all schedulers look at. */
+static void devices_that_are_held_outside_the_api_cannot_be_allocated(void **state)
+{
+    struct world *world = *state;
+
+    pass(world, 1000);
+    assert_string_equal(allocatable_of(world), "4");
+    assert_null(admit_by_hand(world, BY_HAND("hand", "3")));
+    pass(world, 1000);
+    assert_string_equal(allocatable_of(world), "1");
+    create_pod(world, "p1", 1, NULL); /* pods of the API are the scheduler's to count */
+    expect(world, "p1", "Running");
+    pass(world, 1000);
+    assert_string_equal(allocatable_of(world), "1");
+    world_close_node(world);
+    world_open_node(world);
+    pass(world, 3000);
+    assert_string_equal(allocatable_of(world), "1");
+    assert_null(release_by_hand(world, "hand"));
+    pass(world, 1000);
+    assert_string_equal(allocatable_of(world), "4");
+    assert_null(release_by_hand(world, "p1"));
+    expect(world, "p1", "Succeeded PodCompleted");
+    assert_string_equal(allocatable_of(world), "4");
+}
+
+/* It has ended for the API, and its driver does not let go. */
+static void what_an_ended_pod_still_holds_cannot_be_allocated(void **state)
+{
+    struct world *world = *state;
+
+    create_claim(world, "c1");
+    create_pod(world, "p1", 2, "c1");
+    allocate_claim(world, "c1", "p1");
+    expect(world, "p1", "Running");
+    world->driver.keeps = true;
+    patch(world, DV_KIND_POD, "p1", DV_SUB_STATUS, "{status: {phase: Failed}}");
+    pass(world, 3000);
+    assert_string_equal(allocatable_of(world), "2");
+    world->driver.keeps = false;
+    pass(world, 70000);
+    assert_string_equal(allocatable_of(world), "4");
+}
+
 static void a_plugin_that_is_gone_for_long_is_waited_for(void **state)
 {
     struct world *world = *state;
@@ -261,6 +327,8 @@ int main(void)
         world_test(a_release_that_fails_is_tried_ever_less),
         world_test(a_status_that_is_refused_is_written_ever_less),
         world_test(devices_that_are_held_outside_the_api_are_waited_for),
+        world_test(devices_that_are_held_outside_the_api_cannot_be_allocated),
+        world_test(what_an_ended_pod_still_holds_cannot_be_allocated),
         world_test(a_plugin_that_is_gone_for_long_is_waited_for),
         world_test(a_driver_that_is_gone_is_waited_for_and_named),
     };
