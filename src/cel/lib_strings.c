@@ -105,25 +105,35 @@ static void fn_index_of_from(struct dv_cel_run *run, const struct dv_cel_val *ar
     find_first(run, args, args[2].i, out);
 }
 
-/* The last place at or before byte `to`. */
-static struct dv_cel_val find_last(dv_str text, dv_str part, size_t to)
+static dv_str reversed(dv_str text, struct dv_arena *arena)
 {
+    char *p = dv_arena_alloc_raw(arena, text.n, 1);
+
+    for (size_t i = 0; i < text.n; i++)
+        p[i] = text.p[text.n - 1 - i];
+    return (dv_str){p, text.n};
+}
+
+/* The last place at or before byte `to`: the first one from behind, since looking at each place in
+ * turn takes the product of both lengths. */
+static struct dv_cel_val find_last(struct dv_cel_run *run, dv_str text, dv_str part, size_t to)
+{
+    size_t at;
+
     if (part.n > text.n)
         return dv_cel_int(-1);
-    if (to > text.n - part.n)
-        to = text.n - part.n;
-    for (size_t at = to + 1; at-- > 0;)
-        if (dv_str_starts_with(dv_str_slice(text, at, text.n), part))
-            return dv_cel_int((int64_t)dv_cel_utf8_len(dv_str_slice(text, 0, at)));
-    return dv_cel_int(-1);
+    text = dv_str_slice(text, 0, to > text.n - part.n ? text.n : to + part.n);
+    at = dv_str_find(reversed(text, run->arena), reversed(part, run->arena));
+    if (at == text.n)
+        return dv_cel_int(-1);
+    return dv_cel_int((int64_t)dv_cel_utf8_len(dv_str_slice(text, 0, text.n - at - part.n)));
 }
 
 static void fn_last_index_of(struct dv_cel_run *run, const struct dv_cel_val *args,
                              struct dv_cel_val *out)
 {
-    (void)run;
     *out = args[1].s.n == 0 ? dv_cel_int((int64_t)dv_cel_utf8_len(args[0].s))
-                            : find_last(args[0].s, args[1].s, args[0].s.n);
+                            : find_last(run, args[0].s, args[1].s, args[0].s.n);
 }
 
 static void fn_last_index_of_from(struct dv_cel_run *run, const struct dv_cel_val *args,
@@ -138,7 +148,7 @@ static void fn_last_index_of_from(struct dv_cel_run *run, const struct dv_cel_va
     else if (!at_char(args[0].s, args[2].i, &to))
         *out = dv_cel_int(-1);
     else
-        *out = find_last(args[0].s, args[1].s, to);
+        *out = find_last(run, args[0].s, args[1].s, to);
 }
 
 /* -- Other text from text -------------------------------------------------------------------------
