@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -203,10 +204,28 @@ static bool check_values(struct parser *parser, struct requirement *requirement)
 
 static void add_value(struct parser *parser, struct requirement *requirement, dv_str value)
 {
-    for (size_t i = 0; i < requirement->values.n; i++)
-        if (dv_str_eq(requirement->values.v[i], value))
-            return;
     *dv_vec_add_in(&requirement->values, parser->arena) = value;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+/* They are a set: in order, each once. A selector with thousands of them is asked for each object.
+ */
+static void sort_values(struct requirement *requirement)
+{
+    dv_str *v = requirement->values.v;
+    size_t n = 0;
+
+    if (requirement->values.n == 0)
+        return;
+    qsort(v, requirement->values.n, sizeof(v[0]), compare_values);
+    for (size_t i = 0; i < requirement->values.n; i++)
+        if (n == 0 || !dv_str_eq(v[n - 1], v[i]))
+            v[n++] = v[i];
+    requirement->values.n = n;
 }
 
 /* What stands between parentheses: a comma next to nothing is an empty value. */
@@ -320,7 +339,10 @@ static bool parse_requirement(struct parser *parser, struct requirement *require
     requirement->op = is_absent ? OP_ABSENT : OP_EXISTS;
     if (is_absent || peek(parser) == T_END || peek(parser) == T_COMMA)
         return true;
-    return parse_operator(parser, requirement) && check_values(parser, requirement);
+    if (!parse_operator(parser, requirement))
+        return false;
+    sort_values(requirement);
+    return check_values(parser, requirement);
 }
 
 static bool parse(struct parser *parser, struct dv_label_selector *selector)
@@ -374,10 +396,9 @@ dv_str dv_label_selector_complaint(dv_str text, struct dv_arena *arena)
 
 static bool has_value(const struct requirement *requirement, dv_str value)
 {
-    for (size_t i = 0; i < requirement->values.n; i++)
-        if (dv_str_eq(requirement->values.v[i], value))
-            return true;
-    return false;
+    return requirement->values.n > 0 &&
+           bsearch(&value, requirement->values.v, requirement->values.n, sizeof(value),
+                   compare_values) != NULL;
 }
 
 static bool is_met(const struct requirement *requirement, const struct dv_str_entry *label)
