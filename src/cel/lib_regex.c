@@ -1,4 +1,6 @@
 /* lib_regex.c - matches, find, findAll. */
+#include <assert.h>
+
 #include "base/vec.h"
 #include "cel/decls.h"
 #include "cel/regex.h"
@@ -86,6 +88,7 @@ static void find_all(struct dv_cel_run *run, const struct dv_cel_val *args, int6
     while (from <= text.n && (max < 0 || matches.n < (uint64_t)max) &&
            find(run, regex, text, from, &found, out)) {
         size_t start = text.p ? (size_t)(found.p - text.p) : 0;
+        size_t before = from;
 
         if (found.n > 0 || start != last_end)
             *dv_vec_add_in(&matches, run->arena) = dv_cel_string(found);
@@ -96,6 +99,7 @@ static void find_all(struct dv_cel_run *run, const struct dv_cel_val *args, int6
 
             from += n > 0 ? n : 1;
         }
+        assert(from > before); /* or it would never end */
     }
     if (dv_cel_is_error(out))
         return;

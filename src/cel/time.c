@@ -1,5 +1,6 @@
 #include "cel/time.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -275,9 +276,13 @@ struct dv_cel_val dv_cel_duration_parse(dv_str text)
         return dv_cel_duration(0);
     if (text.n == 0)
         return dv_cel_error(problem);
-    while (text.n > 0)
+    while (text.n > 0) {
+        size_t before = text.n;
+
         if (!take_span(&text, &ns))
             return dv_cel_error(problem);
+        assert(text.n < before); /* or it would never end */
+    }
     if (ns > (uint64_t)INT64_MAX + (is_negative ? 1 : 0))
         return dv_cel_error(problem);
     return dv_cel_duration((int64_t)(is_negative ? 0 - ns : ns));

@@ -1,4 +1,5 @@
 /* receive.c - what arrives on a call: its header lists and its messages. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -452,8 +453,12 @@ void dv_h2_on_data(struct dv_h2_call *call, dv_str bytes)
         dv_h2_call_fail(call, DV_INTERNAL, "the peer sent data before headers");
         return;
     }
-    while (bytes.n > 0 && !call->is_deaf)
+    while (bytes.n > 0 && !call->is_deaf) {
+        size_t before = bytes.n;
+
         bytes = take_message(call, bytes);
+        assert(bytes.n < before || call->is_deaf); /* or it would never end */
+    }
 }
 
 void dv_h2_on_peer_done(struct dv_h2_call *call)

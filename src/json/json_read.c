@@ -9,6 +9,7 @@
  * what is around it. */
 #include "json/tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -332,6 +333,7 @@ static bool read_containers(struct reader *r)
     while (r->open) {
         bool is_object = dv_json_is(r->open, DV_JSON_OBJECT);
         bool is_empty = r->open->n == 0;
+        const char *before = r->at;
 
         skip_blanks(r);
         if (is_next(r, is_object ? '}' : ']')) {
@@ -347,6 +349,7 @@ static bool read_containers(struct reader *r)
         }
         if (!read_child(r))
             return false;
+        assert(r->at > before); /* or it would never end */
     }
     return true;
 }

@@ -1,5 +1,6 @@
 #include "json/tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -186,6 +187,7 @@ dv_str dv_json_unescape(dv_str s, size_t n_bad, struct dv_arena *arena)
     char *to = text;
 
     while (from < end) {
+        const char *before = from;
         size_t n = (size_t)(dv_json_skip_plain(from, end) - from);
 
         if (n == 0 && *from != '\\')
@@ -205,6 +207,7 @@ dv_str dv_json_unescape(dv_str s, size_t n_bad, struct dv_arena *arena)
             *to++ = unescape_letter(from[1]);
             from += 2;
         }
+        assert(from > before); /* or it would never end */
     }
     return (dv_str){text, (size_t)(to - text)};
 }

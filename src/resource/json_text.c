@@ -1,5 +1,6 @@
 #include "resource/json_text.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -96,6 +97,8 @@ void dv_json_text_add_str(struct dv_buf *buf, dv_str text)
     }
     dv_buf_add_char(buf, '"');
     while (text.n > 0) {
+        const char *before = text.p;
+
         plain = plain_length(text.p, text.n);
         dv_buf_add(buf, (dv_str){text.p, plain});
         text = dv_str_slice(text, plain, text.n);
@@ -107,6 +110,7 @@ void dv_json_text_add_str(struct dv_buf *buf, dv_str text)
         } else {
             text = dv_str_slice(text, add_wide(buf, text), text.n);
         }
+        assert(text.p > before); /* or it would never end */
     }
     dv_buf_add_char(buf, '"');
 }
@@ -136,6 +140,7 @@ void dv_json_text_add_raw(struct dv_buf *buf, dv_str text)
     size_t i = 0;
 
     while (i < text.n) {
+        size_t before = i;
         size_t plain = raw_plain_length(text, i, &in_string);
 
         dv_buf_add(buf, (dv_str){text.p + i, plain});
@@ -148,5 +153,6 @@ void dv_json_text_add_raw(struct dv_buf *buf, dv_str text)
             i += add_wide(buf, dv_str_slice(text, i, text.n));
         else
             add_escape(buf, text.p[i++]);
+        assert(i > before); /* or it would never end */
     }
 }

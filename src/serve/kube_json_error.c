@@ -3,6 +3,7 @@
  * Clients show these messages to people who know them from the reference, so they are the same. */
 #include "serve/kube_json_error.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -253,10 +254,13 @@ bool dv_json_error_print(dv_str text, struct dv_buf *buf)
     bool is_value;
 
     do {
+        size_t before = scan.at;
+
         if (!scan_begin(&scan, &is_value))
             return true;
         if (is_value && !scan_after(&scan))
             return true;
+        assert(scan.at > before); /* or it would never end */
     } while (scan.depth);
     skip_blanks(&scan);
     return !is_end(&scan) && !fail(&scan, "after top-level value");
