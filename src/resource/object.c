@@ -34,6 +34,14 @@ struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value)
     return object;
 }
 
+size_t dv_object_measure(const struct dv_kind *kind, const void *value)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    struct dv_copy_size size = dv_copy_measure(message, value, DV_COPY_STORED);
+
+    return sizeof(struct dv_object) + message->size + size.structs + size.texts;
+}
+
 struct dv_object *dv_object_ref(struct dv_object *object)
 {
     object->n_refs++;

@@ -161,6 +161,8 @@ struct dv_object {
 /* Copies `value` and all it refers to into one block. Lists and maps that are empty become absent,
  * as in the reference, which stores objects in an encoding that cannot tell. */
 struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value);
+/* What an object of it would take. */
+size_t dv_object_measure(const struct dv_kind *kind, const void *value);
 struct dv_object *dv_object_ref(struct dv_object *object);
 void dv_object_unref(struct dv_object *object); /* NULL is fine */
 

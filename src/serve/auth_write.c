@@ -183,8 +183,11 @@ static bool check_claim_status(const struct dv_auth_write *write)
 dv_str dv_auth_author(const struct dv_api_user_info *user, struct dv_arena *arena)
 {
     dv_str node, driver;
+    enum dv_auth_scope scope = dv_auth_scope(user, &node, &driver);
 
-    if (dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
+    if (scope == DV_SCOPE_NODE)
+        return user->username;
+    if (scope != DV_SCOPE_DRIVER)
         return DV_STR_NONE;
     return node.n ? dv_str_printf(arena, "%.*s@%.*s", DV_FMT(user->username), DV_FMT(node))
                   : user->username;

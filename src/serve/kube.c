@@ -42,11 +42,18 @@ static void add_metrics(struct dv_kube *kube, struct dv_metrics *metrics)
         .labels = watch_labels,
         .n_labels = DV_COUNT(watch_labels),
     };
+    static const struct dv_family_spec refusals = {
+        .name = "davit_quota_refusals_total",
+        .help = "Writes of nodes and drivers that did not fit into their quotas.",
+        .labels = watch_labels,
+        .n_labels = DV_COUNT(watch_labels),
+    };
 
     kube->requests = dv_metrics_add_counter(metrics, &requests);
     kube->durations =
         dv_metrics_add_histogram(metrics, &durations, dv_seconds_bounds, DV_SECONDS_BOUNDS);
     kube->open_watches = dv_metrics_add_gauge(metrics, &watches);
+    kube->quota_refusals = dv_metrics_add_counter(metrics, &refusals);
 }
 
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
@@ -59,6 +66,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
     kube->documents = dv_documents_new();
     if (options->metrics)
         add_metrics(kube, options->metrics);
+    dv_kube_open_quota(kube);
     return kube;
 }
 
@@ -70,6 +78,7 @@ static void close_if_idle(struct dv_task *task)
 
     if (kube->n_calls)
         return;
+    dv_quota_free(kube->quota);
     dv_event_cache_free(kube->cache);
     dv_documents_free(kube->documents);
     free(kube);
@@ -90,6 +99,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     kube->closed_ctx = ctx;
     kube->is_closing = true;
     dv_kube_end_watches(kube);
+    dv_kube_close_quota(kube);
     if (!kube->n_calls)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
 }

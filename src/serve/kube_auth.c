@@ -182,8 +182,10 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
         change.node =
             dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE, node);
     look_at_pool(call, node, &change);
-    if (dv_auth_check_write(&call->user, &call->auth, &change, call->arena, &call->denial))
+    if (dv_auth_check_write(&call->user, &call->auth, &change, call->arena, &call->denial) &&
+        dv_kube_admit_quota(call, old, value, node, driver))
         return;
     *dv_vec_add_in(problems, problems->arena) =
-        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE, call->denial.reason};
+        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE,
+                            call->over_quota.n ? call->over_quota : call->denial.reason};
 }

@@ -17,6 +17,7 @@
 #include "serve/kube_query.h"
 #include "serve/kube_render.h"
 #include "serve/kube_route.h"
+#include "serve/quota.h"
 
 struct dv_api_resource_slice;
 struct dv_api_status;
@@ -28,6 +29,9 @@ struct dv_rest_call;
 struct dv_rest_request;
 struct dv_token_op;
 
+/* Kinds whose objects count for quotas. */
+#define DV_KUBE_QUOTA_KINDS 3u
+
 struct dv_kube {
     struct dv_kube_options options;
     struct dv_list watches;
@@ -38,6 +42,9 @@ struct dv_kube {
     struct dv_family *requests; /* NULL: nothing is counted */
     struct dv_family *durations;
     struct dv_family *open_watches;
+    struct dv_family *quota_refusals;
+    struct dv_quota *quota;
+    struct dv_view *quota_views[DV_KUBE_QUOTA_KINDS];
     bool is_closing;
     struct dv_task close_task;
     dv_closed_fn *closed;
@@ -60,6 +67,8 @@ struct dv_kube_call {
     struct dv_decode_notes warnings;
     struct dv_request op;         /* to the engine */
     struct dv_auth_denial denial; /* of the write, by admission; `reason` is not empty then */
+    struct dv_quota_hold hold;    /* of a node's or driver's write, until it is done */
+    dv_str over_quota;            /* why it does not fit; empty: it does */
     bool is_revoked;              /* the token was, while the write waited for its turn */
 };
 
@@ -105,6 +114,14 @@ const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str no
 /* For requests to the engine, whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);
+
+/* ---- quotas ---- */
+
+void dv_kube_open_quota(struct dv_kube *kube);
+void dv_kube_close_quota(struct dv_kube *kube);
+/* For what a node or a driver writes; false: it is refused, and the call knows why. */
+bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old, const void *value,
+                         dv_str node, dv_str driver);
 
 /* ---- what is done ---- */
 

@@ -12,6 +12,8 @@
 /* The API's own limit for a body. */
 #define BODY_BYTES_MAX (3u * 1024u * 1024u)
 #define ANSWER_BYTES_MAX (1u << 30)
+/* Room is made by deletions, and by Events that expire. */
+#define QUOTA_RETRY_S 10
 
 /* ---- what all have ---- */
 
@@ -105,12 +107,16 @@ void dv_kube_reply_denial(struct dv_kube_call *call)
 /* True when there is more to say than that it failed. */
 static bool is_done_well(struct dv_kube_call *call, const struct dv_api_status *failure)
 {
+    dv_quota_release(call->kube->quota, &call->hold);
     for (size_t i = 0; i < call->op.n_warnings; i++)
         dv_kube_warn(call, call->op.warnings[i]);
     if (!failure)
         return true;
     if (call->is_revoked)
         dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
+    else if (call->over_quota.n)
+        dv_kube_reply_status(call, dv_status_too_many_requests(QUOTA_RETRY_S, call->arena, "%.*s",
+                                                               DV_FMT(call->over_quota)));
     else if (call->denial.reason.n)
         dv_kube_reply_denial(call);
     else
@@ -189,7 +195,8 @@ static bool settle_space(struct dv_kube_call *call, struct dv_api_object_meta *m
     return true;
 }
 
-/* A driver's event says whose it is, so that no other driver changes it. */
+/* A driver's or node's event says whose it is, so that no other driver changes it and that it
+ * counts for its quota. */
 static void sign_event(struct dv_kube_call *call, struct dv_api_object_meta *meta)
 {
     dv_str author = dv_auth_author(&call->user, call->arena);
