@@ -306,6 +306,9 @@ struct dv_dra_instance *dv_dra_find(const struct dv_dra_drivers *drivers, dv_str
 /* The one to call: the newest that is connected, or else the newest. DV_NOT_FOUND: none at all. */
 struct dv_dra_instance *dv_dra_choose(const struct dv_dra_drivers *drivers, dv_str driver,
                                       struct dv_err *err);
+/* The name of the next driver that has an instance; false at the end. Start with 0. */
+bool dv_dra_next_name(const struct dv_dra_drivers *drivers, size_t *at, dv_str *name);
+bool dv_dra_is_known(const struct dv_dra_drivers *drivers, dv_str driver);
 bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str driver);
 /* After every change of a driver's instances or their connections. */
 enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str driver,

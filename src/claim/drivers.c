@@ -262,6 +262,20 @@ struct dv_dra_instance *dv_dra_choose(const struct dv_dra_drivers *drivers, dv_s
     return DV_CONTAINER(driver->instances.head.prev, struct dv_dra_instance, link);
 }
 
+bool dv_dra_next_name(const struct dv_dra_drivers *drivers, size_t *at, dv_str *name)
+{
+    const struct dv_map_entry *entry = dv_map_next(&drivers->by_name, at);
+
+    if (entry)
+        *name = entry->key;
+    return entry != NULL;
+}
+
+bool dv_dra_is_known(const struct dv_dra_drivers *drivers, dv_str name)
+{
+    return dv_map_get(&drivers->by_name, name) != NULL;
+}
+
 bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str name)
 {
     struct dv_err err;

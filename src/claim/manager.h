@@ -69,7 +69,7 @@ extern const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS];
 struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
                                  struct dv_err *err);
 /* The API is there, from now to the end: claims are found, and this node's ResourceSlices are wiped
- * until their drivers are back. Once, and not when the options had it. */
+ * whose drivers have not registered within half a minute. Once, and not when the options had it. */
 void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster);
 /* Operations end with DV_CANCELLED before `closed` runs; it may be NULL. */
 void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx);

@@ -1,15 +1,21 @@
-/* wipe.c - ResourceSlices of a driver that does not serve are deleted, and those of the node when
- * we start (3.2, 3.3).
+/* wipe.c - ResourceSlices of a driver that does not serve are deleted (3.2, 3.3).
  *
  *     PLANNED --30 s--> ASKING --done--> gone
  *        |              ^    | fails
  *        |         1, 2, 4 .. 300 s
- *        '--- the driver serves: gone (unless the API is being asked) */
+ *        '--- the driver serves: gone (unless the API is being asked)
+ *
+ * When we start, one more such plan is for all drivers that have not registered by its end. The
+ * reference deletes all slices of the node at once; but drivers on the Go helper publish them again
+ * only half a minute later, and nothing could be scheduled meanwhile. The pods that are wait for
+ * their drivers. After a boot it is the same: drivers come back as they do after a restart. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "claim/inside.h"
 #include "resource/resource.h"
@@ -24,8 +30,9 @@
 
 struct wipe {
     struct dv_claims *claims;
-    dv_str driver; /* empty: all of the node */
-    dv_str selector;
+    dv_str driver;          /* empty: all of the node that have not registered */
+    dv_str selector;        /* of the last attempt */
+    struct dv_arena *arena; /* of the selector */
     struct dv_timer timer;
     struct dv_request request;
     uint64_t pause_ms; /* the next one */
@@ -42,6 +49,7 @@ static void end(struct wipe *wipe)
 
     dv_timer_cancel(&wipe->timer);
     (void)dv_map_remove(&claims->wipes, wipe->driver);
+    dv_arena_free(wipe->arena);
     free(wipe);
     dv_claims_check_closed(claims);
 }
@@ -80,9 +88,42 @@ static void on_asked(struct dv_request *request, const struct dv_api_status *fai
     }
 }
 
+/* All but the drivers that are registered, and those that were: they have a plan of their own. */
+static void add_others(const struct dv_claims *claims, struct dv_buf *buf)
+{
+    const struct dv_map_entry *entry;
+    dv_str name;
+
+    for (size_t at = 0; dv_dra_next_name(claims->drivers, &at, &name);)
+        dv_buf_printf(buf, ",spec.driver!=%.*s", DV_FMT(name));
+    for (size_t at = 0; (entry = dv_map_next(&claims->wipes, &at)) != NULL;)
+        if (entry->key.n > 0 && !dv_dra_is_known(claims->drivers, entry->key))
+            dv_buf_printf(buf, ",spec.driver!=%.*s", DV_FMT(entry->key));
+}
+
+/* The slices of this node, and of this driver; or of those that have not registered until now. */
+static dv_str make_selector(struct wipe *wipe)
+{
+    const struct dv_claims *claims = wipe->claims;
+    struct dv_buf buf;
+    dv_str selector;
+
+    dv_buf_init(&buf, SIZE_MAX); /* of names that are bounded, as their number is */
+    if (wipe->driver.n > 0)
+        dv_buf_printf(&buf, "spec.driver=%.*s,", DV_FMT(wipe->driver));
+    dv_buf_printf(&buf, "spec.nodeName=%.*s", DV_FMT(claims->options.node_name));
+    if (wipe->driver.n == 0 && !claims->options.is_strict)
+        add_others(claims, &buf);
+    dv_arena_reset(wipe->arena);
+    selector = dv_str_copy(dv_buf_str(&buf), wipe->arena);
+    dv_buf_fini(&buf);
+    return selector;
+}
+
 static void ask(struct wipe *wipe)
 {
     wipe->is_asking = true;
+    wipe->selector = make_selector(wipe);
     wipe->request = (struct dv_request){
         .verb = DV_VERB_DELETE_COLLECTION,
         .kind = dv_kind(DV_KIND_SLICE),
@@ -94,20 +135,13 @@ static void ask(struct wipe *wipe)
 
 static struct wipe *new_wipe(struct dv_claims *claims, dv_str driver)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    dv_str selector =
-        driver.n > 0
-            ? dv_str_printf(arena, "spec.driver=%.*s,spec.nodeName=%.*s", DV_FMT(driver),
-                            DV_FMT(claims->options.node_name))
-            : dv_str_printf(arena, "spec.nodeName=%.*s", DV_FMT(claims->options.node_name));
-    struct wipe *wipe = dv_alloc(sizeof(*wipe) + driver.n + selector.n + 1);
+    struct wipe *wipe = dv_alloc(sizeof(*wipe) + driver.n + 1);
 
     if (driver.n > 0)
         memcpy(wipe->text, driver.p, driver.n);
-    memcpy(wipe->text + driver.n, selector.p, selector.n);
     wipe->claims = claims;
     wipe->driver = (dv_str){wipe->text, driver.n};
-    wipe->selector = (dv_str){wipe->text + driver.n, selector.n};
+    wipe->arena = dv_arena_new();
     wipe->pause_ms = RETRY_FIRST_MS;
     (void)dv_map_set(&claims->wipes, wipe->driver, wipe);
     return wipe;
@@ -139,8 +173,15 @@ void dv_claims_evaluate(struct dv_claims *claims, dv_str driver)
 
 void dv_claims_wipe_node(struct dv_claims *claims)
 {
-    if (claims->options.cluster)
-        ask(new_wipe(claims, DV_STR("")));
+    struct wipe *wipe;
+
+    if (!claims->options.cluster)
+        return;
+    wipe = new_wipe(claims, DV_STR(""));
+    if (claims->options.is_strict)
+        ask(wipe);
+    else
+        start_timer(wipe, WIPE_DELAY_MS);
 }
 
 void dv_claims_stop_wiping(struct dv_claims *claims)

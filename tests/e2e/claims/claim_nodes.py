@@ -24,15 +24,15 @@ def free_port():
 
 
 class ClaimNode(ApiNode):
-    """Only the API and the node: nobody else decides about claims."""
+    """Only the API and the node, unless told otherwise: nobody else decides about claims."""
 
-    def __init__(self, procs, root, *options):
+    def __init__(self, procs, root, *options, roles="api,node"):
         self.cdi_dir = os.path.join(root, "cdi")
         self.boot_id_file = os.path.join(root, "boot_id")
         os.makedirs(self.cdi_dir, exist_ok=True)
         self.set_boot_id("first")
         super().__init__(
-            procs, root, "--cdi-dirs", self.cdi_dir, "--roles", "api,node",
+            procs, root, "--cdi-dirs", self.cdi_dir, "--roles", roles,
             "--boot-id-file", self.boot_id_file, *options,
         )
         self.listen = f"127.0.0.1:{free_port()}"

@@ -210,8 +210,9 @@ def slice_names(api):
     return {one["metadata"]["name"] for one in api.must("GET", SLICES)["items"]}
 
 
-def test_slices_of_the_node_are_wiped_at_the_start(make_node):
-    node = make_node().start()
+def test_strict_wipes_the_slices_of_the_node_at_the_start(make_node):
+    """Otherwise only what no driver has registered for within half a minute: tests/attack."""
+    node = make_node("--strict").start()
     api = node.api()
     for name, where in (("mine", "n1"), ("others", "n2")):
         api.must("POST", SLICES, device_slice(name, where))
