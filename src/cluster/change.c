@@ -4,13 +4,16 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/engine.h"
+#include "cluster/events.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
+#include "store/store.h"
 
 static const struct dv_kind *kind_of(const struct dv_op *op)
 {
@@ -43,6 +46,16 @@ bool dv_change_admit(struct dv_op *op, const void *value)
         return true;
     request->admit(request, op->entry->object, value, &problems);
     return problems.n == 0 || dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
+}
+
+bool dv_change_admit_then(struct dv_op *op, void *value,
+                          bool (*next)(struct dv_op *op, void *value))
+{
+    if (!op->is_computing)
+        return dv_change_admit(op, value) && next(op, value);
+    op->value = value;
+    op->next = next;
+    return true;
 }
 
 void dv_change_dedup_owners(struct dv_op *op, void *value)
@@ -100,19 +113,46 @@ static bool is_at_its_end(const struct dv_kind *kind, const struct dv_object *ol
 
 /* ---- writes ---- */
 
-bool dv_change_finish(struct dv_op *op, void *value)
+void dv_change_make(struct dv_op *op)
 {
-    const struct dv_kind *kind = kind_of(op);
-    struct dv_object *old = op->entry->object;
-    bool is_end = is_at_its_end(kind, old, value);
+    struct dv_result *result = &op->result;
+    struct dv_api_object_meta *meta = dv_meta_of(result->value);
+    dv_str version = meta->resource_version;
 
-    /* Versions are not compared: they are the same, or were given by us. */
-    dv_meta_of(value)->resource_version = old->meta->resource_version;
-    if (!is_end && dv_message_eq(kind->versions[0].message, value, old->value))
-        return dv_op_answer(op, old);
-    if (is_end || op->is_dry_run) {
-        op->object = dv_object_new(kind, value);
-        op->is_removed = is_end;
+    if (result->is_same || result->is_end || op->is_dry_run)
+        return;
+    meta->resource_version = DV_VERSION_ROOM;
+    result->made = dv_object_new(kind_of(op), result->value);
+    meta->resource_version = version;
+    dv_buf_init(&result->text, DV_STORE_VALUE_BYTES_MAX);
+    dv_encode_json_text(kind_of(op)->versions[0].message, result->made->value, NULL, DV_STR_NONE,
+                        &result->text);
+    result->is_unreadable =
+        !result->text.is_over && !dv_op_check_text(op, dv_buf_str(&result->text), &result->err);
+}
+
+bool dv_change_commit(struct dv_op *op)
+{
+    const struct dv_result *result = &op->result;
+    void *value = result->value;
+    const struct dv_api_object_meta *meta = dv_meta_of(value);
+
+    /* A namespace may have gone while a worker had the rest. */
+    if (result->is_new && op->work.run && kind_of(op)->is_namespaced &&
+        !dv_change_check_space(op, meta->namespace, meta->name))
+        return false;
+    if (result->is_new && kind_of(op)->id == DV_KIND_EVENT && !dv_events_have_room(op->embedded))
+        return dv_op_fail(op, dv_status_too_many_requests(
+                                  1, op->arena,
+                                  "there are %zu Events, which is more than there may be: the "
+                                  "oldest are being removed, try again later",
+                                  op->entry->shelf->n));
+    if (result->is_same)
+        return dv_op_answer(op, op->entry->object);
+    op->is_created = result->is_new;
+    if (result->is_end || op->is_dry_run) {
+        op->object = dv_object_new(kind_of(op), value);
+        op->is_removed = result->is_end;
         if (op->is_dry_run)
             return dv_op_answer(op, NULL);
         (void)dv_op_remove(op);
@@ -122,15 +162,26 @@ bool dv_change_finish(struct dv_op *op, void *value)
     return dv_op_write(op);
 }
 
+bool dv_change_finish(struct dv_op *op, void *value)
+{
+    const struct dv_kind *kind = kind_of(op);
+    const struct dv_object *old = op->entry->object;
+    bool is_end = is_at_its_end(kind, old, value);
+
+    /* Versions are not compared: they are the same, or were given by us. */
+    dv_meta_of(value)->resource_version = old->meta->resource_version;
+    op->result = (struct dv_result){
+        .value = value,
+        .is_end = is_end,
+        .is_same = !is_end && dv_message_eq(kind->versions[0].message, value, old->value),
+    };
+    return op->is_computing || dv_change_commit(op);
+}
+
 bool dv_change_create(struct dv_op *op, void *value)
 {
-    op->is_created = true;
-    if (op->is_dry_run) {
-        op->object = dv_object_new(kind_of(op), value);
-        return dv_op_answer(op, NULL);
-    }
-    op->object = dv_object_ref(dv_op_put(op, value));
-    return dv_op_write(op);
+    op->result = (struct dv_result){.value = value, .is_new = true};
+    return op->is_computing || dv_change_commit(op);
 }
 
 /* ---- namespaces ---- */
@@ -138,7 +189,8 @@ bool dv_change_create(struct dv_op *op, void *value)
 bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
 {
     const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
-    const struct dv_object *found = dv_embedded_get(op->embedded, spaces, DV_STR_NONE, space);
+    const struct dv_object *found =
+        op->is_computing ? op->space : dv_embedded_get(op->embedded, spaces, DV_STR_NONE, space);
     struct dv_status_about about = {.kind = spaces, .name = space};
     struct dv_api_status *failure;
 
@@ -165,7 +217,8 @@ void dv_change_check_admin_access(const struct dv_op *op, const struct dv_valida
 
     if (what->kind->id != DV_KIND_CLAIM && what->kind->id != DV_KIND_TEMPLATE)
         return;
-    space = dv_embedded_get(op->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE,
-                            dv_entry_space(op->entry));
+    space = op->is_computing ? op->space
+                             : dv_embedded_get(op->embedded, dv_kind(DV_KIND_NAMESPACE),
+                                               DV_STR_NONE, dv_entry_space(op->entry));
     dv_validate_admin_access(what, space ? space->meta : NULL, problems);
 }

@@ -28,11 +28,20 @@ DV_CHECKED bool dv_change_admit(struct dv_op *op, const void *value);
 void dv_change_check_admin_access(const struct dv_op *op, const struct dv_validation *what,
                                   struct dv_problems *problems);
 
+/* Asks for it and goes on with `next`; a worker's op goes on when it has been asked on the loop. As
+ * `run` of an op. */
+bool dv_change_admit_then(struct dv_op *op, void *value,
+                          bool (*next)(struct dv_op *op, void *value));
+
 /* The object shall be `value` from now on: writes it, or removes the object when it was waiting
  * for its last finalizer only, or answers when nothing has changed. As `run` of an op. */
 bool dv_change_finish(struct dv_op *op, void *value);
 /* The same for a name that has no object yet. */
 bool dv_change_create(struct dv_op *op, void *value);
+/* For a worker: makes the object and its text of the op's result, as far as they are needed. */
+void dv_change_make(struct dv_op *op);
+/* Writes the op's result, as the two above do with theirs. On the loop. */
+bool dv_change_commit(struct dv_op *op);
 
 /* Owners that are named twice are taken once, and the caller is told. */
 void dv_change_dedup_owners(struct dv_op *op, void *value);

@@ -117,6 +117,8 @@ struct dv_request {
                   struct dv_problems *problems);
     void *ctx;           /* for `admit` */
     uint64_t timeout_ms; /* of requests over a network; 0: 30 s */
+    size_t size_bytes;   /* about what `value` or `patch` take, when known: what is large is done
+                            on a worker, and `admit` then runs later than the start */
 
     /* failure: NULL on success; else a Status, borrowed. */
     void (*done)(struct dv_request *request, const struct dv_api_status *failure);

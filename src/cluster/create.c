@@ -11,7 +11,6 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/engine.h"
-#include "cluster/events.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
 #include "cluster/update.h"
@@ -82,33 +81,21 @@ static bool fail_existing(struct dv_op *op)
     return dv_op_fail(op, failure);
 }
 
-bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+static bool create_admitted(struct dv_op *op, void *value)
 {
     const struct dv_kind *kind = op->entry->shelf->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
     struct dv_problems problems = {.arena = op->arena};
     struct dv_status_about about = dv_change_about(op);
-    const struct dv_prepare how = {.now = dv_engine_now(op->embedded),
-                                   .gates = op->embedded->options.gates,
-                                   .arena = op->arena};
+    const struct dv_prepare how = {
+        .now = dv_op_now(op), .gates = op->embedded->options.gates, .arena = op->arena};
     const struct dv_validation what = {
         .kind = kind, .operation = DV_CREATE, .version = dv_update_version(op), .value = value};
-    dv_str sent_version = meta->resource_version;
     struct dv_managed_fields owned = {0};
 
-    if (kind->is_namespaced && !dv_change_check_space(op, meta->namespace, meta->name))
-        return false;
-    meta->creation_timestamp = how.now;
-    meta->uid = new_uid(op->arena);
-    meta->resource_version = DV_STR_NONE;
-    meta->managed_fields = NULL;
-    meta->n_managed_fields = 0;
-    dv_default(kind, dv_update_version(op), value, how.now, op->arena);
-    if (!dv_change_admit(op, value))
-        return false;
     dv_change_dedup_owners(op, value);
-    if (managed)
-        owned = *managed;
+    if (op->managed)
+        owned = *op->managed;
     else if (!op->request->is_untracked)
         own_fields(op, value, &owned);
     dv_prepare_create(kind, value, &how);
@@ -116,21 +103,34 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     dv_validate(&what, &problems);
     if (problems.n > 0)
         return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
-    if (sent_version.n > 0)
+    if (op->sent_version.n > 0)
         return dv_op_fail(
             op, dv_status_new(500, DV_STR_NONE, op->arena,
                               "resourceVersion should not be set on objects to be created"));
     if (op->entry->object)
         return fail_existing(op);
-    if (kind->id == DV_KIND_EVENT && !dv_events_have_room(op->embedded))
-        return dv_op_fail(op, dv_status_too_many_requests(
-                                  1, op->arena,
-                                  "there are %zu Events, which is more than there may be: the "
-                                  "oldest are being removed, try again later",
-                                  dv_engine_shelf(op->embedded, kind)->n));
     meta->managed_fields = owned.v;
     meta->n_managed_fields = owned.n;
     return dv_change_create(op, value);
+}
+
+bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+{
+    const struct dv_kind *kind = op->entry->shelf->kind;
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+    struct dv_time now = dv_op_now(op);
+
+    if (kind->is_namespaced && !dv_change_check_space(op, meta->namespace, meta->name))
+        return false;
+    op->managed = managed;
+    op->sent_version = meta->resource_version;
+    meta->creation_timestamp = now;
+    meta->uid = new_uid(op->arena);
+    meta->resource_version = DV_STR_NONE;
+    meta->managed_fields = NULL;
+    meta->n_managed_fields = 0;
+    dv_default(kind, dv_update_version(op), value, now, op->arena);
+    return dv_change_admit_then(op, value, create_admitted);
 }
 
 static bool run(struct dv_op *op)
@@ -168,5 +168,6 @@ void dv_create_start(struct dv_op *op)
 
     if (name.n == 0 && meta->generate_name.n > 0)
         name = choose_name(op, meta->generate_name);
+    op->is_computable = true;
     dv_op_start(op, request->kind, request->space, name, run);
 }

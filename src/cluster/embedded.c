@@ -26,6 +26,7 @@
 /* The reference has no limit but the disk's; an event takes a kilobyte or two. */
 #define N_EVENTS_MAX 50000u
 #define EVENTS_BYTES_MAX (64u * 1024u * 1024u)
+#define WORKER_BYTES ((size_t)32 * 1024)
 #define EVENT_TTL_MS (UINT64_C(60) * 60u * 1000u)
 #define SPACE_DELAY_MS 5000u
 #define OWNER_DELAY_MS 1000u
@@ -230,6 +231,8 @@ static void fill_in(struct dv_embedded_options *options)
         options->gates = GATES;
     if (options->n_history_max == 0)
         options->n_history_max = N_HISTORY_MAX;
+    if (options->worker_bytes == 0)
+        options->worker_bytes = WORKER_BYTES;
     if (options->event_ttl_ms == 0)
         options->event_ttl_ms = EVENT_TTL_MS;
     if (options->n_events_max == 0)

@@ -44,6 +44,9 @@ struct dv_embedded_options {
     /* How long foreground and orphaning deletions, and owners that never were, wait for the
      * collector; 0: 1 s. What a deleted owner leaves behind is collected at once. */
     uint64_t owner_delay_ms;
+    /* Writes of and to what is larger than this are computed on a worker; 0: 32 KiB, which takes
+     * about 2 ms. */
+    size_t worker_bytes;
 };
 
 /* Loads what is stored; makes the namespaces that always exist. Blocks: for start-up. The store

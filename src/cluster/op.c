@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -30,6 +31,9 @@ static void op_free(struct dv_op *op)
     struct dv_embedded *embedded = op->embedded;
 
     dv_object_unref(op->object);
+    dv_object_unref(op->space);
+    dv_object_unref(op->result.made);
+    dv_buf_fini(&op->result.text);
     for (size_t i = 0; i < op->n_objects; i++)
         dv_object_unref(op->objects[i]);
     for (size_t i = 0; i < op->n_steps; i++)
@@ -87,12 +91,17 @@ static void end(struct dv_op *op)
 bool dv_op_fail(struct dv_op *op, const struct dv_api_status *failure)
 {
     op->failure = failure;
-    end(op);
+    if (!op->is_computing)
+        end(op);
     return false;
 }
 
 bool dv_op_answer(struct dv_op *op, struct dv_object *object)
 {
+    if (op->is_computing) {
+        op->answer = object;
+        return false;
+    }
     if (object)
         op->object = dv_object_ref(object);
     end(op);
@@ -111,12 +120,27 @@ static void run_waiting(struct dv_entry *entry)
 
         entry->n_waiting--;
         entry->op = op;
-        if (op->run(op))
+        if (dv_op_work(op) || op->run(op))
             return;
         entry->op = NULL;
     }
     if (!entry->object)
         dv_shelf_drop(entry);
+}
+
+void dv_op_worked(struct dv_op *op, struct dv_entry *entry, bool is_writing)
+{
+    if (is_writing)
+        return;
+    if (!op->has_ended)
+        end(op);
+    entry->op = NULL;
+    run_waiting(entry);
+}
+
+struct dv_time dv_op_now(const struct dv_op *op)
+{
+    return op->is_computing ? op->now : dv_engine_now(op->embedded);
 }
 
 struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request)
@@ -201,6 +225,12 @@ struct dv_object *dv_op_put(struct dv_op *op, void *value)
 {
     struct dv_step *step = add_step(op);
 
+    if (op->result.made) {
+        step->now = op->result.made;
+        op->result.made = NULL;
+        dv_object_set_version(step->now, step->version);
+        return step->now;
+    }
     dv_meta_of(value)->resource_version =
         dv_str_printf(op->arena, "%llu", (unsigned long long)step->version);
     step->now = dv_object_new(op->entry->shelf->kind, value);
@@ -242,22 +272,19 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
 /* The last net: whatever the checks before it have let through, nothing is stored that a restart
  * would not read. In release what others write, which is where the odd values come from; what the
  * controllers of this process write is not worth the time. */
-static bool reads_back(struct dv_op *op, const struct dv_kind *kind, dv_str key, dv_str text,
-                       struct dv_err *err)
+bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err)
 {
     bool is_of_others = op->request && !op->request->is_untracked;
+    size_t bytes_max = op->is_computing ? SIZE_MAX : DV_READBACK_BYTES_MAX;
     struct dv_arena *arena;
     bool is_ok;
 
-    if (!DV_READBACK_ALWAYS && (!is_of_others || text.n > DV_READBACK_BYTES_MAX))
+    if (!DV_READBACK_ALWAYS && (!is_of_others || text.n > bytes_max))
         return true;
     arena = dv_arena_new();
-    is_ok = dv_readback_check(kind, key, text, arena, err);
+    is_ok = dv_readback_check(op->entry->shelf->kind, dv_engine_key(op->entry, arena), text, arena,
+                              err);
     dv_arena_free(arena);
-    if (!is_ok)
-        dv_log(DV_LOG_ERROR, "cluster: an object that cannot be read back is refused",
-               DV_F_STR("object", key), DV_F_ERR(err));
-    assert(is_ok || !DV_READBACK_ALWAYS);
     return is_ok;
 }
 
@@ -267,6 +294,56 @@ static bool fail_put(struct dv_op *op, const struct dv_api_status *failure)
     op->object = NULL;
     op->is_created = false;
     return dv_op_fail(op, failure);
+}
+
+static bool fail_unreadable(struct dv_op *op, const struct dv_object *object, dv_str key,
+                            const struct dv_err *err)
+{
+    dv_log(DV_LOG_ERROR, "cluster: an object that cannot be read back is refused",
+           DV_F_STR("object", key), DV_F_ERR(err));
+    assert(!DV_READBACK_ALWAYS);
+    return fail_put(op, dv_status_new(500, DV_STR("InternalError"), op->arena,
+                                      "%.*s \"%.*s\" is not stored, because it could not be "
+                                      "read again: %s",
+                                      DV_FMT(object->kind->plural), DV_FMT(object->meta->name),
+                                      err->msg));
+}
+
+/* Writes the version into a text that was made with DV_VERSION_ROOM for it. Quotes in what users
+ * write are escaped, so nothing else looks like this. */
+static void fill_in_version(struct dv_buf *text, dv_str version)
+{
+    const dv_str before = DV_STR("\"resourceVersion\":\"");
+    size_t at = dv_str_find(dv_buf_str(text), before) + before.n;
+    size_t behind = at + DV_VERSION_ROOM.n;
+
+    assert(behind <= text->n);
+    memcpy(text->p + at, version.p, version.n);
+    memmove(text->p + at + version.n, text->p + behind, text->n - behind);
+    text->n -= DV_VERSION_ROOM.n - version.n;
+}
+
+/* The text of an object for the store, and whether it can be read: a worker's, or made now. */
+static bool take_text(struct dv_op *op, const struct dv_object *object, struct dv_buf *text,
+                      struct dv_err *err)
+{
+    struct dv_result *result = &op->result;
+
+    if (result->text.max == 0) {
+        dv_buf_init(text, DV_STORE_VALUE_BYTES_MAX);
+        dv_encode_json_text(object->kind->versions[0].message, object->value, NULL, DV_STR_NONE,
+                            text);
+        return text->is_over || dv_op_check_text(op, dv_buf_str(text), err);
+    }
+    *text = result->text;
+    result->text = (struct dv_buf){0};
+    if (result->is_unreadable) {
+        *err = result->err;
+        return false;
+    }
+    if (!text->is_over)
+        fill_in_version(text, object->meta->resource_version);
+    return true;
 }
 
 static bool put(struct dv_op *op, const struct dv_object *object)
@@ -279,19 +356,13 @@ static bool put(struct dv_op *op, const struct dv_object *object)
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_err err;
 
-    dv_buf_init(&text, DV_STORE_VALUE_BYTES_MAX);
-    dv_encode_json_text(kind->versions[0].message, object->value, NULL, DV_STR_NONE, &text);
+    if (!take_text(op, object, &text, &err))
+        return fail_unreadable(op, object, change.key, &err);
     if (text.is_over)
         return fail_put(op, dv_status_new(413, DV_STR("RequestEntityTooLarge"), op->arena,
                                           "%.*s \"%.*s\" is too large to be stored",
                                           DV_FMT(kind->plural), DV_FMT(object->meta->name)));
     change.value = dv_buf_str(&text);
-    if (!reads_back(op, kind, change.key, change.value, &err))
-        return fail_put(op,
-                        dv_status_new(500, DV_STR("InternalError"), op->arena,
-                                      "%.*s \"%.*s\" is not stored, because it could not be "
-                                      "read again: %s",
-                                      DV_FMT(kind->plural), DV_FMT(object->meta->name), err.msg));
     op->write.done = on_written;
     dv_store_write(embedded->store, &op->write, &change, 1);
     return true;

@@ -11,9 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
 #include "store/store.h"
 
 struct dv_api_delete_options;
@@ -22,6 +27,7 @@ struct dv_arena;
 struct dv_embedded;
 struct dv_entry;
 struct dv_kind;
+struct dv_managed_fields;
 struct dv_object;
 struct dv_op;
 
@@ -33,6 +39,18 @@ struct dv_step {
 
 /* A pod that goes is first changed to say so: two changes, one write. */
 #define DV_OP_N_STEPS 2u
+
+/* What a change comes to (change.c): all that can be made before the object has its version. */
+struct dv_result {
+    void *value;            /* NULL: there is none */
+    bool is_new;            /* there was no object */
+    bool is_end;            /* the object goes */
+    bool is_same;           /* nothing has changed */
+    struct dv_object *made; /* with room for its version; NULL: not made yet */
+    struct dv_buf text;     /* of `made`, for the store; max 0: not made yet */
+    bool is_unreadable;     /* that text, by `err` */
+    struct dv_err err;
+};
 
 struct dv_op {
     struct dv_embedded *embedded;
@@ -46,6 +64,22 @@ struct dv_op {
     void *ctx;                      /* for `done` */
     struct dv_arena *arena;         /* for what it makes; until it has been told */
     const struct dv_api_delete_options *delete_options;
+
+    /* While a worker computes it (work.c), `run` ends in a result instead of a write, and nothing
+     * of the engine is looked at but what the op has here. */
+    bool is_computable; /* by a worker, when it is large */
+    bool is_computing;
+    bool is_given_up; /* by its caller meanwhile */
+    struct dv_work work;
+    struct dv_time now;
+    struct dv_object *space;  /* the namespace it goes into; a reference; NULL: none */
+    struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
+    /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
+    bool (*next)(struct dv_op *op, void *value);
+    void *value;
+    const struct dv_managed_fields *managed; /* of an apply; NULL: by this request */
+    dv_str sent_version;
+    struct dv_result result;
 
     struct dv_step steps[DV_OP_N_STEPS];
     size_t n_steps;
@@ -68,6 +102,14 @@ struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request
 /* Waits for its turn at the name; then `run`. */
 void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_str name,
                  bool (*run)(struct dv_op *op));
+/* Now, in whole seconds; for a worker, when it began. */
+struct dv_time dv_op_now(const struct dv_op *op);
+/* That `text`, of the object that is written, can be read again; where it is worth the time. */
+DV_CHECKED bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err);
+/* work.c: hands the op to a worker, when it is large; false: it is not. */
+bool dv_op_work(struct dv_op *op);
+/* The worker is through with the op that holds `entry`: it is writing, or ends now. */
+void dv_op_worked(struct dv_op *op, struct dv_entry *entry, bool is_writing);
 /* Out of the list that it waits in: nothing has happened yet. */
 void dv_op_leave(struct dv_op *op);
 bool dv_op_is_waiting(const struct dv_op *op);

@@ -249,7 +249,7 @@ static bool apply(struct dv_op *op)
     const struct dv_object *object = op->entry->object;
     struct dv_manager manager = dv_update_manager(op);
     struct dv_managed_fields managed = {0};
-    struct dv_apply_result result;
+    struct dv_apply_result *result = DV_NEW(op->arena, struct dv_apply_result);
     struct dv_err err;
 
     if (!dv_json_is(op->request->patch, DV_JSON_OBJECT))
@@ -261,12 +261,12 @@ static bool apply(struct dv_op *op)
         managed = (struct dv_managed_fields){object->meta->managed_fields,
                                              object->meta->n_managed_fields};
     if (!dv_apply(version->message, object ? current(op) : NULL, &managed, strip_config(op),
-                  &manager, op->request->is_forced, op->arena, &result, &err))
+                  &manager, op->request->is_forced, op->arena, result, &err))
         return fail_patch(op, &err);
-    if (result.n_conflicts > 0)
+    if (result->n_conflicts > 0)
         return dv_op_fail(
-            op, dv_status_apply_conflict(result.conflicts, result.n_conflicts, op->arena));
-    return store_result(op, result.doc, &result.managed);
+            op, dv_status_apply_conflict(result->conflicts, result->n_conflicts, op->arena));
+    return store_result(op, result->doc, &result->managed);
 }
 
 /* ---- the other patches ---- */

@@ -92,10 +92,12 @@ static void start(struct dv_op *op)
         start_create(op);
         return;
     case DV_VERB_UPDATE:
+        op->is_computable = request->subresource != DV_SUB_FINALIZE;
         start_named(op,
                     request->subresource == DV_SUB_FINALIZE ? dv_update_finalize : dv_update_run);
         return;
     case DV_VERB_PATCH:
+        op->is_computable = true;
         start_named(op, dv_patch_run);
         return;
     case DV_VERB_DELETE:
@@ -137,6 +139,11 @@ void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *r
 
     if (!op || dv_op_has_ended(op))
         return;
+    if (op->is_computing) { /* the worker reads the request: its caller is told when it is through
+                             */
+        op->is_given_up = true;
+        return;
+    }
     if (op->entry ? dv_op_is_waiting(op) : dv_link_is_in(&op->link)) {
         dv_op_leave(op);
     } else { /* it is being written, and ends without its caller */

@@ -26,8 +26,7 @@ struct dv_manager dv_update_manager(const struct dv_op *op)
 {
     const struct dv_api_version *version = dv_update_version(op);
     const struct dv_request *request = op->request;
-    struct dv_manager manager = {.name = request->field_manager,
-                                 .now = dv_engine_now(op->embedded)};
+    struct dv_manager manager = {.name = request->field_manager, .now = dv_op_now(op)};
 
     if (manager.name.n == 0)
         manager.name = DV_STR("davit");
@@ -163,16 +162,14 @@ static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fi
 
 /* ---- UPDATE ---- */
 
-bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+static bool update_admitted(struct dv_op *op, void *value)
 {
     const struct dv_object *old = op->entry->object;
     const struct dv_kind *kind = old->kind;
-    struct dv_api_object_meta *meta = dv_meta_of(value);
     struct dv_problems problems = {.arena = op->arena};
     struct dv_status_about about = dv_change_about(op);
-    const struct dv_prepare how = {.now = dv_engine_now(op->embedded),
-                                   .gates = op->embedded->options.gates,
-                                   .arena = op->arena};
+    const struct dv_prepare how = {
+        .now = dv_op_now(op), .gates = op->embedded->options.gates, .arena = op->arena};
     struct dv_validation what = {
         .kind = kind,
         .operation = op->request->subresource == DV_SUB_STATUS ? DV_UPDATE_STATUS : DV_UPDATE,
@@ -180,11 +177,6 @@ bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fiel
         .value = value,
         .old = old->value};
 
-    meta->creation_timestamp = old->meta->creation_timestamp;
-    meta->resource_version = old->meta->resource_version;
-    dv_default(kind, what.version, value, how.now, op->arena);
-    if (!dv_change_admit(op, value))
-        return false;
     dv_change_dedup_owners(op, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
     dv_change_check_admin_access(op, &what, &problems);
@@ -192,8 +184,20 @@ bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     dv_validate(&what, &problems);
     if (problems.n > 0)
         return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
-    own_fields(op, value, managed);
+    own_fields(op, value, op->managed);
     return dv_change_finish(op, value);
+}
+
+bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+{
+    const struct dv_object *old = op->entry->object;
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+
+    op->managed = managed;
+    meta->creation_timestamp = old->meta->creation_timestamp;
+    meta->resource_version = old->meta->resource_version;
+    dv_default(old->kind, dv_update_version(op), value, dv_op_now(op), op->arena);
+    return dv_change_admit_then(op, value, update_admitted);
 }
 
 static void *copy_request_value(struct dv_op *op)

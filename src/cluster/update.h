@@ -13,7 +13,7 @@ struct dv_op;
 /* Makes an object of the request's value, under the request's name or its own. */
 void dv_create_start(struct dv_op *op);
 /* Makes an object of `value` (the op's, with defaults to come) under the name that is held.
- * `managed` NULL: the fields are the manager's by this request. */
+ * `managed` (in the op's arena) NULL: the fields are the manager's by this request. */
 bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed);
 
 bool dv_update_run(struct dv_op *op);

@@ -48,6 +48,23 @@ static struct dv_json **find_slot(struct dv_json_index *index, dv_str key)
     return &index->slots[at];
 }
 
+/* Takes out what is there; those behind it that would be looked for in vain then move up. */
+static void empty_slot(struct dv_json_index *index, struct dv_json **slot)
+{
+    size_t mask = index->n_slots - 1;
+    size_t hole = (size_t)(slot - index->slots);
+
+    for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {
+        size_t home = (size_t)dv_hash(dv_json_key(index->slots[at])) & mask;
+
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue; /* it is found without passing the hole */
+        index->slots[hole] = index->slots[at];
+        hole = at;
+    }
+    index->slots[hole] = NULL;
+}
+
 static struct dv_json_index *new_index(size_t n_members, struct dv_arena *arena)
 {
     struct dv_json_index *index;
@@ -371,11 +388,9 @@ void dv_json_remove(struct dv_json *node)
     index = container_of(parent)->index;
     join(parent, find_previous(parent, node), dv_json_next(node));
     parent->n--;
+    if (index)
+        empty_slot(index, find_slot(index, dv_json_key(node)));
     detach(node);
-    if (index) { /* finding its neighbour took as long */
-        memset(index->slots, 0, index->n_slots * sizeof(index->slots[0]));
-        fill_index(parent, index);
-    }
 }
 
 void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena)

@@ -1,4 +1,7 @@
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/num.h"
@@ -40,6 +43,19 @@ size_t dv_object_measure(const struct dv_kind *kind, const void *value)
     struct dv_copy_size size = dv_copy_measure(message, value, DV_COPY_STORED);
 
     return sizeof(struct dv_object) + message->size + size.structs + size.texts;
+}
+
+void dv_object_set_version(struct dv_object *object, uint64_t version)
+{
+    dv_str *text = &object->meta->resource_version;
+    char *room = (char *)object->value + (text->p - (const char *)object->value);
+    char digits[24];
+    int n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)version);
+
+    assert(object->n_refs == 1 && dv_str_eq(*text, DV_VERSION_ROOM));
+    memcpy(room, digits, (size_t)n);
+    text->n = (size_t)n;
+    object->version = version;
 }
 
 struct dv_object *dv_object_ref(struct dv_object *object)

@@ -148,7 +148,8 @@ void dv_default(const struct dv_kind *kind, const struct dv_api_version *version
 
 /* ---- objects ---- */
 
-/* Immutable and counted; made, shared and dropped on one thread. */
+/* Immutable and counted; shared and dropped on one thread. Any thread may make one, and read one
+ * that is held for it meanwhile. */
 struct dv_object {
     const struct dv_kind *kind;
     struct dv_api_object_meta *meta; /* of `value` */
@@ -163,6 +164,10 @@ struct dv_object {
 struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value);
 /* What an object of it would take. */
 size_t dv_object_measure(const struct dv_kind *kind, const void *value);
+/* Gives its version to an object that nobody else has yet, and that was made with
+ * DV_VERSION_ROOM for one: what is large is made on a worker, before its version is known. */
+#define DV_VERSION_ROOM DV_STR("00000000000000000000")
+void dv_object_set_version(struct dv_object *object, uint64_t version);
 struct dv_object *dv_object_ref(struct dv_object *object);
 void dv_object_unref(struct dv_object *object); /* NULL is fine */
 

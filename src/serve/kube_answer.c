@@ -125,15 +125,21 @@ static void restyle(struct dv_kube_call *call, enum dv_media *media, struct dv_b
     }
 }
 
+static void reply_styled(struct dv_kube_call *call, unsigned code, enum dv_media media,
+                         struct dv_buf *body)
+{
+    if (media == DV_MEDIA_JSON)
+        dv_buf_add_char(body, '\n');
+    dv_kube_add_fields(call, dv_media_name(media));
+    end(call, code, body);
+}
+
 void dv_kube_reply(struct dv_kube_call *call, unsigned code, struct dv_buf *body)
 {
     enum dv_media media = call->render.rendering.media;
 
     restyle(call, &media, body);
-    if (media == DV_MEDIA_JSON)
-        dv_buf_add_char(body, '\n');
-    dv_kube_add_fields(call, dv_media_name(media));
-    end(call, code, body);
+    reply_styled(call, code, media, body);
 }
 
 void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status *status)
@@ -186,10 +192,45 @@ void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_s
     dv_buf_fini(&body);
 }
 
-void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, const struct dv_object *object)
-{
-    struct dv_buf body;
+/* ---- objects and lists: on a worker when they are large ---- */
 
+static void run_render(struct dv_kube_call *call)
+{
+    struct dv_kube_writing *writing = &call->writing;
+
+    writing->media = call->render.rendering.media;
+    dv_buf_init(&writing->body, BODY_BYTES_MAX);
+    if (writing->object)
+        dv_render_object(&call->render, writing->object, call->arena, &writing->body);
+    else
+        dv_render_list(&call->render, &writing->page, call->arena, &writing->body);
+    restyle(call, &writing->media, &writing->body);
+}
+
+static void on_rendered(struct dv_kube_call *call)
+{
+    struct dv_kube_writing *writing = &call->writing;
+    struct dv_buf body = writing->body;
+
+    dv_object_unref(writing->object);
+    for (size_t i = 0; i < writing->page.n_objects; i++)
+        dv_object_unref(writing->page.objects[i]);
+    reply_styled(call, writing->code, writing->media, &body); /* the call is gone with it */
+    dv_buf_fini(&body);
+}
+
+void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page)
+{
+    size_t n_bytes = 0;
+
+    call->writing = (struct dv_kube_writing){.code = 200, .page = *page};
+    for (size_t i = 0; i < page->n_objects; i++)
+        n_bytes += dv_object_ref(page->objects[i])->size_bytes;
+    dv_kube_work(call, n_bytes, run_render, on_rendered);
+}
+
+void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object)
+{
     if (call->render.rendering.form == DV_FORM_PARTIAL_LIST) {
         dv_kube_reply_status(
             call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
@@ -197,8 +238,6 @@ void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, const struct
                                 "is not a list"));
         return;
     }
-    dv_buf_init(&body, BODY_BYTES_MAX);
-    dv_render_object(&call->render, object, call->arena, &body);
-    dv_kube_reply(call, code, &body);
-    dv_buf_fini(&body);
+    call->writing = (struct dv_kube_writing){.code = code, .object = dv_object_ref(object)};
+    dv_kube_work(call, object->size_bytes, run_render, on_rendered);
 }

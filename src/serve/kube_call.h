@@ -10,10 +10,13 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
+#include "cluster/embedded.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "serve/kube.h"
+#include "serve/kube_accept.h"
+#include "serve/kube_body.h"
 #include "serve/kube_query.h"
 #include "serve/kube_render.h"
 #include "serve/kube_route.h"
@@ -25,6 +28,8 @@ struct dv_arena;
 struct dv_documents;
 struct dv_event_cache;
 struct dv_family;
+struct dv_json;
+struct dv_kube_call;
 struct dv_rest_call;
 struct dv_rest_request;
 struct dv_token_op;
@@ -51,6 +56,28 @@ struct dv_kube {
     void *closed_ctx;
 };
 
+/* A body that is being read, and what becomes of it. */
+struct dv_kube_reading {
+    struct dv_body_kind kind;
+    struct dv_write_options options;
+    enum dv_media media;
+    enum dv_patch_type patch_type;
+    void (*then)(struct dv_kube_call *call, void *value); /* of an object */
+    void *value;
+    struct dv_json *patch;
+    struct dv_decode_notes notes;
+    struct dv_api_status *failure; /* NULL: none */
+};
+
+/* An answer that is being made. */
+struct dv_kube_writing {
+    unsigned code;
+    struct dv_object *object; /* a reference; NULL: a list */
+    struct dv_list_page page; /* references to its objects */
+    enum dv_media media;
+    struct dv_buf body;
+};
+
 /* In the arena of the HTTP call. */
 struct dv_kube_call {
     struct dv_kube *kube;
@@ -70,7 +97,17 @@ struct dv_kube_call {
     struct dv_quota_hold hold;    /* of a node's or driver's write, until it is done */
     dv_str over_quota;            /* why it does not fit; empty: it does */
     bool is_revoked;              /* the token was, while the write waited for its turn */
+    struct dv_kube_reading reading;
+    struct dv_kube_writing writing;
+    struct dv_work work;
+    void (*run)(struct dv_kube_call *call);
+    void (*then)(struct dv_kube_call *call);
 };
+
+/* Does `run`, then `then`: here and now, or when about `n_bytes` are to be gone through that take
+ * long, on a worker and later. `run` looks at nothing but the call and what it holds. */
+void dv_kube_work(struct dv_kube_call *call, size_t n_bytes, void (*run)(struct dv_kube_call *call),
+                  void (*then)(struct dv_kube_call *call));
 
 /* ---- answers: each ends the call ---- */
 
@@ -83,7 +120,9 @@ void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
 /* A document of ours: JSON text that is there already. */
 void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
 void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
-void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, const struct dv_object *object);
+void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
+/* The objects of the page are borrowed. */
+void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
 /* What every answer has: warnings, and that it must not be kept. */
 void dv_kube_add_fields(struct dv_kube_call *call, const char *content_type);
 void dv_kube_warn(struct dv_kube_call *call, dv_str text);

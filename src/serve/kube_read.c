@@ -1,11 +1,8 @@
 /* kube_read.c - single objects, and lists of them. */
-#include "base/buf.h"
 #include "base/num.h"
 #include "cluster/embedded.h"
 #include "resource/status.h"
 #include "serve/kube_call.h"
-
-#define BODY_BYTES_MAX (1u << 30)
 
 /* A version that is yet to come: the client is ahead of us, which should not be. */
 static bool is_version_there(struct dv_kube_call *call)
@@ -33,7 +30,7 @@ void dv_kube_get(struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
     dv_str space = route->kind->is_namespaced ? route->space : DV_STR_NONE;
-    const struct dv_object *object;
+    struct dv_object *object;
 
     if (dv_query_is_true(call->query.export)) {
         dv_kube_reply_status(call, dv_status_bad_request(call->arena,
@@ -71,7 +68,6 @@ void dv_kube_list(struct dv_kube_call *call)
     struct dv_list_options options;
     struct dv_list_page page = {0};
     struct dv_api_status *failure;
-    struct dv_buf body;
     struct dv_list_query query = {
         .kind = route->kind,
         .version = route->api_version,
@@ -104,8 +100,5 @@ void dv_kube_list(struct dv_kube_call *call)
         dv_kube_reply_status(call, failure);
         return;
     }
-    dv_buf_init(&body, BODY_BYTES_MAX);
-    dv_render_list(&call->render, &page, call->arena, &body);
-    dv_kube_reply(call, 200, &body);
-    dv_buf_fini(&body);
+    dv_kube_reply_list(call, &page);
 }

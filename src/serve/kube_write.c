@@ -1,6 +1,7 @@
 /* kube_write.c - what changes objects: read from the request, handed to the engine, answered. */
+#include <string.h>
+
 #include "base/arena.h"
-#include "base/buf.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
@@ -11,7 +12,6 @@
 
 /* The API's own limit for a body. */
 #define BODY_BYTES_MAX (3u * 1024u * 1024u)
-#define ANSWER_BYTES_MAX (1u << 30)
 /* Room is made by deletions, and by Events that expire. */
 #define QUOTA_RETRY_S 10
 
@@ -152,6 +152,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
         op->is_forced = options->is_forced;
         op->is_dry_run = options->is_dry_run;
     }
+    op->size_bytes = call->request->body.n;
     op->admit = dv_kube_admit;
     op->ctx = call;
     if (!op->done)
@@ -161,18 +162,41 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
 
 /* ---- create and update ---- */
 
-static bool decode(struct dv_kube_call *call, const struct dv_body_kind *kind,
-                   const struct dv_write_options *options, enum dv_media media, void **value)
+static void run_decode(struct dv_kube_call *call)
 {
-    struct dv_decode_notes notes;
-    struct dv_api_status *failure;
+    struct dv_kube_reading *reading = &call->reading;
 
-    if (!dv_body_decode(call->request->body, media, kind, options->validation, call->arena, value,
-                        &notes, &failure))
-        return bad_request(call, failure);
-    for (size_t i = 0; i < notes.n; i++)
-        dv_kube_warn(call, notes.v[i]);
-    return true;
+    if (dv_body_decode(call->request->body, reading->media, &reading->kind,
+                       reading->options.validation, call->arena, &reading->value, &reading->notes,
+                       &reading->failure))
+        reading->failure = NULL;
+}
+
+static void on_decoded(struct dv_kube_call *call)
+{
+    const struct dv_kube_reading *reading = &call->reading;
+
+    if (reading->failure) {
+        dv_kube_reply_status(call, reading->failure);
+        return;
+    }
+    for (size_t i = 0; i < reading->notes.n; i++)
+        dv_kube_warn(call, reading->notes.v[i]);
+    reading->then(call, reading->value);
+}
+
+/* Reads the body and goes on with what it is, or answers why not. */
+static void decode(struct dv_kube_call *call, const struct dv_body_kind *kind,
+                   const char *options_kind, void (*then)(struct dv_kube_call *call, void *value))
+{
+    struct dv_kube_reading *reading = &call->reading;
+
+    if (!dv_kube_body_media(call, &reading->media) ||
+        !write_options(call, options_kind, false, &reading->options))
+        return;
+    reading->kind = *kind;
+    reading->then = then;
+    dv_kube_work(call, call->request->body.n, run_decode, on_decoded);
 }
 
 static struct dv_body_kind kind_of(const struct dv_route *route)
@@ -206,20 +230,20 @@ static void sign_event(struct dv_kube_call *call, struct dv_api_object_meta *met
                      call->arena);
 }
 
-static void create_object(struct dv_kube_call *call)
+static void create_decoded(struct dv_kube_call *call, void *value)
 {
-    struct dv_body_kind kind = kind_of(&call->route);
-    struct dv_write_options options;
-    enum dv_media media;
-    void *value;
-
-    if (!dv_kube_body_media(call, &media) ||
-        !write_options(call, "CreateOptions", false, &options) ||
-        !decode(call, &kind, &options, media, &value) || !settle_space(call, value))
+    if (!settle_space(call, value))
         return;
     sign_event(call, value);
     call->op.value = value;
-    start(call, DV_VERB_CREATE, &options);
+    start(call, DV_VERB_CREATE, &call->reading.options);
+}
+
+static void create_object(struct dv_kube_call *call)
+{
+    struct dv_body_kind kind = kind_of(&call->route);
+
+    decode(call, &kind, "CreateOptions", create_decoded);
 }
 
 static bool check_name(struct dv_kube_call *call, const struct dv_api_object_meta *meta)
@@ -246,21 +270,20 @@ static bool check_name(struct dv_kube_call *call, const struct dv_api_object_met
     return true;
 }
 
-void dv_kube_update(struct dv_kube_call *call)
+static void update_decoded(struct dv_kube_call *call, void *value)
 {
-    struct dv_body_kind kind = kind_of(&call->route);
-    struct dv_write_options options;
-    enum dv_media media;
-    void *value;
-
-    if (!dv_kube_body_media(call, &media) ||
-        !write_options(call, "UpdateOptions", false, &options) ||
-        !decode(call, &kind, &options, media, &value) || !check_name(call, value) ||
-        !settle_space(call, value))
+    if (!check_name(call, value) || !settle_space(call, value))
         return;
     sign_event(call, value);
     call->op.value = value;
-    start(call, DV_VERB_UPDATE, &options);
+    start(call, DV_VERB_UPDATE, &call->reading.options);
+}
+
+void dv_kube_update(struct dv_kube_call *call)
+{
+    struct dv_body_kind kind = kind_of(&call->route);
+
+    decode(call, &kind, "UpdateOptions", update_decoded);
 }
 
 /* ---- binding and eviction ---- */
@@ -274,29 +297,28 @@ static void on_posted(struct dv_request *op, const struct dv_api_status *failure
         dv_kube_reply_status(call, &success);
 }
 
-static void post(struct dv_kube_call *call, const struct dv_body_kind *kind)
+static void post_decoded(struct dv_kube_call *call, void *value)
 {
-    struct dv_write_options options;
-    enum dv_media media;
-    void *value;
-    const struct dv_api_object_meta *meta;
+    const struct dv_api_object_meta *meta = value;
 
-    if (!dv_kube_body_media(call, &media) ||
-        !write_options(call, "CreateOptions", false, &options) ||
-        !decode(call, kind, &options, media, &value) || !settle_space(call, value))
+    if (!settle_space(call, value))
         return;
-    meta = value;
     if (call->route.name.n && !dv_str_eq(meta->name, call->route.name)) {
         dv_kube_reply_status(call, dv_status_bad_request(call->arena,
                                                          "name in URL does not match name in %.*s "
                                                          "object",
-                                                         DV_FMT(kind->kind)));
+                                                         DV_FMT(call->reading.kind.kind)));
         return;
     }
     call->op.name = meta->name;
     call->op.value = value;
     call->op.done = on_posted;
-    start(call, DV_VERB_CREATE, &options);
+    start(call, DV_VERB_CREATE, &call->reading.options);
+}
+
+static void post(struct dv_kube_call *call, const struct dv_body_kind *kind)
+{
+    decode(call, kind, "CreateOptions", post_decoded);
 }
 
 void dv_kube_bind(struct dv_kube_call *call)
@@ -350,13 +372,32 @@ static bool is_there(struct dv_kube_call *call)
     return bad_request(call, dv_status_not_found(&about, call->arena));
 }
 
+static void run_read_patch(struct dv_kube_call *call)
+{
+    struct dv_kube_reading *reading = &call->reading;
+
+    reading->patch =
+        dv_body_patch(call->request->body, reading->patch_type, call->arena, &reading->failure);
+}
+
+static void on_patch_read(struct dv_kube_call *call)
+{
+    const struct dv_kube_reading *reading = &call->reading;
+
+    if (!reading->patch) {
+        dv_kube_reply_status(call, reading->failure);
+        return;
+    }
+    call->op.patch = reading->patch;
+    call->op.patch_type = reading->patch_type;
+    start(call, DV_VERB_PATCH, &reading->options);
+}
+
 void dv_kube_patch(struct dv_kube_call *call)
 {
     dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
     enum dv_patch_type patch_type = patch_type_of(type);
     bool is_apply = patch_type == DV_PATCH_APPLY;
-    struct dv_write_options options;
-    struct dv_api_status *failure;
 
     if (call->request->body.n > BODY_BYTES_MAX) {
         dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
@@ -364,15 +405,11 @@ void dv_kube_patch(struct dv_kube_call *call)
                                                  BODY_BYTES_MAX));
         return;
     }
-    if (!write_options(call, "PatchOptions", is_apply, &options) || (!is_apply && !is_there(call)))
+    if (!write_options(call, "PatchOptions", is_apply, &call->reading.options) ||
+        (!is_apply && !is_there(call)))
         return;
-    call->op.patch = dv_body_patch(call->request->body, patch_type, call->arena, &failure);
-    if (!call->op.patch) {
-        dv_kube_reply_status(call, failure);
-        return;
-    }
-    call->op.patch_type = patch_type;
-    start(call, DV_VERB_PATCH, &options);
+    call->reading.patch_type = patch_type;
+    dv_kube_work(call, call->request->body.n, run_read_patch, on_patch_read);
 }
 
 /* ---- deletes ---- */
@@ -408,16 +445,15 @@ static void on_deleted(struct dv_request *op, const struct dv_api_status *failur
 static void on_collection_deleted(struct dv_request *op, const struct dv_api_status *failure)
 {
     struct dv_kube_call *call = op->ctx;
-    struct dv_list_page page = {.objects = op->objects, .n_objects = op->n_objects};
-    struct dv_buf body;
+    struct dv_list_page page = {.n_objects = op->n_objects};
 
     if (!is_done_well(call, failure))
         return;
     page.version = dv_embedded_version(call->kube->options.embedded);
-    dv_buf_init(&body, ANSWER_BYTES_MAX);
-    dv_render_list(&call->render, &page, call->arena, &body);
-    dv_kube_reply(call, 200, &body);
-    dv_buf_fini(&body);
+    page.objects = DV_NEW_ARRAY(call->arena, struct dv_object *, op->n_objects);
+    if (op->n_objects > 0)
+        memcpy(page.objects, op->objects, op->n_objects * sizeof(struct dv_object *));
+    dv_kube_reply_list(call, &page);
 }
 
 static bool delete_options(struct dv_kube_call *call, struct dv_api_delete_options *options)
