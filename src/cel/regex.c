@@ -19,8 +19,8 @@
 #define TEXT_BYTES_MAX (32u << 10)
 /* What backtracking cannot tell, as with (a+)+$, is asked again without it: all states at once,
  * character by character. PCRE2 compares each state with all others, hence their square. */
-#define CHARACTERS_TIMES_SQUARED_STATES_MAX 4000000u
-#define STATES_MAX 500u
+#define CHARACTERS_TIMES_SQUARED_STATES_MAX 16000000u
+#define STATES_MAX 1000u
 #define INTS_FOR_A_STATE 6u /* three, in the list of this character and in that of the next */
 
 struct dv_cel_regex {
@@ -55,8 +55,7 @@ static pcre2_code *compile(dv_str pattern, uint32_t options, struct dv_arena *ar
     (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     (void)pcre2_set_bsr(context, PCRE2_BSR_ANYCRLF);
     return pcre2_compile((PCRE2_SPTR)(pattern.p ? pattern.p : ""), pattern.n,
-                         PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
-                             PCRE2_NO_DOTSTAR_ANCHOR |
+                         PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_DOTSTAR_ANCHOR |
                              /* Nobody asks for groups, which make each step back bigger. */
                              PCRE2_NO_AUTO_CAPTURE |
                              /* A possessive a{1,1000} counts as one step, whatever it reads. */
@@ -73,7 +72,7 @@ struct dv_cel_regex *dv_cel_regex_new(dv_str pattern, struct dv_arena *arena,
 
     if (!problem) {
         regex->translated = (dv_str){translated.p, translated.n};
-        regex->code = compile(regex->translated, 0, arena);
+        regex->code = compile(regex->translated, PCRE2_DOLLAR_ENDONLY, arena);
         if (regex->code)
             return regex;
         problem = "not supported";
@@ -129,6 +128,10 @@ static enum dv_cel_match has_match(const struct dv_cel_regex *regex, dv_str text
     pcre2_code *code;
     int rc;
 
+    /* With PCRE2_DOLLAR_ENDONLY this matcher does not find the ends of lines (10.42). Without, $ is
+     * also before a newline at the end, of which there is none then. */
+    if (text.n > 0 && text.p[text.n - 1] == '\n')
+        return DV_CEL_MATCH_LIMIT;
     /* One pass over the text, instead of one from each of its characters. */
     dv_cel_build_add(&anywhere, DV_STR("(?s:.)*?(?:"));
     dv_cel_build_add(&anywhere, regex->translated);

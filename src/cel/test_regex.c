@@ -149,14 +149,18 @@ static void tells_what_backtracking_cannot(void **state)
         enum dv_cel_match match;
     } rows[] = {
         {"(a+)+$",        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!",
-         DV_CEL_MATCH_NO                                                                                      },
+         DV_CEL_MATCH_NO                                                                                       },
         {"(a|aa)+$",      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!",
-         DV_CEL_MATCH_NO                                                                                      },
+         DV_CEL_MATCH_NO                                                                                       },
         {"^(a|a?)+$",     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!",
-         DV_CEL_MATCH_NO                                                                                      },
+         DV_CEL_MATCH_NO                                                                                       },
         {"^(\\w+\\s?)*$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!",
-         DV_CEL_MATCH_NO                                                                                      },
-        {"(a?){25}a{25}", "aaaaaaaaaaaaaaaaaaaaaaaaa",                                        DV_CEL_MATCH_YES},
+         DV_CEL_MATCH_NO                                                                                       },
+        {"(?m)(a|aa)+b$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\naaaaaaaaaaaaaaaaaaaaaaaaaac",
+         DV_CEL_MATCH_YES                                                                                      },
+        {"(a|aa)+b$",     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\naaaaaaaaaaaaaaaaaaaaaaaaaac",
+         DV_CEL_MATCH_NO                                                                                       },
+        {"(a?){25}a{25}", "aaaaaaaaaaaaaaaaaaaaaaaaa",                                         DV_CEL_MATCH_YES},
     };
 
     (void)state;
