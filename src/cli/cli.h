@@ -65,6 +65,9 @@ struct dv_cli {
     dv_str context;
     dv_str node;
     dv_str driver;
+    dv_str *also; /* what a driver's token may read besides */
+    size_t n_also;
+    bool is_all_nodes;     /* a driver of devices without a node */
     dv_str admin;          /* a name */
     dv_str kubeconfig_out; /* a file to write */
     uint64_t ttl_ms;       /* 0: for ever */

@@ -90,11 +90,18 @@ static void set_text(struct dv_json *object, const char *key, dv_str text, struc
 static dv_str print_wish(const struct dv_cli *cli)
 {
     struct dv_json *wish = dv_json_new_object(cli->arena);
+    struct dv_json *also = dv_json_new_array(cli->arena);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     set_text(wish, "driver", cli->driver, cli->arena);
     set_text(wish, "node", cli->node, cli->arena);
     set_text(wish, "admin", cli->admin, cli->arena);
+    if (cli->is_all_nodes)
+        dv_json_set(wish, DV_STR("allNodes"), dv_json_new_bool(true, cli->arena), cli->arena);
+    for (size_t i = 0; i < cli->n_also; i++)
+        dv_json_append(also, dv_json_new_str(cli->also[i], cli->arena));
+    if (cli->n_also > 0)
+        dv_json_set(wish, DV_STR("also"), also, cli->arena);
     if (cli->ttl_ms)
         dv_json_set(wish, DV_STR("lifetimeSeconds"),
                     dv_json_new_u64(cli->ttl_ms / 1000, cli->arena), cli->arena);
@@ -179,10 +186,44 @@ static enum dv_exit create(struct dv_cli_api *api)
 
 /* ---- list ---- */
 
+/* "pods: get, nodes: list,watch"; a dash for nothing. */
+static dv_str print_also(const struct dv_cli *cli, const struct dv_json *token)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    dv_str text;
+    struct dv_err err;
+
+    dv_buf_init(&buf, BODY_BYTES_MAX);
+    for (const struct dv_json *at = dv_json_first(dv_json_get(token, DV_STR("also"))); at;
+         at = dv_json_next(at))
+        if (dv_json_as_str(at, &text, &err))
+            dv_buf_printf(&buf, "%s%.*s", buf.n ? "; " : "", DV_FMT(text));
+    return buf.n ? dv_str_copy(dv_buf_str(&buf), cli->arena) : DV_STR("-");
+}
+
+static void add_row(const struct dv_cli *cli, const struct dv_json *token, struct dv_table *table)
+{
+    bool is_anywhere = dv_json_get(token, DV_STR("allNodes")) != NULL;
+    dv_str expires = dv_cli_text(token, "", "expires");
+    dv_str node = dv_cli_text(token, "", "node");
+    const dv_str cells[] = {
+        dv_cli_text(token, "", "id"),
+        dv_cli_text(token, "", "user"),
+        dv_cli_text(token, "", "created"),
+        expires.n ? expires : DV_STR("never"),
+        is_anywhere ? DV_STR("all")
+        : node.n    ? node
+                    : DV_STR("-"),
+        print_also(cli, token),
+    };
+
+    for (size_t i = 0; i < DV_COUNT(cells); i++)
+        dv_table_add(table, dv_cli_plain(cells[i], cli->arena));
+}
+
 static enum dv_exit list(struct dv_cli_api *api)
 {
-    static const char *const headers[] = {"ID", "USER", "CREATED", "EXPIRES"};
-    static const char *const keys[] = {"id", "user", "created", "expires"};
+    static const char *const headers[] = {"ID", "USER", "CREATED", "EXPIRES", "NODE", "ALSO"};
     struct dv_cli *cli = api->cli;
     const struct dv_cli_ask request = {.method = DV_STR("GET"), .path = DV_STR(TOKENS_PATH)};
     struct dv_json *answer;
@@ -198,13 +239,7 @@ static enum dv_exit list(struct dv_cli_api *api)
     dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
     for (const struct dv_json *token = dv_json_first(dv_json_get(answer, DV_STR("tokens"))); token;
          token = dv_json_next(token))
-        for (size_t i = 0; i < DV_COUNT(keys); i++) {
-            dv_str text = dv_cli_text(token, "", keys[i]);
-
-            if (i == 3 && !text.n)
-                text = DV_STR("never");
-            dv_table_add(&table, dv_cli_plain(text, cli->arena));
-        }
+        add_row(cli, token, &table);
     dv_table_print(&table, cli->has_headers);
     return DV_EXIT_OK;
 }
@@ -213,19 +248,32 @@ static enum dv_exit list(struct dv_cli_api *api)
 
 static bool has_wish(const struct dv_cli *cli)
 {
-    return cli->driver.n || cli->node.n || cli->admin.n || cli->ttl_ms || cli->kubeconfig_out.n;
+    return cli->driver.n || cli->node.n || cli->is_all_nodes || cli->n_also || cli->admin.n ||
+           cli->ttl_ms || cli->kubeconfig_out.n;
+}
+
+static bool is_for_one(const struct dv_cli *cli)
+{
+    if (cli->admin.n)
+        return !cli->driver.n && !cli->node.n && !cli->is_all_nodes;
+    return cli->is_all_nodes ? cli->driver.n && !cli->node.n : cli->node.n > 0;
 }
 
 static bool check_create(const struct dv_cli *cli, struct dv_err *err)
 {
     if (cli->n_words > 1)
         return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "create takes no words: say whom it is for with --driver and --node, "
-                       "--node, or --admin");
-    if (cli->admin.n ? cli->driver.n || cli->node.n : !cli->node.n)
+                       "create takes no words: say whom it is for with --driver and --node or "
+                       "--all-nodes, --node, or --admin");
+    if (!is_for_one(cli))
         return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "a token is for a driver on a node (--driver D --node N), for a node "
-                       "(--node N) or for a person (--admin NAME)");
+                       "a token is for a driver on a node (--driver D --node N), for a driver of "
+                       "devices without a node (--driver D --all-nodes), for a node (--node N) or "
+                       "for a person (--admin NAME)");
+    if (cli->n_also && !cli->driver.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--also is for drivers: a node's token reads what is about the node, an "
+                       "admin's everything");
     return true;
 }
 

@@ -14,6 +14,7 @@
 #define ALSO_VERBS "get, list and watch"
 /* A driver's chart asks for a handful. */
 #define ALSO_MAX 32u
+#define ALSO_BYTES_MAX 256u
 
 /* ---- its own ---- */
 
@@ -159,6 +160,9 @@ bool dv_auth_also_parse(dv_str text, struct dv_auth_also *also, struct dv_err *e
     const struct dv_kind *kind;
 
     *also = (struct dv_auth_also){0};
+    if (text.n > ALSO_BYTES_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "a rule of %zu bytes; up to %u are kept", text.n,
+                       ALSO_BYTES_MAX);
     if (colon == text.n || !name.n)
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "\"%.*s\" is not RESOURCE: VERBS, as in \"pods: get,list,watch\"",

@@ -91,7 +91,8 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
 
     if (bearer_of(call->request, &secret)) {
         token = dv_tokens_find(call->kube->options.tokens, secret);
-        if (!token || !dv_kube_is_bound_there(call->kube, &token->user))
+        if (!token || !dv_token_is_for(token, DV_STR(DV_TOKEN_AUDIENCE)) ||
+            !dv_kube_is_bound_there(call->kube, &token->user))
             return unauthorized(call);
         dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
         call->token_hash = dv_str_copy(token->hash, call->arena);

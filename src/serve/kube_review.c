@@ -6,6 +6,7 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "rest/rest.h"
+#include "serve/auth_rules.h"
 #include "serve/kube_body.h"
 #include "serve/kube_call.h"
 #include "serve/tokens.h"
@@ -13,8 +14,9 @@
 #define TEXT_BYTES_MAX (4u << 20)
 #define AUTHN "authentication.k8s.io"
 #define AUTHZ "authorization.k8s.io"
-/* Whom tokens are for, unless they are made for others. */
-#define AUDIENCE "https://kubernetes.default.svc"
+/* Audiences of a token, and the bytes of all: they are kept with it. */
+#define AUDIENCES_MAX 32u
+#define AUDIENCES_BYTES_MAX 4096u
 #define TOKEN_S_DEFAULT 3600
 #define TOKEN_S_MIN 600
 #define TOKEN_S_MAX (INT64_C(1) << 32)
@@ -70,12 +72,19 @@ static void review_self(struct dv_kube_call *call)
     reply(call, &kind, review);
 }
 
-static bool is_audience_ours(const struct dv_api_token_review_spec *spec)
+/* Those of the audiences that are asked about, this API if none is, that the token is for. */
+static void find_audiences(const struct dv_api_token_review_spec *spec,
+                           const struct dv_token *token, struct dv_arena *arena,
+                           struct dv_api_token_review_status *status)
 {
-    for (size_t i = 0; i < spec->n_audiences; i++)
-        if (dv_str_eq(spec->audiences[i], DV_STR(AUDIENCE)))
-            return true;
-    return spec->n_audiences == 0;
+    const dv_str own = DV_STR(DV_TOKEN_AUDIENCE);
+    const dv_str *asked = spec->n_audiences ? spec->audiences : &own;
+    size_t n = spec->n_audiences ? spec->n_audiences : 1;
+
+    status->audiences = DV_NEW_ARRAY(arena, dv_str, n);
+    for (size_t i = 0; i < n; i++)
+        if (dv_token_is_for(token, asked[i]))
+            status->audiences[status->n_audiences++] = asked[i];
 }
 
 static void review_token(struct dv_kube_call *call)
@@ -97,13 +106,11 @@ static void review_token(struct dv_kube_call *call)
     }
     token = dv_tokens_find(call->kube->options.tokens, review->spec.token);
     review->status = (struct dv_api_token_review_status){0};
-    if (token && dv_kube_is_bound_there(call->kube, &token->user) &&
-        is_audience_ours(&review->spec)) {
+    if (token && dv_kube_is_bound_there(call->kube, &token->user))
+        find_audiences(&review->spec, token, call->arena, &review->status);
+    if (review->status.n_audiences > 0) {
         review->status.authenticated = true;
         review->status.user = token->user;
-        review->status.audiences = DV_NEW(call->arena, dv_str);
-        review->status.audiences[0] = DV_STR(AUDIENCE);
-        review->status.n_audiences = 1;
     } else {
         review->status.error = DV_STR("invalid bearer token");
     }
@@ -226,6 +233,37 @@ static void review_access(struct dv_kube_call *call, dv_str name)
     reply(call, &kind, review);
 }
 
+/* What a driver's token was widened by, each behind a comma. */
+static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
+{
+    static const struct {
+        unsigned verb;
+        const char *name;
+    } verbs[] = {
+        {DV_MAY_GET,   "get"  },
+        {DV_MAY_LIST,  "list" },
+        {DV_MAY_WATCH, "watch"},
+    };
+
+    for (size_t i = 0; i < dv_auth_n_also(user); i++) {
+        struct dv_auth_also also;
+        struct dv_err err;
+        const char *comma = "";
+
+        if (!dv_auth_also_parse(dv_auth_also(user, i), &also, &err))
+            continue; /* it gives nothing, either */
+        dv_buf_add_c(buf, ",{\"verbs\":[");
+        for (size_t k = 0; k < DV_COUNT(verbs); k++)
+            if (also.verbs & verbs[k].verb) {
+                dv_buf_printf(buf, "%s\"%s\"", comma, verbs[k].name);
+                comma = ",";
+            }
+        dv_buf_printf(buf, "],\"apiGroups\":[\"%.*s\"],\"resources\":[\"%.*s%s%.*s\"]}",
+                      DV_FMT(also.group), DV_FMT(also.resource), also.subresource.n ? "/" : "",
+                      DV_FMT(also.subresource));
+    }
+}
+
 /* All rules at once: told whole for who may do all, and as incomplete for everybody else, whose
  * rules depend on names and relations. */
 static void review_rules(struct dv_kube_call *call)
@@ -236,23 +274,28 @@ static void review_rules(struct dv_kube_call *call)
     static const char some[] =
         "{\"resourceRules\":[{\"verbs\":[\"create\"],\"apiGroups\":[\"" AUTHZ "\"],\"resources\":["
         "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"]},{\"verbs\":[\"create\"],"
-        "\"apiGroups\":[\"" AUTHN "\"],\"resources\":[\"selfsubjectreviews\"]}],"
-        "\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/api\",\"/api/*\","
+        "\"apiGroups\":[\"" AUTHN "\"],\"resources\":[\"selfsubjectreviews\"]}";
+    static const char more[] =
+        "],\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/api\",\"/api/*\","
         "\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\",\"/openapi\",\"/openapi/*\",\"/readyz\","
         "\"/version\"]}],\"incomplete\":true}";
     dv_str node, driver;
     enum dv_media media;
     struct dv_buf body;
-    bool is_admin = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN;
+    enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
 
     if (!dv_kube_body_media(call, &media))
         return;
     call->render.rendering.media = DV_MEDIA_JSON;
     dv_buf_init(&body, TEXT_BYTES_MAX);
-    dv_buf_printf(&body,
-                  "{\"kind\":\"SelfSubjectRulesReview\",\"apiVersion\":\"" AUTHZ
-                  "/v1\",\"metadata\":{},\"spec\":{},\"status\":%s}",
-                  is_admin ? all : some);
+    dv_buf_add_c(&body, "{\"kind\":\"SelfSubjectRulesReview\",\"apiVersion\":\"" AUTHZ
+                        "/v1\",\"metadata\":{},\"spec\":{},\"status\":");
+    dv_buf_add_c(&body, scope == DV_SCOPE_ADMIN ? all : some);
+    if (scope == DV_SCOPE_DRIVER)
+        print_also(&call->user, &body);
+    if (scope != DV_SCOPE_ADMIN)
+        dv_buf_add_c(&body, more);
+    dv_buf_add_c(&body, "}");
     dv_kube_reply(call, 201, &body);
     dv_buf_fini(&body);
 }
@@ -351,8 +394,13 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
         dv_kube_reply_denial(call);
         return false;
     }
-    if (!is_for_pod)
+    if (!bound)
         return true;
+    if (!is_for_pod) /* a binding that is not looked at would end nothing */
+        return fail(call, dv_status_bad_request(call->arena,
+                                                "cannot bind token to object of type /%.*s, "
+                                                "Kind=%.*s",
+                                                DV_FMT(bound->api_version), DV_FMT(bound->kind)));
     if (!is_bound_right(call, bound, object))
         return false;
     pod = object->value;
@@ -362,6 +410,21 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
     add_extra(user, "authentication.kubernetes.io/pod-name", object->meta->name, call->arena);
     add_extra(user, "authentication.kubernetes.io/pod-uid", object->meta->uid, call->arena);
     return true;
+}
+
+static bool check_audiences(struct dv_kube_call *call, const struct dv_api_token_request_spec *spec)
+{
+    size_t n_bytes = 0;
+
+    for (size_t i = 0; i < spec->n_audiences; i++)
+        n_bytes += spec->audiences[i].n;
+    if (spec->n_audiences <= AUDIENCES_MAX && n_bytes <= AUDIENCES_BYTES_MAX)
+        return true;
+    return fail(call,
+                dv_status_new(422, DV_STR("Invalid"), call->arena,
+                              "TokenRequest." AUTHN " \"\" is invalid: spec.audiences: "
+                              "Too many: %zu of %zu bytes: up to %u of %u bytes are kept",
+                              spec->n_audiences, n_bytes, AUDIENCES_MAX, AUDIENCES_BYTES_MAX));
 }
 
 static void request_token(struct dv_kube_call *call)
@@ -394,8 +457,11 @@ static void request_token(struct dv_kube_call *call)
                                                          : "larger than 2^32 seconds"));
         return;
     }
-    if (!make_user(call, token->request, &token->op.user))
+    if (!check_audiences(call, &token->request->spec) ||
+        !make_user(call, token->request, &token->op.user))
         return;
+    token->op.audiences =
+        (struct dv_strs){token->request->spec.audiences, token->request->spec.n_audiences};
     token->op.user.uid = account->meta->uid;
     token->lifetime_s = lifetime_s;
     token->request->metadata.uid = account->meta->uid;

@@ -1,16 +1,20 @@
 /* kube_tokens.c - davit's own part of the API: tokens, for those who may do everything.
  *
- *     GET    /davit/v1/tokens       {"tokens": [{"id", "user", "created", "expires"}, ...]}
- *     POST   /davit/v1/tokens       {"driver"?, "node"?, "admin"?, "lifetimeSeconds"?}
- *                                   -> 201 {"id", "user", "expires"?, "token"}, told this once
+ *     GET    /davit/v1/tokens       {"tokens": [{"id", "user", "node"?, "allNodes"?, "also"?,
+ *                                                "created", "expires"?}, ...]}
+ *     POST   /davit/v1/tokens       {"driver"?, "node"?, "allNodes"?, "also"?, "admin"?,
+ *                                    "lifetimeSeconds"?}
+ *                                   -> 201, the same with "token", which is told this once
  *     DELETE /davit/v1/tokens/ID    -> {}
  *
- * A token for a driver names the node, too: it reaches no further. */
+ * A token for a driver names the node, too, and reaches no further; or it says that the driver's
+ * devices have none. `also` is what it may read besides: "pods: get,list,watch". */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
@@ -25,6 +29,9 @@
 #define RETRY_S 60
 /* Ten years: what is longer is meant to be for ever, and says so with 0. */
 #define LIFETIME_S_MAX (INT64_C(10) * 365 * 24 * 3600)
+
+/* Of a person, as of a node. */
+#define NAME_BYTES_MAX 253u
 
 struct token_call {
     struct dv_kube_call *call;
@@ -51,12 +58,32 @@ static void set_time(struct dv_json *object, const char *key, int64_t seconds,
     dv_json_set(object, dv_str_from_c(key), dv_json_new_str(dv_buf_str(&text), arena), arena);
 }
 
+/* How far a driver's token reaches. */
+static void describe_scope(struct dv_json *object, const struct dv_api_user_info *user,
+                           struct dv_arena *arena)
+{
+    struct dv_json *also = dv_json_new_array(arena);
+    dv_str node, driver;
+
+    if (dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
+        return;
+    if (node.n)
+        dv_json_set(object, DV_STR("node"), dv_json_new_str(node, arena), arena);
+    else
+        dv_json_set(object, DV_STR("allNodes"), dv_json_new_bool(true, arena), arena);
+    for (size_t i = 0; i < dv_auth_n_also(user); i++)
+        dv_json_append(also, dv_json_new_str(dv_auth_also(user, i), arena));
+    if (dv_auth_n_also(user) > 0)
+        dv_json_set(object, DV_STR("also"), also, arena);
+}
+
 static struct dv_json *describe(const struct dv_token *token, struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
 
     dv_json_set(object, DV_STR("id"), dv_json_new_str(token->id, arena), arena);
     dv_json_set(object, DV_STR("user"), dv_json_new_str(token->user.username, arena), arena);
+    describe_scope(object, &token->user, arena);
     set_time(object, "created", token->created_s, arena);
     if (token->expires_s)
         set_time(object, "expires", token->expires_s, arena);
@@ -112,22 +139,29 @@ static bool read_user(const struct dv_json *doc, struct dv_arena *arena,
                       struct dv_api_user_info *user, struct dv_err *err)
 {
     const struct dv_json *admin = dv_json_get(doc, DV_STR("admin"));
+    const struct dv_json *anywhere = dv_json_get(doc, DV_STR("allNodes"));
+    bool is_anywhere = false;
     dv_str driver = {0};
     dv_str node = {0};
     dv_str name = {0};
 
     if (!read_text(doc, "driver", &driver, err) || !read_text(doc, "node", &node, err) ||
-        (admin && !dv_json_as_str(admin, &name, err)))
+        (admin && !dv_json_as_str(admin, &name, err)) ||
+        (anywhere && !dv_json_as_bool(anywhere, &is_anywhere, err)))
         return false;
-    if (admin && !driver.n && !node.n && name.n) {
+    if (name.n > NAME_BYTES_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "admin: a name has up to %u bytes, not %zu",
+                       NAME_BYTES_MAX, name.n);
+    if (admin && !driver.n && !node.n && !is_anywhere && name.n) {
         *user = dv_auth_admin(name, arena);
         return true;
     }
-    if (admin || !node.n)
+    if (admin || (is_anywhere ? node.n || !driver.n : !node.n))
         return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "a token is for a driver on a node (\"driver\" and \"node\"), for a node "
+                       "a token is for a driver on a node (\"driver\" and \"node\"), for one of "
+                       "devices without a node (\"driver\" and \"allNodes\": true), for a node "
                        "(\"node\") or for an administrator (\"admin\": a name)");
-    if (!dv_is_dns_subdomain(node))
+    if (node.n && !dv_is_dns_subdomain(node))
         return dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is not the name of a node",
                        DV_FMT(node));
     if (driver.n && !dv_is_driver_name(driver))
@@ -137,13 +171,35 @@ static bool read_user(const struct dv_json *doc, struct dv_arena *arena,
     return true;
 }
 
+/* What it may read besides, of a driver's token. */
+static bool read_also(const struct dv_json *doc, struct dv_arena *arena,
+                      struct dv_api_user_info *user, struct dv_err *err)
+{
+    const struct dv_json *list = dv_json_get(doc, DV_STR("also"));
+    DV_VEC(dv_str) texts = {0};
+    dv_str node, driver;
+
+    if (!list)
+        return true;
+    if (!dv_json_expect(list, DV_JSON_ARRAY, err))
+        return dv_wrap(err, "also");
+    for (const struct dv_json *at = dv_json_first(list); at; at = dv_json_next(at))
+        if (!dv_json_as_str(at, dv_vec_add_in(&texts, arena), err))
+            return dv_wrap(err, "also");
+    if (texts.n > 0 && dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "also: only a driver's token can be given more to read");
+    return dv_auth_widen(user, texts.v, texts.n, arena, err) || dv_wrap(err, "also");
+}
+
 static bool read_wish(const struct dv_kube_call *call, struct dv_token_op *op, struct dv_err *err)
 {
     const struct dv_json *doc = dv_json_parse(call->request->body, NULL, call->arena, err);
     const struct dv_json *lifetime;
 
     if (!doc || !dv_json_expect(doc, DV_JSON_OBJECT, err) ||
-        !read_user(doc, call->arena, &op->user, err))
+        !read_user(doc, call->arena, &op->user, err) ||
+        !read_also(doc, call->arena, &op->user, err))
         return false;
     lifetime = dv_json_get(doc, DV_STR("lifetimeSeconds"));
     if (!lifetime)

@@ -1,6 +1,6 @@
 /* tokens.c - the table of tokens, by hash, and its rows in the store.
  *
- * A row: the hash -> {"user": UserInfo, "created": seconds, "expires": seconds}. */
+ * A row: the hash -> {"user": UserInfo, "created": seconds, "expires": seconds, "audiences"?}. */
 #include "serve/tokens.h"
 
 #include <assert.h>
@@ -50,6 +50,15 @@ static int64_t now_s(const struct dv_tokens *tokens)
 }
 
 /* ---- entries ---- */
+
+static struct dv_strs copy_texts(const struct dv_strs *texts, struct dv_arena *arena)
+{
+    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, texts->n), texts->n};
+
+    for (size_t i = 0; i < texts->n; i++)
+        copy.v[i] = dv_str_copy(texts->v[i], arena);
+    return copy;
+}
 
 static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
 {
@@ -111,12 +120,44 @@ static struct entry *find_id(const struct dv_tokens *tokens, dv_str id)
 
 /* ---- rows ---- */
 
+static void print_audiences(const struct dv_strs *audiences, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_json *list = dv_json_new_array(scratch);
+
+    for (size_t i = 0; i < audiences->n; i++)
+        dv_json_append(list, dv_json_new_str(audiences->v[i], scratch));
+    dv_buf_add_c(buf, ",\"audiences\":");
+    dv_json_print(list, NULL, buf);
+}
+
 static void print_row(const struct entry *entry, struct dv_buf *buf)
 {
     dv_buf_add_c(buf, "{\"user\":");
     dv_encode_json_text(&dv_message_user_info, &entry->token.user, NULL, DV_STR_NONE, buf);
-    dv_buf_printf(buf, ",\"created\":%lld,\"expires\":%lld}", (long long)entry->token.created_s,
+    dv_buf_printf(buf, ",\"created\":%lld,\"expires\":%lld", (long long)entry->token.created_s,
                   (long long)entry->token.expires_s);
+    if (entry->token.audiences.n > 0)
+        print_audiences(&entry->token.audiences, buf);
+    dv_buf_add_c(buf, "}");
+}
+
+/* Rows of earlier versions have none. */
+static bool load_audiences(const struct dv_json *doc, struct dv_arena *arena,
+                           struct dv_strs *audiences, struct dv_err *err)
+{
+    const struct dv_json *list = dv_json_get(doc, DV_STR("audiences"));
+
+    *audiences = (struct dv_strs){0};
+    if (!list)
+        return true;
+    if (!dv_json_expect(list, DV_JSON_ARRAY, err))
+        return false;
+    audiences->v = DV_NEW_ARRAY(arena, dv_str, dv_json_n(list));
+    for (const struct dv_json *at = dv_json_first(list); at; at = dv_json_next(at))
+        if (!dv_json_as_str(at, &audiences->v[audiences->n++], err))
+            return false;
+    return true;
 }
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
@@ -134,11 +175,13 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     if (!expires ||
         !dv_decode_json(&dv_message_user_info, user, DV_UNKNOWN_DROP, scratch, &info, NULL, err) ||
         !dv_json_as_i64(created, &times.created_s, err) ||
-        !dv_json_as_i64(expires, &times.expires_s, err))
+        !dv_json_as_i64(expires, &times.expires_s, err) ||
+        !load_audiences(doc, scratch, &times.audiences, err))
         return dv_wrap(err, "token %.*s", DV_FMT(dv_str_slice(row->key, 0, ID_DIGITS)));
     entry = entry_new(row->key, &info);
     entry->token.created_s = times.created_s;
     entry->token.expires_s = times.expires_s;
+    entry->token.audiences = copy_texts(&times.audiences, entry->arena);
     table_set(tokens, entry);
     return true;
 }
@@ -247,6 +290,14 @@ void dv_token_use_end(struct dv_token_use *use)
 {
     dv_link_remove(&use->link);
     dv_timer_cancel(&use->timer);
+}
+
+bool dv_token_is_for(const struct dv_token *token, dv_str audience)
+{
+    for (size_t i = 0; i < token->audiences.n; i++)
+        if (dv_str_eq(token->audiences.v[i], audience))
+            return true;
+    return token->audiences.n == 0 && dv_str_eq(audience, DV_STR(DV_TOKEN_AUDIENCE));
 }
 
 size_t dv_tokens_n(const struct dv_tokens *tokens)
@@ -405,6 +456,7 @@ void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
     tokens->n_creating++;
     op->secret = dv_rest_random_token(op->arena);
     entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
+    entry->token.audiences = copy_texts(&op->audiences, entry->arena);
     entry->token.created_s = now_s(tokens);
     entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;
     op->priv = entry;

@@ -25,8 +25,9 @@ struct dv_token {
     dv_str id;   /* the first digits of the hash: what it is listed and revoked by */
     dv_str hash; /* what it is kept under */
     struct dv_api_user_info user;
-    int64_t created_s; /* wall time */
-    int64_t expires_s; /* 0: never */
+    struct dv_strs audiences; /* whom it is for; empty: this API */
+    int64_t created_s;        /* wall time */
+    int64_t expires_s;        /* 0: never */
 };
 
 /* Loads what is stored. Blocks: for start-up, before anything is written. With a NULL store tokens
@@ -40,6 +41,11 @@ void dv_tokens_close(struct dv_tokens *tokens);
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret);
 /* Whether the token with that hash is there and valid now. */
 bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash);
+
+/* Who a token without audiences is for: this API. */
+#define DV_TOKEN_AUDIENCE "https://kubernetes.default.svc"
+/* Whether the token is for that audience. */
+bool dv_token_is_for(const struct dv_token *token, dv_str audience);
 
 /* Something that goes on as long as a token is valid (a watch), embedded in it: zeroed, then
  * `ended` is set. */
@@ -68,6 +74,7 @@ DV_CHECKED bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
  * to until `done` has run. */
 struct dv_token_op {
     struct dv_api_user_info user; /* create: copied */
+    struct dv_strs audiences;     /* create: copied */
     int64_t lifetime_s;           /* create: 0: for ever */
     dv_str id;                    /* revoke: its id */
     /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. DV_RESOURCE_EXHAUSTED:

@@ -66,9 +66,9 @@ def test_tokens_are_listed_and_revoked(real, api_server, short_dir):
     driver = json.loads(real.ok(*DRIVER, "-o", "json"))
     node = json.loads(real.ok("token", "create", "--node", "n2", "--ttl", "24h", "-o", "json"))
     admin = json.loads(real.ok("token", "create", "--admin", "ada", "-o", "json"))
-    assert set(driver) == {"id", "user", "created", "token"} and "expires" in node
+    assert set(driver) == {"id", "user", "node", "created", "token"} and "expires" in node
     lines = real.ok("token", "list").splitlines()
-    assert lines[0].split() == ["ID", "USER", "CREATED", "EXPIRES"]
+    assert lines[0].split() == ["ID", "USER", "CREATED", "EXPIRES", "NODE", "ALSO"]
     rows = {line.split()[0]: line.split() for line in lines[1:]}
     assert rows[driver["id"]][1] == "davit:driver:gpu.example.com"
     assert rows[driver["id"]][3] == "never" and rows[node["id"]][3] == node["expires"]
