@@ -62,6 +62,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
 
     kube->options = *options;
     dv_list_init(&kube->watches);
+    dv_watch_shares_init(&kube->watch_shares);
     kube->cache = dv_event_cache_new();
     kube->documents = dv_documents_new();
     if (options->metrics)
@@ -79,6 +80,7 @@ static void close_if_idle(struct dv_task *task)
     if (kube->n_calls)
         return;
     dv_quota_free(kube->quota);
+    dv_watch_shares_fini(&kube->watch_shares);
     dv_event_cache_free(kube->cache);
     dv_documents_free(kube->documents);
     free(kube);

@@ -20,6 +20,7 @@
 #include "serve/kube_query.h"
 #include "serve/kube_render.h"
 #include "serve/kube_route.h"
+#include "serve/kube_watch_share.h"
 #include "serve/quota.h"
 
 struct dv_api_resource_slice;
@@ -40,6 +41,7 @@ struct dv_token_op;
 struct dv_kube {
     struct dv_kube_options options;
     struct dv_list watches;
+    struct dv_watch_shares watch_shares;
     size_t n_watches;
     size_t n_calls; /* not yet answered; watches are calls too */
     struct dv_event_cache *cache;

@@ -14,6 +14,7 @@
 #include "resource/status.h"
 #include "rest/rest.h"
 #include "serve/kube_call.h"
+#include "serve/kube_watch_share.h"
 #include "serve/tokens.h"
 
 /* Beyond so many unsent bytes a watcher waits; an object is at most 3 MiB, and a stream takes 4. */
@@ -34,7 +35,8 @@ struct watch {
     struct dv_rest_stream stream;
     struct dv_watcher watcher;
     struct dv_timer timer;
-    struct dv_token_use use; /* of the token that it was begun with */
+    struct dv_token_use use;   /* of the token that it was begun with */
+    struct dv_watch_part part; /* in what its user's watches may hold */
     struct dv_link link;
     uint64_t told; /* the version of the last event */
     uint64_t end_ms;
@@ -72,6 +74,62 @@ static struct dv_gauge *gauge_of(const struct watch *watch)
     return family ? dv_family_gauge(family, &watch->kind->plural) : NULL;
 }
 
+/* ---- pace ---- */
+
+static void hold_all(const struct dv_watch_share *share)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&share->watches, link)
+        dv_watcher_pause(&DV_CONTAINER(link, struct watch, part.link)->watcher);
+}
+
+/* Those that have themselves much to read go on when they have. */
+static void let_go_on(const struct dv_watch_share *share)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&share->watches, link) {
+        struct watch *watch = DV_CONTAINER(link, struct watch, part.link);
+
+        if (watch->part.unsent_bytes <= UNSENT_BYTES_MAX)
+            dv_watcher_resume(&watch->watcher);
+    }
+}
+
+/* After something was sent, or has been read. */
+static void keep_pace(struct watch *watch)
+{
+    size_t unsent = dv_rest_stream_unsent_bytes(&watch->stream);
+    bool is_behind = unsent > UNSENT_BYTES_MAX;
+
+    switch (dv_watch_part_note(&watch->part, unsent)) {
+    case DV_PACE_FREE:
+        break;
+    case DV_PACE_ONE_BY_ONE:
+        is_behind |= unsent > 0;
+        break;
+    case DV_PACE_STOP:
+        hold_all(watch->part.share);
+        return;
+    case DV_PACE_GO:
+        let_go_on(watch->part.share);
+        break;
+    }
+    if (is_behind || watch->part.share->is_full)
+        dv_watcher_pause(&watch->watcher);
+    else
+        dv_watcher_resume(&watch->watcher);
+}
+
+static void leave_share(struct watch *watch)
+{
+    const struct dv_watch_share *share = watch->part.share;
+
+    if (dv_watch_part_leave(&watch->part))
+        let_go_on(share);
+}
+
 static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
 {
     struct watch *watch = DV_CONTAINER(stream, struct watch, stream);
@@ -82,6 +140,7 @@ static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
     dv_watcher_stop(&watch->watcher);
     dv_timer_cancel(&watch->timer);
     dv_token_use_end(&watch->use);
+    leave_share(watch);
     dv_link_remove(&watch->link);
     kube->n_watches--;
     if (gauge)
@@ -103,8 +162,8 @@ static void send(struct watch *watch, dv_str bytes)
         dv_watcher_stop(&watch->watcher);
         dv_timer_cancel(&watch->timer);
         dv_rest_stream_cancel(&watch->stream);
-    } else if (dv_rest_stream_unsent_bytes(&watch->stream) > UNSENT_BYTES_MAX) {
-        dv_watcher_pause(&watch->watcher);
+    } else {
+        keep_pace(watch);
     }
 }
 
@@ -113,7 +172,7 @@ static void on_room(struct dv_rest_stream *stream)
     struct watch *watch = DV_CONTAINER(stream, struct watch, stream);
 
     if (!watch->is_over)
-        dv_watcher_resume(&watch->watcher);
+        keep_pace(watch);
 }
 
 static void send_bookmark(struct watch *watch, uint64_t version, bool is_initial_end)
@@ -273,6 +332,9 @@ static void begin_stream(struct watch *watch)
     watch->stream.room = on_room;
     watch->stream.ended = on_ended;
     dv_list_push(&kube->watches, &watch->link);
+    dv_watch_part_join(&watch->part, &kube->watch_shares, call->user.username);
+    if (watch->part.share->is_full)
+        dv_watcher_pause(&watch->watcher);
     kube->n_watches++;
     if (gauge)
         dv_gauge_add(gauge, 1);
@@ -297,19 +359,10 @@ static void fill_watcher(struct watch *watch)
 /* The API's own clients may have as many as they have connections. False: answered. */
 static bool check_share(struct dv_kube_call *call)
 {
-    const struct dv_kube *kube = call->kube;
     dv_str node, driver;
-    size_t n = 0;
-    struct dv_link *link;
+    size_t n = dv_watch_shares_n(&call->kube->watch_shares, call->user.username);
 
-    if (dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN)
-        return true;
-    DV_LIST_EACH (&kube->watches, link) {
-        const struct watch *watch = DV_CONTAINER(link, struct watch, link);
-
-        n += dv_str_eq(watch->call->user.username, call->user.username);
-    }
-    if (n < USER_WATCHES_MAX)
+    if (n < USER_WATCHES_MAX || dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN)
         return true;
     dv_kube_reply_status(
         call, dv_status_too_many_requests(1, call->arena,

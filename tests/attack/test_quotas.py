@@ -1,15 +1,18 @@
 """What a node's or a driver's token may store has an end, and says so."""
 
+import contextlib
 import re
+import socket
 
 import pytest
 
 from peers import SANITIZER
 from procs import until
-from servers import CORE, PATIENCE_S, SLICES, device_slice
+from servers import CORE, MAPS, PATIENCE_S, SLICES, config_map, device_slice
 
 EVENTS = f"{CORE}/namespaces/default/events"
 MIB = 1 << 20
+N_UNREAD = 120
 
 
 @pytest.fixture
@@ -149,3 +152,36 @@ def test_large_slices_are_refused(api, driver):
 def test_administrators_have_no_quota(api):
     api.must("POST", EVENTS, {**event("large"), "metadata": {
         "name": "large", "annotations": {"a": "x" * 200_000}}})
+
+
+def unread_watch(node, token):
+    """A watch whose client has a small buffer, and does not read."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.connect(("127.0.0.1", node.port))
+    raw.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n"
+                f"Authorization: Bearer {token}\r\n\r\n".encode())
+    return raw
+
+
+def test_watches_that_are_not_read_hold_little_memory(make_node, monkeypatch):
+    """Each had its own copy of every large event."""
+    monkeypatch.setenv("ASAN_OPTIONS", SANITIZER["ASAN_OPTIONS"])
+    node = make_node("--insecure-http").start()
+    api = node.api()
+    slow = token_of(api, admin="slow")
+    text = "x" * 900_000
+    api.must("POST", MAPS, config_map("m", {"a": text}))
+    before = node.proc.rss_bytes()
+    with contextlib.ExitStack() as stack:
+        for _ in range(N_UNREAD):
+            stack.enter_context(unread_watch(node, slow))
+        node.wait_watches("configmaps", N_UNREAD)
+        with api.watch(f"{MAPS}?resourceVersion=0") as watch:
+            for number in range(8):
+                api.must("PUT", f"{MAPS}/m", config_map("m", {"a": text, "n": str(number)}))
+            watch.until(lambda event: event["object"]["data"].get("n") == "7")
+        grown = node.proc.rss_bytes() - before
+        print(f"{N_UNREAD} watches that are not read: {grown / 1e6:.1f} MB more")
+        assert grown < 100 * MIB
+    until(lambda: node.watches("configmaps") == 0, PATIENCE_S, "no watch is left")

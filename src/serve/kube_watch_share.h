@@ -1,0 +1,60 @@
+/* kube_watch_share.h - what the watches of one user may hold in memory. Pure.
+ *
+ * An event that a client has not read yet is kept for it, and a copy for each watch. So a user's
+ * watches have a share together: while they are over the first limit none gets a second event
+ * before it has read the last one; over the second, none gets any. What the others have to wait for
+ * is then at most the time limit of those who do not read. */
+#ifndef DV_SERVE_KUBE_WATCH_SHARE_H
+#define DV_SERVE_KUBE_WATCH_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+
+/* Of all users. */
+struct dv_watch_shares {
+    struct dv_map by_user;
+    size_t unsent_bytes;
+};
+
+struct dv_watch_share {
+    struct dv_watch_shares *shares;
+    struct dv_list watches; /* of struct dv_watch_part */
+    size_t n_watches;
+    size_t unsent_bytes; /* as was last noted */
+    bool is_full;        /* all its watches are held back */
+    size_t n_user;
+    char user[];
+};
+
+/* A watch's part in it; zeroed, then joined. */
+struct dv_watch_part {
+    struct dv_watch_share *share; /* NULL: none */
+    struct dv_link link;
+    size_t unsent_bytes; /* as was last noted */
+};
+
+void dv_watch_shares_init(struct dv_watch_shares *shares);
+void dv_watch_shares_fini(struct dv_watch_shares *shares); /* nobody has a part any more */
+
+/* How many watches a user has. */
+size_t dv_watch_shares_n(const struct dv_watch_shares *shares, dv_str user);
+void dv_watch_part_join(struct dv_watch_part *part, struct dv_watch_shares *shares, dv_str user);
+/* Gives back what it held. True: the user's watches were held back, and need not be any more. Twice
+ * is fine. */
+bool dv_watch_part_leave(struct dv_watch_part *part);
+
+enum dv_watch_pace {
+    DV_PACE_FREE,
+    DV_PACE_ONE_BY_ONE, /* the next event when the last has been read */
+    DV_PACE_STOP,       /* all watches of the user are held back from now on */
+    DV_PACE_GO,         /* all watches of the user go on */
+};
+
+/* So much of what it was sent has not been read. */
+enum dv_watch_pace dv_watch_part_note(struct dv_watch_part *part, size_t unsent_bytes);
+
+#endif
