@@ -82,21 +82,24 @@ static bool add_selectors(struct search *search, const struct task *task, struct
 static bool selector_matches(struct search *search, struct selector *selector,
                              struct device *device, bool *matches)
 {
-    struct dv_cel_budget budget = {.cost_max = DV_CEL_COST_MAX,
-                                   .is_cancelled = search->options->is_cancelled,
+    struct dv_cel_budget budget = {.is_cancelled = search->options->is_cancelled,
                                    .ctx = search->options->ctx};
+    uint64_t left;
     bool is_ok;
 
     if (dv_selector_recall(selector, device, matches))
         return dv_search_charge(search, COST_SELECTOR);
     if (!dv_search_charge(search, COST_EVALUATION))
         return false;
-    budget.cost_max = dv_u64_min(budget.cost_max, search->cost_max - search->cost);
+    left = search->cost_max - search->cost;
+    budget.cost_max = dv_u64_min(DV_CEL_COST_MAX, left);
+    budget.work_max = dv_u64_min(DV_CEL_WORK_MAX, left + 1);
     is_ok =
         dv_selector_evaluate(search->inventory, selector, device, &budget, matches, search->err);
-    if (!is_ok && budget.cost > budget.cost_max && budget.cost_max < DV_CEL_COST_MAX)
-        return dv_search_charge(search, budget.cost); /* gives up */
-    search->cost += budget.cost;
+    if (!is_ok && ((budget.cost > budget.cost_max && budget.cost_max < DV_CEL_COST_MAX) ||
+                   (budget.work > budget.work_max && budget.work_max < DV_CEL_WORK_MAX)))
+        return dv_search_charge(search, left + 1); /* gives up */
+    search->cost += dv_u64_min(budget.cost, left) + dv_u64_min(budget.work, left);
     return is_ok;
 }
 

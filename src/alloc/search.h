@@ -169,7 +169,7 @@ struct search {
 #define COST_TAKE 4u        /* a place is tried: constraints, counters and taints come on top */
 #define COST_SELECTOR 1u    /* that was evaluated before on the device */
 #define COST_EVALUATION 40u /* and CEL's own */
-#define COST_COMPILED_BYTE 10u
+#define COST_COMPILED_BYTE 30u
 #define COST_VIEW_DEVICE 60u    /* of the pools as the node sees them */
 #define COST_COUNTER_DEVICE 10u /* what is left of the counters of a pool, after a change */
 

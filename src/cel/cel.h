@@ -31,6 +31,11 @@ struct dv_err;
  * not admitted. The same cost ends an evaluation. */
 #define DV_CEL_EXPRESSION_BYTES_MAX 10240u
 #define DV_CEL_COST_MAX 1000000u
+/* Some of what an expression does costs next to nothing by the API's count, and takes long all the
+ * same: values inside values that are compared, lists that are put together, texts that a pattern
+ * goes back and forth in. That is counted beside the cost, in units that take about as long as
+ * those. With more than this, some 0.2 s, an evaluation ends as with too high a cost. */
+#define DV_CEL_WORK_MAX 20000000u
 
 /* -- Compiling ------------------------------------------------------------------------------- */
 
@@ -139,6 +144,8 @@ DV_CHECKED bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_
 struct dv_cel_budget {
     uint64_t cost_max;
     uint64_t cost;
+    uint64_t work_max; /* 0: DV_CEL_WORK_MAX */
+    uint64_t work;     /* beside the cost */
     /* Asked every hundred rounds of a comprehension; true ends the evaluation with DV_CANCELLED.
      * NULL: never. */
     bool (*is_cancelled)(void *ctx);
@@ -168,7 +175,7 @@ struct dv_cel_report {
     dv_str problem;
     const struct dv_cel_seen *seen;
     size_t n_seen;
-    uint64_t cost;
+    uint64_t cost; /* with the work */
 };
 
 /* Which part of a conjunction was false, and the values that it saw; into `arena`. */

@@ -32,6 +32,52 @@ static bool is_within(struct dv_cel_run *run, struct dv_cel_val *out)
     return !run->stop;
 }
 
+/* -- What costs little and takes long -------------------------------------------------------- */
+
+/* All of a value, if it takes no longer than there is time. */
+static uint64_t weigh(const struct dv_cel_run *run, const struct dv_cel_val *val)
+{
+    return dv_cel_val_weigh(val, run->work_max - run->work + 1);
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* Before a call: what its cost leaves out. It is counted first, and not called when that is too
+ * much. */
+static void weigh_call(struct dv_cel_run *run, enum dv_cel_cost rule, const struct dv_cel_val *args,
+                       uint32_t n_args)
+{
+    switch ((int)rule) {
+    case DV_CEL_COST_IN_LIST: /* the shorter one of a pair ends a comparison */
+        dv_cel_run_work(run, weigh(run, &args[1]));
+        break;
+    case DV_CEL_COST_SETS:
+    case DV_CEL_COST_SETS_TWICE: /* each is compared with each */
+        dv_cel_run_work(run, times(weigh(run, &args[0]), dv_cel_val_size(&args[1])));
+        break;
+    case DV_CEL_COST_PAIRWISE:
+    case DV_CEL_COST_PAIRWISE_TEXT:
+        for (uint32_t i = 0; i < n_args; i++)
+            dv_cel_run_work(run, times(weigh(run, &args[i]), dv_cel_val_size(&args[i])));
+        break;
+    case DV_CEL_COST_TRAVERSE:
+    case DV_CEL_COST_INCLUDES:
+    case DV_CEL_COST_FORMAT:
+    case DV_CEL_COST_FLATTEN:
+    case DV_CEL_COST_JOIN:
+        for (uint32_t i = 0; i < n_args; i++)
+            dv_cel_run_work(run, weigh(run, &args[i]));
+        break;
+    default:
+        break;
+    }
+}
+
 /* -- Operators and calls --------------------------------------------------------------------- */
 
 /* `decisive` ends it; an error counts only when nothing decides. */
@@ -65,6 +111,8 @@ static void eval_eq(struct dv_cel_run *run, const struct dv_cel_node *node, stru
     dv_cel_run_node(run, node->args[0], &args[0]);
     dv_cel_run_node(run, node->args[1], &args[1]);
     dv_cel_run_charge(run, dv_cel_eq_cost(args, is_equality));
+    if (args[0].kind == args[1].kind && args[0].kind != DV_CEL_ERROR)
+        dv_cel_run_work(run, weigh(run, &args[0]));
     if (!is_within(run, out))
         return;
     if (dv_cel_is_error(&args[0])) {
@@ -122,6 +170,10 @@ static void eval_call(struct dv_cel_run *run, const struct dv_cel_node *node,
             return;
         }
     }
+    if (!error)
+        weigh_call(run, (enum dv_cel_cost)node->cost, args, node->n_args);
+    if (!is_within(run, out))
+        return;
     if (error)
         *out = *error;
     else

@@ -121,6 +121,7 @@ void dv_cel_explain(const struct dv_cel_expr *expr, const struct dv_cel_device *
     }
     x.run = (struct dv_cel_run){.arena = arena,
                                 .cost_max = DV_CEL_COST_MAX,
+                                .work_max = DV_CEL_WORK_MAX,
                                 .memory_max = dv_arena_size_bytes(arena) + DV_CEL_MEMORY_MAX,
                                 .vars = &device->self,
                                 .slots = DV_NEW_ARRAY(arena, struct dv_cel_slot, program->n_slots)};
@@ -135,5 +136,5 @@ void dv_cel_explain(const struct dv_cel_expr *expr, const struct dv_cel_device *
         see_all(&x, part);
     report->seen = x.seen.v;
     report->n_seen = x.seen.n;
-    report->cost = x.run.cost;
+    report->cost = x.run.cost + x.run.work;
 }

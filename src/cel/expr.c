@@ -145,15 +145,18 @@ bool dv_cel_eval_within(const struct dv_cel_expr *expr, const struct dv_cel_devi
 {
     struct dv_cel_run run = {.arena = scratch,
                              .cost_max = budget->cost_max,
+                             .work_max = budget->work_max ? budget->work_max : DV_CEL_WORK_MAX,
                              .memory_max = dv_arena_size_bytes(scratch) + DV_CEL_MEMORY_MAX,
                              .budget = budget};
     struct dv_cel_val result;
 
     budget->cost = 0;
+    budget->work = 0;
     if (dv_cel_is_error(&device->fault))
         return fail(&device->fault, err);
     dv_cel_program_run(&expr->program, &device->self, &run, &result);
     budget->cost = run.cost;
+    budget->work = run.work;
     if (dv_cel_is_error(&result))
         return fail(&result, err);
     if (result.kind != DV_CEL_BOOL)

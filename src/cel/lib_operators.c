@@ -52,7 +52,11 @@ static struct dv_cel_val add_lists(struct dv_cel_run *run, const struct dv_cel_v
         dv_cel_run_stop(run, DV_CEL_FAULT_MEMORY, &val);
         return val;
     }
-    return dv_cel_list_concat(args[0].list, args[1].list, run->arena);
+    val = dv_cel_list_concat(args[0].list, args[1].list, run->arena);
+    dv_cel_run_work(run, args[1].list->n);
+    if (val.list->v != args[0].list->v) /* there was no room behind it: it was copied too */
+        dv_cel_run_work(run, args[0].list->n);
+    return val;
 }
 
 static struct dv_cel_val add_same(struct dv_cel_run *run, const struct dv_cel_val *args)
@@ -242,12 +246,16 @@ static void fn_size(struct dv_cel_run *run, const struct dv_cel_val *args, struc
 static struct dv_cel_val insert(struct dv_cel_run *run, const struct dv_cel_map *map,
                                 const struct dv_cel_val *key, const struct dv_cel_val *value)
 {
+    const struct dv_cel_map *longer;
+
     if (!dv_cel_is_key(key))
         return dv_cel_error(DV_STR("unsupported key type"));
     if (dv_cel_map_find(map, key))
         return dv_cel_error(DV_STR("insert failed: key already exists"));
-    return (struct dv_cel_val){.kind = DV_CEL_MAP,
-                               .map = dv_cel_map_with(map, key, value, run->arena)};
+    longer = dv_cel_map_with(map, key, value, run->arena);
+    if (longer->v != map->v) /* all were copied */
+        dv_cel_run_work(run, longer->n);
+    return (struct dv_cel_val){.kind = DV_CEL_MAP, .map = longer};
 }
 
 static void fn_insert(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
@@ -259,7 +267,7 @@ static void fn_insert_all(struct dv_cel_run *run, const struct dv_cel_val *args,
                           struct dv_cel_val *out)
 {
     *out = args[0];
-    for (uint32_t i = 0; i < args[1].map->n && !dv_cel_is_error(out); i++)
+    for (uint32_t i = 0; i < args[1].map->n && !dv_cel_is_error(out) && !run->stop; i++)
         *out = insert(run, out->map, &args[1].map->v[i].key, &args[1].map->v[i].value);
 }
 

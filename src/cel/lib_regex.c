@@ -7,11 +7,16 @@
 #include "cel/run.h"
 #include "cel/value.h"
 
+#define COMPILED_BYTE_WORK 20u
+
 /* The constant one of the call, or one made now. */
 static const struct dv_cel_regex *regex_of(struct dv_cel_run *run, dv_str pattern,
                                            struct dv_cel_val *error)
 {
-    return run->regex ? run->regex : dv_cel_regex_new(pattern, run->arena, error);
+    if (run->regex)
+        return run->regex;
+    dv_cel_run_work(run, pattern.n * COMPILED_BYTE_WORK);
+    return dv_cel_regex_new(pattern, run->arena, error);
 }
 
 static struct dv_cel_matcher *matcher_of(struct dv_cel_run *run)
@@ -29,11 +34,14 @@ static struct dv_cel_val too_long(void)
 static bool find(struct dv_cel_run *run, const struct dv_cel_regex *regex, dv_str text, size_t from,
                  dv_str *found, struct dv_cel_val *error)
 {
+    enum dv_cel_match match;
     size_t start;
     size_t end;
 
     *error = dv_cel_null();
-    switch (dv_cel_regex_find(regex, text, from, matcher_of(run), &start, &end)) {
+    match = dv_cel_regex_find(regex, text, from, matcher_of(run), &start, &end);
+    dv_cel_run_work(run, dv_cel_matcher_take_steps(run->matcher));
+    switch (match) {
     case DV_CEL_MATCH_YES:
         *found = dv_str_slice(text, start, end);
         return true;
@@ -55,6 +63,7 @@ static void fn_matches(struct dv_cel_run *run, const struct dv_cel_val *args,
     if (!regex)
         return;
     match = dv_cel_regex_matches(regex, args[0].s, matcher_of(run));
+    dv_cel_run_work(run, dv_cel_matcher_take_steps(run->matcher));
     *out = match == DV_CEL_MATCH_LIMIT ? too_long() : dv_cel_bool(match == DV_CEL_MATCH_YES);
 }
 
@@ -86,7 +95,7 @@ static void find_all(struct dv_cel_run *run, const struct dv_cel_val *args, int6
     if (!regex)
         return;
     while (from <= text.n && (max < 0 || matches.n < (uint64_t)max) &&
-           find(run, regex, text, from, &found, out)) {
+           find(run, regex, text, from, &found, out) && !run->stop) {
         size_t start = text.p ? (size_t)(found.p - text.p) : 0;
         size_t before = from;
 

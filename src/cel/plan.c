@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cel/ast.h"
+#include "cel/cel.h"
 #include "cel/check.h"
 #include "cel/decls.h"
 #include "cel/map.h"
@@ -80,8 +81,10 @@ static bool are_const(const struct dv_cel_node *node)
 /* Computes it now. What fails now would fail every time: it is refused. */
 static const struct dv_cel_node *fold_const(struct planner *p, const struct dv_cel_node *node)
 {
-    struct dv_cel_run run = {
-        .arena = p->arena, .cost_max = UINT64_MAX, .memory_max = DV_CEL_MEMORY_MAX};
+    struct dv_cel_run run = {.arena = p->arena,
+                             .cost_max = UINT64_MAX,
+                             .work_max = DV_CEL_WORK_MAX,
+                             .memory_max = DV_CEL_MEMORY_MAX};
     struct dv_cel_val value;
 
     dv_cel_run_node(&run, node, &value);

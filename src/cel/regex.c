@@ -15,13 +15,17 @@
 #define STEPS_MAX 200000u
 #define STEPS_FROM_ONE_START_MIN 8u
 #define STEPS_FROM_ONE_START_MAX 50000u
+/* It is tried with few steps first: PCRE2 does not tell how many it took, only that they were not
+ * enough. */
+#define STEPS_FACTOR 8u
 #define HEAP_LIMIT_KIB 4096u
 #define TEXT_BYTES_MAX (32u << 10)
 /* What backtracking cannot tell, as with (a+)+$, is asked again without it: all states at once,
  * character by character. PCRE2 compares each state with all others, hence their square. */
 #define CHARACTERS_TIMES_SQUARED_STATES_MAX 16000000u
 #define STATES_MAX 1000u
-#define INTS_FOR_A_STATE 6u /* three, in the list of this character and in that of the next */
+#define COMPARISONS_A_STEP 256u /* few texts have so many states at once */
+#define INTS_FOR_A_STATE 6u     /* three, in the list of this character and in that of the next */
 
 struct dv_cel_regex {
     pcre2_code *code;
@@ -32,6 +36,7 @@ struct dv_cel_matcher {
     struct dv_arena *arena;
     pcre2_match_context *context;
     pcre2_match_data *data;
+    uint64_t n_steps;
 };
 
 static void *allocate(PCRE2_SIZE n, void *arena)
@@ -139,12 +144,44 @@ static enum dv_cel_match has_match(const struct dv_cel_regex *regex, dv_str text
     code = compile((dv_str){anywhere.p, anywhere.n}, PCRE2_ANCHORED, matcher->arena);
     if (!code)
         return DV_CEL_MATCH_LIMIT; /* the few bytes more were too much */
+    matcher->n_steps += CHARACTERS_TIMES_SQUARED_STATES_MAX / COMPARISONS_A_STEP;
+    (void)pcre2_set_match_limit(matcher->context, steps_from_one_start(text.n + 1));
     rc = pcre2_dfa_match(code, bytes_of(text), text.n, from, PCRE2_DFA_SHORTEST, matcher->data,
                          matcher->context, space,
                          2 + states_for(text.n - from + 1) * INTS_FOR_A_STATE);
     if (rc == PCRE2_ERROR_NOMATCH)
         return DV_CEL_MATCH_NO;
     return rc >= 0 ? DV_CEL_MATCH_YES : DV_CEL_MATCH_LIMIT;
+}
+
+static int match(const struct dv_cel_regex *regex, dv_str text, size_t from,
+                 struct dv_cel_matcher *matcher)
+{
+    uint32_t most = steps_from_one_start(text.n + 1);
+    uint32_t limit = STEPS_FROM_ONE_START_MIN;
+
+    for (;;) {
+        int rc;
+
+        (void)pcre2_set_match_limit(matcher->context, limit);
+        /* Who goes on behind a match has had the text checked, once is enough. */
+        rc = pcre2_match(regex->code, bytes_of(text), text.n, from,
+                         from > 0 ? PCRE2_NO_UTF_CHECK : 0, matcher->data, matcher->context);
+        if (rc != PCRE2_ERROR_MATCHLIMIT)
+            return rc;
+        matcher->n_steps += limit + (uint64_t)limit * (text.n - from) / STEPS_FACTOR;
+        if (limit == most)
+            return rc;
+        limit = limit < most / STEPS_FACTOR ? limit * STEPS_FACTOR : most;
+    }
+}
+
+uint64_t dv_cel_matcher_take_steps(struct dv_cel_matcher *matcher)
+{
+    uint64_t n = matcher->n_steps;
+
+    matcher->n_steps = 0;
+    return n;
 }
 
 enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str text, size_t from,
@@ -156,10 +193,7 @@ enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str tex
     assert(from <= text.n);
     if (text.n > TEXT_BYTES_MAX)
         return DV_CEL_MATCH_LIMIT;
-    (void)pcre2_set_match_limit(matcher->context, steps_from_one_start(text.n + 1));
-    /* Who goes on behind a match has had the text checked, once is enough. */
-    rc = pcre2_match(regex->code, bytes_of(text), text.n, from, from > 0 ? PCRE2_NO_UTF_CHECK : 0,
-                     matcher->data, matcher->context);
+    rc = match(regex, text, from, matcher);
     if (rc == PCRE2_ERROR_NOMATCH)
         return DV_CEL_MATCH_NO;
     if (rc < 0)

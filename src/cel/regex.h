@@ -6,6 +6,7 @@
 #define DV_CEL_REGEX_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 
@@ -26,6 +27,8 @@ enum dv_cel_match {
 };
 /* What matching needs, for many matches of one evaluation; it goes with the arena. */
 struct dv_cel_matcher *dv_cel_matcher_new(struct dv_arena *arena);
+/* How many steps it has gone back since it was last asked, at most: ten nanoseconds each. */
+uint64_t dv_cel_matcher_take_steps(struct dv_cel_matcher *matcher);
 /* The first match at or after byte `from`, which is 0 for a text's first search. */
 enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str text, size_t from,
                                     struct dv_cel_matcher *matcher, size_t *start, size_t *end);

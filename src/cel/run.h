@@ -29,6 +29,8 @@ struct dv_cel_run {
     struct dv_arena *arena;
     uint64_t cost;
     uint64_t cost_max;
+    uint64_t work; /* what takes time and is not in the cost */
+    uint64_t work_max;
     size_t memory_max;                  /* of the arena */
     const struct dv_cel_val *vars;      /* of the environment */
     struct dv_cel_slot *slots;          /* of comprehensions */
@@ -54,6 +56,15 @@ static inline void dv_cel_run_charge(struct dv_cel_run *run, uint64_t cost)
         return;
     run->cost += cost;
     if (run->cost > run->cost_max)
+        run->stop = DV_CEL_FAULT_COST;
+}
+/* The same for what takes time beside that. */
+static inline void dv_cel_run_work(struct dv_cel_run *run, uint64_t work)
+{
+    if (run->stop)
+        return;
+    run->work = run->work + work < work ? UINT64_MAX : run->work + work;
+    if (run->work > run->work_max)
         run->stop = DV_CEL_FAULT_COST;
 }
 /* Ends the evaluation; nothing absorbs that. */

@@ -334,3 +334,23 @@ uint64_t dv_cel_val_size(const struct dv_cel_val *val)
         return 1;
     }
 }
+
+uint64_t dv_cel_val_weigh(const struct dv_cel_val *val, uint64_t max)
+{
+    uint64_t sum = 0;
+
+    switch ((int)val->kind) {
+    case DV_CEL_LIST:
+        for (uint32_t i = 0; i < val->list->n && sum < max; i++)
+            sum += 1 + dv_cel_val_weigh(&val->list->v[i], max - sum);
+        return sum;
+    case DV_CEL_MAP:
+        for (uint32_t i = 0; i < val->map->n && sum < max; i++)
+            sum += 2 + dv_cel_val_weigh(&val->map->v[i].value, max - sum);
+        return sum;
+    case DV_CEL_OPTIONAL:
+        return val->optional ? dv_cel_val_weigh(val->optional, max) : 0;
+    default:
+        return 0;
+    }
+}

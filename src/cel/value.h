@@ -193,6 +193,9 @@ dv_str dv_cel_val_type_name(const struct dv_cel_val *val);
 const struct dv_cel_type *dv_cel_val_type(const struct dv_cel_val *val);
 /* As its size() counts, or that of what is in an optional: 1 for what has none. */
 uint64_t dv_cel_val_size(const struct dv_cel_val *val);
+/* How many elements it has in all, those of elements counted each time that they are met; about
+ * `max` when there are more, and then not all are looked at. 0: it has no elements. */
+uint64_t dv_cel_val_weigh(const struct dv_cel_val *val, uint64_t max);
 size_t dv_cel_utf8_len(dv_str s); /* in characters */
 
 /* What an error's text begins with; `s` is the rest. */

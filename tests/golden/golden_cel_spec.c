@@ -3,6 +3,7 @@
  * what it refuses to compile, we refuse.
  *
  *     golden_cel_spec DIR      DIR holds cases.jsonl */
+#include "cel/cel.h"
 #include "cel/compile.h"
 
 #include <math.h>
@@ -309,8 +310,10 @@ static void replay_same(struct jsonl_record *record)
     struct dv_cel_steps steps = {.skip_macros = jsonl_bool(record, "disableMacros"),
                                  .skip_check = jsonl_bool(record, "disableCheck")};
     struct dv_cel_decls decls = read_decls(record);
-    struct dv_cel_run run = {
-        .arena = record->arena, .cost_max = COST_MAX, .memory_max = DV_CEL_MEMORY_MAX};
+    struct dv_cel_run run = {.arena = record->arena,
+                             .cost_max = COST_MAX,
+                             .work_max = DV_CEL_WORK_MAX,
+                             .memory_max = DV_CEL_MEMORY_MAX};
     struct dv_cel_issues issues = {.source = jsonl_str(record, "expr"), .arena = record->arena};
     struct dv_cel_program program;
     struct dv_cel_val got;
