@@ -22,7 +22,7 @@
 
 #define N_BINDING_MAX 512u
 #define BINDING_TIMEOUT_MS 600000u
-#define SLICE_COST UINT64_C(200000)
+#define SLICE_COST UINT64_C(100000)
 #define TEXT_BYTES_MAX ((size_t)64 * 1024)
 #define KEY_BYTES_MAX ((size_t)16 * 1024 * 1024)
 

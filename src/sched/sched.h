@@ -35,7 +35,8 @@ struct dv_sched_options {
     size_t n_binding_max;        /* pods whose decision is being written; 0: 512 */
     uint64_t binding_timeout_ms; /* for the conditions of devices to come true; 0: 600 s */
     /* Of the decisions in one turn of the loop, in the allocator's units of ten nanoseconds: what
-     * takes longer goes on in the next, or is searched for beside the loop. 0: two milliseconds. */
+     * takes longer goes on in the next, or is searched for beside the loop. 0: a millisecond or
+     * two. */
     uint64_t slice_cost;
     /* Where its families are added (scheduler_schedule_attempts_total and so on), and stay; NULL:
      * nowhere. Must outlive it. */
