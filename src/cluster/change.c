@@ -137,7 +137,10 @@ bool dv_change_commit(struct dv_op *op)
     void *value = result->value;
     const struct dv_api_object_meta *meta = dv_meta_of(value);
 
-    /* A namespace may have gone while a worker had the rest. */
+    /* A token may have been revoked, or a namespace may have gone, while a worker had the rest. */
+    if (op->work.run && op->request && op->request->is_authentic &&
+        !op->request->is_authentic(op->request))
+        return dv_op_fail(op, dv_status_unauthorized(op->arena));
     if (result->is_new && op->work.run && kind_of(op)->is_namespaced &&
         !dv_change_check_space(op, meta->namespace, meta->name))
         return false;

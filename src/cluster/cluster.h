@@ -115,7 +115,10 @@ struct dv_request {
      * `done`, also in the call that starts the request. May be NULL. */
     void (*admit)(struct dv_request *request, const struct dv_object *old, const void *value,
                   struct dv_problems *problems);
-    void *ctx;           /* for `admit` */
+    /* Asked once more when a worker has computed the write meanwhile, by the embedded API only:
+     * false refuses it with 401. May be NULL. */
+    bool (*is_authentic)(struct dv_request *request);
+    void *ctx;           /* for `admit` and `is_authentic` */
     uint64_t timeout_ms; /* of requests over a network; 0: 30 s */
     size_t size_bytes;   /* about what `value` or `patch` take, when known: what is large is done
                             on a worker, and `admit` then runs later than the start */

@@ -188,6 +188,31 @@ static void nothing_is_made_in_a_namespace_that_goes_meanwhile(void **state)
     assert_true(asked.code == 403 || asked.code == 404 || asked.code == 409);
 }
 
+static bool is_known(struct dv_request *request)
+{
+    (void)request;
+    return true;
+}
+
+static bool is_unknown(struct dv_request *request)
+{
+    (void)request;
+    return false;
+}
+
+static void who_is_known_no_more_is_refused_when_the_worker_is_through(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_request request = create_request(fixture, "default", MAP);
+
+    request.is_authentic = is_unknown;
+    must_fail(ask(fixture, &request), 401, "Unauthorized", NULL);
+    assert_false(exists(fixture, DV_KIND_CONFIG_MAP, "default", "m"));
+    request = create_request(fixture, "default", MAP);
+    request.is_authentic = is_known;
+    (void)must(ask(fixture, &request));
+}
+
 static void a_dry_run_changes_nothing(void **state)
 {
     struct fixture *fixture = *state;
@@ -226,6 +251,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_gives_up_is_told_when_the_worker_is_through,
                                         start_small, end),
         cmocka_unit_test_setup_teardown(nothing_is_made_in_a_namespace_that_goes_meanwhile,
+                                        start_small, end),
+        cmocka_unit_test_setup_teardown(who_is_known_no_more_is_refused_when_the_worker_is_through,
                                         start_small, end),
         cmocka_unit_test_setup_teardown(a_dry_run_changes_nothing, start_small, end),
         cmocka_unit_test_setup_teardown(closing_waits_for_the_worker, start_small_on_disk, end),

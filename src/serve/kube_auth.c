@@ -78,6 +78,11 @@ static bool take_place(struct dv_kube_call *call)
     return false;
 }
 
+bool dv_kube_is_request_authentic(struct dv_request *request)
+{
+    return dv_kube_is_authentic(request->ctx);
+}
+
 bool dv_kube_is_authentic(const struct dv_kube_call *call)
 {
     return !call->token_hash.n || dv_tokens_is_valid(call->kube->options.tokens, call->token_hash);

@@ -144,6 +144,7 @@ bool dv_kube_authorize(struct dv_kube_call *call);
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
 /* Whether the call's token, if any, is still good: what takes its time asks again. */
 bool dv_kube_is_authentic(const struct dv_kube_call *call);
+bool dv_kube_is_request_authentic(struct dv_request *request);
 /* 403: the call's user may not do what is wished. `reason` may be empty. */
 struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
                                         const struct dv_auth_request *wish, dv_str reason);

@@ -154,6 +154,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
     }
     op->size_bytes = call->request->body.n;
     op->admit = dv_kube_admit;
+    op->is_authentic = dv_kube_is_request_authentic;
     op->ctx = call;
     if (!op->done)
         op->done = on_written;
