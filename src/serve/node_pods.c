@@ -1,9 +1,9 @@
 /* node_pods.c - davit.node.v1: pods in and out, and what their containers start with. */
-#include <string.h>
-
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/manager.h"
@@ -51,20 +51,20 @@ static void fail(struct pending *pending, const struct dv_err *err)
 static void add_ids(NodeV1__ResourceDevices *resource, const struct dv_device_record *record,
                     struct dv_arena *arena)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map seen;
     size_t n = 0;
 
+    dv_map_init(&seen);
     for (size_t i = 0; i < record->n_placed; i++)
         n += record->placed[i].n_ids;
     resource->device_ids = DV_NEW_ARRAY(arena, const char *, n);
     for (size_t i = 0; i < record->n_placed; i++)
         for (size_t k = 0; k < record->placed[i].n_ids; k++) {
-            const char *id = dv_str_to_c(record->placed[i].ids[k], arena);
-            size_t at = 0;
+            dv_str id = record->placed[i].ids[k];
 
-            while (at < resource->n_device_ids && strcmp(resource->device_ids[at], id) != 0)
-                at++;
-            if (at == resource->n_device_ids) /* a device on two nodes is listed twice */
-                resource->device_ids[resource->n_device_ids++] = id;
+            /* A device on two nodes is listed twice. */
+            if (record->n_placed == 1 || !dv_map_set(&seen, id, resource))
+                resource->device_ids[resource->n_device_ids++] = dv_str_to_c(id, arena);
         }
 }
 

@@ -10,6 +10,7 @@ of processor time, or more than 50 ms by the clock beyond the floor.
 """
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -39,6 +40,7 @@ class World:
         self.node = ApiNode(self.procs, folder)
         self.kept = {}
         self.started = []
+        self.worst = (0, 0)
         self.start()
 
     def start(self):
@@ -62,17 +64,19 @@ class World:
         self.node.proc.kill()
         self.start()
 
+    def metrics(self):
+        """Their text. Reading them begins the longest turn anew, so it is remembered here."""
+        text = self.api.ask("GET", "/metrics").body.decode()
+        found = dict(re.findall(r"^davit_loop_longest_hold_(\w+) (\S+)$", text, re.M))
+        hold = (float(found["seconds"]) * 1000, float(found["cpu_seconds"]) * 1000)
+        self.worst = max(self.worst, hold)
+        return text
+
     def take_hold_ms(self):
         """(wall, cpu) of the longest turn since the last time."""
-        text = self.api.ask("GET", "/metrics").body.decode()
-        found = {}
-        for line in text.splitlines():
-            name, _, value = line.rpartition(" ")
-            found[name] = value
-        return (
-            float(found["davit_loop_longest_hold_seconds"]) * 1000,
-            float(found["davit_loop_longest_hold_cpu_seconds"]) * 1000,
-        )
+        self.metrics()
+        worst, self.worst = self.worst, (0, 0)
+        return worst
 
     def waited_ms(self):
         """How long the loop's thread was ready to run, and did not."""

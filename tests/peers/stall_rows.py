@@ -1,5 +1,7 @@
 """The rows of bench_stall.py: worst requests, in groups that share a davitd."""
 
+import stall_devices
+import stall_lists
 import stall_objects
 
 
@@ -12,4 +14,5 @@ class Row:
 
 def groups():
     """(name, rows), in turn."""
-    return [*stall_objects.groups(Row)]
+    for part in (stall_objects, stall_lists, stall_devices):
+        yield from part.groups(Row)
