@@ -67,6 +67,8 @@ struct dv_embedded {
     struct dv_rewrite rewrite;
 
     struct dv_task watch;      /* tells the watchers what is due */
+    size_t watch_room;         /* how much more in this turn, in bytes */
+    size_t watch_first;        /* the kind whose watchers are the first */
     struct dv_link *next_view; /* where telling a change to the views is */
     bool is_closing;
     struct dv_task idle; /* looks whether that is over */

@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
@@ -22,6 +23,11 @@
 
 /* Events told to one watcher before the next one has its turn. */
 #define PORTION 200u
+/* What all watchers are told in one turn of the loop, in bytes of objects: each watcher makes a
+ * text of what is large, or at least copies it. Takes about 5 ms. */
+#define TURN_BYTES (2u * 1024u * 1024u)
+/* For what is not its object. */
+#define EVENT_BYTES 256u
 
 struct watching {
     struct dv_watcher *watcher;
@@ -57,8 +63,11 @@ static bool wants(const struct watching *watching, const struct dv_object *objec
 static bool tell(struct watching *watching, enum dv_object_event event, struct dv_object *object,
                  uint64_t version)
 {
+    struct dv_embedded *embedded = watching->embedded;
+    size_t cost = EVENT_BYTES + (object ? object->size_bytes : 0);
     bool is_gone = false;
 
+    embedded->watch_room -= dv_size_min(cost, embedded->watch_room);
     watching->is_gone = &is_gone;
     watching->watcher->event(watching->watcher, event, object, version);
     if (!is_gone)
@@ -83,7 +92,8 @@ static bool tell_change(struct watching *watching, struct dv_change *change)
 /* False when the watcher was stopped. */
 static bool tell_initial(struct watching *watching, size_t *budget)
 {
-    while (watching->n_told<watching->initial.n && * budget> 0 && !watching->is_paused) {
+    while (watching->n_told<watching->initial.n && * budget> 0 && !watching->is_paused &&
+           watching->embedded->watch_room > 0) {
         struct dv_object *object = watching->initial.v[watching->n_told];
 
         (*budget)--;
@@ -126,7 +136,7 @@ static bool tell_portion(struct watching *watching)
     if (watching->has_initial && !watching->is_paused && !tell_initial(watching, &budget))
         return false;
     while (!watching->has_initial && watching->next < history->end && budget > 0 &&
-           !watching->is_paused) {
+           !watching->is_paused && watching->embedded->watch_room > 0) {
         struct dv_change *change = dv_history_get(history, watching->next++);
 
         budget--;
@@ -136,8 +146,9 @@ static bool tell_portion(struct watching *watching)
     return !watching->is_paused && (watching->has_initial || watching->next < history->end);
 }
 
-/* A callback may stop any watcher: each is back in its list before it is called. */
-static bool tell_shelf(struct dv_shelf *shelf)
+/* A callback may stop any watcher: each is back in its list before it is called. Those whose turn
+ * does not come now are the first next time. */
+static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
 {
     bool has_more = false;
     struct dv_list now;
@@ -145,15 +156,19 @@ static bool tell_shelf(struct dv_shelf *shelf)
 
     dv_list_init(&now);
     dv_list_move_all(&now, &shelf->watchers);
-    while ((link = dv_list_shift(&now)) != NULL) {
+    while ((embedded->watch_room > 0 || embedded->is_closing) &&
+           (link = dv_list_shift(&now)) != NULL) {
         struct watching *watching = DV_CONTAINER(link, struct watching, link);
 
         dv_list_push(&shelf->watchers, link);
-        if (watching->embedded->is_closing) /* by one of the callbacks */
+        if (embedded->is_closing) /* by one of the callbacks */
             end(watching, false);
         else
             has_more |= tell_portion(watching);
     }
+    has_more |= !dv_list_is_empty(&now);
+    dv_list_move_all(&now, &shelf->watchers);
+    dv_list_move_all(&shelf->watchers, &now);
     return has_more;
 }
 
@@ -162,15 +177,18 @@ static void tell_all(struct dv_task *task)
     struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, watch);
     bool has_more = false;
 
-    for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_shelf *shelf = &embedded->shelves[i];
+    embedded->watch_room = TURN_BYTES;
+    for (size_t n = 0; n < DV_N_KINDS; n++) {
+        /* Another kind is the first each time, so that none waits for the others for ever. */
+        struct dv_shelf *shelf = &embedded->shelves[(embedded->watch_first + n) % DV_N_KINDS];
 
         if (!shelf->is_woken)
             continue;
         shelf->is_woken = false; /* a callback may start a watcher, and wake it */
-        shelf->is_woken |= tell_shelf(shelf);
+        shelf->is_woken |= tell_shelf(embedded, shelf);
         has_more |= shelf->is_woken;
     }
+    embedded->watch_first = (embedded->watch_first + 1) % DV_N_KINDS;
     if (has_more && !embedded->is_closing)
         dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
 }

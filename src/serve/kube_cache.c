@@ -10,7 +10,7 @@
 #include "serve/kube_call.h"
 
 #define N_SLOTS 64u
-/* What is longer is made anew each time, so that the places stay small together. */
+/* What is longer has a place for itself, so that the others stay small together. */
 #define KEPT_BYTES_MAX (256u << 10)
 #define EVENT_BYTES_MAX (64u << 20)
 
@@ -24,6 +24,7 @@ struct slot {
 
 struct dv_event_cache {
     struct slot slots[N_SLOTS];
+    struct slot large;
     struct dv_buf scratch; /* for what is not kept */
 };
 
@@ -33,6 +34,7 @@ struct dv_event_cache *dv_event_cache_new(void)
 
     for (size_t i = 0; i < N_SLOTS; i++)
         dv_buf_init(&cache->slots[i].text, EVENT_BYTES_MAX);
+    dv_buf_init(&cache->large.text, EVENT_BYTES_MAX);
     dv_buf_init(&cache->scratch, EVENT_BYTES_MAX);
     return cache;
 }
@@ -51,6 +53,7 @@ void dv_event_cache_free(struct dv_event_cache *cache)
         return;
     for (size_t i = 0; i < N_SLOTS; i++)
         slot_clear(&cache->slots[i]);
+    slot_clear(&cache->large);
     dv_buf_fini(&cache->scratch);
     free(cache);
 }
@@ -73,17 +76,19 @@ static void make(const struct dv_render *render, const char *type, const struct 
 }
 
 /* Rows of tables say how old an object is: they are never kept. */
-static bool is_kept(const struct dv_render *render, const struct dv_object *object)
+static bool is_kept(const struct dv_render *render)
 {
-    return render->rendering.form != DV_FORM_TABLE && object->size_bytes <= KEPT_BYTES_MAX;
+    return render->rendering.form != DV_FORM_TABLE;
 }
 
 dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
                           const char *type, struct dv_object *object)
 {
-    struct slot *slot = &cache->slots[((uintptr_t)object >> 6) % N_SLOTS];
+    struct slot *slot = object->size_bytes > KEPT_BYTES_MAX
+                            ? &cache->large
+                            : &cache->slots[((uintptr_t)object >> 6) % N_SLOTS];
 
-    if (!is_kept(render, object)) {
+    if (!is_kept(render)) {
         dv_buf_clear(&cache->scratch);
         make(render, type, object, &cache->scratch);
         return dv_buf_str(&cache->scratch);
