@@ -166,6 +166,16 @@ void dv_claim_batch_start(struct dv_claim_batch *batch)
     ask(batch);
 }
 
+dv_str dv_claim_batch_method(const struct dv_claim_batch *batch)
+{
+    dv_str path = dv_str_from_c(batch->call.method);
+    size_t at = path.n;
+
+    while (at > 0 && path.p[at - 1] != '/')
+        at--;
+    return dv_str_slice(path, at, path.n);
+}
+
 void dv_claim_batch_cancel(struct dv_claim_batch *batch)
 {
     if (batch->is_calling)

@@ -165,6 +165,8 @@ void dv_claim_unprepare_called(struct dv_claim_op *op);
 void dv_claim_batch_start(struct dv_claim_batch *batch);
 void dv_claim_batch_cancel(struct dv_claim_batch *batch);
 void dv_claim_batch_fini(struct dv_claim_batch *batch);
+/* "NodePrepareResources", of the call that is under way. */
+dv_str dv_claim_batch_method(const struct dv_claim_batch *batch);
 /* op.c: its err tells how. */
 void dv_claim_batch_ended(struct dv_claim_batch *batch);
 

@@ -98,6 +98,36 @@ void dv_claims_save_all(struct dv_claims *claims);
 /* Why what has changed could not be written; NULL: all is written. It is tried again by itself. */
 const struct dv_err *dv_claims_store_error(const struct dv_claims *claims);
 
+/* ---- what is under way, for people to see ---- */
+
+/* A call to a driver that has not been answered; all of it is borrowed. */
+struct dv_claim_call {
+    dv_str driver;
+    dv_str endpoint;
+    dv_str method;  /* "NodePrepareResources" */
+    dv_str pod_uid; /* empty: for none */
+    struct dv_claim *const *claims;
+    size_t n_claims;
+    uint64_t since_ns; /* on the loop's clock */
+};
+void dv_claims_each_call(const struct dv_claims *claims,
+                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx);
+
+/* A claim whose preparing waits, for a driver or for another pod; it may have no record yet. */
+struct dv_claim_wait {
+    dv_str space;
+    dv_str name;
+    dv_str uid;
+    dv_str pod_uid;
+    dv_str awaited;
+    uint64_t since_ns; /* on the loop's clock: when it was asked for */
+};
+void dv_claims_each_wait(const struct dv_claims *claims,
+                         void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx);
+
+/* A driver that takes longer to answer is waited for, and `awaited` says so. */
+#define DV_CLAIM_SLOW_MS 5000u
+
 /* ---- operations ---- */
 
 enum dv_claim_op_kind {
@@ -129,9 +159,11 @@ struct dv_claim_op {
      * be NULL. */
     bool (*may_prepare)(struct dv_claim_op *op, const struct dv_api_resource_claim *const *objects,
                         size_t n_objects, struct dv_err *err);
-    char awaited[DV_ERR_MSG_BYTES]; /* what it waits for now, "driver gpu.example.com"; or "" */
-    bool is_brief;                  /* that is under way, and ends by itself */
-    bool has_asked;                 /* drivers were called */
+    /* What it waits for now, "driver gpu.example.com to register"; or "". Also a driver that takes
+     * long to answer, and since when. */
+    char awaited[DV_ERR_MSG_BYTES];
+    bool is_brief;  /* that is under way, and ends by itself */
+    bool has_asked; /* drivers were called */
     struct {
         struct dv_claims *claims;
         struct dv_arena *arena;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "claim/inside.h"
 #include "resource/resource.h"
 
@@ -175,8 +176,33 @@ void dv_claim_op_save(struct dv_claim_op *op, enum dv_claim_step step)
 
 /* ---- calling ---- */
 
+/* Says whom it waits for: the first that has not answered. */
+static void on_slow(struct dv_timer *timer)
+{
+    struct dv_claim_op *op = DV_CONTAINER(timer, struct dv_claim_op, priv.timer);
+    struct dv_claims *claims = op->priv.claims;
+    struct dv_claim_batch *batch = op->priv.batches;
+    uint64_t asked_ns;
+    char since[DV_TIME_BYTES];
+
+    while (batch < op->priv.batches + op->priv.n_batches && !batch->is_calling)
+        batch++;
+    if (batch == op->priv.batches + op->priv.n_batches)
+        return; /* it is over, and about to be told */
+    asked_ns = dv_clock_wall_ns(dv_loop_clock(claims->loop)) -
+               (dv_loop_now_ns(claims->loop) - batch->asked_ns);
+    dv_time_print(asked_ns, since);
+    (void)snprintf(op->awaited, sizeof(op->awaited), "driver %.*s to answer %.*s since %s",
+                   DV_FMT(batch->driver), DV_FMT(dv_claim_batch_method(batch)), since);
+    op->is_brief = true;
+    dv_claims_tell_changed(claims);
+}
+
 static void called(struct dv_claim_op *op)
 {
+    dv_timer_cancel(&op->priv.timer);
+    op->awaited[0] = '\0';
+    op->is_brief = false;
     if (op->priv.kind == DV_CLAIM_OP_PREPARE)
         dv_claim_prepare_called(op);
     else
@@ -230,10 +256,72 @@ void dv_claim_op_call(struct dv_claim_op *op)
     op->priv.step = DV_CLAIM_STEP_CALL;
     op->priv.n_calling = op->priv.n_batches;
     op->has_asked = op->priv.n_batches > 0;
+    dv_timer_start(&op->priv.timer, op->priv.claims->loop,
+                   dv_loop_now_ms(op->priv.claims->loop) + DV_CLAIM_SLOW_MS, on_slow);
+    dv_claims_tell_changed(op->priv.claims);
     for (size_t i = 0; i < op->priv.n_batches; i++)
         dv_claim_batch_start(&op->priv.batches[i]);
     if (op->priv.n_batches == 0)
         called(op);
+}
+
+/* ---- what can be seen ---- */
+
+void dv_claims_each_call(const struct dv_claims *claims,
+                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claims->ops, link) {
+        const struct dv_claim_op *op = DV_CONTAINER(link, struct dv_claim_op, priv.link);
+
+        for (size_t i = 0; op->priv.step == DV_CLAIM_STEP_CALL && i < op->priv.n_batches; i++) {
+            const struct dv_claim_batch *batch = &op->priv.batches[i];
+            const struct dv_claim_call call = {
+                .driver = batch->driver,
+                .endpoint = batch->is_calling ? batch->instance->base.endpoint : DV_STR(""),
+                .method = batch->is_calling ? dv_claim_batch_method(batch) : DV_STR(""),
+                .pod_uid = op->priv.pod_uid,
+                .claims = batch->claims,
+                .n_claims = batch->n_claims,
+                .since_ns = batch->asked_ns,
+            };
+
+            if (batch->is_calling)
+                see(ctx, &call);
+        }
+    }
+}
+
+static void see_waits(const struct dv_claim_op *op,
+                      void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
+{
+    for (size_t i = 0; i < op->priv.n_jobs; i++) {
+        const struct dv_claim_job *job = &op->priv.jobs[i];
+        const struct dv_claim_wait wait = {
+            .space = job->space,
+            .name = job->name,
+            .uid = job->object ? job->object->meta->uid : job->uid,
+            .pod_uid = op->priv.pod_uid,
+            .awaited = dv_str_from_c(op->awaited),
+            .since_ns = op->priv.start_ns,
+        };
+
+        see(ctx, &wait);
+    }
+}
+
+void dv_claims_each_wait(const struct dv_claims *claims,
+                         void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claims->ops, link) {
+        const struct dv_claim_op *op = DV_CONTAINER(link, struct dv_claim_op, priv.link);
+
+        if (op->priv.step == DV_CLAIM_STEP_WAIT && op->priv.kind == DV_CLAIM_OP_PREPARE)
+            see_waits(op, see, ctx);
+    }
 }
 
 /* ---- the end ---- */

@@ -76,6 +76,37 @@ static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
     dv_table_print(&table, cli->has_headers);
 }
 
+/* Who has not answered yet, and since when. */
+static void print_calls(struct dv_cli *cli, const NodeV1__StatusResponse *status)
+{
+    static const char *const headers[] = {"NO ANSWER FROM", "TO", "SINCE", "POD", "CLAIMS"};
+    struct dv_table table;
+
+    if (status->n_calls == 0)
+        return;
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < status->n_calls; i++) {
+        const NodeV1__Call *call = status->calls[i];
+        dv_str claims = DV_STR("");
+        dv_str pod = DV_STR("");
+
+        for (size_t k = 0; k < call->n_claims; k++)
+            claims = dv_str_printf(cli->arena, "%.*s%s%s", DV_FMT(claims), k ? ", " : "",
+                                   call->claims[k]);
+        if (call->pod)
+            pod = call->pod->name[0]
+                      ? dv_str_printf(cli->arena, "%s/%s", call->pod->namespace_, call->pod->name)
+                      : dv_str_from_c(call->pod->uid);
+        dv_table_add(&table, dv_cli_plain(dv_str_from_c(call->name), cli->arena));
+        dv_table_add(&table, call->method);
+        dv_table_add(&table, dv_cli_age(cli, call->since_ms));
+        dv_table_add(&table, dv_cli_plain(pod, cli->arena));
+        dv_table_add(&table, dv_cli_plain(claims, cli->arena));
+    }
+    (void)puts("");
+    dv_table_print(&table, cli->has_headers);
+}
+
 enum dv_exit dv_cmd_status(struct dv_cli *cli)
 {
     NodeV1__StatusRequest request = NODE_V1__STATUS_REQUEST__INIT;
@@ -104,6 +135,7 @@ enum dv_exit dv_cmd_status(struct dv_cli *cli)
     for (size_t i = 0; i < status->n_notes; i++)
         (void)printf("look at     %s\n", dv_cli_plain(dv_str_from_c(status->notes[i]), cli->arena));
     print_resources(cli, status);
+    print_calls(cli, status);
     print_pods(cli, status);
     return DV_EXIT_OK;
 }

@@ -1,10 +1,13 @@
 #include "cli/node_claims.h"
 
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "proto/davit_node_v1.pb-c.h"
+
+#define NS_PER_MS 1000000u
 
 const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli)
 {
@@ -26,9 +29,12 @@ const char *dv_node_claim_state(const NodeV1__Claim *claim, struct dv_arena *are
 {
     const char *waits = claim->awaited[0] ? ": waits for " : "";
     const char *fails = claim->error[0] ? ": " : "";
+    char since[DV_TIME_BYTES] = "";
 
-    return dv_cli_plain(dv_str_printf(arena, "%s%s%s%s%s", claim->state, waits, claim->awaited,
-                                      fails, claim->error),
+    if (claim->awaited[0] && claim->since_ms > 0)
+        dv_time_print((uint64_t)claim->since_ms * NS_PER_MS, since);
+    return dv_cli_plain(dv_str_printf(arena, "%s%s%s%s%s%s%s", claim->state, waits, claim->awaited,
+                                      since[0] ? " since " : "", since, fails, claim->error),
                         arena);
 }
 

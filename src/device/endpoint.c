@@ -47,6 +47,8 @@ struct dv_endpoint {
     struct dv_device_plugin_options options;
     struct dv_err options_err; /* of decoding them */
     struct dv_call list_call;
+    uint64_t asked_ns; /* for its options, or its list */
+    bool has_listed;
     void (*registered)(void *ctx, const struct dv_err *err);
     void *registered_ctx;
     char text[];
@@ -151,6 +153,7 @@ static void on_list(struct dv_call *call, dv_str message)
 
     if (endpoint->state != ENDPOINT_LISTING)
         return;
+    endpoint->has_listed = true;
     if (!dv_device_apply_list(devices->state, endpoint->resource, message, arena, &diff, &err)) {
         dv_log(DV_LOG_ERROR, "device: list refused; the one before still counts",
                DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
@@ -183,6 +186,7 @@ static void on_list_done(struct dv_call *call, const struct dv_err *err)
 
 static void watch_list(struct dv_endpoint *endpoint)
 {
+    endpoint->asked_ns = dv_loop_now_ns(endpoint->devices->loop);
     endpoint->list_call = (struct dv_call){
         .method = methods[endpoint->version].list,
         .message = on_list,
@@ -254,6 +258,7 @@ static void on_options_done(struct dv_call *call, const struct dv_err *err)
 static void ask_options(struct dv_endpoint *endpoint)
 {
     endpoint->state = ENDPOINT_ASKING;
+    endpoint->asked_ns = dv_loop_now_ns(endpoint->devices->loop);
     endpoint->options_call = (struct dv_call){
         .method = "/v1beta1.DevicePlugin/GetDevicePluginOptions",
         .message = on_options,
@@ -334,6 +339,22 @@ struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource
             return endpoint;
     }
     return NULL;
+}
+
+bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call)
+{
+    const struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
+    bool is_asked = endpoint->state == ENDPOINT_ASKING;
+
+    if (!is_asked && (endpoint->state != ENDPOINT_LISTING || endpoint->has_listed))
+        return false;
+    *call = (struct dv_device_call){
+        .resource = endpoint->resource,
+        .socket = endpoint->socket,
+        .method = is_asked ? "GetDevicePluginOptions" : "ListAndWatch",
+        .since_ns = endpoint->asked_ns,
+    };
+    return true;
 }
 
 /* ---- calls ---- */

@@ -89,6 +89,8 @@ void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
 /* `registered` runs no more. */
 void dv_endpoint_forget(struct dv_endpoint *endpoint);
 /* Stops the endpoint that this link in the manager's list is of. */
+/* What it was asked and has not answered; false: nothing. */
+bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
 void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
 /* The one that serves for the resource on the socket; NULL: none. */
 struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);

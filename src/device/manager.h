@@ -104,6 +104,20 @@ const struct dv_err *dv_devices_store_error(const struct dv_devices *devices);
 
 /* ---- what can be seen ---- */
 
+/* A call to a plugin that has not been answered, a first list among them; all of it is borrowed. */
+struct dv_device_call {
+    dv_str resource;
+    dv_str socket;
+    const char *method; /* "Allocate" */
+    dv_str pod_uid;     /* empty: for none */
+    dv_str container;
+    uint64_t since_ns; /* on the loop's clock */
+};
+void dv_devices_each_call(const struct dv_devices *devices,
+                          void (*see)(void *ctx, const struct dv_device_call *call), void *ctx);
+/* The one that this run waits for; false: none. */
+bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *call);
+
 /* What the node reports now. A resource is removed when its plugins have been away for longer than
  * the grace period, by a timer or here, whichever is first; its name is in `removed` until it is
  * reported again. What containers hold of it they keep. Text of those that are left belongs to the

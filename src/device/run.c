@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "device/inside.h"
 #include "device/manager.h"
+#include "device/op.h"
 
 /* The reference waits for ever for the first two. A plugin that takes longer hangs. */
 #define ALLOCATE_TIMEOUT_MS 60000u
@@ -184,6 +185,45 @@ void dv_devices_start_container(struct dv_devices *devices, struct dv_device_run
                                 const struct dv_device_request *request)
 {
     begin(devices, run, dv_device_start(devices->state, request));
+}
+
+bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *call)
+{
+    static const char *const methods[] = {
+        [DV_DEVICE_ASK_PREFERRED] = "GetPreferredAllocation",
+        [DV_DEVICE_ASK_ALLOCATE] = "Allocate",
+        [DV_DEVICE_ASK_PRESTART] = "PreStartContainer",
+    };
+    const struct dv_device_step *step;
+
+    if (!run->priv.is_calling)
+        return false;
+    step = dv_device_op_step(run->priv.op);
+    *call = (struct dv_device_call){
+        .resource = step->resource,
+        .socket = step->socket,
+        .method = methods[step->kind],
+        .pod_uid = run->priv.op->request.pod_uid,
+        .container = run->priv.op->request.container,
+        .since_ns = run->priv.asked_ns,
+    };
+    return true;
+}
+
+void dv_devices_each_call(const struct dv_devices *devices,
+                          void (*see)(void *ctx, const struct dv_device_call *call), void *ctx)
+{
+    struct dv_device_call call;
+    struct dv_link *link;
+
+    DV_LIST_EACH (&devices->runs, link) {
+        if (dv_device_run_call(DV_CONTAINER(link, struct dv_device_run, priv.link), &call))
+            see(ctx, &call);
+    }
+    DV_LIST_EACH (&devices->endpoints, link) {
+        if (dv_endpoint_link_call(link, &call))
+            see(ctx, &call);
+    }
 }
 
 void dv_devices_cancel(struct dv_device_run *run)

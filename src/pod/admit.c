@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -412,6 +413,8 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
 
     admission->priv.is_running = false;
     admission->priv.was_asked |= run->has_asked;
+    dv_timer_cancel(&admission->priv.wait_timer);
+    shown(admission)->awaited = DV_STR("");
     if (admission->priv.err.code != DV_OK) { /* given up meanwhile */
         dv_admission_fail(admission, &admission->priv.err);
     } else if (err && !run->has_failure) {
@@ -429,6 +432,26 @@ static void on_run(struct dv_device_run *run, const struct dv_err *err)
         count_container(admission);
         next_container(admission);
     }
+}
+
+/* Its plugin takes long to answer: whom it waits for is said. */
+static void on_slow(struct dv_timer *timer)
+{
+    struct dv_pod_admission *admission =
+        DV_CONTAINER(timer, struct dv_pod_admission, priv.wait_timer);
+    struct dv_pods *pods = admission->priv.pods;
+    struct dv_pod *pod = shown(admission);
+    char since[DV_TIME_BYTES];
+    struct dv_device_call call;
+
+    if (!dv_device_run_call(&admission->priv.run, &call))
+        return;
+    dv_time_print(dv_clock_wall_ns(dv_loop_clock(pods->loop)) -
+                      (dv_loop_now_ns(pods->loop) - call.since_ns),
+                  since);
+    pod->awaited = dv_str_printf(pod->arena, "the plugin of %.*s to answer %s since %s",
+                                 DV_FMT(call.resource), call.method, since);
+    dv_pods_tell_changed(pods);
 }
 
 static bool may_allocate(struct dv_device_run *run, dv_str resource, const dv_str *ids,
@@ -458,6 +481,8 @@ static void next_container(struct dv_pod_admission *admission)
     admission->priv.run.done = on_run;
     admission->priv.run.leaves_saving = true;
     admission->priv.run.may_allocate = may_allocate;
+    dv_timer_start(&admission->priv.wait_timer, pods->loop,
+                   dv_loop_now_ms(pods->loop) + DV_CLAIM_SLOW_MS, on_slow);
     dv_devices_allocate(pods->options.devices, &admission->priv.run, &request);
 }
 

@@ -55,6 +55,7 @@ struct dv_agent_pod {
     char *written;   /* the status that was written last */
     bool is_dirty;   /* its status may have to be written */
     bool is_failing; /* its release */
+    bool was_asked;  /* plugins or drivers were, before `reason` was given */
     bool has_ended;
     char text[];
 };

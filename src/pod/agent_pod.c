@@ -208,6 +208,7 @@ static void take_refusal(struct dv_agent_pod *pod, const struct dv_pod_verdict *
                                           dv_agent_pod_was_possible(pod));
 
     set_reason(pod, verdict->reason, verdict->message);
+    pod->was_asked = verdict->was_asked;
     note(pod, true, verdict->reason,
          is_prepare ? dv_str_printf(arena, "Failed to prepare dynamic resources: %s", pod->message)
                     : dv_str_from_c(pod->message));

@@ -179,9 +179,9 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
     dv_str message = DV_STR("");
     struct dv_pod_view view;
 
-    /* While it is tried again, what went wrong the last time is what there is to say. */
+    /* While a driver that has failed is asked again, what went wrong is what there is to say. */
     if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0 &&
-        !(pod->reason && view.is_brief)) {
+        !(pod->reason && pod->was_asked && view.is_brief)) {
         reason = DV_STR("WaitingForDevices");
         message = dv_str_printf(arena, "waits for %.*s", DV_FMT(view.awaited));
     } else if (pod->reason) {
@@ -189,6 +189,10 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
         message = dv_str_from_c(pod->message);
     }
     status->phase = DV_STR("Pending");
+    if (message.n > 0) { /* what lists of pods show */
+        status->reason = reason;
+        status->message = message;
+    }
     add_conditions(pod, false, reason, message, now, arena, status);
 }
 
@@ -241,6 +245,7 @@ static void clear_empty(struct dv_json *status, struct dv_arena *arena)
     struct dv_json *condition = dv_json_first(dv_json_get(status, DV_STR("conditions")));
     struct dv_json *container = dv_json_first(dv_json_get(status, DV_STR("containerStatuses")));
 
+    clear_absent(status, texts, DV_COUNT(texts), arena);
     for (; condition; condition = dv_json_next(condition))
         clear_absent(condition, texts, DV_COUNT(texts), arena);
     for (; container; container = dv_json_next(container))

@@ -138,7 +138,8 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
         .spec = &pod->spec,
         .state = waits_for_claims && pod->state == DV_POD_ADMITTING ? DV_POD_WAITING : pod->state,
         .awaited = waits_for_claims ? dv_str_from_c(pod->preparing->awaited) : pod->awaited,
-        .is_brief = waits_for_claims && pod->preparing->is_brief,
+        .is_brief = waits_for_claims ? pod->preparing->is_brief
+                                     : pod->state == DV_POD_ADMITTING && pod->awaited.n > 0,
         .since_wall_ns = pod->since_wall_ns,
         .was_admitted = pod->was_admitted,
         .may_run = pod->may_run,

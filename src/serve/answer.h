@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 
+struct NodeV1__Call;
 struct NodeV1__ListClaimsResponse;
 struct NodeV1__ListDevicesResponse;
 struct NodeV1__ListPluginsResponse;
@@ -35,6 +36,15 @@ struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *n
 /* The claims of that namespace and name, or all where these are empty. */
 struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
                                                        dv_str name, struct dv_arena *arena);
+
+/* ---- calls.c ---- */
+
+/* What drivers and plugins have not answered yet. */
+size_t dv_serve_calls(const struct dv_node *node, struct dv_arena *arena,
+                      struct NodeV1__Call ***calls);
+/* Says of claims what they wait for, and adds those that wait before they have a record. */
+void dv_serve_add_waits(const struct dv_node *node, struct NodeV1__ListClaimsResponse *response,
+                        dv_str space, dv_str name, struct dv_arena *arena);
 
 /* ---- status.c ---- */
 

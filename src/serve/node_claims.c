@@ -126,6 +126,7 @@ NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_s
     for (size_t at = 0; (claim = dv_claim_next(state, &at)) != NULL;)
         if (is_meant(claim, space, name))
             response->claims[response->n_claims++] = claim_message(node, claim, arena);
+    dv_serve_add_waits(node, response, space, name, arena);
     return response;
 }
 

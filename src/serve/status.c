@@ -254,6 +254,7 @@ NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_ar
     response->node_name = dv_str_to_c(node->name, arena);
     response->started_at_ms = (int64_t)(node->started_wall_ns / NS_PER_MS);
     response->n_pods = all_pods(node, arena, &response->pods);
+    response->n_calls = dv_serve_calls(node, arena, &response->calls);
     response->resource_status = DV_NEW_ARRAY(arena, NodeV1__ResourceStatus *, n);
     for (size_t i = 0; i < n; i++) {
         response->resource_status[response->n_resource_status++] =

@@ -88,10 +88,9 @@ def test_a_bound_pod_waits_for_what_others_hold(whole):
     assert phase_of(api, "p1") == "Pending"
     assert node.pods()["p1"][0] == "waiting"
     assert "2 devices of" in node.davit("status").stdout
-    node.stop()  # and it waits on
+    node.stop()  # and it waits on; the plugin comes back by itself
     node.start()
     api = node.api()
-    node.start_plugin()
     wait_condition(api, "p1", "WaitingForDevices")
     node.release("uid-hand")
     wait_phase(api, "p1", "Running", WAIT_S)
