@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "support/dvtest.h"
 
+/* NOLINTBEGIN(misc-misleading-bidirectional): that they mislead is what is tried */
 static const struct {
     dv_str text;
     const char *printed; /* NULL: as it is */
@@ -32,6 +33,7 @@ static const struct {
     {DV_STR_INIT("\xff\xc3"),                       "\\xff\\xc3"     }, /* not UTF-8 */
     {DV_STR_INIT("\xed\xa0\x80"),                   "\\xed\\xa0\\x80"}, /* a surrogate */
 };
+/* NOLINTEND(misc-misleading-bidirectional) */
 
 static void what_cannot_be_seen_is_escaped(void **state)
 {
@@ -54,6 +56,7 @@ static void an_error_is_visible_whatever_it_quotes(void **state)
     struct dv_err err;
 
     (void)state;
+    /* NOLINTNEXTLINE(misc-misleading-bidirectional): that it misleads is what is tried */
     (void)dv_fail(&err, DV_UNKNOWN, "driver says: %s", "\033]0;x\a two\nlines \xe2\x80\xae");
     assert_string_equal(err.msg, "driver says: \\x1b]0;x\\x07 two\nlines \\u202e");
     (void)dv_wrap(&err, "outer \x9b");

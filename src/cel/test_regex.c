@@ -22,8 +22,8 @@ static dv_str repeat(const char *what, size_t n, struct dv_arena *arena)
     size_t size = strlen(what);
     char *p = dv_arena_alloc_array(arena, n * size + 1, 1, 1);
 
-    for (size_t i = 0; i < n; i++)
-        memcpy(p + i * size, what, size);
+    for (size_t i = 0; i < n * size; i++)
+        p[i] = what[i % size];
     return (dv_str){p, n * size};
 }
 

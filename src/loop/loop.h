@@ -169,7 +169,8 @@ struct dv_listener *dv_listener_open(struct dv_loop *loop, dv_str path, mode_t m
 /* Whether dv_listener_open could listen at `path`; fails as it does, and changes nothing. For those
  * who have to do something before anybody can see that they listen. */
 DV_CHECKED bool dv_socket_is_free(dv_str path, struct dv_err *err);
-/* Who listens at `path`, found out by a connection that says nothing. Fails as dv_stream_connect. */
+/* Who listens at `path`, found out by a connection that says nothing. Fails as dv_stream_connect.
+ */
 DV_CHECKED bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err);
 /* Takes the listening socket `fd` (socket activation), also on failure. */
 struct dv_listener *dv_listener_open_fd(struct dv_loop *loop, int fd,

@@ -4,8 +4,9 @@
  *
  * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
  * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
- * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in memory, unless a file is named. With --ca it speaks TLS, and
- * writes there who vouches for it: clients send tokens over nothing else. Ends with SIGTERM. */
+ * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in memory,
+ * unless a file is named. With --ca it speaks TLS, and writes there who vouches for it: clients
+ * send tokens over nothing else. Ends with SIGTERM. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
