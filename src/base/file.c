@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -104,4 +105,36 @@ bool dv_file_replace(dv_str path, dv_str text, unsigned mode, struct dv_err *err
         return true;
     (void)unlink(fresh); /* gone is what we want */
     return dv_fail_errno(err, cause, "write %s", target);
+}
+
+bool dv_file_make_private(const char *path, bool is_dir, unsigned mode_max, unsigned *old_mode,
+                          struct dv_err *err)
+{
+    struct stat about;
+    unsigned mode;
+
+    *old_mode = 0;
+    if (lstat(path, &about) != 0) {
+        int cause = errno;
+
+        return cause == ENOENT || dv_fail_errno(err, cause, "%s", path);
+    }
+    if (is_dir ? !S_ISDIR(about.st_mode) : !S_ISREG(about.st_mode))
+        return dv_fail(err, DV_FAILED_PRECONDITION, "%s: not a %s%s: move it away", path,
+                       is_dir ? "directory" : "regular file",
+                       S_ISLNK(about.st_mode) ? " but a link" : "");
+    if (about.st_uid != geteuid() && about.st_uid != 0)
+        return dv_fail(err, DV_FAILED_PRECONDITION,
+                       "%s belongs to user %u, who could change it: make it user %u's (chown), or "
+                       "move it away",
+                       path, (unsigned)about.st_uid, (unsigned)geteuid());
+    mode = about.st_mode & 07777u;
+    if ((mode & ~mode_max) == 0)
+        return true;
+    if (chmod(path, (mode_t)(mode & mode_max)) != 0)
+        return dv_fail_errno(err, errno,
+                             "%s has mode %04o, which lets others in, and it cannot be changed",
+                             path, mode);
+    *old_mode = mode;
+    return true;
 }

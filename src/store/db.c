@@ -106,6 +106,7 @@ static int on_wal(void *ctx, sqlite3 *sql, const char *name, int n_pages)
     (void)sql;
     (void)name;
     db->n_wal_pages = (uint64_t)n_pages;
+    db->n_frames = (uint64_t)n_pages;
     return SQLITE_OK;
 }
 

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/defs.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/num.h"
 #include "store/db.h"
 
@@ -46,7 +48,7 @@ static bool fail_held(int lock_fd, struct dv_err *err)
 
 static bool take_lock(struct dv_store_files *files, struct dv_err *err)
 {
-    int fd = open(files->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(files->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
     if (fd < 0)
         return dv_fail_errno(err, errno, "%s", files->lock);
@@ -67,6 +69,25 @@ static bool take_lock(struct dv_store_files *files, struct dv_err *err)
     return true;
 }
 
+/* Before any of them is opened: a pipe would be waited for, and a link lead elsewhere. */
+static bool check_private(struct dv_store_files *files, struct dv_err *err)
+{
+    const char *const all[] = {files->path, files->wal,  files->journal, files->lock,
+                               files->mark, files->next, files->tmp};
+
+    for (size_t i = 0; i < DV_COUNT(all); i++) {
+        unsigned old_mode;
+
+        if (!dv_file_make_private(all[i], false, 0600, &old_mode, err))
+            return false;
+        if (old_mode != 0 && !files->old_mode) {
+            files->old_mode = old_mode;
+            files->fixed = all[i];
+        }
+    }
+    return true;
+}
+
 bool dv_store_files_open(struct dv_store_files *files, dv_str path, struct dv_arena *arena,
                          struct dv_err *err)
 {
@@ -83,10 +104,12 @@ bool dv_store_files_open(struct dv_store_files *files, dv_str path, struct dv_ar
     files->wal = with_suffix(whole, "-wal", arena);
     files->journal = with_suffix(whole, "-journal", arena);
     files->lock = with_suffix(whole, ".lock", arena);
+    files->mark = with_suffix(whole, ".mark", arena);
     files->tmp = with_suffix(whole, ".tmp", arena);
     files->next = with_suffix(whole, ".next", arena);
     files->dir = dir_of(files->path, arena);
-    return take_lock(files, err) || dv_wrap(err, "store %s", files->path);
+    return (check_private(files, err) && take_lock(files, err)) ||
+           dv_wrap(err, "store %s", files->path);
 }
 
 void dv_store_files_close(struct dv_store_files *files)
@@ -245,4 +268,15 @@ bool dv_store_files_prepare(const struct dv_store_files *files,
     if ((about.st_mode & 0777) != 0600 && chmod(files->path, 0600) != 0)
         return dv_fail_errno(err, errno, "chmod");
     return true;
+}
+
+bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_MAX],
+                             struct dv_err *err)
+{
+    char set_aside[PATH_MAX];
+
+    print_name(files->path, set_aside);
+    (void)snprintf(name, PATH_MAX, "%.*s-wal", PATH_MAX - 5,
+                   set_aside); /* as move_aside names it */
+    return move_aside(files->wal, set_aside, "-wal", err) && sync_dir(files, err);
 }

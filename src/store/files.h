@@ -3,6 +3,7 @@
  *
  *     path            the database          path-wal     its log, while it is open
  *     path.lock       held for the store's life; says who holds it
+ *     path.mark       how far path-wal has been acknowledged; see wal.h
  *     path.tmp        a new database being made; worthless after a crash
  *     path.next       a new database, complete. While it is there, path and path-wal are to be set
  *                     aside under the name that it notes, and it is to take their place.
@@ -13,6 +14,7 @@
 #ifndef DV_STORE_FILES_H
 #define DV_STORE_FILES_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "base/defs.h"
@@ -33,10 +35,14 @@ struct dv_store_files {
     const char *wal;
     const char *journal;
     const char *lock;
+    const char *mark;
     const char *tmp;
     const char *next;
     const char *dir;
     int lock_fd; /* negative: not held */
+    /* The first of them that others could use, and the mode it had; 0: there was none. */
+    const char *fixed;
+    unsigned old_mode;
 };
 
 /* Names them, in `arena`, and takes the lock. DV_ALREADY_EXISTS: another has it. */
@@ -53,5 +59,9 @@ DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
 DV_CHECKED bool dv_store_files_replace(const struct dv_store_files *files,
                                        const struct dv_store_schema *schema,
                                        enum dv_store_rest rest, struct dv_err *err);
+
+/* Moves the log alone out of the way; `name` is where it is then. */
+DV_CHECKED bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_MAX],
+                                        struct dv_err *err);
 
 #endif

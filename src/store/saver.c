@@ -87,6 +87,14 @@ static void retry_later(struct dv_saver *saver, const struct dv_err *reason)
         dv_timer_start(&saver->retry_timer, loop, dv_loop_now_ms(loop) + pause_ms, on_retry);
 }
 
+static void end_failure(struct dv_saver *saver)
+{
+    if (saver->err.code != DV_OK)
+        saver->options.told(saver->options.ctx, NULL, 0);
+    (void)dv_succeed(&saver->err);
+    saver->retry_ms = RETRY_FIRST_MS;
+}
+
 static void on_written(struct dv_store_write *write, const struct dv_err *err)
 {
     struct dv_saver *saver = DV_CONTAINER(write, struct dv_saver, write);
@@ -98,10 +106,7 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
         (void)dv_wrap(&reason, "save the state of %s", saver->options.what);
         retry_later(saver, &reason);
     } else {
-        if (saver->err.code != DV_OK)
-            saver->options.told(saver->options.ctx, NULL, 0);
-        (void)dv_succeed(&saver->err);
-        saver->retry_ms = RETRY_FIRST_MS;
+        end_failure(saver);
         dv_arena_free(saver->arena);
         saver->arena = NULL;
         saver->n_changes = 0;
@@ -198,7 +203,8 @@ static void on_task(struct dv_task *task)
     gather(saver);
     dv_list_move_all(&saver->flying, &saver->waiting);
     n = add_extra(saver);
-    if (n == 0) {
+    if (n == 0) { /* what had failed was what others added, and they know */
+        end_failure(saver);
         finish(&saver->flying, NULL);
         saver->options.rested(saver->options.ctx);
         return;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -14,6 +15,7 @@
 #include "store/db.h"
 #include "store/files.h"
 #include "store/store.h"
+#include "store/watch.h"
 
 struct dv_arena;
 struct dv_store_batch;
@@ -52,7 +54,9 @@ struct dv_store {
     size_t n_queued;
     size_t queued_bytes;
     uint64_t loop_epoch;
+    uint64_t n_troubles_told;
     char *set_aside; /* NULL: none */
+    DV_VEC(struct dv_store_note) notes;
     DV_VEC(struct dv_store_aside) asides;
     size_t n_asides;
     struct dv_store_faults *faults;
@@ -65,9 +69,16 @@ struct dv_store {
     /* The thread's, once something was submitted; until then the loop's. */
     struct dv_store_files files;
     struct dv_store_db db;
+    struct dv_store_watch watch;
     uint64_t thread_epoch;
     uint64_t checkpoint_at; /* pages in the log */
     DV_VEC(struct dv_store_pending) pending;
+    bool is_littered;        /* the log has a part of a commit that failed */
+    bool has_worked;         /* something was submitted, and came here */
+    bool is_troubled;        /* the disk did not take the last of what was written, */
+    bool is_full;            /* because it is full, */
+    uint64_t refused_bytes;  /* so much */
+    uint64_t probe_pause_ms; /* until it is tried again */
 
     /* Both sides', under `lock`. */
     pthread_mutex_t lock;
@@ -76,6 +87,8 @@ struct dv_store {
     struct dv_list finished;
     bool is_stopping;
     bool is_stopped;
+    struct dv_err trouble;       /* code DV_OK: none */
+    uint64_t n_troubles;         /* how often that has changed */
     struct dv_store_stats stats; /* without the queue's */
 };
 
@@ -98,6 +111,15 @@ void dv_store_note_aside(struct dv_store *store, uint32_t space, const struct dv
 void dv_store_load_asides(struct dv_store *store);
 /* Within a transaction: moves what is noted. When that is committed, the notes may go. */
 DV_CHECKED bool dv_store_move_pending(struct dv_store *store, struct dv_err *err);
+
+/* trouble.c: on the thread. */
+
+/* A write of so many bytes failed. */
+void dv_store_meet_trouble(struct dv_store *store, const struct dv_err *err, uint64_t n_bytes);
+/* A write succeeded. */
+void dv_store_end_trouble(struct dv_store *store);
+/* Tries whether the disk takes something again. */
+void dv_store_probe(struct dv_store *store);
 
 /* attach.c */
 

@@ -168,6 +168,7 @@ static void free_store(struct dv_store *store)
 
     while ((link = dv_list_shift(&store->spare)) != NULL)
         dv_store_batch_free(DV_CONTAINER(link, struct dv_store_batch, link));
+    dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);
     if (!store->is_memory)
         dv_store_files_close(&store->files);
@@ -210,11 +211,18 @@ static void on_woken(void *ctx)
     struct dv_store *store = ctx;
     struct dv_list finished;
     struct dv_link *link;
+    struct dv_err trouble;
+    bool has_changed;
 
     dv_list_init(&finished);
     (void)pthread_mutex_lock(&store->lock);
     dv_list_move_all(&finished, &store->finished);
+    has_changed = store->n_troubles != store->n_troubles_told;
+    store->n_troubles_told = store->n_troubles;
+    trouble = store->trouble;
     (void)pthread_mutex_unlock(&store->lock);
+    if (has_changed && store->options.trouble) /* before those who met it */
+        store->options.trouble(store->options.ctx, trouble.code == DV_OK ? NULL : &trouble);
     while ((link = dv_list_shift(&finished)) != NULL)
         end_batch(store, DV_CONTAINER(link, struct dv_store_batch, link));
     close_if_over(store);

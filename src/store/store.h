@@ -61,6 +61,9 @@ struct dv_store_options {
      * empty: write what you hold in memory, ending with DV_STORE_REBUILT. All that was submitted
      * before this call fails with DV_DATA_LOSS after it. */
     void (*damaged)(void *ctx, const char *set_aside);
+    /* The disk takes nothing (it is full, read-only, broken), or takes it again (err: NULL),
+     * whoever wrote. It is tried again by itself. May be NULL. */
+    void (*trouble)(void *ctx, const struct dv_err *err);
     void *ctx;
     /* At start-up the rows of a damaged file that can still be read are taken over into the new
      * one. Some of a set may be missing then: for those who can do with a part of what they had. */
@@ -94,6 +97,16 @@ void dv_store_close(struct dv_store *store, dv_closed_fn *closed, void *ctx);
 /* Where a damaged file was set aside whose content has not been rebuilt yet, at this open or an
  * earlier one; NULL: none. Until the next turn of the loop. */
 const char *dv_store_set_aside(const struct dv_store *store);
+
+/* What was found out about the files when they were opened, and somebody should know. */
+struct dv_store_note {
+    bool is_loss; /* writes that had been acknowledged are not there any more, or may not be */
+    bool is_mode; /* others could use a file; else one was damaged */
+    dv_str text;
+};
+
+/* While the store is open. */
+size_t dv_store_notes(const struct dv_store *store, const struct dv_store_note **notes);
 
 /* ---- reading at start-up ---- */
 

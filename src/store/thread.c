@@ -1,6 +1,8 @@
 /* thread.c - the store's thread: takes all that is queued, commits it at once, hands it back. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -9,9 +11,12 @@
 #include "store/batch.h"
 #include "store/state.h"
 #include "store/store.h"
+#include "store/watch.h"
 
 /* When checkpoints fail for longer than this (128 MiB), writes fail too, with the reason. */
 #define WAL_PAGES_MAX 32768u
+/* How often it is looked whether somebody has taken the files away, when nobody writes. */
+#define LOOK_PAUSE_MS 3000u
 
 /* ---- writing ---- */
 
@@ -51,6 +56,10 @@ static bool checkpoint(struct dv_store *store, struct dv_err *err)
     bool is_ok = dv_store_db_checkpoint(&store->db, err);
     uint64_t took_ns = dv_clock_now_ns(dv_clock_real()) - begin_ns;
 
+    if (is_ok && store->db.n_wal_pages == 0)
+        dv_store_watch_home(&store->watch, &store->files);
+    if (!is_ok)
+        dv_store_meet_trouble(store, err, 0);
     /* One that failed is tried again when the log has grown as much once more. */
     store->checkpoint_at = store->db.n_wal_pages + DV_STORE_CHECKPOINT_PAGES;
     (void)pthread_mutex_lock(&store->lock);
@@ -60,6 +69,15 @@ static bool checkpoint(struct dv_store *store, struct dv_err *err)
     store->stats.wal_bytes = dv_store_db_wal_bytes(&store->db);
     (void)pthread_mutex_unlock(&store->lock);
     return is_ok;
+}
+
+/* What was committed to a file that has no name any more is not there after a restart. */
+static bool check_files(struct dv_store *store, struct dv_err *err)
+{
+    if (dv_store_watch_check(&store->watch, &store->files, err))
+        return true;
+    store->db.is_damaged = true;
+    return false;
 }
 
 static bool apply_all(struct dv_store *store, const struct dv_list *group, struct dv_err *err)
@@ -82,10 +100,18 @@ static bool apply_all(struct dv_store *store, const struct dv_list *group, struc
             return false;
         }
     }
-    if (!dv_store_db_commit(&store->db, err))
+    if (!dv_store_db_commit(&store->db, err)) {
+        store->is_littered = true;
         return false;
+    }
+    /* What of a failed commit is in the log is written over, but maybe not all: nobody shall take
+     * the rest for commits that were lost, so a new log is begun. */
+    if (store->is_littered)
+        store->checkpoint_at = 0;
+    store->is_littered = false;
     store->pending.n = 0;
-    return true;
+    dv_store_watch_commit(&store->watch, &store->files, store->db.n_frames);
+    return check_files(store, err);
 }
 
 /* All that can still succeed, in one transaction. */
@@ -94,6 +120,7 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
     uint64_t begin_ns = dv_clock_now_ns(dv_clock_real());
     size_t n_writes = 0;
     size_t n_changes = 0;
+    size_t n_bytes = 0;
     struct dv_link *link;
     bool is_ok;
 
@@ -102,12 +129,19 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
 
         n_writes += batch->has_failed ? 0 : batch->n_writes;
         n_changes += batch->has_failed ? 0 : batch->records.n;
+        n_bytes += batch->has_failed ? 0 : batch->bytes.n;
     }
     if (n_changes == 0 && store->pending.n == 0)
         return true;
     is_ok = apply_all(store, group, err);
     count_commit(store, is_ok, n_writes, n_changes, dv_clock_now_ns(dv_clock_real()) - begin_ns);
-    return is_ok || dv_wrap(err, "store %s", store->name);
+    if (is_ok) {
+        dv_store_end_trouble(store);
+        return true;
+    }
+    (void)dv_wrap(err, "store %s", store->name);
+    dv_store_meet_trouble(store, err, n_bytes);
+    return false;
 }
 
 /* ---- reading ---- */
@@ -266,15 +300,38 @@ static void run_group(struct dv_store *store, const struct dv_list *group)
         replace(store, group, &err);
 }
 
-/* Waits for work; false when there is none and none will come. */
-static bool take(struct dv_store *store, struct dv_list *group)
+static struct timespec after_ms(uint64_t ms)
 {
+    uint64_t at_ns = dv_clock_now_ns(dv_clock_real()) + ms * 1000000u;
+
+    return (struct timespec){.tv_sec = (time_t)(at_ns / 1000000000u),
+                             .tv_nsec = (long)(at_ns % 1000000000u)};
+}
+
+enum taken {
+    TAKEN_WORK,
+    TAKEN_TIME, /* nothing came: time to look around */
+    TAKEN_END,  /* nothing will come */
+};
+
+static enum taken take(struct dv_store *store, struct dv_list *group)
+{
+    struct timespec until = after_ms(store->is_troubled ? store->probe_pause_ms : LOOK_PAUSE_MS);
+    enum taken taken = TAKEN_WORK;
+    int errnum = 0;
+
     (void)pthread_mutex_lock(&store->lock);
-    while (dv_list_is_empty(&store->queued) && !store->is_stopping)
-        (void)pthread_cond_wait(&store->more, &store->lock);
+    while (dv_list_is_empty(&store->queued) && !store->is_stopping && errnum != ETIMEDOUT) {
+        if (store->is_memory || !store->has_worked) /* then the database may be the loop's */
+            (void)pthread_cond_wait(&store->more, &store->lock);
+        else
+            errnum = pthread_cond_clockwait(&store->more, &store->lock, CLOCK_MONOTONIC, &until);
+    }
+    if (dv_list_is_empty(&store->queued))
+        taken = store->is_stopping ? TAKEN_END : TAKEN_TIME;
     dv_list_move_all(group, &store->queued);
     (void)pthread_mutex_unlock(&store->lock);
-    return !dv_list_is_empty(group);
+    return taken;
 }
 
 static void give_back(struct dv_store *store, struct dv_list *group, bool is_last)
@@ -286,6 +343,21 @@ static void give_back(struct dv_store *store, struct dv_list *group, bool is_las
     dv_async_wake(store->wake);
 }
 
+/* Between writes: whether the disk works again, and whether the files are still there. */
+static void look_around(struct dv_store *store, struct dv_list *group)
+{
+    struct dv_err err;
+
+    if (store->is_troubled)
+        dv_store_probe(store);
+    if (!store->db.sql || store->db.is_damaged || check_files(store, &err))
+        return;
+    /* Nobody writes: a batch of nothing brings the news. */
+    dv_list_push(group, &dv_store_batch_new()->link);
+    replace(store, group, &err);
+    give_back(store, group, false);
+}
+
 void *dv_store_run(void *ctx)
 {
     struct dv_store *store = ctx;
@@ -293,12 +365,25 @@ void *dv_store_run(void *ctx)
     struct dv_err err;
 
     dv_list_init(&group);
-    while (take(store, &group)) {
+    for (;;) {
+        enum taken taken = take(store, &group);
+
+        if (taken == TAKEN_END)
+            break;
+        if (taken == TAKEN_TIME) {
+            look_around(store, &group);
+            continue;
+        }
+        store->has_worked = true;
         run_group(store, &group);
         give_back(store, &group, false);
         if (store->db.sql && store->db.n_wal_pages >= store->checkpoint_at)
             (void)checkpoint(store, &err); /* counted; writes fail when it goes on for long */
     }
+    /* So that the mark says so before SQLite removes the log. */
+    if (store->db.sql && !store->db.is_damaged && !store->is_memory)
+        (void)checkpoint(store, &err); /* what is left in the log is found at the next start */
+    dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);
     give_back(store, &group, true);
     return NULL;
