@@ -17,12 +17,17 @@
 #include "resource/resource.h"
 #include "rest/rest.h"
 #include "serve/auth.h"
+#include "serve/health.h"
 #include "serve/kube.h"
 #include "serve/serve.h"
 #include "serve/tokens.h"
 
 /* The server's certificate is for a year: renewed well before, without a restart. */
 #define RENEW_MS (UINT64_C(90) * 24 * 3600 * 1000)
+#define KUBECONFIG_BYTES_MAX (1u << 20)
+/* Until it is tried again to write admin.kubeconfig: a full disk is often emptied within minutes.
+ */
+#define KUBECONFIG_AGAIN_MS 2000u
 
 struct dv_daemon_api {
     struct dv_loop *loop;
@@ -35,7 +40,10 @@ struct dv_daemon_api {
     struct dv_http_server *server;
     struct dv_rest_cert ca;
     struct dv_timer renewal;
-    unsigned n_fronts; /* that are being closed */
+    struct dv_health *health;
+    struct dv_timer kubeconfig; /* when it could not be written */
+    dv_str token;               /* the admin's */
+    unsigned n_fronts;          /* that are being closed */
     dv_closed_fn *closed;
     void *closed_ctx;
 };
@@ -47,7 +55,8 @@ static uint64_t wall_ns(const struct dv_daemon_api *api)
 
 struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
                                          const struct dv_options *options,
-                                         struct dv_node_metrics *metrics, struct dv_err *err)
+                                         struct dv_node_metrics *metrics, struct dv_health *health,
+                                         struct dv_err *err)
 {
     struct dv_daemon_api *api = DV_ALLOC(struct dv_daemon_api);
     struct dv_embedded_options embedded = {.space_objects = DV_SPACE_OBJECTS,
@@ -56,6 +65,7 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
     api->loop = loop;
     api->options = options;
     api->metrics = metrics;
+    api->health = health;
     api->arena = dv_arena_new();
     api->tokens = dv_tokens_open(loop, store, DV_SPACE_TOKENS, err);
     if (api->tokens)
@@ -124,19 +134,42 @@ static void on_renewal(struct dv_timer *timer)
 
 /* ---- the admin ---- */
 
+static bool has_text(dv_str path, dv_str text, struct dv_arena *arena)
+{
+    struct dv_err absent;
+    dv_str found;
+
+    return dv_file_read(path, KUBECONFIG_BYTES_MAX, arena, &found, &absent) &&
+           dv_str_eq(found, text);
+}
+
 /* Whoever can read the file is the admin: its token is kept nowhere else. */
 static bool write_kubeconfig(struct dv_daemon_api *api, dv_str token, struct dv_err *err)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_options *options = api->options;
-    dv_str path = dv_str_printf(api->arena, "%.*s/admin.kubeconfig", DV_FMT(options->state_dir));
+    dv_str path = dv_str_printf(arena, "%.*s/admin.kubeconfig", DV_FMT(options->state_dir));
     dv_str server =
-        dv_str_printf(api->arena, "%s://127.0.0.1:%u", options->insecure_http ? "http" : "https",
+        dv_str_printf(arena, "%s://127.0.0.1:%u", options->insecure_http ? "http" : "https",
                       dv_http_server_port(api->server));
-    dv_str text =
-        dv_pki_print_kubeconfig(server, options->insecure_http ? DV_STR_NONE : api->ca.cert,
-                                DV_STR("admin"), token, api->arena);
+    dv_str text = dv_pki_print_kubeconfig(
+        server, options->insecure_http ? DV_STR_NONE : api->ca.cert, DV_STR("admin"), token, arena);
 
-    return dv_file_replace(path, text, 0600, err);
+    /* What is there already needs no room on the disk. */
+    return has_text(path, text, arena) || dv_file_replace(path, text, 0600, err);
+}
+
+/* Nobody waits for it but the admin, who is told why it is not there. */
+static void on_kubeconfig(struct dv_timer *timer)
+{
+    struct dv_daemon_api *api = DV_CONTAINER(timer, struct dv_daemon_api, kubeconfig);
+    struct dv_err err;
+    bool is_written = write_kubeconfig(api, api->token, &err);
+
+    dv_health_set(api->health, DV_HEALTH_KUBECONFIG, is_written ? NULL : &err);
+    if (!is_written)
+        dv_timer_start(timer, api->loop, dv_loop_now_ms(api->loop) + KUBECONFIG_AGAIN_MS,
+                       on_kubeconfig);
 }
 
 static bool add_admin(struct dv_daemon_api *api, dv_str *token, struct dv_err *err)
@@ -198,7 +231,6 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
         .trouble = trouble,
         .ctx = ctx,
     };
-    dv_str token;
 
     if (dv_str_eq(options->listen, DV_STR("none")))
         return true;
@@ -207,8 +239,10 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
                        "--insecure-http is for loopback addresses, and --listen is %.*s",
                        DV_FMT(options->listen));
     api->kube = dv_kube_open(&kube);
-    return add_admin(api, &token, err) && listen_now(api, trouble, ctx, err) &&
-           write_kubeconfig(api, token, err);
+    if (!add_admin(api, &api->token, err) || !listen_now(api, trouble, ctx, err))
+        return false;
+    on_kubeconfig(&api->kubeconfig);
+    return true;
 }
 
 /* ---- the end: from the outside in ---- */
@@ -240,6 +274,7 @@ void dv_daemon_api_close(struct dv_daemon_api *api, dv_closed_fn *closed, void *
     api->closed = closed;
     api->closed_ctx = ctx;
     dv_timer_cancel(&api->renewal);
+    dv_timer_cancel(&api->kubeconfig);
     api->n_fronts = 1u + (api->server ? 1u : 0u) + (api->kube ? 1u : 0u);
     if (api->server)
         dv_http_server_close(api->server, on_front_closed, api);

@@ -11,6 +11,7 @@
 struct dv_cluster;
 struct dv_embedded;
 struct dv_err;
+struct dv_health;
 struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_options;
@@ -19,11 +20,12 @@ struct dv_tokens;
 
 struct dv_daemon_api;
 
-/* Loads what is stored: before the store's first write, and before anything is served. `options`
- * and `metrics` are kept. */
+/* Loads what is stored: before the store's first write, and before anything is served. `options`,
+ * `metrics` and `health` are kept. */
 struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
                                          const struct dv_options *options,
-                                         struct dv_node_metrics *metrics, struct dv_err *err);
+                                         struct dv_node_metrics *metrics, struct dv_health *health,
+                                         struct dv_err *err);
 /* Begins to serve on --listen: a CA and an admin's kubeconfig are made on the first start.
  * `feed` is kept. `trouble` (may be NULL) says why the daemon is not ready. */
 DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,

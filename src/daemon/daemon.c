@@ -1,8 +1,6 @@
 #include "daemon/daemon.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -35,21 +33,6 @@
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name)
 {
     return dv_str_printf(daemon->arena, "%.*s/%s", DV_FMT(dir), name);
-}
-
-/* Makes the directory and those above it. */
-static bool make_dirs(struct dv_daemon *daemon, dv_str dir, mode_t mode, struct dv_err *err)
-{
-    for (size_t i = 1; i <= dir.n; i++) {
-        const char *part;
-
-        if (i < dir.n && dir.p[i] != '/')
-            continue;
-        part = dv_str_to_c(dv_str_slice(dir, 0, i), daemon->arena);
-        if (mkdir(part, i == dir.n ? mode : 0755) < 0 && errno != EEXIST)
-            return dv_fail_errno(err, errno, "make %s", part);
-    }
-    return true;
 }
 
 /* ---- what happens ---- */
@@ -198,6 +181,15 @@ static void on_store_damaged(void *ctx, const char *set_aside)
         save_claims(daemon);
 }
 
+/* Whoever wrote: the API, devices, claims, pods, tokens. */
+static void on_store_trouble(void *ctx, const struct dv_err *err)
+{
+    struct dv_daemon *daemon = ctx;
+
+    dv_health_set(daemon->health, DV_HEALTH_STATE, err);
+    dv_node_feed_changed(daemon->feed, DV_FEED_STATUS);
+}
+
 /* ---- start ---- */
 
 static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
@@ -205,17 +197,27 @@ static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
     struct dv_store_options options = {
         .schema = &dv_node_schema,
         .damaged = on_store_damaged,
+        .trouble = on_store_trouble,
         .ctx = daemon,
         .keeps_readable = true,
     };
     dv_str path = dv_daemon_path(daemon, daemon->options->state_dir, "state.db");
+    const struct dv_store_note *notes;
     const char *set_aside;
+    size_t n;
 
-    if (!make_dirs(daemon, daemon->options->state_dir, 0700, err))
+    if (!dv_daemon_make_private(daemon, err))
         return false;
     daemon->store = dv_store_open(daemon->loop, path, &options, err);
     if (!daemon->store)
         return false;
+    n = dv_store_notes(daemon->store, &notes);
+    for (size_t i = 0; i < n; i++)
+        dv_health_note(daemon->health,
+                       notes[i].is_loss   ? DV_HEALTH_WRITES_LOST
+                       : notes[i].is_mode ? DV_HEALTH_MODE_FIXED
+                                          : DV_HEALTH_STATE_DAMAGED,
+                       "%.*s", DV_FMT(notes[i].text));
     set_aside = dv_store_set_aside(daemon->store);
     if (set_aside)
         dv_health_note(daemon->health, DV_HEALTH_STATE_DAMAGED,
@@ -238,7 +240,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
         .ctx = daemon,
     };
 
-    if (!make_dirs(daemon, options.kubelet_dir, 0750, err))
+    if (!dv_daemon_make_dirs(daemon, options.kubelet_dir, 0750, err))
         return false;
     daemon->devices = dv_devices_open(daemon->loop, &options, err);
     return daemon->devices != NULL;
@@ -334,8 +336,8 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
 static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
 {
     if (daemon->options->roles & DV_ROLE_API) {
-        daemon->api =
-            dv_daemon_api_open(daemon->loop, daemon->store, daemon->options, daemon->metrics, err);
+        daemon->api = dv_daemon_api_open(daemon->loop, daemon->store, daemon->options,
+                                         daemon->metrics, daemon->health, err);
         if (!daemon->api)
             return false;
         daemon->cluster = dv_daemon_api_cluster(daemon->api);
@@ -452,8 +454,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
         .is_strict = options->is_strict,
     };
-    if (!make_dirs(daemon, options->runtime_dir, 0700, err) ||
-        !make_dirs(daemon, podres_dir, 0750, err))
+    if (!dv_daemon_make_dirs(daemon, podres_dir, 0750, err))
         return false;
     daemon->podres_server = dv_podres_server_open(
         &daemon->node, dv_daemon_path(daemon, podres_dir, "kubelet.sock"), err);

@@ -85,6 +85,15 @@ DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv
  * out of the way. When all is loaded. */
 void dv_daemon_note_asides(struct dv_daemon *daemon);
 
+/* private.c */
+
+/* Makes the directory and those above it. */
+DV_CHECKED bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsigned mode,
+                                    struct dv_err *err);
+/* Makes the directories for state and sockets, and sees to it that they and the keys in them are
+ * root's alone. Before anything is opened. */
+DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err);
+
 /* node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
 

@@ -29,13 +29,46 @@
 
 /* ---- the CA ---- */
 
-static bool read_ca(dv_str cert_path, dv_str key_path, struct dv_arena *arena,
-                    struct dv_rest_cert *ca)
-{
-    struct dv_err err;
+/* What to do about files that are there and cannot be used. They are not replaced: whoever was
+ * given the certificate would not know the new one. */
+#define WHAT_TO_DO                                                                                 \
+    "restore it from a backup, or move ca.crt and ca.key away, and a new CA is made (kubeconfigs " \
+    "have to be written again then)"
 
-    return dv_file_read(cert_path, PEM_BYTES_MAX, arena, &ca->cert, &err) &&
-           dv_file_read(key_path, PEM_BYTES_MAX, arena, &ca->key, &err);
+/* *is_there: false when it is missing, which is no failure. */
+static bool read_pem(dv_str path, struct dv_arena *arena, dv_str *text, bool *is_there,
+                     struct dv_err *err)
+{
+    *is_there = dv_file_read(path, PEM_BYTES_MAX, arena, text, err);
+    return *is_there || err->code == DV_NOT_FOUND;
+}
+
+/* *is_good: it is there, and lasts. */
+static bool read_ca(dv_str cert_path, dv_str key_path, uint64_t now_ns, struct dv_arena *arena,
+                    struct dv_rest_cert *ca, bool *is_good, struct dv_err *err)
+{
+    const struct dv_rest_cert_request probe = {
+        .name = DV_STR("davitd"), .now_ns = now_ns, .valid_days = 1};
+    struct dv_rest_cert made;
+    bool has_cert;
+    bool has_key;
+    uint64_t end_ns;
+
+    *is_good = false;
+    if (!read_pem(cert_path, arena, &ca->cert, &has_cert, err) ||
+        !read_pem(key_path, arena, &ca->key, &has_key, err))
+        return false;
+    if (!has_cert)
+        return true; /* the key alone was left by a start that was cut off */
+    if (!dv_rest_cert_end(ca->cert, &end_ns, err))
+        return dv_wrap(err, "%.*s cannot be read; " WHAT_TO_DO, DV_FMT(cert_path));
+    if (!has_key)
+        return dv_fail(err, DV_FAILED_PRECONDITION,
+                       "%.*s is missing, but not its certificate; " WHAT_TO_DO, DV_FMT(key_path));
+    if (!dv_rest_cert_make_server(ca, &probe, arena, &made, err))
+        return dv_wrap(err, "%.*s cannot be used; " WHAT_TO_DO, DV_FMT(key_path));
+    *is_good = end_ns > now_ns + CA_LEFT_NS;
+    return true;
 }
 
 bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
@@ -46,13 +79,13 @@ bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
     dv_str key_path = dv_str_printf(arena, "%.*s/ca.key", DV_FMT(dir));
     struct dv_rest_cert_request request = {
         .name = DV_STR("davit CA"), .now_ns = now_ns, .valid_days = CA_DAYS};
-    uint64_t end_ns;
-    struct dv_err bad;
+    bool is_good;
 
     if (mkdir(dv_str_to_c(dir, arena), 0700) < 0 && errno != EEXIST)
         return dv_fail_errno(err, errno, "make %.*s", DV_FMT(dir));
-    if (read_ca(cert_path, key_path, arena, ca) && dv_rest_cert_end(ca->cert, &end_ns, &bad) &&
-        end_ns > now_ns + CA_LEFT_NS)
+    if (!read_ca(cert_path, key_path, now_ns, arena, ca, &is_good, err))
+        return false;
+    if (is_good)
         return true;
     if (!dv_rest_cert_make_ca(&request, arena, ca, err))
         return dv_wrap(err, "make a CA");

@@ -30,6 +30,7 @@ static const char *const event_names[DV_N_HEALTH_EVENTS] = {
 struct dv_health {
     struct dv_arena *arena;
     struct dv_err troubles[DV_N_HEALTH_PARTS]; /* code DV_OK: none */
+    struct dv_err all;                         /* one after the other */
     struct dv_gauge *gauges[DV_N_HEALTH_PARTS];
     struct dv_counter *counters[DV_N_HEALTH_EVENTS];
     DV_VEC(dv_str) notes;
@@ -79,6 +80,20 @@ void dv_health_free(struct dv_health *health)
     free(health);
 }
 
+static void join(struct dv_health *health)
+{
+    (void)dv_succeed(&health->all);
+    for (size_t i = 0; i < DV_N_HEALTH_PARTS; i++) {
+        const struct dv_err *err = &health->troubles[i];
+
+        if (err->code != DV_OK && health->all.code == DV_OK)
+            health->all = *err;
+        else if (err->code != DV_OK)
+            (void)dv_fail(&health->all, health->all.code, "%.120s; %.120s", health->all.msg,
+                          err->msg);
+    }
+}
+
 void dv_health_set(struct dv_health *health, enum dv_health_part part, const struct dv_err *err)
 {
     struct dv_err *known = &health->troubles[part];
@@ -89,6 +104,7 @@ void dv_health_set(struct dv_health *health, enum dv_health_part part, const str
         *known = *err;
     else
         (void)dv_succeed(known);
+    join(health);
     dv_gauge_set(health->gauges[part], err ? 1 : 0);
     if (err && !is_same)
         dv_log(DV_LOG_ERROR, "daemon: cannot write", DV_F_C("part", part_names[part]),
@@ -99,10 +115,7 @@ void dv_health_set(struct dv_health *health, enum dv_health_part part, const str
 
 const struct dv_err *dv_health_trouble(const struct dv_health *health)
 {
-    for (size_t i = 0; i < DV_N_HEALTH_PARTS; i++)
-        if (health->troubles[i].code != DV_OK)
-            return &health->troubles[i];
-    return NULL;
+    return health->all.code == DV_OK ? NULL : &health->all;
 }
 
 void dv_health_note(struct dv_health *health, enum dv_health_event event, const char *fmt, ...)

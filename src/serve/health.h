@@ -25,7 +25,7 @@ enum dv_health_part {
 
 /* err: NULL when it works (again). Logs the change; the same again is not logged. */
 void dv_health_set(struct dv_health *health, enum dv_health_part part, const struct dv_err *err);
-/* The first trouble there is; NULL: none. Until the next change. */
+/* All troubles there are, in one text; NULL: none. Until the next change. */
 const struct dv_err *dv_health_trouble(const struct dv_health *health);
 
 /* What has happened. It is told as long as the daemon runs. */
