@@ -1,0 +1,148 @@
+#include "policy/policy.h"
+
+#include "base/arena.h"
+#include "policy/rules.h"
+
+static const char *const action_names[] = {
+    [DV_POLICY_DRIVER] = "drivers",
+    [DV_POLICY_RESOURCE] = "resources",
+    [DV_POLICY_CONNECT] = "sockets",
+    [DV_POLICY_CALL] = "calls",
+};
+
+static const char *const mode_names[] = {
+    [DV_POLICY_OFF] = "off",
+    [DV_POLICY_WARN] = "warn",
+    [DV_POLICY_ENFORCE] = "enforce",
+};
+
+const char *dv_policy_action_name(enum dv_policy_action action)
+{
+    return action_names[action];
+}
+
+const char *dv_policy_mode_name(enum dv_policy_mode mode)
+{
+    return mode_names[mode];
+}
+
+enum dv_policy_mode dv_policy_mode(const struct dv_policy *policy)
+{
+    return policy->mode;
+}
+
+size_t dv_policy_n_rules(const struct dv_policy *policy)
+{
+    return policy->n_rules;
+}
+
+/* Goes back to the last star only: linear in practice, at worst the product of both lengths, which
+ * are bounded. */
+bool dv_policy_matches(dv_str pattern, dv_str text)
+{
+    size_t p = 0, t = 0;
+    size_t star = pattern.n, kept = 0; /* the last star, and what it has taken so far */
+
+    while (t < text.n) {
+        if (p < pattern.n && pattern.p[p] == '*') {
+            star = p++;
+            kept = t;
+        } else if (p < pattern.n && pattern.p[p] == text.p[t]) {
+            p++;
+            t++;
+        } else if (star < pattern.n) {
+            p = star + 1;
+            t = ++kept;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.n && pattern.p[p] == '*')
+        p++;
+    return p == pattern.n;
+}
+
+static bool is_one_of(const dv_str *patterns, size_t n, dv_str text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dv_policy_matches(patterns[i], text))
+            return true;
+    return false;
+}
+
+static bool has_gid(const struct dv_policy_peer *peer, gid_t gid)
+{
+    for (size_t i = 0; i < peer->n_gids; i++)
+        if (peer->gids[i] == gid)
+            return true;
+    return false;
+}
+
+/* What is not known of a peer matches nothing, not even `*`. */
+static bool is_by(const struct dv_policy_who *who, const struct dv_policy_peer *peer)
+{
+    if (who->has_uid && (!peer->has_ids || peer->uid != who->uid))
+        return false;
+    if (who->has_gid && (!peer->has_ids || !has_gid(peer, who->gid)))
+        return false;
+    if (who->unit.n > 0 && (peer->unit.n == 0 || !dv_policy_matches(who->unit, peer->unit)))
+        return false;
+    return who->executable.n == 0 ||
+           (peer->executable.n > 0 && dv_policy_matches(who->executable, peer->executable));
+}
+
+static bool is_by_any(const struct dv_policy_rule *rule, const struct dv_policy_peer *peer)
+{
+    for (size_t i = 0; i < rule->n_by; i++)
+        if (is_by(&rule->by[i], peer))
+            return true;
+    return false;
+}
+
+struct dv_policy_verdict dv_policy_judge(const struct dv_policy *policy,
+                                         const struct dv_policy_peer *peer,
+                                         enum dv_policy_action action, dv_str name)
+{
+    struct dv_policy_verdict verdict = {.is_ruled = policy->is_ruled[action], .rule = DV_STR("")};
+
+    for (size_t i = 0; i < policy->n_rules && !verdict.is_allowed; i++) {
+        const struct dv_policy_rule *rule = &policy->rules[i];
+
+        if (!is_one_of(rule->names[action], rule->n_names[action], name))
+            continue;
+        verdict.rule = rule->name;
+        verdict.is_allowed = is_by_any(rule, peer);
+    }
+    if (!verdict.is_ruled)
+        verdict.is_allowed = true;
+    return verdict;
+}
+
+static bool is_unit(dv_str part)
+{
+    return (dv_str_ends_with(part, DV_STR(".service")) && part.n > 8) ||
+           (dv_str_ends_with(part, DV_STR(".scope")) && part.n > 6);
+}
+
+/* Lines are "id:controllers:/path"; of the unified hierarchy "0::/path", which wins. */
+dv_str dv_policy_unit_of(dv_str cgroup)
+{
+    dv_str unit = DV_STR("");
+    dv_str line;
+
+    while (dv_str_split(&cgroup, '\n', &line)) {
+        bool is_unified = dv_str_starts_with(line, DV_STR("0::"));
+        bool is_systemd = dv_str_find(line, DV_STR(":name=systemd:")) < line.n;
+        dv_str path = dv_str_slice(line, dv_str_find(line, DV_STR(":/")), line.n);
+        dv_str found = DV_STR("");
+        dv_str part;
+
+        if (!is_unified && !is_systemd)
+            continue;
+        while (path.n > 0 && dv_str_split(&path, '/', &part))
+            found = is_unit(part) ? part : found;
+        if (found.n > 0 && (is_unified || unit.n == 0))
+            unit = found;
+    }
+    return unit;
+}

@@ -1,0 +1,95 @@
+/* policy.h - who may register which names, whose sockets are called, and who may call ours.
+ *
+ * Pure: a file's text becomes rules, and a peer with what it wants becomes a verdict. Who a peer is
+ * finds plugin/guard.h.
+ *
+ *     mode: enforce                    # off, warn, enforce
+ *     rules:
+ *     - name: nvidia                   # for the log
+ *       drivers: [gpu.nvidia.com]      # of DRA drivers
+ *       resources: [nvidia.com/gpu]    # of device plugins; a star stands for any text
+ *       by:                            # one of these; all that one says must hold
+ *       - unit: nvidia-dra.service
+ *         uid: 0
+ *       - executable: /usr/bin/nvidia-device-plugin
+ *     - name: admins
+ *       calls: [davit.sock, pod-resources]
+ *       by:
+ *       - group: wheel
+ *
+ * What no rule speaks of is free: without any `calls` everybody may call. What some rule speaks of
+ * is for those whom a rule allows: with one `drivers`, every driver needs a rule that has its name.
+ */
+#ifndef DV_POLICY_H
+#define DV_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+
+enum dv_policy_mode {
+    DV_POLICY_OFF,
+    DV_POLICY_WARN,
+    DV_POLICY_ENFORCE,
+};
+
+/* What a peer wants; each has names of its own. */
+enum dv_policy_action {
+    DV_POLICY_DRIVER,   /* to be a DRA driver: its name */
+    DV_POLICY_RESOURCE, /* to be a device plugin: the name of its resource */
+    DV_POLICY_CONNECT,  /* to be called by us: the path of its socket */
+    DV_POLICY_CALL,     /* to call us: "kubelet.sock", "davit.sock", "pod-resources" */
+    DV_N_POLICY_ACTIONS,
+};
+const char *dv_policy_action_name(enum dv_policy_action action); /* "drivers", as in the file */
+
+/* Who it is, as far as it could be found out. */
+struct dv_policy_peer {
+    pid_t pid; /* 0: unknown, as all the rest then is */
+    bool has_ids;
+    uid_t uid;
+    const gid_t *gids; /* its own first */
+    size_t n_gids;
+    dv_str unit;       /* systemd's; empty: none, or unknown */
+    dv_str executable; /* empty: unknown; why is in `doubt` */
+    dv_str doubt;      /* what could not be found out, and why; for the log */
+};
+
+struct dv_policy;
+
+/* Looks up a group's number; false: no such group. */
+typedef bool dv_policy_group_fn(void *ctx, dv_str name, gid_t *gid);
+
+/* Reads a file's text; all is in `arena`. DV_INVALID_ARGUMENT names the line and what may be there.
+ */
+const struct dv_policy *dv_policy_parse(dv_str text, dv_policy_group_fn *find_group, void *ctx,
+                                        struct dv_arena *arena, struct dv_err *err);
+enum dv_policy_mode dv_policy_mode(const struct dv_policy *policy);
+const char *dv_policy_mode_name(enum dv_policy_mode mode);
+size_t dv_policy_n_rules(const struct dv_policy *policy);
+
+struct dv_policy_verdict {
+    bool is_allowed;
+    bool is_ruled; /* some rule speaks of this action */
+    dv_str rule;   /* that allows it, or the last that has the name; empty: none has */
+};
+
+/* Whatever the mode is: who asks knows what to do with it. */
+struct dv_policy_verdict dv_policy_judge(const struct dv_policy *policy,
+                                         const struct dv_policy_peer *peer,
+                                         enum dv_policy_action action, dv_str name);
+/* `*` stands for any text, also none; all else for itself. */
+bool dv_policy_matches(dv_str pattern, dv_str text);
+
+/* The unit in the text of /proc/PID/cgroup: the last part of the path that names a service or a
+ * scope; empty: none. */
+dv_str dv_policy_unit_of(dv_str cgroup);
+
+#endif

@@ -1,0 +1,37 @@
+/* rules.h - a policy as it was read. */
+#ifndef DV_POLICY_RULES_H
+#define DV_POLICY_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+#include "policy/policy.h"
+
+/* All that is said must hold, and something is. */
+struct dv_policy_who {
+    bool has_uid;
+    uid_t uid;
+    bool has_gid;
+    gid_t gid;
+    dv_str unit;
+    dv_str executable;
+};
+
+struct dv_policy_rule {
+    dv_str name;
+    const dv_str *names[DV_N_POLICY_ACTIONS]; /* patterns */
+    size_t n_names[DV_N_POLICY_ACTIONS];
+    const struct dv_policy_who *by;
+    size_t n_by;
+};
+
+struct dv_policy {
+    enum dv_policy_mode mode;
+    const struct dv_policy_rule *rules;
+    size_t n_rules;
+    bool is_ruled[DV_N_POLICY_ACTIONS];
+};
+
+#endif
