@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "claim/inside.h"
 #include "http2/http2.h"
+#include "plugin/guard.h"
+#include "policy/policy.h"
 
 #define HEALTH_RETRY_MS 5000u
 
@@ -119,6 +121,15 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
     }
 }
 
+static bool may_serve(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    struct dv_instance *instance = ctx;
+    struct dv_guard *guard = instance->claims->options.guard;
+
+    return dv_guard_allows(guard, stream, DV_POLICY_CONNECT, instance->base.endpoint, err) &&
+           dv_guard_allows(guard, stream, DV_POLICY_DRIVER, instance->base.driver, err);
+}
+
 static void on_channel_closed(void *ctx)
 {
     struct dv_instance *instance = ctx;
@@ -144,7 +155,8 @@ struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_p
 {
     struct dv_instance *instance =
         dv_alloc(sizeof(*instance) + info->name.n + info->endpoint.n + 1);
-    struct dv_channel_options options = {.changed = on_channel, .ctx = instance};
+    struct dv_channel_options options = {
+        .allows = may_serve, .changed = on_channel, .ctx = instance};
     char *at = instance->text;
 
     instance->claims = claims;

@@ -17,6 +17,7 @@
 #include "daemon/options.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
@@ -233,6 +234,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
         .kubelet_dir = daemon->options->kubelet_dir,
         .store = daemon->store,
         .space = DV_SPACE_DEVICES,
+        .guard = daemon->guard,
         .is_strict = daemon->options->is_strict,
         .changed = on_devices_changed,
         .pods_changed = on_health_changed,
@@ -251,6 +253,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
     struct dv_claims_options options = {
         .store = daemon->store,
         .space = DV_SPACE_CLAIMS,
+        .guard = daemon->guard,
         .node_name = daemon->options->node_name,
         .is_strict = daemon->options->is_strict,
         .is_wanted = is_wanted,
@@ -392,6 +395,7 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
         .handlers = handlers,
         .n_handlers = DV_COUNT(handlers),
         .accepts_any_endpoint = daemon->options->is_strict,
+        .guard = daemon->guard,
     };
 
     daemon->plugins = dv_plugins_open(daemon->loop, &options, err);
@@ -450,6 +454,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .pods = daemon->pods,
         .recorder = daemon->recorder,
         .health = daemon->health,
+        .guard = daemon->guard,
         .name = options->node_name,
         .started_wall_ns = dv_clock_wall_ns(dv_loop_clock(daemon->loop)),
         .is_strict = options->is_strict,
@@ -471,6 +476,34 @@ struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon)
     return dv_node_metrics_registry(daemon->metrics);
 }
 
+/* Before anybody can call. */
+static bool open_guard(struct dv_daemon *daemon, struct dv_err *err)
+{
+    if (daemon->options->policy.n == 0)
+        return true;
+    daemon->guard = dv_guard_open(daemon->options->policy, err);
+    return daemon->guard || dv_wrap(err, "--policy");
+}
+
+void dv_daemon_reload(struct dv_daemon *daemon)
+{
+    struct dv_err err;
+
+    if (!daemon->guard) {
+        dv_log(DV_LOG_INFO, "daemon: there is no policy to read again");
+        return;
+    }
+    if (!dv_guard_reload(daemon->guard, &err)) {
+        dv_log(DV_LOG_ERROR, "daemon: the policy is not taken; the one before still counts",
+               DV_F_ERR(&err));
+        return;
+    }
+    if (daemon->plugins)
+        dv_plugins_judge_again(daemon->plugins);
+    if (daemon->devices)
+        dv_devices_judge_again(daemon->devices);
+}
+
 bool dv_daemon_is_settled(const struct dv_daemon *daemon)
 {
     return !daemon->api || dv_daemon_api_is_settled(daemon->api);
@@ -488,10 +521,10 @@ struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *
     daemon->health = dv_health_new(dv_node_metrics_registry(daemon->metrics));
     daemon->feed = dv_node_feed_new(&daemon->node);
     if (dv_daemon_read_machine(daemon, err) && dv_daemon_configure_topology(daemon, err) &&
-        open_store(daemon, err) && open_devices(daemon, err) && open_claims(daemon, err) &&
-        open_specs(daemon, err) && open_pods(daemon, err) && open_api(daemon, err) &&
-        open_remote(daemon, err) && connect_claims(daemon, err) && open_plugins(daemon, err) &&
-        open_servers(daemon, err))
+        open_guard(daemon, err) && open_store(daemon, err) && open_devices(daemon, err) &&
+        open_claims(daemon, err) && open_specs(daemon, err) && open_pods(daemon, err) &&
+        open_api(daemon, err) && open_remote(daemon, err) && connect_claims(daemon, err) &&
+        open_plugins(daemon, err) && open_servers(daemon, err))
         return daemon;
     dv_daemon_close(daemon, NULL, NULL);
     return NULL;

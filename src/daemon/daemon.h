@@ -14,6 +14,8 @@ struct dv_options;
  * start-up. DV_ALREADY_EXISTS: another agent has the directories. */
 struct dv_daemon *dv_daemon_open(struct dv_loop *loop, const struct dv_options *options,
                                  struct dv_err *err);
+/* Reads the policy again; one that cannot be used changes nothing, and the log says so. */
+void dv_daemon_reload(struct dv_daemon *daemon);
 /* Whether all that clients count on is there; right after the first start it takes a write. */
 bool dv_daemon_is_settled(const struct dv_daemon *daemon);
 /* Where metrics of the whole program may be added; until dv_daemon_close. */

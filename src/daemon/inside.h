@@ -23,6 +23,7 @@ struct dv_control_metrics;
 struct dv_daemon_api;
 struct dv_devices;
 struct dv_err;
+struct dv_guard;
 struct dv_health;
 struct dv_http_server;
 struct dv_node_feed;
@@ -47,6 +48,7 @@ struct dv_daemon {
     struct dv_topology_config topology;
     struct dv_cdi_dirs *cdi;
     uint64_t cdi_problems; /* a hash of those that were told */
+    struct dv_guard *guard; /* NULL: without a policy */
     struct dv_devices *devices;
     struct dv_claims *claims;
     struct dv_pods *pods;

@@ -24,6 +24,7 @@ struct program {
     struct dv_loop *loop;
     struct dv_signal *term;
     struct dv_signal *interrupt;
+    struct dv_signal *hangup;
     struct dv_daemon *daemon;
     struct dv_vitals *vitals;
     struct dv_options options;
@@ -67,6 +68,15 @@ static void on_stop(void *ctx, int signum)
     dv_daemon_close(program->daemon, on_stopped, program);
 }
 
+static void on_hangup(void *ctx, int signum)
+{
+    struct program *program = ctx;
+
+    (void)signum;
+    if (program->daemon && !program->is_stopping)
+        dv_daemon_reload(program->daemon);
+}
+
 static bool start(struct program *program, struct dv_err *err)
 {
     program->loop = dv_loop_new(dv_clock_real(), err);
@@ -75,7 +85,9 @@ static bool start(struct program *program, struct dv_err *err)
     program->term = dv_signal_open(program->loop, SIGTERM, on_stop, program, err);
     program->interrupt =
         program->term ? dv_signal_open(program->loop, SIGINT, on_stop, program, err) : NULL;
-    if (!program->interrupt)
+    program->hangup =
+        program->interrupt ? dv_signal_open(program->loop, SIGHUP, on_hangup, program, err) : NULL;
+    if (!program->hangup)
         return false;
     program->daemon = dv_daemon_open(program->loop, &program->options, err);
     if (!program->daemon)
@@ -90,6 +102,8 @@ static void stop(struct program *program)
         dv_signal_close(program->term, NULL, NULL);
     if (program->interrupt)
         dv_signal_close(program->interrupt, NULL, NULL);
+    if (program->hangup)
+        dv_signal_close(program->hangup, NULL, NULL);
     dv_loop_free(program->loop);
 }
 

@@ -199,6 +199,8 @@ static const struct option table[] = {
     {"ledger",           "MODE",
      "a device that another pod has by another way: on refuses, warn tells, off (on)",                   set_ledger,
      AT(ledger),                                                                                                                              "on|warn|off"                                 },
+    {"policy",           "FILE",         "YAML: which peers may register and call what (none)",          set_dir,        AT(policy),
+     NULL                                                                                                                                                                                   },
     {"strict",           NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
      AT(is_strict),                                                                                                                           NULL                                          },
     {"log-format",       "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },

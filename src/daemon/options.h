@@ -38,6 +38,7 @@ struct dv_options {
     uint64_t wait_ms; /* for what has not come back */
     bool is_strict;
     dv_str ledger; /* on, warn or off */
+    dv_str policy; /* the file, "" for none */
     dv_str config; /* the file, "" for none */
     uint32_t roles;
     bool insecure_http;

@@ -12,6 +12,7 @@
 #include "daemon/inside.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
@@ -79,6 +80,7 @@ static void close_next(void *ctx)
     dv_node_feed_free(daemon->feed);
     dv_health_free(daemon->health);
     dv_node_metrics_free(daemon->metrics);
+    dv_guard_free(daemon->guard);
     dv_arena_free(daemon->arena);
     free(daemon);
     if (closed)

@@ -20,6 +20,8 @@
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
+#include "plugin/guard.h"
+#include "policy/policy.h"
 
 /* For the plugin to accept a connection; it should serve before it registers. */
 #define CONNECT_TIMEOUT_MS 10000u
@@ -51,6 +53,9 @@ struct dv_endpoint {
     bool has_listed;
     void (*registered)(void *ctx, const struct dv_err *err);
     void *registered_ctx;
+    struct dv_arena *arena;            /* of peer */
+    const struct dv_policy_peer *peer; /* who listens on the socket; NULL: nobody looked */
+    struct dv_task refused_task;
     char text[];
 };
 
@@ -97,6 +102,7 @@ static void on_channel_closed(void *ctx)
     struct dv_devices *devices = endpoint->devices;
 
     dv_link_remove(&endpoint->link);
+    dv_arena_free(endpoint->arena);
     free(endpoint);
     dv_devices_check_closed(devices);
 }
@@ -111,6 +117,7 @@ static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
         return;
     endpoint->state = ENDPOINT_CLOSING;
     dv_timer_cancel(&endpoint->connect_timer);
+    dv_task_cancel(&endpoint->refused_task);
     if (was_listing) {
         bool was_last = dv_device_disconnect(devices->state, endpoint->resource, endpoint->socket,
                                              dv_loop_now_ns(devices->loop));
@@ -285,6 +292,49 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
         serve(endpoint); /* the old ones have no options */
 }
 
+/* A refusal does not go away within the time for connecting: it is told at once. */
+static void on_refused(struct dv_task *task)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(task, struct dv_endpoint, refused_task);
+
+    finish(endpoint, &endpoint->connect_err);
+}
+
+static bool judge(const struct dv_endpoint *endpoint, struct dv_err *err)
+{
+    struct dv_guard *guard = endpoint->devices->options.guard;
+
+    return dv_guard_judge(guard, endpoint->peer, DV_POLICY_CONNECT, endpoint->socket, err) &&
+           dv_guard_judge(guard, endpoint->peer, DV_POLICY_RESOURCE, endpoint->resource, err);
+}
+
+static bool may_serve(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = ctx;
+
+    dv_arena_reset(endpoint->arena);
+    endpoint->peer = dv_guard_identify(endpoint->devices->options.guard, stream, endpoint->arena);
+    if (judge(endpoint, err))
+        return true;
+    endpoint->connect_err = *err;
+    dv_task_post(&endpoint->refused_task, endpoint->devices->loop, on_refused);
+    return false;
+}
+
+void dv_devices_judge_again(struct dv_devices *devices)
+{
+    struct dv_link *link = devices->endpoints.head.next;
+    struct dv_err err;
+
+    while (link != &devices->endpoints.head) {
+        struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
+
+        link = link->next; /* the end of one takes it out */
+        if (endpoint->state != ENDPOINT_CLOSING && !judge(endpoint, &err))
+            finish(endpoint, &err);
+    }
+}
+
 static void on_connect_timeout(struct dv_timer *timer)
 {
     struct dv_endpoint *endpoint = DV_CONTAINER(timer, struct dv_endpoint, connect_timer);
@@ -304,6 +354,7 @@ struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
     struct dv_channel_options options = {
         .name = open->resource,
         .message_bytes_max = DV_DEVICE_LIST_BYTES_MAX,
+        .allows = may_serve,
         .changed = on_channel,
         .ctx = endpoint,
     };
@@ -314,8 +365,10 @@ struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
     endpoint->resource = (dv_str){endpoint->text, open->resource.n};
     endpoint->socket = (dv_str){endpoint->text + open->resource.n, open->socket.n};
     endpoint->version = open->version;
+    endpoint->arena = dv_arena_new();
     endpoint->channel = dv_channel_open(devices->loop, open->socket, &options, err);
     if (!endpoint->channel) {
+        dv_arena_free(endpoint->arena);
         free(endpoint);
         return NULL;
     }

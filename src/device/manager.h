@@ -26,6 +26,7 @@ struct dv_devices_options {
     dv_str kubelet_dir;     /* device-plugins in it is made if it is not there */
     struct dv_store *store; /* kept; outlives the manager */
     uint32_t space;         /* of the store, for this module alone */
+    struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
     bool is_strict;         /* as the reference, quirks included */
     /* Something about a resource has changed: its devices, its plugin, what is free. Once a turn at
      * most, never from within a function of this header. May be NULL. */
@@ -42,6 +43,8 @@ struct dv_devices_options {
  * there. Pods are inactive and sources not ready until the caller says so on the state. */
 struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices_options *options,
                                    struct dv_err *err);
+/* The policy has changed: plugins that may not serve any more are gone. */
+void dv_devices_judge_again(struct dv_devices *devices);
 /* Runs end with DV_CANCELLED before `closed` runs; it may be NULL. */
 void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ctx);
 

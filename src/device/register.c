@@ -15,7 +15,9 @@
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
+#include "policy/policy.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
 /* 0777 less what the directory's mode forbids: the reference's. */
@@ -205,6 +207,14 @@ static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_
            DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
 }
 
+static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    struct dv_devices *devices = ctx;
+
+    return dv_guard_allows(devices->options.guard, stream, DV_POLICY_CALL, DV_STR("kubelet.sock"),
+                           err);
+}
+
 bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err)
 {
     static const struct dv_method methods[] = {
@@ -219,6 +229,7 @@ bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err)
         .services = &service,
         .n_services = 1,
         .message_bytes_max = REGISTER_BYTES_MAX,
+        .allows = may_call,
         .complaint = on_complaint,
         .ctx = devices,
     };

@@ -365,6 +365,11 @@ static void on_connect_task(struct dv_task *task)
     struct dv_err err;
 
     stream = dv_stream_connect(channel->loop, channel->path, &err);
+    if (stream && channel->options.allows &&
+        !channel->options.allows(channel->options.ctx, stream, &err)) {
+        dv_stream_close(stream, NULL, NULL);
+        stream = NULL;
+    }
     if (!stream) {
         fail_attempt(channel, &err);
         return;

@@ -35,6 +35,9 @@ struct dv_channel_options {
     dv_str name;              /* of the peer, for the log */
     size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
     bool connects_once;       /* the first failure or loss is final */
+    /* Whether who listens may be talked to; false sets `err`, and the attempt has failed. May be
+     * NULL. */
+    bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
     /* Told after every change, never from within a function of this header. May be NULL. */
     void (*changed)(void *ctx, enum dv_channel_state state, const struct dv_err *err);
     void *ctx;
@@ -117,6 +120,8 @@ struct dv_server_options {
     size_t n_services;
     size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
     size_t connections_max;   /* 0: the default of 1024 */
+    /* Whether who connects may; false sets `err`, and the connection is closed. May be NULL. */
+    bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
     /* A peer did something that was refused, or broke the protocol: for the log, and no more often
      * than a log can stand. May be NULL. */
     void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);

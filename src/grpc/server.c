@@ -356,6 +356,11 @@ static void on_accept(struct dv_listener_handler *handler, struct dv_stream *str
         dv_stream_close(stream, NULL, NULL);
         return;
     }
+    if (server->options.allows && !server->options.allows(server->options.ctx, stream, &err)) {
+        complain(server, &peer, &err);
+        dv_stream_close(stream, NULL, NULL);
+        return;
+    }
     options.message_bytes_max = server->options.message_bytes_max;
     options.partial_bytes_max =
         dv_size_max(options.partial_bytes_max, options.message_bytes_max * 2);

@@ -147,6 +147,11 @@ void dv_stream_write(struct dv_stream *stream, dv_str bytes);
 size_t dv_stream_queued_bytes(const struct dv_stream *stream);
 /* Who is at the other end, as the kernel recorded it when it connected. */
 struct dv_peer dv_stream_peer(const struct dv_stream *stream);
+/* A descriptor of the process at the other end, for the caller to close; -1 where the kernel has
+ * none to give (before Linux 6.5), or the process is gone. */
+int dv_stream_pidfd(const struct dv_stream *stream);
+/* Its supplementary groups, at most `max`; 0 when they are more, or not known. */
+size_t dv_stream_groups(const struct dv_stream *stream, gid_t *gids, size_t max);
 /* What is queued is dropped. `closed` may be NULL. */
 void dv_stream_close(struct dv_stream *stream, dv_closed_fn *closed, void *ctx);
 

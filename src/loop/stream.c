@@ -16,6 +16,10 @@
 
 /* How many connections may wait to be accepted: what a kernel allows by default. */
 #define LISTEN_BACKLOG 4096
+/* Newer than our headers. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 struct dv_stream {
     uv_pipe_t pipe;
@@ -134,6 +138,30 @@ struct dv_stream *dv_stream_connect(struct dv_loop *loop, dv_str path, struct dv
         return NULL;
     }
     return dv_stream_open(loop, fd, err);
+}
+
+static int fd_of(const struct dv_stream *stream)
+{
+    uv_os_fd_t fd = -1;
+
+    (void)uv_fileno((const uv_handle_t *)&stream->pipe, &fd); /* none: stays -1 */
+    return fd;
+}
+
+int dv_stream_pidfd(const struct dv_stream *stream)
+{
+    int pidfd = -1;
+    socklen_t n = sizeof(pidfd);
+
+    return getsockopt(fd_of(stream), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &n) == 0 ? pidfd : -1;
+}
+
+size_t dv_stream_groups(const struct dv_stream *stream, gid_t *gids, size_t max)
+{
+    socklen_t n = (socklen_t)(max * sizeof(gids[0]));
+
+    return getsockopt(fd_of(stream), SOL_SOCKET, SO_PEERGROUPS, gids, &n) == 0 ? n / sizeof(gids[0])
+                                                                               : 0;
 }
 
 bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err)

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 
+#include "plugin/guard.h"
 #include "plugin/info.h"
 #include "plugin/operation.h"
 #include "plugin/plugin.h"
@@ -84,6 +85,16 @@ static bool validate(const struct dv_plugin_handler *handler, const struct dv_pl
     return is_valid;
 }
 
+bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *info,
+                        struct dv_err *err)
+{
+    bool is_driver = dv_str_eq(info->type, DV_STR("DRAPlugin"));
+
+    return dv_guard_judge(guard, info->peer, DV_POLICY_CONNECT, info->socket, err) &&
+           dv_guard_judge(guard, info->peer, is_driver ? DV_POLICY_DRIVER : DV_POLICY_RESOURCE,
+                          info->name, err);
+}
+
 bool dv_plugin_judge(const struct dv_plugin_rules *rules, const struct dv_plugin_info *info,
                      const struct dv_plugin_handler **handler, struct dv_plugin_failure *failure)
 {
@@ -98,6 +109,8 @@ bool dv_plugin_judge(const struct dv_plugin_rules *rules, const struct dv_plugin
                                      DV_FMT(info->type), DV_FMT(info->socket));
     if (!validate(found, info, failure))
         return false;
+    if (!dv_plugin_info_may(rules->guard, info, &err))
+        return fail_validation(failure, &err, dv_str_from_c(err.msg));
     if (!rules->accepts_any_endpoint && !dv_plugin_endpoint_check_text(info->endpoint, &err))
         return fail_validation(failure, &err, dv_str_from_c(err.msg));
     *handler = found;

@@ -11,6 +11,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 
+struct dv_guard;
 struct dv_plugin_handler;
 struct dv_plugin_info;
 struct dv_plugin_rules;
@@ -27,6 +28,9 @@ void dv_plugin_failure_fini(struct dv_plugin_failure *failure);
 bool dv_plugin_failure_set(struct dv_plugin_failure *failure, enum dv_code code, const char *fmt,
                            ...) DV_PRINTF(3, 4);
 
+/* Whether the policy lets who listens on the socket be what it says it is. */
+bool dv_plugin_info_may(struct dv_guard *guard, const struct dv_plugin_info *info,
+                        struct dv_err *err);
 /* Finds the handler for what a plugin says it is, and has it validated; looks at everything but
  * where its endpoint leads. */
 DV_CHECKED bool dv_plugin_judge(const struct dv_plugin_rules *rules,

@@ -5,6 +5,7 @@
 #include "base/visible.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "proto/registration_v1.pb-c.h"
 
@@ -47,6 +48,7 @@ void dv_plugin_info_copy(const struct dv_plugin_info *from, struct dv_arena *are
         .endpoint = dv_str_copy(from->endpoint, arena),
         .versions = versions,
         .n_versions = from->n_versions,
+        .peer = dv_policy_peer_copy(from->peer, arena),
     };
 }
 

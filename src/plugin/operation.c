@@ -13,6 +13,7 @@
 #include "pb/pb.h"
 #include "plugin/endpoint.h"
 #include "plugin/failure.h"
+#include "plugin/guard.h"
 #include "plugin/info.h"
 #include "plugin/plugin.h"
 #include "proto/registration_v1.pb-c.h"
@@ -63,9 +64,10 @@ struct dv_plugin_operation {
     const struct dv_plugin_handler *handler;
     struct dv_arena *arena; /* of info */
     struct dv_plugin_info info;
-    struct dv_err cause;              /* of what has just failed */
-    struct dv_plugin_failure failure; /* of the whole */
-    bool has_given_way;               /* is OVERDUE before its time */
+    const struct dv_policy_peer *peer; /* who listens on the socket */
+    struct dv_err cause;               /* of what has just failed */
+    struct dv_plugin_failure failure;  /* of the whole */
+    bool has_given_way;                /* is OVERDUE before its time */
     dv_str path;
     char path_text[];
 };
@@ -134,6 +136,25 @@ static void on_connect_timeout(struct dv_timer *timer)
     handle(op, ON_FAILED);
 }
 
+/* What is refused now is refused in a second: the attempt ends. */
+static void on_refused(struct dv_task *task)
+{
+    handle(DV_CONTAINER(task, struct dv_plugin_operation, task), ON_FAILED);
+}
+
+static bool may_be_called(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    struct dv_plugin_operation *op = ctx;
+
+    op->peer = dv_guard_identify(op->rules->guard, stream, op->arena);
+    if (dv_guard_judge(op->rules->guard, op->peer, DV_POLICY_CONNECT, op->path, err))
+        return true;
+    op->cause = *err;
+    if (op->step == CONNECTING)
+        dv_task_post(&op->task, op->loop, on_refused);
+    return false;
+}
+
 /* Within the window the channel tries as often as gRPC does. */
 static void on_connect(struct dv_task *task)
 {
@@ -141,6 +162,7 @@ static void on_connect(struct dv_task *task)
     const struct dv_channel_options options = {
         .name = op->path,
         .message_bytes_max = DV_PLUGIN_INFO_BYTES_MAX,
+        .allows = may_be_called,
         .changed = on_changed,
         .ctx = op,
     };
@@ -190,6 +212,7 @@ static void on_info(struct dv_call *call, dv_str message)
 
     if (!dv_plugin_info_decode(message, op->path, op->arena, &op->info, &err))
         op->cause = err; /* which counts when the call is done */
+    op->info.peer = op->peer;
 }
 
 static void ask_info(struct dv_plugin_operation *op)

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct dv_guard;
 struct dv_loop;
 struct dv_plugin_handler;
 struct dv_plugin_info;
@@ -23,6 +24,7 @@ struct dv_plugin_rules {
     const dv_str *endpoint_roots;
     size_t n_endpoint_roots;
     bool accepts_any_endpoint;
+    struct dv_guard *guard;
 };
 
 /* Whose operation it is. None is called from within start or cancel. */

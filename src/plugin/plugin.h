@@ -33,7 +33,9 @@
 #include "loop/loop.h"
 
 struct dv_buf;
+struct dv_guard;
 struct dv_plugins;
+struct dv_policy_peer;
 
 /* What a plugin says about itself. */
 struct dv_plugin_info {
@@ -43,6 +45,7 @@ struct dv_plugin_info {
     dv_str endpoint; /* socket of its service, which need not be there yet; never empty */
     const dv_str *versions;
     size_t n_versions;
+    const struct dv_policy_peer *peer; /* who listens on the socket; NULL: nobody looked */
 };
 
 /* ---- handlers: what a type of plugin is registered with ---- */
@@ -130,6 +133,7 @@ struct dv_plugins_options {
     const dv_str *endpoint_roots; /* where endpoints may be; none: kubelet_dir */
     size_t n_endpoint_roots;
     bool accepts_any_endpoint; /* --strict: as the kubelet, wherever it is */
+    struct dv_guard *guard;    /* of sockets and names; NULL: all may; outlives the plugins */
     /* Something in its view has changed; never from within a function of this header. May be
      * NULL. */
     void (*changed)(void *ctx, const struct dv_plugin_view *view);
@@ -140,6 +144,9 @@ struct dv_plugins_options {
  * watched is no failure: that is tried again, and shows in the status. */
 struct dv_plugins *dv_plugins_open(struct dv_loop *loop, const struct dv_plugins_options *options,
                                    struct dv_err *err);
+/* The policy has changed: who is registered and may not be any more is registered anew, which is
+ * refused. */
+void dv_plugins_judge_again(struct dv_plugins *plugins);
 /* Registrations under way are cancelled. Nothing is deregistered: the handlers close for
  * themselves, and must outlive this until `closed` runs, which may be NULL. */
 void dv_plugins_close(struct dv_plugins *plugins, dv_closed_fn *closed, void *ctx);

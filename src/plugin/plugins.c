@@ -31,6 +31,7 @@ static void copy_rules(struct dv_plugins *plugins, const struct dv_plugins_optio
         .endpoint_roots = copies,
         .n_endpoint_roots = n_roots,
         .accepts_any_endpoint = options->accepts_any_endpoint,
+        .guard = options->guard,
     };
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "plugin/failure.h"
 #include "plugin/info.h"
 #include "plugin/plugins.h"
 
@@ -218,6 +219,23 @@ static void unregister(struct dv_plugin_entry *entry)
     dv_plugin_remove_actual(&entry->socket); /* before the handler is told, as specified */
     dv_plugin_succeed(&entry->socket);
     handler->deregister(handler->ctx, &entry->info);
+}
+
+void dv_plugins_judge_again(struct dv_plugins *plugins)
+{
+    const struct dv_map_entry *at_entry;
+    struct dv_err err;
+
+    for (size_t at = 0; (at_entry = dv_map_next(&plugins->world.sockets, &at)) != NULL;) {
+        struct dv_plugin_entry *entry =
+            DV_CONTAINER(at_entry->value, struct dv_plugin_entry, socket);
+
+        if (entry->socket.desired && entry->socket.actual == entry->socket.desired &&
+            !dv_plugin_info_may(plugins->rules.guard, &entry->info, &err)) {
+            entry->socket.desired = ++plugins->world.last_sighting;
+            decide_later(entry);
+        }
+    }
 }
 
 /* ---- decisions ---- */

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/manager.h"
@@ -12,6 +13,7 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
@@ -176,6 +178,21 @@ static NodeV1__Plugin *classic_message(const struct dv_device_resource_info *inf
     return plugin;
 }
 
+/* Who was refused has no socket of its own here, as a rule: it is shown by what it wanted. */
+static NodeV1__Plugin *refusal_message(const struct dv_guard_refusal *refusal,
+                                       struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+
+    node_v1__plugin__init(plugin);
+    plugin->type = "Policy";
+    plugin->name = dv_str_to_c(refusal->name, arena);
+    plugin->state = refusal->is_warning ? "warned" : "refused";
+    plugin->error = dv_str_to_c(refusal->text, arena);
+    plugin->attempts = (uint32_t)dv_u64_min(refusal->n, UINT32_MAX);
+    return plugin;
+}
+
 static bool is_listed(const NodeV1__ListPluginsResponse *response,
                       const struct dv_device_resource_info *info)
 {
@@ -193,9 +210,12 @@ NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
     const struct dv_device_resource_info *infos;
     size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
     struct dv_plugin_view view;
+    const struct dv_guard_refusal *refusal;
     size_t n = n_infos;
     size_t at = 0;
 
+    while (dv_guard_refusal(node->guard, n - n_infos))
+        n++;
     while (dv_plugins_next(node->plugins, &at, &view))
         n++;
     node_v1__list_plugins_response__init(response);
@@ -206,5 +226,7 @@ NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
     for (size_t i = 0; i < n_infos; i++)
         if (!is_listed(response, &infos[i]))
             response->plugins[response->n_plugins++] = classic_message(&infos[i], arena);
+    for (size_t i = 0; (refusal = dv_guard_refusal(node->guard, i)) != NULL; i++)
+        response->plugins[response->n_plugins++] = refusal_message(refusal, arena);
     return response;
 }

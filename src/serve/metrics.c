@@ -11,8 +11,10 @@
 #include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"
+#include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
+#include "policy/policy.h"
 #include "serve/answer.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -25,6 +27,7 @@ static const double alloc_bounds[] = {0.00001, 0.000025, 0.00005, 0.0001, 0.0002
 
 static const char *const resource_label[] = {"resource_name"};
 static const char *const plugin_labels[] = {"socket_path", "state"};
+static const char *const policy_labels[] = {"action", "mode"};
 static const char *const version_label[] = {"server_api_version"};
 static const char *const result_label[] = {"result"};
 static const char *const alignment_labels[] = {"scope", "boundary"};
@@ -50,6 +53,7 @@ struct dv_node_metrics {
     struct dv_family *misaligned;
     struct dv_family *registrations;
     struct dv_family *plugins;
+    struct dv_family *refusals;
     struct dv_family *capacity;
     struct dv_family *allocatable;
     struct dv_family *held;
@@ -119,6 +123,22 @@ static void collect_plugins(struct dv_node_metrics *metrics)
         values[1] = DV_STR("actual_state_of_world");
         if (view.is_actual)
             set(metrics->plugins, values, 1);
+    }
+}
+
+/* From the start, where there is a policy: nothing refused is a fact worth a line. */
+static void collect_policy(struct dv_node_metrics *metrics)
+{
+    const struct dv_guard *guard = metrics->node->guard;
+
+    if (!guard)
+        return;
+    for (enum dv_policy_action action = 0; action < DV_N_POLICY_ACTIONS; action++) {
+        dv_str values[] = {dv_str_from_c(dv_policy_action_name(action)), DV_STR("enforce")};
+
+        count(metrics->refusals, values, dv_guard_count(guard, action, false));
+        values[1] = DV_STR("warn");
+        count(metrics->refusals, values, dv_guard_count(guard, action, true));
     }
 }
 
@@ -192,6 +212,7 @@ static void collect(void *ctx)
     if (!metrics->node)
         return;
     collect_devices(metrics, arena);
+    collect_policy(metrics);
     collect_plugins(metrics);
     collect_podres(metrics);
     collect_topology(metrics);
@@ -257,6 +278,8 @@ static void add_reference_families(struct dv_node_metrics *metrics)
     metrics->plugins =
         collected(registry, "plugin_manager_total_plugins",
                   "Plugins that were found and that are registered", plugin_labels, 2, false);
+    metrics->refusals = collected(registry, "davit_policy_refusals_total",
+                                  "What the policy refused, or would have", policy_labels, 2, true);
     metrics->podres_requests =
         collected(registry, "kubelet_pod_resources_endpoint_requests_total",
                   "Calls that passed the rate limit", version_label, 1, true);

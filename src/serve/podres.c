@@ -13,7 +13,9 @@
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
+#include "plugin/guard.h"
 #include "pod/pod.h"
+#include "policy/policy.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "proto/podresources_v1alpha1.pb-c.h"
 #include "serve/answer.h"
@@ -222,6 +224,14 @@ static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_
            DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
 }
 
+static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    const struct dv_podres_server *server = ctx;
+
+    return dv_guard_allows(server->node->guard, stream, DV_POLICY_CALL, DV_STR("pod-resources"),
+                           err);
+}
+
 struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_str path,
                                                struct dv_err *err)
 {
@@ -239,6 +249,7 @@ struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_st
         .services = &service,
         .n_services = 1,
         .message_bytes_max = MESSAGE_BYTES_MAX,
+        .allows = may_call,
         .complaint = on_complaint,
         .ctx = server,
     };

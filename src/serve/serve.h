@@ -30,6 +30,7 @@ struct dv_node {
     struct dv_pods *pods;
     struct dv_recorder *recorder; /* of events; NULL: there is no API */
     const struct dv_health *health;
+    struct dv_guard *guard; /* of callers; NULL: all may */
     dv_str name;
     uint64_t started_wall_ns;
     bool is_strict; /* answers as the reference's, oddities included */

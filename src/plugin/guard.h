@@ -1,0 +1,61 @@
+/* guard.h - the peer policy at work: who is at the other end of a connection, and may it?
+ *
+ * A peer is who the kernel recorded when it connected or, for a socket that we connect to, when it
+ * began to listen (SO_PEERCRED). Its executable and unit are read in /proc, and count only if they
+ * are those of the very process: where the kernel has it (SO_PEERPIDFD) a descriptor of the process
+ * says so, elsewhere its time of start before and after. What cannot be found out matches no rule.
+ */
+#ifndef DV_PLUGIN_GUARD_H
+#define DV_PLUGIN_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_guard;
+struct dv_stream;
+
+/* Loads the file. It must be the owner's alone to write, and the owner root or us. */
+struct dv_guard *dv_guard_open(dv_str path, struct dv_err *err);
+void dv_guard_free(struct dv_guard *guard); /* NULL is fine */
+/* Loads it again; on failure what was loaded before counts. */
+DV_CHECKED bool dv_guard_reload(struct dv_guard *guard, struct dv_err *err);
+enum dv_policy_mode dv_guard_mode(const struct dv_guard *guard); /* NULL: DV_POLICY_OFF */
+
+/* Who is at the other end, in `arena`; NULL when the guard is NULL or off. */
+const struct dv_policy_peer *dv_guard_identify(const struct dv_guard *guard,
+                                               const struct dv_stream *stream,
+                                               struct dv_arena *arena);
+const struct dv_policy_peer *dv_policy_peer_copy(const struct dv_policy_peer *peer,
+                                                 struct dv_arena *arena); /* NULL is fine */
+/* DV_PERMISSION_DENIED: who, what, which rule, and what to do. In mode `warn` that is logged and
+ * counted, and true. A guard or peer of NULL allows. */
+DV_CHECKED bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_peer *peer,
+                               enum dv_policy_action action, dv_str name, struct dv_err *err);
+/* Both, for one question. */
+DV_CHECKED bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *stream,
+                                enum dv_policy_action action, dv_str name, struct dv_err *err);
+
+/* ---- what was refused ---- */
+
+struct dv_guard_refusal {
+    enum dv_policy_action action;
+    bool is_warning; /* it was let through */
+    dv_str name;
+    dv_str text;
+    uint64_t n;
+};
+/* The latest of each kind, at most a few dozen; NULL: no more. Borrowed until the next judgement.
+ */
+const struct dv_guard_refusal *dv_guard_refusal(const struct dv_guard *guard, size_t i);
+/* Since the start. */
+uint64_t dv_guard_count(const struct dv_guard *guard, enum dv_policy_action action,
+                        bool is_warning);
+
+#endif
