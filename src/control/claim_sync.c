@@ -19,6 +19,9 @@
 /* A scheduler puts the finalizer on before it writes the allocation; in this time it has. */
 #define LEFTOVER_MS 30000u
 
+/* Between looks at a claim whose reservation stays for a pod that the API does not have. */
+#define HELD_LOOK_MS 5000u
+
 struct claim_job {
     struct dv_job job;
     bool *stays; /* a value for each reservation */
@@ -203,6 +206,22 @@ static void decide(struct claim_job *claim_job)
         remove_finalizer(claim_job);
 }
 
+/* What is prepared for it is in use until it is not; nobody tells when, so it is looked again. */
+static bool is_held(struct claim_job *claim_job)
+{
+    struct dv_control *control = claim_job->job.control;
+    const struct dv_api_resource_claim *claim = claim_of(claim_job);
+    const struct dv_api_resource_claim_consumer_reference *consumer =
+        &claim->status.reserved_for[claim_job->at];
+
+    if (!control->options.is_held || !dv_control_is_pod(consumer) ||
+        !control->options.is_held(control->options.ctx, consumer->uid))
+        return false;
+    dv_queue_add_after(&control->queues[DV_CONTROL_CLAIM_QUEUE], claim->metadata.namespace,
+                       claim->metadata.name, HELD_LOOK_MS);
+    return true;
+}
+
 static void on_pod(struct dv_job *job, const struct dv_api_status *failure)
 {
     struct claim_job *claim_job = claim_job_of(job);
@@ -213,8 +232,9 @@ static void on_pod(struct dv_job *job, const struct dv_api_status *failure)
         return;
     }
     claim_job->stays[at] =
-        !failure && dv_control_judge_consumer(&claim_of(claim_job)->status.reserved_for[at],
-                                              job->request.object->value) == DV_CONSUMER_STAYS;
+        (!failure && dv_control_judge_consumer(&claim_of(claim_job)->status.reserved_for[at],
+                                               job->request.object->value) == DV_CONSUMER_STAYS) ||
+        is_held(claim_job);
     claim_job->at++;
     judge(claim_job);
 }
@@ -248,7 +268,7 @@ static void judge(struct claim_job *claim_job)
             ask_for_pod(claim_job, consumer->name);
             return;
         }
-        claim_job->stays[claim_job->at] = verdict == DV_CONSUMER_STAYS;
+        claim_job->stays[claim_job->at] = verdict == DV_CONSUMER_STAYS || is_held(claim_job);
     }
     decide(claim_job);
 }

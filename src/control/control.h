@@ -49,6 +49,10 @@ struct dv_control_options {
     /* Nodes whose leases are not renewed are tainted, and said to be unknown: where nobody else
      * does. */
     bool watches_nodes;
+    /* Whether something is prepared for the pod, which the API has forgotten (a deletion by force),
+     * or never had: then what is reserved for it stays. May be NULL. */
+    bool (*is_held)(void *ctx, dv_str pod_uid);
+    void *ctx;
     /* device_taint_eviction_controller_pod_deletion_duration_seconds: from when a pod was to be
      * evicted until it was deleted. Kept; may be NULL. */
     struct dv_histogram *deletion_seconds;

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/str.h"
+#include "claim/claim.h"
+#include "claim/manager.h"
 #include "control/control.h"
 #include "daemon/inside.h"
 #include "daemon/options.h"
@@ -80,6 +82,14 @@ static struct dv_histogram *add_families(struct dv_daemon *daemon)
         dv_metrics_add_histogram(registry, &seconds, dv_seconds_bounds, DV_SECONDS_BOUNDS), NULL);
 }
 
+/* On this node, which is all that this process knows. */
+static bool is_held(void *ctx, dv_str pod_uid)
+{
+    const struct dv_daemon *daemon = ctx;
+
+    return daemon->claims && dv_claim_pod_has_any(dv_claims_state(daemon->claims), pod_uid);
+}
+
 bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_control_options control = {
@@ -87,6 +97,8 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .gates = dv_control_gates_default(),
         .is_strict = daemon->options->is_strict,
         .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does it itself */
+        .is_held = daemon->options->is_strict ? NULL : is_held,
+        .ctx = daemon,
     };
     struct dv_sched_options sched = {
         .cluster = daemon->cluster,

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from bound_pods import DEV, PodNode, SecondNode, bound, phase_of, status_of, wait_phase
-from driver_nodes import WAIT_S, wait_condition
+from driver_nodes import DRIVER, WAIT_S, TimedDriver, wait_condition
 from procs import until
-from servers import NODES, PODS
+from servers import CLAIMS, NODES, PODS
 
 
 @pytest.fixture(name="whole")
@@ -111,6 +111,44 @@ def test_many_admitted_by_hand_while_pods_come(whole):
         wait_phase(api, f"p{i}", "Running", WAIT_S)
     items = api.must("GET", PODS)["items"]
     assert {one["status"]["phase"] for one in items} == {"Running"}, json.dumps(items)
+
+
+def make_claim(api, name):
+    api.must("POST", CLAIMS, {"metadata": {"name": name}, "spec": {"devices": {"requests": [
+        {"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}})
+
+
+def with_claim(name, claim):
+    pod = bound(name, claim=claim)
+    del pod["spec"]["nodeName"]
+    return pod
+
+
+def test_a_device_that_is_not_given_back_is_not_given_again(whole):
+    """The pod is gone by force, and its driver does not let go of what it prepared."""
+    node = whole()
+    api = node.api()
+    driver = TimedDriver(node)
+    driver.serve()
+    node.wait_connected(DRIVER)
+    driver.api.publish(DRIVER, "n1", ["device-0"])
+    api.must("POST", "/apis/resource.k8s.io/v1/deviceclasses",
+             {"metadata": {"name": "gpu"}, "spec": {}})
+    make_claim(api, "c1")
+    api.must("POST", PODS, with_claim("p1", "c1"))
+    wait_phase(api, "p1", "Running", WAIT_S)
+    driver.is_broken = True
+    api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
+    make_claim(api, "c2")
+    api.must("POST", PODS, with_claim("p2", "c2"))
+    until(lambda: scheduled_of(api, "p2")[0] == "False", WAIT_S, "p2 to be unschedulable")
+    until(lambda: driver.n_calls("unprepare") >= 3, WAIT_S, "attempts to unprepare")
+    assert node.states() == {"c1": "unpreparing"}
+    assert api.must("GET", f"{CLAIMS}/c1")["status"].get("allocation")
+    assert len(driver.times) == 1  # nobody else's was prepared
+    driver.is_broken = False
+    wait_phase(api, "p2", "Running", WAIT_S)
+    driver.stop()
 
 
 def test_strictly_it_fails_as_in_the_reference(whole):
