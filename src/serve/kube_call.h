@@ -26,6 +26,7 @@
 struct dv_api_resource_slice;
 struct dv_api_status;
 struct dv_arena;
+struct dv_body_kind;
 struct dv_documents;
 struct dv_event_cache;
 struct dv_family;
@@ -181,6 +182,11 @@ void dv_kube_update(struct dv_kube_call *call);
 void dv_kube_patch(struct dv_kube_call *call);
 void dv_kube_delete(struct dv_kube_call *call);
 void dv_kube_review(struct dv_kube_call *call);
+void dv_kube_request_token(struct dv_kube_call *call);
+/* What a review's body says, in `kind`; false: answered. And its answer. */
+bool dv_kube_read_review(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value);
+void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *kind,
+                          const void *value);
 /* A pod is bound by the posted Binding; the pod's name is the call's, or else the body's. */
 void dv_kube_bind(struct dv_kube_call *call);
 
