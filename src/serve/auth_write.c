@@ -60,29 +60,28 @@ static bool is_own_slice(const struct dv_auth_write *write,
 }
 
 /* A pool is known by its driver and name alone: a slice from elsewhere makes it incomplete, or old,
- * for the node whose pool it is. */
+ * for the node whose pool it is. A node's own name is its own, whoever was first to take it. */
 static bool is_pool_free(const struct dv_auth_write *write,
                          const struct dv_api_resource_slice *slice)
 {
+    const char *advice =
+        write->node.n ? ": choose another name, as that of the own node" : ": choose another name";
     const struct dv_object *rival = write->change->rival;
     const struct dv_api_resource_slice *other = rival ? rival->value : NULL;
     dv_str pool = slice->spec.pool.name;
 
+    if (write->node.n && dv_str_eq(pool, write->node))
+        return true;
     if (other && other->spec.node_name.n > 0)
-        return dv_auth_deny(write,
-                            "pool \"%.*s\" is of node \"%.*s\" (slice \"%.*s\"): choose another "
-                            "name, as that of the own node",
-                            DV_FMT(pool), DV_FMT(other->spec.node_name), DV_FMT(rival->meta->name));
+        return dv_auth_deny(write, "pool \"%.*s\" is of node \"%.*s\" (slice \"%.*s\")%s",
+                            DV_FMT(pool), DV_FMT(other->spec.node_name), DV_FMT(rival->meta->name),
+                            advice);
     if (other)
-        return dv_auth_deny(write,
-                            "pool \"%.*s\" is not of this node alone (slice \"%.*s\"): choose "
-                            "another name, as that of the own node",
-                            DV_FMT(pool), DV_FMT(rival->meta->name));
+        return dv_auth_deny(write, "pool \"%.*s\" is not of this node alone (slice \"%.*s\")%s",
+                            DV_FMT(pool), DV_FMT(rival->meta->name), advice);
     if (write->change->is_pool_of_node)
-        return dv_auth_deny(write,
-                            "pool \"%.*s\" has the name of another node: choose another name, as "
-                            "that of the own node",
-                            DV_FMT(pool));
+        return dv_auth_deny(write, "pool \"%.*s\" has the name of another node%s", DV_FMT(pool),
+                            advice);
     return true;
 }
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from nodes import run_davit
-from servers import CLAIMS, CORE, MAPS, NODES, PODS, RESOURCE, SLICES, claim, config_map, device_slice
+from servers import (CLAIMS, CORE, MAPS, NODES, PODS, RESOURCE, SLICES, claim, config_map,
+                     device_slice)
 from test_access import make_token
 
 DRIVER = "gpu.example.com"

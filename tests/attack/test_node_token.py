@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from servers import CLAIMS, CORE, MAPS, NODES, PODS, RESOURCE, SLICES, claim, config_map, device_slice
+from servers import (CLAIMS, CORE, MAPS, NODES, PODS, RESOURCE, SLICES, claim, config_map,
+                     device_slice)
 from test_access import make_token
 
 MERGE = "application/merge-patch+json"

@@ -1,4 +1,4 @@
-"""Pools of other nodes: a driver cannot publish into them, and what an administrator does is told."""
+"""Pools of other nodes: no driver publishes into them, and what an administrator does is told."""
 
 import os
 
@@ -55,6 +55,12 @@ def test_a_driver_publishes_no_pool_of_another_node(drivers, api):
     moved = first.must("GET", f"{SLICES}/a")
     moved["spec"]["pool"]["name"] = "gpus-of-2"
     first.refused(422, "PUT", f"{SLICES}/a", moved)
+
+
+def test_a_nodes_own_name_is_its_own(drivers, api):
+    """Whoever took it first, by mistake or before the node was known."""
+    api.must("POST", SLICES, slice_in("squatter", "worker-1", "worker-2"))
+    drivers["worker-2"].must("POST", SLICES, slice_in("own", "worker-2", "worker-2"))
 
 
 def test_a_pool_for_all_nodes_is_no_nodes(drivers, api):

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Replays golden/api-transcripts and -2 against the embedded API: golden_api_transcripts DIR [FILE...]
+"""Replays golden/api-transcripts and -2 against the embedded API:
+
+    golden_api_transcripts DIR [FILE...]
 
 Each file is played by the corpus' own replay.py against a server of its own, which begins empty.
 A difference that is listed in KNOWN is not a failure; one that is listed and not there is told.
