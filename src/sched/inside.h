@@ -235,6 +235,15 @@ struct slice {
     bool is_wide;
 };
 
+/* A slice that is to be put into the inventory, or taken out of it: at a start thousands come in
+ * one turn, and they are caught up with in slices of time. */
+struct slice_change {
+    struct dv_link link;   /* in sched->slice_changes */
+    dv_str name;           /* in the same block */
+    struct dv_object *now; /* NULL: it is gone */
+    bool is_retainted;     /* the rules are others, whatever it is */
+};
+
 struct class_wait {
     dv_str name;
     struct dv_list pods;
@@ -268,7 +277,9 @@ struct dv_sched {
     uint64_t n_found;  /* times that the claims of a pod were gathered */
 
     struct dv_inventory *inventory;
-    struct dv_map slices;      /* of struct slice, by name */
+    struct dv_map slices; /* of struct slice, by name */
+    struct dv_list slice_changes;
+    struct dv_map slice_changes_by_name;
     struct dv_map pools;       /* of struct pool */
     struct dv_map class_waits; /* of struct class_wait */
 
@@ -336,6 +347,9 @@ void dv_sched_nodes_free(struct dv_sched *sched);
 /* ---- slices.c: slices, taint rules and classes, into the inventory ---- */
 
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+bool dv_sched_slices_are_behind(const struct dv_sched *sched);
+/* Makes the changes that were told, as many as the slice of time has room for. */
+void dv_sched_slices_catch_up(struct dv_sched *sched);
 void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Devices of that pool are free again. */

@@ -160,6 +160,6 @@ void dv_sched_get_numbers(const struct dv_sched *sched, struct dv_sched_numbers 
         numbers->n_pending[i] = sched->n_pending[i];
     numbers->n_binding = sched->n_binding;
     numbers->n_in_flight = sched->n_in_flight;
-    numbers->is_searching = sched->attempt != NULL;
+    numbers->is_searching = sched->attempt != NULL || dv_sched_slices_are_behind(sched);
     numbers->n_unsaid = sched->n_events + sched->n_telling + sched->n_unsaid;
 }

@@ -171,10 +171,14 @@ bool dv_sched_has_slice(const struct dv_sched *sched)
 
 static bool has_work(const struct dv_sched *sched)
 {
-    if (sched->n_unsynced > 0 || sched->is_closing)
+    if (sched->is_closing || dv_sched_attempt_is_waiting(sched))
+        return false;
+    if (dv_sched_slices_are_behind(sched))
+        return true;
+    if (sched->n_unsynced > 0)
         return false;
     if (sched->attempt)
-        return !dv_sched_attempt_is_waiting(sched);
+        return true;
     return sched->heap.n > 0 && sched->n_binding < sched->options.n_binding_max;
 }
 
@@ -185,7 +189,9 @@ static void on_turn(struct dv_timer *timer)
     sched->slice_left = sched->options.slice_cost;
     sched->slice_cost = 0;
     for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_slice(sched) && has_work(sched); i++) {
-        if (sched->attempt)
+        if (dv_sched_slices_are_behind(sched))
+            dv_sched_slices_catch_up(sched); /* what is decided must know of them */
+        else if (sched->attempt)
             dv_sched_attempt_go_on(sched);
         else
             dv_sched_decide(dv_sched_queue_next(sched));

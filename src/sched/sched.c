@@ -205,11 +205,19 @@ static void set_options(struct dv_sched *sched, const struct dv_sched_options *o
 
 static void init_maps(struct dv_sched *sched)
 {
-    struct dv_map *maps[] = {&sched->slices,        &sched->pools,  &sched->class_waits,
-                             &sched->nodes_by_name, &sched->claims, &sched->taken,
-                             &sched->extended,      &sched->pods,   &sched->crowds};
-    struct dv_list *lists[] = {&sched->crowds_waiting, &sched->idle,    &sched->to_say,
-                               &sched->events,         &sched->telling, &sched->ops};
+    struct dv_map *maps[] = {&sched->slice_changes_by_name,
+                             &sched->slices,
+                             &sched->pools,
+                             &sched->class_waits,
+                             &sched->nodes_by_name,
+                             &sched->claims,
+                             &sched->taken,
+                             &sched->extended,
+                             &sched->pods,
+                             &sched->crowds};
+    struct dv_list *lists[] = {
+        &sched->slice_changes, &sched->crowds_waiting, &sched->idle, &sched->to_say,
+        &sched->events,        &sched->telling,        &sched->ops};
 
     for (size_t i = 0; i < DV_COUNT(maps); i++)
         dv_map_init(maps[i]);

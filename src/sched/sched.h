@@ -83,7 +83,7 @@ struct dv_sched_numbers {
     uint64_t n_conflicts;   /* devices given away that another scheduler was first to give */
     uint64_t n_node_visits; /* nodes that were looked at, and calls of the allocator */
     uint64_t n_allocations;
-    bool is_searching;       /* an attempt is put aside, until the next turn or a search is over */
+    bool is_searching;       /* an attempt or a slice is put aside, until a later turn */
     uint64_t n_jobs;         /* searches that were made beside the loop */
     uint64_t slice_cost_max; /* the most that the decisions of one turn have cost, in its units */
 };

@@ -16,6 +16,10 @@
 #include "sched/fit.h"
 #include "sched/inside.h"
 
+/* Of putting a slice and its devices into the inventory, in the allocator's units. */
+#define COST_SLICE 200u
+#define COST_DEVICE 60u
+
 /* ---- pools ---- */
 
 static dv_str pool_key(struct dv_sched *sched, dv_str driver, dv_str name)
@@ -191,12 +195,39 @@ static void add_slice(struct dv_sched *sched, struct dv_object *object)
     improve_pool(sched, slice->pool);
 }
 
-void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now)
-{
-    struct dv_sched *sched = ctx;
-    struct slice *slice = dv_map_get(&sched->slices, (now ? now : old)->meta->name);
+/* ---- changes ---- */
 
-    if (slice && now &&
+/* The one change of that slice that is to be made; a new one when there is none. */
+static struct slice_change *change_of(struct dv_sched *sched, dv_str name)
+{
+    struct slice_change *change = dv_map_get(&sched->slice_changes_by_name, name);
+    char *text;
+
+    if (change)
+        return change;
+    change = dv_alloc(sizeof(*change) + name.n);
+    text = (char *)(change + 1);
+    memcpy(text, name.p, name.n);
+    change->name = (dv_str){text, name.n};
+    dv_map_set(&sched->slice_changes_by_name, change->name, change);
+    dv_list_push(&sched->slice_changes, &change->link);
+    return change;
+}
+
+static void free_change(struct dv_sched *sched, struct slice_change *change)
+{
+    dv_map_remove(&sched->slice_changes_by_name, change->name);
+    dv_link_remove(&change->link);
+    dv_object_unref(change->now);
+    free(change);
+}
+
+static void make_change(struct dv_sched *sched, const struct slice_change *change)
+{
+    struct slice *slice = dv_map_get(&sched->slices, change->name);
+    struct dv_object *now = change->now;
+
+    if (slice && now && !change->is_retainted &&
         dv_message_eq(&dv_message_resource_slice_spec,
                       &((const struct dv_api_resource_slice *)slice->object->value)->spec,
                       &((const struct dv_api_resource_slice *)now->value)->spec))
@@ -207,6 +238,34 @@ void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *
         add_slice(sched, now);
 }
 
+bool dv_sched_slices_are_behind(const struct dv_sched *sched)
+{
+    return !dv_list_is_empty(&sched->slice_changes);
+}
+
+void dv_sched_slices_catch_up(struct dv_sched *sched)
+{
+    while (dv_sched_slices_are_behind(sched) && dv_sched_has_slice(sched)) {
+        struct slice_change *change =
+            DV_CONTAINER(dv_list_first(&sched->slice_changes), struct slice_change, link);
+        const struct dv_api_resource_slice *value = change->now ? change->now->value : NULL;
+
+        dv_sched_spend(sched, COST_SLICE + (value ? value->spec.n_devices * COST_DEVICE : 0));
+        make_change(sched, change);
+        free_change(sched, change);
+    }
+}
+
+void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_sched *sched = ctx;
+    struct slice_change *change = change_of(sched, (now ? now : old)->meta->name);
+
+    dv_object_unref(change->now);
+    change->now = now ? dv_object_ref(now) : NULL;
+    dv_sched_turn(sched);
+}
+
 /* Slices that a rule selects, or selected, are seen with other taints now. */
 static void retaint(struct dv_sched *sched, const struct dv_object *object)
 {
@@ -214,15 +273,21 @@ static void retaint(struct dv_sched *sched, const struct dv_object *object)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
-        struct slice *slice = entry->value;
+        const struct slice *slice = entry->value;
         const struct dv_api_resource_slice *value = slice->object->value;
+        dv_str name = slice->object->meta->name;
+        struct slice_change *change;
 
         if (!selects(rule->spec.device_selector, &value->spec, DV_STR_NONE))
             continue;
-        dv_inventory_remove_slice(sched->inventory, slice->place);
-        put_slice(sched, slice);
-        improve_pool(sched, slice->pool);
+        change = dv_map_get(&sched->slice_changes_by_name, name);
+        if (!change) { /* otherwise it is changed, or gone, all the same */
+            change = change_of(sched, name);
+            change->now = dv_object_ref(slice->object);
+        }
+        change->is_retainted = true;
     }
+    dv_sched_turn(sched);
 }
 
 void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now)
@@ -348,6 +413,10 @@ void dv_sched_slices_free(struct dv_sched *sched)
         free(entry->value);
     for (size_t at = 0; (entry = dv_map_next(&sched->class_waits, &at));)
         free(entry->value);
+    while (dv_sched_slices_are_behind(sched))
+        free_change(sched,
+                    DV_CONTAINER(dv_list_first(&sched->slice_changes), struct slice_change, link));
+    dv_map_fini(&sched->slice_changes_by_name);
     dv_map_fini(&sched->slices);
     dv_map_fini(&sched->pools);
     dv_map_fini(&sched->class_waits);

@@ -215,6 +215,32 @@ static void each_attempt_comes_further(void **state)
     assert_at_rest(world);
 }
 
+/* All that is there at the start comes in one turn, and a rule may concern all of it. */
+static void very_many_slices_are_caught_up_with(void **state)
+{
+    struct world *world = *state;
+
+    world->options.slice_cost = SLICE_COST;
+    for (unsigned i = 0; i < 60; i++)
+        make_node(world, text(world, "n%u", i), 16);
+    make_claim(world, "c1", 16);
+    make_pod(world, "p1", "c1", "");
+    open_sched(world);
+    assert_string_not_equal(node_of(world, "p1"), "");
+    (void)make(world, DV_KIND_TAINT_RULE,
+               "{metadata: {name: all}, spec: {deviceSelector: {driver: gpu.example}, taint: {key: "
+               "k, effect: NoSchedule}}}");
+    make_claim(world, "c2", 16);
+    make_pod(world, "p2", "c2", "");
+    settle(world);
+    assert_string_equal(node_of(world, "p2"), "");
+    destroy(world, DV_KIND_TAINT_RULE, "all");
+    pass(world, 12000);
+    assert_string_not_equal(node_of(world, "p2"), "");
+    assert_true(numbers(world).slice_cost_max < SLICE_COST + SLICE_COST / 2);
+    assert_at_rest(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +249,7 @@ int main(void)
         cmocka_unit_test(what_happens_meanwhile_counts),
         TEST(a_crowd_searches_once),
         TEST(each_attempt_comes_further),
+        TEST(very_many_slices_are_caught_up_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
