@@ -9,6 +9,9 @@
 #include "cel/message.h"
 #include "cel/type.h"
 
+/* Ten kilobytes have a few thousand, with all macros expanded some ten thousand. */
+#define NODES_MAX 100000u
+
 /* Of a type in a message. */
 #define TYPE_BYTES_MAX 2000u
 
@@ -34,7 +37,7 @@ static bool fits(struct checker *c, const struct dv_cel_type *from, const struct
     return dv_cel_assignable(&c->unifier, &from, &to, 1);
 }
 
-static const struct dv_cel_type *known(const struct checker *c, const struct dv_cel_type *type)
+static const struct dv_cel_type *known(struct checker *c, const struct dv_cel_type *type)
 {
     return dv_cel_substitute(&c->unifier, type, false);
 }
@@ -520,13 +523,37 @@ static void finish(struct checker *c, struct dv_cel_ast *ast)
     }
 }
 
+/* A macro may have its target twice, and that again: whether it comes to an end within so many
+ * nodes. */
+static bool is_small(const struct dv_cel_ast *ast, uint32_t *n_left)
+{
+    if (*n_left == 0)
+        return false;
+    --*n_left;
+    if (ast->target && !is_small(ast->target, n_left))
+        return false;
+    for (uint32_t i = 0; i < ast->n_args; i++)
+        if (!is_small(ast->args[i], n_left))
+            return false;
+    return !ast->fold || (is_small(ast->fold->range, n_left) && is_small(ast->fold->init, n_left) &&
+                          is_small(ast->fold->cond, n_left) && is_small(ast->fold->step, n_left) &&
+                          is_small(ast->fold->result, n_left));
+}
+
 void dv_cel_check(struct dv_cel_ast *ast, const struct dv_cel_decls *decls, struct dv_arena *arena,
                   struct dv_cel_issues *issues)
 {
     struct checker c = {.decls = decls, .arena = arena, .issues = issues};
+    uint32_t n_left = NODES_MAX;
 
+    if (!is_small(ast, &n_left)) {
+        dv_cel_issue_add(issues, ast->at, "the expression is too large with its macros expanded");
+        return;
+    }
     c.unifier.arena = arena;
     check(&c, ast);
     if (issues->list.n == 0)
         finish(&c, ast);
+    if (c.unifier.n_visits >= DV_CEL_TYPE_VISITS_MAX)
+        dv_cel_issue_add(issues, ast->at, "the types of its values are too large");
 }

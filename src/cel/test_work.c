@@ -104,6 +104,40 @@ static void comes_to_the_same_with_any_limit_that_is_enough(void **state)
     }
 }
 
+#define AGAIN(x) x x x x x x x x x x
+
+/* Short texts whose types or macros double with every few bytes. */
+static void refuses_what_would_not_end_compiling(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *problem;
+    } cases[] = {
+        {"[1]" AGAIN(".map(x, {x: x})") AGAIN(".map(x, {x: x})") AGAIN(".map(x, {x: x})")
+             AGAIN(".map(x, {x: x})") ".size() > 0",
+         "the types of its values are too large"                                                                                                           },
+        {"[1]" AGAIN(".map(x, {x: x})") AGAIN(".map(x, {x: x})")
+             AGAIN(".map(x, {x: x})") " == [1]" AGAIN(".map(x, {x: x})") AGAIN(".map(x, {x: x})")
+                 AGAIN(".map(x, {x: x})"),
+         "the types of its values are too large"                                                                                                           },
+        {"optional.of(1)" AGAIN(".optMap(x, x)") AGAIN(".optMap(x, x)")
+             AGAIN(".optMap(x, x)") ".hasValue()",
+         "the expression is too large with its macros expanded"                                                                                            },
+        {"optional.of(1)" AGAIN(".optFlatMap(x, optional.of(x))") AGAIN(
+             ".optFlatMap(x, optional.of(x))") AGAIN(".optFlatMap(x, optional.of(x))") ".hasValue("
+                                                                                       ")", "the expression is too large with its macros expanded"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+        struct dv_err err;
+
+        assert_null(dv_cel_compile(dv_str_from_c(cases[i].text), NULL, arena, &err));
+        assert_err(&err, DV_INVALID_ARGUMENT, cases[i].problem);
+    }
+}
+
 /* What others write every day, and what is long but honest, stays far from the limit. */
 static void leaves_alone_what_is_usual(void **state)
 {
@@ -132,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_what_costs_little_and_takes_long),
         cmocka_unit_test(comes_to_the_same_with_any_limit_that_is_enough),
+        cmocka_unit_test(refuses_what_would_not_end_compiling),
         cmocka_unit_test(leaves_alone_what_is_usual),
     };
 

@@ -113,10 +113,22 @@ bool dv_cel_type_is_optional(const struct dv_cel_type *type)
     return type->kind == DV_CEL_T_OPAQUE && dv_str_eq(type->name, dv_cel_t_optional.name);
 }
 
-bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b)
+/* A type may have another one twice, and that again: as a tree it has no end. What walks over one
+ * counts where it has been. */
+static bool may_visit(uint32_t *n_visits)
+{
+    if (*n_visits >= DV_CEL_TYPE_VISITS_MAX)
+        return false;
+    ++*n_visits;
+    return true;
+}
+
+static bool are_equal(const struct dv_cel_type *a, const struct dv_cel_type *b, uint32_t *n_visits)
 {
     if (a == b)
         return true;
+    if (!may_visit(n_visits))
+        return false;
     if (a->kind != b->kind || a->n_params != b->n_params)
         return false;
     if (a->kind == DV_CEL_T_VAR)
@@ -124,9 +136,16 @@ bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b)
     if ((a->kind == DV_CEL_T_OPAQUE || a->kind == DV_CEL_T_OBJECT) && !dv_str_eq(a->name, b->name))
         return false;
     for (size_t i = 0; i < a->n_params; i++)
-        if (!dv_cel_type_eq(a->params[i], b->params[i]))
+        if (!are_equal(a->params[i], b->params[i], n_visits))
             return false;
     return true;
+}
+
+bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b)
+{
+    uint32_t n_visits = 0;
+
+    return are_equal(a, b, &n_visits);
 }
 
 static dv_str short_name(const struct dv_cel_type *type)
@@ -147,6 +166,8 @@ static dv_str short_name(const struct dv_cel_type *type)
 
 void dv_cel_type_print(const struct dv_cel_type *type, bool short_names, struct dv_buf *buf)
 {
+    if (buf->is_over)
+        return;
     if (type->kind == DV_CEL_T_VAR) {
         dv_buf_printf(buf, "_var%u", type->var);
         return;
@@ -201,9 +222,11 @@ static void bind(struct dv_cel_unifier *unifier, const struct dv_cel_type *var,
     unifier->bound[var->var] = type;
 }
 
-static bool occurs_in(const struct dv_cel_unifier *unifier, const struct dv_cel_type *var,
+static bool occurs_in(struct dv_cel_unifier *unifier, const struct dv_cel_type *var,
                       const struct dv_cel_type *type)
 {
+    if (!may_visit(&unifier->n_visits))
+        return true; /* it is refused in the end */
     if (type->kind == DV_CEL_T_VAR) {
         if (type->var == var->var)
             return true;
@@ -220,9 +243,10 @@ static bool is_wild(const struct dv_cel_type *type)
     return type->kind == DV_CEL_T_DYN || type->kind == DV_CEL_T_ANY || type->kind == DV_CEL_T_ERROR;
 }
 
-static bool is_less_specific(const struct dv_cel_type *a, const struct dv_cel_type *b)
+static bool is_less_specific(const struct dv_cel_type *a, const struct dv_cel_type *b,
+                             uint32_t *n_visits)
 {
-    if (is_wild(a) || a->kind == DV_CEL_T_VAR)
+    if (is_wild(a) || a->kind == DV_CEL_T_VAR || a == b || !may_visit(n_visits))
         return true;
     if (is_wild(b) || b->kind == DV_CEL_T_VAR || a->kind != b->kind || a->n_params != b->n_params)
         return false;
@@ -231,7 +255,7 @@ static bool is_less_specific(const struct dv_cel_type *a, const struct dv_cel_ty
     if (!dv_str_eq(a->name, b->name))
         return false;
     for (size_t i = 0; i < a->n_params; i++)
-        if (!is_less_specific(a->params[i], b->params[i]))
+        if (!is_less_specific(a->params[i], b->params[i], n_visits))
             return false;
     return true;
 }
@@ -239,7 +263,9 @@ static bool is_less_specific(const struct dv_cel_type *a, const struct dv_cel_ty
 const struct dv_cel_type *dv_cel_most_general(const struct dv_cel_type *a,
                                               const struct dv_cel_type *b)
 {
-    return is_less_specific(a, b) ? a : b;
+    uint32_t n_visits = 0;
+
+    return is_less_specific(a, b, &n_visits) ? a : b;
 }
 
 static bool fits(struct dv_cel_unifier *unifier, const struct dv_cel_type *a,
@@ -252,17 +278,17 @@ static bool fits_var(struct dv_cel_unifier *unifier, const struct dv_cel_type *a
     const struct dv_cel_type *known;
 
     *has_known = true;
-    if (dv_cel_type_eq(a, var))
+    if (are_equal(a, var, &unifier->n_visits))
         return true;
     known = unifier->bound[var->var];
     if (known) {
         const struct dv_cel_type *general;
 
-        if (dv_cel_type_eq(a, known))
+        if (are_equal(a, known, &unifier->n_visits))
             return true;
         if (!fits(unifier, a, known))
             return false;
-        general = dv_cel_most_general(a, known);
+        general = is_less_specific(a, known, &unifier->n_visits) ? a : known;
         if (!occurs_in(unifier, var, general))
             bind(unifier, var, general);
         return true;
@@ -313,9 +339,9 @@ static bool fits_concrete(struct dv_cel_unifier *unifier, const struct dv_cel_ty
     if (b->kind == DV_CEL_T_NULL)
         return fits_null(a);
     if (a->kind == DV_CEL_T_WRAPPER && b->kind != DV_CEL_T_WRAPPER)
-        return dv_cel_type_eq(a->params[0], b);
+        return are_equal(a->params[0], b, &unifier->n_visits);
     if (b->kind == DV_CEL_T_WRAPPER && a->kind != DV_CEL_T_WRAPPER)
-        return dv_cel_type_eq(a, b->params[0]);
+        return are_equal(a, b->params[0], &unifier->n_visits);
     if (a->kind != b->kind)
         return false;
     if (a->kind == DV_CEL_T_TYPE)
@@ -333,6 +359,8 @@ static bool fits(struct dv_cel_unifier *unifier, const struct dv_cel_type *a,
 {
     bool has_known;
 
+    if (!may_visit(&unifier->n_visits))
+        return true; /* it is refused in the end */
     if (b->kind == DV_CEL_T_VAR) {
         if (fits_var(unifier, a, b, &has_known))
             return true;
@@ -362,11 +390,13 @@ bool dv_cel_assignable(struct dv_cel_unifier *unifier, const struct dv_cel_type 
     return true;
 }
 
-const struct dv_cel_type *dv_cel_substitute(const struct dv_cel_unifier *unifier,
+const struct dv_cel_type *dv_cel_substitute(struct dv_cel_unifier *unifier,
                                             const struct dv_cel_type *type, bool free_is_dyn)
 {
     struct dv_cel_type *copy = NULL;
 
+    if (!may_visit(&unifier->n_visits))
+        return &dv_cel_t_dyn; /* it is refused in the end */
     if (type->kind == DV_CEL_T_VAR) {
         if (unifier->bound[type->var])
             return dv_cel_substitute(unifier, unifier->bound[type->var], free_is_dyn);

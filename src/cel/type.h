@@ -76,7 +76,12 @@ struct dv_cel_unifier {
     struct dv_cel_binding *trail; /* what bindings were before, for taking them back */
     uint32_t n_trail;
     uint32_t trail_room;
+    uint32_t
+        n_visits; /* of types inside types; up to DV_CEL_TYPE_VISITS_MAX, then all is refused */
 };
+
+/* Some milliseconds. A selector takes a few hundred; lists of lists of lists, 230 deep, 50,000. */
+#define DV_CEL_TYPE_VISITS_MAX 500000u
 
 const struct dv_cel_type *dv_cel_var_new(struct dv_cel_unifier *unifier);
 /* All of the first fit where the second are expected; binds variables, or leaves them as they were.
@@ -86,7 +91,7 @@ bool dv_cel_assignable(struct dv_cel_unifier *unifier, const struct dv_cel_type 
 const struct dv_cel_type *dv_cel_most_general(const struct dv_cel_type *a,
                                               const struct dv_cel_type *b);
 /* With what is known put in; free variables stay, or become dyn. */
-const struct dv_cel_type *dv_cel_substitute(const struct dv_cel_unifier *unifier,
+const struct dv_cel_type *dv_cel_substitute(struct dv_cel_unifier *unifier,
                                             const struct dv_cel_type *type, bool free_is_dyn);
 
 #endif

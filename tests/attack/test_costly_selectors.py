@@ -126,3 +126,36 @@ def test_it_stops_while_it_is_tried(node, api, far):
     begin = time.monotonic()
     assert node.stop() == 0
     assert time.monotonic() - begin < PATIENCE_S
+
+
+@pytest.mark.parametrize("expression", [
+    "[1]" + ".map(x, {x: x})" * 60 + ".size() > 0",
+    "optional.of(1)" + ".optMap(x, x)" * 60 + ".hasValue()",
+])
+def test_a_selector_that_doubles_when_it_is_compiled_is_refused(node, api, expression):
+    """Some hundred bytes, whose types or macros double with each call: compiling had no end."""
+    claim = costly_claim("bomb", 1)
+    claim["spec"]["devices"]["requests"][0]["exactly"]["selectors"][0]["cel"]["expression"] = (
+        expression)
+    answer = api.ask("POST", CLAIMS, claim)
+    assert answer.status == 422, answer
+    assert "too large" in answer.doc["message"], answer
+    assert api.ask("GET", "/healthz").status == 200
+
+
+def test_values_inside_values_are_not_compared_for_ever(node, api, far):
+    """A comparison that costs next to nothing by the API's count, of 10^12 elements."""
+    nested = "[[1]]" + ".map(x, [x,x,x,x,x,x,x,x,x,x])" * 12
+    claim = costly_claim("nested", 1)
+    claim["spec"]["devices"]["requests"][0]["exactly"]["selectors"][0]["cel"]["expression"] = (
+        f"{nested} == {nested}")
+    watcher = Watcher(node)
+    watcher.start()
+    try:
+        api.must("POST", CLAIMS, claim)
+        api.must("POST", PODS, pod("greedy", "nested"))
+        message = until(lambda: said_of(api, "greedy"), PATIENCE_S, "a word about the pod")
+        assert "cost limit exceeded" in message or "given up" in message, message
+    finally:
+        watcher.end()
+    assert watcher.longest_s < LONGEST_GAP_S
