@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/list.h"
 #include "base/vec.h"
 #include "cluster/collect.h"

@@ -12,7 +12,6 @@
 
 #include <microhttpd.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"

@@ -3,17 +3,15 @@
  * An address, of IPv6 the network that one client has all of. On the loopback all users of the
  * machine have the same address, so there it is the user: the kernel knows whose the other end is.
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <linux/types.h>
 
 #include "rest/server.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "rest/rest.h"

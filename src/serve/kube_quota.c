@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/metric.h"

@@ -220,6 +220,7 @@ static void create(struct dv_kube_call *call)
     token->call = call;
     token->op.arena = call->arena;
     token->op.done = on_created;
+    token->op.is_by_admin = true; /* nobody else may make any */
     if (read_wish(call, &token->op, &err))
         dv_tokens_create(call->kube->options.tokens, &token->op);
     else

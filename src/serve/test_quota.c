@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "serve/quota.h"

@@ -1,5 +1,6 @@
 #include "support/dvtest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -178,6 +179,36 @@ static void fixed_tokens_are_not_stored(void **state)
     assert_int_equal(n, 0);
 }
 
+static void there_are_so_many_tokens(void **state)
+{
+    enum { N_MAX = 10000, N_RESERVED = 1000 };
+    struct fixture *fixture = *state;
+    struct dv_api_user_info user = dv_auth_node(DV_STR("n1"), fixture->arena);
+
+    for (size_t i = 0; i < N_MAX - N_RESERVED; i++) {
+        char secret[32];
+        struct dv_err err;
+
+        (void)snprintf(secret, sizeof(secret), "secret-%zu", i);
+        assert_ok(dv_tokens_add_fixed(fixture->tokens, dv_str_from_c(secret), &user, &err), &err);
+    }
+    (void)create(fixture, user, 600);
+    assert_int_equal(fixture->code, DV_RESOURCE_EXHAUSTED);
+    assert_true(fixture->op.is_over_quota);
+    fixture->op = (struct dv_token_op){.user = user,
+                                       .lifetime_s = 600,
+                                       .is_by_admin = true,
+                                       .arena = fixture->arena,
+                                       .done = on_done};
+    fixture->is_done = false;
+    dv_tokens_create(fixture->tokens, &fixture->op);
+    wait_done(fixture);
+    assert_int_equal(fixture->code, DV_OK);
+    dv_clock_virtual_advance_ms(&fixture->clock, 601 * 1000);
+    (void)create(fixture, user, 600); /* in the place of that one */
+    assert_int_equal(fixture->code, DV_OK);
+}
+
 /* ---- what goes on with a token ---- */
 
 struct watch {
@@ -272,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_ends_with_its_time, begin, end),
         cmocka_unit_test_setup_teardown(a_token_that_is_not_durable_is_none, begin, end),
         cmocka_unit_test_setup_teardown(fixed_tokens_are_not_stored, begin, end),
+        cmocka_unit_test_setup_teardown(there_are_so_many_tokens, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_it, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_its_time, begin, end),
         cmocka_unit_test_setup_teardown(a_token_is_invalid_while_it_is_revoked, begin, end),

@@ -23,6 +23,8 @@
 #define EXPIRED_MAX 16u
 /* A kilobyte each, in memory and in the store; every pod and driver of a large node has a few. */
 #define TOKENS_MAX 10000u
+/* Of these only for administrators: nodes have theirs made for pods, as many as they like. */
+#define TOKENS_RESERVED 1000u
 #define NS_PER_S UINT64_C(1000000000)
 #define MS_PER_S 1000u
 /* How late it may be noticed that the clock was set past the end of a token. */
@@ -443,13 +445,22 @@ static void forget_expired(struct dv_tokens *tokens)
         forget(tokens, entry);
 }
 
+/* One that has expired goes with the write, and makes room for it. */
+static bool has_room(const struct dv_tokens *tokens, const struct dv_token_op *op)
+{
+    size_t n_max = op->is_by_admin ? TOKENS_MAX : TOKENS_MAX - TOKENS_RESERVED;
+    size_t at = 0;
+
+    return tokens->by_hash.n + tokens->n_creating < n_max || next_expired(tokens, &at);
+}
+
 void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct entry *entry;
 
     op->tokens = tokens;
-    if (tokens->by_hash.n + tokens->n_creating >= TOKENS_MAX) {
+    if (!has_room(tokens, op)) {
         dv_task_post(&op->task, tokens->loop, on_too_many);
         return;
     }

@@ -76,6 +76,7 @@ struct dv_token_op {
     struct dv_api_user_info user; /* create: copied */
     struct dv_strs audiences;     /* create: copied */
     int64_t lifetime_s;           /* create: 0: for ever */
+    bool is_by_admin;             /* create: some places are for administrators */
     dv_str id;                    /* revoke: its id */
     /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. DV_RESOURCE_EXHAUSTED:
      * there are too many to make another. */
