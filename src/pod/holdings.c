@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -19,6 +17,7 @@
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"
+#include "pod/finder.h"
 #include "pod/identity.h"
 #include "pod/ledger.h"
 #include "pod/pod.h"
@@ -47,20 +46,6 @@ struct items {
 
 /* ---- what a pod has ---- */
 
-static bool look(const struct dv_identity_host *host, dv_str path, struct dv_identity_node *node)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct stat st;
-
-    (void)host;
-    if (stat(dv_str_to_c(path, arena), &st) < 0 || (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode)))
-        return false;
-    *node = (struct dv_identity_node){S_ISBLK(st.st_mode), major(st.st_rdev), minor(st.st_rdev)};
-    return true;
-}
-
-static const struct dv_identity_host this_host = {look};
-
 static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
 {
     return holdings->pods->options.cdi ? dv_cdi_dirs_index(holdings->pods->options.cdi) : NULL;
@@ -82,7 +67,8 @@ static struct item *add_item(struct items *items, const struct dv_pod *pod, enum
 }
 
 static void add_records(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                        struct dv_arena *arena, struct items *items)
+                        const struct dv_identity_host *host, struct dv_arena *arena,
+                        struct items *items)
 {
     const struct dv_device_record *records;
     size_t n = dv_device_records_of_pod(dv_devices_state(holdings->pods->options.devices),
@@ -94,7 +80,7 @@ static void add_records(const struct dv_holdings *holdings, const struct dv_pod 
         struct dv_err err;
 
         item->holder.container = records[i].container;
-        if (!dv_identities_of_record(&records[i], index_of(holdings), &this_host, arena,
+        if (!dv_identities_of_record(&records[i], index_of(holdings), host, arena,
                                      &item->identities, &ids, &item->holder.n_devices, &err))
             items->n--; /* nothing is known of it: it was taken as it is, and told, before */
         else
@@ -127,7 +113,8 @@ static const struct dv_api_device *find_slice(const struct dv_holdings *holdings
 }
 
 static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                       struct dv_arena *arena, struct items *items)
+                       const struct dv_identity_host *host, struct dv_arena *arena,
+                       struct items *items)
 {
     struct dv_claims *manager = holdings->pods->options.claims;
     struct dv_claim **claims;
@@ -151,18 +138,20 @@ static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *
                 item->holder.devices = name;
                 item->holder.n_devices = 1;
                 item->is_described = devices != NULL;
-                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings),
-                                              &this_host, arena, &item->identities);
+                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings), host,
+                                              arena, &item->identities);
             }
 }
 
 static struct items items_of(const struct dv_holdings *holdings, const struct dv_pod *pod,
                              struct dv_arena *arena)
 {
+    struct dv_finder *finder = dv_finder_new(arena);
     struct items items = {0};
 
-    add_records(holdings, pod, arena, &items);
-    add_claims(holdings, pod, arena, &items);
+    add_records(holdings, pod, dv_finder_host(finder), arena, &items);
+    add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
+    dv_finder_fini(finder);
     return items;
 }
 
@@ -435,11 +424,14 @@ static void on_learn(struct dv_task *task)
         const struct dv_pod *pod = entry->value;
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
         struct items items = {0};
+        struct dv_finder *finder;
 
         if (!pod->was_admitted || !pod->spec.object)
             continue;
         arena = dv_arena_new();
-        add_claims(holdings, pod, arena, &items);
+        finder = dv_finder_new(arena);
+        add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
+        dv_finder_fini(finder);
         for (size_t i = 0; i < items.n; i++)
             if (items.v[i].is_described)
                 dv_ledger_hold(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,

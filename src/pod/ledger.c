@@ -22,6 +22,7 @@
 #define TOLD_BYTES_MAX 4096u
 
 struct entry {
+    enum dv_identity_kind kind;
     dv_str key;
     struct dv_list sources;
     char text[];
@@ -63,8 +64,8 @@ struct holding {
 };
 
 struct dv_ledger {
-    struct dv_map entries; /* by kind and text */
-    struct dv_map pods;    /* by uid */
+    struct dv_map entries[DV_N_IDENTITY_KINDS]; /* by text */
+    struct dv_map pods;                         /* by uid */
     struct dv_lessons lessons;
 };
 
@@ -77,33 +78,22 @@ static dv_str put_text(char *text, dv_str s)
     return (dv_str){text, s.n};
 }
 
-static void print_key(const struct dv_identity *identity, struct dv_buf *key)
-{
-    dv_buf_init(key, identity->text.n + 1);
-    dv_buf_add_char(key, (char)('0' + (int)identity->kind));
-    dv_buf_add(key, identity->text);
-}
-
 static struct entry *find_entry(const struct dv_ledger *ledger, const struct dv_identity *identity)
 {
-    DV_CLEANUP(dv_buf_fini) struct dv_buf key;
-
-    print_key(identity, &key);
-    return dv_map_get(&ledger->entries, dv_buf_str(&key));
+    return dv_map_get(&ledger->entries[identity->kind], identity->text);
 }
 
 static struct entry *make_entry(struct dv_ledger *ledger, const struct dv_identity *identity)
 {
     struct entry *entry = find_entry(ledger, identity);
-    DV_CLEANUP(dv_buf_fini) struct dv_buf key = {0};
 
     if (entry)
         return entry;
-    print_key(identity, &key);
-    entry = dv_alloc(sizeof(*entry) + key.n);
-    entry->key = put_text(entry->text, dv_buf_str(&key));
+    entry = dv_alloc(sizeof(*entry) + identity->text.n);
+    entry->kind = identity->kind;
+    entry->key = put_text(entry->text, identity->text);
     dv_list_init(&entry->sources);
-    (void)dv_map_set(&ledger->entries, entry->key, entry);
+    (void)dv_map_set(&ledger->entries[identity->kind], entry->key, entry);
     return entry;
 }
 
@@ -160,7 +150,7 @@ static void drop_mark(struct dv_ledger *ledger, struct mark *mark)
     free(source);
     if (!dv_list_is_empty(&entry->sources))
         return;
-    (void)dv_map_remove(&ledger->entries, entry->key);
+    (void)dv_map_remove(&ledger->entries[entry->kind], entry->key);
     free(entry);
 }
 
@@ -282,30 +272,66 @@ struct asker {
     const struct dv_identity *identities;
     size_t n;
     bool has_pci;
+    const struct holding *met; /* the last that was held against it; NULL: none */
+    bool is_met_elsewhere;
 };
 
-/* Both are on PCI, and not the same there. */
-static bool is_elsewhere(const struct asker *asker, const struct holding *holding)
+static bool has_pci(const struct dv_identity *identities, size_t n)
 {
-    bool has_pci = false;
+    for (size_t i = 0; i < n; i++)
+        if (identities[i].kind == DV_IDENTITY_PCI)
+            return true;
+    return false;
+}
 
-    if (!asker->has_pci)
+static bool is_among(const struct source *source, const struct holding *holding)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&source->marks, link)
+        if (holding_of(link) == holding)
+            return true;
+    return false;
+}
+
+static bool holds(const struct asker *asker, const struct holding *holding,
+                  const struct dv_identity *identity)
+{
+    const struct entry *entry = find_entry(asker->ledger, identity);
+    struct dv_link *link;
+
+    if (!entry)
         return false;
-    for (size_t i = 0; i < holding->n; i++) {
-        if (holding->identities[i].kind != DV_IDENTITY_PCI)
-            continue;
-        has_pci = true;
-        for (size_t k = 0; k < asker->n; k++) {
-            if (asker->identities[k].kind == DV_IDENTITY_PCI &&
-                dv_str_eq(asker->identities[k].text, holding->identities[i].text))
-                return false;
-        }
+    DV_LIST_EACH (&entry->sources, link)
+        if (is_among(DV_CONTAINER(link, struct source, link), holding))
+            return true;
+    return false;
+}
+
+static bool find_elsewhere(const struct asker *asker, const struct holding *holding)
+{
+    if (!asker->has_pci || !has_pci(holding->identities, holding->n))
+        return false;
+    for (size_t i = 0; i < asker->n; i++)
+        if (asker->identities[i].kind == DV_IDENTITY_PCI &&
+            holds(asker, holding, &asker->identities[i]))
+            return false;
+    return true;
+}
+
+/* Both are on PCI, and not the same there. Asked for each node that the two have in common, and
+ * answered by going through all of both: so the answer is kept. */
+static bool is_elsewhere(struct asker *asker, const struct holding *holding)
+{
+    if (asker->met != holding) {
+        asker->met = holding;
+        asker->is_met_elsewhere = find_elsewhere(asker, holding);
     }
-    return has_pci;
+    return asker->is_met_elsewhere;
 }
 
 /* Whether a node or a path, of which the two have the same, is no device. */
-static bool is_excused(const struct asker *asker, const struct holding *holding,
+static bool is_excused(struct asker *asker, const struct holding *holding,
                        const struct dv_identity *identity)
 {
     if (asker->holder->way == DV_LEDGER_PLUGIN && holding->holder.way == DV_LEDGER_PLUGIN &&
@@ -328,8 +354,7 @@ static const struct holding *rival_in(const struct source *source,
     return NULL;
 }
 
-static const struct holding *find_rival(const struct asker *asker,
-                                        const struct dv_identity *identity)
+static const struct holding *find_rival(struct asker *asker, const struct dv_identity *identity)
 {
     const struct entry *entry = find_entry(asker->ledger, identity);
     struct dv_link *link;
@@ -351,10 +376,12 @@ bool dv_ledger_check(const struct dv_ledger *ledger, const struct dv_ledger_hold
                      const struct dv_identity *identities, size_t n_identities,
                      struct dv_ledger_conflict *conflict)
 {
-    struct asker asker = {ledger, holder, identities, n_identities, false};
+    struct asker asker = {.ledger = ledger,
+                          .holder = holder,
+                          .identities = identities,
+                          .n = n_identities,
+                          .has_pci = has_pci(identities, n_identities)};
 
-    for (size_t i = 0; i < n_identities; i++)
-        asker.has_pci = asker.has_pci || identities[i].kind == DV_IDENTITY_PCI;
     for (int kind = 0; kind < DV_N_IDENTITY_KINDS; kind++) {
         for (size_t i = 0; i < n_identities; i++) {
             const struct holding *rival =
@@ -408,7 +435,8 @@ struct dv_ledger *dv_ledger_new(void)
 {
     struct dv_ledger *ledger = DV_ALLOC(struct dv_ledger);
 
-    dv_map_init(&ledger->entries);
+    for (size_t i = 0; i < DV_N_IDENTITY_KINDS; i++)
+        dv_map_init(&ledger->entries[i]);
     dv_map_init(&ledger->pods);
     dv_lessons_init(&ledger->lessons);
     return ledger;
@@ -422,7 +450,8 @@ void dv_ledger_free(struct dv_ledger *ledger)
         return;
     for (size_t at = 0; (entry = dv_map_next(&ledger->pods, &at)) != NULL;)
         dv_ledger_release(ledger, entry->key);
-    dv_map_fini(&ledger->entries);
+    for (size_t i = 0; i < DV_N_IDENTITY_KINDS; i++)
+        dv_map_fini(&ledger->entries[i]);
     dv_map_fini(&ledger->pods);
     dv_lessons_fini(&ledger->lessons);
     free(ledger);
