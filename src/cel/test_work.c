@@ -2,8 +2,6 @@
 #include "tests/support/dvtest.h"
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cel/cel.h"
 #include "cel/test_device.h"
 
