@@ -13,10 +13,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "device/device.h"
+#include "device/pace.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
@@ -27,6 +29,8 @@
 #define CONNECT_TIMEOUT_MS 10000u
 /* The reference has none of its own; a plugin that takes longer hangs. */
 #define OPTIONS_TIMEOUT_MS 10000u
+
+#define NS_PER_MS UINT64_C(1000000)
 
 enum endpoint_state {
     ENDPOINT_CONNECTING,
@@ -49,7 +53,10 @@ struct dv_endpoint {
     struct dv_device_plugin_options options;
     struct dv_err options_err; /* of decoding them */
     struct dv_call list_call;
-    uint64_t asked_ns; /* for its options, or its list */
+    struct dv_list_pace pace; /* of its lists */
+    struct dv_timer list_timer;
+    struct dv_buf newest; /* list, which waits for the timer */
+    uint64_t asked_ns;    /* for its options, or its list */
     bool has_listed;
     void (*registered)(void *ctx, const struct dv_err *err);
     void *registered_ctx;
@@ -103,6 +110,7 @@ static void on_channel_closed(void *ctx)
 
     dv_link_remove(&endpoint->link);
     dv_arena_free(endpoint->arena);
+    dv_buf_fini(&endpoint->newest);
     free(endpoint);
     dv_devices_check_closed(devices);
 }
@@ -118,6 +126,7 @@ static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
     endpoint->state = ENDPOINT_CLOSING;
     dv_timer_cancel(&endpoint->connect_timer);
     dv_task_cancel(&endpoint->refused_task);
+    dv_timer_cancel(&endpoint->list_timer);
     if (was_listing) {
         bool was_last = dv_device_disconnect(devices->state, endpoint->resource, endpoint->socket,
                                              dv_loop_now_ns(devices->loop));
@@ -150,16 +159,13 @@ void dv_endpoint_stop_link(struct dv_link *link, const char *reason)
 
 /* ---- its list ---- */
 
-static void on_list(struct dv_call *call, dv_str message)
+static void read_list(struct dv_endpoint *endpoint, dv_str message)
 {
-    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);
     struct dv_devices *devices = endpoint->devices;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_device_diff diff;
     struct dv_err err;
 
-    if (endpoint->state != ENDPOINT_LISTING)
-        return;
     endpoint->has_listed = true;
     if (!dv_device_apply_list(devices->state, endpoint->resource, message, arena, &diff, &err)) {
         dv_log(DV_LOG_ERROR, "device: list refused; the one before still counts",
@@ -177,6 +183,47 @@ static void on_list(struct dv_call *call, dv_str message)
         devices->options.pods_changed(devices->options.ctx, diff.pods, diff.n_pods);
     dv_devices_save_later(devices);
     dv_devices_tell_changed(devices);
+}
+
+static void pace_list(struct dv_endpoint *endpoint, dv_str message)
+{
+    struct dv_clock *clock = dv_loop_clock(endpoint->devices->loop);
+    uint64_t start_ns = dv_clock_now_ns(clock);
+    uint64_t end_ns;
+
+    read_list(endpoint, message);
+    end_ns = dv_clock_now_ns(clock);
+    dv_list_pace_note(&endpoint->pace, end_ns, end_ns - start_ns);
+}
+
+static void on_list_timer(struct dv_timer *timer)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(timer, struct dv_endpoint, list_timer);
+    struct dv_buf newest = endpoint->newest;
+
+    dv_buf_init(&endpoint->newest, DV_DEVICE_LIST_BYTES_MAX);
+    pace_list(endpoint, dv_buf_str(&newest));
+    dv_buf_fini(&newest);
+}
+
+/* A list is all there is: of those that come faster than they are read the newest counts. */
+static void on_list(struct dv_call *call, dv_str message)
+{
+    struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);
+    struct dv_loop *loop = endpoint->devices->loop;
+    uint64_t at_ns;
+
+    if (endpoint->state != ENDPOINT_LISTING)
+        return;
+    if (!dv_timer_is_set(&endpoint->list_timer) &&
+        dv_list_pace_may_read(&endpoint->pace, dv_clock_now_ns(dv_loop_clock(loop)), &at_ns)) {
+        pace_list(endpoint, message);
+        return;
+    }
+    dv_buf_clear(&endpoint->newest);
+    dv_buf_add(&endpoint->newest, message);
+    if (!dv_timer_is_set(&endpoint->list_timer))
+        dv_timer_start(&endpoint->list_timer, loop, at_ns / NS_PER_MS + 1, on_list_timer);
 }
 
 static void on_list_done(struct dv_call *call, const struct dv_err *err)
@@ -366,6 +413,7 @@ struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
     endpoint->socket = (dv_str){endpoint->text + open->resource.n, open->socket.n};
     endpoint->version = open->version;
     endpoint->arena = dv_arena_new();
+    dv_buf_init(&endpoint->newest, DV_DEVICE_LIST_BYTES_MAX);
     endpoint->channel = dv_channel_open(devices->loop, open->socket, &options, err);
     if (!endpoint->channel) {
         dv_arena_free(endpoint->arena);
