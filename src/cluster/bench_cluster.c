@@ -117,7 +117,7 @@ static void on_damaged(void *ctx, const char *set_aside)
 
 static void remove_files(const struct bench *bench)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
 
     for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
         char path[220];

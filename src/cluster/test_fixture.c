@@ -154,7 +154,7 @@ int start_on_disk(void **state)
 
 static void remove_files(const struct fixture *fixture)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
 
     for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
         char path[120];

@@ -307,7 +307,7 @@ struct world *world_new(uint64_t seed)
 
 void world_free(struct world *world)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
 
     close_all(world);
     for (size_t i = 0; i < DV_COUNT(suffixes); i++)

@@ -553,7 +553,7 @@ static void open_all(struct bench *bench)
 
 static void remove_files(const struct bench *bench)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
 
     for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
         char path[220];
