@@ -539,8 +539,8 @@ static bool run(struct sim *sim, struct dv_arena *arena, struct dv_sim_result *r
 bool dv_simulate(const struct dv_sim_options *options, struct dv_arena *arena,
                  struct dv_sim_result *result, struct dv_err *err)
 {
-    static const char *const files[] = {"state.db", "state.db-wal", "state.db-shm",
-                                        "state.db.lock"};
+    static const char *const files[] = {"state.db", "state.db-wal", "state.db-shm", "state.db.lock",
+                                        "state.db.mark"};
     struct sim sim = {.options = options};
     const char *dir = dv_str_to_c(options->dir, arena);
     dv_str pattern = dv_str_printf(arena, "%s/davit-simulate-XXXXXX", dir);

@@ -279,7 +279,7 @@ bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err)
     struct dv_arena *arena;
     bool is_ok;
 
-    if (!DV_READBACK_ALWAYS && (!is_of_others || text.n > bytes_max))
+    if (!dv_readback_is_strict() && (!is_of_others || text.n > bytes_max))
         return true;
     arena = dv_arena_new();
     is_ok = dv_readback_check(op->entry->shelf->kind, dv_engine_key(op->entry, arena), text, arena,
@@ -301,7 +301,7 @@ static bool fail_unreadable(struct dv_op *op, const struct dv_object *object, dv
 {
     dv_log(DV_LOG_ERROR, "cluster: an object that cannot be read back is refused",
            DV_F_STR("object", key), DV_F_ERR(err));
-    assert(!DV_READBACK_ALWAYS);
+    assert(!dv_readback_is_strict());
     return fail_put(op, dv_status_new(500, DV_STR("InternalError"), op->arena,
                                       "%.*s \"%.*s\" is not stored, because it could not be "
                                       "read again: %s",

@@ -3,7 +3,6 @@
 #define DV_CLUSTER_READBACK_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -20,15 +19,19 @@ DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str
                                   struct dv_arena *arena, struct dv_err *err);
 
 /* In builds for finding faults every row is checked, and one that fails ends the program. */
+static inline bool dv_readback_is_strict(void)
+{
 #if defined(__SANITIZE_ADDRESS__)
-#define DV_READBACK_ALWAYS 1
+    return true;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define DV_READBACK_ALWAYS 1
+    return true;
+#else
+    return false;
 #endif
+#else
+    return false;
 #endif
-#ifndef DV_READBACK_ALWAYS
-#define DV_READBACK_ALWAYS 0
-#endif
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "claim/claim.h"
 #include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"

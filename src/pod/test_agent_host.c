@@ -289,8 +289,8 @@ void world_close(struct world *world)
 
 void world_renew(struct world *world)
 {
-    static const char *const files[] = {"api.db",  "api.db-wal",  "api.db-shm",
-                                        "node.db", "node.db-wal", "node.db-shm"};
+    static const char *const files[] = {"api.db",  "api.db-wal",  "api.db-shm",  "api.db.mark",
+                                        "node.db", "node.db-wal", "node.db-shm", "node.db.mark"};
 
     world->shaky.is_down = false;
     world_close(world);

@@ -379,6 +379,8 @@ static void bench_dir(const char *parent)
         bench_growth(dir, value_bytes);
         (void)snprintf(path, sizeof(path), "%s/bench.db", dir);
         must(unlink(path) == 0, path);
+        (void)snprintf(path, sizeof(path), "%s/bench.db.mark", dir);
+        must(unlink(path) == 0, path);
     }
     (void)snprintf(path, sizeof(path), "%s/bench.db.lock", dir);
     must(unlink(path) == 0 && rmdir(dir) == 0, path);

@@ -8,10 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/defs.h"
-#include "base/str.h"
-#include "loop/loop.h"
 #include "store/store.h"
 #include "store/test_fixture.h"
 

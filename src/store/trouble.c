@@ -6,10 +6,10 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "loop/loop.h"
 #include "store/db.h"
 #include "store/files.h"
 #include "store/state.h"
-#include "store/store.h"
 
 /* A disk counts as full until it has room for some commits more: what is just large enough for a
  * small one does not help who was refused. */

@@ -3,13 +3,12 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/file.h"
 #include "base/num.h"
 #include "store/db.h"
 
