@@ -38,7 +38,7 @@ void dv_rest_call_free(struct dv_rest_call *call)
     if (call->conn)
         call->conn->call = NULL;
     dv_task_cancel(&call->task);
-    server->bodies_bytes -= call->body.n;
+    dv_rest_shares_give_body_back(call);
     dv_buf_fini(&call->body);
     dv_buf_fini(&call->unsent);
     dv_arena_free(call->arena);
@@ -174,6 +174,12 @@ static enum MHD_Result queue_answer(struct dv_rest_conn *conn)
     return result;
 }
 
+static bool has_body(const struct dv_rest_request *request)
+{
+    return dv_rest_request_field(request, DV_STR("Content-Length")).n > 0 ||
+           dv_rest_request_field(request, DV_STR("Transfer-Encoding")).n > 0;
+}
+
 static enum MHD_Result take_header(struct dv_rest_call *call, const char *method,
                                    const char *version)
 {
@@ -188,8 +194,11 @@ static enum MHD_Result take_header(struct dv_rest_call *call, const char *method
            DV_F_STR("server", call->server->options.name), DV_F_C("peer", call->peer),
            DV_F_STR("method", request->method), DV_F_STR("path", request->path));
     dv_rest_conn_expect(conn, conn->server->options.timeout_ms); /* the body */
-    if (refusal.status == 0)
-        return MHD_YES;
+    if (refusal.status == 0) {
+        if (has_body(request) && conn->server->options.arriving)
+            conn->server->options.arriving(conn->server->options.ctx, call, request);
+        return dv_rest_conn_is_breaking(conn) ? MHD_NO : MHD_YES;
+    }
     if (refusal.closes)
         dv_rest_server_count(conn->server, DV_REST_DROP_BAD_REQUEST);
     refuse(call, &refusal);
@@ -210,13 +219,12 @@ static enum MHD_Result take_body(struct dv_rest_conn *conn, dv_str bytes)
     if (bytes.n > server->options.body_bytes_max - call->body.n) {
         dv_rest_header_too_large(call, &refusal);
         refuse(call, &refusal);
-    } else if (bytes.n > server->options.bodies_bytes_max - server->bodies_bytes) {
+    } else if (!dv_rest_shares_take_body(call, bytes.n)) {
         refusal.status = MHD_HTTP_SERVICE_UNAVAILABLE;
         (void)dv_fail(&refusal.err, DV_UNAVAILABLE, "too many large requests at once");
         refuse(call, &refusal);
     } else {
         dv_buf_add(&call->body, bytes);
-        server->bodies_bytes += bytes.n;
     }
     return MHD_YES;
 }

@@ -84,6 +84,9 @@ struct dv_rest_server_options {
     /* A request has arrived whole; it lives as long as the call. The call must be answered, now or
      * later, also after it was cancelled. */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
+    /* The header of a request with a body has arrived: the moment to say whose it is
+     * (dv_rest_call_vouch), since bodies have shares too. May be NULL. */
+    void (*arriving)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
     /* A client did something that was refused, or broke the protocol: for the log. `peer` is its
      * address. May be NULL. */
     void (*complaint)(void *ctx, dv_str peer, const struct dv_err *err);
@@ -97,8 +100,10 @@ struct dv_rest_server_options {
     /* The handler says who asks (dv_rest_call_vouch); a quarter of the connections is for clients
      * that it knows nothing of. False: all clients are alike. */
     bool has_users;
-    size_t body_bytes_max;   /* of one request: 413 beyond it; 0: the default of 3 MiB */
-    size_t bodies_bytes_max; /* of all unanswered requests: 503 beyond it; 0: 64 MiB */
+    size_t body_bytes_max; /* of one request: 413 beyond it; 0: the default of 3 MiB */
+    /* Of all unanswered requests: 503 beyond it; with users, a half of it for each, and a quarter
+     * for all who are not known. 0: 64 MiB. */
+    size_t bodies_bytes_max;
     size_t unsent_bytes_max; /* of one streamed answer; 0: 4 MiB */
     /* Beyond it the oldest that are not known and wait for nothing are dropped for newcomers, else
      * these get 503; 0: 1024. */

@@ -74,6 +74,7 @@ struct dv_rest_shares {
     struct dv_map peers; /* by the origin's key: struct dv_rest_peer */
     struct dv_map users; /* by name: struct dv_rest_user */
     size_t n_unknown;    /* connections that nobody has vouched for */
+    size_t unknown_bodies_bytes;
     size_t n_known;
     int diag_fd;            /* to ask the kernel whose the other end is; negative: not open */
     uint64_t complained_ms; /* when drops were last told; 0: never */
@@ -142,6 +143,7 @@ struct dv_rest_call {
     dv_str target;            /* as it lies in libmicrohttpd's memory, until the header was taken */
     struct dv_err target_err; /* code DV_OK: path and query are known */
     struct dv_buf body;
+    struct dv_rest_user *payer; /* whose share the body is in; NULL: of those who are not known */
     DV_VEC(struct dv_rest_field) fields; /* of the answer; in the arena */
     uint64_t id;
     uint64_t start_ns;
@@ -197,6 +199,10 @@ DV_CHECKED bool dv_rest_shares_join(struct dv_rest_conn *conn, const struct sock
 void dv_rest_shares_leave(struct dv_rest_conn *conn); /* twice is fine */
 /* The process has no descriptor for the next connection: one that does nothing gives its own. */
 void dv_rest_shares_spare_descriptor(struct dv_rest_server *server);
+/* Whether so many bytes more of its body fit into the share of who sends it; then they count until
+ * the call gives them back. */
+DV_CHECKED bool dv_rest_shares_take_body(struct dv_rest_call *call, size_t n_bytes);
+void dv_rest_shares_give_body_back(struct dv_rest_call *call);
 void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop);
 
 /* ---- conn.c ---- */

@@ -30,6 +30,7 @@ struct dv_rest_peer {
 
 struct dv_rest_user {
     size_t n_conns;
+    size_t bodies_bytes; /* of requests that are not answered */
     size_t n_name;
     char name[];
 };
@@ -269,6 +270,14 @@ bool dv_rest_shares_join(struct dv_rest_conn *conn, const struct sockaddr *addre
     return true;
 }
 
+static void drop_user(struct dv_rest_shares *shares, struct dv_rest_user *user)
+{
+    if (user->n_conns > 0 || user->bodies_bytes > 0)
+        return;
+    (void)dv_map_remove(&shares->users, (dv_str){user->name, user->n_name}); /* it */
+    free(user);
+}
+
 static void leave_user(struct dv_rest_conn *conn)
 {
     struct dv_rest_shares *shares = &conn->server->shares;
@@ -278,10 +287,8 @@ static void leave_user(struct dv_rest_conn *conn)
         return;
     conn->user = NULL;
     shares->n_known--;
-    if (--user->n_conns > 0)
-        return;
-    (void)dv_map_remove(&shares->users, (dv_str){user->name, user->n_name}); /* it */
-    free(user);
+    user->n_conns--;
+    drop_user(shares, user);
 }
 
 void dv_rest_shares_leave(struct dv_rest_conn *conn)
@@ -333,6 +340,41 @@ static bool check_user(struct dv_rest_server *server, const struct dv_rest_conn 
                        server->n_conns);
     }
     return true;
+}
+
+/* ---- bodies ---- */
+
+bool dv_rest_shares_take_body(struct dv_rest_call *call, size_t n_bytes)
+{
+    struct dv_rest_server *server = call->server;
+    struct dv_rest_shares *shares = &server->shares;
+    size_t all_max = server->options.bodies_bytes_max;
+    size_t *used;
+    size_t max;
+
+    if (call->body.n == 0)
+        call->payer = call->conn->user;
+    used = call->payer ? &call->payer->bodies_bytes : &shares->unknown_bodies_bytes;
+    max = !server->options.has_users ? all_max : call->payer ? all_max / 2 : all_max / 4;
+    if (n_bytes > all_max - server->bodies_bytes || *used > max || n_bytes > max - *used)
+        return false;
+    server->bodies_bytes += n_bytes;
+    *used += n_bytes;
+    return true;
+}
+
+void dv_rest_shares_give_body_back(struct dv_rest_call *call)
+{
+    struct dv_rest_shares *shares = &call->server->shares;
+
+    call->server->bodies_bytes -= call->body.n;
+    if (call->payer) {
+        call->payer->bodies_bytes -= call->body.n;
+        drop_user(shares, call->payer);
+    } else {
+        shares->unknown_bodies_bytes -= call->body.n;
+    }
+    call->payer = NULL;
 }
 
 void dv_rest_call_disown(struct dv_rest_call *call)

@@ -149,6 +149,65 @@ static void a_user_has_a_share(void **state)
     close_all(greedy, USER_MAX);
 }
 
+/* "/NAME": says so when the header is there. */
+static void on_arriving(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request)
+{
+    dv_str user = dv_str_slice(request->path, 1, request->path.n);
+    struct dv_err err;
+
+    (void)ctx;
+    if (user.n > 0)
+        assert_true(dv_rest_call_vouch(call, user, false, &err));
+}
+
+/* Begins a request with a body of 1,000 bytes, and sends all but the last. */
+static void begin_body(struct client *client, struct fixture *fixture, const char *user)
+{
+    char text[100];
+
+    client_open(client, fixture);
+    (void)snprintf(text, sizeof(text),
+                   "POST /%s HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n", user);
+    client_send(client, text);
+    client_send_n(client, (dv_str){(const char[999]){0}, 999});
+    settle(fixture);
+}
+
+static void end_body(struct client *client, const char *answer)
+{
+    client_send(client, "x");
+    client_expect(client, answer);
+    client_close(client);
+}
+
+/* Who is not known cannot keep others from sending, nor can one user. */
+static void bodies_have_shares(void **state)
+{
+    struct fixture *fixture = *state;
+    struct client unknown[3];
+    struct client greedy[5];
+    struct client other;
+
+    fixture->options.bodies_bytes_max = 8000;
+    fixture->options.arriving = on_arriving;
+    serve(fixture);
+    for (size_t i = 0; i < DV_COUNT(unknown); i++)
+        begin_body(&unknown[i], fixture, "");
+    for (size_t i = 0; i < DV_COUNT(greedy); i++)
+        begin_body(&greedy[i], fixture, "greedy");
+    begin_body(&other, fixture, "other");
+    end_body(&other, "HTTP/1.1 200 ");
+    end_body(&greedy[4], "HTTP/1.1 503 ");
+    end_body(&unknown[2], "HTTP/1.1 503 ");
+    end_body(&greedy[0], "HTTP/1.1 200 ");
+    begin_body(&greedy[0], fixture, "greedy"); /* what was answered gives room */
+    end_body(&greedy[0], "HTTP/1.1 200 ");
+    end_body(&unknown[0], "HTTP/1.1 200 ");
+    client_close(&unknown[1]);
+    close_all(greedy + 1, 3);
+    wait_connections(fixture, 0);
+}
+
 static void room_is_kept_for_admins_on_the_loopback(void **state)
 {
     struct fixture *fixture = *state;
@@ -309,6 +368,7 @@ int main(void)
         TEST(silent_connections_make_room_for_newcomers),
         TEST(silent_connections_go_before_those_that_speak),
         TEST(a_user_has_a_share),
+        TEST(bodies_have_shares),
         TEST(room_is_kept_for_admins_on_the_loopback),
         TEST(who_is_known_no_more_loses_the_place),
         TEST(who_sends_no_request_is_given_up_early),

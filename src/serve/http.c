@@ -109,6 +109,13 @@ static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_re
         answer_metrics(server, call);
 }
 
+static void on_arriving(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request)
+{
+    const struct dv_http_server *server = ctx;
+
+    dv_kube_greet(server->kube, call, request);
+}
+
 /* Clients of the API expect a Status whatever goes wrong. */
 static const char *refuse(void *ctx, unsigned status, const struct dv_err *err, struct dv_buf *body)
 {
@@ -208,6 +215,7 @@ struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_
         .ctx = server,
         .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : BODY_BYTES_MAX,
         .dropped = on_dropped,
+        .arriving = options->kube ? on_arriving : NULL,
         .has_users = options->kube != NULL,
         .connections_max = connections_max(options->kube != NULL),
         .tls = options->tls,

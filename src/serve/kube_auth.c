@@ -64,14 +64,20 @@ static bool unauthorized(struct dv_kube_call *call)
     return false;
 }
 
-/* The connection is the user's from now on, and takes one of its places. */
-static bool take_place(struct dv_kube_call *call)
+static bool vouch(const struct dv_kube_call *call, struct dv_err *err)
 {
     dv_str node, driver;
     bool is_admin = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN;
+
+    return dv_rest_call_vouch(call->rest, call->user.username, is_admin, err);
+}
+
+/* The connection is the user's from now on, and takes one of its places. */
+static bool take_place(struct dv_kube_call *call)
+{
     struct dv_err err;
 
-    if (dv_rest_call_vouch(call->rest, call->user.username, is_admin, &err))
+    if (vouch(call, &err))
         return true;
     dv_rest_call_add_field(call->rest, DV_STR("Connection"), DV_STR("close"));
     dv_kube_reply_status(call, dv_status_too_many_requests(1, call->arena, "%s", err.msg));
@@ -109,6 +115,25 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
         return unauthorized(call);
     call->user = dv_auth_anonymous(call->arena);
     return dv_kube_impersonate(call);
+}
+
+/* What is wrong is told when the request is whole. */
+void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
+                   const struct dv_rest_request *request)
+{
+    struct dv_kube_call call = {
+        .kube = kube, .rest = rest, .request = request, .arena = dv_rest_call_arena(rest)};
+    const struct dv_token *token = NULL;
+    struct dv_err err;
+    dv_str secret;
+    bool is_bad;
+
+    if (bearer_of(request, &secret))
+        token = dv_tokens_find(kube->options.tokens, secret);
+    if (token)
+        call.user = token->user;
+    if ((!token && !is_by_certificate(&call, &is_bad)) || !vouch(&call, &err))
+        dv_rest_call_disown(rest);
 }
 
 /* ---- authorization ---- */

@@ -136,3 +136,17 @@ def test_a_flood_of_watches_leaves_room_for_others(make_node):
             assert watch.next()["object"]["metadata"]["name"] == "seen"
     until(lambda: driver.ask("GET", f"{OWN_SLICES}&watch=1&timeoutSeconds=1").status == 200,
           PATIENCE_S, "the places are free again")
+
+
+def test_bodies_without_a_token_keep_nobody_from_writing(make_node):
+    """They filled what all bodies together may take, and everybody else got 503."""
+    node = make_node("--insecure-http").start()
+    api = node.api()
+    head = (f"POST {MAPS} HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n"
+            "Authorization: Bearer none\r\n\r\n").encode()
+    with contextlib.ExitStack() as stack:
+        connect_all(stack, node, 30, head + b"x" * 2_999_999)
+        large = config_map("large", {"a": "x" * 900_000})
+        for name in ("one", "two"):
+            large["metadata"]["name"] = name
+            api.must("POST", MAPS, large)
