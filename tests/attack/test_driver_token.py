@@ -91,6 +91,12 @@ def test_events_are_its_own(driver, node, api):
     forged["metadata"]["annotations"] = {"davit.dev/written-by": "davit:driver:nic.example.com@x"}
     made = first.must("POST", EVENTS, forged)
     assert made["metadata"]["annotations"]["davit.dev/written-by"].endswith("@worker-1")
+    large = event("large", message="m" * 900)
+    large["metadata"]["annotations"] = {"x": "y" * 40000}
+    answer = first.ask("POST", EVENTS, large)
+    if answer.status == 201:  # else it is too large for a driver's token
+        assert "davit.dev/written-by" in answer.doc["metadata"]["annotations"]
+        second.refused(403, "PATCH", f"{EVENTS}/large", {"message": "x"}, **MERGE)
     # The recorders of clients: a patch of the count, or the whole.
     assert first.ask("PATCH", f"{EVENTS}/own", '{"count": 2}', **MERGE).status == 200
     whole = event("own", count=3)

@@ -62,6 +62,24 @@ def test_an_ordinary_pod_is_not_made(thief, api):
     assert api.must("GET", PODS)["items"] == []
 
 
+def test_large_writes_are_looked_at_too(thief, api):
+    """What is computed beside the loop is refused like what is computed on it."""
+    large = {"annotations": {"x": "y" * 100000}}
+    stolen = pod("p", volumes=[{"name": "v", "secret": {"secretName": "s"}}])
+    stolen["metadata"] |= large
+    refused(thief, "POST", PODS, stolen, "can only create mirror")
+    theirs = pod("theirs", "worker-2")
+    theirs["metadata"] |= large
+    api.must("POST", PODS, theirs)
+    refused(thief, "PATCH", f"{PODS}/theirs/status", {"status": {"phase": "Failed"}},
+            "can only update pod status")
+    refused(thief, "DELETE", f"{PODS}/theirs", None, "can only delete pods")
+    refused(thief, "PATCH", f"{NODES}/worker-1", {"metadata": large, "spec": {"taints": []}},
+            "is not allowed to modify taints")
+    refused(thief, "PATCH", f"{NODES}/worker-2", {"metadata": large},
+            "is not allowed to modify node")
+
+
 # What a mirror pod may not have: a change of a good one, and the reference's word for it.
 REFERENCES = [
     ({"serviceAccountName": "default"}, "serviceaccounts"),
