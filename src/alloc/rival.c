@@ -4,7 +4,6 @@
  * Nothing can be done about it here but to say which slice it is. */
 #include <stddef.h>
 
-#include "alloc/alloc.h"
 #include "alloc/inside.h"
 #include "base/defs.h"
 #include "base/list.h"

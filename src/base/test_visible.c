@@ -1,10 +1,7 @@
 /* What cannot be seen is escaped, or refused. */
 #include "base/visible.h"
 
-#include <stdlib.h>
-
 #include "base/arena.h"
-#include "base/err.h"
 #include "support/dvtest.h"
 
 /* NOLINTBEGIN(misc-misleading-bidirectional): that they mislead is what is tried */

@@ -2,7 +2,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/test_fixture.h"

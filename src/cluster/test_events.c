@@ -1,7 +1,5 @@
 #include "support/dvtest.h"
 
-#include <stddef.h>
-
 #include "cluster/embedded.h"
 #include "cluster/test_fixture.h"
 #include "resource/resource.h"

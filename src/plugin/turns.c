@@ -7,6 +7,8 @@
  * Sockets in the registry cost nothing to make, and one that accepts and is silent takes its time.
  * So nobody's place depends on how many there are: whoever listens (the process, as the kernel
  * recorded it) has a share, and what takes long ends early when others wait. */
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"

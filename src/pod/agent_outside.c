@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "claim/manager.h"
@@ -13,7 +12,6 @@
 #include "device/manager.h"
 #include "pod/agent.h"
 #include "pod/agent_inside.h"
-#include "pod/agent_step.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 

@@ -13,7 +13,6 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "pod/pod.h"
-#include "resource/resource.h"
 #include "json/json.h"
 
 #define BYTES_MAX 65536u

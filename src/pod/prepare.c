@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "claim/claim.h"
 #include "claim/manager.h"
 #include "device/device.h"
 #include "device/manager.h"

@@ -1,7 +1,6 @@
 #include "support/dvtest.h"
 
 #include "base/defs.h"
-#include "base/str.h"
 #include "pod/agent_pause.h"
 
 static void pauses_grow_from_a_quarter_of_a_second_to_a_minute(void **state)

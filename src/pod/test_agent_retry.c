@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "cluster/embedded.h"
 #include "number/number.h"
 #include "pod/test_agent_host.h"

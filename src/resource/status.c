@@ -1,7 +1,6 @@
 #include "resource/status.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/arena.h"

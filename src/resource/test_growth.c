@@ -8,7 +8,6 @@
 #include "resource/pod_checks.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
-#include "resource/validate.h"
 #include "support/growth.h"
 #include "json/json.h"
 

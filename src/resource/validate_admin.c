@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "resource/problem.h"
 #include "resource/resource.h"
-#include "resource/validate.h"
 
 #define ADMIN_LABEL "resource.kubernetes.io/admin-access"
 

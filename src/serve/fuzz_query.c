@@ -10,8 +10,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
-#include "resource/status.h"
+#include "resource/resource.h"
 #include "rest/rest.h"
 
 #define TEXT_BYTES_MAX (1u << 20)

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
