@@ -316,7 +316,8 @@ export class Model {
         state: node?.state ?? (claim.metadata.deletionTimestamp ? "terminating" : allocation ? "allocated" : "pending"),
         devices: (allocation?.devices?.results ?? []).map((result) => result.device),
         pods: (claim.status?.reservedFor ?? []).map((ref) => ref.name).concat(allocation ? [] : pods.map((pod) => pod.metadata.name)),
-        why: node ? node.error || (node.awaited && `waits for ${node.awaited}`)
+        why: node ? node.error || (node.state === "wanted" && allocation && this.#whyNotHere(claim)) ||
+            (node.awaited && `waits for ${node.awaited}`)
           : allocation ? this.#whyNotHere(claim) : Model.#whyPending(pods, eventOf.get(key)),
       });
     }

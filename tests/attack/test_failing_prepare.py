@@ -21,6 +21,10 @@ def check_gaps(times):
         assert gap >= SHORTEST_S * 2 ** i * 0.95, gaps
 
 
+def messages_of(api, pod):
+    return {text for _, text in events(api, pod) if "no GPU today" in text}
+
+
 def test_a_failing_prepare_is_repeated_ever_less(claim_node, driver):
     api = claim_node.api()
     driver.is_broken = True
@@ -33,8 +37,8 @@ def test_a_failing_prepare_is_repeated_ever_less(claim_node, driver):
     pod = api.must("GET", f"{PODS}/p1")
     assert pod["metadata"]["resourceVersion"] == version, pod  # nothing was written
     assert conditions_of(api, "p1") == said
-    messages = {text for reason, text in events(api, "p1") if "no GPU today" in text}
-    assert len(messages) == 1, messages
+    until(lambda: messages_of(api, "p1"), WAIT_S, "an event")
+    assert len(messages_of(api, "p1")) == 1, messages_of(api, "p1")
 
 
 def test_a_driver_that_is_back_is_asked_at_once(claim_node, driver):
