@@ -21,7 +21,7 @@ static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
     struct dv_api_pod_status *status = &pod->status;
     struct dv_api_pod_condition *all =
         DV_NEW_ARRAY(op->arena, struct dv_api_pod_condition, status->n_conditions + 1);
-    struct dv_time since = dv_engine_now(op->embedded);
+    struct dv_time since = dv_op_now(op);
     size_t at = 0;
 
     if (status->n_conditions > 0)
@@ -127,7 +127,7 @@ bool dv_pods_bind(struct dv_op *op)
     set_condition(
         op, pod,
         &(struct dv_api_pod_condition){.type = DV_STR("PodScheduled"), .status = DV_STR("True")});
-    return dv_change_admit(op, pod) && dv_change_finish(op, pod);
+    return dv_change_admit_then(op, pod, dv_change_finish);
 }
 
 /* ---- eviction ---- */

@@ -68,6 +68,7 @@ static bool is_served(const struct dv_request *request)
 
 static void start_create(struct dv_op *op)
 {
+    op->is_computable = op->request->subresource == DV_SUB_BINDING;
     if (op->request->subresource == DV_SUB_BINDING)
         start_named(op, dv_pods_bind);
     else if (op->request->subresource == DV_SUB_EVICTION)
