@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "fuzz_object.h"
 #include "resource/table.h"
-#include "resource/values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
