@@ -3,6 +3,7 @@
 import stall_devices
 import stall_lists
 import stall_objects
+import stall_sched
 
 
 class Row:
@@ -14,5 +15,5 @@ class Row:
 
 def groups():
     """(name, rows), in turn."""
-    for part in (stall_objects, stall_lists, stall_devices):
+    for part in (stall_objects, stall_lists, stall_devices, stall_sched):
         yield from part.groups(Row)
