@@ -338,7 +338,7 @@ def test_what_cannot_be_written_is_told(davit, fake):
     assert done.stderr == "davit: standard output: No space left on device\n"
 
 
-def test_what_would_steer_a_terminal_is_blanked(davit, fake):
+def test_what_would_steer_a_terminal_is_escaped(davit, fake):
     made = whole(claim("a", annotations={"x": "red\x1b[31m"}))
     fake.answer = lambda request: (
         (200, made) if request.path.endswith("/a") else
@@ -348,7 +348,7 @@ def test_what_would_steer_a_terminal_is_blanked(davit, fake):
     )
     text = davit.ok("describe", "claim", "a")
     assert "\x1b" not in text and "\x07" not in text
-    assert "x=red [31m" in text and "A B" in text and "one two" in text
+    assert r"x=red\x1b[31m" in text and r"A\x1bB" in text and r"one two\x07" in text
 
 
 @pytest.mark.parametrize("verb", ["get", "watch", "describe", "apply", "delete"])
