@@ -31,6 +31,8 @@
 #define OPTIONS_TIMEOUT_MS 10000u
 
 #define NS_PER_MS UINT64_C(1000000)
+/* Of one process that calls Register: more resources than this there cannot be. */
+#define CALLER_WAITING_MAX DV_DEVICE_RESOURCES_MAX
 
 enum endpoint_state {
     ENDPOINT_CONNECTING,
@@ -44,6 +46,7 @@ struct dv_endpoint {
     struct dv_link link;
     dv_str resource;
     dv_str socket;
+    pid_t caller;
     enum dv_endpoint_version version;
     enum endpoint_state state;
     struct dv_channel *channel;
@@ -394,18 +397,40 @@ static void on_connect_timeout(struct dv_timer *timer)
     finish(endpoint, &err);
 }
 
+/* Each holds a connection for as long as its plugin is silent. */
+static bool check_caller(const struct dv_devices *devices, pid_t caller, struct dv_err *err)
+{
+    struct dv_link *link;
+    size_t n = 0;
+
+    DV_LIST_EACH (&devices->endpoints, link) {
+        const struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
+
+        n += endpoint->caller == caller && endpoint->state < ENDPOINT_LISTING;
+    }
+    return caller == 0 || n < CALLER_WAITING_MAX ||
+           dv_fail(err, DV_RESOURCE_EXHAUSTED,
+                   "%zu registrations of process %d wait for their plugins to answer; try again "
+                   "when one has",
+                   n, (int)caller);
+}
+
 struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
                                      const struct dv_endpoint_open *open, struct dv_err *err)
 {
-    struct dv_endpoint *endpoint = dv_alloc(sizeof(*endpoint) + open->resource.n + open->socket.n);
+    struct dv_endpoint *endpoint;
     struct dv_channel_options options = {
         .name = open->resource,
         .message_bytes_max = DV_DEVICE_LIST_BYTES_MAX,
         .allows = may_serve,
         .changed = on_channel,
-        .ctx = endpoint,
     };
 
+    if (!check_caller(devices, open->caller, err))
+        return NULL;
+    endpoint = dv_alloc(sizeof(*endpoint) + open->resource.n + open->socket.n);
+    options.ctx = endpoint;
+    endpoint->caller = open->caller;
     memcpy(endpoint->text, open->resource.p, open->resource.n);
     memcpy(endpoint->text + open->resource.n, open->socket.p, open->socket.n);
     endpoint->devices = devices;

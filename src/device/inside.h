@@ -3,6 +3,7 @@
 #define DV_DEVICE_INSIDE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/defs.h"
 #include "base/err.h"
@@ -75,13 +76,15 @@ enum dv_endpoint_version {
 struct dv_endpoint_open {
     dv_str resource;
     dv_str socket; /* absolute */
+    pid_t caller;  /* of Register; 0: the watcher, which has a bound of its own */
     enum dv_endpoint_version version;
     /* It serves (err NULL), or does not and is gone. Once, never from within open. */
     void (*registered)(void *ctx, const struct dv_err *err);
     void *ctx;
 };
 
-/* Connects, asks for options, begins to watch its list. */
+/* Connects, asks for options, begins to watch its list. DV_RESOURCE_EXHAUSTED: too many of the
+ * caller's wait for their plugins already. */
 struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
                                      const struct dv_endpoint_open *open, struct dv_err *err);
 /* Ends it for this reason; `registered` runs if it has not. */

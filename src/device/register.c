@@ -181,6 +181,7 @@ static void handle_register(struct dv_devices *devices, struct dv_server_call *c
     }
     open.socket = path;
     open.ctx = waiting;
+    open.caller = dv_server_call_peer(call).pid;
     waiting->call = call;
     waiting->endpoint = dv_endpoint_open(devices, &open, &err);
     if (!waiting->endpoint) {

@@ -6,6 +6,7 @@
 #include "plugin/info.h"
 #include "plugin/operation.h"
 #include "plugin/plugin.h"
+#include "policy/policy.h"
 
 /* Of a text: the longest quotes all versions of a plugin. */
 #define TEXT_BYTES_MAX 65536u

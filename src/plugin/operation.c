@@ -16,6 +16,7 @@
 #include "plugin/guard.h"
 #include "plugin/info.h"
 #include "plugin/plugin.h"
+#include "policy/policy.h"
 #include "proto/registration_v1.pb-c.h"
 
 /* The reference's: for the connection to be ready, however often that is tried; for GetInfo; for

@@ -1,7 +1,6 @@
 /* parse.c - the policy file: strict, since a rule that is not understood protects nobody. */
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "base/visible.h"
 #include "policy/policy.h"
 #include "policy/rules.h"

@@ -1,6 +1,5 @@
 #include "policy/policy.h"
 
-#include "base/arena.h"
 #include "policy/rules.h"
 
 static const char *const action_names[] = {

@@ -7,12 +7,16 @@ import subprocess
 import sys
 import time
 
+import grpc
 import pytest
 
 from procs import until
 from registrar import Registrar
 
 N_SILENT = 1000
+# So many resources there may be, and a process may have in the making.
+N_RESOURCES = 1024
+N_REGISTRATIONS = 2000
 PATIENCE_S = 60
 # Before, it was over a minute. Seconds are what remains on a loaded machine.
 SOON_S = 20
@@ -124,3 +128,45 @@ def test_dead_sockets_do_not_delay_a_driver(make_node):
     node.start()
     until(lambda: len(node.plugins()) >= N_SILENT, PATIENCE_S, "all sockets are seen")
     assert register_one(node, "good") < SOON_S
+
+
+def test_registrations_of_silent_endpoints_are_bounded(make_node, plugins):
+    """Each would hold a connection: one process has so many, and others are served meanwhile."""
+    node = make_node().start()
+    path = os.path.join(node.plugin_dir, "silent.sock")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(4096)
+    pb = plugins(node, "example.com/one", ["d1"]).pb
+    # Several connections: one has a bound of its own.
+    channels = [
+        grpc.insecure_channel(f"unix:{node.kubelet_sock}",
+                              options=[("grpc.use_local_subchannel_pool", 1)])
+        for _ in range(4)
+    ]
+    registers = [
+        channel.unary_unary(
+            "/v1beta1.Registration/Register",
+            request_serializer=pb.RegisterRequest.SerializeToString,
+            response_deserializer=pb.Empty.FromString)
+        for channel in channels
+    ]
+    calls = [
+        registers[number % len(registers)].future(
+            pb.RegisterRequest(version="v1beta1", endpoint="silent.sock",
+                               resource_name=f"example.com/r{number}"),
+            timeout=PATIENCE_S, wait_for_ready=True)
+        for number in range(N_REGISTRATIONS)
+    ]
+    try:
+        n_open = 0
+        while not all(call.done() for call in calls):
+            n_open = max(n_open, len(os.listdir(f"/proc/{node.proc.pid}/fd")))
+            time.sleep(0.05)
+        assert n_open < N_RESOURCES + 200
+        assert all(call.exception() for call in calls)
+        assert node.resources() == {}
+    finally:
+        for channel in channels:
+            channel.close()
+        listener.close()
