@@ -73,7 +73,7 @@ def close_watches(world):
 
 
 def fill_history(world):
-    for number in range(2000):
+    for number in range(200):
         merge_patch(world.api, f"{MAPS}/watched", {"metadata": {"labels": {"n": f"{number}"}}})
 
 
@@ -154,9 +154,9 @@ def groups(row):
         row("delete a namespace of 10,000", delete_space, make_space),
     ]
     yield "others", [
-        row("10,000 pods", lambda w: list_all(w, PODS), lambda w: make_many(
+        row("list of 10,000 pods", lambda w: list_all(w, PODS), lambda w: make_many(
             w, PODS, lambda i: pod(f"p{i}", schedulingGates=[{"name": "g"}]), N_PODS)),
-        row("10,000 pods that no node takes", lambda w: make_many(
+        row("2,000 pods that no node takes", lambda w: make_many(
             w, PODS, lambda i: pod(f"q{i}", nodeSelector={"a": "b"}), 2000)),
         row("200 slices of 128 devices", lambda w: list_all(
             w, f"{RESOURCE}/v1/resourceslices"), make_slices),
