@@ -203,11 +203,9 @@ void davit_call_fail(struct davit_call *call, enum davit_code code, const char *
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args); /* dv_fail marks what is cut */
+    (void)vsnprintf(text, sizeof(text), format, args); /* dv_fail marks what is cut, and escapes */
     va_end(args);
     (void)dv_fail(&err, is_known ? (enum dv_code)code : DV_UNKNOWN, "%s", text);
-    if (!dv_str_is_utf8(dv_str_from_c(err.msg))) /* a Go client would not accept it */
-        (void)dv_fail(&err, err.code, "the driver failed, with a text that is not UTF-8");
     if (!call->is_ended)
         call->err = err;
     end_call(call);
