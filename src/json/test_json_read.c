@@ -90,7 +90,7 @@ static void refuses_what_is_not_json_and_says_where(void **state)
     refused("1e+", "line 1, column 4: expected a digit in the exponent");
     refused("1 2", "line 1, column 3: expected nothing after the value, got '2'");
     refused("// x\n1", "line 1, column 1: expected a value, got '/'");
-    refused("\xef\xbb\xbf{}", "line 1, column 1: expected a value, got '\xef\xbb\xbf'");
+    refused("\xef\xbb\xbf{}", "line 1, column 1: expected a value, got '\\ufeff'");
     refused("\"abc", "line 1, column 1: a string that does not end");
     refused("[\"\xc3\xa4\xc3\xa4\", \"abc", "line 1, column 8: a string that does not end");
     refused("\"a\nb\"", "line 1, column 3: a control character in a string");
