@@ -41,7 +41,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(check_layers.PLACES["base"], (0, True))
         self.assertEqual(check_layers.PLACES["grpc"], (3, False))
         self.assertEqual(check_layers.PLACES["pb"], (2, True))
-        self.assertEqual(len(check_layers.PLACES), 27)
+        self.assertEqual(len(check_layers.PLACES), 28)
 
     def test_allows_going_down(self):
         self.allows({

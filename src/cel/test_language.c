@@ -52,9 +52,9 @@ static void computes(void **state)
         /* strings */
         "\"h\xc3\xa9llo\".size() == 5 && \"h\xc3\xa9llo\".charAt(1) == \"\xc3\xa9\"",
         "\"tacocat\".indexOf(\"c\", 3) == 4 && \"tacocat\".lastIndexOf(\"a\") == 5",
-        "\"aaab\".lastIndexOf(\"aa\") == 1 && \"tacocat\".lastIndexOf(\"a\", 4) == 1 && "
-        "\"tacocat\".lastIndexOf(\"cat\", 4) == 4 && \"tacocat\".lastIndexOf(\"cat\", 3) == -1 && "
-        "\"\u00e9a\u00e9\".lastIndexOf(\"\u00e9\") == 2 && \"a\".lastIndexOf(\"ab\") == -1",
+        ("\"aaab\".lastIndexOf(\"aa\") == 1 && \"tacocat\".lastIndexOf(\"a\", 4) == 1 && "
+         "\"tacocat\".lastIndexOf(\"cat\", 4) == 4 && \"tacocat\".lastIndexOf(\"cat\", 3) == -1 && "
+         "\"\u00e9a\u00e9\".lastIndexOf(\"\u00e9\") == 2 && \"a\".lastIndexOf(\"ab\") == -1"),
         "\"a,b,c\".split(\",\", 2) == [\"a\", \"b,c\"] && [\"a\", \"b\"].join(\"-\") == \"a-b\"",
         "\"aaa\".replace(\"a\", \"b\", 2) == \"bba\" && \"ab\".replace(\"\", \"_\") == \"_a_b_\"",
         "\" \\t x \".trim() == \"x\" && \"aB\".upperAscii() == \"AB\"",

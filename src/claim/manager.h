@@ -40,10 +40,10 @@ struct dv_claims_options {
     uint32_t space;             /* of the store, for this module alone */
     struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claims_connect */
     dv_str node_name;
-    dv_str boot_id;    /* of the kernel */
+    dv_str boot_id;         /* of the kernel */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
-    bool is_strict;    /* as the reference: refuse at once, today's services only */
-    bool takes_groups; /* the gate DRAWorkloadResourceClaims */
+    bool is_strict;         /* as the reference: refuse at once, today's services only */
+    bool takes_groups;      /* the gate DRAWorkloadResourceClaims */
     /* Whether the node still has this pod; asked from set_ready on. NULL: all are wanted. */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
     /* Whether it is admitted: then its claims are prepared again after a crash or a boot. One that

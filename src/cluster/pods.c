@@ -7,7 +7,6 @@
 #include "cluster/change.h"
 #include "cluster/cluster.h"
 #include "cluster/delete.h"
-#include "cluster/engine.h"
 #include "cluster/op.h"
 #include "cluster/shelf.h"
 #include "cluster/update.h"

@@ -2,16 +2,12 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/test_fixture.h"
 #include "resource/resource.h"
-#include "resource/status.h"
 
 #define MAP "{\"metadata\":{\"name\":\"m\"},\"data\":{\"a\":\"1\"}}"
 #define N_WRITES 20u

@@ -5,7 +5,6 @@
  * a result; all else is done on the loop when the worker is through. */
 #include <stdbool.h>
 
-#include "base/buf.h"
 #include "base/defs.h"
 #include "cluster/change.h"
 #include "cluster/cluster.h"

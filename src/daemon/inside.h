@@ -47,7 +47,7 @@ struct dv_daemon {
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
     struct dv_cdi_dirs *cdi;
-    uint64_t cdi_problems; /* a hash of those that were told */
+    uint64_t cdi_problems;  /* a hash of those that were told */
     struct dv_guard *guard; /* NULL: without a policy */
     struct dv_devices *devices;
     struct dv_claims *claims;

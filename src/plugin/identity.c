@@ -11,8 +11,10 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
+#include "policy/policy.h"
 
 #define PROC_BYTES_MAX 16384u
 #define PATH_BYTES 64u

@@ -2,9 +2,8 @@
 #ifndef DV_PLUGIN_IDENTITY_H
 #define DV_PLUGIN_IDENTITY_H
 
-#include "policy/policy.h"
-
 struct dv_arena;
+struct dv_policy_peer;
 struct dv_stream;
 
 /* Never NULL; what is not known is left out. Reads a few files of /proc. */

@@ -3,7 +3,6 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "pod/finder.h"
 #include "pod/identity.h"
 

@@ -24,11 +24,8 @@
 #define DV_POLICY_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_arena;

@@ -3,7 +3,6 @@
 #define DV_POLICY_RULES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/str.h"

@@ -2,7 +2,6 @@
 #include "policy/policy.h"
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "support/dvtest.h"
 
 static bool find_group(void *ctx, dv_str name, gid_t *gid)

@@ -1,6 +1,5 @@
 /* The policy file: what is taken, and which line is at fault. */
 #include "base/arena.h"
-#include "base/err.h"
 #include "policy/policy.h"
 #include "support/dvtest.h"
 

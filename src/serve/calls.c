@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 
 #define MIB (1024u * 1024u)
 /* Of one user: some dozens of slow readers of large lists; and a few more large events. */

@@ -1,6 +1,5 @@
 #include "serve/quota.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

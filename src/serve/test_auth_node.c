@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 #include "json/json.h"

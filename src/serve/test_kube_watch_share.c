@@ -1,7 +1,5 @@
 #include "support/dvtest.h"
 
-#include <stddef.h>
-
 #include "serve/kube_watch_share.h"
 
 #define MIB ((size_t)1 << 20)
