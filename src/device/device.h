@@ -164,6 +164,22 @@ DV_CHECKED bool dv_device_apply_list(struct dv_device_state *state, dv_str resou
                                      struct dv_arena *arena, struct dv_device_diff *diff,
                                      struct dv_err *err);
 
+/* The same for a long list, in parts: it is read apart from the state, on any thread, and then
+ * takes the place of the one before in a time that depends on what is held, not on its length.
+ * Begun and ended on the state's thread; the resource stays until it has ended. */
+struct dv_device_list;
+struct dv_device_list *dv_device_list_begin(struct dv_device_state *state, dv_str resource);
+/* Reads it, once, on any thread; touches nothing of the state. Refuses as dv_device_apply_list. */
+DV_CHECKED bool dv_device_list_read(struct dv_device_list *list, dv_str bytes, struct dv_err *err);
+/* Ends it: what was read becomes the list of the resource. False, and nothing has changed: a list
+ * that began later has been read before it. The diff has no changes one by one. */
+bool dv_device_list_commit(struct dv_device_list *list, struct dv_arena *arena,
+                           struct dv_device_diff *diff);
+/* Ends it without a change: one that is not read, was refused or is of no use any more. */
+void dv_device_list_abandon(struct dv_device_list *list);
+/* After its end, on any thread: frees it, and what it took the place of. */
+void dv_device_list_free(struct dv_device_list *list);
+
 /* -- Capacity (section 8) ------------------------------------------------------------------- */
 
 struct dv_device_capacity {

@@ -28,6 +28,7 @@ static void check_device(const struct dv_device *device)
 
     assert(device->is_taken == (!dv_list_is_empty(&device->holders) || device->n_reserved > 0 ||
                                 dv_link_is_in(&device->in_leaked)));
+    assert(dv_link_is_in(&device->in_kept) == (device->is_taken || device->lender));
     assert(device->is_listed == is_ranked);
     assert(device->is_listed || device->is_taken || device->lender); /* something needs it */
     assert(device->is_free == (device->is_listed && device->is_healthy && !device->is_taken));

@@ -70,14 +70,34 @@ static dv_str describe(const struct dv_device_state *state, struct dv_arena *are
     return text;
 }
 
-static void apply(struct dv_device_state *state, dv_str bytes, struct dv_arena *arena)
+/* Read apart, over what other lists have left there, it is the same. */
+static void apply_apart(struct dv_device_state *state, dv_str bytes, bool is_good, dv_str expected,
+                        struct dv_arena *arena)
+{
+    struct dv_device_list *list = dv_device_list_begin(state, RESOURCE);
+    struct dv_device_diff diff;
+    struct dv_err err;
+
+    assert(dv_device_list_read(list, bytes, &err) == is_good);
+    if (is_good)
+        assert(dv_device_list_commit(list, arena, &diff));
+    else
+        dv_device_list_abandon(list);
+    dv_device_list_free(list);
+    assert(dv_str_eq(describe(state, arena), expected));
+    fuzz_check_state(state);
+}
+
+static void apply(struct dv_device_state *state, struct dv_device_state *apart, dv_str bytes,
+                  struct dv_arena *arena)
 {
     struct dv_device_state *fresh = dv_device_state_new(NULL);
     dv_str before = describe(state, arena);
     struct dv_device_diff diff;
     struct dv_err err;
+    bool is_good = dv_device_apply_list(state, RESOURCE, bytes, arena, &diff, &err);
 
-    if (dv_device_apply_list(state, RESOURCE, bytes, arena, &diff, &err)) {
+    if (is_good) {
         assert(dv_device_apply_list(fresh, RESOURCE, bytes, arena, &diff, &err));
         assert(dv_str_eq(describe(state, arena), describe(fresh, arena)));
         assert(dv_device_apply_list(state, RESOURCE, bytes, arena, &diff, &err));
@@ -86,12 +106,14 @@ static void apply(struct dv_device_state *state, dv_str bytes, struct dv_arena *
         assert(dv_str_eq(describe(state, arena), before));
     }
     fuzz_check_state(state);
+    apply_apart(apart, bytes, is_good, describe(state, arena), arena);
     dv_device_state_free(fresh);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     DV_CLEANUP(dv_device_state_freep) struct dv_device_state *state = dv_device_state_new(NULL);
+    DV_CLEANUP(dv_device_state_freep) struct dv_device_state *apart = dv_device_state_new(NULL);
     struct dv_buf bufs[2]; /* a list, and an id of it */
 
     dv_buf_init(&bufs[0], LIST_BYTES_MAX);
@@ -107,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 1; n > 0 && (data[at] & 1) && i < n; i++)
             add_device(bufs, data[at + i]);
         at += n;
-        apply(state, dv_buf_str(&bufs[0]), arena);
+        apply(state, apart, dv_buf_str(&bufs[0]), arena);
     }
     dv_buf_fini(&bufs[0]);
     dv_buf_fini(&bufs[1]);

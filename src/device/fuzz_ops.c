@@ -38,7 +38,8 @@ struct node {
     struct dv_device_state *state;
     struct dv_device_op *ops[N_OPS];
     struct dv_arena *arena;
-    struct dv_map store; /* key -> struct dv_device_write */
+    struct dv_map store;          /* key -> struct dv_device_write */
+    struct dv_device_list *apart; /* a list that was read and does not count yet; NULL: none */
     uint64_t now_ns;
     bool is_strict;
 };
@@ -61,8 +62,33 @@ static void disconnect(struct node *node, uint8_t arg)
                                node->now_ns);
 }
 
+/* The list that was read apart counts now, or never. */
+static void end_apart(struct node *node, bool is_wanted)
+{
+    struct dv_device_diff diff;
+
+    if (!node->apart)
+        return;
+    if (is_wanted)
+        (void)dv_device_list_commit(node->apart, node->arena,
+                                    &diff); /* false: a later one counts */
+    else
+        dv_device_list_abandon(node->apart);
+    dv_device_list_free(node->apart);
+    node->apart = NULL;
+}
+
+static void read_apart(struct node *node, dv_str resource, dv_str bytes)
+{
+    struct dv_err err;
+
+    end_apart(node, true);
+    node->apart = dv_device_list_begin(node->state, resource);
+    assert(dv_device_list_read(node->apart, bytes, &err));
+}
+
 /* Devices d0 to d3 are there or not, d0 and d1 may be ill, and nodes change places. */
-static void list(struct node *node, uint8_t arg)
+static void list(struct node *node, uint8_t arg, bool is_apart)
 {
     struct dv_device_diff diff;
     struct dv_buf buf;
@@ -86,8 +112,11 @@ static void list(struct node *node, uint8_t arg)
         dv_pb_end(&buf, topology);
         dv_pb_end(&buf, mark);
     }
-    assert(dv_device_apply_list(node->state, resources[arg & 1], dv_buf_str(&buf), node->arena,
-                                &diff, &err));
+    if (is_apart)
+        read_apart(node, resources[arg & 1], dv_buf_str(&buf));
+    else
+        assert(dv_device_apply_list(node->state, resources[arg & 1], dv_buf_str(&buf), node->arena,
+                                    &diff, &err));
     dv_buf_fini(&buf);
 }
 
@@ -204,6 +233,7 @@ static void restart(struct node *node)
 
     for (size_t i = 0; i < N_OPS; i++)
         end(node, i);
+    end_apart(node, false);
     save(node);
     for (size_t at = 0; (entry = dv_map_next(&node->store, &at)) != NULL;) {
         const struct dv_device_write *write = entry->value;
@@ -232,7 +262,7 @@ static void act(struct node *node, uint8_t command, uint8_t arg)
         break;
     case 2:
     case 3:
-        list(node, arg);
+        list(node, arg, command & 16);
         break;
     case 4:
     case 5:
@@ -247,7 +277,10 @@ static void act(struct node *node, uint8_t command, uint8_t arg)
         answer(node, arg);
         break;
     case 10:
-        end(node, (arg & 3) % N_OPS);
+        if (command & 16)
+            end_apart(node, arg & 1);
+        else
+            end(node, (arg & 3) % N_OPS);
         break;
     case 11:
         dv_device_activate_pod(node->state, pod);
@@ -290,6 +323,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t i = 0; i < N_OPS; i++)
         end(&node, i);
+    end_apart(&node, true);
     fuzz_check_state(node.state);
     dv_device_state_free(node.state);
     dv_map_fini(&node.store);

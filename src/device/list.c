@@ -298,59 +298,12 @@ static void remove_devices(struct reading *reading, struct changes *changes)
     }
 }
 
-/* -- Who is told ---------------------------------------------------------------------------- */
-
-struct told {
-    DV_VEC(dv_str) pods;
-    struct dv_map seen; /* by uid */
-};
-
-static void tell_pod(struct told *told, const struct dv_device_pod *pod, struct dv_arena *arena)
-{
-    if (dv_map_get(&told->seen, pod->uid))
-        return;
-    *dv_vec_add_in(&told->pods, arena) = pod->uid;
-    (void)dv_map_set(&told->seen, pod->uid, told); /* any value */
-}
-
-static void tell_holders(struct told *told, const struct dv_device *device, struct dv_arena *arena)
-{
-    struct dv_link *link;
-
-    DV_LIST_EACH (&device->holders, link)
-        tell_pod(told, DV_CONTAINER(link, struct dv_device_holding, in_device)->held->pod, arena);
-}
-
-/* Strict: of the pods that hold this id of whatever resource, the one with the first uid. */
-static void tell_one_of_all(struct told *told, const struct dv_device_state *state, dv_str id,
-                            struct dv_arena *arena)
-{
-    const struct dv_device_pod *first = NULL;
-    const struct dv_map_entry *entry;
-    struct dv_link *link;
-
-    for (size_t at = 0; (entry = dv_map_next(&state->resources, &at)) != NULL;) {
-        const struct dv_device_resource *resource = entry->value;
-        const struct dv_device *device = dv_map_get(&resource->devices, id);
-
-        if (!device)
-            continue;
-        DV_LIST_EACH (&device->holders, link) {
-            const struct dv_device_pod *pod =
-                DV_CONTAINER(link, struct dv_device_holding, in_device)->held->pod;
-
-            if (!first || dv_str_cmp(pod->uid, first->uid) < 0)
-                first = pod;
-        }
-    }
-    if (first)
-        tell_pod(told, first, arena);
-}
+/* -- All together --------------------------------------------------------------------------- */
 
 static void find_told(const struct dv_device_resource *resource, const struct changes *changes,
                       struct dv_arena *arena, struct dv_device_diff *diff)
 {
-    struct told told = {0};
+    struct dv_device_told told = {0};
 
     for (size_t i = 0; i < changes->n; i++) {
         const struct dv_device_change *change = &changes->v[i];
@@ -358,16 +311,12 @@ static void find_told(const struct dv_device_resource *resource, const struct ch
         if (!(change->what & (DV_DEVICE_ADDED | DV_DEVICE_FLIPPED)))
             continue;
         if (resource->state->opts.is_strict)
-            tell_one_of_all(&told, resource->state, change->id, arena);
+            dv_device_tell_first_holder(&told, resource->state, change->id, arena);
         else if (change->is_held)
-            tell_holders(&told, dv_map_get(&resource->devices, change->id), arena);
+            dv_device_tell_holders(&told, dv_map_get(&resource->devices, change->id), arena);
     }
-    dv_map_fini(&told.seen);
-    diff->pods = told.pods.v;
-    diff->n_pods = told.pods.n;
+    dv_device_told_end(&told, diff);
 }
-
-/* -- All together --------------------------------------------------------------------------- */
 
 /* For the next list. Positions are set only now: until then they are those of the last one. */
 static void remember_order(struct reading *reading)
@@ -440,10 +389,12 @@ bool dv_device_apply_list(struct dv_device_state *state, dv_str resource_name, d
     dv_vec_clear(&reading.in_order);
     resource->spare = (struct dv_device_order){0}; /* lent to the reading */
     resource->generation++;
+    state->n_lists++;
     is_good = read_list(&reading, bytes, err);
     if (is_good) {
         commit(&reading, diff);
         resource->spare = reading.in_order;
+        resource->list_number = state->n_lists;
     } else {
         (void)dv_wrap(err, "device list of %.*s", DV_FMT(resource_name));
         dv_vec_fini(&reading.in_order);

@@ -67,6 +67,7 @@ void dv_device_lend(struct dv_device_pod *pod, struct dv_device *device)
     if (other)
         dv_device_pod_drop(other);
     device->lender = pod;
+    dv_device_keep(device);
     dv_list_push(&pod->lent, &device->in_lender);
     if (!dv_link_is_in(&pod->in_lenders))
         dv_list_push(&pod->state->lenders, &pod->in_lenders);
@@ -92,6 +93,7 @@ void dv_device_unlend(struct dv_device *device)
     if (!pod)
         return;
     device->lender = NULL;
+    dv_device_keep(device);
     dv_link_remove(&device->in_lender);
     if (dv_list_is_empty(&pod->lent))
         dv_link_remove(&pod->in_lenders);

@@ -24,6 +24,7 @@ struct dv_device_resource *dv_device_resource_ensure(struct dv_device_state *sta
     resource->state = state;
     resource->name = (dv_str){text, name.n};
     dv_list_init(&resource->plugins);
+    dv_list_init(&resource->kept);
     dv_map_init(&resource->devices);
     dv_map_init(&resource->nodes);
     (void)dv_map_set(&state->resources, resource->name, resource); /* is not there yet */
@@ -136,6 +137,18 @@ struct dv_device *dv_device_ensure(struct dv_device_resource *resource, dv_str i
     return device;
 }
 
+void dv_device_keep(struct dv_device *device)
+{
+    bool is_kept = device->is_taken || device->lender;
+
+    if (is_kept == dv_link_is_in(&device->in_kept))
+        return;
+    if (is_kept)
+        dv_list_push(&device->resource->kept, &device->in_kept);
+    else
+        dv_link_remove(&device->in_kept);
+}
+
 void dv_device_refresh(struct dv_device *device)
 {
     struct dv_device_resource *resource = device->resource;
@@ -147,6 +160,7 @@ void dv_device_refresh(struct dv_device *device)
     if (is_taken != device->is_taken) {
         device->is_taken = is_taken;
         resource->n_taken = is_taken ? resource->n_taken + 1 : resource->n_taken - 1;
+        dv_device_keep(device);
     }
     if (is_free == device->is_free)
         return;

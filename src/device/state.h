@@ -78,6 +78,8 @@ struct dv_device_resource {
     struct dv_device_order in_order; /* of that list: where to look first */
     struct dv_device_order spare;    /* memory for that of the next */
 
+    uint64_t list_number; /* of that list, among all of the state's */
+
     /* Free devices. */
     struct dv_map nodes;                     /* by key */
     DV_VEC(struct dv_device_nodes *) groups; /* those in use, in order of choice */
@@ -88,6 +90,7 @@ struct dv_device_resource {
     /* Taken devices. */
     size_t n_records;
     size_t n_taken;
+    struct dv_list kept; /* devices that are taken or lent: listed or not, they stay */
     bool has_allocated;
     bool is_saved; /* the store has it */
 };
@@ -100,6 +103,7 @@ struct dv_device {
     struct dv_device_pod *lender; /* the pod whose later containers may take it */
     struct dv_link in_lender;
     struct dv_link in_leaked;
+    struct dv_link in_kept;
     uint32_t n_reserved; /* by ops */
     uint32_t rank;
     bool is_taken;
@@ -167,6 +171,7 @@ struct dv_device_state {
     struct dv_map pods;      /* by uid */
     uint64_t n_pods_ever;
     uint64_t epoch;        /* plugins that have connected so far */
+    uint64_t n_lists;      /* that have begun to be read so far */
     struct dv_map held;    /* by key: see dv_device_held_find */
     struct dv_map running; /* by pod and container; values are the keys' memory */
     struct dv_list lenders;
@@ -198,6 +203,8 @@ size_t dv_device_resources_sorted(const struct dv_device_state *state, struct dv
 struct dv_device *dv_device_ensure(struct dv_device_resource *resource, dv_str id);
 /* To be called after each change to what makes it taken or free. */
 void dv_device_refresh(struct dv_device *device);
+/* To be called after each change to what makes it kept. */
+void dv_device_keep(struct dv_device *device);
 /* Forgets it when nothing needs it. */
 void dv_device_drop(struct dv_device *device);
 bool dv_device_is_healthy_now(const struct dv_device *device);
@@ -215,6 +222,22 @@ void dv_device_nodes_prune(struct dv_device_resource *resource);
 /* Ranks the listed devices anew: `fresh`, which it sorts, are those that came or moved; ranked ones
  * that went or moved have DV_DEVICE_NO_RANK. */
 void dv_device_rank(struct dv_device_resource *resource, struct dv_device **fresh, size_t n_fresh);
+
+/* -- told.c: who is told of a change of health */
+
+struct dv_device_told {
+    DV_VEC(dv_str) pods;
+    struct dv_map seen; /* by uid */
+};
+
+/* Those that hold the device. */
+void dv_device_tell_holders(struct dv_device_told *told, const struct dv_device *device,
+                            struct dv_arena *arena);
+/* Strict: of the pods that hold this id of whatever resource, the one with the first uid. */
+void dv_device_tell_first_holder(struct dv_device_told *told, const struct dv_device_state *state,
+                                 dv_str id, struct dv_arena *arena);
+/* Gives them to the diff; `told` is of no use any more. */
+void dv_device_told_end(struct dv_device_told *told, struct dv_device_diff *diff);
 
 /* -- pods.c */
 
