@@ -30,6 +30,10 @@
 /* The reference has none of its own; a plugin that takes longer hangs. */
 #define OPTIONS_TIMEOUT_MS 10000u
 
+/* Lists up to here, some thousand devices, are read on the loop, where they cost least: some
+ * milliseconds at most. Longer ones are read on a worker. */
+#define SHORT_LIST_BYTES (64u * 1024u)
+
 #define NS_PER_MS UINT64_C(1000000)
 /* Of one process that calls Register: more resources than this there cannot be. */
 #define CALLER_WAITING_MAX DV_DEVICE_RESOURCES_MAX
@@ -58,8 +62,11 @@ struct dv_endpoint {
     struct dv_call list_call;
     struct dv_list_pace pace; /* of its lists */
     struct dv_timer list_timer;
-    struct dv_buf newest; /* list, which waits for the timer */
-    uint64_t asked_ns;    /* for its options, or its list */
+    struct dv_buf newest; /* list, which waits for the timer, or for the job */
+    bool has_newest;
+    struct dv_list_job *job; /* reads a long list; NULL: none */
+    uint64_t reading_ns;     /* when the last list began to be read */
+    uint64_t asked_ns;       /* for its options, or its list */
     bool has_listed;
     void (*registered)(void *ctx, const struct dv_err *err);
     void *registered_ctx;
@@ -130,6 +137,9 @@ static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
     dv_timer_cancel(&endpoint->connect_timer);
     dv_task_cancel(&endpoint->refused_task);
     dv_timer_cancel(&endpoint->list_timer);
+    if (endpoint->job)
+        dv_list_job_forget(endpoint->job);
+    endpoint->job = NULL;
     if (was_listing) {
         bool was_last = dv_device_disconnect(devices->state, endpoint->resource, endpoint->socket,
                                              dv_loop_now_ns(devices->loop));
@@ -162,71 +172,128 @@ void dv_endpoint_stop_link(struct dv_link *link, const char *reason)
 
 /* ---- its list ---- */
 
-static void read_list(struct dv_endpoint *endpoint, dv_str message)
+static void on_list_timer(struct dv_timer *timer);
+static void read_newest(struct dv_endpoint *endpoint);
+
+static void tell_refused(const struct dv_endpoint *endpoint, const struct dv_err *err)
+{
+    dv_log(DV_LOG_ERROR, "device: list refused; the one before still counts",
+           DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
+           DV_F_ERR(err));
+}
+
+/* Its list counts now. */
+static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff *diff)
 {
     struct dv_devices *devices = endpoint->devices;
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_device_diff diff;
-    struct dv_err err;
 
-    endpoint->has_listed = true;
-    if (!dv_device_apply_list(devices->state, endpoint->resource, message, arena, &diff, &err)) {
-        dv_log(DV_LOG_ERROR, "device: list refused; the one before still counts",
-               DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
-               DV_F_ERR(&err));
-        return;
-    }
-    if (diff.n_duplicates > 0)
+    if (diff->n_duplicates > 0)
         dv_log(DV_LOG_WARN, "device: plugin lists a device more than once; the last counts",
-               DV_F_STR("resource", endpoint->resource), DV_F_STR("device", diff.duplicate),
-               DV_F_U64("n", diff.n_duplicates));
-    dv_log(diff.n_changes > 0 || diff.is_back ? DV_LOG_INFO : DV_LOG_DEBUG, "device: list",
-           DV_F_STR("resource", endpoint->resource), DV_F_U64("changes", diff.n_changes));
-    if (diff.n_pods > 0 && devices->options.pods_changed)
-        devices->options.pods_changed(devices->options.ctx, diff.pods, diff.n_pods);
+               DV_F_STR("resource", endpoint->resource), DV_F_STR("device", diff->duplicate),
+               DV_F_U64("n", diff->n_duplicates));
+    if (diff->n_pods > 0 && devices->options.pods_changed)
+        devices->options.pods_changed(devices->options.ctx, diff->pods, diff->n_pods);
     dv_devices_save_later(devices);
     dv_devices_tell_changed(devices);
 }
 
-static void pace_list(struct dv_endpoint *endpoint, dv_str message)
+/* Notes what the list cost, by the clock; what came meanwhile is read when it may. */
+static void end_reading(struct dv_endpoint *endpoint)
 {
-    struct dv_clock *clock = dv_loop_clock(endpoint->devices->loop);
-    uint64_t start_ns = dv_clock_now_ns(clock);
-    uint64_t end_ns;
+    struct dv_loop *loop = endpoint->devices->loop;
+    uint64_t now_ns = dv_clock_now_ns(dv_loop_clock(loop));
+    uint64_t at_ns;
 
-    read_list(endpoint, message);
-    end_ns = dv_clock_now_ns(clock);
-    dv_list_pace_note(&endpoint->pace, end_ns, end_ns - start_ns);
+    dv_list_pace_note(&endpoint->pace, now_ns, now_ns - endpoint->reading_ns);
+    if (!endpoint->has_newest)
+        return;
+    if (dv_list_pace_may_read(&endpoint->pace, now_ns, &at_ns))
+        read_newest(endpoint);
+    else
+        dv_timer_start(&endpoint->list_timer, loop, at_ns / NS_PER_MS + 1, on_list_timer);
+}
+
+static void on_job(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err)
+{
+    struct dv_endpoint *endpoint = ctx;
+    struct dv_device_resource_info info;
+
+    endpoint->job = NULL;
+    if (err) {
+        tell_refused(endpoint, err);
+    } else if (diff) {
+        (void)dv_device_find(endpoint->devices->state, endpoint->resource, &info); /* it is there */
+        dv_log(DV_LOG_INFO, "device: long list", DV_F_STR("resource", endpoint->resource),
+               DV_F_U64("devices", info.n_devices), DV_F_U64("healthy", info.n_healthy));
+        tell_list(endpoint, diff);
+    }
+    end_reading(endpoint); /* last: the diff is of the state before the next list */
+}
+
+static void read_here(struct dv_endpoint *endpoint, dv_str message)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_device_diff diff;
+    struct dv_err err;
+
+    if (!dv_device_apply_list(endpoint->devices->state, endpoint->resource, message, arena, &diff,
+                              &err)) {
+        tell_refused(endpoint, &err);
+        return;
+    }
+    dv_log(diff.n_changes > 0 || diff.is_back ? DV_LOG_INFO : DV_LOG_DEBUG, "device: list",
+           DV_F_STR("resource", endpoint->resource), DV_F_U64("changes", diff.n_changes));
+    tell_list(endpoint, &diff);
+}
+
+static void read_list(struct dv_endpoint *endpoint, dv_str message)
+{
+    endpoint->has_listed = true;
+    endpoint->reading_ns = dv_clock_now_ns(dv_loop_clock(endpoint->devices->loop));
+    if (message.n > SHORT_LIST_BYTES) {
+        endpoint->job =
+            dv_list_job_start(endpoint->devices, endpoint->resource, message, on_job, endpoint);
+        return;
+    }
+    read_here(endpoint, message);
+    end_reading(endpoint);
+}
+
+static void read_newest(struct dv_endpoint *endpoint)
+{
+    struct dv_buf newest = endpoint->newest;
+
+    dv_buf_init(&endpoint->newest, DV_DEVICE_LIST_BYTES_MAX);
+    endpoint->has_newest = false;
+    read_list(endpoint, dv_buf_str(&newest));
+    dv_buf_fini(&newest);
 }
 
 static void on_list_timer(struct dv_timer *timer)
 {
-    struct dv_endpoint *endpoint = DV_CONTAINER(timer, struct dv_endpoint, list_timer);
-    struct dv_buf newest = endpoint->newest;
-
-    dv_buf_init(&endpoint->newest, DV_DEVICE_LIST_BYTES_MAX);
-    pace_list(endpoint, dv_buf_str(&newest));
-    dv_buf_fini(&newest);
+    read_newest(DV_CONTAINER(timer, struct dv_endpoint, list_timer));
 }
 
-/* A list is all there is: of those that come faster than they are read the newest counts. */
+/* A list is all there is: of those that come faster than they are read the newest counts. One that
+ * is being read is not given up for it: a plugin that never stops would never be heard. */
 static void on_list(struct dv_call *call, dv_str message)
 {
     struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);
     struct dv_loop *loop = endpoint->devices->loop;
-    uint64_t at_ns;
+    uint64_t at_ns = 0;
 
     if (endpoint->state != ENDPOINT_LISTING)
         return;
-    if (!dv_timer_is_set(&endpoint->list_timer) &&
+    if (!endpoint->job && !endpoint->has_newest &&
         dv_list_pace_may_read(&endpoint->pace, dv_clock_now_ns(dv_loop_clock(loop)), &at_ns)) {
-        pace_list(endpoint, message);
+        read_list(endpoint, message);
         return;
     }
     dv_buf_clear(&endpoint->newest);
     dv_buf_add(&endpoint->newest, message);
-    if (!dv_timer_is_set(&endpoint->list_timer))
+    if (!endpoint->job && !endpoint->has_newest)
         dv_timer_start(&endpoint->list_timer, loop, at_ns / NS_PER_MS + 1, on_list_timer);
+    endpoint->has_newest = true;
 }
 
 static void on_list_done(struct dv_call *call, const struct dv_err *err)

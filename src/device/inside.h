@@ -28,6 +28,7 @@ struct dv_devices {
     int dir_lock;      /* that directory, locked; -1: not yet */
     struct dv_list endpoints;
     struct dv_list runs;
+    size_t n_list_jobs; /* that are not at their end */
     struct dv_saver saver;
     struct dv_task changed_task;
     struct dv_task close_task;
@@ -63,6 +64,18 @@ DV_CHECKED bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err)
 
 /* register.c */
 DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);
+
+/* ---- list_job.c: a long list, which is read on a worker ---- */
+
+struct dv_list_job;
+/* The list counts now: `diff` is what it changed; else it was refused (`err`), or a later one of
+ * another plugin was faster (neither). The job is gone after that. */
+typedef void dv_list_job_fn(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err);
+/* Copies `message`. */
+struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resource, dv_str message,
+                                      dv_list_job_fn *done, void *ctx);
+/* `done` runs no more, and the list changes nothing; the manager waits for the rest. */
+void dv_list_job_forget(struct dv_list_job *job);
 
 /* ---- endpoint.c: one plugin that is connected ---- */
 

@@ -62,7 +62,8 @@ static void on_close_task(struct dv_task *task)
     void *ctx = devices->closed_ctx;
 
     if (devices->is_serving || !dv_list_is_empty(&devices->endpoints) ||
-        !dv_list_is_empty(&devices->runs) || !dv_saver_is_idle(&devices->saver))
+        !dv_list_is_empty(&devices->runs) || devices->n_list_jobs > 0 ||
+        !dv_saver_is_idle(&devices->saver))
         return;
     free_devices(devices);
     if (closed)
