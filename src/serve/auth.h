@@ -38,6 +38,8 @@ struct dv_object;
 #define DV_USER_DRIVER_PREFIX "davit:driver:"
 /* Keys of a user's `extra`. */
 #define DV_EXTRA_NODE "authentication.kubernetes.io/node-name"
+#define DV_EXTRA_POD_NAME "authentication.kubernetes.io/pod-name"
+#define DV_EXTRA_POD_UID "authentication.kubernetes.io/pod-uid"
 #define DV_EXTRA_DRIVER "davit.dev/driver"
 #define DV_EXTRA_ALL_NODES "davit.dev/all-nodes" /* "true": a driver whose devices have no node */
 #define DV_EXTRA_ALSO "davit.dev/also"           /* what a driver's token was widened by */
@@ -112,8 +114,8 @@ struct dv_auth_change {
     const struct dv_object *old;  /* NULL: nothing is there */
     const void *value;            /* what is wanted; NULL: it goes */
     const struct dv_object *node; /* the Node that the user is confined to; NULL: there is none */
-    /* Of a new slice: one of the same driver whose pool has that name, and that is not of the
-     * user's node; NULL when there is none. And whether another node has the pool's name. */
+    /* Of a slice: one of the same driver whose pool has that name, and that is not of the user's
+     * node; NULL when there is none. And whether another node has the pool's name. */
     const struct dv_object *rival;
     bool is_pool_of_node;
 };

@@ -8,11 +8,11 @@
 #include "base/str.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
+#include "serve/auth.h"
 #include "serve/kube_call.h"
+#include "serve/tokens.h"
 
 #define PREFIX "system:serviceaccount:"
-#define POD_NAME "authentication.kubernetes.io/pod-name"
-#define POD_UID "authentication.kubernetes.io/pod-uid"
 
 static dv_str extra_of(const struct dv_api_user_info *user, dv_str key)
 {
@@ -34,7 +34,7 @@ static bool is_there(const struct dv_kube *kube, enum dv_kind_id kind, dv_str sp
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user)
 {
     dv_str name = user->username;
-    dv_str pod = extra_of(user, DV_STR(POD_NAME));
+    dv_str pod = extra_of(user, DV_STR(DV_EXTRA_POD_NAME));
     dv_str space;
 
     if (!dv_str_starts_with(name, DV_STR(PREFIX)))
@@ -43,5 +43,19 @@ bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user
     if (!dv_str_split(&name, ':', &space) ||
         !is_there(kube, DV_KIND_SERVICE_ACCOUNT, space, name, user->uid))
         return false;
-    return !pod.n || is_there(kube, DV_KIND_POD, space, pod, extra_of(user, DV_STR(POD_UID)));
+    return !pod.n ||
+           is_there(kube, DV_KIND_POD, space, pod, extra_of(user, DV_STR(DV_EXTRA_POD_UID)));
+}
+
+static bool is_bound_there(const void *ctx, const struct dv_api_user_info *user)
+{
+    return dv_kube_is_bound_there(ctx, user);
+}
+
+void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op)
+{
+    op->arena = call->arena;
+    op->is_bound_there = is_bound_there;
+    op->ctx = call->kube;
+    dv_tokens_create(call->kube->options.tokens, op);
 }

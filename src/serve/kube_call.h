@@ -143,6 +143,8 @@ bool dv_kube_authorize(struct dv_kube_call *call);
 /* Whether the service account, and the pod, that a token was made for are still there; true for
  * all other users. */
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
+/* dv_tokens_create, in the call's arena; tokens of what is gone make room. */
+void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op);
 /* Whether the call's token, if any, is still good: what takes its time asks again. */
 bool dv_kube_is_authentic(const struct dv_kube_call *call);
 bool dv_kube_is_request_authentic(struct dv_request *request);

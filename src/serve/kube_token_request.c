@@ -129,8 +129,8 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
     user->extra = DV_NEW_ARRAY(call->arena, struct dv_strs_entry, 3);
     if (pod->spec.node_name.n)
         add_extra(user, DV_EXTRA_NODE, pod->spec.node_name, call->arena);
-    add_extra(user, "authentication.kubernetes.io/pod-name", object->meta->name, call->arena);
-    add_extra(user, "authentication.kubernetes.io/pod-uid", object->meta->uid, call->arena);
+    add_extra(user, DV_EXTRA_POD_NAME, object->meta->name, call->arena);
+    add_extra(user, DV_EXTRA_POD_UID, object->meta->uid, call->arena);
     return true;
 }
 
@@ -157,6 +157,7 @@ void dv_kube_request_token(struct dv_kube_call *call)
     void *value;
     int64_t lifetime_s = TOKEN_S_DEFAULT;
     const struct dv_object *account;
+    dv_str node, driver;
 
     if (!dv_kube_read_review(call, &token_kind, &value))
         return;
@@ -192,7 +193,7 @@ void dv_kube_request_token(struct dv_kube_call *call)
     token->request->metadata.name = call->route.name;
     token->request->metadata.namespace = call->route.space;
     token->op.lifetime_s = lifetime_s;
-    token->op.arena = call->arena;
     token->op.done = on_token;
-    dv_tokens_create(call->kube->options.tokens, &token->op);
+    token->op.is_by_node = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_NODE;
+    dv_kube_make_token(call, &token->op);
 }

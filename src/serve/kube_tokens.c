@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/metric.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
@@ -108,6 +109,10 @@ static void list(struct dv_kube_call *call)
 void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
                                const struct dv_err *err)
 {
+    const dv_str resource = DV_STR_INIT("tokens");
+
+    if (op->is_over_quota && call->kube->quota_refusals)
+        dv_counter_add(dv_family_counter(call->kube->quota_refusals, &resource), 1);
     dv_kube_reply_status(
         call, op->is_over_quota ? dv_status_too_many_requests(RETRY_S, call->arena, "%s", err->msg)
                                 : dv_status_from_err(err, call->arena));
@@ -218,11 +223,10 @@ static void create(struct dv_kube_call *call)
     struct dv_err err;
 
     token->call = call;
-    token->op.arena = call->arena;
     token->op.done = on_created;
     token->op.is_by_admin = true; /* nobody else may make any */
     if (read_wish(call, &token->op, &err))
-        dv_tokens_create(call->kube->options.tokens, &token->op);
+        dv_kube_make_token(call, &token->op);
     else
         dv_kube_reply_status(call, dv_status_bad_request(call->arena, "%s", err.msg));
 }

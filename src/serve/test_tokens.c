@@ -2,10 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
@@ -25,6 +27,7 @@ struct fixture {
     struct dv_token_op op;
     bool is_done;
     enum dv_code code;
+    char why[DV_ERR_MSG_BYTES];
     bool is_closed;
 };
 
@@ -74,6 +77,7 @@ static void on_done(struct dv_token_op *op, const struct dv_err *err)
 
     fixture->is_done = true;
     fixture->code = err ? err->code : DV_OK;
+    (void)snprintf(fixture->why, sizeof(fixture->why), "%s", err ? err->msg : "");
 }
 
 static bool is_done(void *ctx)
@@ -185,7 +189,7 @@ static void there_are_so_many_tokens(void **state)
     struct fixture *fixture = *state;
     struct dv_api_user_info user = dv_auth_node(DV_STR("n1"), fixture->arena);
 
-    for (size_t i = 0; i < N_MAX - N_RESERVED; i++) {
+    for (size_t i = 0; i < N_MAX - N_RESERVED - 1; i++) {
         char secret[32];
         struct dv_err err;
 
@@ -193,8 +197,11 @@ static void there_are_so_many_tokens(void **state)
         assert_ok(dv_tokens_add_fixed(fixture->tokens, dv_str_from_c(secret), &user, &err), &err);
     }
     (void)create(fixture, user, 600);
+    assert_int_equal(fixture->code, DV_OK);
+    (void)create(fixture, user, 600);
     assert_int_equal(fixture->code, DV_RESOURCE_EXHAUSTED);
     assert_true(fixture->op.is_over_quota);
+    assert_non_null(strstr(fixture->why, "quota: there are 9000 of 9000 tokens: wait"));
     fixture->op = (struct dv_token_op){.user = user,
                                        .lifetime_s = 600,
                                        .is_by_admin = true,
@@ -205,8 +212,125 @@ static void there_are_so_many_tokens(void **state)
     wait_done(fixture);
     assert_int_equal(fixture->code, DV_OK);
     dv_clock_virtual_advance_ms(&fixture->clock, 601 * 1000);
-    (void)create(fixture, user, 600); /* in the place of that one */
+    (void)create(fixture, user, 600); /* in the place of the first */
     assert_int_equal(fixture->code, DV_OK);
+}
+
+/* ---- shares ---- */
+
+/* As a TokenRequest for a pod has it. */
+static struct dv_api_user_info user_of_pod(struct fixture *fixture, const char *node,
+                                           const char *pod)
+{
+    static const char *const keys[] = {DV_EXTRA_NODE, DV_EXTRA_POD_NAME, DV_EXTRA_POD_UID};
+    const char *const values[] = {node, pod, pod};
+    struct dv_api_user_info user = {.username = DV_STR("system:serviceaccount:default:used")};
+
+    user.n_extra = DV_COUNT(keys);
+    user.extra = DV_NEW_ARRAY(fixture->arena, struct dv_strs_entry, DV_COUNT(keys));
+    for (size_t i = 0; i < DV_COUNT(keys); i++) {
+        dv_str *value = DV_NEW(fixture->arena, dv_str);
+
+        *value = dv_str_copy(dv_str_from_c(values[i]), fixture->arena);
+        user.extra[i] = (struct dv_strs_entry){
+            dv_str_from_c(keys[i]), {value, 1}
+        };
+    }
+    return user;
+}
+
+static void fill_pod(struct fixture *fixture, const char *node, const char *pod, size_t n)
+{
+    struct dv_api_user_info user = user_of_pod(fixture, node, pod);
+
+    for (size_t i = 0; i < n; i++) {
+        char secret[64];
+        struct dv_err err;
+
+        (void)snprintf(secret, sizeof(secret), "%s-%s-%zu", node, pod, i);
+        assert_ok(dv_tokens_add_fixed(fixture->tokens, dv_str_from_c(secret), &user, &err), &err);
+    }
+}
+
+static bool is_not_of_gone_pod(const void *ctx, const struct dv_api_user_info *user)
+{
+    const char *gone = ctx;
+
+    return !dv_str_eq(user->extra[1].value.v[0], dv_str_from_c(gone));
+}
+
+static void begin_for_pod(struct fixture *fixture, const char *node, const char *pod,
+                          const char *gone)
+{
+    fixture->op = (struct dv_token_op){.user = user_of_pod(fixture, node, pod),
+                                       .lifetime_s = 600,
+                                       .is_by_node = true,
+                                       .is_bound_there = is_not_of_gone_pod,
+                                       .ctx = gone,
+                                       .arena = fixture->arena,
+                                       .done = on_done};
+    fixture->is_done = false;
+    dv_tokens_create(fixture->tokens, &fixture->op);
+}
+
+static void check_for_pod(struct fixture *fixture, const char *node, const char *pod,
+                          const char *gone, const char *why)
+{
+    begin_for_pod(fixture, node, pod, gone);
+    wait_done(fixture);
+    assert_int_equal(fixture->code, why ? DV_RESOURCE_EXHAUSTED : DV_OK);
+    assert_int_equal(fixture->op.is_over_quota, why != NULL);
+    if (why)
+        assert_non_null(strstr(fixture->why, why));
+}
+
+static void a_pod_and_a_node_have_their_share(void **state)
+{
+    struct fixture *fixture = *state;
+    char pod[16];
+
+    fill_pod(fixture, "n1", "p0", 99);
+    check_for_pod(fixture, "n1", "p0", "", NULL);
+    check_for_pod(fixture, "n1", "p0", "", "quota: pod \"p0\" has 100 of 100 tokens: wait");
+    for (int i = 1; i < 10; i++) {
+        (void)snprintf(pod, sizeof(pod), "p%d", i);
+        fill_pod(fixture, "n1", pod, 100);
+    }
+    check_for_pod(fixture, "n1", "q", "", "the pods of node \"n1\" have 1000 of 1000 tokens: wait");
+    check_for_pod(fixture, "n2", "q", "", NULL); /* others are not concerned */
+    check_for_pod(fixture, "n1", "q", "p3", NULL);
+    assert_int_equal(dv_tokens_n(fixture->tokens), 1000 + 1 - 16 + 1);
+    check_for_pod(fixture, "n1", "p0", "p3", "pod \"p0\" has 100 of 100");
+}
+
+static void on_other_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    (void)op;
+    assert_err(err, DV_RESOURCE_EXHAUSTED, "100 of 100");
+}
+
+static bool is_over_quota(void *ctx)
+{
+    return ((const struct dv_token_op *)ctx)->is_over_quota;
+}
+
+/* One token's place, and two that want it before the first is stored. */
+static void what_is_being_made_counts(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_token_op other;
+
+    fill_pod(fixture, "n1", "p", 99);
+    begin_for_pod(fixture, "n1", "p", "");
+    other = (struct dv_token_op){.user = user_of_pod(fixture, "n1", "p"),
+                                 .is_by_node = true,
+                                 .arena = fixture->arena,
+                                 .done = on_other_done};
+    dv_tokens_create(fixture->tokens, &other);
+    wait_done(fixture);
+    assert_int_equal(fixture->code, DV_OK);
+    assert_true(dv_loop_run_until(fixture->loop, is_over_quota, &other, 5000));
+    assert_int_equal(dv_tokens_n(fixture->tokens), 100);
 }
 
 /* ---- what goes on with a token ---- */
@@ -304,6 +428,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_that_is_not_durable_is_none, begin, end),
         cmocka_unit_test_setup_teardown(fixed_tokens_are_not_stored, begin, end),
         cmocka_unit_test_setup_teardown(there_are_so_many_tokens, begin, end),
+        cmocka_unit_test_setup_teardown(a_pod_and_a_node_have_their_share, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_being_made_counts, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_it, begin, end),
         cmocka_unit_test_setup_teardown(what_uses_a_token_ends_with_its_time, begin, end),
         cmocka_unit_test_setup_teardown(a_token_is_invalid_while_it_is_revoked, begin, end),

@@ -14,17 +14,14 @@
 #include "base/map.h"
 #include "rest/rest.h"
 #include "serve/sha256.h"
+#include "serve/token_share.h"
 #include "json/json.h"
 
 /* A hash has 64 digits; 12 of them tell a million tokens apart. */
 #define ID_DIGITS 12u
 #define ROW_BYTES_MAX (64u << 10)
-/* Expired tokens that go with one write: new ones are made more slowly than that. */
-#define EXPIRED_MAX 16u
-/* A kilobyte each, in memory and in the store; every pod and driver of a large node has a few. */
-#define TOKENS_MAX 10000u
-/* Of these only for administrators: nodes have theirs made for pods, as many as they like. */
-#define TOKENS_RESERVED 1000u
+/* Tokens that are over and go with one write: new ones are made more slowly than that. */
+#define OVER_MAX 16u
 #define NS_PER_S UINT64_C(1000000000)
 #define MS_PER_S 1000u
 /* How late it may be noticed that the clock was set past the end of a token. */
@@ -33,6 +30,7 @@
 struct entry {
     struct dv_token token;
     struct dv_list uses;    /* of struct dv_token_use */
+    struct dv_link link;    /* among those that are not in the table yet */
     struct dv_arena *arena; /* its own */
     bool is_fixed;
     bool is_ending; /* being revoked: nothing new begins, so that nothing follows the answer */
@@ -43,7 +41,7 @@ struct dv_tokens {
     struct dv_store *store; /* may be NULL */
     uint32_t space;
     struct dv_map by_hash;
-    size_t n_creating; /* that are not in the table yet */
+    struct dv_list creating; /* of struct entry, that are not in the table yet */
 };
 
 static int64_t now_s(const struct dv_tokens *tokens)
@@ -197,6 +195,7 @@ struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, u
     tokens->store = store;
     tokens->space = space;
     dv_map_init(&tokens->by_hash);
+    dv_list_init(&tokens->creating);
     if (store && !dv_store_load_usable(store, space, load_row, tokens, err)) {
         dv_tokens_close(tokens);
         return NULL;
@@ -340,7 +339,7 @@ static void create_done(struct dv_token_op *op, const struct dv_err *err)
 {
     struct entry *entry = op->priv;
 
-    op->tokens->n_creating--;
+    dv_link_remove(&entry->link);
     if (err) {
         entry_free(entry);
     } else {
@@ -393,89 +392,90 @@ static void on_not_found(struct dv_task *task)
 static void on_too_many(struct dv_task *task)
 {
     struct dv_token_op *op = DV_CONTAINER(task, struct dv_token_op, task);
-    struct dv_err err;
 
-    (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED,
-                  "there are %zu tokens, which is all there may be: revoke some (davit token list, "
-                  "davit token revoke)",
-                  dv_tokens_n(op->tokens));
     op->is_over_quota = true;
-    op->done(op, &err);
+    op->done(op, op->priv);
 }
 
-/* Whether one has expired, and may go with the next write. */
-static struct entry *next_expired(const struct dv_tokens *tokens, size_t *at)
-{
-    const struct dv_map_entry *entry;
+/* Tokens that are over, up to as many as go with one write. */
+struct over {
+    struct entry *v[OVER_MAX];
+    size_t n;
+};
 
-    while ((entry = dv_map_next(&tokens->by_hash, at)) != NULL)
-        if (has_expired(tokens, entry->value))
-            return entry->value;
-    return NULL;
-}
-
-/* The new row, and expired rows taken away in the same write. */
-static void write_created(struct dv_token_op *op, const struct entry *entry)
+/* The new row, and rows of tokens that are over taken away in the same write. */
+static void write_created(struct dv_token_op *op, const struct entry *entry,
+                          const struct over *over)
 {
     struct dv_tokens *tokens = op->tokens;
-    struct dv_store_change changes[EXPIRED_MAX + 1];
-    size_t n_changes = 0;
-    size_t at = 0;
-    struct entry *expired;
+    struct dv_store_change changes[OVER_MAX + 1];
     struct dv_buf row;
 
     dv_buf_init(&row, ROW_BYTES_MAX);
     print_row(entry, &row);
-    changes[n_changes++] =
+    changes[0] =
         (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->token.hash, dv_buf_str(&row)};
-    while (n_changes <= EXPIRED_MAX && (expired = next_expired(tokens, &at)) != NULL)
-        changes[n_changes++] =
-            (struct dv_store_change){DV_STORE_DELETE, tokens->space, expired->token.hash, {0}};
+    for (size_t i = 0; i < over->n; i++)
+        changes[i + 1] =
+            (struct dv_store_change){DV_STORE_DELETE, tokens->space, over->v[i]->token.hash, {0}};
     op->write.done = on_create_written;
-    dv_store_write(tokens->store, &op->write, changes, n_changes);
+    dv_store_write(tokens->store, &op->write, changes, over->n + 1);
     dv_buf_fini(&row);
 }
 
-static void forget_expired(struct dv_tokens *tokens)
+static bool is_over(const struct dv_token_op *op, const struct entry *entry)
 {
-    struct entry *entry;
-    size_t at = 0;
-
-    for (size_t i = 0; i < EXPIRED_MAX && (entry = next_expired(tokens, &at)) != NULL; i++)
-        forget(tokens, entry);
+    return has_expired(op->tokens, entry) ||
+           (op->is_bound_there && !op->is_bound_there(op->ctx, &entry->token.user));
 }
 
-/* One that has expired goes with the write, and makes room for it. */
-static bool has_room(const struct dv_tokens *tokens, const struct dv_token_op *op)
+/* Counts what is there and what is being made, but not what is over. */
+static bool find_room(const struct dv_token_op *op, struct over *over, struct dv_err *err)
 {
-    size_t n_max = op->is_by_admin ? TOKENS_MAX : TOKENS_MAX - TOKENS_RESERVED;
-    size_t at = 0;
+    struct dv_token_share share;
+    const struct dv_map_entry *at;
+    struct dv_link *link;
+    size_t i = 0;
 
-    return tokens->by_hash.n + tokens->n_creating < n_max || next_expired(tokens, &at);
+    dv_token_share_begin(&share, op);
+    while ((at = dv_map_next(&op->tokens->by_hash, &i)) != NULL) {
+        struct entry *entry = at->value;
+
+        if (!is_over(op, entry))
+            dv_token_share_add(&share, &entry->token.user);
+        else if (over->n < OVER_MAX && !entry->is_ending)
+            over->v[over->n++] = entry;
+    }
+    DV_LIST_EACH (&op->tokens->creating, link)
+        dv_token_share_add(&share, &DV_CONTAINER(link, struct entry, link)->token.user);
+    return dv_token_share_has_room(&share, err);
 }
 
 void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct over over = {.n = 0};
     struct entry *entry;
 
     op->tokens = tokens;
-    if (!has_room(tokens, op)) {
+    op->priv = DV_NEW(op->arena, struct dv_err);
+    if (!find_room(op, &over, op->priv)) {
         dv_task_post(&op->task, tokens->loop, on_too_many);
         return;
     }
-    tokens->n_creating++;
     op->secret = dv_rest_random_token(op->arena);
     entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
     entry->token.audiences = copy_texts(&op->audiences, entry->arena);
     entry->token.created_s = now_s(tokens);
     entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;
+    dv_list_push(&tokens->creating, &entry->link);
     op->priv = entry;
     if (tokens->store)
-        write_created(op, entry);
+        write_created(op, entry, &over);
     else
         dv_task_post(&op->task, tokens->loop, on_create_task);
-    forget_expired(tokens);
+    for (size_t i = 0; i < over.n; i++)
+        forget(tokens, over.v[i]);
 }
 
 void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op)

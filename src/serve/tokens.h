@@ -77,7 +77,12 @@ struct dv_token_op {
     struct dv_strs audiences;     /* create: copied */
     int64_t lifetime_s;           /* create: 0: for ever */
     bool is_by_admin;             /* create: some places are for administrators */
-    dv_str id;                    /* revoke: its id */
+    bool is_by_node;              /* create: for a pod, which has a share, as its node has */
+    /* create: whether what the user's token is bound to is still there; one that is not so is over,
+     * and makes room. NULL: all are. */
+    bool (*is_bound_there)(const void *ctx, const struct dv_api_user_info *user);
+    const void *ctx;
+    dv_str id; /* revoke: its id */
     /* err: NULL when it is durable. DV_NOT_FOUND: no such token to revoke. DV_RESOURCE_EXHAUSTED:
      * there are too many to make another. */
     void (*done)(struct dv_token_op *op, const struct dv_err *err);

@@ -8,8 +8,9 @@ import pytest
 
 from peers import SANITIZER
 from procs import until
-from servers import CORE, MAPS, PATIENCE_S, SLICES, config_map, device_slice
+from servers import CORE, MAPS, NODES, PATIENCE_S, PODS, SLICES, config_map, device_slice
 
+ACCOUNTS = f"{CORE}/namespaces/default/serviceaccounts"
 EVENTS = f"{CORE}/namespaces/default/events"
 MIB = 1 << 20
 N_UNREAD = 120
@@ -152,6 +153,50 @@ def test_large_slices_are_refused(api, driver):
 def test_administrators_have_no_quota(api):
     api.must("POST", EVENTS, {**event("large"), "metadata": {
         "name": "large", "annotations": {"a": "x" * 200_000}}})
+
+
+def token_pod(api, name, node_name):
+    """Of that node, with a wish for a token of the longest life."""
+    made = api.must("POST", PODS, {"metadata": {"name": name}, "spec": {
+        "nodeName": node_name, "serviceAccountName": "used",
+        "containers": [{"name": "c", "image": "i"}],
+        "volumes": [{"name": "v", "projected": {"sources": [
+            {"serviceAccountToken": {"path": "t", "audience": "vault"}}]}}]}})
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
+        "audiences": ["vault"], "expirationSeconds": 1 << 32, "boundObjectRef": {
+            "apiVersion": "v1", "kind": "Pod", "name": name, "uid": made["metadata"]["uid"]}}}
+
+
+def test_a_node_takes_no_tokens_from_others(node, api):
+    """Nine thousand of one pod were all that there may be, and lived longer than the pod."""
+    for name in ("w1", "w2"):
+        api.must("POST", NODES, {"metadata": {"name": name}})
+    api.must("POST", ACCOUNTS, {"metadata": {"name": "used"}})
+    token = token_of(api, node="w1")
+    worker, second = node.api(token=token), node.api(token=token_of(api, node="w2"))
+    wishes = [token_pod(api, f"p{number}", "w1") for number in range(11)]
+    path = f"{ACCOUNTS}/used/token"
+    for wish in wishes[:10]:
+        for _ in range(100):
+            worker.must("POST", path, wish)
+        check_refusal(worker.refused(429, "POST", path, wish),
+                      f'pod "{wish["spec"]["boundObjectRef"]["name"]}" has 100 of 100 tokens')
+    words = 'the pods of node "w1" have 1000 of 1000 tokens', "davit token revoke"
+    check_refusal(worker.refused(429, "POST", path, wishes[10]), *words)
+    second.must("POST", path, token_pod(api, "q", "w2"))
+    node.stop()
+    node.start()
+    api, worker = node.api(), node.api(token=token)
+    check_refusal(worker.refused(429, "POST", path, wishes[10]), *words)
+    check_refusal(worker.refused(429, "POST", path, wishes[0]), 'pod "p0" has 100 of 100')
+    # What is over makes room at once.
+    api.must("DELETE", f"{PODS}/p0?gracePeriodSeconds=0")
+    for _ in range(100):
+        worker.must("POST", path, wishes[10])
+    check_refusal(worker.refused(429, "POST", path, wishes[10]), 'pod "p10" has 100 of 100')
+    assert len(api.must("GET", "/davit/v1/tokens")["tokens"]) < 1020
+    assert 'davit_quota_refusals_total{resource="tokens"}' in api.ask(
+        "GET", "/metrics").body.decode()
 
 
 def unread_watch(node, token):
