@@ -6,6 +6,7 @@ DAVIT_PEERS   the folder that tests/peers/build filled
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -15,6 +16,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "e2e"))
 
 from peers import PeerServers, folder_of  # noqa: E402
 from procs import Procs  # noqa: E402
+
+
+# Who runs the tests in the background of a shell has these ignored, and so would have the programs
+# that tests start.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 
 
 def make_short_dir():
