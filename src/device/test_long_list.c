@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "device/manager.h"
 
 static struct dv_device_list *begin(struct node *node, const char *resource, const char *devices)
 {
@@ -202,6 +202,24 @@ static void a_list_brings_devices_back_after_the_plugin_did(void **state)
     assert_string_equal(node_capacity(node, GPU), "2/2");
 }
 
+static void views_come_by_id_whatever_their_nodes_listed_or_held(void **state)
+{
+    static const char *const ids[] = {"a1", "a2", "a3", "a10"};
+    struct node *node = *state;
+    const struct dv_device_view *views;
+    struct dv_device_diff diff;
+
+    node_register(node, GPU, "a.sock", "a2");
+    assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
+    assert_true(commit(node, begin(node, GPU, "a10@0 a3! a1@1"), &diff));
+    assert_int_equal(dv_device_views(node->state, DV_STR(GPU), node->arena, &views), 4);
+    for (size_t i = 0; i < DV_COUNT(ids); i++) {
+        assert_str(views[i].id, ids[i]);
+        assert_int_equal(views[i].n_holders, i == 1);
+        assert_int_equal(views[i].is_healthy, i == 0 || i == 3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +232,7 @@ int main(void)
         node_test(holders_of_what_changed_its_health_are_told),
         strict_node_test(strictly_one_holder_of_the_id_is_told),
         node_test(a_list_brings_devices_back_after_the_plugin_did),
+        node_test(views_come_by_id_whatever_their_nodes_listed_or_held),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,34 +35,49 @@ static void add_holders(const struct dv_device *device, struct dv_arena *arena,
     }
 }
 
+static void describe(const struct dv_device *device, struct dv_arena *arena,
+                     struct dv_device_view *view)
+{
+    view->id = device->id;
+    view->is_healthy = dv_device_is_healthy_now(device);
+    if (device->nodes) {
+        view->nodes = device->nodes->v;
+        view->n_nodes = device->nodes->n;
+    }
+    add_holders(device, arena, view);
+}
+
+static bool is_sorted(const struct dv_device_view *views, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (compare_views(&views[i - 1], &views[i]) > 0)
+            return false;
+    return true;
+}
+
+/* Those listed come in their order of choice, which is that of their ids where all have the same
+ * nodes: then nothing is left to sort. */
 size_t dv_device_views(const struct dv_device_state *state, dv_str resource, struct dv_arena *arena,
                        const struct dv_device_view **views)
 {
     const struct dv_device_resource *found = dv_device_resource_find(state, resource);
-    const struct dv_map_entry *entry;
     struct dv_device_view *made;
+    struct dv_link *link;
     size_t n = 0;
-    size_t at = 0;
 
     *views = NULL;
     if (!found)
         return 0;
     made = DV_NEW_ARRAY(arena, struct dv_device_view, found->devices.n);
-    while ((entry = dv_map_next(&found->devices, &at)) != NULL) {
-        const struct dv_device *device = entry->value;
+    for (size_t i = 0; i < found->ranked.n; i++)
+        describe(found->ranked.v[i], arena, &made[n++]);
+    DV_LIST_EACH (&found->kept, link) {
+        const struct dv_device *device = DV_CONTAINER(link, struct dv_device, in_kept);
 
-        if (!device->is_listed && dv_list_is_empty(&device->holders))
-            continue;
-        made[n].id = device->id;
-        made[n].is_healthy = dv_device_is_healthy_now(device);
-        if (device->nodes) {
-            made[n].nodes = device->nodes->v;
-            made[n].n_nodes = device->nodes->n;
-        }
-        add_holders(device, arena, &made[n]);
-        n++;
+        if (!device->is_listed && !dv_list_is_empty(&device->holders))
+            describe(device, arena, &made[n++]);
     }
-    if (n > 0)
+    if (!is_sorted(made, n))
         qsort(made, n, sizeof(made[0]), compare_views);
     *views = made;
     return n;
