@@ -150,6 +150,8 @@ def groups(row):
         row("end of all of them", close_watches),
         row("watch from an old version", lambda w: w.api.watch(
             f"{MAPS}?resourceVersion=10&timeoutSeconds=1").close(), fill_history),
+    ]
+    yield "deletions", [  # of their own: they wait until no ConfigMap is left
         row("delete an owner of 10,000", delete_owner, make_dependants),
         row("delete a namespace of 10,000", delete_space, make_space),
     ]
