@@ -115,8 +115,10 @@ struct dv_auth_change {
     const void *value;            /* what is wanted; NULL: it goes */
     const struct dv_object *node; /* the Node that the user is confined to; NULL: there is none */
     /* Of a slice: one of the same driver whose pool has that name, and that is not of the user's
-     * node; NULL when there is none. And whether another node has the pool's name. */
+     * node; NULL when there is none. Whether the pool's slices are not all of one node, and none of
+     * one that has its name. And whether another node has its name. */
     const struct dv_object *rival;
+    bool is_pool_shared;
     bool is_pool_of_node;
 };
 

@@ -67,6 +67,9 @@ struct dv_auth_write {
 
 /* False, with the reason. */
 bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...) DV_PRINTF(2, 3);
+/* Whether a slice, which is in the change, may be in its pool. A pool is known by its driver and
+ * name alone: a slice from elsewhere makes it incomplete, or old, for the node whose pool it is. */
+DV_CHECKED bool dv_auth_is_pool_free(const struct dv_auth_write *write);
 DV_CHECKED bool dv_auth_check_node_write(const struct dv_auth_write *write);
 
 #endif

@@ -59,11 +59,12 @@ static bool is_own_slice(const struct dv_auth_write *write,
                         DV_FMT(slice->spec.node_name), DV_FMT(write->node));
 }
 
-/* A pool is known by its driver and name alone: a slice from elsewhere makes it incomplete, or old,
- * for the node whose pool it is. A node's own name is its own, whoever was first to take it. */
-static bool is_pool_free(const struct dv_auth_write *write,
-                         const struct dv_api_resource_slice *slice)
+/* A node's own name is its own, whoever was first to take it: from then on the other's slice is
+ * changed no more. In a pool of another name the slices that are there (an administrator can have
+ * put them there) are kept up to date. */
+bool dv_auth_is_pool_free(const struct dv_auth_write *write)
 {
+    const struct dv_api_resource_slice *slice = write->change->value;
     const char *advice =
         write->node.n ? ": choose another name, as that of the own node" : ": choose another name";
     const struct dv_object *rival = write->change->rival;
@@ -72,6 +73,11 @@ static bool is_pool_free(const struct dv_auth_write *write,
 
     if (write->node.n && dv_str_eq(pool, write->node))
         return true;
+    if (write->change->is_pool_of_node)
+        return dv_auth_deny(write, "pool \"%.*s\" has the name of another node%s", DV_FMT(pool),
+                            advice);
+    if (write->change->old && other && !dv_str_eq(other->spec.node_name, pool))
+        other = NULL;
     if (other && other->spec.node_name.n > 0)
         return dv_auth_deny(write, "pool \"%.*s\" is of node \"%.*s\" (slice \"%.*s\")%s",
                             DV_FMT(pool), DV_FMT(other->spec.node_name), DV_FMT(rival->meta->name),
@@ -79,9 +85,6 @@ static bool is_pool_free(const struct dv_auth_write *write,
     if (other)
         return dv_auth_deny(write, "pool \"%.*s\" is not of this node alone (slice \"%.*s\")%s",
                             DV_FMT(pool), DV_FMT(rival->meta->name), advice);
-    if (write->change->is_pool_of_node)
-        return dv_auth_deny(write, "pool \"%.*s\" has the name of another node%s", DV_FMT(pool),
-                            advice);
     return true;
 }
 
@@ -94,7 +97,7 @@ static bool check_slice(const struct dv_auth_write *write)
         return false;
     if (!slice)
         return true;
-    return is_own_slice(write, slice) && (old || is_pool_free(write, slice));
+    return is_own_slice(write, slice) && dv_auth_is_pool_free(write);
 }
 
 /* ---- the status of claims ---- */

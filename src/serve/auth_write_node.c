@@ -329,8 +329,9 @@ static bool is_slice_of(const struct dv_auth_write *write,
     return dv_str_eq(slice->spec.node_name, write->node);
 }
 
-/* Changes were allowed by whose slice it is, and that cannot change. The pool's name is beyond the
- * reference: it alone would let a node spoil the pool of another. */
+/* Changes were allowed by whose slice it is, and that cannot change. The pool is beyond the
+ * reference: a slice in it would let a node spoil the pool of another. One that an administrator
+ * has several nodes share is as free as there. */
 static bool check_slice(const struct dv_auth_write *write)
 {
     const struct dv_auth_change *change = write->change;
@@ -338,13 +339,12 @@ static bool check_slice(const struct dv_auth_write *write)
     if (!change->old && !is_slice_of(write, change->value))
         return dv_auth_deny(write, "can only create ResourceSlice with the same NodeName as the "
                                    "requesting node");
-    if (!change->old && change->is_pool_of_node)
-        return dv_auth_deny(write, "can only create ResourceSlice with a pool that has not the "
-                                   "name of another node");
     if (change->old && !is_slice_of(write, change->old->value))
         return dv_auth_deny(write, "can only delete ResourceSlice with the same NodeName as the "
                                    "requesting node");
-    return true;
+    if (!change->value || (change->is_pool_shared && !change->is_pool_of_node))
+        return true;
+    return dv_auth_is_pool_free(write);
 }
 
 bool dv_auth_check_node_write(const struct dv_auth_write *write)

@@ -176,20 +176,21 @@ bool dv_kube_authorize(struct dv_kube_call *call)
     return false;
 }
 
-/* What the engine knows of the pools that a new slice would add to. */
+/* What the engine knows of the pool of a slice that is written; the node's own is not shared. */
 static void look_at_pool(const struct dv_kube_call *call, dv_str node,
                          struct dv_auth_change *change)
 {
     const struct dv_api_resource_slice *slice = change->value;
     dv_str pool;
 
-    if (change->old || !slice || !dv_str_eq(call->auth.resource, DV_STR("resourceslices")))
+    if (!slice || !dv_str_eq(call->auth.resource, DV_STR("resourceslices")))
         return;
     pool = slice->spec.pool.name;
-    change->rival = dv_kube_pool_rival(call->kube, node, slice);
-    change->is_pool_of_node =
-        !dv_str_eq(pool, node) &&
-        dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE, pool);
+    if (node.n && dv_str_eq(pool, node))
+        return;
+    dv_kube_look_at_pool(call->kube, node, slice, change);
+    change->is_pool_of_node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE),
+                                              DV_STR_NONE, pool) != NULL;
 }
 
 /* Refused is told to the engine as a problem; the answer is then our own. */

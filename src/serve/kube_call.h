@@ -26,6 +26,7 @@
 struct dv_api_resource_slice;
 struct dv_api_status;
 struct dv_arena;
+struct dv_auth_change;
 struct dv_body_kind;
 struct dv_documents;
 struct dv_event_cache;
@@ -153,9 +154,9 @@ struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
                                         const struct dv_auth_request *wish, dv_str reason);
 /* What is stored, as dv_auth_decide asks for it. */
 struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
-/* Another slice with the same pool, as struct dv_auth_change wants it; NULL when there is none. */
-const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str node,
-                                           const struct dv_api_resource_slice *slice);
+/* What is in the pool of a slice, as struct dv_auth_change wants it; that is zeroed. */
+void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
+                          const struct dv_api_resource_slice *slice, struct dv_auth_change *change);
 /* For requests to the engine, whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);

@@ -127,12 +127,16 @@ struct dv_auth_relations dv_kube_relations(struct dv_kube *kube)
 
 /* ---- pools ---- */
 
-const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str node,
-                                           const struct dv_api_resource_slice *slice)
+void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
+                          const struct dv_api_resource_slice *slice, struct dv_auth_change *change)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct dv_api_status *failure;
     struct dv_list_page page;
+    dv_str owner = DV_STR_NONE;
+    size_t n = 0;
+    bool is_shared = false;
+    bool is_named;
     struct dv_list_query query = {
         .kind = dv_kind(DV_KIND_SLICE),
         .field_selector = dv_str_printf(scratch, "spec.driver=%.*s", DV_FMT(slice->spec.driver)),
@@ -140,13 +144,22 @@ const struct dv_object *dv_kube_pool_rival(const struct dv_kube *kube, dv_str no
 
     query.version = &query.kind->versions[0];
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
-        return NULL; /* a name that no driver has: the slice is refused for it */
+        return; /* a name that no driver has: the slice is refused for it */
     for (size_t i = 0; i < page.n_objects; i++) {
         const struct dv_api_resource_slice *other = page.objects[i]->value;
 
-        if (dv_str_eq(other->spec.pool.name, slice->spec.pool.name) &&
-            !dv_str_eq(other->spec.node_name, node))
-            return page.objects[i];
+        if (!dv_str_eq(other->spec.pool.name, slice->spec.pool.name))
+            continue;
+        if (n++ == 0)
+            owner = other->spec.node_name;
+        is_shared |= !owner.n || !dv_str_eq(other->spec.node_name, owner);
+        if (dv_str_eq(other->spec.node_name, node))
+            continue;
+        is_named = dv_str_eq(other->spec.node_name, other->spec.pool.name);
+        if (!change->rival || is_named)
+            change->rival = page.objects[i];
+        if (is_named) /* it is that node's, whoever else is in it */
+            return;
     }
-    return NULL;
+    change->is_pool_shared = is_shared;
 }

@@ -63,6 +63,55 @@ def test_a_nodes_own_name_is_its_own(drivers, api):
     drivers["worker-2"].must("POST", SLICES, slice_in("own", "worker-2", "worker-2"))
 
 
+def test_a_node_publishes_no_pool_of_another_node(node, drivers, api):
+    """The node's own token reaches no further than its drivers'."""
+    worker = node.api(token=make_token(node, "--node", "worker-1"))
+    drivers["worker-2"].must("POST", SLICES, slice_in("second", "worker-2", "gpus-of-2"))
+    spoiler = slice_in("x", "worker-1", "gpus-of-2", 99, devices=None, sharedCounters=[
+        {"name": "c", "counters": {"x": {"value": "1"}}}])
+    for body in (spoiler, slice_in("x", "worker-1", "gpus-of-2", 99)):
+        for path in (SLICES, SLICES + "?dryRun=All"):
+            doc = worker.refused(403, "POST", path, body)
+            assert 'pool "gpus-of-2" is of node "worker-2" (slice "second")' in doc["message"], doc
+        worker.refused(403, "PATCH", f"{SLICES}/x?fieldManager=x", body,
+                       Content_Type="application/apply-patch+yaml")
+    # Its own are free, and what is in a pool of the node is kept up to date.
+    worker.must("POST", SLICES, slice_in("a", "worker-1", "worker-1"))
+    worker.must("POST", SLICES, slice_in("b", "worker-1", "gpus-of-1"))
+    for name in ("a", "b"):
+        newer = worker.must("GET", f"{SLICES}/{name}")
+        newer["spec"]["pool"]["generation"] = 2
+        worker.must("PUT", f"{SLICES}/{name}", newer)
+
+
+@pytest.mark.parametrize("who", ["--driver", "--node"])
+def test_a_squatter_changes_its_slice_no_more(node, drivers, api, who):
+    """Of a node that comes later: by the Node, or by the slice that is in its own pool."""
+    first = drivers["worker-1"]
+    if who == "--node":
+        first = node.api(token=make_token(node, "--node", "worker-1"))
+    for name in ("worker-3", "worker-4", "free"):
+        first.must("POST", SLICES, slice_in(name, "worker-1", name))
+    api.must("POST", NODES, {"metadata": {"name": "worker-3"}})
+    node.api(token=make_token(node, "--driver", DRIVER, "--node", "worker-4")).must(
+        "POST", SLICES, slice_in("own", "worker-4", "worker-4"))
+    for name, why in (("worker-3", "has the name of another node"),
+                      ("worker-4", 'is of node "worker-4" (slice "own")')):
+        path = f"{SLICES}/{name}"
+        newer = first.must("GET", path)
+        newer["spec"]["pool"]["generation"] = 99
+        patch = {"spec": {"pool": {"generation": 99}}}
+        for method, body, kind in (("PUT", newer, "application/json"),
+                                   ("PATCH", patch, "application/merge-patch+json")):
+            doc = first.refused(403, method, path, body, Content_Type=kind)
+            assert why in doc["message"], doc
+        assert api.must("GET", path)["spec"]["pool"]["generation"] == 1
+        first.must("DELETE", path)
+    newer = first.must("GET", f"{SLICES}/free")
+    newer["spec"]["pool"]["generation"] = 2
+    first.must("PUT", f"{SLICES}/free", newer)
+
+
 def test_a_pool_for_all_nodes_is_no_nodes(drivers, api):
     api.must("POST", SLICES, {**slice_in("all", None, "net"), "spec": {
         **slice_in("all", None, "net")["spec"], "nodeName": None, "allNodes": True}})
