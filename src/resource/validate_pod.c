@@ -272,6 +272,26 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
     check_images(problems, "initContainers", spec->init_containers, spec->n_init_containers);
 }
 
+/* Whose a pod is, a node's or the API's, is said when it is made. */
+static void check_mirror_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
+                                const struct dv_api_object_meta *old)
+{
+    static const struct path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    struct path annotations = dv_path_name(&metadata, "annotations");
+    struct path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    const struct dv_str_entry *now =
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(MIRROR_ANNOTATION));
+    const struct dv_str_entry *before =
+        dv_entry_find(old->annotations, old->n_annotations, DV_STR(MIRROR_ANNOTATION));
+
+    if (before && !(now && dv_str_eq(now->value, before->value)))
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &key, NULL, dv_bad_none(),
+                       "may not remove or update mirror pod annotation");
+    if (now && !before)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &key, NULL, dv_bad_none(),
+                       "may not add mirror pod annotation");
+}
+
 void dv_validate_pod(struct dv_problems *problems, const struct dv_validation *what)
 {
     const struct dv_api_pod *pod = what->value;
@@ -283,11 +303,13 @@ void dv_validate_pod(struct dv_problems *problems, const struct dv_validation *w
         return;
     case DV_UPDATE:
         dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        check_mirror_update(problems, &pod->metadata, &old->metadata);
         check_all(problems, pod);
         dv_check_pod_update(problems, pod, old);
         return;
     case DV_UPDATE_STATUS:
         dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        check_mirror_update(problems, &pod->metadata, &old->metadata);
         dv_check_pod_status(problems, pod, old);
         return;
     }

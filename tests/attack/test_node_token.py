@@ -228,6 +228,25 @@ def test_a_status_changes_no_labels_and_no_claims(thief, api):
     assert answer.status == 200, answer
 
 
+def test_a_pod_stays_what_it_is(thief, api):
+    """A mirror pod has quotas and no secrets; nobody makes it another, and no other one of it."""
+    thief.must("POST", PODS, mirror(api))
+    api.must("POST", PODS, pod("mine"))
+    rows = [("m1", None, "may not remove or update mirror pod annotation"),
+            ("m1", "y", "may not remove or update mirror pod annotation"),
+            ("mine", "y", "may not add mirror pod annotation")]
+    for name, value, why in rows:
+        body = {"metadata": {"annotations": {"kubernetes.io/config.mirror": value}}}
+        before = api.must("GET", f"{PODS}/{name}")
+        for who, path in ((thief, f"{PODS}/{name}/status"), (api, f"{PODS}/{name}/status"),
+                          (api, f"{PODS}/{name}")):
+            refused(who, "PATCH", path, body,
+                    f"metadata.annotations[kubernetes.io/config.mirror]: Forbidden: {why}", 422)
+        assert api.must("GET", f"{PODS}/{name}") == before
+    api.must("PATCH", f"{PODS}/m1/status", {"metadata": {"annotations": {"a": "b"}}},
+             Content_Type=MERGE)
+
+
 LABELS = ["node-restriction.kubernetes.io/a", "x.node-restriction.kubernetes.io/a",
           "kubernetes.io/foo", "k8s.io/foo", "x.k8s.io/foo", "topology.kubernetes.io/rack",
           "node-role.kubernetes.io/control-plane"]
