@@ -107,6 +107,7 @@ static int on_wal(void *ctx, sqlite3 *sql, const char *name, int n_pages)
     (void)name;
     db->n_wal_pages = (uint64_t)n_pages;
     db->n_frames = (uint64_t)n_pages;
+    db->has_logged = true;
     return SQLITE_OK;
 }
 
@@ -184,6 +185,7 @@ bool dv_store_db_begin(struct dv_store_db *db, struct dv_err *err)
 
 bool dv_store_db_commit(struct dv_store_db *db, struct dv_err *err)
 {
+    db->has_logged = false;
     if (dv_store_db_run(db, db->commit, err))
         return true;
     dv_store_db_rollback(db);

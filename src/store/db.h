@@ -37,7 +37,8 @@ struct dv_store_db {
     struct sqlite3_stmt *rollback;
     bool is_damaged;
     uint64_t n_wal_pages; /* that a checkpoint has not brought home yet */
-    uint64_t n_frames;    /* in the log, after the last commit */
+    uint64_t n_frames;    /* in the log, after the last commit that changed anything */
+    bool has_logged;      /* the last commit did */
 };
 
 /* db.c */

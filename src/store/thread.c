@@ -50,10 +50,31 @@ static void count_commit(struct dv_store *store, bool is_ok, size_t n_writes, si
     (void)pthread_mutex_unlock(&store->lock);
 }
 
+/* What was committed to a file that has no name any more is not there after a restart. */
+static bool check_files(struct dv_store *store, struct dv_err *err)
+{
+    if (dv_store_watch_check(&store->watch, &store->files, err))
+        return true;
+    store->db.is_damaged = true;
+    return false;
+}
+
+/* A commit that changed nothing is not in the log, which may be about to begin anew. */
+static bool note_commit(struct dv_store *store, struct dv_err *err)
+{
+    if (!store->db.has_logged ||
+        dv_store_watch_commit(&store->watch, &store->files, store->db.n_frames, err))
+        return true;
+    store->db.is_damaged = true;
+    return false;
+}
+
 static bool checkpoint(struct dv_store *store, struct dv_err *err)
 {
     uint64_t begin_ns = dv_clock_now_ns(dv_clock_real());
-    bool is_ok = dv_store_db_checkpoint(&store->db, err);
+    /* Before it too: what is written behind a cut makes the file as long as it was. */
+    bool is_ok = check_files(store, err) && dv_store_db_checkpoint(&store->db, err) &&
+                 check_files(store, err);
     uint64_t took_ns = dv_clock_now_ns(dv_clock_real()) - begin_ns;
 
     if (is_ok && store->db.n_wal_pages == 0)
@@ -69,15 +90,6 @@ static bool checkpoint(struct dv_store *store, struct dv_err *err)
     store->stats.wal_bytes = dv_store_db_wal_bytes(&store->db);
     (void)pthread_mutex_unlock(&store->lock);
     return is_ok;
-}
-
-/* What was committed to a file that has no name any more is not there after a restart. */
-static bool check_files(struct dv_store *store, struct dv_err *err)
-{
-    if (dv_store_watch_check(&store->watch, &store->files, err))
-        return true;
-    store->db.is_damaged = true;
-    return false;
 }
 
 static bool apply_all(struct dv_store *store, const struct dv_list *group, struct dv_err *err)
@@ -110,8 +122,10 @@ static bool apply_all(struct dv_store *store, const struct dv_list *group, struc
         store->checkpoint_at = 0;
     store->is_littered = false;
     store->pending.n = 0;
-    dv_store_watch_commit(&store->watch, &store->files, store->db.n_frames);
-    return check_files(store, err);
+    /* Before anybody is told that it succeeded: the commit may be in a file that has no name, or
+     * behind a hole. To look before it as well would find nothing more: no commit writes to what is
+     * looked at. */
+    return check_files(store, err) && note_commit(store, err);
 }
 
 /* All that can still succeed, in one transaction. */
@@ -139,6 +153,8 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
         dv_store_end_trouble(store);
         return true;
     }
+    if (!store->db.is_damaged) /* files that were cut fail in many ways */
+        (void)check_files(store, err);
     (void)dv_wrap(err, "store %s", store->name);
     dv_store_meet_trouble(store, err, n_bytes);
     return false;
@@ -350,7 +366,8 @@ static void look_around(struct dv_store *store, struct dv_list *group)
 
     if (store->is_troubled)
         dv_store_probe(store);
-    if (!store->db.sql || store->db.is_damaged || check_files(store, &err))
+    (void)dv_fail(&err, DV_DATA_LOSS, "store %s: damaged", store->name);
+    if (!store->db.sql || (!store->db.is_damaged && check_files(store, &err)))
         return;
     /* Nobody writes: a batch of nothing brings the news. */
     dv_list_push(group, &dv_store_batch_new()->link);

@@ -10,6 +10,7 @@
 #include "store/db.h"
 #include "store/files.h"
 #include "store/state.h"
+#include "store/watch.h"
 
 /* A disk counts as full until it has room for some commits more: what is just large enough for a
  * small one does not help who was refused. */
@@ -98,9 +99,13 @@ void dv_store_probe(struct dv_store *store)
     if (store->is_full && !has_room(store))
         return;
     if (!store->db.sql || store->db.is_damaged)
-        return; /* the next write replaces it */
+        return; /* it is replaced soon */
+    if (!dv_store_watch_check(&store->watch, &store->files, &err))
+        return; /* who called looks at the files next */
     if (!write_probe(store, &err) || (store->db.n_wal_pages >= DV_STORE_CHECKPOINT_PAGES &&
                                       !dv_store_db_checkpoint(&store->db, &err)))
         return;
+    if (store->db.n_wal_pages == 0) /* the next commit begins a new log */
+        dv_store_watch_home(&store->watch, &store->files);
     dv_store_end_trouble(store);
 }

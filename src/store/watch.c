@@ -2,15 +2,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "store/db.h"
 #include "store/files.h"
 
-#define WAL_HEADER_BYTES 32u
-#define FRAME_BYTES (24u + DV_STORE_PAGE_BYTES)
+/* Where the salts are, in the header of the log and in that of each frame. */
+#define HEADER_SALTS_AT 16u
+#define FRAME_SALTS_AT 8u
+#define SALTS_BYTES 8u
+
+/* Where the last of `n_frames` begins. */
+static off_t frame_at(uint64_t n_frames)
+{
+    return (off_t)(DV_WATCH_HEADER_BYTES + (n_frames - 1) * DV_WATCH_FRAME_BYTES);
+}
+
+/* A file on a disk gives less than it is asked for only at its end. Negative: it cannot be read. */
+static ssize_t read_at(int fd, void *bytes, size_t n, off_t at)
+{
+    ssize_t got;
+
+    do {
+        got = pread(fd, bytes, n, at);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
 
 /* SQLite makes the log when it opens the database, and never another one while it is open. */
 static void open_wal(struct dv_store_watch *watch, const struct dv_store_files *files)
@@ -31,6 +50,11 @@ void dv_store_watch_start(struct dv_store_watch *watch, const struct dv_store_fi
         watch->size_bytes = about.st_size;
     }
     open_wal(watch, files);
+    if (watch->wal_fd >= 0 && mark->n_frames > 0) {
+        /* What cannot be read is zeros here, and the first check finds that. */
+        (void)read_at(watch->wal_fd, watch->header, sizeof(watch->header), 0);
+        (void)read_at(watch->wal_fd, watch->frame, sizeof(watch->frame), frame_at(mark->n_frames));
+    }
     /* One that cannot be made is missed only after a crash. */
     watch->mark_fd = dv_wal_mark_open(files->mark);
     watch->mark.base = dv_wal_base_of(files->path);
@@ -50,10 +74,38 @@ void dv_store_watch_stop(struct dv_store_watch *watch)
     watch->mark_fd = -1;
 }
 
+static bool fail_cut(const char *path, struct dv_err *err)
+{
+    return dv_fail(err, DV_DATA_LOSS, "%s was cut short while it was in use", path);
+}
+
+static bool fail_overwritten(const char *path, struct dv_err *err)
+{
+    return dv_fail(err, DV_DATA_LOSS, "%s was overwritten while it was in use", path);
+}
+
+/* Whether the log has frames that are nowhere else. */
+static bool is_needed(const struct dv_store_watch *watch)
+{
+    return !watch->mark.is_home && watch->mark.n_frames > 0;
+}
+
+static bool check_part(const struct dv_store_watch *watch, const struct dv_store_files *files,
+                       const unsigned char *wanted, size_t n, off_t at, struct dv_err *err)
+{
+    unsigned char bytes[DV_WATCH_FRAME_BYTES];
+    ssize_t got = read_at(watch->wal_fd, bytes, n, at);
+
+    if (got < 0)
+        return true; /* the disk tells that itself */
+    if ((size_t)got < n)
+        return fail_cut(files->wal, err);
+    return memcmp(bytes, wanted, n) == 0 || fail_overwritten(files->wal, err);
+}
+
 static bool check_wal(const struct dv_store_watch *watch, const struct dv_store_files *files,
                       struct dv_err *err)
 {
-    off_t wanted = WAL_HEADER_BYTES + (off_t)(watch->mark.n_frames * FRAME_BYTES);
     struct stat named;
     struct stat open_one;
 
@@ -63,9 +115,11 @@ static bool check_wal(const struct dv_store_watch *watch, const struct dv_store_
         return dv_fail(err, DV_DATA_LOSS, "%s was removed while it was in use", files->wal);
     if (named.st_ino != open_one.st_ino || named.st_dev != open_one.st_dev)
         return dv_fail(err, DV_DATA_LOSS, "%s was replaced while it was in use", files->wal);
-    if (!watch->mark.is_home && watch->mark.n_frames > 0 && open_one.st_size < wanted)
-        return dv_fail(err, DV_DATA_LOSS, "%s was cut short while it was in use", files->wal);
-    return true;
+    if (!is_needed(watch))
+        return true;
+    return check_part(watch, files, watch->header, sizeof(watch->header), 0, err) &&
+           check_part(watch, files, watch->frame, sizeof(watch->frame),
+                      frame_at(watch->mark.n_frames), err);
 }
 
 bool dv_store_watch_check(struct dv_store_watch *watch, const struct dv_store_files *files,
@@ -83,25 +137,47 @@ bool dv_store_watch_check(struct dv_store_watch *watch, const struct dv_store_fi
     if (named.st_ino != watch->file || named.st_dev != watch->device)
         return dv_fail(err, DV_DATA_LOSS, "%s was replaced while it was in use", files->path);
     if (named.st_size < watch->size_bytes)
-        return dv_fail(err, DV_DATA_LOSS, "%s was cut short while it was in use", files->path);
+        return fail_cut(files->path, err);
     watch->size_bytes = named.st_size;
     return check_wal(watch, files, err);
 }
 
-void dv_store_watch_commit(struct dv_store_watch *watch, const struct dv_store_files *files,
-                           uint64_t n_frames)
+/* Reads the header of a log that the commit may have begun. */
+static bool learn_header(struct dv_store_watch *watch, const struct dv_store_files *files,
+                         struct dv_err *err)
 {
-    struct dv_wal_salts salts;
+    ssize_t got = read_at(watch->wal_fd, watch->header, sizeof(watch->header), 0);
 
-    if (!watch->is_started)
-        return;
+    if (got >= 0 && got < (ssize_t)sizeof(watch->header))
+        return fail_cut(files->wal, err);
+    return dv_wal_read_salts(watch->wal_fd, &watch->mark.salts) ||
+           fail_overwritten(files->wal, err);
+}
+
+bool dv_store_watch_commit(struct dv_store_watch *watch, const struct dv_store_files *files,
+                           uint64_t n_frames, struct dv_err *err)
+{
+    ssize_t got;
+
+    if (!watch->is_started || n_frames == 0)
+        return true;
     if (watch->wal_fd < 0)
         open_wal(watch, files);
-    if (watch->wal_fd < 0 || !dv_wal_read_salts(watch->wal_fd, &salts))
-        return;
-    watch->mark =
-        (struct dv_wal_mark){.salts = salts, .n_frames = n_frames, .base = watch->mark.base};
+    if (watch->wal_fd < 0)
+        return true; /* not known */
+    if (!is_needed(watch) && !learn_header(watch, files, err))
+        return false;
+    got = read_at(watch->wal_fd, watch->frame, sizeof(watch->frame), frame_at(n_frames));
+    if (got < 0)
+        return dv_fail(err, DV_DATA_LOSS, "%s cannot be read after a commit", files->wal);
+    if (got < (ssize_t)sizeof(watch->frame))
+        return fail_cut(files->wal, err);
+    if (memcmp(watch->header + HEADER_SALTS_AT, watch->frame + FRAME_SALTS_AT, SALTS_BYTES) != 0)
+        return fail_overwritten(files->wal, err);
+    watch->mark.n_frames = n_frames;
+    watch->mark.is_home = false;
     dv_wal_mark_write(watch->mark_fd, &watch->mark);
+    return true;
 }
 
 void dv_store_watch_home(struct dv_store_watch *watch, const struct dv_store_files *files)

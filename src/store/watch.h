@@ -8,10 +8,14 @@
 #include <sys/types.h>
 
 #include "base/defs.h"
+#include "store/db.h"
 #include "store/wal.h"
 
 struct dv_err;
 struct dv_store_files;
+
+#define DV_WATCH_HEADER_BYTES 32u
+#define DV_WATCH_FRAME_BYTES (24u + DV_STORE_PAGE_BYTES)
 
 struct dv_store_watch {
     dev_t device; /* of the database */
@@ -20,6 +24,12 @@ struct dv_store_watch {
     int wal_fd;       /* negative: not open */
     int mark_fd;
     struct dv_wal_mark mark;
+    /* The two places of the log that tell whether all of it is still there: a cut takes the last
+     * frame with it, and another log, or an older copy of this one, has another last frame (its
+     * checksum covers all frames before it). SQLite itself writes to neither of them again, until
+     * the log is home. */
+    unsigned char header[DV_WATCH_HEADER_BYTES];
+    unsigned char frame[DV_WATCH_FRAME_BYTES]; /* the last one that was acknowledged */
     bool is_started;
 };
 
@@ -29,12 +39,15 @@ void dv_store_watch_start(struct dv_store_watch *watch, const struct dv_store_fi
 void dv_store_watch_stop(struct dv_store_watch *watch); /* twice is once */
 
 /* DV_DATA_LOSS: what is written goes nowhere, because a file was removed, replaced or cut short by
- * somebody else. Two calls of the system. */
+ * somebody else, or the log was overwritten. A few calls of the system, none of which waits for the
+ * disk. */
 DV_CHECKED bool dv_store_watch_check(struct dv_store_watch *watch,
                                      const struct dv_store_files *files, struct dv_err *err);
-/* A commit is durable: the log has so many frames. */
-void dv_store_watch_commit(struct dv_store_watch *watch, const struct dv_store_files *files,
-                           uint64_t n_frames);
+/* Notes that a commit is durable, and that the log has `n_frames` now. Comes after a check that
+ * found nothing, and fails as that does, when the commit is not in the log: then the mark stays. */
+DV_CHECKED bool dv_store_watch_commit(struct dv_store_watch *watch,
+                                      const struct dv_store_files *files, uint64_t n_frames,
+                                      struct dv_err *err);
 /* All of the log is in the database. For the last time before it is closed: durably. */
 void dv_store_watch_home(struct dv_store_watch *watch, const struct dv_store_files *files);
 

@@ -205,6 +205,70 @@ def test_files_taken_away_under_it_are_noticed(node, api, how, name):
     assert contents(node.api()) == before
 
 
+def cut_all(path, _):
+    os.truncate(path, 0)
+
+
+def cut_behind_the_header(path, _):
+    os.truncate(path, 32)
+
+
+def cut_in_the_middle(path, _):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def overwrite_the_header(path, _):
+    with open(path, "r+b") as file:
+        file.write(bytes(32))
+
+
+def put_the_older_one(path, older):
+    with open(path, "r+b") as file:
+        file.truncate()
+        file.write(older)
+
+
+@pytest.mark.parametrize("name, how", [
+    ("state.db-wal", cut_all), ("state.db-wal", cut_behind_the_header),
+    ("state.db-wal", cut_in_the_middle), ("state.db-wal", overwrite_the_header),
+    ("state.db-wal", put_the_older_one), ("state.db", cut_all), ("state.db", cut_in_the_middle)])
+def test_what_is_acknowledged_while_files_are_damaged_is_kept(node, api, name, how):
+    """Writes go on meanwhile, and it is killed as soon as the damage is told."""
+    path = os.path.join(node.state_dir, name)
+    api.must("POST", MAPS, config_map("m-first", {"v": "x"}))
+    with open(path, "rb") as file:
+        older = file.read()
+    fill(api)
+    acknowledged = set(contents(api))
+    stop = threading.Event()
+
+    def write(api=node.api()):
+        number = 0
+        while not stop.is_set():
+            try:
+                if api.ask("POST", MAPS, config_map(f"m-{number}", {"v": "x"})).status == 201:
+                    acknowledged.add(f"m-{number}")
+            except OSError:
+                api = node.api()
+            number += 1
+            time.sleep(0.005)  # the log is not brought into the database before it is damaged
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        until(lambda: len(acknowledged) > 40, WAIT_S, "writes")
+        how(path, older)
+        until(lambda: node.status().notes, WAIT_S, "it to be noticed")
+        n_noticed = len(acknowledged)
+        until(lambda: len(acknowledged) > n_noticed + 5, WAIT_S, "the new file to take writes")
+    finally:
+        stop.set()
+        thread.join()
+    node.kill()
+    node.start()
+    assert acknowledged <= set(contents(node.api()))
+
+
 def test_a_pipe_in_the_place_of_a_file_is_refused(node):
     assert node.stop() == 0
     for name in ("state.db", "state.db-wal", "state.db.lock", "state.db.mark", "pki/ca.key",
