@@ -82,6 +82,15 @@ static void flush(struct dv_conn *conn)
     break_if_over(conn);
 }
 
+void dv_conn_dismiss(struct dv_conn *conn, enum dv_code code, const char *text)
+{
+    if (dv_conn_is_breaking(conn))
+        return;
+    dv_h2_shut_down(conn->h2);
+    flush(conn);
+    dv_conn_break(conn, code, text);
+}
+
 static void on_flush(struct dv_task *task)
 {
     struct dv_conn *conn = DV_CONTAINER(task, struct dv_conn, flush_task);

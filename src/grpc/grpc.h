@@ -119,7 +119,7 @@ struct dv_server_options {
     const struct dv_service *services;
     size_t n_services;
     size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
-    size_t connections_max;   /* 0: the default of 1024 */
+    size_t connections_max;   /* 0: 1024, or an eighth of the process's descriptors */
     /* Whether who connects may; false sets `err`, and the connection is closed. May be NULL. */
     bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
     /* A peer did something that was refused, or broke the protocol: for the log, and no more often

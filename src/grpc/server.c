@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -12,6 +13,7 @@
 #include "grpc/conn.h"
 #include "grpc/grpc.h"
 #include "grpc/ids.h"
+#include "grpc/places.h"
 
 /* For a client's preface and settings. */
 #define HANDSHAKE_TIMEOUT_MS 20000u
@@ -19,6 +21,8 @@
 #define REQUEST_TIMEOUT_MS 60000u
 /* Idle connections cost about 16 KiB each. */
 #define CONNECTIONS_DEFAULT 1024u
+/* Of the process's descriptors a server takes one in so many: there are several servers. */
+#define DESCRIPTORS_PART 8u
 /* Complaints about peers: so many in a period, the rest is dropped. */
 #define COMPLAINTS_MAX 100u
 #define COMPLAINTS_PERIOD_MS 10000u
@@ -28,6 +32,7 @@ struct server_conn {
     struct dv_h2_handler handler;
     struct dv_server *server;
     struct dv_link link;
+    struct dv_place place;
     struct dv_peer peer;
     struct dv_timer handshake_timer;
 };
@@ -45,7 +50,8 @@ struct dv_server {
     struct dv_map methods; /* bound_method by path */
     struct bound_method *bound;
     struct dv_list conns;
-    size_t n_conns;
+    size_t n_conns; /* with those that are being closed */
+    struct dv_places places;
     size_t n_calls; /* that a handler has not finished */
     uint64_t complaints_since_ms;
     unsigned n_complaints;
@@ -147,11 +153,18 @@ static void free_call(struct dv_server_call *call)
     check_closed(server);
 }
 
+static struct dv_place *place_of(const struct dv_server_call *call)
+{
+    return &DV_CONTAINER(call->conn, struct server_conn, conn)->place;
+}
+
 /* The client is answered or gone: the session's call is not ours any more. */
 static void detach(struct dv_server_call *call)
 {
     if (call->h2_call)
         dv_h2_call_set_ctx(call->h2_call, NULL);
+    if (call->conn && call->is_handed)
+        place_of(call)->n_calls--;
     call->h2_call = NULL;
     call->conn = NULL;
 }
@@ -269,6 +282,8 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
         return;
     }
     call->is_handed = true;
+    place_of(call)->n_calls++;
+    place_of(call)->is_used = true;
     if (call->deadline_ms == DV_NO_DEADLINE)
         dv_timer_cancel(&call->timer);
     else
@@ -309,6 +324,7 @@ static void on_ready(struct dv_h2_handler *handler)
     struct server_conn *sc = DV_CONTAINER(handler, struct server_conn, handler);
 
     dv_timer_cancel(&sc->handshake_timer);
+    sc->place.is_ready = true;
 }
 
 /* ---- connections ---- */
@@ -318,6 +334,7 @@ static void on_gone(struct dv_conn *conn, const struct dv_err *reason)
     struct server_conn *sc = DV_CONTAINER(conn, struct server_conn, conn);
 
     dv_timer_cancel(&sc->handshake_timer);
+    dv_places_leave(&sc->server->places, &sc->place);
     /* A peer that went away is no fault; one that broke the protocol or the time limits is. */
     if (reason->code != DV_UNAVAILABLE && reason->code != DV_CANCELLED)
         complain(sc->server, &sc->peer, reason);
@@ -341,33 +358,54 @@ static void on_handshake_timeout(struct dv_timer *timer)
     dv_conn_break(&sc->conn, DV_DEADLINE_EXCEEDED, "the peer said nothing in HTTP/2 for 20 s");
 }
 
+/* The place is the newcomer's already. */
+static void displace(struct server_conn *sc)
+{
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED,
+                  "an idle connection was closed: its place was needed for another");
+    complain(sc->server, &sc->peer, &err);
+    dv_conn_dismiss(&sc->conn, DV_CANCELLED, err.msg);
+}
+
+/* Whether the peer may connect, and there is a place for it. */
+static bool admit(struct dv_server *server, const struct dv_stream *stream, struct server_conn *sc,
+                  struct dv_err *err)
+{
+    struct dv_place *displaced;
+
+    if (server->is_closing)
+        return dv_fail(err, DV_UNAVAILABLE, "connection refused: the server is closing");
+    if (server->options.allows && !server->options.allows(server->options.ctx, stream, err))
+        return false;
+    if (!dv_places_take(&server->places, &sc->place, &sc->peer, dv_loop_now_ms(server->loop),
+                        &displaced, err))
+        return false;
+    if (displaced)
+        displace(DV_CONTAINER(displaced, struct server_conn, place));
+    return true;
+}
+
 static void on_accept(struct dv_listener_handler *handler, struct dv_stream *stream)
 {
     struct dv_server *server = DV_CONTAINER(handler, struct dv_server, listener_handler);
     struct dv_h2_options options = dv_h2_default_options(true);
-    struct dv_peer peer = dv_stream_peer(stream);
-    struct server_conn *sc;
+    struct server_conn *sc = DV_ALLOC(struct server_conn);
     struct dv_err err;
 
-    if (server->n_conns >= server->options.connections_max || server->is_closing) {
-        (void)dv_fail(&err, DV_RESOURCE_EXHAUSTED, "connection refused: %zu are open already",
-                      server->n_conns);
-        complain(server, &peer, &err);
+    sc->server = server;
+    sc->peer = dv_stream_peer(stream);
+    if (!admit(server, stream, sc, &err)) {
+        complain(server, &sc->peer, &err);
         dv_stream_close(stream, NULL, NULL);
-        return;
-    }
-    if (server->options.allows && !server->options.allows(server->options.ctx, stream, &err)) {
-        complain(server, &peer, &err);
-        dv_stream_close(stream, NULL, NULL);
+        free(sc);
         return;
     }
     options.message_bytes_max = server->options.message_bytes_max;
     options.partial_bytes_max =
         dv_size_max(options.partial_bytes_max, options.message_bytes_max * 2);
     options.unsent_bytes_max = dv_size_max(options.unsent_bytes_max, options.message_bytes_max);
-    sc = DV_ALLOC(struct server_conn);
-    sc->server = server;
-    sc->peer = peer;
     sc->conn.gone = on_gone;
     sc->conn.closed = on_conn_closed;
     sc->handler = (struct dv_h2_handler){
@@ -416,6 +454,16 @@ static void bind_methods(struct dv_server *server)
     }
 }
 
+static size_t default_connections_max(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return CONNECTIONS_DEFAULT;
+    return dv_size_max(dv_size_min(CONNECTIONS_DEFAULT, (size_t)limit.rlim_cur / DESCRIPTORS_PART),
+                       1);
+}
+
 struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
                                  const struct dv_server_options *options, struct dv_err *err)
 {
@@ -429,7 +477,8 @@ struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
     if (server->options.message_bytes_max == 0)
         server->options.message_bytes_max = dv_h2_default_options(true).message_bytes_max;
     if (server->options.connections_max == 0)
-        server->options.connections_max = CONNECTIONS_DEFAULT;
+        server->options.connections_max = default_connections_max();
+    dv_places_init(&server->places, server->options.connections_max);
     server->listener_handler = (struct dv_listener_handler){on_accept, on_accept_failed};
     dv_list_init(&server->conns);
     server->listener = dv_listener_open(loop, path, options->mode, &server->listener_handler, err);

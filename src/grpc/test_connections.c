@@ -250,25 +250,113 @@ static void a_closing_server_cancels_after_its_grace(void **state)
     probe_fini(&held);
 }
 
-static void connections_over_the_limit_are_closed(void **state)
+/* The client's preface and an empty SETTINGS frame. */
+static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+/* HEADERS on stream 1, ended: :method POST, :scheme http, :path /test.Service/Hold,
+ * content-type application/grpc; literals without indexing. */
+static const char headers[] = "\0\0\x4b\1\4\0\0\0\1"
+                              "\x83\x86"
+                              "\x04\x12/test.Service/Hold"
+                              "\x0f\x10\x10"
+                              "application/grpc"
+                              "\x00\x0bx-metadata1\x14"
+                              "value-value-value-va";
+static const char whole[] = "\0\0\5\0\1\0\0\0\1\0\0\0\0\0"; /* an empty message, the end */
+
+static void say(int fd, const char *bytes, size_t n)
+{
+    assert_int_equal(write(fd, bytes, n), n);
+}
+
+/* What the server has said on it; whether it has closed it, too. */
+static bool is_closed(int fd, struct dv_buf *said)
+{
+    char bytes[512];
+    ssize_t n;
+
+    while ((n = read(fd, bytes, sizeof(bytes))) > 0)
+        dv_buf_add(said, (dv_str){bytes, (size_t)n});
+    return n == 0;
+}
+
+static void idle_connections_over_the_share_make_room(void **state)
 {
     struct fixture *fixture = *state;
-    int fds[3];
-    char byte;
+    static const char goaway[] = "\7\0\0\0\0\0"; /* its type, flags and stream */
+    struct dv_buf said;
+    struct probe probe = {0};
+    int fds[6];
 
-    fixture->connections_max = 2;
+    dv_buf_init(&said, 4096);
+    fixture->connections_max = 16; /* this process may have 4 */
+    fixture->finishes_on_cancel = true;
     fixture_serve(fixture);
-    for (size_t i = 0; i < DV_COUNT(fds); i++)
+    for (size_t i = 0; i < DV_COUNT(fds); i++) {
         fds[i] = raw_socket(fixture, false);
-    wait_complaint(fixture, "RESOURCE_EXHAUSTED connection refused: 2 are open already");
-    settle(fixture);
-    assert_int_equal(dv_server_n_connections(fixture->server), 2);
-    while (read(fds[2], &byte, 1) == 1)
-        ;
-    assert_int_equal(read(fds[2], &byte, 1), 0); /* closed */
+        if (i != 1)
+            say(fds[i], hello, sizeof(hello) - 1);
+        if (i == 0) { /* a call that runs: it stays */
+            say(fds[i], headers, sizeof(headers) - 1);
+            say(fds[i], whole, sizeof(whole) - 1);
+            wait_held(fixture, 1);
+        }
+        if (i == 2) /* half a request: that is idle */
+            say(fds[i], headers, sizeof(headers) - 1);
+        settle(fixture);
+    }
+    wait_complaint(fixture, "RESOURCE_EXHAUSTED an idle connection was closed");
+    wait_connections(fixture, 4);
+    for (size_t i = 0; i < DV_COUNT(fds); i++) {
+        dv_buf_clear(&said);
+        assert_int_equal(is_closed(fds[i], &said), i == 1 || i == 2);
+        if (i == 1 || i == 2)
+            assert_true(dv_str_find(dv_buf_str(&said), (dv_str){goaway, sizeof(goaway) - 1}) <
+                        said.n);
+    }
+    assert_int_equal(fixture->n_cancelled, 0);
+    fixture_connect(fixture, false); /* it is served */
+    probe_start(&probe, fixture, TEST_ECHO, "", 1000);
+    wait_done(fixture, &probe);
+    assert_int_equal(probe.err.code, DV_OK);
     for (size_t i = 0; i < DV_COUNT(fds); i++)
         (void)close(fds[i]);
+    wait_connections(fixture, 1);
+    probe_fini(&probe);
+    dv_buf_fini(&said);
+}
+
+static void connections_with_calls_are_refused_over_the_share(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_buf said;
+    int fds[2];
+
+    dv_buf_init(&said, 4096);
+    fixture->connections_max = 4; /* this process may have one */
+    fixture_serve(fixture);
+    fds[0] = raw_socket(fixture, false);
+    say(fds[0], hello, sizeof(hello) - 1);
+    say(fds[0], headers, sizeof(headers) - 1);
+    say(fds[0], whole, sizeof(whole) - 1);
+    wait_held(fixture, 1);
+    fds[1] = raw_socket(fixture, false);
+    wait_complaint(fixture, "RESOURCE_EXHAUSTED connection refused: this process has calls on 1");
+    settle(fixture);
+    assert_int_equal(dv_server_n_connections(fixture->server), 1);
+    assert_true(is_closed(fds[1], &said));
+    (void)close(fds[1]);
+    dv_server_call_reply(fixture->held, dv_h2_msg_copy(DV_STR(""))); /* it is idle from now on */
+    fixture->held = NULL;
+    settle(fixture);
+    fds[1] = raw_socket(fixture, false);
+    wait_complaint(fixture, "an idle connection was closed");
+    wait_connections(fixture, 1);
+    assert_true(is_closed(fds[0], &said));
+    assert_false(is_closed(fds[1], &said));
+    (void)close(fds[0]);
+    (void)close(fds[1]);
     wait_connections(fixture, 0);
+    dv_buf_fini(&said);
 }
 
 static void a_client_that_says_nothing_is_closed_in_time(void **state)
@@ -307,18 +395,6 @@ static void a_client_that_speaks_http_1_is_named_and_closed(void **state)
     probe_fini(&probe);
 }
 
-/* The client's preface and an empty SETTINGS frame. */
-static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-/* HEADERS on stream 1, ended: :method POST, :scheme http, :path /test.Service/Hold,
- * content-type application/grpc; literals without indexing. */
-static const char headers[] = "\0\0\x4b\1\4\0\0\0\1"
-                              "\x83\x86"
-                              "\x04\x12/test.Service/Hold"
-                              "\x0f\x10\x10"
-                              "application/grpc"
-                              "\x00\x0bx-metadata1\x14"
-                              "value-value-value-va";
-
 static void half_a_request_is_not_waited_for_for_ever(void **state)
 {
     struct fixture *fixture = *state;
@@ -344,7 +420,6 @@ static void half_a_request_is_not_waited_for_for_ever(void **state)
 static void a_peer_that_does_not_read_is_dropped_in_time(void **state)
 {
     struct fixture *fixture = *state;
-    static const char whole[] = "\0\0\5\0\1\0\0\0\1\0\0\0\0\0"; /* an empty message, the end */
     /* SETTINGS with a window of 2 GiB, and the same for the connection. */
     static const char open[] = "\0\0\6\4\0\0\0\0\0\0\4\x7f\xff\xff\xff"
                                "\0\0\4\x8\0\0\0\0\0\x7f\xff\0\0";
@@ -389,7 +464,8 @@ int main(void)
         cmocka_unit_test(closing_a_channel_works_in_every_state),
         cmocka_unit_test(a_closing_server_lets_calls_finish),
         cmocka_unit_test(a_closing_server_cancels_after_its_grace),
-        cmocka_unit_test(connections_over_the_limit_are_closed),
+        cmocka_unit_test(idle_connections_over_the_share_make_room),
+        cmocka_unit_test(connections_with_calls_are_refused_over_the_share),
         cmocka_unit_test(a_client_that_says_nothing_is_closed_in_time),
         cmocka_unit_test(a_client_that_speaks_http_1_is_named_and_closed),
         cmocka_unit_test(half_a_request_is_not_waited_for_for_ever),
