@@ -37,16 +37,43 @@ static bool optional_str(const struct dv_json *object, dv_str key, dv_str *value
     return dv_json_as_str(node, value, err);
 }
 
+static bool has_control(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < ' ' || text.p[i] == '\x7f')
+            return true;
+    return false;
+}
+
+/* Whatever it is, it is the same wherever it is kept and printed: a zero byte would end it in some
+ * places, and make two pods one. */
+static bool check_id(const struct dv_json *node, dv_str value, struct dv_err *err)
+{
+    if (value.n > NAME_BYTES_MAX)
+        return dv_json_fail(node, err, "is too long: %zu bytes, where up to %u are kept", value.n,
+                            NAME_BYTES_MAX);
+    return !has_control(value) || dv_json_fail(node, err,
+                                               "has a control character: send it without (letters, "
+                                               "digits, '-' and '.' are fine)");
+}
+
+/* Empty when it is absent. */
+static bool optional_id(const struct dv_json *object, dv_str key, dv_str *value, struct dv_err *err)
+{
+    return optional_str(object, key, value, err) &&
+           (value->n == 0 || check_id(dv_json_get(object, key), *value, err));
+}
+
 static bool name_str(const struct dv_json *object, dv_str key, dv_str *value, struct dv_err *err)
 {
     const struct dv_json *node = dv_json_require(object, key, err);
 
     if (!node || !dv_json_as_str(node, value, err))
         return false;
-    if (value->n == 0 || value->n > NAME_BYTES_MAX || dv_str_find_char(*value, '\0') < value->n ||
-        dv_str_find_char(*value, '/') < value->n)
-        return dv_json_fail(node, err, "is not a name");
-    return true;
+    if (value->n == 0 || dv_str_find_char(*value, '/') < value->n)
+        return dv_json_fail(node, err, "is not a name: it %s",
+                            value->n == 0 ? "is empty" : "has a slash");
+    return check_id(node, *value, err);
 }
 
 /* Extended resources have a slash; cpu, memory and the like are not for plugins. */
@@ -138,6 +165,8 @@ static bool parse_limits(const struct dv_json *resources, struct dv_arena *arena
             continue;
         if (!whole_amount(limit, arena, &made->amount, err))
             return false;
+        if (has_control(dv_json_key(limit)))
+            return dv_json_fail(limits, err, "the name of a resource has a control character");
         made->resource = dv_json_key(limit);
         container->n_limits++;
     }
@@ -250,9 +279,12 @@ static bool parse_owner(const struct dv_json *annotations, struct dv_pod_spec *s
     dv_str pid;
 
     if (!optional_str(annotations, DV_STR(DV_POD_OWNER_PID), &pid, err) ||
-        !optional_str(annotations, DV_STR(DV_POD_OWNER_START), &spec->owner_start, err) ||
+        !optional_id(annotations, DV_STR(DV_POD_OWNER_START), &spec->owner_start, err) ||
         !optional_str(annotations, DV_STR(DV_POD_OWNER_CGROUP), &spec->owner_cgroup, err))
         return false;
+    if (has_control(spec->owner_cgroup)) /* it is a path */
+        return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_CGROUP)), err,
+                            "has a control character");
     if (pid.n > 0 && (!dv_str_to_u32(pid, &spec->owner_pid) || spec->owner_pid == 0 ||
                       spec->owner_pid > INT32_MAX))
         return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_PID)), err,
@@ -271,8 +303,8 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
 
     if (!metadata || !dv_json_expect(metadata, DV_JSON_OBJECT, err) ||
         !name_str(metadata, DV_STR("name"), &ref->name, err) ||
-        !optional_str(metadata, DV_STR("namespace"), &ref->space, err) ||
-        !optional_str(metadata, DV_STR("uid"), &ref->uid, err))
+        !optional_id(metadata, DV_STR("namespace"), &ref->space, err) ||
+        !optional_id(metadata, DV_STR("uid"), &ref->uid, err))
         return false;
     annotations = dv_json_get(metadata, DV_STR("annotations"));
     spec->is_imported = dv_json_get(annotations, DV_STR(DV_POD_IMPORTED)) != NULL;
@@ -281,8 +313,6 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
         return false;
     if (ref->space.n == 0)
         ref->space = DV_STR("default");
-    if (ref->space.n > NAME_BYTES_MAX || ref->uid.n > NAME_BYTES_MAX)
-        return dv_json_fail(metadata, err, "namespace or uid is too long");
     return true;
 }
 

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "pod/pod.h"
@@ -385,6 +389,46 @@ static void a_policy_s_errors_and_alignment_are_counted_by_scope(void **state)
     }
 }
 
+static void names_are_the_same_wherever_they_are_kept(void **state)
+{
+#define POD(metadata, container)                                                                   \
+    "{\"metadata\":{\"name\":\"p\"" metadata "},\"spec\":{\"containers\":[{" container "}]}}"
+#define C "\"name\":\"c\""
+    static const struct {
+        const char *json;
+        const char *why; /* NULL: it is fine */
+    } rows[] = {
+        {POD(",\"uid\":\"a/b c\",\"namespace\":\"n\"", C),                                             NULL},
+        {POD(",\"uid\":\"a\\u0000b\"",                                            C),                                                               "uid: has a control"},
+        {POD(",\"uid\":\"a\\u001f\"",                        C),        "uid: has a control"},
+        {POD(",\"uid\":\"a\\u007f\"",                   C),                                      "uid: has a control"},
+        {POD(",\"namespace\":\"\\u0000\"",                  C),                                            "namespace: has a control"},
+        {POD("",                                            "\"name\":\"c\\u0000d\""),                                                           "name: has a control"},
+        {POD("",                  "\"name\":\"c/d\""),                     "it has a slash"},
+        {POD("","\"name\":\"\""),"it is empty"},
+        {POD("",                                       C ",\"resources\":{\"limits\":{\"a.b/c\\u0000\":\"1\"}}"),
+         "resource has a control"},
+        {POD(",\"annotations\":{\"davit.node/owner-cgroup\":\"/a\\u0000\"}",                                            C),                                                                                     "has a control"},
+        {"{\"metadata\":{\"name\":\"p\\u0000\"}}",                               "metadata.name: has a cont"                                                                                                                                      },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        struct dv_pod_spec spec;
+        struct dv_err err;
+        bool is_fine = dv_pod_spec_parse(dv_str_from_c(rows[i].json), arena, &spec, &err);
+
+        if (!rows[i].why)
+            assert_ok(is_fine, &err);
+        assert_int_equal(is_fine, !rows[i].why);
+        if (rows[i].why)
+            assert_err(&err, DV_INVALID_ARGUMENT, rows[i].why);
+    }
+#undef POD
+#undef C
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +445,7 @@ int main(void)
         host_test(a_rewrite_brings_no_released_pod_back),
         host_test(admissions_are_counted_whatever_comes_of_them),
         host_test(a_policy_s_errors_and_alignment_are_counted_by_scope),
+        cmocka_unit_test(names_are_the_same_wherever_they_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
