@@ -126,6 +126,36 @@ static void changes_little_of_a_pod(void **state)
                "");
 }
 
+#define ANNOTATED(value) "{metadata: {annotations: {kubernetes.io/config.mirror: " value "}}}"
+
+static void keeps_the_mirror_annotation(void **state)
+{
+    static const char key[] = "metadata.annotations[kubernetes.io/config.mirror]:Forbidden";
+    static const struct refusal ordinary[] = {
+        {"{metadata: {annotations: {a: b}}}", "" },
+        {ANNOTATED("x"),                      key},
+    };
+    static const struct refusal mirrors[] = {
+        {"",                                "" },
+        {ANNOTATED("z"),                    key},
+        {ANNOTATED("null"),                 key},
+        {"{metadata: {annotations: null}}", key},
+    };
+    static const enum dv_operation operations[] = {DV_UPDATE, DV_UPDATE_STATUS};
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(operations); i++) {
+        const struct subject pod = {DV_KIND_POD, operations[i], BASE};
+        const struct subject mirror = {
+            DV_KIND_POD, operations[i],
+            "{metadata: {name: p, namespace: ns, uid: u, resourceVersion: '1', annotations: "
+            "{kubernetes.io/config.mirror: x}}, spec: {containers: [{name: c, image: i}]}}"};
+
+        check_refusals(&pod, ordinary, DV_COUNT(ordinary));
+        check_refusals(&mirror, mirrors, DV_COUNT(mirrors));
+    }
+}
+
 static void checks_what_is_told_about_claims(void **state) /* 25 */
 {
     static const struct refusal rows[] = {
@@ -198,6 +228,7 @@ int main(void)
         cmocka_unit_test(checks_resources),
         cmocka_unit_test(checks_containers_and_places),
         cmocka_unit_test(changes_little_of_a_pod),
+        cmocka_unit_test(keeps_the_mirror_annotation),
         cmocka_unit_test(checks_what_is_told_about_claims),
         cmocka_unit_test(shows_differences_line_by_line),
     };
