@@ -1,6 +1,5 @@
 /* list_job.c - a long list on a worker: it is read there, takes its place on the loop, and what was
  * there before is freed on a worker again. */
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -16,7 +16,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "device/bits.h"
 #include "device/device.h"
 #include "device/state.h"
 

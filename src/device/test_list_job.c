@@ -1,9 +1,7 @@
 /* Long lists on the loop: what comes, goes or ends while one is read on a worker. */
 #include "support/dvtest.h"
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/str.h"
 #include "device/inside.h"
 #include "device/test_host.h"
 #include "support/device_plugin.h"

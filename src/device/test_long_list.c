@@ -1,8 +1,6 @@
 /* Long lists, which are read apart from the state: what counts when, and who is told. */
 #include "test_node.h"
 
-#include <string.h>
-
 #include "device/manager.h"
 
 static struct dv_device_list *begin(struct node *node, const char *resource, const char *devices)

@@ -2,8 +2,8 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/types.h>
 
-#include "base/err.h"
 #include "grpc/places.h"
 #include "loop/loop.h"
 

@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "serve/auth.h"

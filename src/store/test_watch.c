@@ -1,15 +1,12 @@
 #include "support/dvtest.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "store/store.h"
 #include "store/test_fixture.h"
 
