@@ -48,6 +48,7 @@ void dv_device_resource_free(struct dv_device_resource *resource)
         if (lender)
             dv_device_pod_drop(lender);
         dv_link_remove(&device->in_leaked);
+        dv_link_remove(&device->in_kept); /* its neighbours there are freed one by one, too */
         free(device);
     }
     dv_map_fini(&resource->devices);
