@@ -166,12 +166,11 @@ static struct dv_api_node_selector *only_this_node(struct search *search)
     struct requirements fields = {0};
     struct requirements none = {0};
     struct dv_api_node_selector_requirement *requirement = dv_vec_add_in(&fields.v, search->arena);
+    dv_str *name = DV_NEW(search->arena, dv_str);
 
-    requirement->key = DV_STR("metadata.name");
-    requirement->operator= DV_STR("In");
-    requirement->n_values = 1;
-    requirement->values = DV_NEW(search->arena, dv_str);
-    requirement->values[0] = dv_str_copy(search->node->name, search->arena);
+    *name = dv_str_copy(search->node->name, search->arena);
+    *requirement = (struct dv_api_node_selector_requirement){DV_STR("metadata.name"), DV_STR("In"),
+                                                             .values = name, .n_values = 1};
     return one_term(&fields, &none, search->arena);
 }
 

@@ -307,7 +307,7 @@ static bool ask_constraints(struct question *question)
 void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
                     uint32_t place, struct dv_why_device *device)
 {
-    static bool (*const questions[])(struct question * question) = {
+    static bool (*const questions[])(struct question *) = {
         ask_gates,  ask_selectors, ask_node,     ask_use,
         ask_taints, ask_capacity,  ask_counters, ask_constraints,
     };

@@ -1,8 +1,8 @@
 /* cdidir.h - the directories with CDI specs: read, watched, and always at hand as an index.
  *
  *     inotify events --> settle --> a look on a worker thread --.
- *     a name that is not there --> a look, now -----------------+--> what differs --> index,
- * changed()
+ *     a name that is not there --> a look, now -----------------+--> what differs --> index
+ *                                                                                 \-> changed()
  *
  * An event names a file, and only that one is looked at: what is new, changed or gone costs what is
  * in it, however many files there are. A look at all of them follows when events were lost, or are

@@ -92,7 +92,7 @@ static bool tell_change(struct watching *watching, struct dv_change *change)
 /* False when the watcher was stopped. */
 static bool tell_initial(struct watching *watching, size_t *budget)
 {
-    while (watching->n_told<watching->initial.n && * budget> 0 && !watching->is_paused &&
+    while (*budget > 0 && watching->n_told < watching->initial.n && !watching->is_paused &&
            watching->embedded->watch_room > 0) {
         struct dv_object *object = watching->initial.v[watching->n_told];
 

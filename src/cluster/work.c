@@ -27,8 +27,7 @@ static bool is_large(const struct dv_op *op)
 static void compute(struct dv_work *work)
 {
     struct dv_op *op = DV_CONTAINER(work, struct dv_op, work);
-
-    bool (*next)(struct dv_op * op, void *value) = op->next;
+    bool (*next)(struct dv_op *, void *) = op->next;
 
     op->next = NULL;
     if (next)

@@ -20,7 +20,7 @@ static bool tolerates(const struct dv_api_device_toleration *toleration,
         return false;
     if (dv_str_eq(toleration->operator, DV_STR("Exists")))
         return toleration->key.n == 0 || dv_str_eq(toleration->key, taint->key);
-    if (toleration->operator.n> 0 && !dv_str_eq(toleration->operator, DV_STR("Equal")))
+    if (toleration->operator.n != 0 && !dv_str_eq(toleration->operator, DV_STR("Equal")))
         return false;
     return dv_str_eq(toleration->key, taint->key) && dv_str_eq(toleration->value, taint->value);
 }

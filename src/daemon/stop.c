@@ -65,7 +65,7 @@ static bool close_node_server(struct dv_daemon *daemon)
 
 static void close_next(void *ctx)
 {
-    static bool (*const steps[])(struct dv_daemon * daemon) = {
+    static bool (*const steps[])(struct dv_daemon *) = {
         close_http_server,   close_sched,    close_control, close_agent, close_node_server,
         close_podres_server, close_plugins,  close_pods,    close_cdi,   close_claims,
         close_devices,       close_recorder, close_remote,  close_api,   close_store,

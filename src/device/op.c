@@ -1,9 +1,12 @@
 /* op.c - allocation and start of a container, step by step (9.1, 9.2, 9.5).
  *
- *     start:     for each limit: PreStartContainer ---. something not recorded, and the pod active:
- *     allocate:  for each limit: choose --> Allocate --> record    <--'
+ *     start:     for each limit: PreStartContainer
+ *                    |  a device is not recorded, and the pod is active
+ *                    v
+ *     allocate:  for each limit: choose --> Allocate --> record
  *                                  |  ^
- *                 GetPreferredAllocation
+ *                                  v  |
+ *                        GetPreferredAllocation
  */
 #include "device/op.h"
 

@@ -1,11 +1,14 @@
 /* state.h - the parts of a dv_device_state, for the files of this folder.
  *
- *     state --- resource --- device ---.                A device is known while it is listed, held,
- *       |          |           |       |                reserved by an op or lent; "taken" means
- * held |          |- nodes ---'    holding             or reserved. Free devices are bits in the |
- * '- plugin           |                order in which they are chosen: by nodes, | | then by id.
+ *     state --- resource --- device ---.
+ *       |          |           |       |
+ *       |          |- nodes ---'    holding
+ *       |          '- plugin           |
+ *       |                              |
  *       '------- pod ---------------- held
- */
+ *
+ * A device is known while it is listed, held, reserved by an op or lent; "taken" means held or
+ * reserved. Free devices are bits in the order in which they are chosen: by nodes, then by id. */
 #ifndef DV_DEVICE_STATE_H
 #define DV_DEVICE_STATE_H
 

@@ -209,7 +209,7 @@ static bool find_peer(struct peer *peer)
     *(void **)&peer->delete = dlsym(library, "json_delete");
     *(void **)&peer->dumps = dlsym(library, "json_dumps");
     *(void **)&peer->set_alloc_funcs = dlsym(library, "json_set_alloc_funcs");
-    return peer->loadb && peer->delete &&peer->dumps && peer->set_alloc_funcs;
+    return peer->loadb && peer->dumps && peer->set_alloc_funcs && peer->delete;
 }
 
 static void bench_peer(dv_str text, size_t n_nodes)

@@ -128,7 +128,7 @@ static void run_make(struct dv_plugin_scan *scan)
 
 void dv_plugin_scan_run(struct dv_plugin_scan *scan)
 {
-    static void (*const runs[])(struct dv_plugin_scan * scan) = {
+    static void (*const runs[])(struct dv_plugin_scan *) = {
         [DV_PLUGIN_SCAN_MAKE] = run_make,
         [DV_PLUGIN_SCAN_LIST] = run_list,
         [DV_PLUGIN_SCAN_LOOK] = run_look,

@@ -24,7 +24,7 @@ static void end_failing(struct failing *failing)
 {
     struct dv_api_status status = {.code = 503, .message = DV_STR("the API has no time")};
     struct dv_request *request = failing->request;
-    void (*done)(struct dv_request * request, const struct dv_api_status *failure) = failing->done;
+    void (*done)(struct dv_request *, const struct dv_api_status *) = failing->done;
 
     if (failing->is_cancelled)
         status.code = 499;

@@ -352,7 +352,7 @@ static void add_taint_rule(struct row *row, const struct dv_object *object)
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena)
 {
-    static void (*const adders[DV_N_KINDS])(struct row * row, const struct dv_object *object) = {
+    static void (*const adders[DV_N_KINDS])(struct row *, const struct dv_object *) = {
         [DV_KIND_POD] = add_pod,
         [DV_KIND_NODE] = add_node,
         [DV_KIND_NAMESPACE] = add_namespace,

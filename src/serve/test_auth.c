@@ -386,10 +386,8 @@ struct claim {
 static void claim_init(struct claim *claim, const char *driver, const char *node)
 {
     *claim = (struct claim){.node = dv_str_from_c(node)};
-    claim->requirement = (struct dv_api_node_selector_requirement){.key = DV_STR("metadata.name"),
-                                                                   .operator= DV_STR("In"),
-                                                                   .values = &claim->node,
-                                                                   .n_values = 1};
+    claim->requirement = (struct dv_api_node_selector_requirement){
+        DV_STR("metadata.name"), DV_STR("In"), .values = &claim->node, .n_values = 1};
     claim->term.match_fields = &claim->requirement;
     claim->term.n_match_fields = 1;
     claim->selector.node_selector_terms = &claim->term;

@@ -142,7 +142,7 @@ static void lose_all_but_the_journal(struct fixture *fixture)
 
 static void a_damaged_file_is_set_aside_and_replaced(void **state)
 {
-    static void (*const damages[])(struct fixture * fixture) = {
+    static void (*const damages[])(struct fixture *) = {
         empty_it,
         halve_it,
         cut_in_the_header,
@@ -251,8 +251,8 @@ static void leave_a_half_made_one(struct fixture *fixture)
 
 static void a_replacement_cut_short_is_finished_by_the_next_open(void **state)
 {
-    static void (*const crashes[])(struct fixture * fixture) = {
-        leave_as_it_is, lose_the_old_one, spoil_the_next_one, leave_a_half_made_one};
+    static void (*const crashes[])(struct fixture *) = {leave_as_it_is, lose_the_old_one,
+                                                        spoil_the_next_one, leave_a_half_made_one};
     struct fixture *fixture = *state;
     char next[sizeof(fixture->path) + 8];
 
