@@ -69,7 +69,8 @@ static bool add_set(struct node_view *view, struct node_pool *pool,
     return true;
 }
 
-/* The counters of the pool; false with `problem` set when they are not as devices have them. */
+/* Makes the counters of the pool. False, with pool->problem set, when devices name counters that
+ * the pool does not have. */
 bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
 {
     size_t n = 0;

@@ -61,7 +61,7 @@ struct constraint {
     dv_str attribute; /* "domain/id" */
     dv_str domain;
     dv_str id;
-    bool *applies; /* to each want of each ask: see constraint_applies */
+    bool *applies; /* to each want of each ask: set in constraint.c */
     size_t n_taken;
     struct values common; /* of matching: what all so far have */
     struct values *seen;  /* of distinct: the last of each ask */

@@ -62,8 +62,8 @@ bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b);
  * error messages do: "map(string, any)". */
 void dv_cel_type_print(const struct dv_cel_type *type, bool short_names, struct dv_buf *buf);
 
-/* What is known so far of the variables. A binding that did not work out is taken back by
- * setting n_bound to what it was: see types.c. */
+/* What is known so far of the variables. A binding that did not work out is taken back
+ * from the trail: see type.c. */
 struct dv_cel_binding {
     uint32_t var;
     const struct dv_cel_type *type;
@@ -76,8 +76,7 @@ struct dv_cel_unifier {
     struct dv_cel_binding *trail; /* what bindings were before, for taking them back */
     uint32_t n_trail;
     uint32_t trail_room;
-    uint32_t
-        n_visits; /* of types inside types; up to DV_CEL_TYPE_VISITS_MAX, then all is refused */
+    uint32_t n_visits; /* of types inside types: past DV_CEL_TYPE_VISITS_MAX all is refused */
 };
 
 /* Some milliseconds. A selector takes a few hundred; lists of lists of lists, 230 deep, 50,000. */

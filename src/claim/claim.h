@@ -333,7 +333,7 @@ struct dv_claim_answer {
 #define DV_CLAIM_ANSWER_BYTES_MAX (256u * 1024u)
 
 /* A request for these claims. The old services take one, and know its handle, which today's claims
- * do not have; `cdi_ids` are what v1alpha1 wants to see again. */
+ * do not have; v1alpha1 also wants the CDI names back that it answered with. */
 void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
                              struct dv_claim *const *claims, size_t n_claims, dv_str driver,
                              struct dv_buf *buf);

@@ -44,7 +44,8 @@ struct dv_claims_options {
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
     bool is_strict;         /* as the reference: refuse at once, today's services only */
     bool takes_groups;      /* the gate DRAWorkloadResourceClaims */
-    /* Whether the node still has this pod; asked from set_ready on. NULL: all are wanted. */
+    /* Whether the node still has this pod; asked from dv_claims_set_ready on. NULL: all are wanted.
+     */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
     /* Whether it is admitted: then its claims are prepared again after a crash or a boot. One that
      * is not asks for them itself, when nobody else has its devices. NULL: all that are wanted. */

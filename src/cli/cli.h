@@ -138,13 +138,13 @@ bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_c
 /* ---- client.c: calls to the daemon ---- */
 
 /* Makes the call and waits. The answer is in cli->arena; NULL: the error is printed, and *exit says
- * how to end. `each` (may be NULL) makes it a stream, and gets all answers; it returns false to end
- * it. */
+ * how to end. */
 void *dv_cli_call(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
                   const struct ProtobufCMessageDescriptor *response, enum dv_exit *exit);
 /* The same, and nothing is said when it fails: for what is good to know. */
 void *dv_cli_ask(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
                  const struct ProtobufCMessageDescriptor *response);
+/* Makes a call whose answer is a stream: `each` gets every message, until the daemon ends it. */
 enum dv_exit dv_cli_watch(struct dv_cli *cli, const char *method,
                           const struct ProtobufCMessage *request,
                           const struct ProtobufCMessageDescriptor *response,

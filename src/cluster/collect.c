@@ -176,7 +176,8 @@ static void count_owners(const struct dv_embedded *embedded, const struct dv_obj
         n[look_at_owner(embedded, object, &object->meta->owner_references[i])]++;
 }
 
-/* Leaves out the references that `is_left` does not name. */
+/* Removes owner references from `meta`: the one to `uid_out`, or when that is empty all whose owner
+ * is absent or waits for its dependents. The garbage collector of Kubernetes does the same. */
 static void keep_references(struct dv_op *op, struct dv_api_object_meta *meta, dv_str uid_out)
 {
     struct dv_api_owner_reference *left =

@@ -55,10 +55,11 @@ void dv_collector_fini(struct dv_embedded *embedded);
 void dv_collector_look(struct dv_embedded *embedded, struct dv_entry *entry,
                        const struct dv_object *old, const struct dv_object *now);
 
-/* For spaces.c: has it looked at; starts an op of its own on `entry`, with that uid as the
- * precondition, for the sake of `subject`, which is looked at again when it fails. */
+/* For spaces.c: has the object of `entry` looked at, soon or after the delay. */
 void dv_collector_queue(struct dv_embedded *embedded, struct dv_entry *entry,
                         enum dv_collector_delay delay);
+/* For spaces.c: starts an op of its own on `entry`, with the uid that the object has now as the
+ * precondition. When it fails, `subject` is looked at again. */
 void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
                       bool (*run)(struct dv_op *op), struct dv_entry *subject);
 bool dv_collector_is_busy(const struct dv_embedded *embedded);

@@ -190,7 +190,7 @@ static struct conflicts find_conflicts(const struct work *work, const struct dv_
     return conflicts;
 }
 
-/* The union of what appliers own; `self` with its new fields among them. */
+/* The union of what appliers own, this manager with its new fields among them. */
 static struct dv_fields applied_fields(const struct work *work)
 {
     struct dv_fields all = {0};

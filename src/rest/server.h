@@ -1,7 +1,7 @@
 /* server.h - what the files of this module share: servers, connections, calls.
  *
  * libmicrohttpd owns the sockets and speaks HTTP; it is run from the loop, and all that it tells
- * arrives from within dv_rest_server_run. Whatever is asked of a connection at another time is
+ * arrives from within MHD_run. Whatever is asked of a connection at another time is
  * noted here, and done when it is run next:
  *
  *     accept -> IDLE -> ARRIVING -> HANDED -> ANSWERING ----> IDLE

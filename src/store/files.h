@@ -50,8 +50,8 @@ DV_CHECKED bool dv_store_files_open(struct dv_store_files *files, dv_str path,
                                     struct dv_arena *arena, struct dv_err *err);
 void dv_store_files_close(struct dv_store_files *files);
 
-/* Sees to it that there is a database at `path`: finishes a replacement, makes one where there is
- * none, replaces one of which nothing can be left. */
+/* Sees to it that there is a database at files->path: finishes a replacement, makes one where there
+ * is none, replaces one of which nothing can be left. */
 DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
                                        const struct dv_store_schema *schema,
                                        enum dv_store_rest rest, struct dv_err *err);
