@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"

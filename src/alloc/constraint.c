@@ -1,7 +1,7 @@
 /* constraint.c - what the devices of a claim must have in common, or must not. */
 #include <string.h>
 
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* counters.c - what devices take from the counters that their pool shares. */
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"

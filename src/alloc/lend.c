@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"

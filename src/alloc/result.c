@@ -1,5 +1,5 @@
 /* result.c - the allocation of a claim as the API writes it. */
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"

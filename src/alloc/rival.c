@@ -4,7 +4,7 @@
  * Nothing can be done about it here but to say which slice it is. */
 #include <stddef.h>
 
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"

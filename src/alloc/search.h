@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/str.h"
 #include "number/number.h"
 
@@ -181,7 +181,7 @@ DV_CHECKED bool dv_search_begin(struct search *search,
 /* The search itself. */
 enum dv_alloc_outcome dv_search_run(struct search *search);
 
-/* ask.c: reads the claims. */
+/* alloc_ask.c: reads the claims. */
 DV_CHECKED bool dv_search_read(struct search *search,
                                const struct dv_api_resource_claim *const *claims, size_t n_claims);
 /* Whether the device is one that `want` asks for: selectors, and what node it is for. */
@@ -196,7 +196,7 @@ uint64_t dv_bound_work(const struct search *search); /* how many places that loo
 bool dv_bound_has_tried_twin(const struct search *search, const struct task *task,
                              const struct want *want, uint32_t start, uint32_t place);
 
-/* count.c */
+/* alloc_count.c */
 /* Where the search stands: some devices of a want are taken, the others come from `start` on. */
 struct spot {
     size_t task;
@@ -235,7 +235,7 @@ void dv_constraint_number(const struct search *search, struct constraint *constr
 dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
                            struct dv_arena *arena);
 
-/* capacity.c */
+/* alloc_capacity.c */
 /* What `want` would consume of each capacity of the device, into consumed[], which has room for
  * them. False: not there, against the policy, or no longer available. */
 DV_CHECKED bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,

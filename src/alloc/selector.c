@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"

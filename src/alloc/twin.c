@@ -1,6 +1,6 @@
 /* twin.c - devices of a pool that nothing but their name tells apart: where one of them leads
  * nowhere, so do the others. */
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"

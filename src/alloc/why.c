@@ -1,6 +1,6 @@
 /* why.c - why not: the first thing that speaks against a device. */
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,8 +1,8 @@
-/* view.c - which slices make which pools on a node. */
+/* node_view.c - which slices make which pools on a node. */
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"

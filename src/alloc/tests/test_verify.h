@@ -3,7 +3,7 @@
 #define DV_ALLOC_TEST_VERIFY_H
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "resource/resource.h"
 
 struct dv_arena;

@@ -1,8 +1,8 @@
-/* explain.c - why not: for every device the first thing that speaks against it. */
+/* alloc_explain.c - why not: for every device the first thing that speaks against it. */
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,9 +1,9 @@
 /* test_model_take.c - taking one device, and giving it back: sections 7, 8 and 10. */
 #include <string.h>
 
-#include "alloc/test_model.h"
-#include "alloc/test_model_search.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_model.h"
+#include "alloc/tests/test_alloc_world.h"
+#include "alloc/tests/test_model_search.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"

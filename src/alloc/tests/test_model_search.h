@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "alloc/test_model.h"
+#include "alloc/tests/test_alloc_model.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"

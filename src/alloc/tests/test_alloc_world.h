@@ -1,9 +1,9 @@
-/* test_world.h - a small cluster from a line of JSON, and an inventory of it, for tests.
+/* test_alloc_world.h - a small cluster from a line of JSON, and an inventory of it, for tests.
  *
  * A line has features, node, deviceClasses, resourceSlices, claims and state, as the reference
  * corpus does; what is missing is empty, features that are missing are on but for lists. */
-#ifndef DV_ALLOC_TEST_WORLD_H
-#define DV_ALLOC_TEST_WORLD_H
+#ifndef DV_ALLOC_TEST_ALLOC_WORLD_H
+#define DV_ALLOC_TEST_ALLOC_WORLD_H
 
 #include <stdbool.h>
 #include <stddef.h>

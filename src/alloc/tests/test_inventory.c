@@ -2,8 +2,8 @@
 #include "tests/support/dvtest.h"
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
-#include "alloc/test_world.h"
+#include "alloc/inventory.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "resource/resource.h"

@@ -1,16 +1,16 @@
-/* test_model.h - the allocator once more, as slow and as plain as its specification.
+/* test_alloc_model.h - the allocator once more, as slow and as plain as its specification.
  *
  * Nothing is left out by counting, nothing is kept between two questions, pools are gathered anew:
  * what is found here is what the allocator has to find. Only devices, not the rest of a result. */
-#ifndef DV_ALLOC_TEST_MODEL_H
-#define DV_ALLOC_TEST_MODEL_H
+#ifndef DV_ALLOC_TEST_ALLOC_MODEL_H
+#define DV_ALLOC_TEST_ALLOC_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "number/number.h"

@@ -1,8 +1,8 @@
 /* test_check.c - all that must hold of a world, whatever it is. */
 #include "alloc/alloc.h"
-#include "alloc/test_model.h"
-#include "alloc/test_verify.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_model.h"
+#include "alloc/tests/test_alloc_world.h"
+#include "alloc/tests/test_verify.h"
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"

@@ -1,6 +1,6 @@
-/* ask.c - what claims ask for, read once before the search. */
+/* alloc_ask.c - what claims ask for, read once before the search. */
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
 #include "base/err.h"

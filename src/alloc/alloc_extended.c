@@ -1,8 +1,9 @@
-/* extended.c - extended resources that device classes serve: the requests of the pod's claim. */
+/* alloc_extended.c - extended resources that device classes serve: the requests of the pod's claim.
+ */
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/map.h"

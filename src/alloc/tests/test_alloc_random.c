@@ -1,8 +1,8 @@
 /* Worlds at random: all that must hold of them holds. */
 #include "tests/support/dvtest.h"
 
-#include "alloc/test_verify.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
+#include "alloc/tests/test_verify.h"
 #include "base/arena.h"
 #include "base/defs.h"
 

@@ -1,6 +1,6 @@
-/* inside.h - what an inventory is made of. */
-#ifndef DV_ALLOC_INSIDE_H
-#define DV_ALLOC_INSIDE_H
+/* inventory.h - what an inventory is made of. */
+#ifndef DV_ALLOC_INVENTORY_H
+#define DV_ALLOC_INVENTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct dv_cel_expr;
 
 /* A device by its name, whether or not a slice has it: what is in use is known by this. */
 struct ident {
-    dv_str key;  /* of the map: see hold.c; in the same block */
+    dv_str key;  /* of the map: see alloc_hold.c; in the same block */
     dv_str path; /* "driver/pool/device", its beginning */
     struct pool *pool;
     size_t n_refs;        /* slices that have it, and holds */
@@ -46,7 +46,7 @@ struct hold {
 
 /* All slices of a driver's pool, anywhere. */
 struct pool {
-    dv_str key;  /* of the map: see hold.c; in the same block */
+    dv_str key;  /* of the map: see alloc_hold.c; in the same block */
     dv_str path; /* "driver/pool", its beginning */
     dv_str driver;
     dv_str name;
@@ -224,7 +224,7 @@ struct dv_inventory {
     struct dv_buf text;       /* a key that is looked up, a content that is hashed */
 };
 
-/* hold.c */
+/* alloc_hold.c */
 struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name);
 void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool);
 struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
@@ -266,7 +266,7 @@ void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
 struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device);
 
-/* view.c */
+/* node_view.c */
 /* How many devices would be looked at to make the view, and to count what is left of counters. */
 void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
                             uint64_t *n_made, uint64_t *n_counted);

@@ -1,4 +1,4 @@
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 
 #include <stdlib.h>
 

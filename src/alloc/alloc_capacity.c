@@ -1,7 +1,8 @@
-/* capacity.c - devices that are shared by capacity: what a share takes, and whether it is there. */
+/* alloc_capacity.c - devices that are shared by capacity: what a share takes, and whether it is
+ * there. */
 #include <stdint.h>
 
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/buf.h"
 #include "base/defs.h"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "alloc/test_verify.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
+#include "alloc/tests/test_verify.h"
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"

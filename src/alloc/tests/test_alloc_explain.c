@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 
 #define CLASSES                                                                                    \

@@ -1,11 +1,11 @@
-/* count.c - counting what is left: whether a branch of the search can still lead anywhere.
+/* alloc_count.c - counting what is left: whether a branch of the search can still lead anywhere.
  *
  * Every count is of more than can really be had, so what it lacks is lacking. Only where bound.c
  * allows it. */
 #include <stdint.h>
 #include <string.h>
 
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "number/number.h"
 

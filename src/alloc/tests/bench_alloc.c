@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 /* test_model_pools.c - sections 2, 8 and 9 of the specification, anew for every question. */
 #include <stdlib.h>
 
-#include "alloc/test_model.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_model.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"

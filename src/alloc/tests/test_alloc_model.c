@@ -1,8 +1,8 @@
-#include "alloc/test_model.h"
+#include "alloc/tests/test_alloc_model.h"
 
 #include "alloc/alloc.h"
-#include "alloc/test_model_search.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
+#include "alloc/tests/test_model_search.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"

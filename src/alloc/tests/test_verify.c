@@ -1,10 +1,10 @@
-#include "alloc/test_verify.h"
+#include "alloc/tests/test_verify.h"
 
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_model.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_model.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "number/number.h"

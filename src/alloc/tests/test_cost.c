@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "resource/resource.h"

@@ -1,5 +1,5 @@
 /* test_line.c - worlds at random, as the lines that world_open reads. */
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"

@@ -1,11 +1,11 @@
 /* What a search must not do, and how it ends when it may not go on. Which devices it finds is
- * pinned by the reference corpus, and by the model in test_random.c. */
+ * pinned by the reference corpus, and by the model in test_alloc_random.c. */
 #include "tests/support/dvtest.h"
 
 #include <stdio.h>
 
 #include "alloc/alloc.h"
-#include "alloc/test_world.h"
+#include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "resource/resource.h"

@@ -1,4 +1,4 @@
-/* hold.c - devices by name, and who holds them.
+/* alloc_hold.c - devices by name, and who holds them.
  *
  * A key of the maps is the path followed by the lengths of its parts: names of pools may have
  * slashes, and what nobody has validated may have them anywhere. */
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "alloc/inside.h"
+#include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/list.h"
