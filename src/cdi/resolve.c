@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
-#include "cdi/index.h"
+#include "cdi/cdi_index.h"
 
 /* Names that a message has room for. */
 #define TOLD_DEVICES_MAX 6u

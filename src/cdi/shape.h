@@ -70,7 +70,7 @@ struct dv_cdi_shape {
 extern const struct dv_cdi_shape dv_cdi_spec_shape;
 extern const struct dv_cdi_shape dv_cdi_edits_shape;
 
-/* The checks, in check.c. */
+/* The checks, in cdi_check.c. */
 void dv_cdi_check_node(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value);
 void dv_cdi_check_hook(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value);
 void dv_cdi_check_rdt(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value);

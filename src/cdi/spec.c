@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
-#include "cdi/name.h"
-#include "cdi/read.h"
+#include "cdi/cdi_name.h"
+#include "cdi/cdi_read.h"
 #include "cdi/shape.h"
 #include "json/json.h"
 

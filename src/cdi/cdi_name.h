@@ -1,5 +1,5 @@
-/* name.h - the rules for the parts of names. Each says what is wrong with the value, not whose it
- * is. */
+/* cdi_name.h - the rules for the parts of names. Each says what is wrong with the value, not whose
+ * it is. */
 #ifndef DV_CDI_NAME_H
 #define DV_CDI_NAME_H
 

@@ -1,5 +1,5 @@
 /* Specs that come and go one by one leave the index that one made of them all would be. */
-#include "cdi/test_cdi.h"
+#include "cdi/tests/test_cdi.h"
 
 #include <stdbool.h>
 #include <stdio.h>

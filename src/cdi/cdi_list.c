@@ -1,4 +1,4 @@
-/* list.c - the index for people: what there is, and what is wrong. */
+/* cdi_list.c - the index for people: what there is, and what is wrong. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
-#include "cdi/index.h"
+#include "cdi/cdi_index.h"
 
 /* What two entries are sorted by. */
 static dv_str text_of(const struct dv_cdi_entry *entry, enum dv_cdi_list list)

@@ -1,4 +1,4 @@
-/* read.h - a document into the structs of cdi.h, by the tables of shape.h.
+/* cdi_read.h - a document into the structs of cdi.h, by the tables of shape.h.
  *
  * Reading goes on after a problem, so that one look at a file tells all that is wrong with it. */
 #ifndef DV_CDI_READ_H

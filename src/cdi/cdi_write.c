@@ -1,4 +1,5 @@
-/* write.c - specs and edits as documents, by the tables of shape.h. What is empty is left out. */
+/* cdi_write.c - specs and edits as documents, by the tables of shape.h. What is empty is left out.
+ */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

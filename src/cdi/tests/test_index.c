@@ -1,4 +1,4 @@
-#include "cdi/test_cdi.h"
+#include "cdi/tests/test_cdi.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* name.c - names of vendors, classes, devices and annotations.
+/* cdi_name.c - names of vendors, classes, devices and annotations.
  *
  * The specification wants a DNS subdomain for a vendor; its library has always taken capitals and
  * underscores too, and specs in the field use them. What it says of lengths is kept. */
-#include "cdi/name.h"
+#include "cdi/cdi_name.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "cdi/test_cdi.h"
+#include "cdi/tests/test_cdi.h"
 
 #define X10 "xxxxxxxxxx"
 #define X50 X10 X10 X10 X10 X10

@@ -1,4 +1,4 @@
-/* nodes.c - the device nodes that devices of a kind have, and which devices share them.
+/* cdi_nodes.c - the device nodes that devices of a kind have, and which devices share them.
  *
  *     v.com/gpu=a {/dev/gpu0, /dev/ctl} --.
  *     v.com/gpu=b {/dev/gpu0, /dev/ctl} ---+-- one set of nodes, twice --.
@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cdi/cdi.h"
-#include "cdi/index.h"
+#include "cdi/cdi_index.h"
 
 /* All sets of a kind with one node. */
 struct owners {

@@ -1,8 +1,8 @@
-/* index.c - which spec has which device.
+/* cdi_index.c - which spec has which device.
  *
  * A conflict counts among the specs of the highest priority that have the device: what lies under
  * them is not used anyway. (The reference drops a device for a conflict at any priority.) */
-#include "cdi/index.h"
+#include "cdi/cdi_index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* check.c - the rules that are about more than the kind of a field. */
+/* cdi_check.c - the rules that are about more than the kind of a field. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
-#include "cdi/name.h"
-#include "cdi/read.h"
+#include "cdi/cdi_name.h"
+#include "cdi/cdi_read.h"
 #include "cdi/shape.h"
 #include "json/json.h"
 

@@ -1,8 +1,8 @@
-/* read.c - the reference reads specs of both formats with a YAML reader that knows the types it
+/* cdi_read.c - the reference reads specs of both formats with a YAML reader that knows the types it
  * reads for. Hence what is unusual here: a key is found in any case, null is as good as absent, and
  * an integer or a boolean is text where text is wanted (`name: 0`). Unknown and repeated fields are
  * refused. */
-#include "cdi/read.h"
+#include "cdi/cdi_read.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
-#include "cdi/name.h"
+#include "cdi/cdi_name.h"
 #include "json/json.h"
 
 /* Kubernetes' own for all annotations of an object together. */

@@ -1,4 +1,4 @@
-/* index.h - what is inside an index.
+/* cdi_index.h - what is inside an index.
  *
  *     name --> named: all specs that have it, in order --> entry: the one that counts
  *     kind --> its specs, in order
@@ -50,7 +50,7 @@ struct dv_cdi_named {
     struct dv_cdi_node_set *nodes; /* of the device that counts; NULL: it has none */
 };
 
-/* nodes.c: the nodes of the devices that count. */
+/* cdi_nodes.c: the nodes of the devices that count. */
 struct dv_cdi_node_index {
     struct dv_map sets;   /* struct dv_cdi_node_set */
     struct dv_map owners; /* struct owners */
