@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
-#include "cdidir/files.h"
-#include "cdidir/places.h"
-#include "cdidir/scan.h"
+#include "cdidir/cdidir_files.h"
+#include "cdidir/cdidir_places.h"
+#include "cdidir/cdidir_scan.h"
 #include "loop/loop.h"
 
 /* A vendor's tool writes several files at a time: one look for all of them. */

@@ -1,4 +1,4 @@
-/* places.h - the watches on the directories, and on those above them. */
+/* cdidir_places.h - the watches on the directories, and on those above them. */
 #ifndef DV_CDIDIR_PLACES_H
 #define DV_CDIDIR_PLACES_H
 

@@ -1,4 +1,4 @@
-/* files.h - the files as the last looks found them, and the index of what they say. */
+/* cdidir_files.h - the files as the last looks found them, and the index of what they say. */
 #ifndef DV_CDIDIR_FILES_H
 #define DV_CDIDIR_FILES_H
 

@@ -1,4 +1,4 @@
-#include "cdidir/places.h"
+#include "cdidir/cdidir_places.h"
 
 #include <sys/stat.h>
 
@@ -6,7 +6,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
-#include "cdidir/scan.h"
+#include "cdidir/cdidir_scan.h"
 #include "loop/loop.h"
 
 static dv_str without_slashes(dv_str path)

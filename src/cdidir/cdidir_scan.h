@@ -1,5 +1,5 @@
-/* scan.h - one look at all directories, or at some of their files: values in, values out, and
- * system calls between; it may run on a worker thread. */
+/* cdidir_scan.h - one look at all directories, or at some of their files: values in, values out,
+ * and system calls between; it may run on a worker thread. */
 #ifndef DV_CDIDIR_SCAN_H
 #define DV_CDIDIR_SCAN_H
 

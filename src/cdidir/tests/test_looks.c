@@ -1,5 +1,5 @@
 /* Looks at the files that events name, held against a reading of everything. */
-#include "cdidir/test_cdidir.h"
+#include "cdidir/tests/test_cdidir.h"
 
 #include <stdbool.h>
 #include <sys/wait.h>

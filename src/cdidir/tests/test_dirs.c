@@ -1,4 +1,4 @@
-#include "cdidir/test_cdidir.h"
+#include "cdidir/tests/test_cdidir.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

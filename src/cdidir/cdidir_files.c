@@ -1,4 +1,4 @@
-#include "cdidir/files.h"
+#include "cdidir/cdidir_files.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
-#include "cdidir/scan.h"
+#include "cdidir/cdidir_scan.h"
 
 struct file {
     struct dv_cdi_look look; /* its path is the spec's */

@@ -1,4 +1,4 @@
-#include "cdidir/scan.h"
+#include "cdidir/cdidir_scan.h"
 
 #include <dirent.h>
 #include <errno.h>
