@@ -4,7 +4,7 @@
  *
  *     golden_cel_spec DIR      DIR holds cases.jsonl */
 #include "cel/cel.h"
-#include "cel/compile.h"
+#include "cel/plan/compile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "cel/ast.h"
-#include "cel/decls.h"
-#include "cel/map.h"
-#include "cel/number_text.h"
-#include "cel/run.h"
-#include "cel/type.h"
-#include "cel/value.h"
+#include "cel/check/decls.h"
+#include "cel/read/ast.h"
+#include "cel/value/cel_map.h"
+#include "cel/value/cel_run.h"
+#include "cel/value/cel_value.h"
+#include "cel/value/number_text.h"
+#include "cel/value/type.h"
 #include "jsonl.h"
 #include "json/json.h"
 
