@@ -1,6 +1,6 @@
 /* claim.h - the claims of a node's pods, as values: who uses them, what drivers prepared for them,
  * what is under way; the drivers themselves; the health of their devices. All that is decided about
- * them, and nothing that has an effect: manager.h puts it on the loop.
+ * them, and nothing that has an effect: claim_manager.h puts it on the loop.
  *
  *     WANTED --saved--> PREPARING --answered--> PREPARED
  *        |                  |    <--new boot--     |

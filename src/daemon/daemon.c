@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "cdidir/cdidir.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/kube.h"
 #include "cluster/recorder.h"
 #include "daemon/api.h"

@@ -7,7 +7,7 @@
 #include "base/metric.h"
 #include "base/str.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "control/control.h"
 #include "daemon/inside.h"
 #include "daemon/options.h"

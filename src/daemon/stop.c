@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "cdidir/cdidir.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/kube.h"
 #include "cluster/recorder.h"
 #include "control/control.h"

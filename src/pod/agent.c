@@ -7,7 +7,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "pod/agent_inside.h"
 #include "pod/agent_step.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "loop/loop.h"

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/manager.h"

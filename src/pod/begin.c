@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "pod/owner.h"

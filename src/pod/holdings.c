@@ -12,7 +12,7 @@
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/manager.h"

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "pod/holdings.h"

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"

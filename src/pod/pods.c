@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "loop/loop.h"

@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "pod/holdings.h"

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/embedded.h"
 #include "device/device.h"
 #include "device/manager.h"

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "cdidir/cdidir.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "cluster/embedded.h"
 #include "cluster/recorder.h"
 #include "device/device.h"

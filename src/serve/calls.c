@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/manager.h"
 #include "loop/loop.h"
 #include "pod/pod.h"

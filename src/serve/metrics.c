@@ -8,7 +8,7 @@
 #include "base/metric.h"
 #include "base/str.h"
 #include "claim/claim.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "device/device.h"
 #include "device/manager.h"
 #include "plugin/guard.h"

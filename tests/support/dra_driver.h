@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/map.h"
-#include "claim/manager.h"
+#include "claim/claim_manager.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
 

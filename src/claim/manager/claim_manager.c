@@ -1,0 +1,177 @@
+#include "claim/claim_manager.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "claim/manager/claims.h"
+#include "store/store.h"
+
+const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS] = {
+    0.1,      0.153413, 0.235355, 0.361064,  0.553918,  0.849781,  1.303673, 2,
+    3.068255, 4.707094, 7.221282, 11.078366, 16.995625, 26.073454, 40,
+};
+
+static void on_changed(struct dv_task *task)
+{
+    struct dv_claims *claims = DV_CONTAINER(task, struct dv_claims, changed_task);
+
+    claims->options.changed(claims->options.ctx);
+}
+
+void dv_claims_tell_changed(struct dv_claims *claims)
+{
+    if (claims->options.changed && !claims->is_closing)
+        dv_task_post(&claims->changed_task, claims->loop, on_changed);
+}
+
+struct dv_claim_state *dv_claims_state(struct dv_claims *claims)
+{
+    return claims->state;
+}
+
+uint64_t dv_claims_epoch(const struct dv_claims *claims, dv_str driver)
+{
+    struct dv_err err;
+    const struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, driver, &err);
+
+    return instance && instance->is_connected ? instance->epoch : 0;
+}
+
+uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_claim **of_pod;
+    size_t n = dv_claim_of_pod(claims->state, pod_uid, arena, &of_pod);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += dv_claim_epoch(claims, of_pod[i]);
+    return sum;
+}
+
+uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < claim->record.n_drivers; i++)
+        sum += dv_claims_epoch(claims, claim->record.drivers[i].name);
+    return sum;
+}
+
+const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims)
+{
+    return claims->drivers;
+}
+
+/* ---- the end ---- */
+
+static void free_claims(struct dv_claims *claims)
+{
+    dv_saver_fini(&claims->saver);
+    dv_arena_free(claims->chores.arena);
+    dv_map_fini(&claims->wipes);
+    dv_dra_drivers_free(claims->drivers);
+    dv_claim_state_free(claims->state);
+    free(claims);
+}
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_claims *claims = DV_CONTAINER(task, struct dv_claims, close_task);
+    dv_closed_fn *closed = claims->closed;
+    void *ctx = claims->closed_ctx;
+
+    if (!dv_list_is_empty(&claims->instances) || !dv_list_is_empty(&claims->ops) ||
+        claims->wipes.n > 0 || !dv_claim_chores_are_idle(claims) ||
+        !dv_saver_is_idle(&claims->saver))
+        return;
+    free_claims(claims);
+    if (closed)
+        closed(ctx);
+}
+
+void dv_claims_check_closed(struct dv_claims *claims)
+{
+    if (claims->is_closing)
+        dv_task_post(&claims->close_task, claims->loop, on_close_task);
+}
+
+void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
+{
+    struct dv_link *link;
+    struct dv_link *next;
+
+    assert(!claims->is_closing);
+    claims->is_closing = true;
+    claims->saver.is_closing = true;
+    claims->closed = closed;
+    claims->closed_ctx = ctx;
+    dv_task_cancel(&claims->changed_task);
+    dv_claim_chores_stop(claims);
+    DV_LIST_EACH (&claims->ops, link) {
+        dv_claims_cancel(DV_CONTAINER(link, struct dv_claim_op, priv.link));
+    }
+    for (link = claims->instances.head.next; link != &claims->instances.head; link = next) {
+        next = link->next;
+        dv_instance_close(DV_CONTAINER(link, struct dv_instance, link));
+    }
+    dv_claims_stop_wiping(claims);
+    dv_claims_save_later(claims); /* what nobody waited for */
+    dv_claims_check_closed(claims);
+}
+
+/* ---- the beginning ---- */
+
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct dv_claims *claims = ctx;
+
+    return dv_claim_load(claims->state, row->key, row->value, err);
+}
+
+static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims_options *options)
+{
+    struct dv_claim_opts opts = {.boot_id = options->boot_id, .is_strict = options->is_strict};
+    dv_str node = options->node_name;
+    struct dv_claims *claims = dv_alloc(sizeof(*claims) + node.n + 1);
+
+    if (node.n > 0)
+        memcpy(claims->text, node.p, node.n);
+    claims->loop = loop;
+    claims->options = *options;
+    claims->options.node_name = (dv_str){claims->text, node.n};
+    claims->options.boot_id = DV_STR_NONE; /* the state has it */
+    claims->state = dv_claim_state_new(&opts);
+    claims->drivers = dv_dra_drivers_new();
+    dv_list_init(&claims->instances);
+    dv_list_init(&claims->ops);
+    dv_list_init(&claims->waiting);
+    dv_list_init(&claims->chores.running);
+    dv_map_init(&claims->wipes);
+    dv_claims_init_saver(claims);
+    return claims;
+}
+
+struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
+                                 struct dv_err *err)
+{
+    struct dv_claims *claims = new_claims(loop, options);
+
+    if (!dv_store_load_usable(options->store, options->space, load_row, claims, err)) {
+        free_claims(claims);
+        return NULL;
+    }
+    if (options->cluster)
+        dv_claims_wipe_node(claims);
+    return claims;
+}
+
+void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster)
+{
+    assert(!claims->options.cluster);
+    claims->options.cluster = cluster;
+    dv_claims_wipe_node(claims);
+}

@@ -1,0 +1,101 @@
+/* claim_register.c - drivers come and go through the plugin watcher (2). */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "claim/manager/claims.h"
+#include "plugin/plugin.h"
+#include "resource/validate.h"
+
+static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *info,
+                   struct dv_buf *text, enum dv_dra_service *service, struct dv_err *err)
+{
+    return dv_dra_choose_service(info->name, info->endpoint, info->versions, info->n_versions,
+                                 claims->options.is_strict, service, text, err);
+}
+
+static bool validate(void *ctx, const struct dv_plugin_info *info, struct dv_buf *text,
+                     struct dv_err *err)
+{
+    const struct dv_claims *claims = ctx;
+    enum dv_dra_service service;
+
+    if (info->name.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "DRA driver name is empty");
+    /* As in ResourceSlices and claims: any other name can be in none of them. */
+    if (!claims->options.is_strict && !dv_is_driver_name(info->name))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "DRA driver name \"%.*s\" is not a DNS subdomain of at most 63 characters",
+                       DV_FMT(info->name));
+    return choose(claims, info, text, &service, err);
+}
+
+/* What came of a registration is told in the same turn, but not from within `start`. */
+struct answer {
+    struct dv_task task;
+    struct dv_plugin_registration *registration;
+    struct dv_err err; /* code DV_OK: it went well */
+};
+
+static void on_answer(struct dv_task *task)
+{
+    struct answer *answer = DV_CONTAINER(task, struct answer, task);
+    struct dv_plugin_registration *registration = answer->registration;
+    struct dv_err err = answer->err;
+
+    free(answer);
+    registration->done(registration, err.code == DV_OK ? NULL : &err);
+}
+
+static bool open_instance(struct dv_claims *claims, const struct dv_plugin_info *info,
+                          struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    enum dv_dra_service service;
+
+    dv_buf_init(&text, SIZE_MAX);
+    if (claims->is_closing)
+        return dv_fail(err, DV_CANCELLED, "davitd is stopping");
+    return choose(claims, info, &text, &service, err) &&
+           dv_instance_open(claims, info, service, err) != NULL;
+}
+
+static void start(void *ctx, struct dv_plugin_registration *registration)
+{
+    struct dv_claims *claims = ctx;
+    struct answer *answer = DV_ALLOC(struct answer);
+
+    answer->registration = registration;
+    if (open_instance(claims, registration->info, &answer->err))
+        (void)dv_succeed(&answer->err);
+    dv_task_post(&answer->task, claims->loop, on_answer);
+}
+
+/* Whatever came of it is on its way. */
+static void cancel(void *ctx, struct dv_plugin_registration *registration)
+{
+    (void)ctx;
+    (void)registration;
+}
+
+static void deregister(void *ctx, const struct dv_plugin_info *info)
+{
+    struct dv_claims *claims = ctx;
+    struct dv_dra_instance *instance = dv_dra_find(claims->drivers, info->name, info->endpoint);
+
+    if (instance)
+        dv_instance_close(DV_CONTAINER(instance, struct dv_instance, base));
+}
+
+struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims)
+{
+    return (struct dv_plugin_handler){
+        .type = DV_STR("DRAPlugin"),
+        .ctx = claims,
+        .validate = validate,
+        .start = start,
+        .cancel = cancel,
+        .deregister = deregister,
+    };
+}

@@ -1,0 +1,91 @@
+#include "claim/state/claim_file.h"
+
+#include "base/err.h"
+#include "base/num.h"
+#include "json/json.h"
+
+const struct dv_json *dv_claim_file_parse(struct dv_claim_file *file, dv_str text)
+{
+    static const struct dv_json_opts opts = {.replace_bad_utf8 = true};
+    const struct dv_json *node = dv_json_parse(text, &opts, file->arena, file->err);
+
+    if (!node)
+        file->verdict = DV_CLAIM_FILE_JSON_SYNTAX;
+    return node;
+}
+
+/* Go folds case by Unicode's simple rule: two letters outside of ASCII are an S and a K. */
+bool dv_claim_is_field(dv_str key, const char *name)
+{
+    size_t i = 0;
+
+    for (; *name; name++) {
+        dv_str rest = dv_str_slice(key, i, key.n);
+        char lower = (char)(*name | 0x20);
+
+        if (rest.n > 0 && (rest.p[0] | 0x20) == lower)
+            i += 1;
+        else if (lower == 's' && dv_str_starts_with(rest, DV_STR("\xc5\xbf")))
+            i += 2;
+        else if (lower == 'k' && dv_str_starts_with(rest, DV_STR("\xe2\x84\xaa")))
+            i += 3;
+        else
+            return false;
+    }
+    return i == key.n;
+}
+
+/* The first one counts. */
+static bool fail_type(struct dv_claim_file *file, const struct dv_json *node, const char *wanted)
+{
+    if (file->verdict != DV_CLAIM_FILE_OK)
+        return false;
+    file->verdict = DV_CLAIM_FILE_JSON_TYPE;
+    return dv_json_fail(node, file->err, "expected %s, got %s", wanted,
+                        dv_json_kind_name(dv_json_kind(node)));
+}
+
+bool dv_claim_file_text(struct dv_claim_file *file, const struct dv_json *node, dv_str *text)
+{
+    struct dv_err err;
+
+    if (dv_json_is(node, DV_JSON_NULL))
+        return false;
+    if (!dv_json_as_str(node, text, &err))
+        return fail_type(file, node, "a string");
+    if (!text->p)
+        *text = DV_STR("");
+    return true;
+}
+
+bool dv_claim_file_i64(struct dv_claim_file *file, const struct dv_json *node, int64_t *number)
+{
+    if (dv_json_is(node, DV_JSON_NULL))
+        return false;
+    if (!dv_json_is(node, DV_JSON_NUMBER) || !dv_str_to_i64(dv_json_number_text(node), number))
+        return fail_type(file, node, "a whole number");
+    return true;
+}
+
+bool dv_claim_file_u32(struct dv_claim_file *file, const struct dv_json *node, uint32_t *number)
+{
+    if (dv_json_is(node, DV_JSON_NULL))
+        return false;
+    if (!dv_json_is(node, DV_JSON_NUMBER) || !dv_str_to_u32(dv_json_number_text(node), number))
+        return fail_type(file, node, "a number of 32 bits without sign and fraction");
+    return true;
+}
+
+bool dv_claim_file_object(struct dv_claim_file *file, const struct dv_json *node)
+{
+    if (dv_json_is(node, DV_JSON_NULL))
+        return false;
+    return dv_json_is(node, DV_JSON_OBJECT) || fail_type(file, node, "an object");
+}
+
+bool dv_claim_file_array(struct dv_claim_file *file, const struct dv_json *node)
+{
+    if (dv_json_is(node, DV_JSON_NULL))
+        return false;
+    return dv_json_is(node, DV_JSON_ARRAY) || fail_type(file, node, "a list");
+}

@@ -1,0 +1,35 @@
+/* claim_file.h - the kubelet's own state files, read as Go's encoding/json reads them: what all of
+ * them have in common. */
+#ifndef DV_CLAIM_FILE_H
+#define DV_CLAIM_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "claim/claim.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_json;
+
+/* One file. A value of the wrong kind is left out and reading goes on, but for the verdict; what is
+ * worse stops it. */
+struct dv_claim_file {
+    struct dv_arena *arena;
+    struct dv_err *err;
+    enum dv_claim_verdict verdict;
+};
+
+/* NULL with the verdict: not JSON. Keeps `text`. */
+const struct dv_json *dv_claim_file_parse(struct dv_claim_file *file, dv_str text);
+/* Whether this is the field of that name: any case will do. */
+bool dv_claim_is_field(dv_str key, const char *name);
+/* Each returns whether there is a value: null has none, and changes nothing. */
+bool dv_claim_file_text(struct dv_claim_file *file, const struct dv_json *node, dv_str *text);
+bool dv_claim_file_i64(struct dv_claim_file *file, const struct dv_json *node, int64_t *number);
+bool dv_claim_file_u32(struct dv_claim_file *file, const struct dv_json *node, uint32_t *number);
+bool dv_claim_file_object(struct dv_claim_file *file, const struct dv_json *node);
+bool dv_claim_file_array(struct dv_claim_file *file, const struct dv_json *node);
+
+#endif

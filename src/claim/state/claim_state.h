@@ -1,0 +1,99 @@
+/* claim_state.h - the state from inside: what the pure files of this module share. */
+#ifndef DV_CLAIM_STATE_H
+#define DV_CLAIM_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "claim/claim.h"
+
+struct dv_arena;
+
+/* A pod that uses claims; gone with the last of them. */
+struct dv_claim_pod {
+    dv_str uid;
+    DV_VEC(struct dv_claim_entry *) claims; /* in the order of attaching */
+    char text[];
+};
+
+/* A claim with what is behind it. */
+struct dv_claim_entry {
+    struct dv_claim claim;
+    dv_str key;                      /* "space/name" */
+    DV_VEC(dv_str) pods;             /* record.pods: sorted, the texts are the pods' own */
+    struct dv_claim_driver *drivers; /* record.drivers */
+    struct dv_arena **arenas;        /* of each driver's devices; NULL: it has none */
+    struct dv_list waiters;
+    struct dv_link in_dirty;
+    char text[]; /* of key, uid and the names of drivers */
+};
+
+struct dv_claim_gone {
+    struct dv_buf key;
+    bool is_prefix;
+};
+
+/* What is known of one device. */
+struct dv_claim_health_cell {
+    struct dv_claim_health_driver *driver;
+    struct dv_claim_health_entry entry;
+    struct dv_link in_dirty;
+    bool is_seen; /* in the list that is being applied */
+    char text[];
+};
+
+struct dv_claim_health_driver {
+    dv_str name;
+    bool has_devices;    /* false: null in the file */
+    struct dv_map cells; /* by "pool/device" */
+    char text[];
+};
+
+struct dv_claim_state {
+    dv_str boot_id;
+    bool is_strict;
+    struct dv_map claims; /* dv_claim_entry by key */
+    struct dv_map pods;   /* dv_claim_pod by uid */
+    struct dv_map health; /* dv_claim_health_driver by name */
+    struct dv_list dirty;
+    struct dv_list dirty_health;
+    DV_VEC(struct dv_claim_gone) gone; /* keys that are to go, before what is dirty is written */
+    char text[];
+};
+
+static inline struct dv_claim_entry *dv_claim_entry_of(struct dv_claim *claim)
+{
+    return DV_CONTAINER(claim, struct dv_claim_entry, claim);
+}
+
+/* claim_state.c */
+/* A record is made of it, or its pods are added to the one that is there. */
+struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
+                                        const struct dv_claim_record *record);
+/* Copies them: the devices of the driver are these from now on. */
+void dv_claim_set_devices(struct dv_claim_state *state, struct dv_claim_entry *entry,
+                          size_t i_driver, const struct dv_claim_device *devices, size_t n_devices);
+void dv_claim_mark_dirty(struct dv_claim_state *state, struct dv_claim_entry *entry);
+/* The place of the driver in record.drivers; n_drivers: it has none there. */
+size_t dv_claim_driver_index(const struct dv_claim_record *record, dv_str driver);
+
+/* Its record is to go, and its memory has. */
+void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry);
+
+/* claim_codec.c */
+void dv_claim_key_encode(dv_str space, dv_str name, struct dv_buf *key);
+void dv_claim_health_key_encode(dv_str driver, dv_str device, struct dv_buf *key);
+
+/* claim_health.c */
+struct dv_claim_health_driver *dv_claim_health_driver_add(struct dv_claim_state *state,
+                                                          dv_str name);
+void dv_claim_health_set(struct dv_claim_state *state, struct dv_claim_health_driver *driver,
+                         const struct dv_claim_health_entry *entry);
+void dv_claim_health_fini(struct dv_claim_state *state);
+
+#endif

@@ -1,0 +1,452 @@
+#include "claim/tests/test_claim_host.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "support/dvtest.h"
+
+/* Real time: only a broken test waits so long. */
+#define PATIENCE_MS 10000u
+
+/* ---- waiting ---- */
+
+struct patience {
+    struct host *host;
+    bool (*is_met)(void *ctx);
+    void *ctx;
+};
+
+static bool is_over(void *ctx)
+{
+    struct patience *patience = ctx;
+
+    struct host *host = patience->host;
+
+    host->is_disk_dead |= host->is_disk_dying && host->faults.n_until == 0;
+    if (host->is_disk_dead)
+        host->faults.n_until = 1; /* the next one, too: one is under way at a time */
+    return patience->is_met(patience->ctx);
+}
+
+void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx)
+{
+    struct patience patience = {host, is_met, ctx};
+    size_t n = host->log.n > 1500 ? 1500 : host->log.n;
+
+    if (!dv_loop_run_until(host->loop, is_over, &patience, PATIENCE_MS))
+        fail_msg("waited in vain; log: ...%s", dv_buf_c(&host->log) + host->log.n - n);
+}
+
+struct wait {
+    struct host *host;
+    const int *count;
+    int n;
+    const struct dv_buf *buf;
+    const char *text;
+    bool is_connected;
+};
+
+static bool has_count(void *ctx)
+{
+    const struct wait *wait = ctx;
+
+    return *wait->count >= wait->n;
+}
+
+void host_wait_count(struct host *host, const int *count, int at_least)
+{
+    host_wait(host, has_count, &(struct wait){.count = count, .n = at_least});
+}
+
+static bool has_text(void *ctx)
+{
+    const struct wait *wait = ctx;
+
+    return strstr(dv_buf_c(wait->buf), wait->text) != NULL;
+}
+
+void host_wait_text(struct host *host, const struct dv_buf *buf, const char *text)
+{
+    host_wait(host, has_text, &(struct wait){.buf = buf, .text = text});
+}
+
+struct mark {
+    struct dv_task task;
+    int n_passed;
+};
+
+static void on_mark(struct dv_task *task)
+{
+    DV_CONTAINER(task, struct mark, task)->n_passed++;
+}
+
+void host_turn(struct host *host)
+{
+    struct mark mark = {0};
+
+    dv_task_post(&mark.task, host->loop, on_mark);
+    host_wait_count(host, &mark.n_passed, 1);
+}
+
+struct reading {
+    struct dv_store_read read;
+    int n_done;
+};
+
+static void on_read(struct dv_store_read *read, const struct dv_err *err)
+{
+    assert_null(err);
+    DV_CONTAINER(read, struct reading, read)->n_done++;
+}
+
+/* A way through the store's thread and the sockets and back. */
+void host_settle(struct host *host)
+{
+    for (int i = 0; i < 12; i++) {
+        struct reading reading = {
+            .read = {.done = on_read,
+                     .space = 0,
+                     .n_rows_max = 1,
+                     .bytes_max = 1,
+                     .arena = host->arena}
+        };
+
+        dv_store_read(host->store, &reading.read);
+        host_wait_count(host, &reading.n_done, 1);
+        host_turn(host);
+    }
+}
+
+void host_advance(struct host *host, uint64_t ms)
+{
+    dv_clock_virtual_advance_ms(&host->clock, ms);
+    host_turn(host);
+    host_settle(host);
+}
+
+/* ---- the node ---- */
+
+static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
+{
+    (void)level;
+    dv_buf_add(ctx, line);
+}
+
+static bool is_wanted(void *ctx, dv_str pod_uid)
+{
+    struct host *host = ctx;
+    dv_str rest = dv_buf_str(&host->gone_pods);
+    dv_str word;
+
+    while (rest.n > 0 && dv_str_split(&rest, ' ', &word))
+        if (dv_str_eq(word, pod_uid))
+            return false;
+    return true;
+}
+
+static void on_pods_changed(void *ctx, const dv_str *uids, size_t n)
+{
+    struct host *host = ctx;
+
+    for (size_t i = 0; i < n; i++)
+        dv_buf_printf(&host->pods_changed, "%.*s ", DV_FMT(uids[i]));
+    dv_buf_add_char(&host->pods_changed, ';');
+}
+
+static void on_operation(void *ctx, const char *name, bool is_error, uint64_t ns)
+{
+    (void)ns;
+    dv_buf_printf(&((struct host *)ctx)->metrics, "%s %s;", name, is_error ? "error" : "ok");
+}
+
+static void on_call(void *ctx, dv_str driver, const char *method, enum dv_code code, uint64_t ns)
+{
+    (void)ns;
+    dv_buf_printf(&((struct host *)ctx)->metrics, "%.*s %s %s;", DV_FMT(driver),
+                  strrchr(method, '/') + 1, dv_claim_code_name((int)code));
+}
+
+void host_open(struct host *host)
+{
+    struct dv_err err;
+
+    host->options.store = host->store;
+    host->claims = dv_claims_open(host->loop, &host->options, &err);
+    assert_ok(host->claims, &err);
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct host *)ctx)->n_closed++;
+}
+
+void host_close(struct host *host)
+{
+    int n_closed = host->n_closed;
+
+    dv_claims_close(host->claims, on_closed, host);
+    host->claims = NULL;
+    host_wait_count(host, &host->n_closed, n_closed + 1);
+}
+
+void host_die(struct host *host)
+{
+    host->faults.n_until = 1;
+    host->faults.code = DV_DATA_LOSS;
+    host->is_disk_dead = true;
+}
+
+void host_die_at_write(struct host *host, uint64_t n)
+{
+    host->faults.n_until = n;
+    host->faults.code = DV_DATA_LOSS;
+    host->is_disk_dying = true;
+}
+
+static void open_store(struct host *host)
+{
+    static const char *const spaces[] = {"claims"};
+    static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+    struct dv_err err;
+
+    host->store = dv_store_open_memory(host->loop, &schema, &host->faults, &err);
+    assert_ok(host->store, &err);
+}
+
+static void close_store(struct host *host)
+{
+    int n_closed = host->n_closed;
+
+    dv_store_close(host->store, on_closed, host);
+    host_wait_count(host, &host->n_closed, n_closed + 1);
+}
+
+struct writing {
+    struct dv_store_write write;
+    int n_done;
+};
+
+static void on_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    assert_null(err);
+    DV_CONTAINER(write, struct writing, write)->n_done++;
+}
+
+/* A store in memory does not outlive its closing: its rows are taken over, by it and by the
+ * manager, which would have loaded them. */
+static void take_rows(struct host *host, const struct dv_store_row *rows, size_t n_rows)
+{
+    struct writing writing = {.write = {.done = on_written}};
+    struct dv_err err;
+
+    for (size_t i = 0; i < n_rows; i++) {
+        const struct dv_store_change change = {.key = rows[i].key, .value = rows[i].value};
+
+        writing.n_done = 0;
+        dv_store_write(host->store, &writing.write, &change, 1);
+        host_wait_count(host, &writing.n_done, 1);
+        assert_ok(dv_claim_load(dv_claims_state(host->claims), rows[i].key, rows[i].value, &err),
+                  &err);
+    }
+}
+
+void host_come_back(struct host *host)
+{
+    struct reading reading = {
+        .read = {
+                 .done = on_read, .n_rows_max = SIZE_MAX, .bytes_max = SIZE_MAX, .arena = host->arena}
+    };
+
+    if (!host->is_disk_dead)
+        host_die(host);
+    host_close(host);
+    dv_store_read(host->store, &reading.read);
+    host_wait_count(host, &reading.n_done, 1);
+    host->is_disk_dead = false;
+    host->is_disk_dying = false;
+    host->faults.n_until = 0;
+    close_store(host);
+    open_store(host);
+    host_open(host);
+    take_rows(host, reading.read.rows, reading.read.n_rows);
+}
+
+int host_start(void **state)
+{
+    struct host *host = DV_ALLOC(struct host);
+    struct dv_log_sink sink = {
+        .write = keep_line, .ctx = &host->log, .level = DV_LOG_INFO, .format = DV_LOG_TEXT};
+    struct dv_err err;
+
+    host->arena = dv_arena_new();
+    dv_buf_init(&host->log, 64u << 20);
+    dv_buf_init(&host->pods_changed, 1u << 20);
+    dv_buf_init(&host->metrics, 1u << 20);
+    dv_buf_init(&host->gone_pods, 1u << 20);
+    dv_buf_init(&host->api.wiped, 1u << 20);
+    dv_log_set_sink(&sink);
+    dv_clock_virtual_init(&host->clock);
+    host->loop = dv_loop_new(&host->clock.clock, &err);
+    assert_ok(host->loop, &err);
+    (void)snprintf(host->dir, sizeof(host->dir), "/tmp/dv-claim-XXXXXX");
+    assert_non_null(mkdtemp(host->dir));
+    open_store(host);
+    host->api.cluster = (struct dv_cluster){.engine = &api_engine, .loop = host->loop};
+    host->api.host = host;
+    dv_list_init(&host->api.held);
+    dv_map_init(&host->api.objects);
+    host->options = (struct dv_claims_options){
+        .cluster = &host->api.cluster,
+        .node_name = DV_STR("node-1"),
+        .boot_id = DV_STR("boot-1"),
+        .is_wanted = is_wanted,
+        .pods_changed = on_pods_changed,
+        .operation_ended = on_operation,
+        .call_ended = on_call,
+        .ctx = host,
+    };
+    host_open(host);
+    *state = host;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+int host_end(void **state)
+{
+    struct host *host = *state;
+    const struct dv_map_entry *entry;
+
+    if (host->n_serving > 0)
+        return 0; /* a test that failed has left its drivers behind */
+    if (host->claims)
+        host_close(host);
+    close_store(host);
+    for (size_t at = 0; (entry = dv_map_next(&host->api.objects, &at)) != NULL;)
+        dv_object_unref(entry->value);
+    dv_map_fini(&host->api.objects);
+    dv_loop_free(host->loop);
+    dv_log_set_sink(&(struct dv_log_sink){0});
+    dv_buf_fini(&host->log);
+    dv_buf_fini(&host->pods_changed);
+    dv_buf_fini(&host->metrics);
+    dv_buf_fini(&host->gone_pods);
+    dv_buf_fini(&host->api.wiped);
+    dv_arena_free(host->arena);
+    assert_int_equal(nftw(host->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    free(host);
+    return 0;
+}
+
+/* ---- ops ---- */
+
+static void on_done(struct dv_claim_op *op, const struct dv_err *err)
+{
+    struct pending *pending = DV_CONTAINER(op, struct pending, op);
+
+    pending->n_done++;
+    if (err)
+        pending->err = *err;
+}
+
+static void pending_init(struct pending *pending)
+{
+    uint64_t wait_ms = pending->op.wait_ms;
+
+    memset(pending, 0, sizeof(*pending));
+    pending->op.wait_ms = wait_ms;
+    pending->op.done = on_done;
+}
+
+void pending_prepare(struct host *host, struct pending *pending, const struct dv_api_pod *pod)
+{
+    pending_init(pending);
+    dv_claims_prepare(host->claims, &pending->op, pod);
+}
+
+void pending_unprepare(struct host *host, struct pending *pending, const char *pod)
+{
+    pending_init(pending);
+    dv_claims_unprepare(host->claims, &pending->op, dv_str_from_c(pod));
+}
+
+const char *pending_end(struct host *host, struct pending *pending)
+{
+    host_wait_count(host, &pending->n_done, 1);
+    assert_int_equal(pending->n_done, 1);
+    return dv_str_to_c(dv_str_from_c(pending->err.msg), host->arena);
+}
+
+const char *host_prepare(struct host *host, const struct dv_api_pod *pod)
+{
+    struct pending pending = {0};
+
+    pending_prepare(host, &pending, pod);
+    return pending_end(host, &pending);
+}
+
+const char *host_unprepare(struct host *host, const char *pod)
+{
+    struct pending pending = {0};
+
+    pending_unprepare(host, &pending, pod);
+    return pending_end(host, &pending);
+}
+
+const char *host_claim(struct host *host, const char *name)
+{
+    const struct dv_claim *claim =
+        dv_claim_find(dv_claims_state(host->claims), DV_STR("ns"), dv_str_from_c(name));
+    dv_str text;
+
+    if (!claim)
+        return "-";
+    text = dv_str_from_c(dv_claim_phase_name(claim->record.phase));
+    for (size_t i = 0; i < claim->record.n_drivers; i++)
+        text = dv_str_printf(host->arena, "%.*s %.*s:%zu", DV_FMT(text),
+                             DV_FMT(claim->record.drivers[i].name),
+                             claim->record.drivers[i].n_devices);
+    for (size_t i = 0; i < claim->record.n_pods; i++)
+        text = dv_str_printf(host->arena, "%.*s %.*s", DV_FMT(text), DV_FMT(claim->record.pods[i]));
+    return dv_str_to_c(text, host->arena);
+}
+
+const char *host_names(struct host *host, const struct dv_api_pod *pod)
+{
+    struct dv_claim_cdi_name *names;
+    dv_str text = DV_STR("");
+    struct dv_err err;
+    size_t n;
+
+    if (!dv_claim_cdi_names(dv_claims_state(host->claims), pod, &pod->spec.containers[0],
+                            host->arena, &names, &n, &err))
+        return dv_str_to_c(dv_str_from_c(err.msg), host->arena);
+    for (size_t i = 0; i < n; i++)
+        text = dv_str_printf(host->arena, "%.*s%s%.*s", DV_FMT(text), i > 0 ? " " : "",
+                             DV_FMT(names[i].id));
+    return dv_str_to_c(text, host->arena);
+}
+
+static bool is_connected(void *ctx)
+{
+    const struct wait *wait = ctx;
+
+    return dv_dra_is_usable(dv_claims_drivers(wait->host->claims), dv_str_from_c(wait->text)) ==
+           wait->is_connected;
+}
+
+void host_wait_connected(struct host *host, const char *driver, bool should)
+{
+    host_wait(host, is_connected,
+              &(struct wait){.host = host, .text = driver, .is_connected = should});
+}
