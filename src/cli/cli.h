@@ -135,7 +135,7 @@ struct dv_cli_option {
 /* The verb's options by number, in the order of the help. False: there are no more. */
 bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_cli_option *option);
 
-/* ---- client.c: calls to the daemon ---- */
+/* ---- cli_client.c: calls to the daemon ---- */
 
 /* Makes the call and waits. The answer is in cli->arena; NULL: the error is printed, and *exit says
  * how to end. */
@@ -150,7 +150,7 @@ enum dv_exit dv_cli_watch(struct dv_cli *cli, const char *method,
                           const struct ProtobufCMessageDescriptor *response,
                           void (*each)(struct dv_cli *cli, const void *message));
 
-/* ---- print.c ---- */
+/* ---- cli_print.c ---- */
 
 /* Columns, each as wide as its widest cell; the last one is not padded. */
 struct dv_table {

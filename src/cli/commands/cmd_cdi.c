@@ -1,0 +1,288 @@
+/* cmd_cdi.c - the CDI specs of this machine, and what they add to containers. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cdi/cdi.h"
+#include "cli/cli.h"
+#include "cli/client/cdi_specs.h"
+#include "oci/oci.h"
+#include "json/json.h"
+
+#define OUTPUT_BYTES_MAX (256u << 20)
+/* A config with thousands of mounts and devices is a megabyte. */
+#define CONFIG_BYTES_MAX (64u << 20)
+
+static const struct dv_json_style style = {.indent = 4};
+
+/* ---- list ---- */
+
+struct entries {
+    const struct dv_cdi_entry **v;
+    size_t n;
+    size_t size;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return dv_str_cmp((*(const struct dv_cdi_entry *const *)a)->device->full_name,
+                      (*(const struct dv_cdi_entry *const *)b)->device->full_name);
+}
+
+/* Each device once, as it counts. */
+static struct entries gather(const struct dv_cli_specs *specs, struct dv_arena *arena)
+{
+    struct entries entries = {0};
+
+    for (size_t i = 0; i < specs->n; i++)
+        for (size_t k = 0; specs->v[i]->n_problems == 0 && k < specs->v[i]->n_devices; k++) {
+            const struct dv_cdi_device *device = &specs->v[i]->devices[k];
+            const struct dv_cdi_entry *entry = dv_cdi_index_find(specs->index, device->full_name);
+
+            if (entry && entry->device == device)
+                *dv_vec_add_in(&entries, arena) = entry;
+        }
+    if (entries.n > 0)
+        qsort(entries.v, entries.n, sizeof(entries.v[0]), by_name);
+    return entries;
+}
+
+static struct dv_json *entry_node(const struct dv_cdi_entry *entry, struct dv_arena *arena)
+{
+    struct dv_json *object = dv_json_new_object(arena);
+
+    dv_json_set(object, DV_STR("name"), dv_json_new_str(entry->device->full_name, arena), arena);
+    dv_json_set(object, DV_STR("spec"), dv_json_new_str(entry->spec->path, arena), arena);
+    if (entry->rival)
+        dv_json_set(object, DV_STR("conflictsWith"), dv_json_new_str(entry->rival->path, arena),
+                    arena);
+    return object;
+}
+
+/* Specs with faults are left out of everything; who misses something wants to know. */
+static void warn(const struct dv_cli_specs *specs)
+{
+    for (size_t i = 0; i < specs->n; i++)
+        if (specs->v[i]->n_problems > 0)
+            (void)dv_cli_complain("warning: %.*s is left out: %.*s", DV_FMT(specs->v[i]->path),
+                                  DV_FMT(specs->v[i]->problems[0]));
+}
+
+static enum dv_exit list(struct dv_cli *cli, const struct dv_cli_specs *specs)
+{
+    static const char *const headers[] = {"DEVICE", "SPEC", "CONFLICTS WITH"};
+    struct entries entries = gather(specs, cli->arena);
+    struct dv_json *devices = dv_json_new_array(cli->arena);
+    struct dv_table table;
+
+    warn(specs);
+    dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
+    for (size_t i = 0; i < entries.n; i++) {
+        const struct dv_cdi_entry *entry = entries.v[i];
+
+        dv_json_append(devices, entry_node(entry, cli->arena));
+        dv_table_add(&table, dv_cli_plain(entry->device->full_name, cli->arena));
+        dv_table_add(&table, dv_cli_plain(entry->spec->path, cli->arena));
+        dv_table_add(&table,
+                     dv_cli_plain(entry->rival ? entry->rival->path : DV_STR_NONE, cli->arena));
+    }
+    if (cli->output != DV_OUTPUT_TABLE)
+        dv_cli_print_json(cli, devices, &style);
+    else if (entries.n > 0)
+        dv_table_print(&table, cli->has_headers);
+    else
+        (void)fprintf(stderr, "No devices in the specs of %.*s\n", DV_FMT(cli->cdi_dirs));
+    return DV_EXIT_OK;
+}
+
+/* ---- resolve ---- */
+
+static enum dv_exit resolve(struct dv_cli *cli, const struct dv_cli_specs *specs)
+{
+    struct dv_cdi_edits edits;
+    struct dv_err err;
+
+    if (!dv_cdi_resolve(specs->index, cli->words + 1, cli->n_words - 1, cli->arena, &edits, &err))
+        return dv_cli_complain("%s", err.msg); /* with the specs that were refused */
+    if (cli->output == DV_OUTPUT_TABLE)
+        cli->output = DV_OUTPUT_YAML; /* edits are no table */
+    dv_cli_print_json(cli, dv_cdi_edits_to_json(&edits, cli->arena), &style);
+    return DV_EXIT_OK;
+}
+
+/* ---- check ---- */
+
+static size_t count_devices(const struct dv_cli_specs *specs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < specs->n; i++)
+        n += specs->v[i]->n_devices;
+    return n;
+}
+
+static enum dv_exit check(struct dv_cli *cli, const struct dv_cli_specs *specs)
+{
+    struct dv_json *problems = dv_json_new_array(cli->arena);
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    size_t n;
+    dv_str rest;
+    dv_str line;
+
+    dv_buf_init(&buf, OUTPUT_BYTES_MAX);
+    n = dv_cdi_check_print(specs->index, &buf);
+    if (cli->output != DV_OUTPUT_TABLE) {
+        rest = dv_buf_str(&buf);
+        while (dv_str_split(&rest, '\n', &line))
+            if (line.n)
+                dv_json_append(problems,
+                               dv_json_new_str(dv_str_copy(line, cli->arena), cli->arena));
+        dv_cli_print_json(cli, problems, &style);
+    } else if (n > 0) {
+        (void)fputs(dv_buf_c(&buf), stdout);
+    } else {
+        (void)printf("%zu spec%s with %zu device%s: nothing is wrong\n", specs->n,
+                     specs->n == 1 ? "" : "s", count_devices(specs),
+                     count_devices(specs) == 1 ? "" : "s");
+    }
+    return n > 0 ? DV_EXIT_FAILED : DV_EXIT_OK;
+}
+
+/* ---- inject ---- */
+
+static bool look(const struct dv_oci_host *host, dv_str path, struct dv_oci_node *node,
+                 struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct stat about;
+
+    (void)host;
+    if (lstat(dv_str_to_c(path, scratch), &about) < 0)
+        return dv_fail_errno(err, errno, "%.*s", DV_FMT(path));
+    return dv_oci_node_from_stat(about.st_mode, about.st_rdev, node, err) ||
+           dv_wrap(err, "%.*s", DV_FMT(path));
+}
+
+/* The names of the command line, or those that the config itself asks for. */
+static bool edit(struct dv_cli *cli, const struct dv_cli_specs *specs, const struct dv_json *config,
+                 struct dv_json **edited, size_t *n_names, struct dv_err *err)
+{
+    static const struct dv_oci_host machine = {look};
+    const dv_str *names = cli->words + 1;
+    struct dv_cdi_edits edits;
+    dv_str *asked;
+
+    *n_names = cli->n_words - 1;
+    if (*n_names == 0) {
+        if (!dv_oci_requested(config, cli->arena, &asked, n_names, err))
+            return false;
+        if (*n_names == 0)
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "its annotations ask for no devices, and none are named");
+        names = asked;
+    }
+    if (!dv_cdi_resolve(specs->index, names, *n_names, cli->arena, &edits, err))
+        return false;
+    *edited = dv_oci_apply(config, &edits, &machine, cli->arena, err);
+    return *edited != NULL;
+}
+
+static bool inject_into(struct dv_cli *cli, const struct dv_cli_specs *specs, dv_str path,
+                        size_t *n_names, struct dv_err *err)
+{
+    const struct dv_json_opts opts = {.bytes_max = CONFIG_BYTES_MAX};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
+    struct dv_json *config;
+    struct stat about;
+    dv_str text;
+
+    if (stat(dv_str_to_c(path, cli->arena), &about) < 0)
+        return dv_fail_errno(err, errno, "%.*s", DV_FMT(path));
+    if (!dv_file_read(path, CONFIG_BYTES_MAX, cli->arena, &text, err))
+        return false;
+    config = dv_json_parse(text, &opts, cli->arena, err);
+    if (!config || !edit(cli, specs, config, &config, n_names, err))
+        return dv_wrap(err, "%.*s", DV_FMT(path));
+    dv_buf_init(&buf, CONFIG_BYTES_MAX);
+    dv_json_print(config, &style, &buf);
+    dv_buf_add_char(&buf, '\n');
+    return dv_buf_check(&buf, "the edited config", err) &&
+           dv_file_replace(path, dv_buf_str(&buf), about.st_mode & 07777, err);
+}
+
+static enum dv_exit inject(struct dv_cli *cli, const struct dv_cli_specs *specs)
+{
+    dv_str path = dv_str_printf(cli->arena, "%.*s/config.json", DV_FMT(cli->bundle));
+    struct dv_err err;
+    size_t n_names = 0;
+
+    if (!inject_into(cli, specs, path, &n_names, &err))
+        return dv_cli_complain("%s", err.msg);
+    (void)printf("%.*s: %zu device%s injected\n", DV_FMT(path), n_names, n_names == 1 ? "" : "s");
+    return DV_EXIT_OK;
+}
+
+/* ---- the verb ---- */
+
+static const struct action {
+    const char *word;
+    enum dv_exit (*run)(struct dv_cli *cli, const struct dv_cli_specs *specs);
+    bool needs_names;
+    bool takes_names;
+    bool takes_bundle;
+} actions[] = {
+    {"list",    list,    false, false, false},
+    {"resolve", resolve, true,  true,  false},
+    {"check",   check,   false, true,  false},
+    {"inject",  inject,  false, true,  true },
+};
+
+static const struct action *find_action(const struct dv_cli *cli, struct dv_err *err)
+{
+    const struct action *action = NULL;
+
+    for (size_t i = 0; cli->n_words > 0 && i < DV_COUNT(actions); i++)
+        if (dv_str_eq(cli->words[0], dv_str_from_c(actions[i].word)))
+            action = &actions[i];
+    if (!action)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "say list, resolve, check or inject");
+    else if (action->needs_names && cli->n_words < 2)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s needs names: vendor.com/class=device",
+                      action->word);
+    else if (!action->takes_names && cli->n_words > 1)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s takes no words", action->word);
+    else if (action->takes_bundle != (cli->bundle.n > 0))
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s %s --bundle DIR", action->word,
+                      action->takes_bundle ? "needs" : "takes no");
+    else
+        return action;
+    return NULL;
+}
+
+enum dv_exit dv_cmd_cdi(struct dv_cli *cli)
+{
+    const struct action *action;
+    struct dv_cli_specs specs;
+    struct dv_err err;
+    enum dv_exit exit;
+
+    action = find_action(cli, &err);
+    if (!action)
+        return dv_cli_complain_usage("cdi", "%s", err.msg);
+    if (action->run == check && cli->n_words > 1)
+        dv_cli_specs_load_files(cli->words + 1, cli->n_words - 1, cli->arena, &specs);
+    else if (!dv_cli_specs_load(cli->cdi_dirs, cli->arena, &specs, &err))
+        return dv_cli_complain("%s", err.msg);
+    exit = action->run(cli, &specs);
+    dv_cli_specs_fini(&specs);
+    return exit;
+}

@@ -1,0 +1,61 @@
+/* davit.c - davit: finds the verb, reads its options, runs it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* Longer than an admission waits for a plugin by default. */
+#define TIMEOUT_DEFAULT_MS 90000u
+
+/* What could not be written was not done. Who stops reading knows. */
+static int finish(enum dv_exit exit)
+{
+    int errnum = fflush(stdout) == 0 ? 0 : errno;
+
+    if (errnum == 0 && !ferror(stdout))
+        return (int)exit;
+    if (errnum != 0 && errnum != EPIPE)
+        (void)dv_cli_complain("standard output: %s", strerror(errnum));
+    return (int)(exit == DV_EXIT_OK ? DV_EXIT_FAILED : exit);
+}
+
+int main(int argc, char **argv)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cli cli = {
+        .arena = arena,
+        .socket = DV_STR("/run/davit/davit.sock"),
+        .has_headers = true,
+        .timeout_ms = TIMEOUT_DEFAULT_MS,
+        .kubelet_dir = DV_STR("/var/lib/kubelet"),
+        .state_dir = DV_STR("/var/lib/davit"),
+        .cdi_dirs = DV_STR("/etc/cdi:/var/run/cdi"),
+    };
+    const struct dv_cli_verb *verb;
+    bool wants_help = false;
+    struct dv_err err;
+
+    if (argc < 2) {
+        (void)dv_cmd_help(&cli); /* cannot fail without words */
+        return DV_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)
+        return (int)dv_cmd_help(&cli);
+    if (strcmp(argv[1], "--version") == 0)
+        return (int)dv_cmd_version(&cli);
+    verb = dv_cli_verb_find(argv[1]);
+    if (!verb)
+        return DV_EXIT_USAGE;
+    if (!dv_cli_parse(&cli, verb, argc - 2, argv + 2, &wants_help, &err))
+        return (int)dv_cli_complain_usage(verb->name, "%s", err.msg);
+    if (wants_help) {
+        dv_cli_print_help(verb);
+        return DV_EXIT_OK;
+    }
+    return finish(verb->run(&cli));
+}

@@ -1,0 +1,21 @@
+/* cli_node_claims.h - what davitd on this machine has made of claims: beside what the API says. */
+#ifndef DV_CLI_NODE_CLAIMS_H
+#define DV_CLI_NODE_CLAIMS_H
+
+#include "base/str.h"
+#include "proto/davit_node_v1.pb-c.h"
+
+struct dv_arena;
+struct dv_cli;
+struct dv_describe;
+
+/* All of them, in cli->arena; NULL, and nothing is said, when no davitd answers here. */
+const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli);
+/* NULL when this node does not have it; `claims` may be NULL. */
+const NodeV1__Claim *dv_node_claims_find(const NodeV1__ListClaimsResponse *claims, dv_str uid);
+/* "prepared", "preparing: waits for driver x", "unpreparing: <error>" */
+const char *dv_node_claim_state(const NodeV1__Claim *claim, struct dv_arena *arena);
+/* A part of the description of a claim. */
+void dv_describe_node_claim(const struct dv_describe *d, const NodeV1__Claim *claim);
+
+#endif

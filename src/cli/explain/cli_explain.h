@@ -1,0 +1,60 @@
+/* cli_explain.h - why claims are not allocated, for people and for programs. */
+#ifndef DV_CLI_EXPLAIN_H
+#define DV_CLI_EXPLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+struct dv_buf;
+struct dv_cli_nodes;
+struct dv_cli_world;
+struct dv_err;
+struct dv_inventory;
+struct dv_json;
+
+struct dv_cli_claims {
+    const struct dv_api_resource_claim **v;
+    size_t n;
+    size_t size;
+};
+
+/* What is to be allocated together. */
+struct dv_cli_wish {
+    dv_str what;                    /* "claim default/a" */
+    struct dv_cli_claims pending;   /* without an allocation */
+    struct dv_cli_claims allocated; /* with one */
+    dv_str node;                    /* where a pod is bound to; empty: anywhere */
+    struct {
+        dv_str *v;
+        size_t n;
+        size_t size;
+    } obstacles;      /* what is in the way on every node: a claim that is not there */
+    bool is_hopeless; /* no node need be asked: a class is not there */
+};
+
+/* One claim, or those of a pod. A claim that is not made yet is as its template says.
+ * DV_NOT_FOUND: there is no such object, and where there is one of that name. */
+DV_CHECKED bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind,
+                                 dv_str space, dv_str name, struct dv_cli_wish *wish,
+                                 struct dv_err *err);
+
+struct dv_cli_explain {
+    const struct dv_cli_wish *wish;
+    struct dv_inventory *inventory;
+    const struct dv_cli_nodes *nodes;
+    struct dv_arena *arena;
+    bool is_all; /* all nodes, and all devices */
+    bool has_headers;
+};
+
+/* Both return whether all is allocated, or can be. */
+bool dv_cli_explain_print(const struct dv_cli_explain *explain, struct dv_buf *buf);
+/* With all nodes and devices. */
+bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **doc);
+
+#endif

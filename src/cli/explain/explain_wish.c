@@ -1,0 +1,185 @@
+/* explain_wish.c - which claims are asked about. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/explain/cli_explain.h"
+#include "cli/explain/world.h"
+#include "resource/resource.h"
+
+static void obstruct(struct dv_cli_wish *wish, dv_str text, struct dv_arena *arena)
+{
+    *dv_vec_add_in(&wish->obstacles, arena) = text;
+}
+
+/* Whose name is like it; empty: none. */
+static dv_str similar_class(const struct dv_cli_world *world, dv_str name)
+{
+    const struct dv_cli_things *classes = &world->of[DV_KIND_CLASS];
+    size_t best = DV_DISTANCE_MAX;
+    dv_str similar = DV_STR_NONE;
+
+    for (size_t i = 0; i < classes->n; i++) {
+        size_t distance = dv_cli_distance(name, classes->v[i]->name);
+
+        if (distance < best) {
+            best = distance;
+            similar = classes->v[i]->name;
+        }
+    }
+    return similar;
+}
+
+static void check_class(const struct dv_cli_world *world, struct dv_cli_wish *wish,
+                        const struct dv_api_resource_claim *claim, dv_str request, dv_str class)
+{
+    dv_str similar;
+
+    if (dv_cli_world_find(world, DV_KIND_CLASS, DV_STR_NONE, class))
+        return;
+    similar = similar_class(world, class);
+    wish->is_hopeless = true;
+    obstruct(wish,
+             dv_str_printf(world->arena,
+                           "request %.*s of claim %.*s/%.*s is for the class %.*s, which is not "
+                           "there%s%.*s%s",
+                           DV_FMT(request), DV_FMT(claim->metadata.namespace),
+                           DV_FMT(claim->metadata.name), DV_FMT(class),
+                           similar.n ? "; did you mean " : "", DV_FMT(similar),
+                           similar.n ? "?" : ""),
+             world->arena);
+}
+
+static void check_classes(const struct dv_cli_world *world, struct dv_cli_wish *wish,
+                          const struct dv_api_resource_claim *claim)
+{
+    const struct dv_api_device_claim *devices = &claim->spec.devices;
+
+    for (size_t i = 0; i < devices->n_requests; i++) {
+        const struct dv_api_device_request *request = &devices->requests[i];
+
+        if (request->exactly)
+            check_class(world, wish, claim, request->name, request->exactly->device_class_name);
+        for (size_t k = 0; k < request->n_first_available; k++)
+            check_class(world, wish, claim,
+                        dv_str_printf(world->arena, "%.*s/%.*s", DV_FMT(request->name),
+                                      DV_FMT(request->first_available[k].name)),
+                        request->first_available[k].device_class_name);
+    }
+}
+
+static void add_claim(const struct dv_cli_world *world, struct dv_cli_wish *wish,
+                      const struct dv_api_resource_claim *claim)
+{
+    struct dv_arena *arena = world->arena;
+    struct dv_cli_claims *claims = claim->status.allocation ? &wish->allocated : &wish->pending;
+
+    if (claim->metadata.deletion_timestamp.is_set)
+        obstruct(wish,
+                 dv_str_printf(arena, "claim %.*s/%.*s is being deleted",
+                               DV_FMT(claim->metadata.namespace), DV_FMT(claim->metadata.name)),
+                 arena);
+    if (!claim->status.allocation)
+        check_classes(world, wish, claim);
+    *dv_vec_add_in(claims, arena) = claim;
+}
+
+static const struct dv_api_pod_resource_claim_status *status_of(const struct dv_api_pod *pod,
+                                                                dv_str name)
+{
+    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
+        if (dv_str_eq(pod->status.resource_claim_statuses[i].name, name))
+            return &pod->status.resource_claim_statuses[i];
+    return NULL;
+}
+
+/* The claim as it will be when it is made. */
+static void add_future_claim(const struct dv_cli_world *world, const struct dv_api_pod *pod,
+                             const struct dv_api_pod_resource_claim *entry,
+                             struct dv_cli_wish *wish)
+{
+    const struct dv_api_resource_claim_template *template = dv_cli_world_find(
+        world, DV_KIND_TEMPLATE, pod->metadata.namespace, entry->resource_claim_template_name);
+    struct dv_api_resource_claim *claim;
+
+    if (!template) {
+        obstruct(wish,
+                 dv_str_printf(world->arena,
+                               "the pod's claim %.*s is not made yet, and its template %.*s is not "
+                               "there",
+                               DV_FMT(entry->name), DV_FMT(entry->resource_claim_template_name)),
+                 world->arena);
+        return;
+    }
+    claim = DV_NEW(world->arena, struct dv_api_resource_claim);
+    claim->metadata.namespace = pod->metadata.namespace;
+    claim->metadata.name =
+        dv_str_printf(world->arena, "%.*s-%.*s", DV_FMT(pod->metadata.name), DV_FMT(entry->name));
+    claim->spec = template->spec.spec;
+    add_claim(world, wish, claim);
+}
+
+static void add_entry(const struct dv_cli_world *world, const struct dv_api_pod *pod,
+                      const struct dv_api_pod_resource_claim *entry, struct dv_cli_wish *wish)
+{
+    const struct dv_api_pod_resource_claim_status *status = status_of(pod, entry->name);
+    const struct dv_api_resource_claim *claim;
+    dv_str name = entry->resource_claim_name;
+
+    if (name.n == 0 && status)
+        name = status->resource_claim_name;
+    if (name.n == 0 && status)
+        return; /* it was found not to need one */
+    if (name.n == 0) {
+        add_future_claim(world, pod, entry, wish);
+        return;
+    }
+    claim = dv_cli_world_find(world, DV_KIND_CLAIM, pod->metadata.namespace, name);
+    if (claim)
+        add_claim(world, wish, claim);
+    else
+        obstruct(wish,
+                 dv_str_printf(world->arena, "the pod's claim %.*s is not there", DV_FMT(name)),
+                 world->arena);
+}
+
+/* Who forgot -n is told which one. */
+static bool fail_absent(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
+                        dv_str name, struct dv_err *err)
+{
+    const char *word = kind == DV_KIND_POD ? "pod" : "claim";
+    const struct dv_cli_things *things = &world->of[kind];
+
+    for (size_t i = 0; i < things->n; i++)
+        if (dv_str_eq(things->v[i]->name, name))
+            return dv_fail(err, DV_NOT_FOUND,
+                           "there is no %s %.*s in the namespace %.*s; there is one in %.*s: give "
+                           "-n %.*s",
+                           word, DV_FMT(name), DV_FMT(space), DV_FMT(things->v[i]->space),
+                           DV_FMT(things->v[i]->space));
+    return dv_fail(err, DV_NOT_FOUND, "there is no %s %.*s in the namespace %.*s", word,
+                   DV_FMT(name), DV_FMT(space));
+}
+
+bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
+                      dv_str name, struct dv_cli_wish *wish, struct dv_err *err)
+{
+    const void *value = dv_cli_world_find(world, kind, space, name);
+    const struct dv_api_pod *pod;
+
+    *wish = (struct dv_cli_wish){
+        .what = dv_str_printf(world->arena, "%s %.*s/%.*s", kind == DV_KIND_POD ? "pod" : "claim",
+                              DV_FMT(space), DV_FMT(name)),
+    };
+    if (!value)
+        return fail_absent(world, kind, space, name, err);
+    if (kind == DV_KIND_CLAIM) {
+        add_claim(world, wish, value);
+        return true;
+    }
+    pod = value;
+    wish->node = pod->spec.node_name;
+    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
+        add_entry(world, pod, &pod->spec.resource_claims[i], wish);
+    return true;
+}

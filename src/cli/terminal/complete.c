@@ -1,0 +1,252 @@
+/* complete.c - what may come next on a command line, out of the tables of verbs and options. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/client/cli_kinds.h"
+#include "resource/resource.h"
+
+/* How long a Tab waits for names of objects. */
+#define NAMES_SECONDS "2"
+
+/* A command line, and its last word, which is being written. */
+struct line {
+    const struct dv_cli_verb *verb;
+    dv_str *places; /* the words before it that are no options and no values of one */
+    size_t n_places;
+    bool has_options; /* there was no "--" */
+    bool has_value_next;
+    struct dv_cli_option option; /* has_value_next: whose value the last word is */
+    dv_str space;                /* of -n; empty: none */
+    dv_str current;              /* the last word, perhaps only begun */
+    struct dv_buf *buf;
+};
+
+/* ---- what is offered ---- */
+
+/* `before` is the part of the current word that stays. */
+static void offer(const struct line *line, dv_str before, dv_str word, const char *meaning)
+{
+    dv_str begun =
+        dv_str_slice(line->current, dv_size_min(before.n, line->current.n), line->current.n);
+
+    if (dv_str_starts_with(word, begun))
+        dv_buf_printf(line->buf, "%.*s%.*s\t%s\n", DV_FMT(before), DV_FMT(word), meaning);
+}
+
+static void offer_verbs(const struct line *line)
+{
+    for (size_t i = 0; i < dv_n_verbs; i++)
+        offer(line, DV_STR(""), dv_str_from_c(dv_verbs[i].name), dv_verbs[i].summary);
+}
+
+/* Of a list with commas, the last one is being written. */
+static void offer_kinds(const struct line *line)
+{
+    size_t n = line->current.n;
+
+    while (n > 0 && line->current.p[n - 1] != ',')
+        n--;
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        offer(line, dv_str_slice(line->current, 0, n),
+              dv_cli_kind_word(dv_kind((enum dv_kind_id)i)), "kind");
+}
+
+/* The shell splits it at blanks, and passes it on unquoted. */
+static bool is_plain(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", text.p[i]))
+            return false;
+    return text.n > 0;
+}
+
+static void offer_names(const struct line *line, dv_str kind_word)
+{
+    const struct dv_kind *kind = dv_cli_kind_find(kind_word);
+
+    if (!kind)
+        return;
+    dv_buf_printf(line->buf, ":names get %.*s -o name --timeout " NAMES_SECONDS,
+                  DV_FMT(dv_cli_kind_word(kind)));
+    if (is_plain(line->space))
+        dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->space));
+    dv_buf_add_char(line->buf, '\n');
+}
+
+static void offer_options(const struct line *line)
+{
+    struct dv_cli_option option;
+    char letter[] = "-?";
+    char name[64];
+
+    for (size_t i = 0; dv_cli_option_get(line->verb, i, &option); i++) {
+        (void)snprintf(name, sizeof(name), "--%s", option.name);
+        offer(line, DV_STR(""), dv_str_from_c(name), option.help);
+        letter[1] = option.letter;
+        if (option.letter)
+            offer(line, DV_STR(""), dv_str_from_c(letter), option.help);
+    }
+    offer(line, DV_STR(""), DV_STR("--help"), "more about the verb");
+}
+
+/* What the help calls a value says what it is: "json|yaml" these words, FILE a file. */
+static void offer_value(const struct line *line, dv_str before, const struct dv_cli_option *option)
+{
+    dv_str rest = dv_str_from_c(option->value);
+    dv_str word;
+
+    if (dv_str_starts_with(rest, DV_STR("[=")))
+        rest = dv_str_slice(rest, 2, rest.n - 1);
+    if (dv_str_starts_with(rest, DV_STR("FILE")) || dv_str_eq(rest, DV_STR("PATH")))
+        dv_buf_add_c(line->buf, ":files\n");
+    else if (dv_str_starts_with(rest, DV_STR("DIR")))
+        dv_buf_add_c(line->buf, ":folders\n");
+    else if (dv_str_eq(rest, DV_STR("NAMESPACE")))
+        offer_names(line, DV_STR("namespaces"));
+    else if (rest.p[0] >= 'a' && rest.p[0] <= 'z')
+        while (dv_str_split(&rest, '|', &word))
+            offer(line, before, word, option->help);
+}
+
+/* ---- places: what the verb's usage line has there ---- */
+
+static bool is_literal(dv_str token)
+{
+    return token.n > 0 && token.p[0] >= 'a' && token.p[0] <= 'z' &&
+           dv_str_find_char(token, '/') == token.n;
+}
+
+static bool is_repeated(dv_str token)
+{
+    return dv_str_find(token, DV_STR("...")) < token.n;
+}
+
+/* The token of the usage line's alternative at the place of the current word; empty: it has none,
+ * or the words before it belong to another alternative. */
+static dv_str token_here(const struct line *line, dv_str alternative)
+{
+    dv_str token = DV_STR_NONE;
+    dv_str next;
+
+    for (size_t i = 0; i <= line->n_places; i++) {
+        if (alternative.n > 0 && dv_str_split(&alternative, ' ', &next))
+            token = next;
+        else if (!is_repeated(token))
+            return DV_STR_NONE;
+        if (i < line->n_places && is_literal(token) && !dv_str_eq(token, line->places[i]))
+            return DV_STR_NONE;
+    }
+    return token;
+}
+
+/* False: other alternatives may have more. */
+static bool offer_token(const struct line *line, dv_str token)
+{
+    size_t slash = dv_str_find_char(line->current, '/');
+    dv_str kind = line->n_places > 0 ? line->places[0] : DV_STR_NONE;
+
+    if (dv_str_starts_with(token, DV_STR("[")))
+        token = dv_str_slice(token, 1, token.n);
+    if (is_literal(token))
+        offer(line, DV_STR(""), token, line->verb->summary);
+    else if (dv_str_find(token, DV_STR("/NAME")) < token.n && slash < line->current.n)
+        offer_names(line, dv_str_slice(line->current, 0, slash));
+    else if (dv_str_starts_with(token, DV_STR("KIND")) && line->n_places == 0)
+        offer_kinds(line);
+    else if (dv_str_starts_with(token, DV_STR("NAME")) && line->n_places > 0)
+        offer_names(line, dv_str_slice(kind, 0, dv_str_find_char(kind, ',')));
+    else if (dv_str_starts_with(token, DV_STR("VERB")))
+        offer_verbs(line);
+    else if (dv_str_starts_with(token, DV_STR("FILE")))
+        dv_buf_add_c(line->buf, ":files\n");
+    return !is_literal(token) && line->buf->n > 0;
+}
+
+static void offer_places(const struct line *line)
+{
+    dv_str rest = dv_str_from_c(line->verb->words);
+    bool is_done = false;
+
+    while (!is_done && rest.n > 0) {
+        size_t end = dv_str_find(rest, DV_STR(" | "));
+
+        is_done = offer_token(line, token_here(line, dv_str_slice(rest, 0, end)));
+        rest = dv_str_slice(rest, dv_size_min(end + 3, rest.n), rest.n);
+    }
+}
+
+/* ---- reading the line ---- */
+
+static const struct dv_cli_verb *find_verb(dv_str name)
+{
+    for (size_t i = 0; i < dv_n_verbs; i++)
+        if (dv_str_eq(dv_str_from_c(dv_verbs[i].name), name))
+            return &dv_verbs[i];
+    return NULL;
+}
+
+/* "--name", "--name=...", "-n" */
+static bool find_option(const struct line *line, dv_str word, struct dv_cli_option *option)
+{
+    bool is_long = dv_str_starts_with(word, DV_STR("--"));
+    dv_str name = dv_str_slice(word, 2, dv_size_max(2, dv_str_find_char(word, '=')));
+
+    for (size_t i = 0; dv_cli_option_get(line->verb, i, option); i++) {
+        if (is_long && dv_str_eq(name, dv_str_from_c(option->name)))
+            return true;
+        if (!is_long && word.n == 2 && option->letter == word.p[1])
+            return true;
+    }
+    return false;
+}
+
+static void read_word(struct line *line, dv_str word)
+{
+    bool has_value = dv_str_find_char(word, '=') < word.n;
+
+    if (line->has_value_next) {
+        line->has_value_next = false;
+        if (strcmp(line->option.name, "namespace") == 0)
+            line->space = word;
+    } else if (line->has_options && dv_str_eq(word, DV_STR("--"))) {
+        line->has_options = false;
+    } else if (!line->has_options || word.n < 2 || word.p[0] != '-') {
+        line->places[line->n_places++] = word;
+    } else if (!has_value && find_option(line, word, &line->option)) {
+        line->has_value_next = line->option.value && line->option.value[0] != '[';
+    }
+}
+
+void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
+                     struct dv_buf *buf)
+{
+    struct line line = {.buf = buf, .has_options = true};
+    struct dv_cli_option option;
+    size_t equals;
+
+    line.current = n_words > 0 ? words[n_words - 1] : DV_STR("");
+    equals = dv_str_find_char(line.current, '=');
+    if (n_words < 2) {
+        offer_verbs(&line);
+        return;
+    }
+    line.verb = find_verb(words[0]);
+    if (!line.verb)
+        return;
+    line.places = DV_NEW_ARRAY(arena, dv_str, n_words);
+    for (size_t i = 1; i + 1 < n_words; i++)
+        read_word(&line, words[i]);
+    if (line.has_value_next)
+        offer_value(&line, DV_STR(""), &line.option);
+    else if (!line.has_options || !dv_str_starts_with(line.current, DV_STR("-")))
+        offer_places(&line);
+    else if (equals == line.current.n)
+        offer_options(&line);
+    else if (find_option(&line, line.current, &option) && option.value)
+        offer_value(&line, dv_str_slice(line.current, 0, equals + 1), &option);
+}

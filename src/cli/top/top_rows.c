@@ -1,0 +1,396 @@
+/* top_rows.c - the sections of the screen as rows of cells. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/top/top.h"
+#include "proto/davit_node_v1.pb-c.h"
+
+static const char *const device_headers[] = {"DEVICE", "NUMA", "HEALTH", "HELD BY"};
+static const char *const claim_headers[] = {"CLAIM", "STATE", "DEVICES", "PODS", "WHY"};
+static const char *const pod_headers[] = {"POD", "STATE", "SINCE", "WAITS FOR, OR IS NOT WELL"};
+static const char *const plugin_headers[] = {"PLUGIN", "TYPE", "STATE", "ERROR"};
+static const char *const event_headers[] = {"AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"};
+
+struct making {
+    const struct dv_top_data *data;
+    struct dv_arena *arena;
+    dv_str filter;
+    struct dv_top_rows *rows;
+};
+
+/* ---- text ---- */
+
+#define TEXT(making, ...) dv_str_to_c(dv_str_printf((making)->arena, __VA_ARGS__), (making)->arena)
+
+/* A peer's text on one line, without what steers a terminal. */
+static const char *plain(const struct making *making, const char *text)
+{
+    return dv_cli_plain(dv_str_from_c(text), making->arena);
+}
+
+static const char *object_name(const struct making *making, const char *space, const char *name)
+{
+    return plain(making, space[0] ? TEXT(making, "%s/%s", space, name) : name);
+}
+
+static const char *pod_name(const struct making *making, const NodeV1__PodRef *pod)
+{
+    return object_name(making, pod->namespace_, pod->name[0] ? pod->name : pod->uid);
+}
+
+static const char *append(const struct making *making, const char *text, const char *more)
+{
+    return text[0] ? TEXT(making, "%s, %s", text, more) : more;
+}
+
+/* ---- rows ---- */
+
+static bool has_filter(const char *text, dv_str filter)
+{
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i + filter.n <= n; i++)
+        if (dv_str_eq_nocase((dv_str){text + i, filter.n}, filter))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct making *making, const struct dv_top_row *row)
+{
+    if (making->filter.n == 0)
+        return true;
+    for (size_t i = 0; i < DV_TOP_COLUMNS_MAX; i++)
+        if (row->cells[i] && has_filter(row->cells[i], making->filter))
+            return true;
+    return false;
+}
+
+static void add_row(struct making *making, const struct dv_top_row *row)
+{
+    *dv_vec_add_in(making->rows, making->arena) = *row;
+    making->rows->n_items += !row->is_group;
+}
+
+static void add(struct making *making, const struct dv_top_row *row)
+{
+    if (is_wanted(making, row))
+        add_row(making, row);
+}
+
+/* ---- devices ---- */
+
+struct counts {
+    size_t n_free;
+    size_t n_held;
+    size_t n_bad;
+};
+
+static void count(const NodeV1__Resource *resource, struct counts *counts)
+{
+    bool is_there = resource->connected && !resource->removed;
+
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__Device *device = resource->devices[i];
+
+        if (!is_there || !device->healthy)
+            counts->n_bad++;
+        else if (device->n_holders > 0)
+            counts->n_held++;
+        else
+            counts->n_free++;
+    }
+}
+
+static const char *counts_text(const struct counts *counts, struct dv_arena *arena)
+{
+    dv_str text = dv_str_printf(arena, "%zu free, %zu held, %zu bad", counts->n_free,
+                                counts->n_held, counts->n_bad);
+
+    return dv_str_to_c(text, arena);
+}
+
+const char *dv_top_devices_text(const struct dv_top_data *data, struct dv_arena *arena)
+{
+    struct counts counts = {0};
+
+    for (size_t i = 0; data->devices && i < data->devices->n_resources; i++)
+        count(data->devices->resources[i], &counts);
+    return counts_text(&counts, arena);
+}
+
+/* "0", "0,1"; "-" where no node is told. */
+static const char *numa_text(const struct making *making, const NodeV1__Device *device)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < device->n_numa_nodes; i++)
+        text = TEXT(making, "%s%s%" PRId64, text, i > 0 ? "," : "", device->numa_nodes[i]);
+    return text[0] ? text : "-";
+}
+
+static const char *holders_text(const struct making *making, const NodeV1__Device *device)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < device->n_holders; i++)
+        text = append(making, text,
+                      TEXT(making, "%s:%s", pod_name(making, device->holders[i]->pod),
+                           plain(making, device->holders[i]->container)));
+    return text;
+}
+
+/* NUMA nodes as they are compared: those that are not told come last. */
+static int64_t numa_key(const NodeV1__Device *device)
+{
+    return device->n_numa_nodes > 0 ? device->numa_nodes[0] : INT64_MAX;
+}
+
+struct placed {
+    const NodeV1__Device *device;
+    size_t place; /* in the list, which is by id */
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a;
+    const struct placed *y = b;
+    int64_t nx = numa_key(x->device);
+    int64_t ny = numa_key(y->device);
+
+    if (nx != ny)
+        return nx < ny ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static const char *health_text(const NodeV1__Resource *resource, const NodeV1__Device *device)
+{
+    if (resource->removed)
+        return "removed";
+    if (!resource->connected)
+        return "plugin gone";
+    return device->healthy ? "healthy" : "unhealthy";
+}
+
+static void add_resource(struct making *making, const NodeV1__Resource *resource)
+{
+    struct placed *placed = DV_NEW_ARRAY(making->arena, struct placed, resource->n_devices);
+    struct counts counts = {0};
+    struct dv_top_row group = {.is_group = true};
+    bool is_group_meant;
+    bool has_group = false;
+
+    count(resource, &counts);
+    group.cells[0] = plain(making, resource->name);
+    group.cells[1] = counts_text(&counts, making->arena);
+    is_group_meant = has_filter(group.cells[0], making->filter);
+    for (size_t i = 0; i < resource->n_devices; i++)
+        placed[i] = (struct placed){resource->devices[i], i};
+    if (resource->n_devices > 0)
+        qsort(placed, resource->n_devices, sizeof(*placed), compare_placed);
+    if (is_group_meant || making->filter.n == 0) {
+        add_row(making, &group);
+        has_group = true;
+    }
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        const NodeV1__Device *device = placed[i].device;
+        const struct dv_top_row row = {
+            .cells = {TEXT(making, "  %s", plain(making, device->id)), numa_text(making, device),
+                      health_text(resource, device), holders_text(making, device)}
+        };
+
+        if (!is_group_meant && !is_wanted(making, &row))
+            continue;
+        if (!has_group)
+            add_row(making, &group);
+        has_group = true;
+        add_row(making, &row);
+    }
+}
+
+/* As those of device plugins are shown. */
+static const char *claimed_health(const NodeV1__ClaimDriver *driver,
+                                  const NodeV1__ClaimDevice *device)
+{
+    if (!driver->connected)
+        return "driver gone";
+    if (strcmp(device->health, "Healthy") == 0)
+        return "healthy";
+    return strcmp(device->health, "Unhealthy") == 0 ? "unhealthy" : "unknown";
+}
+
+/* Of DRA drivers the node knows what claims hold; the rest is in slices, which the API has. */
+static void add_claimed(struct making *making, const NodeV1__Claim *claim)
+{
+    for (size_t i = 0; i < claim->n_drivers; i++) {
+        const NodeV1__ClaimDriver *driver = claim->drivers[i];
+
+        for (size_t k = 0; k < driver->n_devices; k++) {
+            const NodeV1__ClaimDevice *device = driver->devices[k];
+
+            add(making,
+                &(struct dv_top_row){
+                    .cells = {TEXT(making, "  %s/%s/%s", plain(making, driver->name),
+                              plain(making, device->pool), plain(making, device->device)),
+                              "-", claimed_health(driver, device),
+                              TEXT(making, "claim %s",
+                              object_name(making, claim->namespace_, claim->name))}
+            });
+        }
+    }
+}
+
+static void make_devices(struct making *making)
+{
+    const NodeV1__ListDevicesResponse *devices = making->data->devices;
+    const NodeV1__ListClaimsResponse *claims = making->data->claims;
+    struct dv_top_rows *rows = making->rows;
+    size_t before;
+
+    for (size_t i = 0; devices && i < devices->n_resources; i++)
+        add_resource(making, devices->resources[i]);
+    before = rows->n;
+    add_row(making, &(struct dv_top_row){
+                        .is_group = true, .cells = {"claimed of DRA drivers", ""}
+    });
+    for (size_t i = 0; claims && i < claims->n_claims; i++)
+        add_claimed(making, claims->claims[i]);
+    if (rows->n == before + 1)
+        rows->n = before; /* none: nor their heading */
+}
+
+/* ---- the others ---- */
+
+static void make_claims(struct making *making)
+{
+    const NodeV1__ListClaimsResponse *claims = making->data->claims;
+
+    for (size_t i = 0; claims && i < claims->n_claims; i++) {
+        const NodeV1__Claim *claim = claims->claims[i];
+        struct dv_top_row row = {
+            .cells = {object_name(making, claim->namespace_, claim->name), claim->state, "", "",
+                      ""}
+        };
+
+        for (size_t k = 0; k < claim->n_drivers; k++)
+            for (size_t m = 0; m < claim->drivers[k]->n_devices; m++)
+                row.cells[2] = append(making, row.cells[2],
+                                      plain(making, claim->drivers[k]->devices[m]->device));
+        for (size_t k = 0; k < claim->n_pods; k++)
+            row.cells[3] = append(making, row.cells[3], pod_name(making, claim->pods[k]));
+        if (claim->error[0])
+            row.cells[4] = plain(making, claim->error);
+        else if (claim->awaited[0])
+            row.cells[4] = TEXT(making, "waits for %s", plain(making, claim->awaited));
+        add(making, &row);
+    }
+}
+
+/* What a pod holds and is not well. */
+static const char *trouble_of(const struct making *making, const NodeV1__PodStatus *pod)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < pod->n_containers; i++)
+        for (size_t k = 0; k < pod->containers[i]->n_resources; k++) {
+            const NodeV1__ResourceHealth *resource = pod->containers[i]->resources[k];
+
+            for (size_t m = 0; m < resource->n_devices; m++)
+                if (strcmp(resource->devices[m]->health, "Unhealthy") == 0)
+                    text = append(making, text,
+                                  TEXT(making, "%s %s unhealthy", plain(making, resource->resource),
+                                       plain(making, resource->devices[m]->id)));
+        }
+    return text;
+}
+
+static void make_pods(struct making *making)
+{
+    const NodeV1__WatchPodsResponse *pods = making->data->pods;
+
+    for (size_t i = 0; pods && i < pods->n_pods; i++) {
+        const NodeV1__PodStatus *pod = pods->pods[i];
+
+        add(making, &(struct dv_top_row){
+                        .cells = {pod_name(making, pod->pod), pod->state,
+                                  dv_cli_age_at(pod->since_ms, making->data->now_ms, making->arena),
+                                  pod->awaited[0] ? plain(making, pod->awaited)
+                                                  : trouble_of(making, pod)}
+        });
+    }
+}
+
+static void make_plugins(struct making *making)
+{
+    const NodeV1__ListPluginsResponse *plugins = making->data->plugins;
+
+    for (size_t i = 0; plugins && i < plugins->n_plugins; i++) {
+        const NodeV1__Plugin *plugin = plugins->plugins[i];
+
+        add(making, &(struct dv_top_row){
+                        .cells = {plain(making, plugin->name[0] ? plugin->name : plugin->socket),
+                                  plain(making, plugin->type), plugin->state,
+                                  plain(making, plugin->error)}
+        });
+    }
+}
+
+static void make_events(struct making *making)
+{
+    const struct dv_top_data *data = making->data;
+
+    for (size_t i = 0; i < data->n_events; i++) {
+        const struct dv_top_event *event = &data->events[i];
+        const char *message = dv_cli_plain(event->message, making->arena);
+
+        if (event->count > 1)
+            message = TEXT(making, "%s (x%" PRIu64 ")", message, event->count);
+        add(making, &(struct dv_top_row){
+                        .cells = {dv_cli_age_at(event->at_ms, data->now_ms, making->arena),
+                                  dv_cli_plain(event->type, making->arena),
+                                  dv_cli_plain(event->reason, making->arena),
+                                  dv_cli_plain(event->object, making->arena), message}
+        });
+    }
+    if (data->events_note.n > 0)
+        making->rows->empty = dv_cli_plain(data->events_note, making->arena);
+}
+
+static const struct {
+    const char *name;
+    const char *const *headers;
+    size_t n_columns;
+    const char *empty;
+    void (*make)(struct making *making);
+} sections[DV_TOP_N_SECTIONS] = {
+    [DV_TOP_DEVICES] = {"Devices", device_headers, DV_COUNT(device_headers), "no devices",
+                        make_devices                                                                  },
+    [DV_TOP_CLAIMS] = {"Claims",  claim_headers,  DV_COUNT(claim_headers),  "no claims",  make_claims},
+    [DV_TOP_PODS] = {"Pods",    pod_headers,    DV_COUNT(pod_headers),    "no pods",    make_pods  },
+    [DV_TOP_PLUGINS] = {"Plugins", plugin_headers, DV_COUNT(plugin_headers), "no plugins",
+                        make_plugins                                                                  },
+    [DV_TOP_EVENTS] = {"Events",  event_headers,  DV_COUNT(event_headers),  "no events",  make_events},
+};
+
+const char *dv_top_section_name(enum dv_top_section section)
+{
+    return sections[section].name;
+}
+
+void dv_top_rows_make(const struct dv_top_data *data, enum dv_top_section section, dv_str filter,
+                      struct dv_arena *arena, struct dv_top_rows *rows)
+{
+    struct making making = {data, arena, filter, rows};
+
+    *rows = (struct dv_top_rows){
+        .headers = sections[section].headers,
+        .n_columns = sections[section].n_columns,
+        .empty = filter.n > 0 ? "nothing fits the filter" : sections[section].empty,
+    };
+    sections[section].make(&making);
+}
