@@ -1,0 +1,298 @@
+/* cluster_list.c - lists: in order, in pages, as of now or of an older version. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/objects/history.h"
+#include "cluster/objects/shelf.h"
+#include "cluster/objects/token.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "resource/status.h"
+
+/* What an object was, where that is not what it is. */
+struct past {
+    dv_str key;
+    struct dv_object *object; /* NULL: it was not there */
+};
+
+struct list {
+    const struct dv_list_query *query;
+    struct dv_embedded *embedded;
+    struct dv_shelf *shelf;
+    struct dv_arena *arena;
+    struct dv_label_selector *labels;
+    struct dv_field_selector *fields;
+    uint64_t version; /* that it shows */
+    dv_str after;     /* key behind which it begins; empty: at the first */
+    DV_VEC(struct past) pasts;
+    size_t next_past;
+    struct dv_list_page *page;
+    DV_VEC(struct dv_object *) objects;
+    dv_str last_key; /* of the last object on the page */
+    uint64_t limit;  /* 0: none */
+    bool is_full;
+    uint64_t n_remaining;
+};
+
+/* ---- what is asked for ---- */
+
+static bool parse_selectors(struct list *list, struct dv_api_status **failure)
+{
+    const struct dv_list_query *query = list->query;
+    dv_str group = query->version ? query->version->group : query->kind->versions[0].group;
+    struct dv_err err;
+
+    list->labels = dv_label_selector_parse(query->label_selector, list->arena, &err);
+    if (list->labels)
+        list->fields =
+            dv_field_selector_parse(query->kind, group, query->field_selector, list->arena, &err);
+    if (list->fields)
+        return true;
+    *failure = dv_status_bad_request(list->arena, "%s", err.msg);
+    return false;
+}
+
+static bool parse_token(struct list *list, struct dv_api_status **failure)
+{
+    const struct dv_list_query *query = list->query;
+    struct dv_token token = {0};
+    struct dv_err err;
+
+    if (query->resource_version.n > 0 && !dv_str_eq(query->resource_version, DV_STR("0"))) {
+        *failure = dv_status_bad_request(
+            list->arena, "specifying resource version is not allowed when using continue");
+        return false;
+    }
+    if (!dv_token_parse(query->continue_token, list->arena, &token, &err)) {
+        *failure = dv_status_bad_request(list->arena, "invalid continue token: %s", err.msg);
+        return false;
+    }
+    list->after = token.after;
+    if (token.version == DV_TOKEN_NEWEST)
+        return true;
+    if (token.version > 0 && (uint64_t)token.version <= list->embedded->version &&
+        (uint64_t)token.version >= list->shelf->history.floor) {
+        list->version = (uint64_t)token.version;
+        return true;
+    }
+    *failure = dv_status_expired(
+        list->arena,
+        "The provided continue parameter is too old to display a consistent list result. You can "
+        "start a new list without the continue parameter, or use the continue token in this "
+        "response to retrieve the remainder of the results. Continuing with the provided token "
+        "results in an inconsistent list - objects that were created, modified, or deleted between "
+        "the time the first chunk was returned and now may show up in the list.");
+    token.version = DV_TOKEN_NEWEST;
+    (*failure)->metadata.continue_ = dv_token_print(&token, list->arena);
+    return false;
+}
+
+static bool parse_version(struct list *list, struct dv_api_status **failure)
+{
+    const struct dv_list_query *query = list->query;
+    uint64_t version;
+
+    list->version = list->embedded->version;
+    if (query->continue_token.n > 0)
+        return parse_token(list, failure);
+    if (query->resource_version.n == 0)
+        return true;
+    if (!dv_str_to_u64(query->resource_version, &version)) {
+        *failure = dv_status_bad_request(
+            list->arena,
+            "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
+            "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+            DV_FMT(query->resource_version), DV_FMT(query->resource_version));
+        return false;
+    }
+    if (version > list->embedded->version) {
+        *failure = dv_status_too_large_version(version, list->embedded->version, list->arena);
+        return false;
+    }
+    if (query->match != DV_MATCH_EXACT)
+        return true;
+    if (version < list->shelf->history.floor) {
+        *failure =
+            dv_status_expired(list->arena, "The resourceVersion for the provided list is too old.");
+        return false;
+    }
+    list->version = version;
+    return true;
+}
+
+/* ---- the past ---- */
+
+static dv_str key_of(const struct dv_object *object, struct dv_arena *arena)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+
+    if (meta->namespace.n == 0)
+        return meta->name;
+    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(meta->namespace), DV_FMT(meta->name));
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return dv_str_cmp(((const struct past *)a)->key, ((const struct past *)b)->key);
+}
+
+static bool is_in_space(const struct list *list, const struct dv_object *object)
+{
+    return list->query->space.n == 0 || dv_str_eq(object->meta->namespace, list->query->space);
+}
+
+/* Gathers the states at the list's version of all that has changed since, in the order of keys:
+ * going forward, the first change of a name tells what it was before. */
+static void gather_pasts(struct list *list)
+{
+    const struct dv_history *history = &list->shelf->history;
+    struct dv_map seen;
+
+    dv_map_init(&seen);
+    for (uint64_t number = dv_history_after(history, list->version); number < history->end;
+         number++) {
+        const struct dv_change *change = dv_history_get(history, number);
+        const struct dv_object *object = change->old ? change->old : change->now;
+        dv_str key;
+
+        if (!is_in_space(list, object))
+            continue;
+        key = key_of(object, list->arena);
+        if (dv_str_cmp(key, list->after) <= 0 || dv_map_get(&seen, key))
+            continue;
+        (void)dv_map_set(&seen, key, &seen); /* only that it is there counts */
+        *dv_vec_add_in(&list->pasts, list->arena) =
+            (struct past){.key = key, .object = change->old};
+    }
+    dv_map_fini(&seen);
+    if (list->pasts.n > 0)
+        qsort(list->pasts.v, list->pasts.n, sizeof(list->pasts.v[0]), by_key);
+}
+
+/* ---- the page ---- */
+
+static bool wants(const struct list *list, const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+
+    return dv_label_selector_matches(list->labels, meta->labels, meta->n_labels) &&
+           dv_field_selector_matches(list->fields, object);
+}
+
+static bool is_selecting(const struct list *list)
+{
+    return !dv_label_selector_is_empty(list->labels) || !dv_field_selector_is_empty(list->fields);
+}
+
+/* False when the page is full and nothing more needs to be known. */
+static bool add(struct list *list, dv_str key, struct dv_object *object)
+{
+    if (!wants(list, object))
+        return true;
+    if (list->limit > 0 && list->objects.n == list->limit) {
+        list->is_full = true;
+        list->n_remaining++;
+        return !is_selecting(list); /* how many remain is told only without selectors */
+    }
+    *dv_vec_add_in(&list->objects, list->arena) = object;
+    list->last_key = key;
+    return true;
+}
+
+/* The pasts before `key` (all of them when it is empty): what has gone since. */
+static bool add_pasts(struct list *list, dv_str key)
+{
+    while (list->next_past < list->pasts.n) {
+        const struct past *past = &list->pasts.v[list->next_past];
+
+        if (key.n > 0 && dv_str_cmp(past->key, key) >= 0)
+            break;
+        list->next_past++;
+        if (past->object && !add(list, past->key, past->object))
+            return false;
+    }
+    return true;
+}
+
+static bool add_entry(struct list *list, const struct dv_entry *entry)
+{
+    dv_str key = dv_entry_key(entry);
+    const struct past *past;
+
+    if (list->pasts.n == 0)
+        return add(list, key, entry->object);
+    if (!add_pasts(list, key))
+        return false;
+    past = list->next_past < list->pasts.n ? &list->pasts.v[list->next_past] : NULL;
+    if (!past || !dv_str_eq(past->key, key))
+        return add(list, key, entry->object);
+    list->next_past++;
+    return !past->object || add(list, key, past->object);
+}
+
+/* One name is asked for: no need to look at the others. */
+static bool is_single(const struct list *list, dv_str *name)
+{
+    return dv_field_selector_demands(list->fields, DV_STR("metadata.name"), name) &&
+           (list->query->space.n > 0 || !list->query->kind->is_namespaced) && list->pasts.n == 0 &&
+           list->after.n == 0;
+}
+
+static void walk(struct list *list)
+{
+    struct dv_shelf_range range;
+    struct dv_entry *entry;
+    dv_str name;
+
+    if (is_single(list, &name)) {
+        entry = dv_shelf_get(list->shelf, list->query->space, name);
+        if (entry && entry->object)
+            (void)add(list, dv_entry_key(entry), entry->object); /* the only one */
+        return;
+    }
+    range = list->after.n > 0 ? dv_shelf_range_after(list->shelf, list->query->space, list->after)
+                              : dv_shelf_range(list->shelf, list->query->space);
+    while ((entry = dv_shelf_range_next(&range)) != NULL)
+        if (!add_entry(list, entry))
+            return;
+    (void)add_pasts(list, DV_STR_NONE); /* the last ones */
+}
+
+bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *query,
+                      struct dv_arena *arena, struct dv_list_page *page,
+                      struct dv_api_status **failure)
+{
+    struct list list = {.query = query,
+                        .embedded = embedded,
+                        .shelf = dv_engine_shelf(embedded, query->kind),
+                        .arena = arena};
+
+    if (!parse_selectors(&list, failure) || !parse_version(&list, failure))
+        return false;
+    /* Who asks for any version gets all of it, as from the reference's cache. */
+    if (query->continue_token.n > 0 || !dv_str_eq(query->resource_version, DV_STR("0")))
+        list.limit = query->limit;
+    if (list.version < embedded->version)
+        gather_pasts(&list);
+    walk(&list);
+    *page = (struct dv_list_page){
+        .objects = list.objects.v, .n_objects = list.objects.n, .version = list.version};
+    if (list.is_full) {
+        struct dv_token token = {.version = (int64_t)list.version, .after = list.last_key};
+
+        page->continue_token = dv_token_print(&token, arena);
+        page->has_remaining = !is_selecting(&list);
+        page->n_remaining = page->has_remaining ? list.n_remaining : 0;
+    }
+    return true;
+}

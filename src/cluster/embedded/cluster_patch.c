@@ -1,0 +1,310 @@
+/* cluster_patch.c - the verb PATCH, server-side apply included.
+ *
+ * A patch is applied to what is stored, in the version of the request, while the name is held: so
+ * it never has to be tried again. */
+#include "resource/misfit.h"
+#include "resource/patch.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/update.h"
+#include "cluster/objects/shelf.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "resource/validate.h"
+#include "json/json.h"
+
+/* A document in a message: as large as a body may be. */
+#define DOC_BYTES_MAX (4u * 1024u * 1024u)
+/* Patches that go deeper than objects do only say what is wrong less exactly. */
+#define ORDER_DEPTH_MAX 16u
+
+static struct dv_json *current(struct dv_op *op)
+{
+    const struct dv_api_version *version = dv_update_version(op);
+
+    return dv_encode_json(version->message, op->entry->object->value, version,
+                          op->request->kind->name, op->arena);
+}
+
+/* ---- failures ---- */
+
+static bool fail_patch(struct dv_op *op, const struct dv_err *err)
+{
+    if (err->code == DV_INVALID_ARGUMENT)
+        return dv_op_fail(op, dv_status_bad_request(op->arena, "%s", err->msg));
+    if (err->code == DV_FAILED_PRECONDITION)
+        return dv_op_fail(op, dv_status_cannot_patch(op->arena));
+    if (err->code == DV_RESOURCE_EXHAUSTED)
+        return dv_op_fail(
+            op, dv_status_new(413, DV_STR("RequestEntityTooLarge"), op->arena, "%s", err->msg));
+    return dv_op_fail(op, dv_status_new(500, DV_STR_NONE, op->arena, "%s", err->msg));
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return dv_str_cmp(dv_json_key(*(struct dv_json *const *)a),
+                      dv_json_key(*(struct dv_json *const *)b));
+}
+
+/* The reference prints a patched document with the keys of what the patch has touched in order,
+ * and the rest as it was. */
+static struct dv_json *in_order(const struct dv_json *doc, const struct dv_json *patch,
+                                size_t depth, struct dv_arena *arena)
+{
+    struct dv_json **children = DV_NEW_ARRAY(arena, struct dv_json *, dv_json_n(doc));
+    struct dv_json *ordered = dv_json_new_object(arena);
+    size_t n = 0;
+
+    for (struct dv_json *child = dv_json_first(doc); child; child = dv_json_next(child))
+        children[n++] = child;
+    if (n > 0)
+        qsort(children, n, sizeof(children[0]), by_key);
+    for (size_t i = 0; i < n; i++) {
+        dv_str key = dv_json_key(children[i]);
+        const struct dv_json *touch = dv_json_get(patch, key);
+        bool is_touched = depth < ORDER_DEPTH_MAX && dv_json_is(touch, DV_JSON_OBJECT) &&
+                          dv_json_is(children[i], DV_JSON_OBJECT);
+
+        dv_json_set(ordered, key,
+                    is_touched ? in_order(children[i], touch, depth + 1, arena)
+                               : dv_json_copy(children[i], arena),
+                    arena);
+    }
+    return ordered;
+}
+
+/* The patched document is not an object of the kind: 422 about the whole of it. */
+static bool fail_result(struct dv_op *op, const struct dv_json *doc, dv_str why)
+{
+    const struct dv_status_about nothing = {0};
+    struct dv_problem problem = {.type = DV_PROBLEM_INVALID, .field = DV_STR("patch")};
+    struct dv_problems problems = {.v = &problem, .n = 1, .arena = op->arena};
+    struct dv_buf text;
+    struct dv_buf quoted;
+
+    dv_buf_init(&text, DOC_BYTES_MAX);
+    dv_buf_init(&quoted, DOC_BYTES_MAX * 2);
+    if (dv_json_is(doc, DV_JSON_OBJECT))
+        doc = in_order(doc, op->request->patch, 0, op->arena);
+    dv_json_print(doc, NULL, &text);
+    dv_buf_add_c(&quoted, "Invalid value: ");
+    dv_buf_add_json(&quoted, dv_buf_str(&text));
+    dv_buf_add_c(&quoted, ": ");
+    dv_buf_add(&quoted, why);
+    problem.detail = dv_str_copy(dv_buf_str(&quoted), op->arena);
+    dv_buf_fini(&text);
+    dv_buf_fini(&quoted);
+    return dv_op_fail(op, dv_status_invalid(&nothing, &problems, op->arena));
+}
+
+static bool fail_notes(struct dv_op *op, const struct dv_json *doc,
+                       const struct dv_decode_notes *notes)
+{
+    struct dv_buf text;
+    bool is_ok;
+
+    dv_buf_init(&text, DOC_BYTES_MAX);
+    dv_buf_add_c(&text, "strict decoding error: ");
+    for (size_t i = 0; i < notes->n; i++) {
+        dv_buf_add_c(&text, i > 0 ? ", " : "");
+        dv_buf_add(&text, notes->v[i]);
+    }
+    is_ok = fail_result(op, doc, dv_buf_str(&text));
+    dv_buf_fini(&text);
+    return is_ok;
+}
+
+/* ---- the result ---- */
+
+/* Reads the patched document; NULL: the op has failed. */
+static void *read_result(struct dv_op *op, const struct dv_json *doc)
+{
+    const struct dv_message *message = dv_update_version(op)->message;
+    const struct dv_message *stored = op->request->kind->versions[0].message;
+    void *value = dv_arena_alloc(op->arena, stored->size, stored->align);
+    struct dv_decode_notes notes = {0};
+    struct dv_err err;
+    dv_str why;
+
+    if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, op->arena, value, &notes, &err)) {
+        if (!dv_misfit_find(message, doc, op->arena, &why))
+            why = dv_str_from_c(err.msg);
+        (void)fail_result(op, doc, why);
+        return NULL;
+    }
+    if (notes.n > 0 && op->request->field_validation == DV_VALIDATE_STRICT) {
+        (void)fail_notes(op, doc, &notes);
+        return NULL;
+    }
+    if (op->request->field_validation == DV_VALIDATE_WARN) {
+        op->warnings = notes.v;
+        op->n_warnings = notes.n;
+    }
+    return value;
+}
+
+static bool store_result(struct dv_op *op, const struct dv_json *doc,
+                         const struct dv_managed_fields *managed)
+{
+    void *value = read_result(op, doc);
+
+    if (!value || !dv_update_check_names(op, value))
+        return false;
+    if (!op->entry->object)
+        return dv_create_value(op, value, managed);
+    if (!dv_update_check_version(op, dv_meta_of(value)->resource_version))
+        return false;
+    return dv_update_value(op, value, managed);
+}
+
+/* ---- server-side apply ---- */
+
+static dv_str text_of(const struct dv_json *object, dv_str key)
+{
+    const struct dv_json *node = dv_json_get(object, key);
+    struct dv_err err;
+    dv_str text = {0};
+
+    if (node && !dv_json_as_str(node, &text, &err))
+        return DV_STR_NONE; /* what is no text is found by the reader */
+    return text;
+}
+
+/* False: the op has failed. */
+static bool check_config(struct dv_op *op, const struct dv_json *config)
+{
+    const struct dv_api_version *version = dv_update_version(op);
+    dv_str api_version = text_of(config, DV_STR("apiVersion"));
+    dv_str kind = text_of(config, DV_STR("kind"));
+    const struct dv_json *meta = dv_json_get(config, DV_STR("metadata"));
+    dv_str name = text_of(meta, DV_STR("name"));
+    dv_str group;
+    dv_str number;
+
+    dv_api_version_split(api_version, &group, &number);
+    if (!dv_str_eq(kind, op->request->kind->name) || !dv_str_eq(group, version->group) ||
+        !dv_str_eq(number, version->version))
+        return dv_op_fail(op, dv_status_bad_request(op->arena,
+                                                    "invalid object type: %.*s/%.*s, "
+                                                    "Kind=%.*s",
+                                                    DV_FMT(group), DV_FMT(number), DV_FMT(kind)));
+    if (name.n > 0 && !dv_str_eq(name, dv_entry_name(op->entry)))
+        return dv_op_fail(op,
+                          dv_status_bad_request(
+                              op->arena,
+                              "the name of the object (%.*s) does not match the name on the URL "
+                              "(%.*s)",
+                              DV_FMT(name), DV_FMT(dv_entry_name(op->entry))));
+    if (dv_json_get(meta, DV_STR("managedFields")))
+        return dv_op_fail(op,
+                          dv_status_bad_request(op->arena, "metadata.managedFields must be nil"));
+    return !op->entry->object ||
+           dv_update_check_version(op, text_of(meta, DV_STR("resourceVersion")));
+}
+
+static void drop(struct dv_json *object, dv_str key)
+{
+    struct dv_json *node = dv_json_get(object, key);
+
+    if (node)
+        dv_json_remove(node);
+}
+
+/* What the endpoint does not change cannot be owned through it. */
+static struct dv_json *strip_config(struct dv_op *op)
+{
+    struct dv_json *config = dv_json_copy(op->request->patch, op->arena);
+    enum dv_kind_id id = op->request->kind->id;
+
+    if (op->request->subresource != DV_SUB_STATUS) {
+        if (op->request->kind->has_status)
+            drop(config, DV_STR("status"));
+        return config;
+    }
+    drop(config, DV_STR("spec"));
+    if (id == DV_KIND_CLAIM || id == DV_KIND_TAINT_RULE) {
+        struct dv_json *meta = dv_json_get(config, DV_STR("metadata"));
+
+        drop(meta, DV_STR("labels"));
+        drop(meta, DV_STR("annotations"));
+        drop(meta, DV_STR("finalizers"));
+        drop(meta, DV_STR("ownerReferences"));
+    }
+    return config;
+}
+
+static bool apply(struct dv_op *op)
+{
+    const struct dv_api_version *version = dv_update_version(op);
+    const struct dv_object *object = op->entry->object;
+    struct dv_manager manager = dv_update_manager(op);
+    struct dv_managed_fields managed = {0};
+    struct dv_apply_result *result = DV_NEW(op->arena, struct dv_apply_result);
+    struct dv_err err;
+
+    if (!dv_json_is(op->request->patch, DV_JSON_OBJECT))
+        return dv_op_fail(op,
+                          dv_status_bad_request(op->arena, "error decoding YAML: not an object"));
+    if (!check_config(op, op->request->patch))
+        return false;
+    if (object)
+        managed = (struct dv_managed_fields){object->meta->managed_fields,
+                                             object->meta->n_managed_fields};
+    if (!dv_apply(version->message, object ? current(op) : NULL, &managed, strip_config(op),
+                  &manager, op->request->is_forced, op->arena, result, &err))
+        return fail_patch(op, &err);
+    if (result->n_conflicts > 0)
+        return dv_op_fail(
+            op, dv_status_apply_conflict(result->conflicts, result->n_conflicts, op->arena));
+    return store_result(op, result->doc, &result->managed);
+}
+
+/* ---- the other patches ---- */
+
+static struct dv_json *patch_document(struct dv_op *op, struct dv_err *err)
+{
+    const struct dv_json *patch = op->request->patch;
+
+    switch (op->request->patch_type) {
+    case DV_PATCH_JSON:
+        return dv_patch_json(current(op), patch, op->arena, err);
+    case DV_PATCH_MERGE:
+        if (!dv_patch_merge_check(patch, err))
+            return NULL;
+        return dv_patch_merge(current(op), patch, op->arena);
+    case DV_PATCH_STRATEGIC:
+        return dv_patch_strategic(dv_update_version(op)->message, current(op), patch, op->arena,
+                                  err);
+    case DV_PATCH_APPLY:
+        break;
+    }
+    (void)dv_fail(err, DV_INVALID_ARGUMENT, "unknown type of patch");
+    return NULL;
+}
+
+bool dv_patch_run(struct dv_op *op)
+{
+    struct dv_status_about about = dv_change_about(op);
+    const struct dv_json *doc;
+    struct dv_err err;
+
+    if (op->request->patch_type == DV_PATCH_APPLY &&
+        (op->entry->object || op->request->subresource == DV_SUB_NONE))
+        return apply(op);
+    if (!op->entry->object)
+        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+    doc = patch_document(op, &err);
+    if (!doc)
+        return fail_patch(op, &err);
+    return store_result(op, doc, NULL);
+}

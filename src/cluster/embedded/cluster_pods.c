@@ -1,0 +1,158 @@
+#include "cluster/embedded/cluster_pods.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/delete.h"
+#include "cluster/embedded/update.h"
+#include "cluster/objects/shelf.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+
+/* Sets the condition of that type; its time moves only when its status does. */
+static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
+                          const struct dv_api_pod_condition *wanted)
+{
+    struct dv_api_pod_status *status = &pod->status;
+    struct dv_api_pod_condition *all =
+        DV_NEW_ARRAY(op->arena, struct dv_api_pod_condition, status->n_conditions + 1);
+    struct dv_time since = dv_op_now(op);
+    size_t at = 0;
+
+    if (status->n_conditions > 0)
+        memcpy(all, status->conditions, status->n_conditions * sizeof(all[0]));
+    while (at < status->n_conditions && !dv_str_eq(all[at].type, wanted->type))
+        at++;
+    if (at < status->n_conditions && dv_str_eq(all[at].status, wanted->status))
+        since = all[at].last_transition_time;
+    if (at == status->n_conditions)
+        status->n_conditions++;
+    all[at] = *wanted;
+    all[at].last_transition_time = since;
+    status->conditions = all;
+}
+
+/* ---- binding ---- */
+
+/* Entries of `from` added to a map that is sorted by key; they win. */
+static void merge(struct dv_op *op, struct dv_str_entry **into, size_t *n_into,
+                  const struct dv_str_entry *from, size_t n_from)
+{
+    struct dv_str_entry *all = DV_NEW_ARRAY(op->arena, struct dv_str_entry, *n_into + n_from);
+    size_t i = 0;
+    size_t j = 0;
+    size_t n = 0;
+
+    if (n_from == 0)
+        return;
+    while (i < *n_into || j < n_from) {
+        int order = i == *n_into ? 1 : j == n_from ? -1 : dv_str_cmp((*into)[i].key, from[j].key);
+
+        all[n++] = order < 0 ? (*into)[i] : from[j];
+        i += order <= 0;
+        j += order >= 0;
+    }
+    *into = all;
+    *n_into = n;
+}
+
+/* Why the pod cannot be bound now; NULL when it can. */
+static const struct dv_api_status *refuse_binding(struct dv_op *op, const struct dv_api_pod *pod)
+{
+    struct dv_status_about about = dv_change_about(op);
+    dv_str name = pod->metadata.name;
+
+    about.what = DV_STR("pods/binding");
+    if (pod->metadata.deletion_timestamp.is_set)
+        return dv_status_conflict(&about, op->arena,
+                                  "pod %.*s is being deleted, cannot be assigned to a host",
+                                  DV_FMT(name));
+    if (pod->spec.node_name.n > 0)
+        return dv_status_conflict(&about, op->arena,
+                                  "pod %.*s is already assigned to node \"%.*s\"", DV_FMT(name),
+                                  DV_FMT(pod->spec.node_name));
+    if (pod->spec.n_scheduling_gates > 0)
+        return dv_status_conflict(&about, op->arena, "pod %.*s has non-empty .spec.schedulingGates",
+                                  DV_FMT(name));
+    return NULL;
+}
+
+static const struct dv_api_status *check_target(struct dv_op *op,
+                                                const struct dv_api_binding *binding)
+{
+    dv_str kind = binding->target.kind;
+
+    /* The reference does not make Invalid of these. */
+    if (kind.n > 0 && !dv_str_eq(kind, DV_STR("Node")))
+        return dv_status_new(500, DV_STR_NONE, op->arena,
+                             "target.kind: Unsupported value: \"%.*s\": supported values: "
+                             "\"Node\", \"<empty>\"",
+                             DV_FMT(kind));
+    if (binding->target.name.n == 0)
+        return dv_status_new(500, DV_STR_NONE, op->arena, "target.name: Required value");
+    return NULL;
+}
+
+bool dv_pods_bind(struct dv_op *op)
+{
+    const struct dv_api_binding *binding = op->request->value;
+    const struct dv_api_object_meta *meta = &binding->metadata;
+    struct dv_status_about about = dv_change_about(op);
+    const struct dv_api_status *failure;
+    struct dv_api_pod *pod;
+
+    if (meta->name.n > 0 && !dv_str_eq(meta->name, about.name))
+        return dv_op_fail(op, dv_status_bad_request(
+                                  op->arena, "name in URL does not match name in Binding object"));
+    failure = check_target(op, binding);
+    if (failure)
+        return dv_op_fail(op, failure);
+    if (!op->entry->object)
+        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+    if (!dv_update_check_uid(op, meta->uid) || !dv_update_check_version(op, meta->resource_version))
+        return false;
+    pod = dv_change_copy(op);
+    failure = refuse_binding(op, pod);
+    if (failure)
+        return dv_op_fail(op, failure);
+    pod->spec.node_name = binding->target.name;
+    merge(op, &pod->metadata.annotations, &pod->metadata.n_annotations, meta->annotations,
+          meta->n_annotations);
+    merge(op, &pod->metadata.labels, &pod->metadata.n_labels, meta->labels, meta->n_labels);
+    set_condition(
+        op, pod,
+        &(struct dv_api_pod_condition){.type = DV_STR("PodScheduled"), .status = DV_STR("True")});
+    return dv_change_admit_then(op, pod, dv_change_finish);
+}
+
+/* ---- eviction ---- */
+
+bool dv_pods_evict(struct dv_op *op)
+{
+    const struct dv_api_eviction *eviction = op->request->value;
+    struct dv_status_about about = dv_change_about(op);
+    struct dv_api_pod *pod;
+
+    if (!dv_str_eq(eviction->metadata.name, about.name))
+        return dv_op_fail(op, dv_status_bad_request(
+                                  op->arena, "name in URL does not match name in Eviction object"));
+    op->delete_options = eviction->delete_options;
+    if (!dv_change_admit(op, NULL))
+        return false;
+    if (!op->entry->object)
+        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+    if (!dv_delete_check_preconditions(op))
+        return false;
+    pod = dv_change_copy(op);
+    if (!pod->metadata.deletion_timestamp.is_set)
+        set_condition(op, pod,
+                      &(struct dv_api_pod_condition){.type = DV_STR("DisruptionTarget"),
+                                                     .status = DV_STR("True"),
+                                                     .reason = DV_STR("EvictionByEvictionAPI"),
+                                                     .message = DV_STR("Eviction API: evicting")});
+    return dv_delete_value(op, pod);
+}

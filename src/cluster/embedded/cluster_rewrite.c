@@ -1,0 +1,133 @@
+/* cluster_rewrite.c - a store that lost what it had gets everything again.
+ *
+ * Each object is written while its name is held, so that what is written for a request meanwhile
+ * is never overtaken by an older state. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/report.h"
+#include "cluster/objects/shelf.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+/* Objects being written together: a commit of a good size. */
+#define N_RUNNING_MAX 512u
+/* A full disk is often emptied within minutes. */
+#define RETRY_FIRST_MS 1000u
+#define RETRY_MAX_MS 30000u
+#define RETRY_JITTER_PER_MILLE 200u
+
+static void go_on(struct dv_embedded *embedded);
+
+static void begin(struct dv_embedded *embedded)
+{
+    struct dv_rewrite *rewrite = &embedded->rewrite;
+
+    rewrite->has_failed = false;
+    rewrite->kind = 0;
+    rewrite->n_after = 0;
+    go_on(embedded);
+}
+
+static void on_retry(struct dv_timer *timer)
+{
+    begin(DV_CONTAINER(timer, struct dv_embedded, rewrite.timer));
+}
+
+static bool run(struct dv_op *op)
+{
+    return op->entry->object ? dv_op_rewrite(op) : dv_op_answer(op, NULL);
+}
+
+static void on_written(struct dv_op *op)
+{
+    struct dv_rewrite *rewrite = &op->embedded->rewrite;
+
+    rewrite->n_running--;
+    if (op->failure && !rewrite->has_failed) {
+        rewrite->has_failed = true;
+        dv_report_retry("cannot write all objects anew", op->failure);
+    }
+    go_on(op->embedded);
+}
+
+static void end(struct dv_embedded *embedded)
+{
+    struct dv_rewrite *rewrite = &embedded->rewrite;
+
+    if (rewrite->has_failed && !embedded->is_closing) {
+        uint64_t pause_ms = rewrite->pause_ms > 0 ? rewrite->pause_ms : RETRY_FIRST_MS;
+
+        rewrite->pause_ms = dv_u64_min(pause_ms * 2, RETRY_MAX_MS);
+        dv_timer_start(&rewrite->timer, embedded->cluster.loop,
+                       dv_loop_now_ms(embedded->cluster.loop) +
+                           dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE),
+                       on_retry);
+        return;
+    }
+    rewrite->is_running = false;
+    rewrite->pause_ms = 0;
+    if (rewrite->done && !rewrite->has_failed)
+        rewrite->done(rewrite->ctx);
+}
+
+static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry)
+{
+    struct dv_rewrite *rewrite = &embedded->rewrite;
+    struct dv_op *op = dv_op_new(embedded, NULL);
+    dv_str key = dv_entry_key(entry);
+
+    rewrite->after = dv_realloc(rewrite->after, key.n);
+    memcpy(rewrite->after, key.p, key.n);
+    rewrite->n_after = key.n;
+    rewrite->n_running++;
+    op->done = on_written;
+    dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
+}
+
+/* What comes behind the last one that was begun. What is made meanwhile is written anyway. */
+static void go_on(struct dv_embedded *embedded)
+{
+    struct dv_rewrite *rewrite = &embedded->rewrite;
+
+    while (rewrite->kind < DV_N_KINDS && !rewrite->has_failed && !embedded->is_closing) {
+        struct dv_shelf_range range =
+            dv_shelf_range_after(&embedded->shelves[rewrite->kind], DV_STR_NONE,
+                                 (dv_str){rewrite->after, rewrite->n_after});
+        struct dv_entry *entry;
+
+        while (rewrite->n_running < N_RUNNING_MAX && (entry = dv_shelf_range_next(&range)) != NULL)
+            start_one(embedded, entry);
+        if (rewrite->n_running >= N_RUNNING_MAX)
+            return;
+        rewrite->kind++;
+        rewrite->n_after = 0;
+    }
+    if (rewrite->n_running == 0)
+        end(embedded);
+}
+
+void dv_embedded_rewrite_all(struct dv_embedded *embedded, void (*done)(void *ctx), void *ctx)
+{
+    struct dv_rewrite *rewrite = &embedded->rewrite;
+
+    rewrite->done = done;
+    rewrite->ctx = ctx;
+    if (rewrite->is_running) { /* damaged again: what has been written is lost with the rest */
+        rewrite->has_failed = true;
+        return;
+    }
+    rewrite->is_running = true;
+    dv_timer_cancel(&rewrite->timer);
+    begin(embedded);
+}

@@ -1,0 +1,144 @@
+/* cluster_views.c - the views of the embedded API: told what is there in portions, then each
+ * change. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/objects/shelf.h"
+#include "cluster/shared/cluster_names.h"
+#include "cluster/shared/cluster_view.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+/* Of what is there, told at once: a millisecond of whoever listens. */
+#define PORTION 500u
+
+struct local_view {
+    struct dv_view view;
+    struct dv_link link; /* among the views of its kind */
+    struct dv_task task;
+    char *after; /* key up to which it has been told what was there */
+    size_t n_after;
+    bool *is_gone; /* set when it is closed while it is told; NULL: it is not */
+};
+
+static struct dv_embedded *embedded_of(const struct local_view *local)
+{
+    return DV_CONTAINER(local->view.cluster, struct dv_embedded, cluster);
+}
+
+/* Returns false when the view was closed by its owner. */
+static bool change(struct local_view *local, dv_str space, dv_str name, struct dv_object *now)
+{
+    bool is_gone = false;
+
+    local->is_gone = &is_gone;
+    dv_view_change(&local->view, space, name, now);
+    if (!is_gone)
+        local->is_gone = NULL;
+    return !is_gone;
+}
+
+static void remember(struct local_view *local, const struct dv_entry *entry)
+{
+    dv_str key = dv_entry_key(entry);
+
+    local->after = dv_realloc(local->after, key.n);
+    local->n_after = key.n;
+    memcpy(local->after, key.p, key.n);
+}
+
+/* Goes on in the order of the keys. What came or changed in between was told when it did, so what
+ * the view shows already is passed over. */
+static void tell_portion(struct dv_task *task)
+{
+    struct local_view *local = DV_CONTAINER(task, struct local_view, task);
+    struct dv_embedded *embedded = embedded_of(local);
+    struct dv_shelf *shelf = dv_engine_shelf(embedded, local->view.options.kind);
+    struct dv_shelf_place place = dv_shelf_find(shelf, (dv_str){local->after, local->n_after});
+    struct dv_entry *entry = NULL;
+
+    for (size_t i = 0; i < PORTION && (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
+        dv_str space = dv_entry_space(entry);
+        dv_str name = dv_entry_name(entry);
+
+        if (dv_names_get(&local->view.objects, space, name))
+            continue;
+        if (!change(local, space, name, entry->object))
+            return;
+    }
+    if (entry) {
+        remember(local, entry);
+        dv_task_post(&local->task, embedded->cluster.loop, tell_portion);
+        return;
+    }
+    local->view.is_synced = true;
+    if (local->view.options.synced)
+        local->view.options.synced(local->view.options.ctx);
+}
+
+struct dv_view *dv_embedded_view_open(struct dv_cluster *cluster,
+                                      const struct dv_view_options *options, struct dv_err *err)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(cluster, struct dv_embedded, cluster);
+    struct local_view *local = DV_ALLOC(struct local_view);
+
+    if (!dv_view_init(&local->view, cluster, options, err)) {
+        free(local);
+        return NULL;
+    }
+    dv_list_push(&dv_engine_shelf(embedded, options->kind)->views, &local->link);
+    dv_task_post(&local->task, cluster->loop, tell_portion);
+    return &local->view;
+}
+
+void dv_embedded_view_close(struct dv_view *view)
+{
+    struct local_view *local = DV_CONTAINER(view, struct local_view, view);
+
+    if (view->cluster && embedded_of(local)->next_view == &local->link)
+        embedded_of(local)->next_view = local->link.next;
+    if (local->is_gone)
+        *local->is_gone = true;
+    dv_task_cancel(&local->task);
+    dv_link_remove(&local->link);
+    dv_view_fini(view);
+    free(local->after);
+    free(local);
+}
+
+void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct dv_object *old,
+                   struct dv_object *now)
+{
+    const struct dv_api_object_meta *meta = now ? now->meta : old->meta;
+    struct dv_link *link = shelf->views.head.next;
+
+    while (link && link != &shelf->views.head) {
+        embedded->next_view = link->next; /* moved on when that view is closed by a callback */
+        (void)change(DV_CONTAINER(link, struct local_view, link), meta->namespace, meta->name, now);
+        link = embedded->next_view;
+    }
+    embedded->next_view = NULL;
+}
+
+void dv_views_end(struct dv_embedded *embedded)
+{
+    embedded->next_view = NULL; /* when it is a view that closes the API */
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        struct dv_link *link;
+
+        while ((link = dv_list_shift(&embedded->shelves[i].views)) != NULL) {
+            struct local_view *local = DV_CONTAINER(link, struct local_view, link);
+
+            dv_task_cancel(&local->task);
+            local->view.cluster = NULL;
+        }
+    }
+}

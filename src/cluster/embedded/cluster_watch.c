@@ -1,0 +1,341 @@
+/* cluster_watch.c - watchers: cursors over the history of a kind. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/objects/history.h"
+#include "cluster/objects/shelf.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "resource/status.h"
+
+/* Events told to one watcher before the next one has its turn. */
+#define PORTION 200u
+/* What all watchers are told in one turn of the loop, in bytes of objects: each watcher makes a
+ * text of what is large, or at least copies it. Takes about 5 ms. */
+#define TURN_BYTES (2u * 1024u * 1024u)
+/* For what is not its object. */
+#define EVENT_BYTES 256u
+
+struct watching {
+    struct dv_watcher *watcher;
+    struct dv_embedded *embedded;
+    struct dv_shelf *shelf;
+    struct dv_link link; /* among the shelf's watchers */
+    struct dv_arena *arena;
+    struct dv_label_selector *labels;
+    struct dv_field_selector *fields;
+    dv_str space;
+    DV_VEC(struct dv_object *) initial; /* references to what was there */
+    size_t n_told;                      /* of those */
+    uint64_t initial_version;
+    uint64_t since;
+    uint64_t next; /* number of the next change */
+    bool has_initial;
+    bool is_paused;
+    bool *is_gone; /* set when it is stopped while it is told; NULL: it is not */
+};
+
+static bool wants(const struct watching *watching, const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+
+    return (watching->space.n == 0 || dv_str_eq(watching->space, meta->namespace)) &&
+           dv_label_selector_matches(watching->labels, meta->labels, meta->n_labels) &&
+           dv_field_selector_matches(watching->fields, object);
+}
+
+/* ---- telling ---- */
+
+/* False when the watcher was stopped in the call. */
+static bool tell(struct watching *watching, enum dv_object_event event, struct dv_object *object,
+                 uint64_t version)
+{
+    struct dv_embedded *embedded = watching->embedded;
+    size_t cost = EVENT_BYTES + (object ? object->size_bytes : 0);
+    bool is_gone = false;
+
+    embedded->watch_room -= dv_size_min(cost, embedded->watch_room);
+    watching->is_gone = &is_gone;
+    watching->watcher->event(watching->watcher, event, object, version);
+    if (!is_gone)
+        watching->is_gone = NULL;
+    return !is_gone;
+}
+
+static bool tell_change(struct watching *watching, struct dv_change *change)
+{
+    bool was_wanted = change->old && wants(watching, change->old);
+    bool is_wanted = change->now && wants(watching, change->now);
+
+    if (is_wanted)
+        return tell(watching, was_wanted ? DV_OBJECT_MODIFIED : DV_OBJECT_ADDED, change->now,
+                    change->version);
+    if (was_wanted)
+        return tell(watching, DV_OBJECT_DELETED, dv_history_gone(&watching->shelf->history, change),
+                    change->version);
+    return true;
+}
+
+/* False when the watcher was stopped. */
+static bool tell_initial(struct watching *watching, size_t *budget)
+{
+    while (*budget > 0 && watching->n_told < watching->initial.n && !watching->is_paused &&
+           watching->embedded->watch_room > 0) {
+        struct dv_object *object = watching->initial.v[watching->n_told];
+
+        (*budget)--;
+        watching->initial.v[watching->n_told++] = NULL;
+        if (!tell(watching, DV_OBJECT_ADDED, object, object->version)) {
+            dv_object_unref(object);
+            return false;
+        }
+        dv_object_unref(object);
+    }
+    if (watching->n_told < watching->initial.n || watching->is_paused)
+        return true;
+    watching->has_initial = false;
+    dv_vec_fini(&watching->initial);
+    if (!watching->watcher->wants_initial_end)
+        return true;
+    return tell(watching, DV_OBJECT_INITIAL_END, NULL, watching->initial_version);
+}
+
+static void end(struct watching *watching, bool is_expired)
+{
+    struct dv_watcher *watcher = watching->watcher;
+
+    dv_watcher_stop(watcher);
+    watcher->is_expired = is_expired;
+    if (watcher->closed)
+        watcher->closed(watcher);
+}
+
+/* Tells a portion; true when there is more to tell. */
+static bool tell_portion(struct watching *watching)
+{
+    const struct dv_history *history = &watching->shelf->history;
+    size_t budget = PORTION;
+
+    if (watching->next < history->first) {
+        end(watching, true);
+        return false;
+    }
+    if (watching->has_initial && !watching->is_paused && !tell_initial(watching, &budget))
+        return false;
+    while (!watching->has_initial && watching->next < history->end && budget > 0 &&
+           !watching->is_paused && watching->embedded->watch_room > 0) {
+        struct dv_change *change = dv_history_get(history, watching->next++);
+
+        budget--;
+        if (change->version > watching->since && !tell_change(watching, change))
+            return false;
+    }
+    return !watching->is_paused && (watching->has_initial || watching->next < history->end);
+}
+
+/* A callback may stop any watcher: each is back in its list before it is called. Those whose turn
+ * does not come now are the first next time. */
+static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
+{
+    bool has_more = false;
+    struct dv_list now;
+    struct dv_link *link;
+
+    dv_list_init(&now);
+    dv_list_move_all(&now, &shelf->watchers);
+    while ((embedded->watch_room > 0 || embedded->is_closing) &&
+           (link = dv_list_shift(&now)) != NULL) {
+        struct watching *watching = DV_CONTAINER(link, struct watching, link);
+
+        dv_list_push(&shelf->watchers, link);
+        if (embedded->is_closing) /* by one of the callbacks */
+            end(watching, false);
+        else
+            has_more |= tell_portion(watching);
+    }
+    has_more |= !dv_list_is_empty(&now);
+    dv_list_move_all(&now, &shelf->watchers);
+    dv_list_move_all(&shelf->watchers, &now);
+    return has_more;
+}
+
+static void tell_all(struct dv_task *task)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, watch);
+    bool has_more = false;
+
+    embedded->watch_room = TURN_BYTES;
+    for (size_t n = 0; n < DV_N_KINDS; n++) {
+        /* Another kind is the first each time, so that none waits for the others for ever. */
+        struct dv_shelf *shelf = &embedded->shelves[(embedded->watch_first + n) % DV_N_KINDS];
+
+        if (!shelf->is_woken)
+            continue;
+        shelf->is_woken = false; /* a callback may start a watcher, and wake it */
+        shelf->is_woken |= tell_shelf(embedded, shelf);
+        has_more |= shelf->is_woken;
+    }
+    embedded->watch_first = (embedded->watch_first + 1) % DV_N_KINDS;
+    if (has_more && !embedded->is_closing)
+        dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
+}
+
+void dv_watchers_wake(struct dv_embedded *embedded, struct dv_shelf *shelf)
+{
+    if (dv_list_is_empty(&shelf->watchers))
+        return;
+    shelf->is_woken = true;
+    dv_task_post(&embedded->watch, embedded->cluster.loop, tell_all);
+}
+
+void dv_watchers_end(struct dv_embedded *embedded)
+{
+    dv_task_cancel(&embedded->watch);
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        struct dv_link *link;
+
+        while ((link = dv_list_first(&embedded->shelves[i].watchers)) != NULL)
+            end(DV_CONTAINER(link, struct watching, link), false);
+    }
+}
+
+/* ---- life ---- */
+
+static void watching_free(struct watching *watching)
+{
+    dv_link_remove(&watching->link);
+    for (size_t i = watching->n_told; i < watching->initial.n; i++)
+        dv_object_unref(watching->initial.v[i]);
+    dv_vec_fini(&watching->initial);
+    dv_arena_free(watching->arena);
+    free(watching);
+}
+
+static bool parse_selectors(struct watching *watching, struct dv_err *err)
+{
+    const struct dv_watcher *watcher = watching->watcher;
+    struct dv_arena *arena = watching->arena;
+    const struct dv_kind *kind = watcher->kind;
+    dv_str group = watcher->version ? watcher->version->group : kind->versions[0].group;
+
+    watching->space = dv_str_copy(watcher->space, arena);
+    watching->labels =
+        dv_label_selector_parse(dv_str_copy(watcher->label_selector, arena), arena, err);
+    if (!watching->labels)
+        return false;
+    watching->fields = dv_field_selector_parse(
+        kind, group, dv_str_copy(watcher->field_selector, arena), arena, err);
+    return watching->fields != NULL;
+}
+
+static void gather_initial(struct watching *watching)
+{
+    struct dv_shelf_range range = dv_shelf_range(watching->shelf, watching->space);
+    struct dv_entry *entry;
+
+    while ((entry = dv_shelf_range_next(&range)) != NULL)
+        if (wants(watching, entry->object))
+            *dv_vec_add(&watching->initial) = dv_object_ref(entry->object);
+    watching->has_initial = true;
+    watching->initial_version = watching->embedded->version;
+    watching->next = watching->shelf->history.end;
+}
+
+bool dv_watcher_start(struct dv_embedded *embedded, struct dv_watcher *watcher,
+                      struct dv_arena *arena, struct dv_api_status **failure)
+{
+    struct dv_shelf *shelf = dv_engine_shelf(embedded, watcher->kind);
+    bool has_initial = watcher->since == 0 || watcher->wants_initial_end;
+    struct watching *watching;
+    struct dv_err err;
+
+    if (!has_initial && watcher->since < shelf->history.floor) {
+        *failure = dv_status_expired(arena, "too old resource version: %llu (%llu)",
+                                     (unsigned long long)watcher->since,
+                                     (unsigned long long)shelf->history.floor);
+        return false;
+    }
+    watching = DV_ALLOC(struct watching);
+    watching->watcher = watcher;
+    watching->embedded = embedded;
+    watching->shelf = shelf;
+    watching->arena = dv_arena_new();
+    if (!parse_selectors(watching, &err)) {
+        watching_free(watching);
+        *failure = dv_status_bad_request(arena, "%s", err.msg);
+        return false;
+    }
+    if (has_initial) {
+        gather_initial(watching);
+    } else {
+        watching->since = watcher->since;
+        watching->next = dv_history_after(&shelf->history, watcher->since);
+    }
+    watcher->priv = watching;
+    watcher->is_expired = false;
+    dv_list_push(&shelf->watchers, &watching->link);
+    dv_watchers_wake(embedded, shelf);
+    return true;
+}
+
+void dv_watcher_stop(struct dv_watcher *watcher)
+{
+    struct watching *watching = watcher->priv;
+
+    if (!watching)
+        return;
+    watcher->priv = NULL;
+    if (watching->is_gone)
+        *watching->is_gone = true;
+    watching_free(watching);
+}
+
+void dv_watcher_pause(struct dv_watcher *watcher)
+{
+    struct watching *watching = watcher->priv;
+
+    if (watching)
+        watching->is_paused = true;
+}
+
+void dv_watcher_resume(struct dv_watcher *watcher)
+{
+    struct watching *watching = watcher->priv;
+
+    if (!watching || !watching->is_paused)
+        return;
+    watching->is_paused = false;
+    dv_watchers_wake(watching->embedded, watching->shelf);
+}
+
+uint64_t dv_watcher_version(const struct dv_watcher *watcher)
+{
+    const struct watching *watching = watcher->priv;
+    const struct dv_history *history;
+
+    if (!watching || watching->has_initial)
+        return 0;
+    history = &watching->shelf->history;
+    if (watching->next >= history->end) {
+        uint64_t version = watching->embedded->version;
+
+        return version > watching->since ? version : watching->since;
+    }
+    if (watching->next < history->first)
+        return 0;
+    /* Everything before the next one; nothing of this kind is in between. */
+    return dv_history_get(history, watching->next)->version - 1;
+}

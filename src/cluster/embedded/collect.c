@@ -1,0 +1,442 @@
+#include "cluster/embedded/collect.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/delete.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/events.h"
+#include "cluster/embedded/namespaces.h"
+#include "cluster/objects/kin.h"
+#include "cluster/objects/shelf.h"
+#include "resource/resource.h"
+
+/* Entries looked at before others have their turn, and ops of the collector under way together:
+ * it shares commits with everybody, but does not crowd them out. */
+#define PORTION 64u
+#define N_RUNNING_MAX 128u
+
+/* ---- queues ---- */
+
+static uint64_t delay_of(const struct dv_embedded *embedded, enum dv_collector_delay delay)
+{
+    switch (delay) {
+    case DV_COLLECT_SOON:
+        return 0;
+    case DV_COLLECT_SPACE:
+        return embedded->options.space_delay_ms;
+    case DV_COLLECT_OWNER:
+    case DV_N_COLLECT_DELAYS:
+        break;
+    }
+    return embedded->options.owner_delay_ms;
+}
+
+static void collect(struct dv_embedded *embedded);
+
+static void on_task(struct dv_task *task)
+{
+    collect(DV_CONTAINER(task, struct dv_embedded, collector.task));
+}
+
+static void on_timer(struct dv_timer *timer)
+{
+    collect(DV_CONTAINER(timer, struct dv_embedded, collector.timer));
+}
+
+/* Wakes for the first that is due. */
+static void arm(struct dv_embedded *embedded)
+{
+    struct dv_collector *collector = &embedded->collector;
+    uint64_t first_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < DV_N_COLLECT_DELAYS; i++) {
+        struct dv_link *link = dv_list_first(&collector->queues[i]);
+
+        if (link && DV_CONTAINER(link, struct dv_entry, due)->due_ms < first_ms)
+            first_ms = DV_CONTAINER(link, struct dv_entry, due)->due_ms;
+    }
+    if (embedded->is_closing || first_ms == UINT64_MAX || dv_collector_is_busy(embedded))
+        return; /* who ends arms again */
+    if (first_ms <= dv_loop_now_ms(embedded->cluster.loop))
+        dv_task_post(&collector->task, embedded->cluster.loop, on_task);
+    else
+        dv_timer_start(&collector->timer, embedded->cluster.loop, first_ms, on_timer);
+}
+
+void dv_collector_queue(struct dv_embedded *embedded, struct dv_entry *entry,
+                        enum dv_collector_delay delay)
+{
+    if (dv_link_is_in(&entry->due)) {
+        if (delay != DV_COLLECT_SOON)
+            return;
+        dv_link_remove(&entry->due); /* sooner than it was to be */
+    }
+    entry->due_ms = dv_loop_now_ms(embedded->cluster.loop) + delay_of(embedded, delay);
+    dv_list_push(&embedded->collector.queues[delay], &entry->due);
+    arm(embedded);
+}
+
+bool dv_collector_is_busy(const struct dv_embedded *embedded)
+{
+    return embedded->collector.n_running >= N_RUNNING_MAX;
+}
+
+/* ---- ops ---- */
+
+/* Ends an op of the collector. What failed is looked at again later. */
+static void on_done(struct dv_op *op)
+{
+    struct dv_embedded *embedded = op->embedded;
+    const struct dv_collected *subject = op->ctx;
+
+    embedded->collector.n_running--;
+    if (op->failure && op->failure->code >= 500) {
+        struct dv_entry *entry =
+            dv_shelf_get(dv_engine_shelf(embedded, subject->kind), subject->space, subject->name);
+
+        if (entry && entry->object)
+            dv_collector_queue(embedded, entry, DV_COLLECT_OWNER);
+    }
+    arm(embedded);
+}
+
+void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
+                      bool (*run)(struct dv_op *op), struct dv_entry *subject)
+{
+    struct dv_op *op = dv_op_new(embedded, NULL);
+    struct dv_collected *collected = DV_NEW(op->arena, struct dv_collected);
+    struct dv_api_delete_options *options = DV_NEW(op->arena, struct dv_api_delete_options);
+
+    /* The object that was looked at, not one that takes its name meanwhile. */
+    options->preconditions = DV_NEW(op->arena, struct dv_api_preconditions);
+    options->preconditions->uid = dv_str_copy(entry->object->meta->uid, op->arena);
+    collected->kind = subject->shelf->kind;
+    collected->space = dv_str_copy(dv_entry_space(subject), op->arena);
+    collected->name = dv_str_copy(dv_entry_name(subject), op->arena);
+    collected->uid = dv_str_copy(subject->object->meta->uid, op->arena);
+    op->delete_options = options;
+    op->ctx = collected;
+    op->done = on_done;
+    embedded->collector.n_running++;
+    dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
+}
+
+/* The uid that the op was made for is still there. */
+static bool is_still_there(const struct dv_op *op)
+{
+    return op->entry->object &&
+           dv_str_eq(op->entry->object->meta->uid, op->delete_options->preconditions->uid);
+}
+
+/* ---- owners ---- */
+
+enum ownership {
+    OWNER_SOLID,   /* it is there, or we cannot know */
+    OWNER_ABSENT,  /* it is not there any more */
+    OWNER_WAITING, /* it is being deleted, and waits for this one */
+};
+
+static enum ownership look_at_owner(const struct dv_embedded *embedded,
+                                    const struct dv_object *object,
+                                    const struct dv_api_owner_reference *reference)
+{
+    const struct dv_entry *entry = dv_kin_find(&embedded->kin, reference->uid);
+    const struct dv_object *owner = entry ? entry->object : NULL;
+    const struct dv_kind *kind;
+    dv_str group;
+    dv_str version;
+
+    dv_api_version_split(reference->api_version, &group, &version);
+    kind = dv_kind_by_name(group, version, reference->kind, NULL);
+    if (!kind)
+        return OWNER_SOLID; /* of a kind that is not served here: somebody else's business */
+    if (!owner || owner->kind != kind || !dv_str_eq(owner->meta->name, reference->name) ||
+        (kind->is_namespaced && !dv_str_eq(owner->meta->namespace, object->meta->namespace)))
+        return OWNER_ABSENT;
+    if (owner->meta->deletion_timestamp.is_set && reference->block_owner_deletion &&
+        *reference->block_owner_deletion &&
+        dv_meta_has_finalizer(owner->meta, DV_STR(DV_FINALIZER_FOREGROUND)))
+        return OWNER_WAITING;
+    return OWNER_SOLID;
+}
+
+static void count_owners(const struct dv_embedded *embedded, const struct dv_object *object,
+                         size_t n[3])
+{
+    n[OWNER_SOLID] = n[OWNER_ABSENT] = n[OWNER_WAITING] = 0;
+    for (size_t i = 0; i < object->meta->n_owner_references; i++)
+        n[look_at_owner(embedded, object, &object->meta->owner_references[i])]++;
+}
+
+/* Removes owner references from `meta`: the one to `uid_out`, or when that is empty all whose owner
+ * is absent or waits for its dependents. The garbage collector of Kubernetes does the same. */
+static void keep_references(struct dv_op *op, struct dv_api_object_meta *meta, dv_str uid_out)
+{
+    struct dv_api_owner_reference *left =
+        DV_NEW_ARRAY(op->arena, struct dv_api_owner_reference, meta->n_owner_references);
+    size_t n = 0;
+
+    for (size_t i = 0; i < meta->n_owner_references; i++) {
+        const struct dv_api_owner_reference *reference = &meta->owner_references[i];
+        bool is_out = uid_out.n > 0 ? dv_str_eq(reference->uid, uid_out)
+                                    : look_at_owner(op->embedded, op->entry->object, reference) !=
+                                          OWNER_SOLID;
+
+        if (!is_out)
+            left[n++] = *reference;
+    }
+    meta->owner_references = n > 0 ? left : NULL;
+    meta->n_owner_references = n;
+}
+
+/* An object whose owners are gone, seen with the name held. */
+static bool run_collect(struct dv_op *op)
+{
+    struct dv_object *object = op->entry->object;
+    struct dv_api_delete_options *options;
+    size_t n[3];
+    void *value;
+
+    if (!is_still_there(op) || object->meta->deletion_timestamp.is_set)
+        return dv_op_answer(op, NULL);
+    count_owners(op->embedded, object, n);
+    if (n[OWNER_ABSENT] + n[OWNER_WAITING] == 0)
+        return dv_op_answer(op, NULL);
+    if (n[OWNER_SOLID] > 0) {
+        value = dv_change_copy(op);
+        keep_references(op, dv_meta_of(value), DV_STR_NONE);
+        return dv_change_finish(op, value);
+    }
+    options = DV_NEW(op->arena, struct dv_api_delete_options);
+    if (n[OWNER_WAITING] > 0 && dv_kin_get(&op->embedded->kin, object->meta->uid))
+        options->propagation_policy = DV_STR("Foreground"); /* its own dependents first */
+    op->delete_options = options;
+    return dv_delete_run(op);
+}
+
+/* A dependent of what is deleted without it. */
+static bool run_orphan(struct dv_op *op)
+{
+    const struct dv_collected *owner = op->ctx;
+    void *value;
+
+    if (!is_still_there(op))
+        return dv_op_answer(op, NULL);
+    value = dv_change_copy(op);
+    keep_references(op, dv_meta_of(value), owner->uid);
+    return dv_change_finish(op, value);
+}
+
+static bool has_blocking(const struct dv_embedded *embedded, const struct dv_object *object)
+{
+    const struct dv_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
+    struct dv_link *link;
+
+    if (!owner)
+        return false;
+    DV_LIST_EACH (&owner->dependents, link)
+        if (DV_CONTAINER(link, struct dv_dependence, link)->is_blocking)
+            return true;
+    return false;
+}
+
+/* What has nothing to wait for any more. */
+static bool run_release(struct dv_op *op)
+{
+    void *value;
+    bool is_changed = false;
+
+    if (!is_still_there(op))
+        return dv_op_answer(op, NULL);
+    value = dv_change_copy(op);
+    if (!has_blocking(op->embedded, op->entry->object))
+        is_changed |=
+            dv_meta_remove_finalizer(op, dv_meta_of(value), DV_STR(DV_FINALIZER_FOREGROUND));
+    if (!dv_kin_get(&op->embedded->kin, op->entry->object->meta->uid))
+        is_changed |= dv_meta_remove_finalizer(op, dv_meta_of(value), DV_STR(DV_FINALIZER_ORPHAN));
+    return is_changed ? dv_change_finish(op, value) : dv_op_answer(op, NULL);
+}
+
+/* ---- looking ---- */
+
+static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *entry)
+{
+    const struct dv_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    struct dv_link *link;
+
+    if (!has_blocking(embedded, entry->object)) {
+        dv_collector_run(embedded, entry, run_release, entry);
+        return;
+    }
+    DV_LIST_EACH (&owner->dependents, link) {
+        struct dv_dependence *dependence = DV_CONTAINER(link, struct dv_dependence, link);
+
+        if (dependence->is_blocking)
+            dv_collector_queue(embedded, dependence->entry, DV_COLLECT_SOON);
+    }
+}
+
+/* A portion of the dependents at a time: each that has been freed leads back here. */
+static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry)
+{
+    const struct dv_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    struct dv_link *link;
+    size_t n = 0;
+
+    if (!owner) {
+        dv_collector_run(embedded, entry, run_release, entry);
+        return;
+    }
+    DV_LIST_EACH (&owner->dependents, link) {
+        struct dv_entry *dependent = DV_CONTAINER(link, struct dv_dependence, link)->entry;
+
+        if (n++ == PORTION)
+            break;
+        if (!dependent->op) /* else it is being written; we come back when it has been */
+            dv_collector_run(embedded, dependent, run_orphan, entry);
+    }
+}
+
+static void look_at(struct dv_embedded *embedded, struct dv_entry *entry)
+{
+    const struct dv_api_object_meta *meta;
+    size_t n[3];
+
+    if (!entry->object)
+        return;
+    meta = entry->object->meta;
+    if (!meta->deletion_timestamp.is_set) {
+        count_owners(embedded, entry->object, n);
+        if (n[OWNER_ABSENT] + n[OWNER_WAITING] > 0)
+            dv_collector_run(embedded, entry, run_collect, entry);
+    } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_FOREGROUND))) {
+        look_at_foreground(embedded, entry);
+    } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN))) {
+        look_at_orphans(embedded, entry);
+    } else if (entry->shelf->kind->id == DV_KIND_NAMESPACE) {
+        dv_space_empty(embedded, entry);
+    }
+}
+
+static void collect(struct dv_embedded *embedded)
+{
+    struct dv_collector *collector = &embedded->collector;
+    uint64_t now_ms = dv_loop_now_ms(embedded->cluster.loop);
+    size_t n = 0;
+
+    for (size_t i = 0; i < DV_N_COLLECT_DELAYS; i++) {
+        struct dv_link *link;
+
+        while (n < PORTION && collector->n_running < N_RUNNING_MAX &&
+               (link = dv_list_first(&collector->queues[i])) != NULL) {
+            struct dv_entry *entry = DV_CONTAINER(link, struct dv_entry, due);
+
+            if (entry->due_ms > now_ms)
+                break;
+            dv_link_remove(link);
+            look_at(embedded, entry);
+            n++;
+        }
+    }
+    arm(embedded);
+}
+
+/* ---- changes ---- */
+
+/* Those that an object refers to as its owners may have waited for it. */
+static void wake_owners(struct dv_embedded *embedded, const struct dv_object *old)
+{
+    for (size_t i = 0; i < old->meta->n_owner_references; i++) {
+        struct dv_entry *owner = dv_kin_find(&embedded->kin, old->meta->owner_references[i].uid);
+
+        if (owner && owner->object->meta->deletion_timestamp.is_set)
+            dv_collector_queue(embedded, owner, DV_COLLECT_SOON);
+    }
+}
+
+static void wake_dependents(struct dv_embedded *embedded, const struct dv_object *gone)
+{
+    const struct dv_owner *owner = dv_kin_get(&embedded->kin, gone->meta->uid);
+    struct dv_link *link;
+
+    if (!owner)
+        return;
+    DV_LIST_EACH (&owner->dependents, link)
+        dv_collector_queue(embedded, DV_CONTAINER(link, struct dv_dependence, link)->entry,
+                           DV_COLLECT_SOON);
+}
+
+/* Whether it waits for something that the collector does. */
+static bool is_concerned(const struct dv_embedded *embedded, const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+    size_t n[3];
+
+    if (meta->deletion_timestamp.is_set)
+        return object->kind->id == DV_KIND_NAMESPACE ||
+               dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_FOREGROUND)) ||
+               dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN));
+    if (meta->n_owner_references == 0)
+        return false;
+    count_owners(embedded, object, n);
+    return n[OWNER_ABSENT] + n[OWNER_WAITING] > 0;
+}
+
+void dv_collector_look(struct dv_embedded *embedded, struct dv_entry *entry,
+                       const struct dv_object *old, const struct dv_object *now)
+{
+    if (old && old->meta->n_owner_references > 0)
+        wake_owners(embedded, old);
+    if (old && !now) {
+        wake_dependents(embedded, old);
+        dv_space_look(embedded, old);
+    }
+    if (now && is_concerned(embedded, now))
+        dv_collector_queue(embedded, entry,
+                           now->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_SPACE
+                                                              : DV_COLLECT_OWNER);
+}
+
+/* ---- life ---- */
+
+void dv_collector_init(struct dv_embedded *embedded)
+{
+    for (size_t i = 0; i < DV_N_COLLECT_DELAYS; i++)
+        dv_list_init(&embedded->collector.queues[i]);
+}
+
+void dv_collector_start(struct dv_embedded *embedded)
+{
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        struct dv_shelf *shelf = &embedded->shelves[i];
+        struct dv_shelf_place place = {0};
+        struct dv_entry *entry;
+
+        while ((entry = dv_shelf_next(shelf, &place)) != NULL)
+            dv_collector_look(embedded, entry, NULL, entry->object);
+    }
+    dv_events_start(embedded);
+    dv_sweep_start(embedded);
+}
+
+void dv_collector_stop(struct dv_embedded *embedded)
+{
+    dv_timer_cancel(&embedded->collector.timer);
+    dv_timer_cancel(&embedded->collector.sweep);
+    dv_task_cancel(&embedded->collector.bound);
+    dv_task_cancel(&embedded->collector.task);
+}
+
+void dv_collector_fini(struct dv_embedded *embedded)
+{
+    dv_collector_stop(embedded);
+    free(embedded->collector.sweep_after);
+}

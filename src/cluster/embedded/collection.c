@@ -1,0 +1,108 @@
+#include "cluster/embedded/collection.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/delete.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+
+/* Deletions of one collection under way together. */
+#define N_RUNNING_MAX 256u
+
+struct collection {
+    struct dv_op *op;
+    size_t n_started;
+    size_t n_running;
+};
+
+static void go_on(struct collection *collection);
+
+/* What went or changed hands by itself is none of our business any more. */
+static bool is_failure(const struct dv_api_status *failure)
+{
+    return failure && failure->code != 404 && failure->code != 409;
+}
+
+static void on_deleted(struct dv_op *child)
+{
+    struct collection *collection = child->ctx;
+    struct dv_op *op = collection->op;
+
+    collection->n_running--;
+    if (is_failure(child->failure) && !op->failure)
+        op->failure =
+            dv_status_new((int)child->failure->code, dv_str_copy(child->failure->reason, op->arena),
+                          op->arena, "%.*s", DV_FMT(child->failure->message));
+    go_on(collection);
+}
+
+/* Nothing more is deleted for a caller who has left: what they may do is theirs to tell. */
+static bool run(struct dv_op *child)
+{
+    if (!child->parent->request)
+        return dv_op_fail(
+            child, dv_status_new(499, DV_STR_NONE, child->arena, "the request was cancelled"));
+    return dv_delete_run(child);
+}
+
+static void start_one(struct collection *collection, const struct dv_object *object)
+{
+    struct dv_op *op = collection->op;
+    struct dv_op *child = dv_op_new(op->embedded, NULL);
+    struct dv_api_delete_options *options = DV_NEW(child->arena, struct dv_api_delete_options);
+
+    if (op->delete_options)
+        *options = *op->delete_options;
+    /* The one that was listed. */
+    options->preconditions = DV_NEW(child->arena, struct dv_api_preconditions);
+    options->preconditions->uid = object->meta->uid;
+    child->parent = op;
+    child->is_dry_run = op->is_dry_run;
+    child->delete_options = options;
+    child->ctx = collection;
+    child->done = on_deleted;
+    collection->n_running++;
+    dv_op_start(child, object->kind, object->meta->namespace, object->meta->name, run);
+}
+
+/* A child tells its end later, never from within dv_op_start. */
+static void go_on(struct collection *collection)
+{
+    struct dv_op *op = collection->op;
+
+    while (collection->n_running < N_RUNNING_MAX && collection->n_started < op->n_objects &&
+           !op->failure && op->request)
+        start_one(collection, op->objects[collection->n_started++]);
+    if (collection->n_running == 0)
+        (void)(op->failure ? dv_op_fail(op, op->failure) : dv_op_answer(op, NULL));
+}
+
+void dv_collection_delete(struct dv_op *op)
+{
+    const struct dv_request *request = op->request;
+    const struct dv_list_query query = {.kind = request->kind,
+                                        .version = request->version,
+                                        .space = request->space,
+                                        .label_selector = request->label_selector,
+                                        .field_selector = request->field_selector};
+    struct collection *collection = DV_NEW(op->arena, struct collection);
+    struct dv_api_status *failure;
+    struct dv_list_page page;
+
+    if (!dv_embedded_list(op->embedded, &query, op->arena, &page, &failure)) {
+        (void)dv_op_fail(op, failure);
+        return;
+    }
+    op->objects = page.objects;
+    op->n_objects = page.n_objects;
+    for (size_t i = 0; i < page.n_objects; i++)
+        (void)dv_object_ref(page.objects[i]);
+    collection->op = op;
+    go_on(collection);
+}

@@ -1,0 +1,173 @@
+/* create.c - the verb CREATE. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/update.h"
+#include "cluster/objects/shelf.h"
+#include "resource/patch.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "json/json.h"
+
+/* generateName: so many random characters behind a prefix that is cut to leave room in a label. */
+#define N_RANDOM 5u
+#define PREFIX_BYTES_MAX (63u - N_RANDOM)
+#define N_TRIES 8u
+
+/* Without vowels and what looks like others, so that names do not become words. */
+static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+
+static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
+{
+    size_t n = dv_size_min(prefix.n, PREFIX_BYTES_MAX);
+    char *name = dv_arena_alloc_raw(arena, n + N_RANDOM, 1);
+    uint64_t random = dv_random_u64();
+
+    memcpy(name, prefix.p, n);
+    for (size_t i = 0; i < N_RANDOM; i++) {
+        name[n + i] = letters[random % (sizeof(letters) - 1)];
+        random /= sizeof(letters) - 1;
+    }
+    return (dv_str){name, n + N_RANDOM};
+}
+
+/* A random UUID, version 4. */
+static dv_str new_uid(struct dv_arena *arena)
+{
+    uint64_t high = (dv_random_u64() & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
+    uint64_t low = (dv_random_u64() & (UINT64_MAX >> 2)) | (UINT64_C(1) << 63);
+
+    return dv_str_printf(arena, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
+                         (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff),
+                         (unsigned)(low >> 48),
+                         (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+}
+
+/* What the manager owns: what it sent, with the API's defaults; not what the server adds, nor the
+ * status, which this endpoint does not write. */
+static void own_fields(struct dv_op *op, void *value, struct dv_managed_fields *managed)
+{
+    const struct dv_api_version *version = dv_update_version(op);
+    struct dv_manager manager = dv_update_manager(op);
+    const struct dv_managed_fields none = {0};
+    struct dv_json *doc =
+        dv_encode_json(version->message, value, version, op->request->kind->name, op->arena);
+    struct dv_json *status = dv_json_get(doc, DV_STR("status"));
+
+    if (status && op->request->kind->has_status)
+        dv_json_remove(status);
+    dv_apply_update(version->message, NULL, doc, &none, &manager, op->arena, managed);
+}
+
+static bool fail_existing(struct dv_op *op)
+{
+    struct dv_status_about about = dv_change_about(op);
+    struct dv_api_status *failure = dv_status_already_exists(&about, op->arena);
+
+    if (op->entry->object->meta->deletion_timestamp.is_set)
+        failure->message =
+            dv_str_printf(op->arena, "object is being deleted: %.*s", DV_FMT(failure->message));
+    return dv_op_fail(op, failure);
+}
+
+static bool create_admitted(struct dv_op *op, void *value)
+{
+    const struct dv_kind *kind = op->entry->shelf->kind;
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+    struct dv_problems problems = {.arena = op->arena};
+    struct dv_status_about about = dv_change_about(op);
+    const struct dv_prepare how = {
+        .now = dv_op_now(op), .gates = op->embedded->options.gates, .arena = op->arena};
+    const struct dv_validation what = {
+        .kind = kind, .operation = DV_CREATE, .version = dv_update_version(op), .value = value};
+    struct dv_managed_fields owned = {0};
+
+    dv_change_dedup_owners(op, value);
+    if (op->managed)
+        owned = *op->managed;
+    else if (!op->request->is_untracked)
+        own_fields(op, value, &owned);
+    dv_prepare_create(kind, value, &how);
+    dv_change_check_admin_access(op, &what, &problems);
+    dv_validate(&what, &problems);
+    if (problems.n > 0)
+        return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
+    if (op->sent_version.n > 0)
+        return dv_op_fail(
+            op, dv_status_new(500, DV_STR_NONE, op->arena,
+                              "resourceVersion should not be set on objects to be created"));
+    if (op->entry->object)
+        return fail_existing(op);
+    meta->managed_fields = owned.v;
+    meta->n_managed_fields = owned.n;
+    return dv_change_create(op, value);
+}
+
+bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+{
+    const struct dv_kind *kind = op->entry->shelf->kind;
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+    struct dv_time now = dv_op_now(op);
+
+    if (kind->is_namespaced && !dv_change_check_space(op, meta->namespace, meta->name))
+        return false;
+    op->managed = managed;
+    op->sent_version = meta->resource_version;
+    meta->creation_timestamp = now;
+    meta->uid = new_uid(op->arena);
+    meta->resource_version = DV_STR_NONE;
+    meta->managed_fields = NULL;
+    meta->n_managed_fields = 0;
+    dv_default(kind, dv_update_version(op), value, now, op->arena);
+    return dv_change_admit_then(op, value, create_admitted);
+}
+
+static bool run(struct dv_op *op)
+{
+    const struct dv_request *request = op->request;
+    const struct dv_message *message = request->kind->versions[0].message;
+    void *value = dv_arena_alloc(op->arena, message->size, message->align);
+
+    dv_message_copy(message, request->value, op->arena, value);
+    if (!dv_update_check_names(op, value))
+        return false;
+    return dv_create_value(op, value, NULL);
+}
+
+/* A name that nobody has, if chance allows. */
+static dv_str choose_name(struct dv_op *op, dv_str prefix)
+{
+    const struct dv_request *request = op->request;
+    struct dv_shelf *shelf = dv_engine_shelf(op->embedded, request->kind);
+    dv_str name = {0};
+
+    for (size_t i = 0; i < N_TRIES; i++) {
+        name = generate_name(prefix, op->arena);
+        if (!dv_shelf_get(shelf, request->space, name))
+            break;
+    }
+    return name;
+}
+
+void dv_create_start(struct dv_op *op)
+{
+    const struct dv_request *request = op->request;
+    const struct dv_api_object_meta *meta = request->value;
+    dv_str name = request->name.n > 0 ? request->name : meta->name;
+
+    if (name.n == 0 && meta->generate_name.n > 0)
+        name = choose_name(op, meta->generate_name);
+    op->is_computable = true;
+    dv_op_start(op, request->kind, request->space, name, run);
+}

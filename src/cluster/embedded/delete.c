@@ -1,0 +1,292 @@
+#include "cluster/embedded/delete.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/objects/history.h"
+#include "cluster/objects/shelf.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "resource/validate.h"
+
+/* ---- options ---- */
+
+static const struct dv_api_delete_options *options_of(const struct dv_op *op)
+{
+    static const struct dv_api_delete_options none;
+
+    return op->delete_options ? op->delete_options : &none;
+}
+
+static bool is_policy(dv_str policy)
+{
+    return dv_str_eq(policy, DV_STR("Foreground")) || dv_str_eq(policy, DV_STR("Background")) ||
+           dv_str_eq(policy, DV_STR("Orphan"));
+}
+
+struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options *options,
+                                              struct dv_arena *arena)
+{
+    const struct dv_status_about about = {.what = DV_STR("DeleteOptions"),
+                                          .group = DV_STR("meta.k8s.io")};
+    struct dv_problem problem = {.field = DV_STR("propagationPolicy")};
+    struct dv_problems problems = {.v = &problem, .n = 1, .arena = arena};
+    dv_str policy = options ? options->propagation_policy : DV_STR_NONE;
+
+    if (!options || !policy.p)
+        return NULL;
+    if (options->orphan_dependents) {
+        problem.type = DV_PROBLEM_INVALID;
+        problem.detail = dv_str_printf(arena,
+                                       "Invalid value: \"%.*s\": orphanDependents and "
+                                       "deletionPropagation cannot be both set",
+                                       DV_FMT(policy));
+    } else if (!is_policy(policy)) {
+        problem.type = DV_PROBLEM_NOT_SUPPORTED;
+        problem.detail = dv_str_printf(arena,
+                                       "Unsupported value: \"%.*s\": supported values: "
+                                       "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+                                       DV_FMT(policy));
+    } else {
+        return NULL;
+    }
+    return dv_status_invalid(&about, &problems, arena);
+}
+
+bool dv_delete_check_preconditions(struct dv_op *op)
+{
+    const struct dv_api_preconditions *wanted = options_of(op)->preconditions;
+    const struct dv_api_object_meta *meta = op->entry->object->meta;
+    struct dv_status_about about = dv_change_about(op);
+
+    about.what = about.kind->name; /* the reference names the kind here, not the resource */
+    if (wanted && wanted->uid.p && !dv_str_eq(wanted->uid, meta->uid))
+        return dv_op_fail(
+            op, dv_status_conflict(&about, op->arena,
+                                   "the UID in the precondition (%.*s) does not match the UID in "
+                                   "record (%.*s). The object might have been deleted and then "
+                                   "recreated",
+                                   DV_FMT(wanted->uid), DV_FMT(meta->uid)));
+    if (wanted && wanted->resource_version.p &&
+        !dv_str_eq(wanted->resource_version, meta->resource_version))
+        return dv_op_fail(
+            op,
+            dv_status_conflict(&about, op->arena,
+                               "the ResourceVersion in the precondition (%.*s) does not match "
+                               "the ResourceVersion in record (%.*s). The object might have "
+                               "been modified",
+                               DV_FMT(wanted->resource_version), DV_FMT(meta->resource_version)));
+    return true;
+}
+
+/* ---- dependents ---- */
+
+/* What becomes of the dependents: by what is asked for, else by what was asked for before. */
+static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
+{
+    const struct dv_api_delete_options *options = options_of(op);
+    bool was_orphan = dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN));
+    bool was_foreground = dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_FOREGROUND));
+    bool is_orphan = was_orphan;
+    bool is_foreground = was_foreground;
+    dv_str *all;
+
+    if (options->orphan_dependents) {
+        is_orphan = *options->orphan_dependents;
+        is_foreground = false;
+    } else if (options->propagation_policy.p) {
+        is_orphan = dv_str_eq(options->propagation_policy, DV_STR("Orphan"));
+        is_foreground = dv_str_eq(options->propagation_policy, DV_STR("Foreground"));
+    }
+    if (is_orphan == was_orphan && is_foreground == was_foreground)
+        return;
+    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_ORPHAN)); /* or it was not there */
+    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_FOREGROUND));
+    all = DV_NEW_ARRAY(op->arena, dv_str, meta->n_finalizers + 1);
+    if (meta->n_finalizers > 0)
+        memcpy(all, meta->finalizers, meta->n_finalizers * sizeof(all[0]));
+    if (is_orphan || is_foreground)
+        all[meta->n_finalizers++] =
+            is_orphan ? DV_STR(DV_FINALIZER_ORPHAN) : DV_STR(DV_FINALIZER_FOREGROUND);
+    meta->finalizers = all;
+}
+
+/* ---- grace ---- */
+
+static const int64_t *new_number(struct dv_op *op, int64_t value)
+{
+    int64_t *number = DV_NEW(op->arena, int64_t);
+
+    *number = value;
+    return number;
+}
+
+static void count_generation(struct dv_api_object_meta *meta)
+{
+    if (meta->generation > 0 && meta->generation < INT64_MAX)
+        meta->generation++;
+}
+
+/* For what has no grace: it is being deleted from now on. */
+static void mark_deleted(struct dv_op *op, struct dv_api_object_meta *meta)
+{
+    struct dv_time now = dv_engine_now(op->embedded);
+
+    if (!meta->deletion_grace_period_seconds)
+        count_generation(meta);
+    if (!meta->deletion_timestamp.is_set || meta->deletion_timestamp.seconds > now.seconds)
+        meta->deletion_timestamp = now;
+    meta->deletion_grace_period_seconds = new_number(op, 0);
+}
+
+/* The reference takes a negative one for a second. */
+static int64_t positive(int64_t grace)
+{
+    return grace < 0 ? 1 : grace;
+}
+
+static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
+{
+    const struct dv_api_delete_options *options = options_of(op);
+    int64_t grace = 0;
+
+    if (pod->spec.node_name.n == 0 || dv_str_eq(pod->status.phase, DV_STR("Failed")) ||
+        dv_str_eq(pod->status.phase, DV_STR("Succeeded")))
+        return 0;
+    if (options->grace_period_seconds)
+        grace = *options->grace_period_seconds;
+    else if (pod->spec.termination_grace_period_seconds)
+        grace = *pod->spec.termination_grace_period_seconds;
+    return positive(grace);
+}
+
+/* A pod that is being deleted already: its grace can only become shorter. False: nothing to do. */
+static bool shorten_grace(struct dv_op *op, struct dv_api_object_meta *meta)
+{
+    const int64_t *asked = options_of(op)->grace_period_seconds;
+    int64_t wanted = asked ? positive(*asked) : 0;
+    int64_t had = *meta->deletion_grace_period_seconds;
+
+    if (!asked || wanted >= had)
+        return false;
+    meta->deletion_timestamp = dv_api_time_add(meta->deletion_timestamp, wanted - had);
+    meta->deletion_grace_period_seconds = new_number(op, wanted);
+    return true;
+}
+
+enum grace {
+    GRACE_NONE,    /* it is not for this object */
+    GRACE_PENDING, /* it is being deleted, and that is all */
+    GRACE_SET,
+};
+
+static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
+{
+    struct dv_api_object_meta *meta = &pod->metadata;
+    struct dv_time now = dv_engine_now(op->embedded);
+
+    if (meta->deletion_timestamp.is_set) {
+        if (!meta->deletion_grace_period_seconds)
+            return GRACE_NONE;
+        return shorten_grace(op, meta) ? GRACE_SET : GRACE_PENDING;
+    }
+    /* The grace ends with the calendar, and is cut where the time is: their difference stays the
+     * time of the deletion, which shortening it counts from. */
+    meta->deletion_timestamp = dv_api_time_add(now, grace_of(op, pod));
+    meta->deletion_grace_period_seconds =
+        new_number(op, meta->deletion_timestamp.seconds - now.seconds);
+    count_generation(meta);
+    return GRACE_SET;
+}
+
+/* ---- ends ---- */
+
+/* It goes: `value` is told first when it has grace (none of it is left), so that watchers see the
+ * reason before the end. */
+static bool remove_object(struct dv_op *op, void *value)
+{
+    struct dv_object *old = op->entry->object;
+    const struct dv_object *last = old;
+
+    if (op->is_dry_run) {
+        op->is_removed = true;
+        op->object = value ? dv_object_new(old->kind, value) : dv_object_ref(old);
+        return dv_op_answer(op, NULL);
+    }
+    if (value)
+        last = dv_op_put(op, value);
+    op->object = dv_object_with_version(last, dv_op_remove(op));
+    return dv_op_write(op);
+}
+
+static bool delete_pod(struct dv_op *op, struct dv_api_pod *pod)
+{
+    enum grace grace = set_grace(op, pod);
+
+    if (grace == GRACE_PENDING)
+        return dv_op_answer(op, op->entry->object);
+    set_finalizers(op, &pod->metadata);
+    if (pod->metadata.n_finalizers > 0) {
+        if (grace == GRACE_NONE)
+            mark_deleted(op, &pod->metadata);
+        return dv_change_finish(op, pod);
+    }
+    if (grace == GRACE_SET && *pod->metadata.deletion_grace_period_seconds > 0)
+        return dv_change_finish(op, pod);
+    return remove_object(op, grace == GRACE_SET ? pod : NULL);
+}
+
+static bool is_immortal(dv_str space)
+{
+    return dv_str_eq(space, DV_STR("default")) || dv_str_eq(space, DV_STR("kube-system")) ||
+           dv_str_eq(space, DV_STR("kube-public"));
+}
+
+static bool delete_space(struct dv_op *op, struct dv_api_namespace *space)
+{
+    if (!space->metadata.deletion_timestamp.is_set) {
+        set_finalizers(op, &space->metadata);
+        space->metadata.deletion_timestamp = dv_engine_now(op->embedded);
+        space->status.phase = DV_STR("Terminating");
+    }
+    if (space->spec.n_finalizers > 0 || space->metadata.n_finalizers > 0)
+        return dv_change_finish(op, space);
+    return remove_object(op, NULL);
+}
+
+bool dv_delete_value(struct dv_op *op, void *value)
+{
+    const struct dv_kind *kind = op->entry->shelf->kind;
+    struct dv_api_object_meta *meta = dv_meta_of(value);
+
+    if (kind->id == DV_KIND_POD)
+        return delete_pod(op, value);
+    if (kind->id == DV_KIND_NAMESPACE)
+        return delete_space(op, value);
+    set_finalizers(op, meta);
+    if (meta->n_finalizers == 0)
+        return remove_object(op, NULL);
+    mark_deleted(op, meta);
+    return dv_change_finish(op, value);
+}
+
+bool dv_delete_run(struct dv_op *op)
+{
+    struct dv_status_about about = dv_change_about(op);
+
+    if (about.kind->id == DV_KIND_NAMESPACE && is_immortal(about.name))
+        return dv_op_fail(
+            op, dv_status_forbidden(&about, op->arena, "this namespace may not be deleted"));
+    if (!op->entry->object)
+        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+    /* First of all: who may not delete it learns nothing of it. */
+    if (!dv_change_admit(op, NULL) || !dv_delete_check_preconditions(op))
+        return false;
+    return dv_delete_value(op, dv_change_copy(op));
+}

@@ -1,0 +1,343 @@
+#include "cluster/embedded.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/collect.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/report.h"
+#include "cluster/embedded/update.h"
+#include "cluster/objects/history.h"
+#include "cluster/objects/kin.h"
+#include "cluster/objects/shelf.h"
+#include "loop/loop.h"
+#include "resource/prepare.h"
+#include "resource/resource.h"
+#include "store/store.h"
+#include "json/json.h"
+
+#define N_HISTORY_MAX 10000u
+/* The reference has no limit but the disk's; an event takes a kilobyte or two. */
+#define N_EVENTS_MAX 50000u
+#define EVENTS_BYTES_MAX (64u * 1024u * 1024u)
+#define WORKER_BYTES ((size_t)32 * 1024)
+#define EVENT_TTL_MS (UINT64_C(60) * 60u * 1000u)
+#define SPACE_DELAY_MS 5000u
+#define OWNER_DELAY_MS 1000u
+#define GATES (DV_GATES_DEFAULT | DV_GATE_LIST_ATTRIBUTES | DV_GATE_NODE_ALLOCATABLE)
+/* Until the namespaces that always exist are tried again. */
+#define START_AGAIN_MS 1000u
+
+static const struct dv_cluster_engine engine = {
+    .view_open = dv_embedded_view_open,
+    .view_close = dv_embedded_view_close,
+    .request_start = dv_embedded_request_start,
+    .request_cancel = dv_embedded_request_cancel,
+};
+
+/* ---- loading ---- */
+
+struct loading {
+    struct dv_embedded *embedded;
+    struct dv_arena *arena; /* of one row */
+};
+
+static const struct dv_kind *kind_of_key(dv_str key, dv_str *rest)
+{
+    size_t n = dv_str_find_char(key, '/');
+
+    *rest = dv_str_slice(key, n + 1, key.n);
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        const struct dv_kind *kind = dv_kind((enum dv_kind_id)i);
+
+        if (dv_str_eq(kind->name, dv_str_slice(key, 0, n)))
+            return kind;
+    }
+    return NULL;
+}
+
+/* The counter goes on from the largest version that is stored. */
+static bool check_version(uint64_t version, struct dv_err *err)
+{
+    if (version == 0 || version > INT64_MAX)
+        return dv_fail(err, DV_DATA_LOSS, "its resourceVersion is no number from 1 to %lld",
+                       (long long)INT64_MAX);
+    return true;
+}
+
+/* Takes the reference. */
+static bool place_object(struct loading *loading, dv_str key, struct dv_object *object,
+                         struct dv_err *err)
+{
+    struct dv_embedded *embedded = loading->embedded;
+    struct dv_entry *entry = dv_shelf_take(dv_engine_shelf(embedded, object->kind),
+                                           object->meta->namespace, object->meta->name);
+
+    if (!entry || entry->object || !dv_str_eq(dv_engine_key(entry, loading->arena), key)) {
+        if (entry && !entry->object)
+            dv_shelf_drop(entry);
+        dv_object_unref(object);
+        return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
+    }
+    (void)dv_shelf_set(entry, object); /* there was none */
+    dv_kin_change(&embedded->kin, entry, NULL, object);
+    embedded->version = dv_u64_max(embedded->version, object->version);
+    return true;
+}
+
+static bool load_object(struct loading *loading, const struct dv_kind *kind,
+                        const struct dv_store_row *row, struct dv_err *err)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    void *value = dv_arena_alloc(loading->arena, message->size, message->align);
+    const struct dv_json *doc = dv_json_parse(row->value, NULL, loading->arena, err);
+    struct dv_object *object;
+
+    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, loading->arena, value, NULL, err))
+        return false;
+    object = dv_object_new(kind, value);
+    if (check_version(object->version, err))
+        return place_object(loading, row->key, object, err);
+    dv_object_unref(object);
+    return false;
+}
+
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct loading *loading = ctx;
+    dv_str rest;
+    const struct dv_kind *kind = kind_of_key(row->key, &rest);
+
+    dv_arena_reset(loading->arena);
+    if (!kind)
+        return dv_fail(err, DV_FAILED_PRECONDITION, "stored object %.*s: of an unknown kind",
+                       DV_FMT(row->key));
+    return load_object(loading, kind, row, err) ||
+           dv_wrap(err, "stored object %.*s", DV_FMT(row->key));
+}
+
+static bool load_meta(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct loading *loading = ctx;
+    uint64_t version;
+
+    if (!dv_str_eq(row->key, DV_STR(DV_ENGINE_VERSION_KEY)))
+        return true; /* of a newer davit, which knows what to do with it */
+    if (!dv_str_to_u64(row->value, &version) || version > INT64_MAX)
+        return dv_fail(err, DV_DATA_LOSS, "stored version \"%.*s\": not a number up to %lld",
+                       DV_FMT(row->value), (long long)INT64_MAX);
+    loading->embedded->version = dv_u64_max(loading->embedded->version, version);
+    return true;
+}
+
+static void clear(struct dv_embedded *embedded)
+{
+    dv_kin_fini(&embedded->kin);
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        dv_shelf_fini(&embedded->shelves[i]);
+}
+
+static void set_up(struct dv_embedded *embedded)
+{
+    dv_kin_init(&embedded->kin);
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        dv_shelf_init(&embedded->shelves[i], dv_kind((enum dv_kind_id)i));
+    embedded->version = 1; /* of nothing yet: a list that says 0 would mean any version */
+}
+
+static bool load(struct dv_embedded *embedded, struct dv_err *err)
+{
+    struct loading loading = {.embedded = embedded, .arena = dv_arena_new()};
+    bool is_ok = dv_store_load_usable(embedded->store, embedded->options.space_objects, load_row,
+                                      &loading, err) &&
+                 dv_store_load_usable(embedded->store, embedded->options.space_meta, load_meta,
+                                      &loading, err);
+
+    dv_arena_free(loading.arena);
+    return is_ok;
+}
+
+/* ---- the namespaces that always exist ---- */
+
+static const dv_str builtin_names[DV_N_BUILTINS] = {
+    DV_STR_INIT("default"),
+    DV_STR_INIT("kube-system"),
+    DV_STR_INIT("kube-public"),
+    DV_STR_INIT("kube-node-lease"),
+};
+
+static void make_builtins(struct dv_embedded *embedded);
+
+static void on_start_again(struct dv_timer *timer)
+{
+    make_builtins(DV_CONTAINER(timer, struct dv_embedded, start_again));
+}
+
+static void get_ready(struct dv_embedded *embedded)
+{
+    if (embedded->is_ready)
+        return;
+    embedded->is_ready = true;
+    dv_engine_release_held(embedded);
+}
+
+static void on_builtin(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct dv_embedded *embedded = request->ctx;
+
+    embedded->n_starting--;
+    if (failure && failure->code != 409 && !embedded->is_closing) {
+        dv_report_retry("cannot make a namespace", failure);
+        dv_timer_start(&embedded->start_again, embedded->cluster.loop,
+                       dv_loop_now_ms(embedded->cluster.loop) + START_AGAIN_MS, on_start_again);
+    }
+    if (embedded->n_starting == 0)
+        get_ready(embedded);
+}
+
+static void make_builtins(struct dv_embedded *embedded)
+{
+    const struct dv_kind *kind = dv_kind(DV_KIND_NAMESPACE);
+
+    for (size_t i = 0; i < DV_N_BUILTINS; i++) {
+        struct dv_builtin *builtin = &embedded->builtins[i];
+
+        if (builtin->request.priv || dv_embedded_get(embedded, kind, DV_STR_NONE, builtin_names[i]))
+            continue;
+        builtin->value = (struct dv_api_namespace){.metadata.name = builtin_names[i]};
+        builtin->request = (struct dv_request){.verb = DV_VERB_CREATE,
+                                               .kind = kind,
+                                               .value = &builtin->value,
+                                               .ctx = embedded,
+                                               .done = on_builtin};
+        embedded->n_starting++;
+        dv_create_start(dv_op_new(embedded, &builtin->request));
+    }
+    if (embedded->n_starting == 0)
+        get_ready(embedded);
+}
+
+/* ---- life ---- */
+
+static void fill_in(struct dv_embedded_options *options)
+{
+    if (options->gates == 0)
+        options->gates = GATES;
+    if (options->n_history_max == 0)
+        options->n_history_max = N_HISTORY_MAX;
+    if (options->worker_bytes == 0)
+        options->worker_bytes = WORKER_BYTES;
+    if (options->event_ttl_ms == 0)
+        options->event_ttl_ms = EVENT_TTL_MS;
+    if (options->n_events_max == 0)
+        options->n_events_max = N_EVENTS_MAX;
+    if (options->events_bytes_max == 0)
+        options->events_bytes_max = EVENTS_BYTES_MAX;
+    if (options->space_delay_ms == 0)
+        options->space_delay_ms = SPACE_DELAY_MS;
+    if (options->owner_delay_ms == 0)
+        options->owner_delay_ms = OWNER_DELAY_MS;
+}
+
+struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *store,
+                                     const struct dv_embedded_options *options, struct dv_err *err)
+{
+    struct dv_embedded *embedded = DV_ALLOC(struct dv_embedded);
+    bool is_loaded;
+
+    embedded->cluster = (struct dv_cluster){.engine = &engine, .loop = loop};
+    embedded->store = store;
+    embedded->options = *options;
+    fill_in(&embedded->options);
+    dv_list_init(&embedded->answers);
+    dv_list_init(&embedded->held);
+    dv_list_init(&embedded->events);
+    dv_collector_init(embedded);
+    set_up(embedded);
+    is_loaded = load(embedded, err);
+    if (!is_loaded && err->code == DV_DATA_LOSS && dv_store_set_aside(store)) {
+        clear(embedded); /* found damaged while it was read: it is empty now */
+        set_up(embedded);
+        is_loaded = load(embedded, err);
+    }
+    if (!is_loaded) {
+        clear(embedded);
+        free(embedded);
+        return NULL;
+    }
+    embedded->last_version = embedded->version;
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        dv_history_init(&embedded->shelves[i].history, embedded->options.n_history_max,
+                        embedded->version);
+    dv_collector_start(embedded);
+    make_builtins(embedded);
+    return embedded;
+}
+
+void dv_engine_close_when_idle(struct dv_embedded *embedded)
+{
+    dv_closed_fn *closed = embedded->closed;
+    void *ctx = embedded->closed_ctx;
+
+    if (!embedded->is_closing || embedded->n_ops > 0)
+        return;
+    dv_task_cancel(&embedded->tell);
+    dv_task_cancel(&embedded->idle);
+    dv_task_cancel(&embedded->watch);
+    dv_collector_fini(embedded);
+    clear(embedded);
+    free(embedded->rewrite.after);
+    free(embedded);
+    if (closed)
+        closed(ctx);
+}
+
+static void on_idle(struct dv_task *task)
+{
+    dv_engine_close_when_idle(DV_CONTAINER(task, struct dv_embedded, idle));
+}
+
+void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void *ctx)
+{
+    embedded->closed = closed;
+    embedded->closed_ctx = ctx;
+    embedded->is_closing = true;
+    dv_collector_stop(embedded);
+    dv_timer_cancel(&embedded->start_again);
+    dv_timer_cancel(&embedded->rewrite.timer);
+    dv_watchers_end(embedded);
+    dv_views_end(embedded);
+    get_ready(embedded); /* those that were held end now, one way or the other */
+    dv_task_post(&embedded->idle, embedded->cluster.loop, on_idle);
+}
+
+struct dv_cluster *dv_embedded_cluster(struct dv_embedded *embedded)
+{
+    return &embedded->cluster;
+}
+
+/* ---- reading ---- */
+
+uint64_t dv_embedded_version(const struct dv_embedded *embedded)
+{
+    return embedded->version;
+}
+
+struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
+                                  dv_str space, dv_str name)
+{
+    const struct dv_entry *entry = dv_shelf_get(&embedded->shelves[kind->id], space, name);
+
+    return entry ? entry->object : NULL;
+}
+
+size_t dv_embedded_n(const struct dv_embedded *embedded, const struct dv_kind *kind)
+{
+    return embedded->shelves[kind->id].n;
+}

@@ -1,0 +1,44 @@
+#include "cluster/embedded/engine.h"
+
+#include "base/clock.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded/events.h"
+#include "cluster/objects/history.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct dv_shelf *dv_engine_shelf(struct dv_embedded *embedded, const struct dv_kind *kind)
+{
+    return &embedded->shelves[kind->id];
+}
+
+struct dv_time dv_engine_now(const struct dv_embedded *embedded)
+{
+    uint64_t ns = dv_clock_wall_ns(dv_loop_clock(embedded->cluster.loop));
+
+    return (struct dv_time){.seconds = (int64_t)(ns / NS_PER_S), .is_set = true};
+}
+
+dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)
+{
+    dv_str kind = entry->shelf->kind->name;
+    dv_str key = dv_entry_key(entry);
+
+    return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(kind), DV_FMT(key));
+}
+
+void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
+                     uint64_t version)
+{
+    struct dv_shelf *shelf = entry->shelf;
+    struct dv_object *old = dv_shelf_set(entry, now);
+
+    embedded->version = version;
+    dv_history_add(&shelf->history, version, old, now);
+    dv_kin_change(&embedded->kin, entry, old, now);
+    dv_collector_look(embedded, entry, old, now);
+    dv_events_look(embedded, entry);
+    dv_watchers_wake(embedded, shelf);
+    dv_views_tell(embedded, shelf, old, now);
+    dv_object_unref(old);
+}

@@ -1,0 +1,119 @@
+/* engine.h - the embedded API from inside: what its files share. */
+#ifndef DV_CLUSTER_ENGINE_H
+#define DV_CLUSTER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/collect.h"
+#include "cluster/objects/kin.h"
+#include "cluster/objects/shelf.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+struct dv_arena;
+struct dv_entry;
+struct dv_object;
+struct dv_store;
+
+/* The namespaces that always exist are made by requests of the engine's own. */
+#define DV_N_BUILTINS 4u
+struct dv_builtin {
+    struct dv_request request;
+    struct dv_api_namespace value;
+};
+
+/* Writing everything again, an object at a time. */
+struct dv_rewrite {
+    bool is_running;
+    bool has_failed; /* something: it begins again after a pause */
+    size_t kind;     /* that it is at, and behind which key */
+    char *after;
+    size_t n_after;
+    size_t n_running;
+    uint64_t pause_ms;
+    struct dv_timer timer;
+    void (*done)(void *ctx);
+    void *ctx;
+};
+
+/* In the store's space for the rest: the version of the newest deletion. */
+#define DV_ENGINE_VERSION_KEY "version"
+
+struct dv_embedded {
+    struct dv_cluster cluster;
+    struct dv_store *store;
+    struct dv_embedded_options options;
+    struct dv_shelf shelves[DV_N_KINDS];
+    struct dv_kin kin;
+    struct dv_collector collector;
+    uint64_t version;      /* of the newest change that is durable */
+    uint64_t last_version; /* the newest that was given to a write */
+
+    size_t n_ops;           /* under way, with those that are answered but not told */
+    struct dv_list answers; /* of ops whose callers are told next */
+    struct dv_task tell;
+    struct dv_builtin builtins[DV_N_BUILTINS];
+    size_t n_starting;     /* of those: being written */
+    bool is_ready;         /* they have been, or could not be */
+    struct dv_list held;   /* of ops that came before that */
+    struct dv_list events; /* entries of Events, in the order of their last writes */
+    struct dv_timer start_again;
+    struct dv_rewrite rewrite;
+
+    struct dv_task watch;      /* tells the watchers what is due */
+    size_t watch_room;         /* how much more in this turn, in bytes */
+    size_t watch_first;        /* the kind whose watchers are the first */
+    struct dv_link *next_view; /* where telling a change to the views is */
+    bool is_closing;
+    struct dv_task idle; /* looks whether that is over */
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+struct dv_shelf *dv_engine_shelf(struct dv_embedded *embedded, const struct dv_kind *kind);
+
+/* The metadata of an object of any kind: its first member. */
+static inline struct dv_api_object_meta *dv_meta_of(void *value)
+{
+    return value;
+}
+
+/* Now, in whole seconds, as objects have it. */
+struct dv_time dv_engine_now(const struct dv_embedded *embedded);
+
+/* An entry's key in the store: "Pod/default/web". */
+dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena);
+
+/* One change that has become durable: memory follows, and everybody is told. `now` NULL: it goes.
+ * Takes the reference. */
+void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
+                     uint64_t version);
+
+/* cluster_views.c: a change, for the views of its kind; and those that end with the API. */
+void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct dv_object *old,
+                   struct dv_object *now);
+void dv_views_end(struct dv_embedded *embedded);
+struct dv_view *dv_embedded_view_open(struct dv_cluster *cluster,
+                                      const struct dv_view_options *options, struct dv_err *err);
+void dv_embedded_view_close(struct dv_view *view);
+
+/* cluster_watch.c */
+void dv_watchers_wake(struct dv_embedded *embedded, struct dv_shelf *shelf);
+void dv_watchers_end(struct dv_embedded *embedded);
+
+/* cluster_request.c */
+void dv_embedded_request_start(struct dv_cluster *cluster, struct dv_request *request);
+void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
+/* Starts those that came before the API was ready. */
+void dv_engine_release_held(struct dv_embedded *embedded);
+
+/* embedded.c: when the API closes and nothing is under way any more, this is the end of it. */
+void dv_engine_close_when_idle(struct dv_embedded *embedded);
+
+#endif

@@ -1,0 +1,194 @@
+#include "cluster/embedded/namespaces.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "cluster/embedded/change.h"
+#include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/collect.h"
+#include "cluster/embedded/delete.h"
+#include "cluster/embedded/engine.h"
+#include "cluster/embedded/events.h"
+#include "cluster/objects/shelf.h"
+#include "cluster/shared/cluster_names.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+/* ---- namespaces ---- */
+
+static bool has_content(const struct dv_embedded *embedded, dv_str space)
+{
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        struct dv_shelf_range range = dv_shelf_range(&embedded->shelves[i], space);
+
+        if (embedded->shelves[i].kind->is_namespaced && dv_shelf_range_next(&range))
+            return true;
+    }
+    return false;
+}
+
+/* Something in it is being written, and may yet be made: who began before the namespace was
+ * deleted. Walks everything; asked once, at the end. */
+static bool has_writers(const struct dv_embedded *embedded, dv_str space)
+{
+    for (size_t i = 0; i < DV_N_KINDS; i++) {
+        const struct dv_entry *entry;
+        size_t at = 0;
+
+        while ((entry = dv_names_next(&embedded->shelves[i].names, &at)) != NULL)
+            if (entry->op && entry->n_space > 0 && dv_str_eq(dv_entry_space(entry), space))
+                return true;
+    }
+    return false;
+}
+
+static bool run_finalize(struct dv_op *op)
+{
+    const struct dv_object *object = op->entry->object;
+    struct dv_api_namespace *space;
+    dv_str *left;
+    size_t n = 0;
+
+    if (!object || !dv_str_eq(object->meta->uid, op->delete_options->preconditions->uid) ||
+        has_content(op->embedded, object->meta->name))
+        return dv_op_answer(op, NULL);
+    space = dv_change_copy(op);
+    left = DV_NEW_ARRAY(op->arena, dv_str, space->spec.n_finalizers);
+    for (size_t i = 0; i < space->spec.n_finalizers; i++)
+        if (!dv_str_eq(space->spec.finalizers[i], DV_STR("kubernetes")))
+            left[n++] = space->spec.finalizers[i];
+    space->spec.finalizers = left;
+    space->spec.n_finalizers = n;
+    return dv_change_finish(op, space);
+}
+
+/* Starts to delete what is not being deleted yet. Those that go lead back here, those that fail
+ * too. True when something is busy otherwise, and has to be looked at again. */
+static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
+                        struct dv_entry *space)
+{
+    struct dv_shelf_range range = dv_shelf_range(shelf, dv_entry_name(space));
+    bool is_busy = false;
+    struct dv_entry *entry;
+
+    while (!is_busy && (entry = dv_shelf_range_next(&range)) != NULL) {
+        if (entry->object->meta->deletion_timestamp.is_set)
+            continue;
+        is_busy = entry->op || dv_collector_is_busy(embedded);
+        if (!is_busy)
+            dv_collector_run(embedded, entry, dv_delete_run, space);
+    }
+    return is_busy;
+}
+
+void dv_space_empty(struct dv_embedded *embedded, struct dv_entry *space)
+{
+    bool is_busy = false;
+
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        if (embedded->shelves[i].kind->is_namespaced)
+            is_busy |= empty_shelf(embedded, &embedded->shelves[i], space);
+    if (!is_busy && !has_content(embedded, dv_entry_name(space))) {
+        is_busy = has_writers(embedded, dv_entry_name(space));
+        if (!is_busy)
+            dv_collector_run(embedded, space, run_finalize, space);
+    }
+    if (is_busy)
+        dv_collector_queue(embedded, space, DV_COLLECT_OWNER);
+}
+
+/* It is being deleted, and the time in which it keeps its content is over. */
+static bool is_due(const struct dv_embedded *embedded, const struct dv_object *space)
+{
+    struct dv_time since = space->meta->deletion_timestamp;
+
+    return since.is_set && dv_engine_now(embedded).seconds - since.seconds >=
+                               (int64_t)(embedded->options.space_delay_ms / 1000);
+}
+
+void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone)
+{
+    const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
+    struct dv_entry *space;
+
+    if (!gone->kind->is_namespaced)
+        return;
+    space = dv_shelf_get(dv_engine_shelf(embedded, spaces), DV_STR_NONE, gone->meta->namespace);
+    if (space && space->object && is_due(embedded, space->object))
+        dv_collector_queue(embedded, space, DV_COLLECT_SOON);
+}
+
+/* ---- events ---- */
+
+/* Events looked at before others have their turn. */
+#define SWEEP_PORTION 500u
+/* So often in the life of an event it is looked at. */
+#define SWEEPS_A_LIFE 60u
+#define SWEEP_PAUSE_MS 20u
+
+/* The time of the last write: the managers' times tell, and the event's own where these are not
+ * kept. Both survive a restart. */
+static int64_t last_change_s(const struct dv_object *event)
+{
+    const struct dv_time *noted = &((const struct dv_api_event *)event->value)->last_timestamp;
+    int64_t last = event->meta->creation_timestamp.seconds;
+
+    if (noted->is_set && event->meta->n_managed_fields == 0 && noted->seconds > last)
+        last = noted->seconds;
+
+    for (size_t i = 0; i < event->meta->n_managed_fields; i++)
+        if (event->meta->managed_fields[i].time.seconds > last)
+            last = event->meta->managed_fields[i].time.seconds;
+    return last;
+}
+
+static void remember(struct dv_collector *collector, const struct dv_entry *entry)
+{
+    dv_str key = dv_entry_key(entry);
+
+    collector->sweep_after = dv_realloc(collector->sweep_after, key.n);
+    collector->n_sweep_after = key.n;
+    memcpy(collector->sweep_after, key.p, key.n);
+}
+
+static void sweep(struct dv_timer *timer)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(timer, struct dv_embedded, collector.sweep);
+    struct dv_collector *collector = &embedded->collector;
+    struct dv_shelf *shelf = &embedded->shelves[DV_KIND_EVENT];
+    struct dv_shelf_place place =
+        dv_shelf_find(shelf, (dv_str){collector->sweep_after, collector->n_sweep_after});
+    int64_t oldest_s =
+        dv_engine_now(embedded).seconds - (int64_t)(embedded->options.event_ttl_ms / 1000);
+    uint64_t pause_ms = dv_u64_max(embedded->options.event_ttl_ms / SWEEPS_A_LIFE, SWEEP_PAUSE_MS);
+    struct dv_entry *entry = NULL;
+
+    for (size_t i = 0; (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
+        if (i == SWEEP_PORTION || dv_collector_is_busy(embedded))
+            break;
+        if (!entry->op && last_change_s(entry->object) <= oldest_s)
+            dv_collector_run(embedded, entry, dv_delete_run, entry);
+    }
+    dv_events_bound(embedded); /* what failed before is tried again */
+    collector->n_sweep_after = 0;
+    if (entry) {
+        remember(collector, entry);
+        pause_ms = SWEEP_PAUSE_MS;
+    }
+    dv_timer_start(timer, embedded->cluster.loop, dv_loop_now_ms(embedded->cluster.loop) + pause_ms,
+                   sweep);
+}
+
+void dv_sweep_start(struct dv_embedded *embedded)
+{
+    dv_timer_start(&embedded->collector.sweep, embedded->cluster.loop,
+                   dv_loop_now_ms(embedded->cluster.loop) + SWEEP_PAUSE_MS, sweep);
+}

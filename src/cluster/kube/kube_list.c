@@ -1,0 +1,90 @@
+/* kube_list.c - a list, told page by page; at its end, what it has not is told to be gone. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/cluster.h"
+#include "cluster/kube/kube_event.h"
+#include "cluster/kube/kube_view.h"
+#include "cluster/shared/cluster_names.h"
+#include "cluster/shared/cluster_view.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+
+/* Told at once: a millisecond of whoever listens. */
+#define PORTION 500u
+/* The server's tokens are some hundred bytes. */
+#define MORE_BYTES_MAX 16384u
+
+static struct dv_name name_of(const void *item)
+{
+    const struct dv_object *object = item;
+
+    return (struct dv_name){object->meta->namespace, object->meta->name};
+}
+
+void dv_kube_list_init(struct kube_view *view)
+{
+    dv_names_init(&view->listed, name_of);
+    dv_buf_init(&view->more, MORE_BYTES_MAX);
+}
+
+void dv_kube_list_forget(struct kube_view *view)
+{
+    struct dv_object *object;
+    size_t at = 0;
+
+    while ((object = dv_names_next(&view->listed, &at)) != NULL)
+        dv_object_unref(object);
+    dv_names_fini(&view->listed);
+    for (size_t i = 0; i < view->gone.n; i++)
+        dv_object_unref(view->gone.v[i]);
+    dv_vec_fini(&view->gone);
+    view->n_gone_told = 0;
+    dv_buf_fini(&view->more);
+    dv_task_cancel(&view->sweep);
+}
+
+bool dv_kube_list_take(struct kube_view *view, dv_str text, struct dv_err *err)
+{
+    struct dv_remote_page page;
+
+    dv_arena_reset(view->scratch);
+    if (!dv_remote_page_read(view->view.options.kind, view->api_version, text, view->scratch, &page,
+                             err))
+        return false;
+    dv_buf_clear(&view->more);
+    dv_buf_add(&view->more, page.more);
+    if (!dv_buf_check(&view->more, "the token for the next page", err)) {
+        dv_remote_page_drop(&page);
+        return false;
+    }
+    view->list_version = page.version;
+    for (size_t i = 0; i < page.n_objects && dv_kube_view_is_live(view); i++) {
+        dv_object_unref(dv_names_put(&view->listed, dv_object_ref(page.objects[i])));
+        dv_kube_view_tell(view, page.objects[i]);
+    }
+    dv_remote_page_drop(&page);
+    return true;
+}
+
+void dv_kube_list_end(struct kube_view *view)
+{
+    struct dv_object *object;
+    size_t at = 0;
+
+    while ((object = dv_view_next(&view->view, &at)) != NULL)
+        if (!dv_names_get(&view->listed, object->meta->namespace, object->meta->name))
+            *dv_vec_add(&view->gone) = dv_object_ref(object);
+}
+
+bool dv_kube_list_tell_gone(struct kube_view *view)
+{
+    for (size_t i = 0; i < PORTION && view->n_gone_told < view->gone.n; i++) {
+        dv_kube_view_tell_gone(view, view->gone.v[view->n_gone_told++]);
+        if (!dv_kube_view_is_live(view))
+            return false;
+    }
+    return view->n_gone_told == view->gone.n;
+}

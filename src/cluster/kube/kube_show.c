@@ -1,0 +1,61 @@
+/* kube_show.c - what a view over a real API server tells its owner. */
+#include "base/err.h"
+#include "base/str.h"
+#include "cluster/kube/kube_view.h"
+#include "cluster/shared/cluster_view.h"
+#include "resource/resource.h"
+
+static void change(struct kube_view *view, const struct dv_api_object_meta *meta,
+                   struct dv_object *now)
+{
+    view->is_in_callback = true;
+    dv_view_change(&view->view, meta->namespace, meta->name, now);
+    view->is_in_callback = false;
+}
+
+void dv_kube_view_tell(struct kube_view *view, struct dv_object *now)
+{
+    struct dv_object *old = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
+
+    if (old && !dv_str_eq(old->meta->uid, now->meta->uid)) {
+        /* Two objects that had the same name, and a list that shows only the second: it came after
+         * the first had gone. */
+        dv_kube_view_tell_gone(view, old);
+        if (!dv_kube_view_is_live(view))
+            return;
+    } else if (old && old->version == now->version) {
+        return; /* told already */
+    }
+    change(view, now->meta, now);
+}
+
+void dv_kube_view_tell_gone(struct kube_view *view, const struct dv_object *old)
+{
+    change(view, old->meta, NULL);
+}
+
+void dv_kube_view_tell_synced(struct kube_view *view)
+{
+    if (view->view.is_synced)
+        return;
+    view->view.is_synced = true;
+    if (!view->view.options.synced)
+        return;
+    view->is_in_callback = true;
+    view->view.options.synced(view->view.options.ctx);
+    view->is_in_callback = false;
+}
+
+void dv_kube_view_tell_trouble(struct kube_view *view, const struct dv_err *err)
+{
+    enum dv_code trouble = err ? err->code : DV_OK;
+
+    if (trouble == view->trouble)
+        return;
+    view->trouble = trouble;
+    if (!view->view.options.disturbed)
+        return;
+    view->is_in_callback = true;
+    view->view.options.disturbed(view->view.options.ctx, err);
+    view->is_in_callback = false;
+}

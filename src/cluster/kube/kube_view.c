@@ -1,0 +1,465 @@
+/* kube_view.c - views by list and watch.
+ *
+ *     LISTING --all pages--> SWEEPING --told--> WATCHING --ends--> WATCHING, from where it was
+ *        ^                                         |
+ *        +------ the server has forgotten that ----+
+ *
+ * Between any two of them there may be a pause, which grows with failures. A connection that is
+ * lost costs no more than that. What a watch says and cannot be understood is asked for again; when
+ * it then comes first and still cannot, a list goes around it. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/kube/kube_engine.h"
+#include "cluster/kube/kube_event.h"
+#include "cluster/kube/kube_view.h"
+#include "cluster/shared/cluster_view.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "rest/rest.h"
+
+#define LIST_TIMEOUT_MS 60000u
+#define PAGE_BYTES_MAX (64u << 20)
+#define TARGET_BYTES_MAX (128u << 10)
+/* Encoded, it may be three times as long, and leaves half of a target for the rest. */
+#define SELECTOR_BYTES_MAX (20u << 10)
+/* An object has at most 3 MiB, its event a little more. */
+#define EVENT_BYTES_MAX (8u << 20)
+/* How long a server is asked to keep a watch: from five to ten minutes, so that not all of them end
+ * at once. */
+#define WATCH_S_MIN 300u
+#define WATCH_S_SPREAD 300u
+/* Servers send a bookmark about every minute: one that is silent longer is gone. */
+#define WATCH_IDLE_MS 150000u
+/* A watch without news tells nothing of itself; one that has not failed by now, with the time for a
+ * connection passed, works. */
+#define WORKS_MS 15000u
+#define PAUSE_MS_MIN 800u
+#define PAUSE_MS_MAX 30000u
+#define PAUSE_JITTER_PER_MILLE 500u
+/* A watch that lived this long was a good one: the next failure is the first again. */
+#define GOOD_MS 10000u
+
+static void start(struct kube_view *view, enum kube_state state);
+
+/* When nothing of it is lent any more. */
+static void free_if_done(struct kube_view *view)
+{
+    if (!view->is_closed || view->is_fetching || view->is_in_callback)
+        return;
+    dv_timer_cancel(&view->timer);
+    dv_link_remove(&view->link);
+    dv_kube_list_forget(view);
+    dv_buf_fini(&view->target);
+    dv_remote_lines_fini(&view->lines);
+    dv_arena_free(view->scratch);
+    dv_view_fini(&view->view);
+    free(view);
+}
+
+/* Whether there is somebody to go on for, after a callback. Else it may be gone now. */
+static bool goes_on(struct kube_view *view)
+{
+    if (dv_kube_view_is_live(view))
+        return true;
+    free_if_done(view);
+    return false;
+}
+
+/* ---- pausing ---- */
+
+static void on_timer(struct dv_timer *timer)
+{
+    struct kube_view *view = DV_CONTAINER(timer, struct kube_view, timer);
+
+    if (view->state == KUBE_PAUSING) {
+        start(view, view->next);
+        return;
+    }
+    dv_kube_view_tell_trouble(view, NULL);
+    (void)goes_on(view);
+}
+
+static void forget_failures(struct kube_view *view)
+{
+    uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
+
+    if (view->has_progress || now_ms - view->started_ms > GOOD_MS)
+        view->pause_ms = 0;
+    view->has_progress = false;
+}
+
+static void pause_before(struct kube_view *view, enum kube_state next, uint64_t at_least_ms)
+{
+    struct dv_loop *loop = view->remote->cluster.loop;
+    uint64_t wait_ms;
+
+    forget_failures(view);
+    view->pause_ms = dv_u64_min(dv_u64_max(view->pause_ms * 2, PAUSE_MS_MIN), PAUSE_MS_MAX);
+    wait_ms = dv_jitter(view->pause_ms, PAUSE_JITTER_PER_MILLE);
+    view->state = KUBE_PAUSING;
+    view->next = next;
+    dv_timer_start(&view->timer, loop, dv_loop_now_ms(loop) + dv_u64_max(wait_ms, at_least_ms),
+                   on_timer);
+}
+
+/* Lists anew: at once, unless that was in vain before. */
+static void list_again(struct kube_view *view)
+{
+    dv_kube_list_forget(view);
+    forget_failures(view);
+    if (view->pause_ms > 0) {
+        pause_before(view, KUBE_LISTING, 0);
+        return;
+    }
+    view->pause_ms = PAUSE_MS_MIN;
+    start(view, KUBE_LISTING);
+}
+
+static void fail(struct kube_view *view, const struct dv_err *err, enum kube_state next,
+                 uint64_t at_least_ms)
+{
+    dv_kube_view_tell_trouble(view, err);
+    if (goes_on(view))
+        pause_before(view, next, at_least_ms);
+}
+
+/* ---- answers that are none ---- */
+
+/* A server that has too much to do still knows our version; for one that found something wrong with
+ * it a list is the way out. */
+static enum kube_state next_after(int64_t code)
+{
+    return code == 429 || code == 502 || code == 503 ? KUBE_WATCHING : KUBE_LISTING;
+}
+
+static void refused(struct kube_view *view, const char *verb, enum kube_state next)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_api_status *status =
+        dv_remote_status(view->fetch.status, view->fetch.answer, arena);
+    const struct dv_kind *kind = view->view.options.kind;
+    uint64_t wait_ms = 0;
+    struct dv_err err;
+
+    (void)dv_remote_retry_after(dv_rest_fetch_field(&view->fetch, DV_STR("Retry-After")),
+                                &wait_ms); /* 0 without one */
+    if (view->fetch.status == 401)
+        dv_remote_token_doubt(view->remote->token);
+    if (view->fetch.status == 404 &&
+        dv_remote_version_refused(view->remote, kind, view->api_version)) {
+        list_again(view);
+        return;
+    }
+    dv_status_to_err(status, &err);
+    (void)dv_wrap(&err, "%s %.*s: the server answered %u", verb, DV_FMT(kind->plural),
+                  view->fetch.status);
+    fail(view, &err, next, wait_ms);
+}
+
+/* ---- listing ---- */
+
+static void end_list(struct kube_view *view)
+{
+    view->version = view->list_version;
+    dv_kube_list_forget(view);
+    dv_kube_view_tell_synced(view);
+    if (goes_on(view))
+        start(view, KUBE_WATCHING);
+}
+
+static void on_sweep(struct dv_task *task)
+{
+    struct kube_view *view = DV_CONTAINER(task, struct kube_view, sweep);
+    bool is_told = dv_kube_list_tell_gone(view);
+
+    if (!goes_on(view))
+        return;
+    if (is_told)
+        end_list(view);
+    else
+        dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
+}
+
+static void end_pages(struct kube_view *view)
+{
+    view->state = KUBE_SWEEPING;
+    dv_kube_list_end(view);
+    dv_kube_view_tell_trouble(view, NULL);
+    if (goes_on(view))
+        dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
+}
+
+/* Large objects: fewer of them at once. */
+static void fail_list(struct kube_view *view, const struct dv_err *err)
+{
+    dv_kube_list_forget(view);
+    if (err->code == DV_RESOURCE_EXHAUSTED)
+        view->n_page_objects = dv_size_max(view->n_page_objects / 4, 1);
+    fail(view, err, KUBE_LISTING, 0);
+}
+
+static void take_page(struct kube_view *view)
+{
+    struct dv_err err;
+    bool is_good = dv_kube_list_take(view, view->fetch.answer, &err);
+
+    if (!goes_on(view))
+        return;
+    if (!is_good) {
+        (void)dv_wrap(&err, "list %.*s", DV_FMT(view->view.options.kind->plural));
+        fail_list(view, &err);
+    } else if (view->more.n > 0) {
+        start(view, KUBE_LISTING);
+    } else {
+        end_pages(view);
+    }
+}
+
+static void on_page(struct kube_view *view, const struct dv_err *failed)
+{
+    if (!failed && view->fetch.status == 200) {
+        take_page(view);
+    } else if (!failed && view->fetch.status == 410) {
+        list_again(view); /* the pages were asked for too slowly */
+    } else if (failed) {
+        fail_list(view, failed);
+    } else {
+        dv_kube_list_forget(view);
+        refused(view, "list", KUBE_LISTING);
+    }
+}
+
+/* ---- watching ---- */
+
+static void take_error(struct kube_view *view, const struct dv_remote_event *event,
+                       struct dv_err *err)
+{
+    view->is_expired = event->code == 410;
+    view->next = next_after(event->code);
+    (void)dv_fail(err, DV_UNAVAILABLE, "the server: %.*s (%lld)",
+                  DV_FMT(dv_str_slice(event->message, 0, 200)), (long long)event->code);
+}
+
+/* False: the watch is over, `next` says how to go on. Or the view is not live any more. */
+static bool take_event(struct kube_view *view, dv_str line, struct dv_err *err)
+{
+    struct dv_remote_event event;
+
+    /* Who sends nonsense in place of the first event does so again. */
+    view->next = view->has_progress ? KUBE_WATCHING : KUBE_LISTING;
+    dv_arena_reset(view->scratch);
+    if (!dv_remote_event_read(view->view.options.kind, view->api_version, line, view->scratch,
+                              &event, err))
+        return false;
+    if (event.type == DV_REMOTE_ERROR) {
+        take_error(view, &event, err);
+        return false;
+    }
+    if (event.version < view->version ||
+        (event.version == view->version && event.type != DV_REMOTE_BOOKMARK)) {
+        view->next = KUBE_LISTING;
+        dv_object_unref(event.object);
+        return dv_fail(err, DV_INTERNAL, "version %llu came after %llu",
+                       (unsigned long long)event.version, (unsigned long long)view->version);
+    }
+    view->version = event.version;
+    view->has_progress = true;
+    dv_kube_view_tell_trouble(view, NULL);
+    if (dv_kube_view_is_live(view) && event.type == DV_REMOTE_DELETED)
+        dv_kube_view_tell_gone(view, event.object);
+    else if (dv_kube_view_is_live(view) && event.type != DV_REMOTE_BOOKMARK)
+        dv_kube_view_tell(view, event.object);
+    dv_object_unref(event.object);
+    return dv_kube_view_is_live(view);
+}
+
+static void break_off(struct kube_view *view, struct dv_err *err)
+{
+    if (!dv_kube_view_is_live(view))
+        return; /* the fetch is being cancelled already */
+    view->state = KUBE_BREAKING;
+    dv_rest_fetch_cancel(&view->fetch);
+    if (view->is_expired)
+        return; /* nothing unusual */
+    (void)dv_wrap(err, "watch %.*s", DV_FMT(view->view.options.kind->plural));
+    dv_kube_view_tell_trouble(view, err);
+}
+
+static void on_part(struct dv_rest_fetch *fetch, dv_str part)
+{
+    struct kube_view *view = DV_CONTAINER(fetch, struct kube_view, fetch);
+    struct dv_err err;
+    dv_str line;
+
+    while (dv_kube_view_is_live(view) && dv_remote_lines_next(&view->lines, &part, &line))
+        if (dv_str_trim(line).n > 0 && !take_event(view, line, &err)) {
+            break_off(view, &err);
+            return;
+        }
+    if (!dv_remote_lines_check(&view->lines, &err)) {
+        view->next = KUBE_LISTING;
+        break_off(view, &err);
+    }
+}
+
+static void on_watch_end(struct kube_view *view, const struct dv_err *failed)
+{
+    uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
+
+    if (failed && failed->code != DV_DEADLINE_EXCEEDED) {
+        fail(view, failed, KUBE_WATCHING, 0);
+    } else if (!failed && view->fetch.status == 410) {
+        list_again(view);
+    } else if (!failed && view->fetch.status != 200) {
+        refused(view, "watch", next_after(view->fetch.status));
+    } else if (now_ms - view->started_ms < GOOD_MS) {
+        pause_before(view, KUBE_WATCHING, 0); /* who ends them at once is not asked at once */
+    } else {
+        view->pause_ms = 0;
+        start(view, KUBE_WATCHING);
+    }
+}
+
+/* ---- fetching ---- */
+
+static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
+{
+    struct kube_view *view = DV_CONTAINER(fetch, struct kube_view, fetch);
+
+    view->is_fetching = false;
+    dv_timer_cancel(&view->timer);
+    if (!goes_on(view))
+        return;
+    if (view->state == KUBE_LISTING)
+        on_page(view, err);
+    else if (view->state == KUBE_WATCHING)
+        on_watch_end(view, err);
+    else if (view->is_expired)
+        list_again(view);
+    else
+        pause_before(view, view->next, 0);
+}
+
+static void print_target(struct kube_view *view)
+{
+    const struct dv_view_options *options = &view->view.options;
+    struct dv_buf *target = &view->target;
+
+    dv_buf_clear(target);
+    dv_remote_path(options->kind, view->api_version, options->space, DV_STR_NONE, DV_STR_NONE,
+                   target);
+    dv_remote_query(target, "labelSelector", options->label_selector);
+    dv_remote_query(target, "fieldSelector", options->field_selector);
+    if (view->state == KUBE_LISTING) {
+        dv_remote_query_u64(target, "limit", view->n_page_objects);
+        dv_remote_query(target, "continue", dv_buf_str(&view->more));
+        return;
+    }
+    dv_remote_query(target, "watch", DV_STR("true"));
+    dv_remote_query(target, "allowWatchBookmarks", DV_STR("true"));
+    dv_remote_query_u64(target, "resourceVersion", view->version);
+    dv_remote_query_u64(target, "timeoutSeconds", WATCH_S_MIN + dv_random_u64() % WATCH_S_SPREAD);
+}
+
+static void start(struct kube_view *view, enum kube_state state)
+{
+    struct dv_loop *loop = view->remote->cluster.loop;
+    uint64_t now_ms = dv_loop_now_ms(loop);
+
+    view->state = state;
+    view->started_ms = now_ms;
+    view->is_expired = false;
+    /* All pages of a list are of one version. */
+    if (state == KUBE_WATCHING || view->more.n == 0)
+        view->api_version = dv_remote_version(view->remote, view->view.options.kind);
+    print_target(view);
+    dv_remote_lines_clear(&view->lines);
+    view->field = (struct dv_rest_field){DV_STR("Accept"), DV_STR("application/json")};
+    view->fetch = (struct dv_rest_fetch){
+        .method = DV_STR("GET"),
+        .target = dv_buf_str(&view->target),
+        .fields = &view->field,
+        .n_fields = 1,
+        .done = on_fetched,
+    };
+    if (state == KUBE_LISTING) {
+        view->fetch.deadline_ms = now_ms + LIST_TIMEOUT_MS;
+        view->fetch.body_bytes_max = PAGE_BYTES_MAX;
+    } else {
+        view->fetch.idle_ms = WATCH_IDLE_MS;
+        view->fetch.on_body = on_part;
+        if (view->trouble != DV_OK)
+            dv_timer_start(&view->timer, loop, now_ms + WORKS_MS, on_timer);
+    }
+    view->is_fetching = true;
+    dv_rest_fetch_start(view->remote->client, &view->fetch);
+}
+
+/* ---- life ---- */
+
+struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
+                                    const struct dv_view_options *options, struct dv_err *err)
+{
+    struct dv_remote *remote = DV_CONTAINER(cluster, struct dv_remote, cluster);
+    struct kube_view *view;
+
+    if (options->label_selector.n + options->field_selector.n > SELECTOR_BYTES_MAX) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "selectors of more than %u bytes",
+                      SELECTOR_BYTES_MAX);
+        return NULL;
+    }
+    view = DV_ALLOC(struct kube_view);
+    if (!dv_view_init(&view->view, cluster, options, err)) {
+        free(view);
+        return NULL;
+    }
+    view->remote = remote;
+    view->n_page_objects = remote->n_page_objects;
+    view->scratch = dv_arena_new();
+    dv_buf_init(&view->target, TARGET_BYTES_MAX);
+    dv_remote_lines_init(&view->lines, EVENT_BYTES_MAX);
+    dv_kube_list_init(view);
+    if (remote->is_closing) {
+        view->state = KUBE_ENDED;
+        view->view.cluster = NULL;
+    } else {
+        dv_list_push(&remote->views, &view->link);
+        start(view, KUBE_LISTING);
+    }
+    return &view->view;
+}
+
+void dv_remote_view_close(struct dv_view *base)
+{
+    struct kube_view *view = DV_CONTAINER(base, struct kube_view, view);
+
+    view->is_closed = true;
+    dv_timer_cancel(&view->timer);
+    dv_task_cancel(&view->sweep);
+    if (view->is_fetching)
+        dv_rest_fetch_cancel(&view->fetch);
+    free_if_done(view);
+}
+
+void dv_remote_views_end(struct dv_remote *remote)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_shift(&remote->views)) != NULL) {
+        struct kube_view *view = DV_CONTAINER(link, struct kube_view, link);
+
+        dv_timer_cancel(&view->timer);
+        dv_task_cancel(&view->sweep);
+        view->state = KUBE_ENDED;
+        view->view.cluster = NULL;
+    }
+}

@@ -1,0 +1,91 @@
+/* kube_view.h - a view by list and watch, from inside: who fetches, and who tells. */
+#ifndef DV_CLUSTER_KUBE_VIEW_H
+#define DV_CLUSTER_KUBE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/vec.h"
+#include "cluster/kube/kube_event.h"
+#include "cluster/shared/cluster_names.h"
+#include "cluster/shared/cluster_view.h"
+#include "loop/loop.h"
+#include "rest/rest.h"
+
+struct dv_arena;
+struct dv_object;
+struct dv_remote;
+
+enum kube_state {
+    KUBE_LISTING,
+    KUBE_SWEEPING, /* tells what a list no longer has */
+    KUBE_WATCHING,
+    KUBE_BREAKING, /* a watch said something bad, and is being broken off */
+    KUBE_PAUSING,
+    KUBE_ENDED, /* only its memory is left */
+};
+
+struct kube_view {
+    struct dv_view view;
+    struct dv_remote *remote;
+    struct dv_link link;
+    enum kube_state state;
+    enum kube_state next; /* of BREAKING and PAUSING */
+    struct dv_rest_fetch fetch;
+    bool is_fetching;
+    const struct dv_api_version *api_version; /* of the fetch */
+    struct dv_rest_field field;
+    struct dv_buf target;
+    struct dv_remote_lines lines;
+    struct dv_arena *scratch; /* of one event or page */
+    struct dv_timer timer;
+    uint64_t pause_ms;
+    uint64_t started_ms;
+    bool has_progress; /* this watch has told something */
+    bool is_expired;   /* of BREAKING: the server has forgotten our version */
+    uint64_t version;  /* up to which all was told */
+
+    /* A list, page by page. */
+    size_t n_page_objects;
+    uint64_t list_version;
+    struct dv_buf more;
+    struct dv_names listed; /* references */
+    DV_VEC(struct dv_object *) gone;
+    size_t n_gone_told;
+    struct dv_task sweep;
+
+    enum dv_code trouble; /* that was told last; DV_OK: none */
+    bool is_in_callback;
+    bool is_closed; /* by its owner */
+};
+
+/* ---- kube_show.c: telling. All of them may find the view closed or ended afterwards. ---- */
+
+static inline bool dv_kube_view_is_live(const struct kube_view *view)
+{
+    return !view->is_closed && view->state != KUBE_ENDED;
+}
+
+/* The object is there, or has gone. */
+void dv_kube_view_tell(struct kube_view *view, struct dv_object *now);
+void dv_kube_view_tell_gone(struct kube_view *view, const struct dv_object *old);
+void dv_kube_view_tell_synced(struct kube_view *view);
+/* Once for each kind of trouble; NULL: once when it is over. */
+void dv_kube_view_tell_trouble(struct kube_view *view, const struct dv_err *err);
+
+/* ---- kube_list.c: a list, read page by page ---- */
+
+void dv_kube_list_init(struct kube_view *view);
+void dv_kube_list_forget(struct kube_view *view);
+/* Tells a page. */
+DV_CHECKED bool dv_kube_list_take(struct kube_view *view, dv_str text, struct dv_err *err);
+/* The list is whole: finds what it has not. */
+void dv_kube_list_end(struct kube_view *view);
+/* Tells a portion of that. False: there is more, or the view is not live any more. */
+bool dv_kube_list_tell_gone(struct kube_view *view);
+
+#endif

@@ -1,0 +1,62 @@
+#include "cluster/objects/readback.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "resource/resource.h"
+#include "store/store.h"
+#include "json/json.h"
+
+/* Where two texts begin to differ, for the message. */
+static size_t first_difference(dv_str a, dv_str b)
+{
+    size_t n = dv_size_min(a.n, b.n);
+    size_t i = 0;
+
+    while (i < n && a.p[i] == b.p[i])
+        i++;
+    return i;
+}
+
+static bool check_text(const struct dv_message *message, const void *value, dv_str text,
+                       struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf again;
+    size_t at;
+
+    dv_buf_init(&again, DV_STORE_VALUE_BYTES_MAX);
+    dv_encode_json_text(message, value, NULL, DV_STR_NONE, &again);
+    if (dv_str_eq(dv_buf_str(&again), text))
+        return true;
+    at = first_difference(dv_buf_str(&again), text);
+    at = at > 40 ? at - 40 : 0;
+    return dv_fail(err, DV_INTERNAL, "read again it is another one: ...%.*s... became ...%.*s...",
+                   (int)dv_size_min(text.n - at, 80), text.p + at,
+                   (int)dv_size_min(again.n - dv_size_min(at, again.n), 80),
+                   dv_buf_c(&again) + dv_size_min(at, again.n));
+}
+
+bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str text, struct dv_arena *arena,
+                       struct dv_err *err)
+{
+    const struct dv_message *message = kind->versions[0].message;
+    struct dv_api_object_meta *value = dv_arena_alloc(arena, message->size, message->align);
+    const struct dv_json *doc = dv_json_parse(text, NULL, arena, err);
+    dv_str own;
+    uint64_t version;
+
+    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, arena, value, NULL, err))
+        return false;
+    own = kind->is_namespaced
+              ? dv_str_printf(arena, "%.*s/%.*s/%.*s", DV_FMT(kind->name), DV_FMT(value->namespace),
+                              DV_FMT(value->name))
+              : dv_str_printf(arena, "%.*s/%.*s", DV_FMT(kind->name), DV_FMT(value->name));
+    if (!dv_str_eq(own, key))
+        return dv_fail(err, DV_INTERNAL, "it would be stored as %.*s, and read as %.*s",
+                       DV_FMT(key), DV_FMT(own));
+    if (!dv_str_to_u64(value->resource_version, &version))
+        return dv_fail(err, DV_INTERNAL, "its resourceVersion \"%.*s\" is no number",
+                       DV_FMT(value->resource_version));
+    return check_text(message, value, text, err);
+}

@@ -1,0 +1,265 @@
+#include "cluster/objects/shelf.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "resource/resource.h"
+
+/* A change moves at most so many pointers, and a list reads so many in a row. */
+#define CHUNK_N 256u
+
+/* A namespace and a name of 253 bytes each, and more for those that will be refused. */
+#define KEY_BYTES_MAX 2000u
+
+struct dv_shelf_chunk {
+    size_t n; /* never 0 */
+    struct dv_entry *v[CHUNK_N];
+};
+
+dv_str dv_entry_key(const struct dv_entry *entry)
+{
+    return (dv_str){entry->key, entry->n_key};
+}
+
+dv_str dv_entry_space(const struct dv_entry *entry)
+{
+    return (dv_str){entry->key, entry->n_space};
+}
+
+dv_str dv_entry_name(const struct dv_entry *entry)
+{
+    return dv_str_slice(dv_entry_key(entry), entry->n_space > 0 ? entry->n_space + 1u : 0u,
+                        entry->n_key);
+}
+
+static struct dv_name name_of(const void *item)
+{
+    const struct dv_entry *entry = item;
+
+    return (struct dv_name){dv_entry_space(entry), dv_entry_name(entry)};
+}
+
+void dv_shelf_init(struct dv_shelf *shelf, const struct dv_kind *kind)
+{
+    *shelf = (struct dv_shelf){.kind = kind};
+    dv_names_init(&shelf->names, name_of);
+    dv_list_init(&shelf->watchers);
+    dv_list_init(&shelf->views);
+}
+
+void dv_shelf_fini(struct dv_shelf *shelf)
+{
+    struct dv_entry *entry;
+    size_t at = 0;
+
+    while ((entry = dv_names_next(&shelf->names, &at)) != NULL) {
+        assert(!entry->op && dv_list_is_empty(&entry->waiting));
+        dv_object_unref(entry->object);
+        free(entry);
+    }
+    dv_names_fini(&shelf->names);
+    for (size_t i = 0; i < shelf->chunks.n; i++)
+        free(shelf->chunks.v[i]);
+    dv_vec_fini(&shelf->chunks);
+    dv_history_fini(&shelf->history);
+}
+
+/* ---- by name ---- */
+
+struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str space, dv_str name)
+{
+    return dv_names_get(&shelf->names, space, name);
+}
+
+struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name)
+{
+    struct dv_entry *entry = dv_shelf_get(shelf, space, name);
+    size_t n_before = space.n > 0 ? space.n + 1 : 0;
+
+    if (entry || space.n > KEY_BYTES_MAX || name.n > KEY_BYTES_MAX)
+        return entry;
+    entry = dv_alloc(sizeof(*entry) + n_before + name.n);
+    entry->shelf = shelf;
+    entry->n_space = (uint16_t)space.n;
+    entry->n_key = (uint16_t)(n_before + name.n);
+    dv_list_init(&entry->waiting);
+    if (space.n > 0) {
+        memcpy(entry->key, space.p, space.n);
+        entry->key[space.n] = '/';
+    }
+    if (name.n > 0)
+        memcpy(entry->key + n_before, name.p, name.n);
+    (void)dv_names_put(&shelf->names, entry); /* there was none */
+    return entry;
+}
+
+void dv_shelf_drop(struct dv_entry *entry)
+{
+    assert(!entry->object && !entry->op && dv_list_is_empty(&entry->waiting));
+    dv_link_remove(&entry->due);
+    (void)dv_names_remove(&entry->shelf->names, dv_entry_space(entry), dv_entry_name(entry));
+    free(entry);
+}
+
+/* ---- in order ---- */
+
+/* The last chunk that begins at or before `key`; 0 when all begin behind it. */
+static size_t chunk_for(const struct dv_shelf *shelf, dv_str key)
+{
+    size_t low = 0;
+    size_t high = shelf->chunks.n;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (dv_str_cmp(dv_entry_key(shelf->chunks.v[middle]->v[0]), key) <= 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first place in the chunk whose key is not before `key`. */
+static size_t place_for(const struct dv_shelf_chunk *chunk, dv_str key)
+{
+    size_t low = 0;
+    size_t high = chunk->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (dv_str_cmp(dv_entry_key(chunk->v[middle]), key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A full chunk becomes two; at the end of the shelf the new one begins empty but for what comes,
+ * so that keys in order fill their chunks. */
+static void split(struct dv_shelf *shelf, size_t i)
+{
+    struct dv_shelf_chunk *left = shelf->chunks.v[i];
+    struct dv_shelf_chunk *right = DV_ALLOC(struct dv_shelf_chunk);
+    size_t n_left = i + 1 == shelf->chunks.n ? CHUNK_N - 1 : CHUNK_N / 2;
+
+    right->n = left->n - n_left;
+    memcpy(right->v, left->v + n_left, right->n * sizeof(right->v[0]));
+    left->n = n_left;
+    (void)dv_vec_add(&shelf->chunks);
+    memmove(&shelf->chunks.v[i + 2], &shelf->chunks.v[i + 1],
+            (shelf->chunks.n - i - 2) * sizeof(shelf->chunks.v[0]));
+    shelf->chunks.v[i + 1] = right;
+}
+
+static void insert(struct dv_shelf *shelf, struct dv_entry *entry)
+{
+    dv_str key = dv_entry_key(entry);
+    struct dv_shelf_chunk *chunk;
+    size_t i;
+    size_t at;
+
+    if (shelf->chunks.n == 0)
+        *dv_vec_add(&shelf->chunks) = DV_ALLOC(struct dv_shelf_chunk);
+    i = chunk_for(shelf, key);
+    if (shelf->chunks.v[i]->n == CHUNK_N) {
+        split(shelf, i);
+        i = chunk_for(shelf, key);
+    }
+    chunk = shelf->chunks.v[i];
+    at = place_for(chunk, key);
+    memmove(&chunk->v[at + 1], &chunk->v[at], (chunk->n - at) * sizeof(chunk->v[0]));
+    chunk->v[at] = entry;
+    chunk->n++;
+    shelf->n++;
+}
+
+static void take_out(struct dv_shelf *shelf, struct dv_entry *entry)
+{
+    size_t i = chunk_for(shelf, dv_entry_key(entry));
+    struct dv_shelf_chunk *chunk = shelf->chunks.v[i];
+    size_t at = place_for(chunk, dv_entry_key(entry));
+
+    assert(chunk->v[at] == entry);
+    memmove(&chunk->v[at], &chunk->v[at + 1], (chunk->n - at - 1) * sizeof(chunk->v[0]));
+    chunk->n--;
+    shelf->n--;
+    if (chunk->n == 0) {
+        free(chunk);
+        dv_vec_remove(&shelf->chunks, i);
+    }
+}
+
+struct dv_object *dv_shelf_set(struct dv_entry *entry, struct dv_object *object)
+{
+    struct dv_object *old = entry->object;
+
+    if (object && !old)
+        insert(entry->shelf, entry);
+    if (old && !object)
+        take_out(entry->shelf, entry);
+    entry->shelf->size_bytes -= old ? old->size_bytes : 0;
+    entry->shelf->size_bytes += object ? object->size_bytes : 0;
+    entry->object = object;
+    return old;
+}
+
+struct dv_shelf_place dv_shelf_find(const struct dv_shelf *shelf, dv_str key)
+{
+    struct dv_shelf_place place = {0};
+
+    if (shelf->chunks.n > 0) {
+        place.chunk = chunk_for(shelf, key);
+        place.at = place_for(shelf->chunks.v[place.chunk], key);
+    }
+    return place;
+}
+
+struct dv_entry *dv_shelf_next(const struct dv_shelf *shelf, struct dv_shelf_place *place)
+{
+    while (place->chunk < shelf->chunks.n) {
+        const struct dv_shelf_chunk *chunk = shelf->chunks.v[place->chunk];
+
+        if (place->at < chunk->n)
+            return chunk->v[place->at++];
+        place->chunk++;
+        place->at = 0;
+    }
+    return NULL;
+}
+
+struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str space, dv_str key)
+{
+    struct dv_shelf_range range = {
+        .shelf = shelf, .place = dv_shelf_find(shelf, key), .space = space};
+    struct dv_shelf_place next = range.place;
+    const struct dv_entry *entry = dv_shelf_next(shelf, &next);
+
+    if (entry && dv_str_eq(dv_entry_key(entry), key))
+        range.place = next;
+    return range;
+}
+
+struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str space)
+{
+    char start[KEY_BYTES_MAX + 1];
+
+    if (space.n == 0 || space.n > KEY_BYTES_MAX)
+        return (struct dv_shelf_range){.shelf = shelf, .space = space};
+    memcpy(start, space.p, space.n);
+    start[space.n] = '/';
+    return dv_shelf_range_after(shelf, space, (dv_str){start, space.n + 1});
+}
+
+struct dv_entry *dv_shelf_range_next(struct dv_shelf_range *range)
+{
+    struct dv_entry *entry = dv_shelf_next(range->shelf, &range->place);
+
+    if (entry && range->space.n > 0 && !dv_str_eq(dv_entry_space(entry), range->space))
+        return NULL;
+    return entry;
+}

@@ -1,0 +1,91 @@
+/* shelf.h - the objects of one kind: by name, in the order of their keys, and their last changes.
+ *
+ * A key is "namespace/name", or "name" for a kind without namespaces. Lists go in the order of the
+ * bytes of the keys, as the reference's do: "a-b/x" comes before "a/x". */
+#ifndef DV_CLUSTER_SHELF_H
+#define DV_CLUSTER_SHELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cluster/objects/history.h"
+#include "cluster/shared/cluster_names.h"
+
+struct dv_dependence;
+struct dv_kind;
+struct dv_object;
+struct dv_op;
+struct dv_shelf;
+struct dv_shelf_chunk;
+
+/* A name that is taken: by an object, or by those who want to write it. */
+struct dv_entry {
+    struct dv_shelf *shelf;
+    struct dv_object *object; /* that is durable; NULL: none */
+    struct dv_op *op;         /* that looks at it or writes it now; NULL: none */
+    struct dv_list waiting;   /* of ops, for their turn */
+    uint32_t n_waiting;
+    uint16_t n_space; /* bytes of the namespace; 0: none */
+    uint16_t n_key;
+    struct dv_dependence *owners; /* see kin.h */
+    struct dv_link due;           /* in a queue of the collector */
+    uint64_t due_ms;
+    struct dv_link age; /* of an Event: see events.c */
+    char key[];
+};
+
+struct dv_shelf {
+    const struct dv_kind *kind;
+    struct dv_names names;                  /* all entries */
+    DV_VEC(struct dv_shelf_chunk *) chunks; /* entries with an object, in order */
+    size_t n;                               /* of those */
+    size_t size_bytes;                      /* of their objects */
+    struct dv_history history;
+    struct dv_list watchers; /* of struct watching: see cluster_watch.c */
+    struct dv_list views;    /* of struct local_view: see cluster_views.c */
+    bool is_woken;           /* some watchers have something to be told */
+};
+
+/* Where a walk in order is; valid until the shelf changes. */
+struct dv_shelf_place {
+    size_t chunk;
+    size_t at;
+};
+
+void dv_shelf_init(struct dv_shelf *shelf, const struct dv_kind *kind);
+void dv_shelf_fini(struct dv_shelf *shelf); /* with all entries */
+
+dv_str dv_entry_key(const struct dv_entry *entry);
+dv_str dv_entry_space(const struct dv_entry *entry);
+dv_str dv_entry_name(const struct dv_entry *entry);
+
+/* NULL when the name is not taken, or too long to be. */
+struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str space, dv_str name);
+/* The same, made when it is not there; NULL when the name is too long. */
+struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name);
+/* Frees an entry that nothing needs any more: no object, nobody who writes. */
+void dv_shelf_drop(struct dv_entry *entry);
+
+/* Takes the reference to `object` (NULL: it goes) and gives back the one to what was there. */
+struct dv_object *dv_shelf_set(struct dv_entry *entry, struct dv_object *object);
+
+/* The first entry whose key is not before `key`, and those that follow; NULL at the end. */
+struct dv_shelf_place dv_shelf_find(const struct dv_shelf *shelf, dv_str key);
+struct dv_entry *dv_shelf_next(const struct dv_shelf *shelf, struct dv_shelf_place *place);
+
+/* The entries of one namespace, or all (""). */
+struct dv_shelf_range {
+    const struct dv_shelf *shelf;
+    struct dv_shelf_place place;
+    dv_str space; /* borrowed */
+};
+struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str space);
+/* The same, only those behind `key`. */
+struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str space, dv_str key);
+struct dv_entry *dv_shelf_range_next(struct dv_shelf_range *range); /* NULL at the end */
+
+#endif

@@ -1,0 +1,92 @@
+#include "cluster/shared/cluster_view.h"
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+
+static struct dv_name name_of(const void *item)
+{
+    const struct dv_object *object = item;
+
+    return (struct dv_name){object->meta->namespace, object->meta->name};
+}
+
+bool dv_view_init(struct dv_view *view, struct dv_cluster *cluster,
+                  const struct dv_view_options *options, struct dv_err *err)
+{
+    struct dv_arena *arena = dv_arena_new();
+
+    *view = (struct dv_view){
+        .engine = cluster->engine, .cluster = cluster, .options = *options, .arena = arena};
+    view->options.space = dv_str_copy(options->space, arena);
+    view->options.label_selector = dv_str_copy(options->label_selector, arena);
+    view->options.field_selector = dv_str_copy(options->field_selector, arena);
+    view->labels = dv_label_selector_parse(view->options.label_selector, arena, err);
+    if (view->labels)
+        view->fields = dv_field_selector_parse(options->kind, options->kind->versions[0].group,
+                                               view->options.field_selector, arena, err);
+    if (!view->fields) {
+        dv_arena_free(arena);
+        return false;
+    }
+    dv_names_init(&view->objects, name_of);
+    return true;
+}
+
+void dv_view_fini(struct dv_view *view)
+{
+    struct dv_object *object;
+    size_t at = 0;
+
+    while ((object = dv_names_next(&view->objects, &at)) != NULL)
+        dv_object_unref(object);
+    dv_names_fini(&view->objects);
+    dv_arena_free(view->arena);
+}
+
+bool dv_view_wants(const struct dv_view *view, const struct dv_object *object)
+{
+    const struct dv_api_object_meta *meta = object->meta;
+
+    return (view->options.space.n == 0 || dv_str_eq(view->options.space, meta->namespace)) &&
+           dv_label_selector_matches(view->labels, meta->labels, meta->n_labels) &&
+           dv_field_selector_matches(view->fields, object);
+}
+
+void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_object *now)
+{
+    struct dv_object *old;
+
+    if (now && !dv_view_wants(view, now))
+        now = NULL;
+    if (now)
+        old = dv_names_put(&view->objects, dv_object_ref(now));
+    else
+        old = dv_names_remove(&view->objects, space, name);
+    if (old || now)
+        view->options.changed(view->options.ctx, old, now);
+    dv_object_unref(old);
+}
+
+bool dv_view_is_synced(const struct dv_view *view)
+{
+    return view->is_synced;
+}
+
+size_t dv_view_n(const struct dv_view *view)
+{
+    return view->objects.n;
+}
+
+struct dv_object *dv_view_get(const struct dv_view *view, dv_str space, dv_str name)
+{
+    return dv_names_get(&view->objects, space, name);
+}
+
+struct dv_object *dv_view_next(const struct dv_view *view, size_t *at)
+{
+    return dv_names_next(&view->objects, at);
+}
