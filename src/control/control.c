@@ -11,10 +11,10 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
 #include "control/evict.h"
-#include "control/index.h"
-#include "control/inside.h"
-#include "control/queue.h"
 #include "resource/resource.h"
 
 /* As the reference: so many pods that are gone are remembered. */

@@ -15,8 +15,8 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "control/index.h"
-#include "control/inside.h"
+#include "control/control_index.h"
+#include "control/controllers.h"
 #include "control/taint.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -116,7 +116,7 @@ void dv_doom_free(struct dv_doomed *doomed);
 /* It is due: NULL when it is not, or not any more. */
 struct dv_doomed *dv_doom_due(const struct dv_evictor *evictor, dv_str key);
 
-/* rules.c */
+/* control_rules.c */
 void dv_rules_fini(struct dv_evictor *evictor);
 void dv_rules_apply(const struct dv_evictor *evictor,
                     const struct dv_api_device_request_allocation_result *result,

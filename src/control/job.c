@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "control/control.h"
-#include "control/inside.h"
-#include "control/queue.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 

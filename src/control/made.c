@@ -9,8 +9,8 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "control/index.h"
-#include "control/inside.h"
+#include "control/control_index.h"
+#include "control/controllers.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 

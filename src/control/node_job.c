@@ -13,9 +13,9 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "control/health.h"
-#include "control/inside.h"
-#include "control/queue.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
+#include "control/node_health.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 

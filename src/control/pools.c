@@ -9,9 +9,9 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "control/controllers.h"
 #include "control/evict.h"
 #include "control/evictor.h"
-#include "control/inside.h"
 #include "control/taint.h"
 #include "resource/resource.h"
 

@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "control/inside.h"
+#include "control/controllers.h"
 
 struct uid {
     struct dv_link link;

@@ -1,12 +1,12 @@
-/* test_faults.c - requests that fail, conflicts, and controllers that are closed in between: the
- * end is always the same, and nothing is there twice. */
+/* test_control_faults.c - requests that fail, conflicts, and controllers that are closed in
+ * between: the end is always the same, and nothing is there twice. */
 #include "support/dvtest.h"
 
 #include <stdbool.h>
 
 #include "base/defs.h"
 #include "control/control.h"
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 #include "resource/resource.h"
 
 /* ---- a story with all that controllers do ---- */

@@ -1,4 +1,4 @@
-#include "control/queue.h"
+#include "control/control_queue.h"
 
 #include <assert.h>
 #include <stdlib.h>

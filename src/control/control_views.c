@@ -1,4 +1,4 @@
-/* views.c - from what the views tell to what has to be looked at again. */
+/* control_views.c - from what the views tell to what has to be looked at again. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -7,10 +7,10 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "control/control.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
 #include "control/evict.h"
-#include "control/index.h"
-#include "control/inside.h"
-#include "control/queue.h"
 #include "control/uses.h"
 #include "resource/resource.h"
 

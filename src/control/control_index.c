@@ -1,4 +1,4 @@
-#include "control/index.h"
+#include "control/control_index.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

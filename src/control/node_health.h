@@ -1,6 +1,6 @@
-/* health.h - nodes whose agents have fallen silent: what is said of them. Pure. */
-#ifndef DV_CONTROL_HEALTH_H
-#define DV_CONTROL_HEALTH_H
+/* node_health.h - nodes whose agents have fallen silent: what is said of them. Pure. */
+#ifndef DV_CONTROL_NODE_HEALTH_H
+#define DV_CONTROL_NODE_HEALTH_H
 
 #include <stdbool.h>
 

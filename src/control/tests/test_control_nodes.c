@@ -1,4 +1,4 @@
-/* test_nodes.c - nodes whose agents fall silent, and come back. */
+/* test_control_nodes.c - nodes whose agents fall silent, and come back. */
 #include "support/dvtest.h"
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "control/control.h"
-#include "control/health.h"
-#include "control/test_world.h"
+#include "control/node_health.h"
+#include "control/tests/test_control_world.h"
 #include "resource/resource.h"
 #include "json/json.h"
 

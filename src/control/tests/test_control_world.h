@@ -1,6 +1,7 @@
-/* test_world.h - the controllers over the embedded API in memory, with requests that can fail. */
-#ifndef DV_CONTROL_TEST_WORLD_H
-#define DV_CONTROL_TEST_WORLD_H
+/* test_control_world.h - the controllers over the embedded API in memory, with requests that can
+ * fail. */
+#ifndef DV_CONTROL_TEST_CONTROL_WORLD_H
+#define DV_CONTROL_TEST_CONTROL_WORLD_H
 
 #include <stdbool.h>
 #include <stddef.h>

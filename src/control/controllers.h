@@ -1,6 +1,6 @@
-/* inside.h - the controllers from inside: what their files share. */
-#ifndef DV_CONTROL_INSIDE_H
-#define DV_CONTROL_INSIDE_H
+/* controllers.h - the controllers from inside: what their files share. */
+#ifndef DV_CONTROL_CONTROLLERS_H
+#define DV_CONTROL_CONTROLLERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "control/control.h"
-#include "control/index.h"
-#include "control/queue.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
 #include "control/uses.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -125,7 +125,7 @@ void dv_job_finish_after(struct dv_job *job, uint64_t ms);
 void dv_job_fail(struct dv_job *job, const char *what, const struct dv_api_status *failure);
 void dv_job_fail_err(struct dv_job *job, const char *what, const struct dv_err *err);
 
-/* ---- claims (views.c, made.c, pod_sync.c, claim_sync.c) ---- */
+/* ---- claims (control_views.c, made.c, pod_sync.c, claim_sync.c) ---- */
 
 void dv_control_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_control_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);

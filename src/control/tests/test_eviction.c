@@ -7,7 +7,7 @@
 #include "base/defs.h"
 #include "base/metric.h"
 #include "control/control.h"
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 #include "resource/resource.h"
 
 #define TAINTED(taints) "{name: d0, taints: [" taints "]}"

@@ -1,11 +1,11 @@
-/* test_claims.c - claims of pods: generated, and written down. */
+/* test_control_claims.c - claims of pods: generated, and written down. */
 #include "support/dvtest.h"
 
 #include <string.h>
 
 #include "base/defs.h"
 #include "control/control.h"
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 #include "resource/resource.h"
 
 static void start_with_template(struct world *world)

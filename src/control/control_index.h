@@ -1,4 +1,4 @@
-/* index.h - things and the words under which they are found, many to many.
+/* control_index.h - things and the words under which they are found, many to many.
  *
  * Setting a thing costs its own words, finding costs what is found; neither grows with what else is
  * in the index. */

@@ -1,5 +1,6 @@
-/* test_random.c - users, a scheduler, kubelets and drivers at random, requests that fail at random,
- * and controllers that are closed in between; when all have come to rest, what must hold does. */
+/* test_control_random.c - users, a scheduler, kubelets and drivers at random, requests that fail at
+ * random, and controllers that are closed in between; when all have come to rest, what must hold
+ * does. */
 #include "support/dvtest.h"
 
 #include <stdbool.h>
@@ -8,7 +9,7 @@
 #include "base/defs.h"
 #include "cluster/cluster.h"
 #include "control/control.h"
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 #include "control/uses.h"
 #include "resource/resource.h"
 

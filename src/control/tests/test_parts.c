@@ -9,9 +9,9 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "control/index.h"
-#include "control/inside.h"
-#include "control/queue.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
 #include "loop/loop.h"
 
 /* ---- the index ---- */

@@ -1,4 +1,4 @@
-#include "control/health.h"
+#include "control/node_health.h"
 
 #include <stddef.h>
 

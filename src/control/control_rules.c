@@ -1,4 +1,4 @@
-/* rules.c - DeviceTaintRules: which devices they concern, and what became of them. */
+/* control_rules.c - DeviceTaintRules: which devices they concern, and what became of them. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "control/control_index.h"
+#include "control/control_queue.h"
+#include "control/controllers.h"
 #include "control/evict.h"
 #include "control/evictor.h"
-#include "control/index.h"
-#include "control/inside.h"
-#include "control/queue.h"
 #include "control/taint.h"
 #include "resource/resource.h"
 

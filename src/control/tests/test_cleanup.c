@@ -5,7 +5,7 @@
 
 #include "base/defs.h"
 #include "control/control.h"
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 #include "resource/resource.h"
 
 #define FINALIZER_NAME "resource.kubernetes.io/delete-protection"

@@ -1,4 +1,5 @@
-/* queue.h - work by key: what has to be looked at again, once however often it was asked for.
+/* control_queue.h - work by key: what has to be looked at again, once however often it was asked
+ * for.
  *
  * A key is "namespace/name". It is in a queue once, and is worked on by one run at a time; what is
  * added while it runs is run again afterwards. What fails is tried again, with growing pauses. */

@@ -1,4 +1,4 @@
-#include "control/test_world.h"
+#include "control/tests/test_control_world.h"
 
 #include "support/dvtest.h"
 
