@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"
-#include "daemon/inside.h"
+#include "daemon/daemon_parts.h"
 #include "pod/pod.h"
 #include "serve/health.h"
 #include "store/store.h"

@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "daemon/inside.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
+#include "daemon/daemon_parts.h"
 #include "serve/health.h"
 
 #define OTHERS 077u

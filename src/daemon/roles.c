@@ -9,8 +9,8 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "control/control.h"
-#include "daemon/inside.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
+#include "daemon/daemon_parts.h"
 #include "sched/sched.h"
 #include "serve/serve.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_model_world.h"
 
 #include "support/dvtest.h"
 

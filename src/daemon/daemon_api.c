@@ -1,4 +1,4 @@
-#include "daemon/api.h"
+#include "daemon/daemon_api.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
 #include "daemon/pki.h"
 #include "loop/loop.h"
 #include "pod/pod.h"

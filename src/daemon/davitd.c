@@ -1,4 +1,4 @@
-/* main.c - davitd. */
+/* davitd.c - davitd. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
 #include "daemon/vitals.h"
 #include "loop/loop.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
 
 #include <string.h>
 #include <unistd.h>

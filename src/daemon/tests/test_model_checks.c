@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 #include "base/map.h"
-#include "daemon/test_model.h"
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_daemon_model.h"
+#include "daemon/tests/test_model_world.h"
 #include "number/number.h"
 #include "resource/resource.h"
 

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cluster/kube.h"
-#include "daemon/bench_node.h"
+#include "daemon/tests/bench_node.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 

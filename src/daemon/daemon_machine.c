@@ -1,10 +1,10 @@
-/* machine.c - the NUMA nodes of this machine, and what alignment is asked for. */
+/* daemon_machine.c - the NUMA nodes of this machine, and what alignment is asked for. */
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "daemon/inside.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
+#include "daemon/daemon_parts.h"
 #include "topology/topology.h"
 
 /* A sysfs attribute is at most a page. */

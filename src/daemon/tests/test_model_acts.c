@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
-#include "daemon/test_model.h"
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_daemon_model.h"
+#include "daemon/tests/test_model_world.h"
 #include "resource/resource.h"
 
 #define DEVICES_MAX 3u

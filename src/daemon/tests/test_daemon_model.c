@@ -1,7 +1,7 @@
-/* test_model.c - ten minutes of everything at once, and then of rest: what must hold does.
+/* test_daemon_model.c - ten minutes of everything at once, and then of rest: what must hold does.
  *
  * DAVIT_SEED=n runs that one world; DAVIT_SEEDS=n as many, from the first. */
-#include "daemon/test_model.h"
+#include "daemon/tests/test_daemon_model.h"
 
 #include "support/dvtest.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_model_world.h"
 #include "resource/resource.h"
 
 #define N_SEEDS 24u

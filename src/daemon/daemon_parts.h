@@ -1,6 +1,6 @@
-/* inside.h - what the files of the daemon share: all its parts. */
-#ifndef DV_DAEMON_INSIDE_H
-#define DV_DAEMON_INSIDE_H
+/* daemon_parts.h - what the files of the daemon share: all its parts. */
+#ifndef DV_DAEMON_PARTS_H
+#define DV_DAEMON_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ struct dv_daemon {
 /* "<dir>/<name>", the daemon's. */
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 
-/* machine.c */
+/* daemon_machine.c */
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
 
@@ -96,7 +96,7 @@ DV_CHECKED bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsign
  * root's alone. Before anything is opened. */
 DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err);
 
-/* node.c */
+/* daemon_node.c */
 DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err);
 
 /* roles.c */

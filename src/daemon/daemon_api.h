@@ -1,5 +1,5 @@
-/* api.h - the embedded API as a part of the daemon: its objects, its tokens, its certificates, and
- * the server in front of them. */
+/* daemon_api.h - the embedded API as a part of the daemon: its objects, its tokens, its
+ * certificates, and the server in front of them. */
 #ifndef DV_DAEMON_API_H
 #define DV_DAEMON_API_H
 

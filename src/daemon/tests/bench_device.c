@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "daemon/bench_node.h"
+#include "daemon/tests/bench_node.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "proto/davit_node_v1.pb-c.h"

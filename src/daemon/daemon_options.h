@@ -1,4 +1,5 @@
-/* options.h - how davitd is told what to do: the command line, and a YAML file of the same names.
+/* daemon_options.h - how davitd is told what to do: the command line, and a YAML file of the same
+ * names.
  */
 #ifndef DV_DAEMON_OPTIONS_H
 #define DV_DAEMON_OPTIONS_H

@@ -7,8 +7,8 @@
 
 #include "base/vec.h"
 #include "cluster/cluster.h"
-#include "daemon/test_model.h"
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_daemon_model.h"
+#include "daemon/tests/test_model_world.h"
 #include "resource/resource.h"
 
 static bool has_device(const struct dv_api_resource_claim *claim, const char *device)

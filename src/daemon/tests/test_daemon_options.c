@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
 
 #define WORDS_MAX 8
 

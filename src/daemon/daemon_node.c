@@ -1,4 +1,4 @@
-/* node.c - this machine as a node of the API. */
+/* daemon_node.c - this machine as a node of the API. */
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "daemon/inside.h"
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
+#include "daemon/daemon_parts.h"
 #include "pod/agent.h"
 
 #define OS_RELEASE_BYTES_MAX 65536u

@@ -1,4 +1,4 @@
-#include "daemon/bench_node.h"
+#include "daemon/tests/bench_node.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  *
  * What is taken is within its bounds and holds no zero byte, since most of it becomes a path; and
  * words of the form --name=value say the same in a file. */
-#include "daemon/options.h"
+#include "daemon/daemon_options.h"
 
 #include <assert.h>
 #include <stddef.h>

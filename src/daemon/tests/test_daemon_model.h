@@ -1,11 +1,11 @@
-/* test_model.h - a story: what users, nodes, drivers and bad luck do to a world, and what must
- * hold.
+/* test_daemon_model.h - a story: what users, nodes, drivers and bad luck do to a world, and what
+ * must hold.
  *
  * Devices are named by their kind: "a-0" and "b-1" are for one claim at a time, "s-0" is shared.
  * Classes "a", "b" and "s" choose by it; "a" also serves the extended resource "m.example/a". Every
  * node has a slice of its own name, and a pool of that name. */
-#ifndef DV_DAEMON_TEST_MODEL_H
-#define DV_DAEMON_TEST_MODEL_H
+#ifndef DV_DAEMON_TEST_DAEMON_MODEL_H
+#define DV_DAEMON_TEST_DAEMON_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "daemon/test_model_world.h"
+#include "daemon/tests/test_model_world.h"
 #include "resource/resource.h"
 
 struct dv_api_object_meta;
