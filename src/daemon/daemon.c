@@ -15,7 +15,7 @@
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"

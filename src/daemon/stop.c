@@ -10,7 +10,7 @@
 #include "daemon/daemon.h"
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_parts.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"

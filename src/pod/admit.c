@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/holdings.h"
 #include "pod/owner.h"
 #include "pod/pod.h"

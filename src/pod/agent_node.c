@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "number/number.h"
 #include "pod/agent.h"

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/agent.h"
 #include "pod/agent_inside.h"
 #include "pod/pod.h"

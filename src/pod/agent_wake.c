@@ -9,7 +9,7 @@
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/agent.h"
 #include "pod/agent_inside.h"
 #include "pod/pod.h"

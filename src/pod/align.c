@@ -1,7 +1,7 @@
 /* align.c - on which NUMA nodes a pod's devices are to be: their hints, merged under the policy. */
 #include "base/arena.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 #include "topology/topology.h"

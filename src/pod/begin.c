@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "claim/claim_manager.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/owner.h"
 #include "pod/pod.h"

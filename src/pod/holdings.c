@@ -15,7 +15,7 @@
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/finder.h"
 #include "pod/identity.h"

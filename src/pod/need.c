@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/pod.h"
 #include "pod/pods.h"
 

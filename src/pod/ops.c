@@ -7,7 +7,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/holdings.h"
 #include "pod/pod.h"
 #include "pod/pods.h"

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "store/saver.h"
 #include "store/store.h"

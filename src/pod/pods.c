@@ -10,7 +10,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/holdings.h"
 #include "pod/owner.h"

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "topology/topology.h"

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "pod/pods.h"

@@ -8,7 +8,7 @@
 #include "claim/claim_manager.h"
 #include "cluster/embedded.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/test_agent_host.h"
 #include "support/dvtest.h"

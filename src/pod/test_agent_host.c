@@ -15,7 +15,7 @@
 #include "cluster/embedded.h"
 #include "cluster/recorder.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
 #include "support/dvtest.h"

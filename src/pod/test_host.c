@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "store/saver.h"
 #include "support/dvtest.h"

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "pod/pod.h"
 #include "pod/test_host.h"
 #include "store/store.h"

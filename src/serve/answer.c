@@ -8,7 +8,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "loop/loop.h"

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"

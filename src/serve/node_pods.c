@@ -8,7 +8,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"

@@ -9,7 +9,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "device/device.h"
-#include "device/manager.h"
+#include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "pb/pb.h"

@@ -15,8 +15,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "checkpoint_json.h"
-#include "device/checkpoint.h"
 #include "device/device.h"
+#include "device/state/device_checkpoint.h"
 #include "files.h"
 #include "json/json.h"
 

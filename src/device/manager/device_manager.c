@@ -1,0 +1,182 @@
+#include "device/device_manager.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "device/device.h"
+#include "device/manager/devices.h"
+#include "grpc/grpc.h"
+#include "store/store.h"
+
+#define PLUGIN_DIR "device-plugins"
+#define PLUGIN_DIR_MODE 0750
+/* For calls of Register that wait for their plugin. */
+#define CLOSE_GRACE_MS 0u
+
+static void on_changed(struct dv_task *task)
+{
+    struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, changed_task);
+
+    devices->options.changed(devices->options.ctx);
+}
+
+void dv_devices_tell_changed(struct dv_devices *devices)
+{
+    if (devices->options.changed && !devices->is_closing)
+        dv_task_post(&devices->changed_task, devices->loop, on_changed);
+}
+
+struct dv_device_state *dv_devices_state(struct dv_devices *devices)
+{
+    return devices->state;
+}
+
+/* ---- the end ---- */
+
+static void free_devices(struct dv_devices *devices)
+{
+    const struct dv_map_entry *entry;
+    size_t at = 0;
+
+    while ((entry = dv_map_next(&devices->counts, &at)) != NULL)
+        free(entry->value);
+    dv_map_fini(&devices->counts);
+    dv_devices_forget_removed(devices);
+    dv_saver_fini(&devices->saver);
+    dv_device_state_free(devices->state);
+    dv_close_fd(&devices->dir_lock);
+    free(devices);
+}
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, close_task);
+    dv_closed_fn *closed = devices->closed;
+    void *ctx = devices->closed_ctx;
+
+    if (devices->is_serving || !dv_list_is_empty(&devices->endpoints) ||
+        !dv_list_is_empty(&devices->runs) || devices->n_list_jobs > 0 ||
+        !dv_saver_is_idle(&devices->saver))
+        return;
+    free_devices(devices);
+    if (closed)
+        closed(ctx);
+}
+
+void dv_devices_check_closed(struct dv_devices *devices)
+{
+    if (devices->is_closing)
+        dv_task_post(&devices->close_task, devices->loop, on_close_task);
+}
+
+static void on_server_closed(void *ctx)
+{
+    struct dv_devices *devices = ctx;
+
+    devices->is_serving = false;
+    dv_devices_check_closed(devices);
+}
+
+/* `next` is taken first: what is called may take the element out. */
+static void stop_endpoints(struct dv_devices *devices)
+{
+    struct dv_link *link = devices->endpoints.head.next;
+
+    while (link != &devices->endpoints.head) {
+        struct dv_link *next = link->next;
+
+        dv_endpoint_stop_link(link, "davitd is stopping");
+        link = next;
+    }
+}
+
+void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ctx)
+{
+    struct dv_link *link;
+
+    assert(!devices->is_closing);
+    devices->is_closing = true;
+    devices->saver.is_closing = true;
+    devices->closed = closed;
+    devices->closed_ctx = ctx;
+    dv_task_cancel(&devices->changed_task);
+    dv_timer_cancel(&devices->grace_timer);
+    DV_LIST_EACH (&devices->runs, link) {
+        dv_devices_cancel(DV_CONTAINER(link, struct dv_device_run, priv.link));
+    }
+    stop_endpoints(devices);
+    dv_server_close(devices->server, CLOSE_GRACE_MS, on_server_closed, devices);
+    dv_devices_save_later(devices); /* what nobody waited for */
+    dv_devices_check_closed(devices);
+}
+
+/* ---- the beginning ---- */
+
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct dv_devices *devices = ctx;
+
+    return dv_device_load(devices->state, row->key, row->value, dv_loop_now_ns(devices->loop), err);
+}
+
+static bool load(struct dv_devices *devices, struct dv_err *err)
+{
+    return dv_store_load_usable(devices->options.store, devices->options.space, load_row, devices,
+                                err);
+}
+
+static bool make_dir(const char *dir, struct dv_err *err)
+{
+    if (mkdir(dir, PLUGIN_DIR_MODE) < 0 && errno != EEXIST)
+        return dv_fail_errno(err, errno, "make %s", dir);
+    return true;
+}
+
+static struct dv_devices *new_devices(struct dv_loop *loop,
+                                      const struct dv_devices_options *options)
+{
+    struct dv_device_opts opts = {.is_strict = options->is_strict};
+    dv_str dir = options->kubelet_dir;
+    size_t n_text = dir.n * 2 + sizeof("/" PLUGIN_DIR);
+    struct dv_devices *devices = dv_alloc(sizeof(*devices) + n_text);
+
+    memcpy(devices->text, dir.p, dir.n);
+    memcpy(devices->text + dir.n, dir.p, dir.n);
+    memcpy(devices->text + dir.n * 2, "/" PLUGIN_DIR, sizeof("/" PLUGIN_DIR));
+    devices->loop = loop;
+    devices->dir_lock = -1;
+    devices->options = *options;
+    devices->options.kubelet_dir = (dv_str){devices->text, dir.n};
+    devices->plugin_dir = dv_str_from_c(devices->text + dir.n);
+    devices->state = dv_device_state_new(&opts);
+    dv_list_init(&devices->endpoints);
+    dv_list_init(&devices->runs);
+    dv_map_init(&devices->counts);
+    dv_map_init(&devices->removed);
+    dv_devices_init_saver(devices);
+    return devices;
+}
+
+struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices_options *options,
+                                   struct dv_err *err)
+{
+    struct dv_devices *devices = new_devices(loop, options);
+    const char *dir = devices->plugin_dir.p; /* ends with a NUL: see new_devices */
+
+    /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, which
+     * nobody may take for a stale one then. */
+    if (make_dir(dir, err) && load(devices, err) && dv_devices_clean(devices, err) &&
+        dv_devices_serve(devices, err)) {
+        dv_devices_watch_grace(devices); /* of all that was loaded */
+        return devices;
+    }
+    free_devices(devices);
+    return NULL;
+}

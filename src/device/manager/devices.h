@@ -1,0 +1,122 @@
+/* devices.h - what the effects files of this module share. */
+#ifndef DV_DEVICE_DEVICES_H
+#define DV_DEVICE_DEVICES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "grpc/grpc.h"
+#include "loop/loop.h"
+#include "store/saver.h"
+
+struct dv_arena;
+struct dv_endpoint;
+
+struct dv_devices {
+    struct dv_loop *loop;
+    struct dv_devices_options options;
+    struct dv_device_state *state;
+    struct dv_server *server;
+    dv_str plugin_dir; /* <kubelet-dir>/device-plugins; ends with a NUL */
+    int dir_lock;      /* that directory, locked; -1: not yet */
+    struct dv_list endpoints;
+    struct dv_list runs;
+    size_t n_list_jobs; /* that are not at their end */
+    struct dv_saver saver;
+    struct dv_task changed_task;
+    struct dv_task close_task;
+    struct dv_map counts; /* registration counts by resource */
+    struct dv_timer grace_timer;
+    struct dv_map removed; /* names of resources whose plugins have not come back; on the heap */
+    bool is_closing;
+    bool is_serving;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    char text[]; /* of kubelet_dir and plugin_dir */
+};
+
+/* device_manager.c */
+void dv_devices_tell_changed(struct dv_devices *devices);
+/* Whenever something that a closing manager waits for is gone. */
+void dv_devices_check_closed(struct dv_devices *devices);
+
+/* grace.c */
+/* After whatever may have begun a grace period: sees to it that its end is noticed. */
+void dv_devices_watch_grace(struct dv_devices *devices);
+void dv_devices_forget_removed(struct dv_devices *devices);
+
+/* device_saver.c */
+void dv_devices_init_saver(struct dv_devices *devices);
+/* Something changed that nobody waits for: it is written with the next. */
+void dv_devices_save_later(struct dv_devices *devices);
+
+/* stale.c */
+/* Removes the sockets of plugins that a former life left in the plugin directory. Only before
+ * dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory; nothing is removed. */
+DV_CHECKED bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err);
+
+/* device_register.c */
+DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);
+
+/* ---- list_job.c: a long list, which is read on a worker ---- */
+
+struct dv_list_job;
+/* The list counts now: `diff` is what it changed; else it was refused (`err`), or a later one of
+ * another plugin was faster (neither). The job is gone after that. */
+typedef void dv_list_job_fn(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err);
+/* Copies `message`. */
+struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resource, dv_str message,
+                                      dv_list_job_fn *done, void *ctx);
+/* `done` runs no more, and the list changes nothing; the manager waits for the rest. */
+void dv_list_job_forget(struct dv_list_job *job);
+
+/* ---- device_endpoint.c: one plugin that is connected ---- */
+
+/* Which of the protocol's versions it speaks. */
+enum dv_endpoint_version {
+    DV_ENDPOINT_V1BETA1,
+    DV_ENDPOINT_V1ALPHA2, /* Kubernetes 1.9 */
+    DV_ENDPOINT_V0_1,     /* Kubernetes 1.8 */
+};
+
+struct dv_endpoint_open {
+    dv_str resource;
+    dv_str socket; /* absolute */
+    pid_t caller;  /* of Register; 0: the watcher, which has a bound of its own */
+    enum dv_endpoint_version version;
+    /* It serves (err NULL), or does not and is gone. Once, never from within open. */
+    void (*registered)(void *ctx, const struct dv_err *err);
+    void *ctx;
+};
+
+/* Connects, asks for options, begins to watch its list. DV_RESOURCE_EXHAUSTED: too many of the
+ * caller's wait for their plugins already. */
+struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
+                                     const struct dv_endpoint_open *open, struct dv_err *err);
+/* Ends it for this reason; `registered` runs if it has not. */
+void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
+/* `registered` runs no more. */
+void dv_endpoint_forget(struct dv_endpoint *endpoint);
+/* Stops the endpoint that this link in the manager's list is of. */
+/* What it was asked and has not answered; false: nothing. */
+bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
+void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
+/* The one that serves for the resource on the socket; NULL: none. */
+struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);
+/* Makes the call that the step wants, with its message and method filled in; the answer is in
+ * v1beta1's form after dv_endpoint_convert. */
+void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step *step,
+                      struct dv_call *call);
+/* An answer of an old version, into the form of today's. Keeps `answer` when it is of today's. */
+DV_CHECKED bool dv_endpoint_convert(const struct dv_endpoint *endpoint,
+                                    enum dv_device_step_kind kind, struct dv_buf *answer,
+                                    struct dv_err *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* device_aside.c - devices that are kept back for a while. */
+#include "base/map.h"
+#include "device/device.h"
+#include "device/state/device_state.h"
+
+static struct dv_device *find(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device_resource *known = dv_map_get(&state->resources, resource);
+
+    return known ? dv_map_get(&known->devices, id) : NULL;
+}
+
+bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device *device = find(state, resource, id);
+
+    if (!device)
+        return false;
+    device->n_reserved++;
+    dv_device_refresh(device);
+    return true;
+}
+
+void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device *device = find(state, resource, id); /* reserved, so it is there */
+
+    device->n_reserved--;
+    dv_device_refresh(device);
+    dv_device_drop(device);
+}

@@ -1,0 +1,405 @@
+/* device_list.c - a ListAndWatch answer becomes the list of a resource, as a difference.
+ *
+ * The bytes are read once. Each device is looked up where the last list had it, then by its id;
+ * what is new or differs is remembered in the device itself (next_*) and in a list of changes. Only
+ * when all has been read is anything changed, so that a bad list changes nothing. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/visible.h"
+#include "device/state/device_state.h"
+#include "pb/pb.h"
+
+/* A device's nodes: as many as Linux can have. */
+#define NODES_MAX DV_NUMA_NODES_MAX
+
+/* So many devices in a row that are not where the last list had them, and no more are looked for
+ * there: each look costs as much as a search. */
+#define ELSEWHERE_MAX 16u
+
+/* A device as it is in the list. */
+struct entry {
+    dv_str id;
+    bool is_healthy;
+    size_t n_nodes;
+    int64_t nodes[NODES_MAX + 1]; /* as a key of dv_device_nodes: has_topology comes first */
+};
+
+struct reading {
+    struct dv_device_resource *resource;
+    struct dv_arena *arena;
+    struct dv_device_order in_order; /* what was read, duplicates too */
+    size_t at;                       /* where the last list probably has the next one */
+    unsigned n_elsewhere;            /* in a row that were not there */
+    size_t n_seen;                   /* of those listed before */
+    size_t n_duplicates;
+    dv_str duplicate;
+    DV_VEC(struct dv_device *) changing; /* those that are new or differ */
+    struct entry entry;
+};
+
+/* -- Reading -------------------------------------------------------------------------------- */
+
+static bool read_node(struct dv_pb_reader *reader, int64_t *node, struct dv_err *err)
+{
+    struct dv_pb_field field;
+
+    *node = 0;
+    while (!dv_pb_is_at_end(reader)) {
+        if (!dv_pb_read(reader, &field, err))
+            return false;
+        if (field.tag == DV_PB_TAG(1, DV_PB_VARINT))
+            *node = (int64_t)field.value;
+    }
+    return true;
+}
+
+static bool read_topology(struct dv_pb_reader *reader, struct entry *entry, struct dv_err *err)
+{
+    struct dv_pb_reader inner;
+    struct dv_pb_field field;
+
+    entry->nodes[0] = 1;
+    while (!dv_pb_is_at_end(reader)) {
+        if (!dv_pb_read(reader, &field, err))
+            return false;
+        if (field.tag != DV_PB_TAG(1, DV_PB_BYTES))
+            continue;
+        if (entry->n_nodes == NODES_MAX)
+            return dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u nodes", NODES_MAX);
+        if (!dv_pb_enter(reader, &field, &inner, err) ||
+            !read_node(&inner, &entry->nodes[++entry->n_nodes], err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_field(struct dv_pb_reader *reader, const struct dv_pb_field *field,
+                       struct entry *entry, struct dv_err *err)
+{
+    struct dv_pb_reader inner;
+    dv_str health;
+
+    switch (field->tag) {
+    case DV_PB_TAG(1, DV_PB_BYTES):
+        if (!dv_pb_get_string(reader, field, &entry->id, err))
+            return dv_wrap(err, "id");
+        return true;
+    case DV_PB_TAG(2, DV_PB_BYTES):
+        if (!dv_pb_get_string(reader, field, &health, err))
+            return dv_wrap(err, "health");
+        entry->is_healthy = dv_str_eq(health, DV_STR("Healthy"));
+        return true;
+    case DV_PB_TAG(3, DV_PB_BYTES):
+        if (!dv_pb_enter(reader, field, &inner, err) || !read_topology(&inner, entry, err))
+            return dv_wrap(err, "topology");
+        return true;
+    default:
+        return true; /* unknown */
+    }
+}
+
+static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct dv_err *err)
+{
+    struct dv_pb_field field;
+
+    entry->id = DV_STR_NONE;
+    entry->is_healthy = false;
+    entry->n_nodes = 0;
+    entry->nodes[0] = 0;
+    while (!dv_pb_is_at_end(reader))
+        if (!dv_pb_read(reader, &field, err) || !read_field(reader, &field, entry, err))
+            return false;
+    if (entry->id.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "the id is empty");
+    if (entry->id.n > DV_DEVICE_ID_BYTES_MAX)
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED, "an id of %zu bytes, where %u are allowed",
+                       entry->id.n, DV_DEVICE_ID_BYTES_MAX);
+    if (!dv_str_is_visible(entry->id)) /* people read ids, and choose by them */
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "the id \"%.*s\" has a character that cannot be seen", DV_FMT(entry->id));
+    return true;
+}
+
+/* First where it follows the one before it in the last list, unless that has not worked for a
+ * while: some plugins send each list in another order. */
+static struct dv_device *find_device(struct reading *reading, dv_str id)
+{
+    const struct dv_device_order *last = &reading->resource->in_order;
+    struct dv_device *device;
+
+    if (reading->n_elsewhere < ELSEWHERE_MAX && reading->at < last->n &&
+        dv_str_eq(last->v[reading->at]->id, id)) {
+        reading->n_elsewhere = 0;
+        return last->v[reading->at++];
+    }
+    device = dv_device_ensure(reading->resource, id);
+    reading->n_elsewhere++;
+    if (device->is_listed)
+        reading->at = device->position + 1;
+    return device;
+}
+
+static struct dv_device_nodes *find_nodes(const struct reading *reading,
+                                          const struct dv_device *device)
+{
+    const struct entry *entry = &reading->entry;
+    dv_str key = {(const char *)entry->nodes, (1 + entry->n_nodes) * sizeof(entry->nodes[0])};
+
+    if (device->nodes && dv_str_eq(device->nodes->key, key))
+        return device->nodes;
+    return dv_device_nodes_ensure(reading->resource, key);
+}
+
+/* Remembers what the list says about a device; changes nothing that counts. */
+static void note_entry(struct reading *reading)
+{
+    struct dv_device_resource *resource = reading->resource;
+    struct dv_device *device = find_device(reading, reading->entry.id);
+
+    if (device->generation == resource->generation) {
+        if (reading->n_duplicates++ == 0)
+            reading->duplicate = device->id;
+    } else {
+        device->generation = resource->generation;
+        device->is_changing = false;
+        reading->n_seen += device->is_listed;
+    }
+    device->next_healthy = reading->entry.is_healthy;
+    device->next_nodes = find_nodes(reading, device);
+    if (!device->is_changing && (!device->is_listed || device->next_nodes != device->nodes ||
+                                 device->next_healthy != device->is_healthy)) {
+        device->is_changing = true;
+        *dv_vec_add(&reading->changing) = device;
+    }
+    *dv_vec_add(&reading->in_order) = device;
+}
+
+static bool read_list(struct reading *reading, dv_str bytes, struct dv_err *err)
+{
+    struct dv_pb_reader reader, inner;
+    struct dv_pb_field field;
+
+    if (bytes.n > DV_DEVICE_LIST_BYTES_MAX)
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED, "%zu bytes, where %u are allowed", bytes.n,
+                       DV_DEVICE_LIST_BYTES_MAX);
+    dv_pb_reader_init(&reader, bytes);
+    while (!dv_pb_is_at_end(&reader)) {
+        if (!dv_pb_read(&reader, &field, err))
+            return false;
+        if (field.tag != DV_PB_TAG(1, DV_PB_BYTES))
+            continue;
+        if (reading->in_order.n == DV_DEVICE_LIST_MAX)
+            return dv_fail(err, DV_RESOURCE_EXHAUSTED, "more than %u devices", DV_DEVICE_LIST_MAX);
+        if (!dv_pb_enter(&reader, &field, &inner, err) || !read_entry(&inner, &reading->entry, err))
+            return dv_wrap(err, "device %zu", reading->in_order.n);
+        note_entry(reading);
+    }
+    return true;
+}
+
+/* -- Changing ------------------------------------------------------------------------------- */
+
+/* What is told, and the counts that depend on one device. */
+static void change_device(struct dv_device *device, struct dv_device_change *change)
+{
+    struct dv_device_resource *resource = device->resource;
+    bool was_listed = device->is_listed;
+
+    assert(device->next_nodes); /* what was read has some, if only none */
+    *change = (struct dv_device_change){
+        .id = device->id,
+        .is_healthy = device->next_healthy,
+        .is_held = !dv_list_is_empty(&device->holders),
+    };
+    if (!was_listed)
+        change->what |= DV_DEVICE_ADDED;
+    else if (device->next_healthy != device->is_healthy)
+        change->what |= DV_DEVICE_FLIPPED;
+    if (was_listed && device->next_nodes != device->nodes)
+        change->what |= DV_DEVICE_MOVED;
+    if (was_listed) {
+        resource->n_listed--;
+        resource->n_healthy -= device->is_healthy;
+    }
+    if (change->what & (DV_DEVICE_ADDED | DV_DEVICE_MOVED)) {
+        device->rank = DV_DEVICE_NO_RANK; /* its bit goes when all are ranked anew */
+        device->is_free = false;
+    }
+    device->is_listed = true;
+    device->is_healthy = device->next_healthy;
+    if (device->nodes)
+        device->nodes->n_users--;
+    device->nodes = device->next_nodes;
+    device->nodes->n_users++;
+    resource->n_listed++;
+    resource->n_healthy += device->is_healthy;
+}
+
+/* It is no longer listed; it is dropped later, because its rank is still looked at. */
+static void remove_device(struct dv_device *device, struct dv_arena *arena,
+                          struct dv_device_change *change)
+{
+    struct dv_device_resource *resource = device->resource;
+
+    *change = (struct dv_device_change){
+        .id = dv_str_copy(device->id, arena),
+        .what = DV_DEVICE_REMOVED,
+        .is_healthy = device->is_healthy,
+        .is_held = !dv_list_is_empty(&device->holders),
+    };
+    resource->n_listed--;
+    resource->n_healthy -= device->is_healthy;
+    device->is_listed = device->is_free = false;
+    device->rank = DV_DEVICE_NO_RANK;
+}
+
+struct changes {
+    struct dv_device_change *v;
+    size_t n;
+    struct dv_device **fresh;
+    size_t n_fresh;
+    struct dv_device **removed;
+    size_t n_removed;
+};
+
+static void change_devices(struct reading *reading, struct changes *changes)
+{
+    for (size_t i = 0; i < reading->changing.n; i++) {
+        struct dv_device *device = reading->changing.v[i];
+        struct dv_device_change *change = &changes->v[changes->n];
+
+        device->is_changing = false;
+        change_device(device, change);
+        if (change->what == 0)
+            continue; /* a duplicate said otherwise, and then the same as before */
+        changes->n++;
+        if (change->what & (DV_DEVICE_ADDED | DV_DEVICE_MOVED))
+            changes->fresh[changes->n_fresh++] = device;
+        else
+            dv_device_refresh(device);
+    }
+}
+
+static void remove_devices(struct reading *reading, struct changes *changes)
+{
+    const struct dv_device_resource *resource = reading->resource;
+    size_t n_removed = changes->n_removed;
+
+    changes->n_removed = 0;
+    for (size_t i = 0; i < resource->ranked.n && changes->n_removed < n_removed; i++) {
+        struct dv_device *device = resource->ranked.v[i];
+
+        if (device->generation == resource->generation)
+            continue;
+        remove_device(device, reading->arena, &changes->v[changes->n++]);
+        changes->removed[changes->n_removed++] = device;
+    }
+}
+
+/* -- All together --------------------------------------------------------------------------- */
+
+static void find_told(const struct dv_device_resource *resource, const struct changes *changes,
+                      struct dv_arena *arena, struct dv_device_diff *diff)
+{
+    struct dv_device_told told = {0};
+
+    for (size_t i = 0; i < changes->n; i++) {
+        const struct dv_device_change *change = &changes->v[i];
+
+        if (!(change->what & (DV_DEVICE_ADDED | DV_DEVICE_FLIPPED)))
+            continue;
+        if (resource->state->opts.is_strict)
+            dv_device_tell_first_holder(&told, resource->state, change->id, arena);
+        else if (change->is_held)
+            dv_device_tell_holders(&told, dv_map_get(&resource->devices, change->id), arena);
+    }
+    dv_device_told_end(&told, diff);
+}
+
+/* For the next list. Positions are set only now: until then they are those of the last one. */
+static void remember_order(struct reading *reading)
+{
+    struct dv_device_resource *resource = reading->resource;
+    struct dv_device_order last = resource->in_order;
+
+    for (size_t i = 0; i < reading->in_order.n; i++)
+        if (reading->in_order.v[i]->position != i)
+            reading->in_order.v[i]->position = (uint32_t)i;
+    resource->in_order = reading->in_order;
+    reading->in_order = last;
+}
+
+static void commit(struct reading *reading, struct dv_device_diff *diff)
+{
+    struct dv_device_resource *resource = reading->resource;
+    struct dv_arena *arena = reading->arena;
+    size_t n_removed = resource->n_listed - reading->n_seen;
+    size_t n_changes = reading->changing.n + n_removed;
+    struct changes changes = {
+        .v = DV_NEW_ARRAY(arena, struct dv_device_change, n_changes),
+        .fresh = dv_alloc(reading->changing.n * sizeof(struct dv_device *)),
+        .removed = dv_alloc(n_removed * sizeof(struct dv_device *)),
+        .n_removed = n_removed,
+    };
+
+    change_devices(reading, &changes);
+    remove_devices(reading, &changes);
+    remember_order(reading);
+    if (changes.n_fresh > 0 || changes.n_removed > 0)
+        dv_device_rank(resource, changes.fresh, changes.n_fresh);
+    *diff = (struct dv_device_diff){
+        .changes = changes.v,
+        .n_changes = changes.n,
+        .is_back = resource->sets != DV_DEVICE_SETS_LIVE,
+        .n_duplicates = reading->n_duplicates,
+        .duplicate = reading->duplicate,
+    };
+    find_told(resource, &changes, arena, diff);
+    for (size_t i = 0; i < changes.n_removed; i++)
+        dv_device_drop(changes.removed[i]);
+    free(changes.fresh);
+    free(changes.removed);
+    resource->is_listed = true;
+    resource->has_healthy = resource->has_unhealthy = true;
+    resource->sets = DV_DEVICE_SETS_LIVE;
+}
+
+/* A list that is refused leaves nothing behind. */
+static void forget(struct reading *reading)
+{
+    struct dv_device_resource *resource = reading->resource;
+
+    for (size_t i = 0; i < reading->changing.n; i++) {
+        reading->changing.v[i]->is_changing = false;
+        dv_device_drop(reading->changing.v[i]); /* unless it was known before */
+    }
+    dv_device_nodes_prune(resource);
+    dv_device_resource_drop(resource);
+}
+
+bool dv_device_apply_list(struct dv_device_state *state, dv_str resource_name, dv_str bytes,
+                          struct dv_arena *arena, struct dv_device_diff *diff, struct dv_err *err)
+{
+    struct dv_device_resource *resource = dv_device_resource_ensure(state, resource_name);
+    struct reading reading = {.resource = resource, .arena = arena, .in_order = resource->spare};
+    bool is_good;
+
+    dv_vec_clear(&reading.in_order);
+    resource->spare = (struct dv_device_order){0}; /* lent to the reading */
+    resource->generation++;
+    state->n_lists++;
+    is_good = read_list(&reading, bytes, err);
+    if (is_good) {
+        commit(&reading, diff);
+        resource->spare = reading.in_order;
+        resource->list_number = state->n_lists;
+    } else {
+        (void)dv_wrap(err, "device list of %.*s", DV_FMT(resource_name));
+        dv_vec_fini(&reading.in_order);
+        forget(&reading);
+    }
+    dv_vec_fini(&reading.changing);
+    return is_good;
+}

@@ -1,0 +1,91 @@
+/* device_operation.h - an allocation or a start under way, for the files of this folder. */
+#ifndef DV_DEVICE_OPERATION_H
+#define DV_DEVICE_OPERATION_H
+
+#include "device/state/device_state.h"
+
+enum dv_device_phase {
+    DV_DEVICE_PRE_STARTING,
+    DV_DEVICE_ALLOCATING,
+};
+
+struct dv_device_op {
+    struct dv_device_state *state;
+    struct dv_device_pod *pod;
+    struct dv_arena *arena; /* the request */
+    struct dv_device_request request;
+    enum dv_device_phase phase;
+    size_t at;             /* the limit that is being handled */
+    bool has_collected;    /* once for an op */
+    bool needs_allocation; /* a start found something that is not recorded */
+    struct dv_arena *scratch;
+    struct dv_device_step step;
+
+    /* The choice of devices that is being made. */
+    struct dv_device_resource *resource; /* counted in its n_ops; NULL without */
+    DV_VEC(struct dv_device *) taken;    /* counted in their n_reserved */
+    uint64_t n_required;
+    uint64_t n_needed;    /* still */
+    bool is_aligned_only; /* more are aligned than needed: no others come into question */
+};
+
+/* -- device_operation.c */
+
+/* Handles limits until it has to wait, or is at its end. */
+void dv_device_op_go_on(struct dv_device_op *op);
+/* Whether the limit is for a plugin that we know. */
+bool dv_device_op_is_for_plugins(const struct dv_device_op *op,
+                                 const struct dv_device_limit *limit);
+void dv_device_op_hold(struct dv_device_op *op, struct dv_device_resource *resource);
+void dv_device_op_release(struct dv_device_op *op); /* the resource; NULL is fine */
+/* Ends the choice: what was taken is held, free, or left taken as in the reference. */
+void dv_device_op_release_taken(struct dv_device_op *op, bool stays_taken);
+/* Makes it the step to call the plugin with these devices. */
+void dv_device_op_call(struct dv_device_op *op, enum dv_device_step_kind kind,
+                       const struct dv_device_plugin *plugin, struct dv_device *const *devices,
+                       size_t n);
+/* Copies ids, so that they last whatever happens to the devices. */
+dv_str *dv_device_op_copy_ids(struct dv_device_op *op, struct dv_device *const *devices, size_t n);
+
+/* Sets the step, and gives back what was taken. Returns false. */
+bool dv_device_op_fail(struct dv_device_op *op, enum dv_device_failure failure, const char *fmt,
+                       ...) DV_PRINTF(3, 4);
+/* The same with what the plugin said, in the reference's words. */
+bool dv_device_op_fail_status(struct dv_device_op *op, enum dv_device_failure failure,
+                              const char *before, const struct dv_err *status);
+bool dv_device_op_fail_stopped(struct dv_device_op *op, enum dv_device_failure failure,
+                               const char *before);
+
+/* -- allocate.c. Limits: true when done with it; otherwise the op waits or has failed. */
+
+bool dv_device_allocate_limit(struct dv_device_op *op, const struct dv_device_limit *limit);
+/* Init containers lend all they hold; others keep theirs. */
+void dv_device_hand_on(struct dv_device_op *op);
+void dv_device_preferred_answered(struct dv_device_op *op, dv_str response);
+void dv_device_preferred_refused(struct dv_device_op *op, const struct dv_err *status);
+void dv_device_allocate_answered(struct dv_device_op *op, dv_str response);
+void dv_device_allocate_refused(struct dv_device_op *op, const struct dv_err *status);
+
+/* -- device_start.c */
+
+bool dv_device_pre_start_limit(struct dv_device_op *op, const struct dv_device_limit *limit);
+void dv_device_pre_start_answered(struct dv_device_op *op, dv_str response);
+void dv_device_pre_start_refused(struct dv_device_op *op, const struct dv_err *status);
+
+/* -- choose.c */
+
+enum dv_device_choice {
+    DV_DEVICE_CHOSE_NOTHING, /* nothing is needed */
+    DV_DEVICE_CHOSEN,        /* op->taken */
+    DV_DEVICE_CHOICE_ASKS,   /* the step asks the plugin for its preference */
+    DV_DEVICE_CHOICE_FAILED, /* the step says why */
+};
+
+/* devicesToAllocate (9.3) of op->resource. */
+enum dv_device_choice dv_device_choose(struct dv_device_op *op,
+                                       const struct dv_device_limit *limit);
+/* Goes on with the plugin's preference, which may name anything. */
+enum dv_device_choice dv_device_choose_preferred(struct dv_device_op *op, const dv_str *ids,
+                                                 size_t n_ids);
+
+#endif

@@ -1,0 +1,288 @@
+/* device_state.h - the parts of a dv_device_state, for the files of this folder.
+ *
+ *     state --- resource --- device ---.
+ *       |          |           |       |
+ *       |          |- nodes ---'    holding
+ *       |          '- plugin           |
+ *       |                              |
+ *       '------- pod ---------------- held
+ *
+ * A device is known while it is listed, held, reserved by an op or lent; "taken" means held or
+ * reserved. Free devices are bits in the order in which they are chosen: by nodes, then by id. */
+#ifndef DV_DEVICE_STATE_H
+#define DV_DEVICE_STATE_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "device/device.h"
+#include "device/state/bits.h"
+
+#define DV_DEVICE_NO_RANK UINT32_MAX
+
+/* The NUMA nodes that some devices of a resource have, as the plugin gave them; kept once. */
+struct dv_device_nodes {
+    dv_str key; /* in its resource's map: numbers of 64 bits, has_topology and then the nodes */
+    struct dv_numa_place place;
+    bool has_topology;
+    size_t n_users;   /* devices that point here */
+    size_t begin;     /* its devices are those of the ranks from here */
+    size_t end;       /* up to here */
+    size_t n_free;    /* of its devices */
+    const int64_t *v; /* in the key */
+    size_t n;
+};
+
+/* Which devices count as healthy and unhealthy. */
+enum dv_device_sets {
+    DV_DEVICE_SETS_EMPTY, /* none, whatever was listed */
+    DV_DEVICE_SETS_LIVE,  /* as listed */
+    DV_DEVICE_SETS_DOWN,  /* all that is listed is unhealthy: the last plugin has gone */
+};
+
+/* The devices of a list, in its order. */
+struct dv_device_order {
+    struct dv_device **v;
+    size_t n;
+    size_t size;
+};
+
+struct dv_device_plugin {
+    struct dv_link in_resource;
+    struct dv_device_plugin_options options;
+    dv_str socket;
+};
+
+struct dv_device_resource {
+    struct dv_device_state *state;
+    dv_str name;
+    size_t n_ops; /* that point here */
+
+    /* Plugins. */
+    struct dv_list plugins; /* connected; the last is called */
+    size_t n_plugins;
+    uint64_t epoch;  /* of the state, when the last one connected */
+    bool is_stopped; /* none is connected, since: */
+    uint64_t stopped_ns;
+    bool has_options; /* of the last that was called */
+    struct dv_device_plugin_options options;
+
+    /* The list. `has_healthy` and `has_unhealthy`, and `has_allocated` below, are whether the
+     * reference's sets of that name exist for the resource; empty ones count. */
+    struct dv_map devices; /* by id */
+    bool is_listed;        /* since the last plugin connected */
+    bool has_healthy;
+    bool has_unhealthy;
+    enum dv_device_sets sets;
+    size_t n_listed;
+    size_t n_healthy;                /* listed as such */
+    uint64_t generation;             /* of the list that was read last */
+    struct dv_device_order in_order; /* of that list: where to look first */
+    struct dv_device_order spare;    /* memory for that of the next */
+
+    uint64_t list_number; /* of that list, among all of the state's */
+
+    /* Free devices. */
+    struct dv_map nodes;                     /* by key */
+    DV_VEC(struct dv_device_nodes *) groups; /* those in use, in order of choice */
+    DV_VEC(struct dv_device *) ranked;       /* listed devices in order of choice */
+    struct dv_device_bits free_ranks;
+    size_t n_free;
+
+    /* Taken devices. */
+    size_t n_records;
+    size_t n_taken;
+    struct dv_list kept; /* devices that are taken or lent: listed or not, they stay */
+    bool has_allocated;
+    bool is_saved; /* the store has it */
+};
+
+/* What reading a list touches comes last, next to the text of the id behind it: in a long list each
+ * further cache line costs as much as all the rest. */
+struct dv_device {
+    struct dv_device_resource *resource;
+    struct dv_list holders;       /* of dv_device_holding */
+    struct dv_device_pod *lender; /* the pod whose later containers may take it */
+    struct dv_link in_lender;
+    struct dv_link in_leaked;
+    struct dv_link in_kept;
+    uint32_t n_reserved; /* by ops */
+    uint32_t rank;
+    bool is_taken;
+    bool is_free;
+    bool is_healthy; /* as listed last */
+    bool is_listed;
+    uint32_t position;             /* in the list that was read last */
+    struct dv_device_nodes *nodes; /* NULL until it is listed; as listed last */
+    /* While a list is read: the generation it was seen in, and what it says. */
+    struct dv_device_nodes *next_nodes;
+    uint64_t generation;
+    bool next_healthy;
+    bool is_changing;
+    dv_str id;
+};
+
+/* One container's hold on one device. */
+struct dv_device_holding {
+    struct dv_link in_device;
+    struct dv_device *device;
+    struct dv_device_held *held;
+};
+
+struct dv_device_placement {
+    int64_t node;
+    size_t order;             /* within a node */
+    struct dv_device *device; /* NULL: a node for which nothing is listed, as files may have it */
+};
+
+/* What a container holds of a resource. */
+struct dv_device_held {
+    struct dv_link in_pod;
+    struct dv_link in_dirty; /* to be saved */
+    bool is_saved;           /* the store has it, perhaps in an older form */
+    bool is_lending;         /* an init container's, as far as is known: it may be held by others */
+    struct dv_device_pod *pod;
+    struct dv_device_resource *resource;
+    char *text; /* holds the next three */
+    dv_str key; /* in the state's map */
+    dv_str container;
+    dv_str response;
+    struct dv_device_placement *placements; /* by node */
+    size_t n_placements;
+    size_t n_holdings;
+    struct dv_device_holding holdings[]; /* each device once */
+};
+
+struct dv_device_pod {
+    struct dv_device_state *state;
+    dv_str uid;
+    uint64_t serial; /* no two pods ever have the same */
+    bool is_active;
+    size_t n_admissions;
+    size_t n_ops;
+    struct dv_list held;
+    struct dv_list lent;        /* devices */
+    struct dv_link in_lenders;  /* while it lends */
+    struct dv_link in_inactive; /* while it holds something and is not active */
+};
+
+struct dv_device_state {
+    struct dv_device_opts opts;
+    bool is_ready;           /* sources are */
+    struct dv_map resources; /* by name */
+    struct dv_map pods;      /* by uid */
+    uint64_t n_pods_ever;
+    uint64_t epoch;        /* plugins that have connected so far */
+    uint64_t n_lists;      /* that have begun to be read so far */
+    struct dv_map held;    /* by key: see dv_device_held_find */
+    struct dv_map running; /* by pod and container; values are the keys' memory */
+    struct dv_list lenders;
+    struct dv_list inactive;
+    struct dv_list leaked;      /* devices that failed choices left taken: strict only */
+    struct dv_list dirty;       /* of dv_device_held */
+    DV_VEC(struct dv_buf) gone; /* keys for the store to remove */
+    struct dv_buf key;          /* scratch */
+};
+
+/* -- device_resource.c */
+
+struct dv_device_resource *dv_device_resource_find(const struct dv_device_state *state,
+                                                   dv_str name);
+struct dv_device_resource *dv_device_resource_ensure(struct dv_device_state *state, dv_str name);
+void dv_device_resource_free(struct dv_device_resource *resource);
+/* Forgets it when nothing needs it. */
+void dv_device_resource_drop(struct dv_device_resource *resource);
+bool dv_device_resource_is_known(const struct dv_device_resource *resource);
+size_t dv_device_resource_n_healthy(const struct dv_device_resource *resource);
+size_t dv_device_resource_n_unhealthy(const struct dv_device_resource *resource);
+/* The plugin to call; NULL without. */
+struct dv_device_plugin *dv_device_resource_plugin(const struct dv_device_resource *resource);
+/* All, by name, in `arena`. */
+size_t dv_device_resources_sorted(const struct dv_device_state *state, struct dv_arena *arena,
+                                  struct dv_device_resource ***resources);
+
+/* The device of that id; made when it is not known. */
+struct dv_device *dv_device_ensure(struct dv_device_resource *resource, dv_str id);
+/* To be called after each change to what makes it taken or free. */
+void dv_device_refresh(struct dv_device *device);
+/* To be called after each change to what makes it kept. */
+void dv_device_keep(struct dv_device *device);
+/* Forgets it when nothing needs it. */
+void dv_device_drop(struct dv_device *device);
+bool dv_device_is_healthy_now(const struct dv_device *device);
+
+/* -- device_nodes.c */
+
+struct dv_device_nodes *dv_device_nodes_ensure(struct dv_device_resource *resource, dv_str key);
+void dv_device_nodes_free_all(struct dv_device_resource *resource);
+/* The order of choice between groups; those without nodes come last. */
+int dv_device_nodes_cmp(const struct dv_device_nodes *a, const struct dv_device_nodes *b);
+/* Natural order of ids. */
+int dv_device_id_cmp(dv_str a, dv_str b);
+/* Frees those that no device points to. */
+void dv_device_nodes_prune(struct dv_device_resource *resource);
+/* Ranks the listed devices anew: `fresh`, which it sorts, are those that came or moved; ranked ones
+ * that went or moved have DV_DEVICE_NO_RANK. */
+void dv_device_rank(struct dv_device_resource *resource, struct dv_device **fresh, size_t n_fresh);
+
+/* -- told.c: who is told of a change of health */
+
+struct dv_device_told {
+    DV_VEC(dv_str) pods;
+    struct dv_map seen; /* by uid */
+};
+
+/* Those that hold the device. */
+void dv_device_tell_holders(struct dv_device_told *told, const struct dv_device *device,
+                            struct dv_arena *arena);
+/* Strict: of the pods that hold this id of whatever resource, the one with the first uid. */
+void dv_device_tell_first_holder(struct dv_device_told *told, const struct dv_device_state *state,
+                                 dv_str id, struct dv_arena *arena);
+/* Gives them to the diff; `told` is of no use any more. */
+void dv_device_told_end(struct dv_device_told *told, struct dv_device_diff *diff);
+
+/* -- device_pods.c */
+
+struct dv_device_pod *dv_device_pod_find(const struct dv_device_state *state, dv_str uid);
+struct dv_device_pod *dv_device_pod_ensure(struct dv_device_state *state, dv_str uid);
+void dv_device_pod_drop(struct dv_device_pod *pod); /* when nothing needs it */
+void dv_device_pod_free(struct dv_device_pod *pod);
+bool dv_device_is_running(struct dv_device_state *state, dv_str pod_uid, dv_str container);
+/* Whether the pod holds something and is inactive decides on its place in a list. */
+void dv_device_pod_refresh(struct dv_device_pod *pod);
+
+void dv_device_lend(struct dv_device_pod *pod, struct dv_device *device);
+/* Whether a device that is lent is still there for another container to take. */
+bool dv_device_is_lendable(const struct dv_device *device);
+void dv_device_unlend(struct dv_device *device);
+/* Forgets what others lend, unless they are being handled too. */
+void dv_device_unlend_others(struct dv_device_pod *pod);
+/* Strict only: what failed choices left taken is free again. */
+void dv_device_rebuild_allocated(struct dv_device_state *state);
+
+/* -- held.c */
+
+struct dv_device_held *dv_device_held_find(struct dv_device_state *state,
+                                           const struct dv_device_pod *pod, dv_str container,
+                                           const struct dv_device_resource *resource);
+/* Adds it, in place of what the container has of the resource. `placements` are copied, and sorted
+ * by node; their devices are in `resource`, and their order is set here. */
+struct dv_device_held *dv_device_held_add(struct dv_device_pod *pod, dv_str container,
+                                          struct dv_device_resource *resource,
+                                          const struct dv_device_placement *placements,
+                                          size_t n_placements, dv_str response);
+void dv_device_held_remove(struct dv_device_held *held);
+/* As a value; arrays in `arena`, text in the state. */
+void dv_device_held_describe(const struct dv_device_held *held, struct dv_arena *arena,
+                             struct dv_device_record *record);
+/* What a container holds, by resource, in `arena`. */
+size_t dv_device_held_of(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
+                         struct dv_arena *arena, struct dv_device_held ***held);
+/* Adds a record from outside. */
+struct dv_device_held *dv_device_held_restore(struct dv_device_state *state,
+                                              const struct dv_device_record *record);
+/* As dv_device_checkpoint_load does with a name. */
+void dv_device_resource_restore(struct dv_device_state *state, dv_str name, uint64_t now_ns);
+
+#endif

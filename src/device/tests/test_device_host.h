@@ -1,0 +1,70 @@
+/* test_device_host.h - a manager on a loop with a virtual clock, over a store in memory whose
+ * writes fail on request; for the tests of this module's effects. */
+#ifndef DV_DEVICE_TEST_DEVICE_HOST_H
+#define DV_DEVICE_TEST_DEVICE_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "store/store.h"
+#include "support/device_plugin.h"
+
+struct dv_arena;
+struct dv_devices;
+struct dv_loop;
+
+#define GPU "vendor.io/gpu"
+
+struct host {
+    struct dv_clock_virtual clock;
+    struct dv_loop *loop;
+    char dir[64];     /* the kubelet's */
+    char plugins[96]; /* device-plugins in it */
+    struct dv_store *store;
+    struct dv_store_faults faults;
+    struct dv_devices *devices; /* NULL: closed */
+    struct dv_arena *arena;     /* of the test */
+    int n_changed;
+    struct dv_buf told; /* pods whose devices' health changed: "p0 p1 | " for each time */
+    int n_closed;
+    struct dv_buf log;
+};
+
+int host_start(void **state); /* opens it, too */
+int host_end(void **state);
+#define host_test(f) cmocka_unit_test_setup_teardown(f, host_start, host_end)
+void host_open(struct host *host);
+void host_close(struct host *host);
+/* Closes it and opens it again over a store in a file: what was written there by the last such one
+ * is loaded. */
+void host_reopen_on_disk(struct host *host);
+
+void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx);
+void host_wait_count(struct host *host, const int *count, int at_least);
+void host_advance(struct host *host, uint64_t ms);
+
+/* Starts the plugin, registers it, and waits for its list. */
+void host_add(struct host *host, struct device_plugin *plugin, const char *name,
+              const char *devices);
+/* Until the resource GPU is as it says: "capacity/allocatable", with a "!" behind it while its
+ * plugin is gone; "removed"; "-" when it is not reported. */
+void host_wait_capacity(struct host *host, const char *capacity);
+const char *host_capacity(struct host *host);
+void host_kill(struct host *host, struct device_plugin *plugin); /* and waits until it is missed */
+
+/* Gives container "c" of the pod so many GPUs, which become active first. */
+enum dv_code host_allocate(struct host *host, const char *pod, int64_t amount, struct dv_err *err);
+enum dv_code host_start_container(struct host *host, const char *pod, int64_t amount,
+                                  struct dv_err *err);
+/* Takes back all that the pod holds, and waits for the write. */
+enum dv_code host_release(struct host *host, const char *pod, struct dv_err *err);
+/* "g0 g1"; "": nothing. */
+const char *host_held(struct host *host, const char *pod);
+
+/* Until all is written: fails when it stays in memory. Then the store has what memory has. */
+void host_wait_saved(struct host *host);
+
+#endif
