@@ -9,8 +9,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "grpc/conn.h"
 #include "grpc/grpc.h"
+#include "grpc/grpc_conn.h"
 #include "grpc/ids.h"
 
 /* As gRPC's connection back-off has it: 1 s, times 1.6, at most 120 s, a fifth of jitter. */

@@ -1,7 +1,7 @@
-/* test_fixture.h - a server and a channel on one loop with a virtual clock, for this module's
+/* test_grpc_fixture.h - a server and a channel on one loop with a virtual clock, for this module's
  * tests. */
-#ifndef DV_GRPC_TEST_FIXTURE_H
-#define DV_GRPC_TEST_FIXTURE_H
+#ifndef DV_GRPC_TEST_GRPC_FIXTURE_H
+#define DV_GRPC_TEST_GRPC_FIXTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

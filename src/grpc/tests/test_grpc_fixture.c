@@ -1,4 +1,4 @@
-#include "grpc/test_fixture.h"
+#include "grpc/tests/test_grpc_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

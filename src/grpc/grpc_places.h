@@ -1,4 +1,4 @@
-/* places.h - who has a server's connections, and whose goes when another comes.
+/* grpc_places.h - who has a server's connections, and whose goes when another comes.
  *
  * A holder is a process, or a user where the kernel does not say which process it is. It has at
  * most a quarter of the places. A connection is idle while no handler works on a call of it: only

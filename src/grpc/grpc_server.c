@@ -1,4 +1,4 @@
-/* server.c - calls to us: connections, and the calls on them from request to answer. */
+/* grpc_server.c - calls to us: connections, and the calls on them from request to answer. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "grpc/conn.h"
 #include "grpc/grpc.h"
+#include "grpc/grpc_conn.h"
+#include "grpc/grpc_places.h"
 #include "grpc/ids.h"
-#include "grpc/places.h"
 
 /* For a client's preface and settings. */
 #define HANDSHAKE_TIMEOUT_MS 20000u

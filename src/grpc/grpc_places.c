@@ -1,4 +1,4 @@
-#include "grpc/places.h"
+#include "grpc/grpc_places.h"
 
 #include <stdlib.h>
 #include <sys/types.h>

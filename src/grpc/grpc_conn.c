@@ -1,4 +1,4 @@
-#include "grpc/conn.h"
+#include "grpc/grpc_conn.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "grpc/places.h"
+#include "grpc/grpc_places.h"
 #include "loop/loop.h"
 
 #define PLACES 16u /* a share is 4 */

@@ -1,4 +1,4 @@
-/* conn.h - a socket and the HTTP/2 session on it: what channels and servers have in common. */
+/* grpc_conn.h - a socket and the HTTP/2 session on it: what channels and servers have in common. */
 #ifndef DV_GRPC_CONN_H
 #define DV_GRPC_CONN_H
 

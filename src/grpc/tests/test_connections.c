@@ -5,7 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "grpc/test_fixture.h"
+#include "grpc/tests/test_grpc_fixture.h"
 
 /* A bare socket connected to the fixture's server, or listening in its place. */
 static int raw_socket(const struct fixture *fixture, bool listens)

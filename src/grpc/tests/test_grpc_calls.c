@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "grpc/test_fixture.h"
+#include "grpc/tests/test_grpc_fixture.h"
 
 static void unary_calls_are_answered_and_the_peer_is_known(void **state)
 {
