@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "http2/fields.h"
 #include "http2/http2.h"
+#include "http2/http2_fields.h"
 #include "http2/session.h"
 
 /* A message that comes in pieces gets this much at first and grows as it really arrives: a length

@@ -9,8 +9,8 @@
 #include "base/list.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "http2/fields.h"
 #include "http2/http2.h"
+#include "http2/http2_fields.h"
 #include "http2/session.h"
 
 /* Flow control: an ordinary message fits a stream's window, a device list of ten thousand too. */

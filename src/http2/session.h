@@ -128,7 +128,7 @@ struct dv_h2_call {
     struct dv_h2_end *end;     /* CALL_ENDING: how */
 };
 
-/* call.c */
+/* http2_call.c */
 struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum call_state state);
 /* Takes the call out and tells the handler, if it knows of it; the call is gone. */
 void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end);
@@ -151,7 +151,7 @@ ssize_t dv_h2_read_data(nghttp2_session *ng, int32_t stream, uint8_t *buf, size_
 /* A client that wants to leave does, once no call runs. */
 void dv_h2_leave_if_idle(struct dv_h2 *h2);
 
-/* start.c */
+/* http2_start.c */
 /* Lets waiting calls begin, as far as the peer allows streams. */
 void dv_h2_start_waiting(struct dv_h2 *h2);
 /* No call begins here any more: those that wait may try elsewhere. */

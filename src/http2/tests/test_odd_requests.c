@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "http2/http2.h"
 #include "http2/session.h"
-#include "http2/test_side.h"
-#include "http2/test_wire.h"
+#include "http2/tests/test_side.h"
+#include "http2/tests/test_wire.h"
 
 #define POST ":method=POST"
 #define PATH "|:path=/a.B/C"

@@ -7,8 +7,8 @@
 
 #include "http2/http2.h"
 #include "http2/session.h"
-#include "http2/test_side.h"
-#include "http2/test_wire.h"
+#include "http2/tests/test_side.h"
+#include "http2/tests/test_wire.h"
 
 #define RESPONSE ":status=200|content-type=application/grpc"
 #define N_CALLS 1000u

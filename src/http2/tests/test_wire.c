@@ -1,4 +1,4 @@
-#include "http2/test_wire.h"
+#include "http2/tests/test_wire.h"
 
 #include "support/dvtest.h"
 

@@ -1,4 +1,4 @@
-/* start.c - calls of clients, until they have a stream. */
+/* http2_start.c - calls of clients, until they have a stream. */
 #include <assert.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "http2/fields.h"
 #include "http2/http2.h"
+#include "http2/http2_fields.h"
 #include "http2/nv.h"
 #include "http2/session.h"
 

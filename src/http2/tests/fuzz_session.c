@@ -1,4 +1,4 @@
-#include "http2/fuzz_session.h"
+#include "http2/tests/fuzz_session.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>

@@ -3,8 +3,8 @@
 
 #include "http2/http2.h"
 #include "http2/session.h"
-#include "http2/test_side.h"
-#include "http2/test_wire.h"
+#include "http2/tests/test_side.h"
+#include "http2/tests/test_wire.h"
 
 #define REQUEST                                                                                    \
     ":method=POST|:scheme=http|:path=/a.B/C|:authority=localhost|content-type=application/grpc|"   \

@@ -1,4 +1,4 @@
-#include "http2/test_side.h"
+#include "http2/tests/test_side.h"
 
 #include "support/dvtest.h"
 

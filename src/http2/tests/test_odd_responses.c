@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "http2/http2.h"
 #include "http2/session.h"
-#include "http2/test_side.h"
-#include "http2/test_wire.h"
+#include "http2/tests/test_side.h"
+#include "http2/tests/test_wire.h"
 
 #define HEAD "headers 1 :status=200|content-type=application/grpc"
 #define TAIL "\nheaders+end 1 grpc-status=0"

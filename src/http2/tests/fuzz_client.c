@@ -1,5 +1,5 @@
 /* A client's session, whatever its server sends. */
-#include "http2/fuzz_session.h"
+#include "http2/tests/fuzz_session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

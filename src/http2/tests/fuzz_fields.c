@@ -2,7 +2,7 @@
  *
  * A message that is encoded can stand in a field and comes back, but for its zero bytes; one that
  * is decoded has not grown. A timeout that is taken, printed and taken again is not shorter. */
-#include "http2/fields.h"
+#include "http2/http2_fields.h"
 
 #include <assert.h>
 

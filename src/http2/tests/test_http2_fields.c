@@ -3,7 +3,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/buf.h"
-#include "http2/fields.h"
+#include "http2/http2_fields.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define TEXT_BYTES_MAX 4096u

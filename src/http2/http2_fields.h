@@ -1,4 +1,4 @@
-/* fields.h - the texts in gRPC's header fields, and what HTTP says in gRPC's terms. Pure. */
+/* http2_fields.h - the texts in gRPC's header fields, and what HTTP says in gRPC's terms. Pure. */
 #ifndef DV_HTTP2_FIELDS_H
 #define DV_HTTP2_FIELDS_H
 

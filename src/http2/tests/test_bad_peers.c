@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "http2/http2.h"
 #include "http2/session.h"
-#include "http2/test_side.h"
-#include "http2/test_wire.h"
+#include "http2/tests/test_side.h"
+#include "http2/tests/test_wire.h"
 
 #define REQUEST ":method=POST|:path=/a.B/C|content-type=application/grpc"
 #define RESPONSE ":status=200|content-type=application/grpc"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "http2/http2.h"
-#include "http2/test_side.h"
+#include "http2/tests/test_side.h"
 
 static void a_unary_call_is_answered_however_its_bytes_arrive(void **state)
 {

@@ -5,7 +5,7 @@
 
 #include "base/defs.h"
 #include "base/num.h"
-#include "http2/fuzz_session.h"
+#include "http2/tests/fuzz_session.h"
 
 #define FRAME_HEAD_BYTES 9u
 #define OUTPUT_BYTES_MAX (64u << 20)

@@ -1,4 +1,4 @@
-/* call.c - what all calls have: a life, and messages to send; and the answers of servers. */
+/* http2_call.c - what all calls have: a life, and messages to send; and the answers of servers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "base/list.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "http2/fields.h"
 #include "http2/http2.h"
+#include "http2/http2_fields.h"
 #include "http2/nv.h"
 #include "http2/session.h"
 

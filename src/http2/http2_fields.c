@@ -1,4 +1,4 @@
-#include "http2/fields.h"
+#include "http2/http2_fields.h"
 
 #include <nghttp2/nghttp2.h>
 

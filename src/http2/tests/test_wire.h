@@ -19,7 +19,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "http2/test_side.h"
+#include "http2/tests/test_side.h"
 
 /* The peer of a session: header compression has a state in each direction. */
 struct wire {
