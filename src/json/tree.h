@@ -116,7 +116,7 @@ int32_t dv_json_read_hex4(const char *at, const char *end); /* four digits, or -
 dv_str dv_json_unescape(dv_str s, size_t n_bad, struct dv_arena *arena);
 
 bool dv_json_is_number(dv_str text); /* as JSON writes them: json_read.c */
-/* Numbers: number.c. A JSON number's text, or what else strtod reads. */
+/* Numbers: json_number.c. A JSON number's text, or what else strtod reads. */
 double dv_json_text_to_double(dv_str text);
 /* As Go prints a double in JSON ("1e+21", "0.000001", "-0"), which must be finite. */
 #define DV_JSON_DOUBLE_BYTES 48

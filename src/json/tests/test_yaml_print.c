@@ -1,4 +1,4 @@
-#include "json/test_doc.h"
+#include "json/tests/test_doc.h"
 
 static void prints(const char *json, const char *yaml)
 {

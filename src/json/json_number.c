@@ -1,4 +1,4 @@
-/* number.c - numbers as text and back.
+/* json_number.c - numbers as text and back.
  *
  * Not by printf("%g") and strtod alone: what they read and write depends on the locale of whoever
  * embeds us, and Go lays floats out in its own way. */
