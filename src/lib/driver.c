@@ -1,4 +1,4 @@
-#include "lib/driver.h"
+#include "lib/common/driver.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "davit/dra.h"
-#include "lib/dra.h"
-#include "lib/plugin.h"
+#include "lib/dra/dra.h"
+#include "lib/plugin/device_plugin.h"
 #include "loop/loop.h"
 
 /* Longer than what closing waits for: see CLOSE_GRACE_MS of socket.c. */
