@@ -1,4 +1,4 @@
-/* hold.c - how long a turn of the loop takes: the time in which nobody else is served. */
+/* loop_hold.c - how long a turn of the loop takes: the time in which nobody else is served. */
 #include <time.h>
 
 #include <uv.h>
