@@ -1,4 +1,4 @@
-#include "oci/test_oci.h"
+#include "oci/tests/test_oci.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

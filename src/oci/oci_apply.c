@@ -1,4 +1,4 @@
-/* apply.c - all edits in their order, and those of the process. */
+/* oci_apply.c - all edits in their order, and those of the process. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* node.c - device nodes with their cgroup rules, and network interfaces.
+/* oci_node.c - device nodes with their cgroup rules, and network interfaces.
  *
  * Two differences from the reference. A node of type "u" is a character device, so it gets a rule
  * as one and the host's may be found where it is: without them it could not be opened, nor be left

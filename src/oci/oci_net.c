@@ -1,4 +1,4 @@
-/* net.c - network interfaces that move into the container. */
+/* oci_net.c - network interfaces that move into the container. */
 #include <stdbool.h>
 #include <stddef.h>
 

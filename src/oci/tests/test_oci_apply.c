@@ -1,4 +1,4 @@
-#include "oci/test_oci.h"
+#include "oci/tests/test_oci.h"
 
 static void env_replaces_in_place_or_is_added(void **state)
 {
