@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "pb/pb.h"
-#include "pb/test_hex.h"
+#include "pb/tests/test_hex.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 #include "proto/dra_v1.pb-c.h"
 #include "proto/health_v1alpha1.pb-c.h"

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pb/pb.h"
-#include "pb/test_hex.h"
+#include "pb/tests/test_hex.h"
 
 #define TEXT_BYTES_MAX 4096u
 

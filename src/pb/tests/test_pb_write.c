@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pb/pb.h"
-#include "pb/test_hex.h"
+#include "pb/tests/test_hex.h"
 
 #define BYTES_MAX (64u * 1024u)
 

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "pb/pb.h"
-#include "pb/test_hex.h"
+#include "pb/tests/test_hex.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "proto/dra_v1.pb-c.h"
 
