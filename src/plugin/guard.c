@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "plugin/identity.h"
+#include "plugin/plugin_identity.h"
 
 /* A policy of a thousand rules has less. */
 #define FILE_BYTES_MAX (1u << 20)

@@ -11,11 +11,11 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
-#include "plugin/endpoint.h"
 #include "plugin/failure.h"
 #include "plugin/guard.h"
 #include "plugin/info.h"
 #include "plugin/plugin.h"
+#include "plugin/plugin_endpoint.h"
 #include "policy/policy.h"
 #include "proto/registration_v1.pb-c.h"
 

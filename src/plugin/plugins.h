@@ -1,4 +1,5 @@
-/* plugins.h - the insides of struct dv_plugins, which plugins.c, reconcile.c and view.c share. */
+/* plugins.h - the insides of struct dv_plugins, which plugins.c, reconcile.c and plugin_view.c
+ * share. */
 #ifndef DV_PLUGIN_PLUGINS_H
 #define DV_PLUGIN_PLUGINS_H
 
@@ -12,7 +13,7 @@
 #include "loop/loop.h"
 #include "plugin/operation.h"
 #include "plugin/plugin.h"
-#include "plugin/state.h"
+#include "plugin/plugin_state.h"
 #include "plugin/watcher.h"
 
 struct dv_arena;
@@ -85,7 +86,7 @@ void dv_plugin_take_turns(struct dv_plugins *plugins, void (*start)(struct dv_pl
 /* An operation of the entry has ended: another one of its listener may follow. */
 void dv_plugin_end_turn(struct dv_plugin_entry *entry);
 
-/* view.c */
+/* plugin_view.c */
 void dv_plugin_tell_later(struct dv_plugin_entry *entry);
 
 /* plugins.c */

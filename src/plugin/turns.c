@@ -15,8 +15,8 @@
 #include "loop/loop.h"
 #include "plugin/operation.h"
 #include "plugin/plugin.h"
+#include "plugin/plugin_state.h"
 #include "plugin/plugins.h"
-#include "plugin/state.h"
 
 /* Operations of plugins that have failed before: they leave room for newcomers. */
 #define RETRIES_MAX (DV_PLUGIN_OPERATIONS_MAX / 2)

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "loop/loop.h"
-#include "plugin/scan.h"
+#include "plugin/plugin_scan.h"
 #include "plugin/watcher.h" /* IWYU pragma: export */
 
 struct dv_arena;

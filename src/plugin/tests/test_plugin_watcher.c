@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plugin/test_node.h"
-#include "plugin/test_probe.h"
+#include "plugin/tests/test_plugin_node.h"
+#include "plugin/tests/test_probe.h"
 
 /* ---- start ---- */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "plugin/plugins.h"
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 #define MANY 1000
 /* Each has a descriptor here, and a process may have only 1024. */

@@ -1,4 +1,4 @@
-#include "plugin/endpoint.h"
+#include "plugin/plugin_endpoint.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "support/dvtest.h"
 
 #include "plugin/plugin.h"
-#include "plugin/state.h"
+#include "plugin/plugin_state.h"
 
 static const struct dv_plugin_handler handler = {.type = DV_STR_INIT("DevicePlugin")};
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 #include "plugin/watcher.h"
 
 #define ROUNDS 12u

@@ -5,7 +5,7 @@
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 #include "proto/registration_v1.pb-c.h"
 #include "support/dvtest.h"
 

@@ -1,8 +1,8 @@
-#include "plugin/test_probe.h"
+#include "plugin/tests/test_probe.h"
 
 #include <string.h>
 
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 #include "support/dvtest.h"
 
 static dv_str short_name(const struct probe *probe, dv_str path)

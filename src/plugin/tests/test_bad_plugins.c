@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "grpc/grpc.h"
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 /* ---- what it says ---- */
 

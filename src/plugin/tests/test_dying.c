@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 /* ---- how it dies ---- */
 

@@ -1,4 +1,5 @@
-/* state.h - for every socket what is desired and what is, and what to do about the difference.
+/* plugin_state.h - for every socket what is desired and what is, and what to do about the
+ * difference.
  *
  * Pure: values in, decisions out. A sighting is a number of its own for each time that a socket was
  * found new; it is what tells a plugin from the one that was there before it. */

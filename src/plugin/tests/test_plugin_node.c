@@ -1,4 +1,4 @@
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 #include <fcntl.h>
 #include <ftw.h>

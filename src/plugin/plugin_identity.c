@@ -1,4 +1,4 @@
-#include "plugin/identity.h"
+#include "plugin/plugin_identity.h"
 
 #include <limits.h>
 #include <poll.h>

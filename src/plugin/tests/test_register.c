@@ -5,7 +5,7 @@
 
 #include "grpc/grpc.h"
 #include "plugin/plugins.h"
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 #define MANY 10
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "plugin/test_node.h"
-#include "plugin/test_probe.h"
+#include "plugin/tests/test_plugin_node.h"
+#include "plugin/tests/test_probe.h"
 #include "plugin/watcher.h"
 
 /* ---- the root ---- */

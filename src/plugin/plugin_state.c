@@ -1,4 +1,4 @@
-#include "plugin/state.h"
+#include "plugin/plugin_state.h"
 
 #include <assert.h>
 

@@ -1,4 +1,5 @@
-/* identity.h - who is at the other end of a socket: its user, groups, unit and executable. */
+/* plugin_identity.h - who is at the other end of a socket: its user, groups, unit and executable.
+ */
 #ifndef DV_PLUGIN_IDENTITY_H
 #define DV_PLUGIN_IDENTITY_H
 

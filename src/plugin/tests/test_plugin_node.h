@@ -1,7 +1,7 @@
-/* test_node.h - a kubelet directory on a loop with a virtual clock, plugins that misbehave on
- * request, and handlers that do; for this module's tests. */
-#ifndef DV_PLUGIN_TEST_NODE_H
-#define DV_PLUGIN_TEST_NODE_H
+/* test_plugin_node.h - a kubelet directory on a loop with a virtual clock, plugins that misbehave
+ * on request, and handlers that do; for this module's tests. */
+#ifndef DV_PLUGIN_TEST_PLUGIN_NODE_H
+#define DV_PLUGIN_TEST_PLUGIN_NODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Opening, closing, and being told. */
 #include "support/dvtest.h"
 
-#include "plugin/test_node.h"
+#include "plugin/tests/test_plugin_node.h"
 
 static void changes_are_told_in_order(void **state)
 {

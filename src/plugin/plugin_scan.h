@@ -1,4 +1,4 @@
-/* scan.h - looks at directories and files, as jobs on a worker thread.
+/* plugin_scan.h - looks at directories and files, as jobs on a worker thread.
  *
  * One job makes the root, lists one directory, or looks at some paths. It gets copies, shares
  * nothing, and is read by the loop when it is done. */

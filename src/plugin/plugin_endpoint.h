@@ -1,4 +1,4 @@
-/* endpoint.h - whether an endpoint lies where endpoints may lie, as the file system has it.
+/* plugin_endpoint.h - whether an endpoint lies where endpoints may lie, as the file system has it.
  *
  * This looks at files: for work jobs, never on the loop. It says where the endpoint leads now: good
  * against mistakes and against links made before; who can write to the directory can still change

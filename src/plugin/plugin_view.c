@@ -1,4 +1,4 @@
-/* view.c - what can be seen of plugins, and who is told when it changes. */
+/* plugin_view.c - what can be seen of plugins, and who is told when it changes. */
 #include "base/list.h"
 #include "base/map.h"
 #include "plugin/plugin.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plugin/endpoint.h"
+#include "plugin/plugin_endpoint.h"
 
 /*     kubelet/          allowed               other/    allowed      outside/b.sock
  *         dir/          inside --> dir        escape --> ../outside  escape.sock -->

@@ -1,4 +1,4 @@
-#include "plugin/scan.h"
+#include "plugin/plugin_scan.h"
 
 #include <dirent.h>
 #include <errno.h>
