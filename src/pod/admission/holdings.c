@@ -1,0 +1,468 @@
+#include "pod/admission/holdings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cdi/cdi.h"
+#include "cdidir/cdidir.h"
+#include "claim/claim.h"
+#include "claim/claim_manager.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "loop/loop.h"
+#include "pod/admission/pods.h"
+#include "pod/ledger/finder.h"
+#include "pod/ledger/ledger.h"
+#include "pod/ledger/pod_identity.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+
+struct dv_holdings {
+    struct dv_pods *pods;
+    struct dv_ledger *ledger; /* NULL: none is kept */
+    struct dv_view *slices;   /* of this node; NULL: not known */
+    struct dv_task learn_task;
+};
+
+/* One thing that a pod got, and what it is. */
+struct item {
+    struct dv_ledger_holder holder;
+    struct dv_identities identities;
+    bool is_described; /* by a slice */
+};
+
+struct items {
+    struct item *v;
+    size_t n;
+    size_t size;
+};
+
+/* ---- what a pod has ---- */
+
+static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
+{
+    return holdings->pods->options.cdi ? dv_cdi_dirs_index(holdings->pods->options.cdi) : NULL;
+}
+
+static struct item *add_item(struct items *items, const struct dv_pod *pod, enum dv_ledger_way way,
+                             dv_str giver, struct dv_arena *arena)
+{
+    struct item *item = dv_vec_add_in(items, arena);
+
+    *item = (struct item){
+        .holder = {.pod_uid = pod->spec.ref.uid,
+                   .space = pod->spec.ref.space,
+                   .name = pod->spec.ref.name,
+                   .way = way,
+                   .giver = giver}
+    };
+    return item;
+}
+
+static void add_records(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                        const struct dv_identity_host *host, struct dv_arena *arena,
+                        struct items *items)
+{
+    const struct dv_device_record *records;
+    size_t n = dv_device_records_of_pod(dv_devices_state(holdings->pods->options.devices),
+                                        pod->spec.ref.uid, arena, &records);
+
+    for (size_t i = 0; i < n; i++) {
+        struct item *item = add_item(items, pod, DV_LEDGER_PLUGIN, records[i].resource, arena);
+        dv_str *ids;
+        struct dv_err err;
+
+        item->holder.container = records[i].container;
+        if (!dv_identities_of_record(&records[i], index_of(holdings), host, arena,
+                                     &item->identities, &ids, &item->holder.n_devices, &err))
+            items->n--; /* nothing is known of it: it was taken as it is, and told, before */
+        else
+            item->holder.devices = ids;
+    }
+}
+
+/* The devices of the slice that has this one, for what they say of themselves. */
+static const struct dv_api_device *find_slice(const struct dv_holdings *holdings, dv_str driver,
+                                              const struct dv_claim_device *device, size_t *n)
+{
+    const struct dv_object *object;
+
+    *n = 0;
+    for (size_t at = 0;
+         holdings->slices && (object = dv_view_next(holdings->slices, &at)) != NULL;) {
+        const struct dv_api_resource_slice_spec *spec =
+            &((const struct dv_api_resource_slice *)object->value)->spec;
+
+        if (!dv_str_eq(spec->driver, driver) || !dv_str_eq(spec->pool.name, device->pool))
+            continue;
+        for (size_t i = 0; i < spec->n_devices; i++) {
+            if (!dv_str_eq(spec->devices[i].name, device->name))
+                continue;
+            *n = spec->n_devices;
+            return spec->devices;
+        }
+    }
+    return NULL;
+}
+
+static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                       const struct dv_identity_host *host, struct dv_arena *arena,
+                       struct items *items)
+{
+    struct dv_claims *manager = holdings->pods->options.claims;
+    struct dv_claim **claims;
+    size_t n =
+        manager ? dv_claim_of_pod(dv_claims_state(manager), pod->spec.ref.uid, arena, &claims) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
+            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++) {
+                const struct dv_claim_driver *driver = &claims[i]->record.drivers[k];
+                const struct dv_claim_device *device = &driver->devices[d];
+                struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, driver->name, arena);
+                dv_str *name = DV_NEW(arena, dv_str);
+                size_t n_devices;
+                const struct dv_api_device *devices =
+                    find_slice(holdings, driver->name, device, &n_devices);
+
+                *name =
+                    dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));
+                item->holder.claim = claims[i]->record.name;
+                item->holder.devices = name;
+                item->holder.n_devices = 1;
+                item->is_described = devices != NULL;
+                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings), host,
+                                              arena, &item->identities);
+            }
+}
+
+static struct items items_of(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                             struct dv_arena *arena)
+{
+    struct dv_finder *finder = dv_finder_new(arena);
+    struct items items = {0};
+
+    add_records(holdings, pod, dv_finder_host(finder), arena, &items);
+    add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
+    dv_finder_fini(finder);
+    return items;
+}
+
+/* ---- CDI names ---- */
+
+static bool resolve_device(struct dv_holdings *holdings, const struct dv_claim_record *claim,
+                           dv_str driver, const struct dv_claim_device *device,
+                           struct dv_arena *arena, struct dv_err *err)
+{
+    for (size_t i = 0; i < device->n_cdi_ids; i++) {
+        struct dv_cdi_edits edits;
+
+        if (!dv_cdi_dirs_resolve(holdings->pods->options.cdi, &device->cdi_ids[i], 1, arena, &edits,
+                                 err)) {
+            err->code = DV_NOT_FOUND;
+            return dv_wrap(err, "driver %.*s, ResourceClaim %.*s/%.*s, device %.*s/%.*s",
+                           DV_FMT(driver), DV_FMT(claim->space), DV_FMT(claim->name),
+                           DV_FMT(device->pool), DV_FMT(device->name));
+        }
+    }
+    return true;
+}
+
+bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod, struct dv_err *err)
+{
+    const struct dv_pods_options *options = &holdings->pods->options;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_claim **claims;
+    size_t n;
+
+    if (!options->claims || !options->cdi || options->is_strict || !pod->spec.object)
+        return true;
+    arena = dv_arena_new();
+    n = dv_claim_of_pod(dv_claims_state(options->claims), pod->spec.ref.uid, arena, &claims);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
+            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++)
+                if (!resolve_device(holdings, &claims[i]->record, claims[i]->record.drivers[k].name,
+                                    &claims[i]->record.drivers[k].devices[d], arena, err))
+                    return false;
+    return true;
+}
+
+/* ---- the ledger ---- */
+
+static void hold(struct dv_holdings *holdings, const struct items *items)
+{
+    for (size_t i = 0; i < items->n; i++)
+        dv_ledger_hold(holdings->ledger, &items->v[i].holder, items->v[i].identities.v,
+                       items->v[i].identities.n);
+}
+
+/* Which of the devices it is: an answer for several does not say. By its name, as far as that goes;
+ * else the first. */
+static dv_str guess_id(const struct dv_ledger_holder *holder, const struct dv_identity *identity,
+                       struct dv_arena *arena)
+{
+    for (size_t i = 0; i < holder->n_devices; i++) {
+        struct dv_identity own;
+
+        if (dv_identity_parse(holder->devices[i], arena, &own) && own.kind == identity->kind &&
+            dv_str_eq(own.text, identity->text))
+            return holder->devices[i];
+    }
+    for (size_t i = 0; i < holder->n_devices; i++)
+        if (dv_str_ends_with(identity->text, dv_identity_device_of(holder->devices[i])))
+            return holder->devices[i];
+    return holder->devices[0];
+}
+
+static void name_rival(const struct item *item, const struct dv_ledger_conflict *conflict,
+                       struct dv_arena *arena, struct dv_holdings_rival *rival)
+{
+    *rival = (struct dv_holdings_rival){.pod_uid = dv_str_copy(conflict->holder->pod_uid, arena)};
+    if (item->holder.way != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
+        return;
+    rival->resource = dv_str_copy(item->holder.giver, arena);
+    rival->id = dv_str_copy(guess_id(&item->holder, &conflict->identity, arena), arena);
+}
+
+/* None is anybody else's, or that is allowed. */
+static bool check_items(const struct dv_holdings *holdings, const struct items *items,
+                        struct dv_arena *arena, struct dv_holdings_rival *rival, struct dv_err *err)
+{
+    struct dv_ledger_conflict conflict;
+
+    for (size_t i = 0; i < items->n; i++) {
+        const struct item *item = &items->v[i];
+
+        if (dv_ledger_check(holdings->ledger, &item->holder, item->identities.v, item->identities.n,
+                            &conflict))
+            continue;
+        if (dv_ledger_conflict_fail(&conflict, &item->holder, err) ||
+            holdings->pods->options.ledger == DV_LEDGER_REFUSES) {
+            name_rival(item, &conflict, arena, rival);
+            return false;
+        }
+        dv_log(DV_LOG_WARN, "pod: a device is given twice, as --ledger=warn allows",
+               DV_F_STR("pod", item->holder.name), DV_F_ERR(err));
+    }
+    return true;
+}
+
+bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                      struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                      struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items;
+
+    if (!holdings->ledger)
+        return true;
+    arena = dv_arena_new();
+    items = items_of(holdings, pod, arena);
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
+    hold(holdings, &items);
+    return true;
+}
+
+/* ---- what is known beforehand ---- */
+
+static bool looks_before(const struct dv_holdings *holdings)
+{
+    return holdings->ledger && holdings->pods->options.ledger == DV_LEDGER_REFUSES;
+}
+
+/* As add_claims: what drivers have prepared takes the place of what is reserved. */
+static void add_results(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                        const struct dv_api_resource_claim *claim, struct dv_arena *arena,
+                        struct items *items)
+{
+    const struct dv_api_allocation_result *allocation = claim->status.allocation;
+
+    for (size_t i = 0; allocation && i < allocation->devices.n_results; i++) {
+        const struct dv_api_device_request_allocation_result *result =
+            &allocation->devices.results[i];
+        const struct dv_claim_device device = {.pool = result->pool, .name = result->device};
+        struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, result->driver, arena);
+        dv_str *name = DV_NEW(arena, dv_str);
+        size_t n_devices;
+        const struct dv_api_device *devices =
+            find_slice(holdings, result->driver, &device, &n_devices);
+
+        *name = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device.pool), DV_FMT(device.name));
+        item->holder.claim = claim->metadata.name;
+        item->holder.devices = name;
+        item->holder.n_devices = 1;
+        dv_identities_of_claim_device(&device, devices, n_devices, NULL, NULL, arena,
+                                      &item->identities);
+    }
+}
+
+bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                const struct dv_api_resource_claim *const *claims, size_t n_claims,
+                                struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                                struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items = {0};
+
+    if (!looks_before(holdings))
+        return true;
+    arena = dv_arena_new();
+    for (size_t i = 0; i < n_claims; i++)
+        add_results(holdings, pod, claims[i], arena, &items);
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
+    hold(holdings, &items);
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                 dv_str container, dv_str resource, const dv_str *ids, size_t n_ids,
+                                 struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                                 struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items = {0};
+    struct item *item;
+    dv_str *sorted;
+
+    if (!looks_before(holdings) || n_ids == 0)
+        return true;
+    arena = dv_arena_new();
+    sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* as records have them */
+    memcpy(sorted, ids, n_ids * sizeof(ids[0]));
+    qsort(sorted, n_ids, sizeof(sorted[0]), by_text);
+    item = add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
+    item->holder.container = container;
+    item->holder.devices = sorted;
+    item->holder.n_devices = n_ids;
+    for (size_t i = 0; i < n_ids; i++) {
+        struct dv_identity identity;
+
+        if (dv_identity_parse(sorted[i], arena, &identity))
+            dv_identities_add(&item->identities, identity, arena);
+    }
+    if (item->identities.n == 0)
+        return true; /* they tell nothing */
+    if (!check_items(holdings, &items, rival_arena, rival, err))
+        return false;
+    hold(holdings, &items);
+    return true;
+}
+
+void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod)
+{
+    if (holdings->ledger)
+        dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
+}
+
+void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct items items;
+
+    if (!holdings->ledger)
+        return;
+    arena = dv_arena_new();
+    items = items_of(holdings, pod, arena);
+    dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
+    hold(holdings, &items);
+}
+
+void dv_holdings_rebuild(struct dv_holdings *holdings)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;)
+        if (((const struct dv_pod *)entry->value)->was_admitted)
+            dv_holdings_refresh(holdings, entry->value);
+}
+
+/* ---- life ---- */
+
+struct dv_holdings *dv_holdings_new(struct dv_pods *pods)
+{
+    struct dv_holdings *holdings = DV_ALLOC(struct dv_holdings);
+
+    holdings->pods = pods;
+    if (pods->options.ledger != DV_LEDGER_OFF)
+        holdings->ledger = dv_ledger_new();
+    return holdings;
+}
+
+void dv_holdings_free(struct dv_holdings *holdings)
+{
+    if (!holdings)
+        return;
+    dv_task_cancel(&holdings->learn_task);
+    if (holdings->slices)
+        dv_view_close(holdings->slices);
+    dv_ledger_free(holdings->ledger);
+    free(holdings);
+}
+
+/* What slices say now of devices that pods hold. One that is gone is not: it said what it said. */
+static void on_learn(struct dv_task *task)
+{
+    struct dv_holdings *holdings = DV_CONTAINER(task, struct dv_holdings, learn_task);
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
+        const struct dv_pod *pod = entry->value;
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+        struct items items = {0};
+        struct dv_finder *finder;
+
+        if (!pod->was_admitted || !pod->spec.object)
+            continue;
+        arena = dv_arena_new();
+        finder = dv_finder_new(arena);
+        add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
+        dv_finder_fini(finder);
+        for (size_t i = 0; i < items.n; i++)
+            if (items.v[i].is_described)
+                dv_ledger_hold(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
+                               items.v[i].identities.n);
+    }
+}
+
+/* Drivers publish their slices anew when davitd has been started, which is later than that. */
+static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_holdings *holdings = ctx;
+
+    (void)old;
+    if (now)
+        dv_task_post(&holdings->learn_task, holdings->pods->loop, on_learn);
+}
+
+bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
+                         struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_view_options options = {
+        .kind = dv_kind(DV_KIND_SLICE),
+        .field_selector =
+            dv_str_printf(arena, "spec.nodeName=%.*s", DV_FMT(holdings->pods->options.node_name)),
+        .changed = on_slice,
+        .ctx = holdings,
+    };
+
+    if (!holdings->ledger)
+        return true;
+    holdings->slices = dv_view_open(cluster, &options, err);
+    return holdings->slices != NULL;
+}

@@ -1,0 +1,335 @@
+#include "pod/admission/owner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <syscall.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "loop/loop.h"
+#include "pod/admission/pods.h"
+#include "pod/pod.h"
+#include "json/json.h"
+
+/* A line of numbers. */
+#define STAT_BYTES_MAX 4096u
+#define EVENTS_BYTES_MAX 4096u
+#define PROCS_BYTES_MAX (1u << 20)
+#define POD_BYTES_MAX (4u << 20)
+/* Control groups of the first version tell nobody when they are empty. */
+#define LOOK_MS 1000u
+/* Between attempts to release what has ended. */
+#define RETRY_FIRST_MS 10000u
+#define RETRY_MAX_MS 600000u
+#define RETRY_JITTER_PER_MILLE 200u
+/* Fields of /proc/PID/stat behind the name: the state is the third of all, the start the 22nd. */
+#define START_FIELD 19
+
+struct dv_owner {
+    struct dv_pod *pod;
+    int fd; /* of the process; -1: none */
+    struct dv_poll *poll;
+    struct dv_timer timer;
+    struct dv_task task;
+    uint64_t retry_ms;      /* before the next attempt to release it; 0: none has failed */
+    bool looks_for_process; /* the kernel does not tell its end */
+    bool was_used;          /* the control group has had processes */
+};
+
+/* ---- processes ---- */
+
+/* When it was started, in ticks since the boot; empty: there is no such process. */
+static dv_str start_of(uint32_t pid, struct dv_arena *arena)
+{
+    dv_str path = dv_str_printf(arena, "/proc/%u/stat", pid);
+    struct dv_err absent;
+    dv_str field = DV_STR("");
+    size_t end;
+    dv_str rest;
+
+    if (!dv_file_read(path, STAT_BYTES_MAX, arena, &rest, &absent))
+        return DV_STR("");
+    end = rest.n;
+    while (end > 0 && rest.p[end - 1] != ')') /* a name may hold anything */
+        end--;
+    rest = dv_str_trim(dv_str_slice(rest, end, rest.n));
+    if (dv_str_starts_with(rest, DV_STR("Z"))) /* it has ended, and nobody has asked how */
+        return DV_STR("");
+    for (int i = 0; i <= START_FIELD; i++)
+        if (!dv_str_split(&rest, ' ', &field))
+            return DV_STR("");
+    return field;
+}
+
+/* ---- control groups ---- */
+
+static dv_str cgroup_dir(dv_str cgroup, struct dv_arena *arena)
+{
+    return dv_str_starts_with(cgroup, DV_STR("/sys/"))
+               ? cgroup
+               : dv_str_printf(arena, "/sys/fs/cgroup/%.*s", DV_FMT(cgroup));
+}
+
+static bool is_dir(dv_str path, struct dv_arena *arena)
+{
+    struct stat st;
+
+    return stat(dv_str_to_c(path, arena), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Whether any process is in it, or below where the kernel tells. */
+static bool is_used(dv_str dir, struct dv_arena *arena)
+{
+    dv_str events = dv_str_printf(arena, "%.*s/cgroup.events", DV_FMT(dir));
+    dv_str procs = dv_str_printf(arena, "%.*s/cgroup.procs", DV_FMT(dir));
+    struct dv_err absent;
+    dv_str text;
+    dv_str line;
+
+    if (dv_file_read(events, EVENTS_BYTES_MAX, arena, &text, &absent)) {
+        while (dv_str_split(&text, '\n', &line))
+            if (dv_str_eq(line, DV_STR("populated 1")))
+                return true;
+        return false;
+    }
+    return dv_file_read(procs, PROCS_BYTES_MAX, arena, &text, &absent) && dv_str_trim(text).n > 0;
+}
+
+/* Whether processes have ever run in it, where the kernel counts their time: they may have come and
+ * gone while nobody looked. */
+static bool has_run(dv_str dir, struct dv_arena *arena)
+{
+    const dv_str key = DV_STR("usage_usec ");
+    dv_str stat = dv_str_printf(arena, "%.*s/cpu.stat", DV_FMT(dir));
+    dv_str usage = dv_str_printf(arena, "%.*s/cpuacct.usage", DV_FMT(dir));
+    struct dv_err absent;
+    dv_str text;
+    dv_str line;
+
+    if (dv_file_read(usage, STAT_BYTES_MAX, arena, &text, &absent))
+        return !dv_str_eq(dv_str_trim(text), DV_STR("0"));
+    if (!dv_file_read(stat, STAT_BYTES_MAX, arena, &text, &absent))
+        return false;
+    while (dv_str_split(&text, '\n', &line))
+        if (dv_str_starts_with(line, key))
+            return !dv_str_eq(dv_str_slice(line, key.n, line.n), DV_STR("0"));
+    return false;
+}
+
+/* ---- at admission ---- */
+
+static bool add_start(dv_str json, dv_str start, struct dv_arena *arena, dv_str *settled,
+                      struct dv_err *err)
+{
+    struct dv_json_opts opts = {.bytes_max = POD_BYTES_MAX};
+    struct dv_json *pod = dv_json_parse(json, &opts, arena, err);
+    struct dv_json *annotations =
+        dv_json_get(dv_json_get(pod, DV_STR("metadata")), DV_STR("annotations"));
+    struct dv_buf buf;
+    bool ok;
+
+    if (!pod)
+        return false;
+    dv_json_set(annotations, DV_STR(DV_POD_OWNER_START), dv_json_new_str(start, arena), arena);
+    dv_buf_init(&buf, POD_BYTES_MAX);
+    dv_json_print(pod, NULL, &buf);
+    ok = dv_buf_check(&buf, "pod", err);
+    if (ok)
+        *settled = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return ok;
+}
+
+bool dv_owner_settle(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena,
+                     dv_str *settled, struct dv_err *err)
+{
+    dv_str start;
+
+    *settled = json;
+    if (spec->owner_cgroup.n > 0 && !is_dir(cgroup_dir(spec->owner_cgroup, arena), arena))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "annotation " DV_POD_OWNER_CGROUP ": there is no control group %.*s",
+                       DV_FMT(cgroup_dir(spec->owner_cgroup, arena)));
+    if (spec->owner_pid == 0)
+        return true;
+    start = start_of(spec->owner_pid, arena);
+    if (start.n == 0)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "annotation " DV_POD_OWNER_PID ": there is no process %u", spec->owner_pid);
+    return dv_str_eq(start, spec->owner_start) || add_start(json, start, arena, settled, err);
+}
+
+/* ---- watching ---- */
+
+/* Of a pod that has ended: it may be gone, or another, when this is over. */
+struct ended {
+    struct dv_pod_release release;
+    struct dv_arena *arena;
+    dv_str uid;
+};
+
+static void on_retry(struct dv_timer *timer);
+
+static void retry_later(struct dv_owner *owner)
+{
+    struct dv_loop *loop = owner->pod->pods->loop;
+    uint64_t pause_ms = owner->retry_ms ? owner->retry_ms : RETRY_FIRST_MS;
+
+    owner->retry_ms = dv_u64_min(pause_ms * 2, RETRY_MAX_MS);
+    dv_timer_start(&owner->timer, loop,
+                   dv_loop_now_ms(loop) + dv_jitter(pause_ms, RETRY_JITTER_PER_MILLE), on_retry);
+}
+
+static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
+{
+    struct ended *ended = DV_CONTAINER(release, struct ended, release);
+    struct dv_pods *pods = release->priv.pods;
+    const struct dv_pod_ref ref = {.uid = ended->uid};
+    struct dv_pod *pod = err && !pods->is_closing ? dv_pods_get(pods, &ref) : NULL;
+
+    (void)was_known; /* it may have been busy: that is an error, too */
+    if (pod && pod->owner && pod->has_ended)
+        retry_later(pod->owner);
+    dv_arena_free(ended->arena);
+    free(ended);
+}
+
+static void release(struct dv_pod *pod)
+{
+    struct ended *ended;
+
+    if (pod->spec.is_from_api || pod->pods->is_closing)
+        return; /* the agent does it, in step with the API */
+    ended = DV_ALLOC(struct ended);
+    ended->arena = dv_arena_new();
+    ended->uid = dv_str_copy(pod->spec.ref.uid, ended->arena);
+    ended->release.done = on_released;
+    dv_pods_release(pod->pods, &ended->release, &pod->spec.ref);
+}
+
+static void on_retry(struct dv_timer *timer)
+{
+    release(DV_CONTAINER(timer, struct dv_owner, timer)->pod);
+}
+
+static void stop(struct dv_owner *owner)
+{
+    dv_timer_cancel(&owner->timer);
+    dv_task_cancel(&owner->task);
+    if (owner->poll)
+        dv_poll_close(owner->poll, NULL, NULL);
+    owner->poll = NULL;
+    if (owner->fd >= 0)
+        (void)close(owner->fd); /* nothing was written to it */
+    owner->fd = -1;
+}
+
+static void end(struct dv_owner *owner)
+{
+    struct dv_pod *pod = owner->pod;
+
+    stop(owner);
+    dv_log(DV_LOG_INFO, "pod: what runs it has ended", DV_F_STR("pod", pod->full_name),
+           DV_F_STR("uid", pod->spec.ref.uid));
+    pod->has_ended = true;
+    dv_pods_tell_changed(pod->pods);
+    release(pod);
+}
+
+static void on_ended(void *ctx, unsigned events)
+{
+    (void)events;
+    end(ctx);
+}
+
+static void on_gone(struct dv_task *task)
+{
+    end(DV_CONTAINER(task, struct dv_owner, task));
+}
+
+static bool has_process(const struct dv_owner *owner, struct dv_arena *arena)
+{
+    const struct dv_pod_spec *spec = &owner->pod->spec;
+
+    return dv_str_eq(start_of(spec->owner_pid, arena), spec->owner_start);
+}
+
+/* Of the control group. */
+static bool is_empty_again(struct dv_owner *owner, struct dv_arena *arena)
+{
+    dv_str dir = cgroup_dir(owner->pod->spec.owner_cgroup, arena);
+    bool has_any = is_used(dir, arena);
+
+    owner->was_used = owner->was_used || has_any || has_run(dir, arena);
+    return !is_dir(dir, arena) || (owner->was_used && !has_any);
+}
+
+static void on_look(struct dv_timer *timer)
+{
+    struct dv_owner *owner = DV_CONTAINER(timer, struct dv_owner, timer);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    if ((owner->looks_for_process && !has_process(owner, arena)) ||
+        (owner->pod->spec.owner_cgroup.n > 0 && is_empty_again(owner, arena))) {
+        end(owner);
+        return;
+    }
+    dv_timer_start(&owner->timer, owner->pod->pods->loop,
+                   dv_loop_now_ms(owner->pod->pods->loop) + LOOK_MS, on_look);
+}
+
+/* False: it has ended already. A process that no descriptor can be had for is looked for. */
+static bool watch_process(struct dv_owner *owner)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_err err;
+    int errnum;
+
+    owner->fd = (int)syscall(SYS_pidfd_open, (pid_t)owner->pod->spec.owner_pid, 0);
+    errnum = errno;
+    if (!has_process(owner, arena)) /* asked when it is held: no other gets its number */
+        return false;
+    if (owner->fd >= 0)
+        owner->poll = dv_poll_open(owner->pod->pods->loop, owner->fd, on_ended, owner, &err);
+    else
+        (void)dv_fail_errno(&err, errnum, "pidfd_open");
+    if (owner->poll) {
+        dv_poll_set(owner->poll, DV_POLL_READ);
+        return true;
+    }
+    dv_log(DV_LOG_WARN, "pod: the process that owns it is looked for every second",
+           DV_F_STR("pod", owner->pod->full_name), DV_F_ERR(&err));
+    owner->looks_for_process = true;
+    return true;
+}
+
+struct dv_owner *dv_owner_watch(struct dv_pod *pod)
+{
+    struct dv_owner *owner;
+
+    if (pod->spec.owner_pid == 0 && pod->spec.owner_cgroup.n == 0)
+        return NULL;
+    owner = DV_ALLOC(struct dv_owner);
+    owner->pod = pod;
+    owner->fd = -1;
+    if (pod->spec.owner_pid != 0 && !watch_process(owner))
+        dv_task_post(&owner->task, pod->pods->loop, on_gone);
+    else if (owner->looks_for_process || pod->spec.owner_cgroup.n > 0)
+        dv_timer_start(&owner->timer, pod->pods->loop, dv_loop_now_ms(pod->pods->loop) + 1,
+                       on_look);
+    return owner;
+}
+
+void dv_owner_free(struct dv_owner *owner)
+{
+    if (!owner)
+        return;
+    stop(owner);
+    free(owner);
+}

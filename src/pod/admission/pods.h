@@ -1,0 +1,149 @@
+/* pods.h - what the files of this module share. */
+#ifndef DV_POD_PODS_H
+#define DV_POD_PODS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "loop/loop.h"
+#include "pod/pod.h"
+#include "topology/topology.h"
+
+struct dv_arena;
+struct dv_claim_op;
+struct dv_err;
+struct dv_holdings;
+struct dv_owner;
+
+struct dv_pod {
+    struct dv_pods *pods;
+    struct dv_arena *arena; /* of everything it has */
+    struct dv_pod_spec spec;
+    dv_str json;          /* as it came, for the store */
+    dv_str full_name;     /* "namespace/name" */
+    struct dv_pod *older; /* the next one of that name, by time of arrival */
+    enum dv_pod_state state;
+    bool was_admitted;
+    bool may_run;                        /* a container may have been started */
+    bool has_ended;                      /* what ran in it has ended */
+    struct dv_owner *owner;              /* NULL: nobody that is watched */
+    dv_str awaited;                      /* in `arena`; a pod waits for few things in its life */
+    const struct dv_claim_op *preparing; /* its claims; NULL: nothing is under way */
+    uint64_t since_wall_ns;
+};
+
+/* All pods on their way into a store that lost them. */
+struct dv_pod_rewrite {
+    struct dv_save save;
+    struct dv_arena *arena; /* of what is being written */
+    struct dv_timer timer;  /* until the next attempt */
+    uint64_t pause_ms;      /* before the attempt after that; 0: none has failed */
+    bool is_lent;
+};
+
+struct dv_pods {
+    struct dv_loop *loop;
+    struct dv_pods_options options;
+    struct dv_map by_uid;     /* dv_pod */
+    struct dv_map ended;      /* uids of pods that the API does not know to have ended */
+    struct dv_map by_name;    /* the latest of that name */
+    struct dv_list waiting;   /* dv_pod_admission, for devices */
+    struct dv_list claim_ops; /* dv_pod_claims, under way */
+    struct dv_task look_task;
+    struct dv_task changed_task;
+    struct dv_task close_task;
+    struct dv_pod_rewrite rewrite;
+    struct dv_holdings *holdings;
+    struct dv_topology_counts counts;
+    size_t n_under_way; /* admissions, releases, starts, and the rewrite */
+    bool is_closing;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* pods.c */
+/* A pod of this spec, in no map yet. Takes the arena that the spec is in. */
+struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
+                          const struct dv_pod_spec *spec, dv_str json);
+void dv_pod_free(struct dv_pod *pod);
+void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod);
+/* Out of the maps and gone. */
+void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod);
+struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref);
+void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state);
+void dv_pods_tell_changed(struct dv_pods *pods);
+/* One thing that a closing module waits for is over. */
+void dv_pods_end_one(struct dv_pods *pods);
+/* The request that allocation and start of a container have in common. */
+struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container);
+
+/* align.c */
+/* What the policy says to the devices of the whole pod, or of a container of it. Fails as
+ * dv_device_pod_hints and dv_topology_merge. */
+DV_CHECKED bool dv_pod_align(const struct dv_pod *pod, struct dv_topology_verdict *verdict,
+                             struct dv_err *err);
+DV_CHECKED bool dv_pod_align_container(const struct dv_pod *pod, size_t i_container,
+                                       struct dv_topology_verdict *verdict, struct dv_err *err);
+
+/* need.c: false when there is none */
+struct dv_pod_need {
+    dv_str container;
+    dv_str resource;
+};
+/* The first resource whose plugin is known here and has not come back, or not listed, yet. */
+bool dv_pod_find_away(const struct dv_pod *pod, struct dv_pod_need *need);
+/* The first resource that no plugin lists or has listed, and nobody holds. */
+bool dv_pod_find_unknown(const struct dv_pod *pod, struct dv_pod_need *need);
+/* A resource of which the pod needs more devices than are free, or are its own. */
+struct dv_pod_shortage {
+    dv_str resource;
+    uint64_t n_needed; /* at the same time, at least */
+    uint64_t n_listed; /* free or not, healthy or not */
+};
+/* Whether others hold devices of a resource that the pod asks for: without them it might do. */
+bool dv_pod_has_rivals(const struct dv_pod *pod);
+bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shortage);
+
+/* ended.c */
+#define DV_POD_ENDED_PREFIX "ended/" /* before a uid: a key of the store, of what has ended */
+/* Keeps a copy of the uid. */
+void dv_pods_note_ended(struct dv_pods *pods, dv_str uid);
+void dv_pods_free_ended(struct dv_pods *pods);
+
+/* admit.c: the steps of an admission */
+void dv_pods_look(struct dv_pods *pods);
+void dv_admission_look(struct dv_pod_admission *admission);
+void dv_admission_stop_waiting(struct dv_pod_admission *admission);
+void dv_admission_save(struct dv_pod_admission *admission);
+/* All three are the end of it. */
+void dv_admission_refuse_for_now(struct dv_pod_admission *admission, const char *reason,
+                                 const struct dv_err *err);
+void dv_admission_fail(struct dv_pod_admission *admission, const struct dv_err *err);
+void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                      const struct dv_err *err);
+
+/* begin.c */
+void dv_pods_cancel_waiting(struct dv_pods *pods);
+
+/* pod_prepare.c */
+/* Its devices of this resource, before their plugin is asked: whether it may have them. */
+DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
+                                     const dv_str *ids, size_t n_ids, struct dv_err *err);
+/* Another pod has one of them: it gets others, or is refused. */
+void dv_admission_evade(struct dv_pod_admission *admission);
+/* What it keeps back is free for others again. */
+void dv_admission_let_go(struct dv_pod_admission *admission);
+/* Its claims, then it is saved. */
+void dv_admission_prepare(struct dv_pod_admission *admission);
+/* Around every operation on claims. */
+void dv_pod_claims_begin(struct dv_pods *pods, struct dv_pod_claims *claims);
+void dv_pod_claims_end(struct dv_pod_claims *claims);
+void dv_pods_cancel_claims(struct dv_pods *pods);
+
+#endif

@@ -1,0 +1,262 @@
+#include "pod/agent.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "claim/claim_manager.h"
+#include "cluster/cluster.h"
+#include "pod/agent/agent_state.h"
+#include "pod/agent/agent_step.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+
+bool dv_agent_write_begin(struct dv_agent_write *write)
+{
+    if (write->is_running)
+        return false;
+    write->is_running = true;
+    write->arena = dv_arena_new();
+    write->request =
+        (struct dv_request){.field_manager = DV_STR("davit-node"), .is_untracked = true};
+    return true;
+}
+
+void dv_agent_write_end(struct dv_agent_write *write)
+{
+    write->is_running = false;
+    dv_arena_free(write->arena);
+    write->arena = NULL;
+}
+
+/* ---- what happens ---- */
+
+static struct dv_agent_pod *pod_of(struct dv_agent *agent, const struct dv_object *object)
+{
+    struct dv_agent_pod *pod = dv_map_get(&agent->pods, object->meta->uid);
+
+    if (pod)
+        return pod;
+    pod = dv_agent_pod_new(agent, object->meta->uid, object->meta->namespace, object->meta->name);
+    if (dv_pods_has_ended(agent->options.pods, pod->uid)) { /* and the API is not told yet */
+        pod->state = DV_AGENT_RELEASED;
+        pod->has_ended = true;
+        pod->is_dirty = true;
+    }
+    return pod;
+}
+
+static bool is_known(void *ctx, dv_str uid)
+{
+    return dv_map_get(&((struct dv_agent *)ctx)->pods, uid) != NULL;
+}
+
+static void set_object(struct dv_agent_pod *pod, struct dv_object *object)
+{
+    bool is_other = object && pod->object && dv_agent_pod_differs(pod->object, object);
+
+    dv_object_unref(pod->object);
+    pod->object = object ? dv_object_ref(object) : NULL;
+    if (is_other)
+        dv_agent_pod_wake(pod);
+    dv_agent_pod_look(pod);
+}
+
+static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
+{
+    struct dv_agent *agent = ctx;
+    struct dv_agent_pod *gone = old && (!now || !dv_str_eq(old->meta->uid, now->meta->uid))
+                                    ? dv_map_get(&agent->pods, old->meta->uid)
+                                    : NULL;
+
+    if (gone)
+        set_object(gone, NULL);
+    if (now)
+        set_object(pod_of(agent, now), now);
+}
+
+/* What the node has of pods that the API does not know any more is given back. */
+static void on_synced(void *ctx)
+{
+    struct dv_agent *agent = ctx;
+    const struct dv_map_entry *entry;
+
+    agent->is_synced = true;
+    dv_pods_forget_all_ended(agent->options.pods, is_known, agent);
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        dv_agent_pod_look(entry->value);
+    dv_claims_reconcile(agent->options.claims);
+    agent->node.is_dirty = true; /* now it is known whose pods these are */
+    dv_agent_node_look(agent);
+}
+
+/* Somebody released it, or what ran in it has ended; while it is admitted it may wait for something
+ * else now. */
+static void see_change(struct dv_agent_pod *pod)
+{
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view;
+
+    if (pod->state == DV_AGENT_PAUSING || pod->is_failing) {
+        dv_agent_pod_check(pod);
+    } else if (pod->state == DV_AGENT_ADMITTING) {
+        dv_agent_pod_note_wait(pod);
+        pod->is_dirty = true;
+        dv_agent_pod_look(pod);
+    } else if (pod->state == DV_AGENT_ADMITTED) {
+        bool is_here = dv_pods_find(pod->agent->options.pods, &ref, &view);
+
+        if (!is_here) { /* davit release */
+            dv_timer_cancel(&pod->timer);
+            pod->state = DV_AGENT_RELEASED;
+            pod->has_ended = true;
+        }
+        if (!is_here || view.has_ended)
+            dv_agent_pod_look(pod);
+    }
+}
+
+static void on_pods_task(struct dv_task *task)
+{
+    struct dv_agent *agent = DV_CONTAINER(task, struct dv_agent, pods_task);
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        see_change(entry->value);
+    agent->node.is_dirty = true; /* others may hold devices now, or none */
+    dv_agent_node_look(agent);
+}
+
+void dv_agent_pods_changed(struct dv_agent *agent)
+{
+    if (!agent->is_closing)
+        dv_task_post(&agent->pods_task, agent->loop, on_pods_task);
+}
+
+void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids)
+{
+    for (size_t i = 0; i < n_pod_uids; i++) {
+        struct dv_agent_pod *pod = dv_map_get(&agent->pods, pod_uids[i]);
+
+        if (!pod)
+            continue;
+        pod->is_dirty = true;
+        dv_agent_pod_look(pod);
+    }
+}
+
+void dv_agent_devices_changed(struct dv_agent *agent)
+{
+    const struct dv_map_entry *entry;
+
+    agent->node.is_dirty = true;
+    dv_agent_node_look(agent);
+    for (size_t at = 0; !agent->is_closing && (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        if (((struct dv_agent_pod *)entry->value)->state == DV_AGENT_PAUSING)
+            dv_agent_pod_check(entry->value);
+}
+
+bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
+{
+    const struct dv_agent_pod *pod = dv_map_get(&agent->pods, pod_uid);
+    const struct dv_api_pod *value = pod && pod->object ? pod->object->value : NULL;
+
+    if (!agent->is_synced)
+        return true;
+    return value && !value->metadata.deletion_timestamp.is_set && pod->state != DV_AGENT_REFUSED &&
+           pod->state != DV_AGENT_RELEASED && !pod->has_ended;
+}
+
+/* ---- life ---- */
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_agent *agent = DV_CONTAINER(task, struct dv_agent, close_task);
+    dv_closed_fn *closed = agent->closed;
+    void *ctx = agent->closed_ctx;
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        if (!dv_agent_pod_is_idle(entry->value))
+            return;
+    if (!dv_agent_node_is_idle(agent))
+        return;
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        dv_agent_pod_free(entry->value);
+    dv_map_fini(&agent->pods);
+    free(agent->node.written);
+    free(agent);
+    if (closed)
+        closed(ctx);
+}
+
+void dv_agent_check_closed(struct dv_agent *agent)
+{
+    if (agent->is_closing)
+        dv_task_post(&agent->close_task, agent->loop, on_close_task);
+}
+
+void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
+{
+    const struct dv_map_entry *entry;
+
+    assert(!agent->is_closing);
+    agent->is_closing = true;
+    agent->closed = closed;
+    agent->closed_ctx = ctx;
+    dv_task_cancel(&agent->pods_task);
+    if (agent->view)
+        dv_view_close(agent->view);
+    if (agent->claims)
+        dv_view_close(agent->claims);
+    dv_agent_node_stop(agent);
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        dv_agent_pod_stop(entry->value);
+    dv_agent_check_closed(agent);
+}
+
+/* Those that were admitted before a restart, for the API: it tells whether they are still there. */
+static void take_known(struct dv_agent *agent)
+{
+    struct dv_pod_view view;
+
+    for (size_t at = 0; dv_pods_next(agent->options.pods, &at, &view);) {
+        struct dv_agent_pod *pod;
+
+        if (!view.spec->is_from_api)
+            continue;
+        pod =
+            dv_agent_pod_new(agent, view.spec->ref.uid, view.spec->ref.space, view.spec->ref.name);
+        pod->state = DV_AGENT_ADMITTED;
+        pod->since_ns = view.since_wall_ns;
+        pod->is_dirty = true;
+    }
+}
+
+struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,
+                               struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_agent *agent = DV_ALLOC(struct dv_agent);
+    struct dv_view_options view = {
+        .kind = dv_kind(DV_KIND_POD),
+        .field_selector = dv_str_printf(arena, "spec.nodeName=%.*s", DV_FMT(options->node_name)),
+        .changed = on_changed,
+        .synced = on_synced,
+        .ctx = agent,
+    };
+
+    agent->loop = loop;
+    agent->options = *options;
+    dv_map_init(&agent->pods);
+    take_known(agent);
+    agent->view = dv_view_open(options->cluster, &view, err);
+    if (agent->view && dv_agent_node_open(agent, err) &&
+        (!options->watches_claims || dv_agent_claims_open(agent, err)))
+        return agent;
+    dv_agent_close(agent, NULL, NULL);
+    return NULL;
+}

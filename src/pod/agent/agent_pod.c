@@ -1,0 +1,484 @@
+/* agent_pod.c - one pod of the API, step by step. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "claim/claim_manager.h"
+#include "cluster/cluster.h"
+#include "cluster/recorder.h"
+#include "loop/loop.h"
+#include "pod/agent.h"
+#include "pod/agent/agent_state.h"
+#include "pod/agent/agent_step.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+#include "json/json.h"
+
+/* When nobody but the API was asked, and its claims are not watched. */
+#define LOOK_MAX_MS 10000u
+#define PAUSE_JITTER_PER_MILLE 200u
+#define NOT_FOUND 404
+#define CONFLICT 409
+#define STATUS_BYTES_MAX (1u << 20)
+#define NS_PER_S UINT64_C(1000000000)
+
+static void step(struct dv_agent_pod *pod);
+
+static uint64_t wall_ns(const struct dv_agent_pod *pod)
+{
+    return dv_clock_wall_ns(dv_loop_clock(pod->agent->loop));
+}
+
+static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)
+{
+    return pod->object ? pod->object->value : NULL;
+}
+
+static void set_text(char **text, dv_str value)
+{
+    free(*text);
+    *text = dv_alloc(value.n + 1);
+    if (value.n > 0)
+        memcpy(*text, value.p, value.n);
+}
+
+/* ---- life ---- */
+
+struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str space, dv_str name)
+{
+    struct dv_agent_pod *pod = dv_alloc(sizeof(*pod) + uid.n + space.n + name.n);
+    char *at = pod->text;
+
+    memcpy(at, uid.p, uid.n);
+    pod->uid = (dv_str){at, uid.n};
+    at += uid.n;
+    memcpy(at, space.p, space.n);
+    pod->space = (dv_str){at, space.n};
+    at += space.n;
+    memcpy(at, name.p, name.n);
+    pod->name = (dv_str){at, name.n};
+    pod->agent = agent;
+    (void)dv_map_set(&agent->pods, pod->uid, pod);
+    return pod;
+}
+
+void dv_agent_pod_free(struct dv_agent_pod *pod)
+{
+    dv_timer_cancel(&pod->timer);
+    dv_timer_cancel(&pod->write_timer);
+    dv_task_cancel(&pod->task);
+    dv_object_unref(pod->object);
+    dv_arena_free(pod->write.arena);
+    free(pod->rival);
+    free(pod->reason);
+    free(pod->message);
+    free(pod->awaited);
+    free(pod->written);
+    free(pod);
+}
+
+static void forget(struct dv_agent_pod *pod)
+{
+    dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
+    (void)dv_map_remove(&pod->agent->pods, pod->uid);
+    dv_agent_pod_free(pod);
+}
+
+bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod)
+{
+    return pod->state != DV_AGENT_ADMITTING && pod->state != DV_AGENT_RELEASING &&
+           !pod->write.is_running;
+}
+
+void dv_agent_pod_stop(struct dv_agent_pod *pod)
+{
+    dv_timer_cancel(&pod->timer);
+    dv_timer_cancel(&pod->write_timer);
+    dv_task_cancel(&pod->task);
+    if (pod->state == DV_AGENT_ADMITTING)
+        dv_pods_cancel(&pod->admission);
+    if (pod->state == DV_AGENT_RELEASING && pod->release.priv.claims.is_running)
+        dv_claims_cancel(&pod->release.priv.claims.op); /* a driver may take its time */
+    if (pod->write.is_running)
+        dv_request_cancel(pod->agent->options.cluster, &pod->write.request);
+}
+
+static void on_task(struct dv_task *task)
+{
+    step(DV_CONTAINER(task, struct dv_agent_pod, task));
+}
+
+void dv_agent_pod_look(struct dv_agent_pod *pod)
+{
+    if (pod->agent->is_closing)
+        dv_agent_check_closed(pod->agent);
+    else
+        dv_task_post(&pod->task, pod->agent->loop, on_task);
+}
+
+static void note(struct dv_agent_pod *pod, bool is_warning, const char *reason, dv_str message)
+{
+    struct dv_note_subject subject = {.kind = DV_STR("Pod"),
+                                      .api_version = DV_STR("v1"),
+                                      .space = pod->space,
+                                      .name = pod->name,
+                                      .uid = pod->uid};
+
+    dv_recorder_note(pod->agent->options.recorder, &subject, is_warning, dv_str_from_c(reason),
+                     message);
+}
+
+/* ---- pauses ---- */
+
+static void on_timer(struct dv_timer *timer)
+{
+    struct dv_agent_pod *pod = DV_CONTAINER(timer, struct dv_agent_pod, timer);
+
+    dv_agent_pod_look(pod);
+}
+
+/* Its admission or its release has failed. */
+static void pause(struct dv_agent_pod *pod, uint64_t max_ms)
+{
+    uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
+    uint64_t pause_ms = dv_agent_pause_fail(&pod->pause, now_ms, max_ms);
+
+    pod->epoch = dv_agent_pod_epoch(pod);
+    dv_timer_start(&pod->timer, pod->agent->loop,
+                   now_ms + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE), on_timer);
+}
+
+void dv_agent_pod_wake(struct dv_agent_pod *pod)
+{
+    uint64_t at_ms;
+
+    if (!dv_timer_is_set(&pod->timer) || pod->agent->is_closing ||
+        (pod->state != DV_AGENT_PAUSING && !pod->is_failing))
+        return;
+    at_ms = dv_agent_pause_wake(&pod->pause, dv_loop_now_ms(pod->agent->loop), pod->timer.at_ms);
+    dv_timer_start(&pod->timer, pod->agent->loop, at_ms, on_timer);
+}
+
+static void on_write_timer(struct dv_timer *timer)
+{
+    dv_agent_pod_look(DV_CONTAINER(timer, struct dv_agent_pod, write_timer));
+}
+
+/* A write was refused, or a removed pod is still there. */
+static void pause_writes(struct dv_agent_pod *pod)
+{
+    uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
+    uint64_t pause_ms = dv_agent_pause_fail(&pod->write_pause, now_ms, DV_AGENT_PAUSE_MAX_MS);
+
+    dv_timer_start(&pod->write_timer, pod->agent->loop,
+                   now_ms + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE), on_write_timer);
+}
+
+/* ---- admission ---- */
+
+static void clear_text(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+/* What is the same but for numbers stays as it was said first: each new text would be a write of
+ * the status, and an event of its own. */
+static void set_reason(struct dv_agent_pod *pod, const char *reason, dv_str message)
+{
+    if (pod->reason && strcmp(pod->reason, reason) == 0 &&
+        dv_agent_says_same(dv_str_from_c(pod->message), message))
+        return;
+    set_text(&pod->reason, dv_str_from_c(reason));
+    set_text(&pod->message, message);
+}
+
+static void take_refusal(struct dv_agent_pod *pod, const struct dv_pod_verdict *verdict)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    bool is_prepare = strcmp(verdict->reason, DV_POD_FAILED_PREPARE) == 0;
+    bool may_come = verdict->may_come || (strcmp(verdict->reason, DV_POD_UNKNOWN_RESOURCE) == 0 &&
+                                          dv_agent_pod_was_possible(pod));
+
+    set_reason(pod, verdict->reason, verdict->message);
+    pod->was_asked = verdict->was_asked;
+    note(pod, true, verdict->reason,
+         is_prepare ? dv_str_printf(arena, "Failed to prepare dynamic resources: %s", pod->message)
+                    : dv_str_from_c(pod->message));
+    clear_text(&pod->rival);
+    if (verdict->rival.n > 0)
+        set_text(&pod->rival, verdict->rival);
+    pod->state = may_come ? DV_AGENT_PAUSING : DV_AGENT_REFUSED;
+    if (may_come)
+        pause(pod, verdict->was_asked || pod->agent->claims ? DV_AGENT_PAUSE_MAX_MS : LOOK_MAX_MS);
+}
+
+void dv_agent_pod_note_wait(struct dv_agent_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view;
+
+    if (!dv_pods_find(pod->agent->options.pods, &ref, &view) || view.awaited.n == 0 ||
+        view.is_brief || (pod->awaited && dv_str_eq(dv_str_from_c(pod->awaited), view.awaited)))
+        return;
+    arena = dv_arena_new();
+    set_text(&pod->awaited, view.awaited);
+    note(pod, true, "WaitingForDevices", dv_str_printf(arena, "waits for %s", pod->awaited));
+}
+
+static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
+                        const struct dv_err *err)
+{
+    struct dv_agent_pod *pod = DV_CONTAINER(admission, struct dv_agent_pod, admission);
+
+    pod->is_dirty = true;
+    if (err) { /* nothing was decided: the disk, or it was given up */
+        pod->state = DV_AGENT_PAUSING;
+        set_reason(pod, "NotAdmittedYet", dv_str_from_c(err->msg));
+        pause(pod, DV_AGENT_PAUSE_MAX_MS);
+    } else if (!verdict->is_admitted) {
+        take_refusal(pod, verdict);
+    } else {
+        pod->state = DV_AGENT_ADMITTED;
+        pod->pause = (struct dv_agent_pause){0};
+        clear_text(&pod->reason);
+        clear_text(&pod->message);
+        clear_text(&pod->awaited);
+        clear_text(&pod->rival);
+        pod->since_ns = wall_ns(pod);
+    }
+    dv_agent_pod_look(pod);
+}
+
+static void admit(struct dv_agent_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    pod->state = DV_AGENT_ADMITTING;
+    pod->is_dirty = true;
+    pod->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
+    dv_pods_admit(pod->agent->options.pods, &pod->admission, dv_agent_pod_json(pod->object, arena),
+                  DV_POD_WAIT_FOR_EVER_MS);
+}
+
+/* ---- release ---- */
+
+/* Its claims, or the disk, or it was being started: it is tried again until it is done. */
+static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    pod->state = pod->state_before;
+    pod->is_failing = true;
+    if (err->code != DV_ABORTED && !pod->agent->is_closing)
+        note(pod, true, "FailedUnprepareDynamicResources",
+             dv_str_printf(arena, "Failed to give back what the pod holds: %s", err->msg));
+    if (!pod->agent->is_closing)
+        pause(pod, DV_AGENT_PAUSE_MAX_MS);
+    dv_agent_check_closed(pod->agent);
+}
+
+static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
+{
+    struct dv_agent_pod *pod = DV_CONTAINER(release, struct dv_agent_pod, release);
+
+    (void)was_known; /* it may have been released by hand */
+    if (err) {
+        take_failed_release(pod, err);
+        return;
+    }
+    pod->state = DV_AGENT_RELEASED;
+    pod->is_failing = false;
+    pod->pause = (struct dv_agent_pause){0};
+    dv_agent_pod_look(pod);
+}
+
+static void release(struct dv_agent_pod *pod)
+{
+    struct dv_pod_ref ref = {.uid = pod->uid};
+
+    if (dv_timer_is_set(&pod->timer) && pod->is_failing)
+        return; /* it pauses */
+    dv_timer_cancel(&pod->timer);
+    pod->state_before = pod->state;
+    pod->state = DV_AGENT_RELEASING;
+    pod->release = (struct dv_pod_release){.done = on_released};
+    dv_pods_release(pod->agent->options.pods, &pod->release, &ref);
+}
+
+/* ---- writing to the API ---- */
+
+/* What is wrong with it is wrong with the pod that we see: the view will tell. Until then, and when
+ * the pod stays although it was removed (finalizers), it is left alone for a while. */
+static void on_written(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct dv_agent_pod *pod = DV_CONTAINER(request, struct dv_agent_pod, write.request);
+    bool is_gone = failure && (failure->code == NOT_FOUND || failure->code == CONFLICT);
+    bool was_removal = request->verb == DV_VERB_DELETE;
+
+    if (failure && !is_gone && !pod->agent->is_closing)
+        dv_log(DV_LOG_WARN, "pod: the API does not take what is written of a pod",
+               DV_F_STR("namespace", pod->space), DV_F_STR("pod", pod->name),
+               DV_F_STR("why", failure->message));
+    dv_agent_write_end(&pod->write);
+    if (pod->agent->is_closing) {
+        dv_agent_check_closed(pod->agent);
+        return;
+    }
+    if (failure) {
+        free(pod->written);
+        pod->written = NULL;
+        pod->is_dirty = true;
+    }
+    if (failure || was_removal)
+        pause_writes(pod);
+    else
+        pod->write_pause = (struct dv_agent_pause){0};
+    dv_agent_pod_look(pod);
+}
+
+static void address(struct dv_agent_pod *pod, enum dv_verb verb)
+{
+    struct dv_request *request = &pod->write.request;
+
+    request->verb = verb;
+    request->kind = dv_kind(DV_KIND_POD);
+    request->space = pod->space;
+    request->name = pod->name;
+    request->done = on_written;
+}
+
+static void patch_status(struct dv_agent_pod *pod, struct dv_json *patch)
+{
+    address(pod, DV_VERB_PATCH);
+    pod->write.request.subresource = DV_SUB_STATUS;
+    pod->write.request.patch_type = DV_PATCH_STRATEGIC;
+    pod->write.request.patch = patch;
+    dv_request_start(pod->agent->options.cluster, &pod->write.request);
+}
+
+/* Only what is new: the same again costs a write of the disk. */
+static void write_status(struct dv_agent_pod *pod)
+{
+    struct dv_buf text;
+    struct dv_json *patch;
+
+    if (!pod->is_dirty || !pod->object || dv_timer_is_set(&pod->write_timer) ||
+        !dv_agent_write_begin(&pod->write))
+        return;
+    pod->is_dirty = false;
+    patch = dv_agent_status(pod, pod->write.arena);
+    dv_buf_init(&text, STATUS_BYTES_MAX);
+    if (patch)
+        dv_json_print(patch, NULL, &text);
+    if (!patch || (pod->written && strcmp(pod->written, dv_buf_c(&text)) == 0)) {
+        dv_agent_write_end(&pod->write);
+    } else {
+        set_text(&pod->written, dv_buf_str(&text));
+        patch_status(pod, patch);
+    }
+    dv_buf_fini(&text);
+}
+
+static void remove_it(struct dv_agent_pod *pod)
+{
+    static const int64_t at_once = 0;
+    struct dv_api_delete_options *options;
+
+    if (dv_timer_is_set(&pod->write_timer) || !dv_agent_write_begin(&pod->write))
+        return; /* it pauses, or something is being written */
+    options = DV_NEW(pod->write.arena, struct dv_api_delete_options);
+    options->grace_period_seconds = &at_once;
+    options->preconditions = DV_NEW(pod->write.arena, struct dv_api_preconditions);
+    options->preconditions->uid = pod->uid;
+    address(pod, DV_VERB_DELETE);
+    pod->write.request.delete_options = options;
+    dv_request_start(pod->agent->options.cluster, &pod->write.request);
+}
+
+/* The time may have become shorter since the last look. */
+static void wait_for_end(struct dv_agent_pod *pod)
+{
+    const struct dv_time *due = &value_of(pod)->metadata.deletion_timestamp;
+    uint64_t now_s = wall_ns(pod) / NS_PER_S;
+    uint64_t wait_s = due->seconds > (int64_t)now_s ? (uint64_t)due->seconds - now_s : 0;
+
+    dv_timer_start(&pod->timer, pod->agent->loop,
+                   dv_loop_now_ms(pod->agent->loop) + wait_s * 1000 + 1, on_timer);
+}
+
+/* ---- one step ---- */
+
+static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
+{
+    const struct dv_api_pod *value = value_of(pod);
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view = {0};
+    struct dv_agent_facts facts = {
+        .state = pod->state,
+        .is_there = value != NULL,
+        .has_ended = pod->has_ended,
+        .is_requested = pod->write.is_running,
+        .is_time = !dv_timer_is_set(&pod->timer),
+        .is_settled = pod->agent->is_synced,
+    };
+
+    if (dv_pods_find(pod->agent->options.pods, &ref, &view)) {
+        facts.may_run = view.may_run;
+        facts.has_ended |= view.has_ended;
+    }
+    if (!value)
+        return facts;
+    facts.is_deleting = value->metadata.deletion_timestamp.is_set;
+    facts.is_due = facts.is_deleting &&
+                   value->metadata.deletion_timestamp.seconds <= (int64_t)(wall_ns(pod) / NS_PER_S);
+    facts.is_terminal = dv_str_eq(value->status.phase, DV_STR("Succeeded")) ||
+                        dv_str_eq(value->status.phase, DV_STR("Failed"));
+    return facts;
+}
+
+static void step(struct dv_agent_pod *pod)
+{
+    struct dv_agent_facts facts = facts_of(pod);
+
+    if (facts.is_terminal)
+        dv_pods_forget_ended(pod->agent->options.pods, pod->uid); /* the API knows */
+    pod->has_ended = facts.has_ended;
+    switch (dv_agent_next(&facts)) {
+    case DV_AGENT_WAIT:
+        write_status(pod);
+        return;
+    case DV_AGENT_ADMIT:
+        admit(pod);
+        return;
+    case DV_AGENT_CANCEL:
+        dv_pods_cancel(&pod->admission);
+        return;
+    case DV_AGENT_GRACE:
+        wait_for_end(pod);
+        write_status(pod);
+        return;
+    case DV_AGENT_RELEASE:
+        release(pod);
+        return;
+    case DV_AGENT_REMOVE:
+        remove_it(pod);
+        return;
+    case DV_AGENT_FINISH:
+        pod->is_dirty = true;
+        write_status(pod);
+        return;
+    case DV_AGENT_FORGET:
+        if (!pod->write.is_running)
+            forget(pod);
+        return;
+    }
+}

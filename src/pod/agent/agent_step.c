@@ -1,0 +1,50 @@
+#include "pod/agent/agent_step.h"
+
+/* Nobody wants what it holds, or may hold. */
+static bool is_over(const struct dv_agent_facts *facts)
+{
+    if (!facts->is_there)
+        return facts->is_settled; /* else it may still show up */
+    return facts->is_terminal || facts->has_ended ||
+           (facts->is_deleting && (facts->is_due || !facts->may_run));
+}
+
+/* It holds nothing. */
+static enum dv_agent_step after_release(const struct dv_agent_facts *facts)
+{
+    if (!facts->is_there)
+        return DV_AGENT_FORGET;
+    if (facts->is_deleting)
+        return facts->is_requested ? DV_AGENT_WAIT : DV_AGENT_REMOVE;
+    if (facts->has_ended && !facts->is_terminal)
+        return facts->is_requested ? DV_AGENT_WAIT : DV_AGENT_FINISH;
+    return DV_AGENT_WAIT; /* it stays, as a record of what was */
+}
+
+enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
+{
+    bool is_unwanted = is_over(facts) || (facts->is_there && facts->is_deleting);
+
+    switch (facts->state) {
+    case DV_AGENT_NEW:
+    case DV_AGENT_REFUSED: /* holds nothing */
+        if (is_unwanted)
+            return after_release(facts);
+        return facts->is_there && facts->state == DV_AGENT_NEW ? DV_AGENT_ADMIT : DV_AGENT_WAIT;
+    case DV_AGENT_ADMITTING:
+        return is_unwanted ? DV_AGENT_CANCEL : DV_AGENT_WAIT;
+    case DV_AGENT_PAUSING: /* drivers may have prepared some of its claims */
+        if (is_unwanted)
+            return DV_AGENT_RELEASE;
+        return facts->is_there && facts->is_time ? DV_AGENT_ADMIT : DV_AGENT_WAIT;
+    case DV_AGENT_ADMITTED:
+        if (is_over(facts))
+            return DV_AGENT_RELEASE;
+        return is_unwanted ? DV_AGENT_GRACE : DV_AGENT_WAIT;
+    case DV_AGENT_RELEASING:
+        return DV_AGENT_WAIT;
+    case DV_AGENT_RELEASED:
+        return after_release(facts);
+    }
+    return DV_AGENT_WAIT;
+}

@@ -1,0 +1,103 @@
+#include "support/dvtest.h"
+
+#include "base/defs.h"
+#include "pod/agent/agent_step.h"
+
+#define THERE .is_there = true, .is_settled = true
+#define GONE .is_there = false, .is_settled = true
+
+static void says_what_to_do_next(void **state)
+{
+    static const struct {
+        const char *what;
+        struct dv_agent_facts facts;
+        enum dv_agent_step step;
+    } cases[] = {
+        {"a pod that was bound",             {DV_AGENT_NEW, THERE},                            DV_AGENT_ADMIT  },
+        {"before all are known",             {DV_AGENT_NEW, .is_there = true},                 DV_AGENT_ADMIT  },
+        {"deleted before it was looked at",
+         {DV_AGENT_NEW, THERE, .is_deleting = true},
+         DV_AGENT_REMOVE                                                                                       },
+        {"ended before it was looked at",
+         {DV_AGENT_NEW, THERE, .is_terminal = true},
+         DV_AGENT_WAIT                                                                                         },
+        {"under way",                        {DV_AGENT_ADMITTING, THERE},                      DV_AGENT_WAIT   },
+        {"deleted meanwhile",                {DV_AGENT_ADMITTING, THERE, .is_deleting = true}, DV_AGENT_CANCEL },
+        {"vanished meanwhile",               {DV_AGENT_ADMITTING, GONE},                       DV_AGENT_CANCEL },
+        {"not ready",                        {DV_AGENT_PAUSING, THERE},                        DV_AGENT_WAIT   },
+        {"ready for another try",            {DV_AGENT_PAUSING, THERE, .is_time = true},       DV_AGENT_ADMIT  },
+        {"not ready, and deleted",
+         {DV_AGENT_PAUSING, THERE, .is_deleting = true},
+         DV_AGENT_RELEASE                                                                                      },
+        {"not ready, and vanished",          {DV_AGENT_PAUSING, GONE, .is_time = true},        DV_AGENT_RELEASE},
+        {"runs",                             {DV_AGENT_ADMITTED, THERE, .may_run = true},      DV_AGENT_WAIT   },
+        {"runs, from before a restart",      {.state = DV_AGENT_ADMITTED},                     DV_AGENT_WAIT   },
+        {"deleted while davitd was down",    {DV_AGENT_ADMITTED, GONE},                        DV_AGENT_RELEASE},
+        {"runs, and is to end",
+         {DV_AGENT_ADMITTED, THERE, .is_deleting = true, .may_run = true},
+         DV_AGENT_GRACE                                                                                        },
+        {"nobody runs it, and it is to end",
+         {DV_AGENT_ADMITTED, THERE, .is_deleting = true},
+         DV_AGENT_RELEASE                                                                                      },
+        {"its time is over",
+         {DV_AGENT_ADMITTED, THERE, .is_deleting = true, .is_due = true, .may_run = true},
+         DV_AGENT_RELEASE                                                                                      },
+        {"it has ended by itself",
+         {DV_AGENT_ADMITTED, THERE, .has_ended = true, .may_run = true},
+         DV_AGENT_RELEASE                                                                                      },
+        {"it is said to have failed",
+         {DV_AGENT_ADMITTED, THERE, .is_terminal = true},
+         DV_AGENT_RELEASE                                                                                      },
+        {"refused",                          {DV_AGENT_REFUSED, THERE},                        DV_AGENT_WAIT   },
+        {"refused, and that is known",
+         {DV_AGENT_REFUSED, THERE, .is_terminal = true},
+         DV_AGENT_WAIT                                                                                         },
+        {"refused, and deleted",             {DV_AGENT_REFUSED, THERE, .is_deleting = true},   DV_AGENT_REMOVE },
+        {"refused, and gone",                {DV_AGENT_REFUSED, GONE},                         DV_AGENT_FORGET },
+        {"on its way out",                   {DV_AGENT_RELEASING, GONE},                       DV_AGENT_WAIT   },
+        {"free, and deleted",                {DV_AGENT_RELEASED, THERE, .is_deleting = true},  DV_AGENT_REMOVE },
+        {"its removal is asked for",
+         {DV_AGENT_RELEASED, THERE, .is_deleting = true, .is_requested = true},
+         DV_AGENT_WAIT                                                                                         },
+        {"free, and ended",                  {DV_AGENT_RELEASED, THERE, .has_ended = true},    DV_AGENT_FINISH },
+        {"free, and known to have ended",
+         {DV_AGENT_RELEASED, THERE, .has_ended = true, .is_terminal = true},
+         DV_AGENT_WAIT                                                                                         },
+        {"free, and gone",                   {DV_AGENT_RELEASED, GONE},                        DV_AGENT_FORGET },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        if (dv_agent_next(&cases[i].facts) != cases[i].step)
+            fail_msg("%s: step %d", cases[i].what, (int)dv_agent_next(&cases[i].facts));
+}
+
+/* Whatever is known of it, a pod that the API does not have ends up forgotten, and holds nothing
+ * when it is. */
+static void what_is_gone_is_forgotten(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 64; bits++) {
+        struct dv_agent_facts facts = {
+            .state = DV_AGENT_ADMITTED,
+            .is_settled = true,
+            .may_run = bits & 1,
+            .has_ended = bits & 2,
+            .is_time = bits & 4,
+        };
+
+        assert_int_equal(dv_agent_next(&facts), DV_AGENT_RELEASE);
+        facts.state = DV_AGENT_RELEASED;
+        assert_int_equal(dv_agent_next(&facts), DV_AGENT_FORGET);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_to_do_next),
+        cmocka_unit_test(what_is_gone_is_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
