@@ -1,6 +1,6 @@
 #include "policy/policy.h"
 
-#include "policy/rules.h"
+#include "policy/policy_rules.h"
 
 static const char *const action_names[] = {
     [DV_POLICY_DRIVER] = "drivers",

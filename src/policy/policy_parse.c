@@ -1,9 +1,9 @@
-/* parse.c - the policy file: strict, since a rule that is not understood protects nobody. */
+/* policy_parse.c - the policy file: strict, since a rule that is not understood protects nobody. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/visible.h"
 #include "policy/policy.h"
-#include "policy/rules.h"
+#include "policy/policy_rules.h"
 #include "json/json.h"
 
 /* A node has tens of drivers. */

@@ -1,4 +1,4 @@
-/* rules.h - a policy as it was read. */
+/* policy_rules.h - a policy as it was read. */
 #ifndef DV_POLICY_RULES_H
 #define DV_POLICY_RULES_H
 
