@@ -15,7 +15,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 # The sanitizer build is ten times slower. Sizes as large as a request may be are in
-# ./dev bench stall, and that nothing is quadratic in src/resource/test_growth.c.
+# ./dev bench stall, and that nothing is quadratic in src/resource/tests/test_growth.c.
 SCALE = 10 if "asan" in os.environ.get("DAVIT_BUILD", "") else 1
 N_ENV = 20000 // SCALE
 N_MANY = 20000 // SCALE

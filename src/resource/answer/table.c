@@ -1,0 +1,401 @@
+/* table.c - the rows of tables: what `kubectl get` shows of an object. */
+#include "resource/table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "resource/answer/table_pod.h"
+#include "resource/resource.h"
+#include "json/json.h"
+
+#define CELL_BYTES_MAX (1024u * 1024u)
+#define NONE DV_STR("<none>")
+#define UNKNOWN DV_STR("<unknown>")
+
+#define MINUTE 60
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define YEAR (365 * DAY)
+
+/* A row being made. */
+struct row {
+    struct dv_json *cells;
+    struct dv_time now;
+    struct dv_arena *arena;
+};
+
+/* ---- ages ---- */
+
+/* "3h20m": the second part only when there is one. */
+static dv_str print_two(int64_t first, char first_unit, int64_t second, char second_unit,
+                        struct dv_arena *arena)
+{
+    if (second == 0)
+        return dv_str_printf(arena, "%" PRId64 "%c", first, first_unit);
+    return dv_str_printf(arena, "%" PRId64 "%c%" PRId64 "%c", first, first_unit, second,
+                         second_unit);
+}
+
+dv_str dv_age_print(int64_t seconds, struct dv_arena *arena)
+{
+    if (seconds < -1) /* clocks may differ by a second */
+        return DV_STR("<invalid>");
+    if (seconds < 0)
+        return DV_STR("0s");
+    if (seconds < 2 * MINUTE)
+        return print_two(seconds, 's', 0, 's', arena);
+    if (seconds < 10 * MINUTE)
+        return print_two(seconds / MINUTE, 'm', seconds % MINUTE, 's', arena);
+    if (seconds < 3 * HOUR)
+        return print_two(seconds / MINUTE, 'm', 0, 's', arena);
+    if (seconds < 8 * HOUR)
+        return print_two(seconds / HOUR, 'h', seconds % HOUR / MINUTE, 'm', arena);
+    if (seconds < 2 * DAY)
+        return print_two(seconds / HOUR, 'h', 0, 'm', arena);
+    if (seconds < 8 * DAY)
+        return print_two(seconds / DAY, 'd', seconds % DAY / HOUR, 'h', arena);
+    if (seconds < 2 * YEAR)
+        return print_two(seconds / DAY, 'd', 0, 'h', arena);
+    if (seconds < 8 * YEAR)
+        return print_two(seconds / YEAR, 'y', seconds % YEAR / DAY, 'd', arena);
+    return print_two(seconds / YEAR, 'y', 0, 'd', arena);
+}
+
+static dv_str age(const struct row *row, struct dv_time time)
+{
+    int64_t seconds;
+
+    if (!time.is_set)
+        return UNKNOWN;
+    seconds = row->now.seconds - time.seconds;
+    if (row->now.nanos < time.nanos && seconds > 0)
+        seconds--;
+    return dv_age_print(seconds, row->arena);
+}
+
+/* ---- cells ---- */
+
+static void add_text(struct row *row, dv_str text)
+{
+    dv_json_append(row->cells, dv_json_new_str(text, row->arena));
+}
+
+static void add_or(struct row *row, dv_str text, dv_str fallback)
+{
+    add_text(row, text.n > 0 ? text : fallback);
+}
+
+static void add_number(struct row *row, int64_t number)
+{
+    dv_json_append(row->cells, dv_json_new_i64(number, row->arena));
+}
+
+static void add_age(struct row *row, struct dv_time time)
+{
+    add_text(row, age(row, time));
+}
+
+static dv_str kept(struct dv_buf *buf, struct dv_arena *arena)
+{
+    dv_str text = dv_str_copy(dv_buf_str(buf), arena);
+
+    dv_buf_fini(buf);
+    return text;
+}
+
+/* ---- kinds ---- */
+
+static void add_pod(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_pod *pod = object->value;
+    struct dv_pod_row made = dv_pod_row(pod, row->now, row->arena);
+
+    add_text(row, pod->metadata.name);
+    add_text(row, made.ready);
+    add_text(row, made.status);
+    add_text(row, made.restarts);
+    add_age(row, pod->metadata.creation_timestamp);
+    add_or(row, pod->status.n_pod_i_ps > 0 ? pod->status.pod_i_ps[0].ip : DV_STR(""), NONE);
+    add_or(row, pod->spec.node_name, NONE);
+    add_or(row, pod->status.nominated_node_name, NONE);
+    add_text(row, made.gates);
+}
+
+static dv_str node_status(const struct dv_api_node *node, struct dv_arena *arena)
+{
+    dv_str status = DV_STR("Unknown");
+
+    for (size_t i = 0; i < node->status.n_conditions; i++)
+        if (dv_str_eq(node->status.conditions[i].type, DV_STR("Ready")))
+            status = dv_str_eq(node->status.conditions[i].status, DV_STR("True"))
+                         ? DV_STR("Ready")
+                         : DV_STR("NotReady");
+    if (!node->spec.unschedulable)
+        return status;
+    return dv_str_printf(arena, "%.*s,SchedulingDisabled", DV_FMT(status));
+}
+
+static int cmp_texts(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
+}
+
+/* The role that a label gives; empty when none. */
+static dv_str role_of(const struct dv_str_entry *label)
+{
+    static const dv_str prefix = DV_STR_INIT("node-role.kubernetes.io/");
+
+    if (dv_str_starts_with(label->key, prefix))
+        return dv_str_slice(label->key, prefix.n, label->key.n);
+    return dv_str_eq(label->key, DV_STR("kubernetes.io/role")) ? label->value : DV_STR("");
+}
+
+static dv_str node_roles(const struct dv_api_node *node, struct dv_arena *arena)
+{
+    const struct dv_api_object_meta *meta = &node->metadata;
+    dv_str *roles = DV_NEW_ARRAY(arena, dv_str, meta->n_labels);
+    struct dv_buf buf;
+    size_t n = 0;
+
+    for (size_t i = 0; i < meta->n_labels; i++) {
+        roles[n] = role_of(&meta->labels[i]);
+        n += roles[n].n > 0;
+    }
+    if (n == 0)
+        return NONE;
+    qsort(roles, n, sizeof(roles[0]), cmp_texts);
+    dv_buf_init(&buf, CELL_BYTES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && dv_str_eq(roles[i - 1], roles[i]))
+            continue;
+        dv_buf_add_c(&buf, i > 0 ? "," : "");
+        dv_buf_add(&buf, roles[i]);
+    }
+    return kept(&buf, arena);
+}
+
+static dv_str node_address(const struct dv_api_node *node, dv_str type)
+{
+    for (size_t i = 0; i < node->status.n_addresses; i++)
+        if (dv_str_eq(node->status.addresses[i].type, type))
+            return node->status.addresses[i].address;
+    return NONE;
+}
+
+static void add_node(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_node *node = object->value;
+    const struct dv_api_node_system_info *info = &node->status.node_info;
+
+    add_text(row, node->metadata.name);
+    add_text(row, node_status(node, row->arena));
+    add_text(row, node_roles(node, row->arena));
+    add_age(row, node->metadata.creation_timestamp);
+    add_text(row, info->kubelet_version);
+    add_text(row, node_address(node, DV_STR("InternalIP")));
+    add_text(row, node_address(node, DV_STR("ExternalIP")));
+    add_or(row, info->os_image, UNKNOWN);
+    add_or(row, info->kernel_version, UNKNOWN);
+    add_or(row, info->container_runtime_version, UNKNOWN);
+}
+
+static void add_namespace(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_namespace *space = object->value;
+
+    add_text(row, space->metadata.name);
+    add_text(row, space->status.phase);
+    add_age(row, space->metadata.creation_timestamp);
+}
+
+/* "pod/p1" */
+static dv_str event_object(const struct dv_api_event *event, struct dv_arena *arena)
+{
+    const struct dv_api_object_reference *about = &event->involved_object;
+    struct dv_buf buf;
+
+    dv_buf_init(&buf, CELL_BYTES_MAX);
+    for (size_t i = 0; i < about->kind.n; i++) {
+        char c = about->kind.p[i];
+
+        dv_buf_add_char(&buf, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+    }
+    if (about->name.n > 0)
+        dv_buf_printf(&buf, "/%.*s", DV_FMT(about->name));
+    return kept(&buf, arena);
+}
+
+/* "kubelet, node-a" */
+static dv_str event_source(const struct dv_api_event *event, struct dv_arena *arena)
+{
+    dv_str component = event->source.component;
+    dv_str host = event->source.host;
+
+    if (component.n == 0)
+        component = event->reporting_component;
+    if (host.n == 0)
+        host = event->reporting_instance;
+    if (host.n == 0)
+        return component;
+    return dv_str_printf(arena, "%.*s, %.*s", DV_FMT(component), DV_FMT(host));
+}
+
+static void add_event(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_event *event = object->value;
+    const struct dv_api_event_series *series = event->series;
+    dv_str first =
+        age(row, event->first_timestamp.is_set ? event->first_timestamp : event->event_time);
+    dv_str last = event->last_timestamp.is_set ? age(row, event->last_timestamp) : first;
+    int64_t count = event->count == 0 ? 1 : event->count;
+
+    if (series) {
+        last = age(row, series->last_observed_time);
+        count = series->count;
+    }
+    add_text(row, last);
+    add_text(row, event->type);
+    add_text(row, event->reason);
+    add_text(row, event_object(event, row->arena));
+    add_text(row, event->involved_object.field_path);
+    add_text(row, event_source(event, row->arena));
+    add_text(row, dv_str_trim(event->message));
+    add_text(row, first);
+    add_number(row, count);
+    add_text(row, event->metadata.name);
+}
+
+static void add_account(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_service_account *account = object->value;
+
+    add_text(row, account->metadata.name);
+    add_number(row, (int64_t)account->n_secrets);
+    add_age(row, account->metadata.creation_timestamp);
+}
+
+static void add_secret(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_secret *secret = object->value;
+
+    add_text(row, secret->metadata.name);
+    add_text(row, secret->type);
+    add_number(row, (int64_t)secret->n_data);
+    add_age(row, secret->metadata.creation_timestamp);
+}
+
+static void add_config_map(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_config_map *map = object->value;
+
+    add_text(row, map->metadata.name);
+    add_number(row, (int64_t)(map->n_data + map->n_binary_data));
+    add_age(row, map->metadata.creation_timestamp);
+}
+
+static void add_lease(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_lease *lease = object->value;
+
+    add_text(row, lease->metadata.name);
+    add_text(row, lease->spec.holder_identity);
+    add_age(row, lease->metadata.creation_timestamp);
+}
+
+static void add_claim(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_resource_claim *claim = object->value;
+    const struct dv_api_resource_claim_status *status = &claim->status;
+    bool is_deleted = claim->metadata.deletion_timestamp.is_set;
+    dv_str state = is_deleted ? DV_STR("deleted") : DV_STR("pending");
+
+    if (status->allocation)
+        state = dv_str_printf(row->arena, "%sallocated%s", is_deleted ? "deleted," : "",
+                              status->n_reserved_for > 0 ? ",reserved" : "");
+    add_text(row, claim->metadata.name);
+    add_text(row, state);
+    add_age(row, claim->metadata.creation_timestamp);
+}
+
+static void add_plain(struct row *row, const struct dv_object *object)
+{
+    add_text(row, object->meta->name);
+    add_age(row, object->meta->creation_timestamp);
+}
+
+static void add_slice(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_resource_slice *slice = object->value;
+
+    add_text(row, slice->metadata.name);
+    add_text(row, slice->spec.node_name);
+    add_text(row, slice->spec.driver);
+    add_text(row, slice->spec.pool.name);
+    add_age(row, slice->metadata.creation_timestamp);
+}
+
+static void add_taint_rule(struct row *row, const struct dv_object *object)
+{
+    const struct dv_api_device_taint_rule *rule = object->value;
+    const struct dv_api_device_taint *taint = &rule->spec.taint;
+
+    add_text(row, rule->metadata.name);
+    add_text(row, taint->key);
+    add_text(row, taint->value);
+    add_text(row, taint->effect);
+    add_age(row, taint->time_added);
+    add_age(row, rule->metadata.creation_timestamp);
+}
+
+struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
+                               struct dv_time now, struct dv_arena *arena)
+{
+    static void (*const adders[DV_N_KINDS])(struct row *, const struct dv_object *) = {
+        [DV_KIND_POD] = add_pod,
+        [DV_KIND_NODE] = add_node,
+        [DV_KIND_NAMESPACE] = add_namespace,
+        [DV_KIND_EVENT] = add_event,
+        [DV_KIND_SERVICE_ACCOUNT] = add_account,
+        [DV_KIND_SECRET] = add_secret,
+        [DV_KIND_CONFIG_MAP] = add_config_map,
+        [DV_KIND_LEASE] = add_lease,
+        [DV_KIND_CLAIM] = add_claim,
+        [DV_KIND_TEMPLATE] = add_plain,
+        [DV_KIND_SLICE] = add_slice,
+        [DV_KIND_CLASS] = add_plain,
+        [DV_KIND_TAINT_RULE] = add_taint_rule,
+    };
+    struct row row = {.cells = dv_json_new_array(arena), .now = now, .arena = arena};
+
+    (void)version; /* all versions of a kind show the same */
+    adders[object->kind->id](&row, object);
+    return row.cells;
+}
+
+struct dv_json *dv_table_conditions(const struct dv_object *object, struct dv_arena *arena)
+{
+    static const struct {
+        dv_str phase;
+        dv_str message;
+    } ends[] = {
+        {DV_STR_INIT("Succeeded"), DV_STR_INIT("The pod has completed successfully.")},
+        {DV_STR_INIT("Failed"),    DV_STR_INIT("The pod failed.")                    },
+    };
+    struct dv_json *list = dv_json_new_array(arena);
+    struct dv_json *made = dv_json_new_object(arena);
+    const struct dv_api_pod *pod = object->value;
+
+    for (size_t i = 0; object->kind->id == DV_KIND_POD && i < DV_COUNT(ends); i++) {
+        if (!dv_str_eq(pod->status.phase, ends[i].phase))
+            continue;
+        dv_json_set(made, DV_STR("type"), dv_json_new_str(DV_STR("Completed"), arena), arena);
+        dv_json_set(made, DV_STR("status"), dv_json_new_str(DV_STR("True"), arena), arena);
+        dv_json_set(made, DV_STR("reason"), dv_json_new_str(ends[i].phase, arena), arena);
+        dv_json_set(made, DV_STR("message"), dv_json_new_str(ends[i].message, arena), arena);
+        dv_json_append(list, made);
+        return list;
+    }
+    return NULL;
+}

@@ -1,0 +1,284 @@
+/* encode_json.c - a struct as JSON text, by its field table.
+ *
+ * The order is that of the table, and what is left out is what Go's encoding/json leaves out:
+ * empty values, unless the field is always written; never what is a struct there. */
+#include "resource/resource.h"
+
+#include <assert.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "number/number.h"
+#include "resource/codec/json_text.h"
+#include "resource/codec/layout.h"
+#include "json/json.h"
+
+static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
+
+static void put(struct dv_buf *buf, dv_str text)
+{
+    dv_buf_add(buf, text);
+}
+
+/* The end of an object begins one that has members with a comma. */
+static void put_name(struct dv_buf *buf, dv_str name)
+{
+    bool is_first = buf->n > 0 && buf->p[buf->n - 1] == '{';
+    char *at = dv_buf_extend(buf, name.n + (is_first ? 3 : 4));
+
+    if (!at)
+        return;
+    if (!is_first)
+        *at++ = ',';
+    *at++ = '"';
+    memcpy(at, name.p, name.n);
+    at[name.n] = '"';
+    at[name.n + 1] = ':';
+}
+
+static void put_object(struct dv_buf *buf, const struct dv_message *message, const char *value)
+{
+    dv_buf_add_char(buf, '{');
+    put_members(buf, message, value);
+    dv_buf_add_char(buf, '}');
+}
+
+static void put_time(struct dv_buf *buf, const struct dv_time *time, bool with_micros)
+{
+    if (!time->is_set) {
+        put(buf, DV_STR("null"));
+        return;
+    }
+    dv_buf_add_char(buf, '"');
+    dv_api_time_print(*time, with_micros, buf);
+    dv_buf_add_char(buf, '"');
+}
+
+static void put_quantity(struct dv_buf *buf, const struct dv_quantity *quantity)
+{
+    dv_buf_add_char(buf, '"');
+    dv_quantity_print(quantity, buf);
+    dv_buf_add_char(buf, '"');
+}
+
+static void put_bytes(struct dv_buf *buf, dv_str bytes)
+{
+    if (!bytes.p) {
+        put(buf, DV_STR("null"));
+        return;
+    }
+    dv_buf_add_char(buf, '"');
+    dv_base64_encode(bytes, buf);
+    dv_buf_add_char(buf, '"');
+}
+
+static void put_strs(struct dv_buf *buf, const struct dv_strs *strs)
+{
+    if (!strs->v) {
+        put(buf, DV_STR("null"));
+        return;
+    }
+    dv_buf_add_char(buf, '[');
+    for (size_t i = 0; i < strs->n; i++) {
+        if (i > 0)
+            dv_buf_add_char(buf, ',');
+        dv_json_text_add_str(buf, strs->v[i]);
+    }
+    dv_buf_add_char(buf, ']');
+}
+
+static void put_int_or_str(struct dv_buf *buf, const struct dv_int_or_str *value)
+{
+    if (value->is_text)
+        dv_json_text_add_str(buf, value->text);
+    else
+        dv_buf_add_i64(buf, value->number);
+}
+
+static void put_raw(struct dv_buf *buf, dv_str text)
+{
+    if (text.n == 0)
+        put(buf, DV_STR("null"));
+    else
+        dv_json_text_add_raw(buf, text);
+}
+
+static void put_value(struct dv_buf *buf, const struct dv_field *field, const void *value)
+{
+    switch ((enum dv_type)field->type) {
+    case DV_TYPE_STRING:
+        dv_json_text_add_str(buf, *(const dv_str *)value);
+        break;
+    case DV_TYPE_BOOL:
+        put(buf, *(const bool *)value ? DV_STR("true") : DV_STR("false"));
+        break;
+    case DV_TYPE_INT32:
+    case DV_TYPE_INT64:
+        dv_buf_add_i64(buf, *(const int64_t *)value);
+        break;
+    case DV_TYPE_TIME:
+    case DV_TYPE_MICROTIME:
+        put_time(buf, value, field->type == DV_TYPE_MICROTIME);
+        break;
+    case DV_TYPE_QUANTITY:
+        put_quantity(buf, value);
+        break;
+    case DV_TYPE_BYTES:
+        put_bytes(buf, *(const dv_str *)value);
+        break;
+    case DV_TYPE_RAW:
+        put_raw(buf, *(const dv_str *)value);
+        break;
+    case DV_TYPE_INT_OR_STR:
+        put_int_or_str(buf, value);
+        break;
+    case DV_TYPE_STRINGS:
+        put_strs(buf, value);
+        break;
+    case DV_TYPE_MESSAGE:
+        put_object(buf, field->message, value);
+        break;
+    }
+}
+
+static void put_items(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    struct dv_items items = dv_field_items(field, home);
+    bool is_map = field->shape == DV_SHAPE_MAP;
+
+    if (items.n == 0 && !(field->flags & DV_FIELD_ALWAYS))
+        return;
+    put_name(buf, field->name);
+    if (!items.first) {
+        put(buf, DV_STR("null"));
+        return;
+    }
+    dv_buf_add_char(buf, is_map ? '{' : '[');
+    for (size_t i = 0; i < items.n; i++) {
+        const char *item = items.first + i * items.size;
+
+        if (i > 0)
+            dv_buf_add_char(buf, ',');
+        if (is_map) {
+            dv_json_text_add_str(buf, *(const dv_str *)(const void *)item);
+            dv_buf_add_char(buf, ':');
+        }
+        put_value(buf, field, item + items.value_offset);
+    }
+    dv_buf_add_char(buf, is_map ? '}' : ']');
+}
+
+/* What Go leaves out when it is empty: a struct never is. */
+static bool is_left_out(const struct dv_field *field, const void *value)
+{
+    if (field->flags & DV_FIELD_ALWAYS)
+        return false;
+    if (field->type == DV_TYPE_TIME || field->type == DV_TYPE_MICROTIME)
+        return (field->flags & DV_FIELD_OMITZERO) && dv_value_is_zero(field, value);
+    return field->type != DV_TYPE_RAW && dv_value_is_zero(field, value);
+}
+
+static void put_one(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    static const dv_str empty;
+    const void *value = dv_field_value(field, home);
+
+    if (!value && (field->flags & DV_FIELD_ALWAYS)) { /* behind a pointer that is not set */
+        assert(field->type == DV_TYPE_STRING);
+        value = &empty;
+    }
+    if (!value || is_left_out(field, value))
+        return;
+    put_name(buf, field->name);
+    put_value(buf, field, value);
+}
+
+static void put_pointer(struct dv_buf *buf, const struct dv_field *field, const char *home)
+{
+    const void *value = dv_field_value(field, home);
+
+    if (value && (field->flags & DV_FIELD_PLAIN) && dv_value_is_zero(field, value))
+        value = NULL;
+    if (!value && !(field->flags & DV_FIELD_ALWAYS))
+        return;
+    put_name(buf, field->name);
+    if (value)
+        put_value(buf, field, value);
+    else
+        put(buf, DV_STR("null"));
+}
+
+static void put_unknown(struct dv_buf *buf, const dv_str *unknown)
+{
+    if (!unknown)
+        return;
+    if (buf->n > 0 && buf->p[buf->n - 1] != '{')
+        dv_buf_add_char(buf, ',');
+    dv_json_text_add_raw(buf, *unknown);
+}
+
+static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value)
+{
+    bool has_view = false;
+
+    for (size_t i = 0; i < message->n_fields; i++) {
+        const struct dv_field *field = &message->fields[i];
+        const char *home = dv_field_home(field, value);
+
+        switch ((enum dv_shape)field->shape) {
+        case DV_SHAPE_ONE:
+            put_one(buf, field, home);
+            break;
+        case DV_SHAPE_POINTER:
+            put_pointer(buf, field, home);
+            break;
+        case DV_SHAPE_LIST:
+        case DV_SHAPE_MAP:
+            put_items(buf, field, home);
+            break;
+        case DV_SHAPE_INLINE:
+            put_members(buf, field->message, home + field->offset);
+            break;
+        case DV_SHAPE_VIEW:
+            has_view = true;
+            put_name(buf, field->name);
+            put_object(buf, field->message, value);
+            break;
+        }
+    }
+    if (!has_view) /* a view is the same struct, and has printed them */
+        put_unknown(buf, dv_unknown_of(message, value));
+}
+
+void dv_encode_json_text(const struct dv_message *message, const void *value,
+                         const struct dv_api_version *version, dv_str kind, struct dv_buf *buf)
+{
+    dv_buf_add_char(buf, '{');
+    if (version) {
+        put_name(buf, DV_STR("kind"));
+        dv_json_text_add_str(buf, kind);
+        put_name(buf, DV_STR("apiVersion"));
+        dv_buf_add_char(buf, '"');
+        dv_api_version_print(version, buf);
+        dv_buf_add_char(buf, '"');
+    }
+    put_members(buf, message, value);
+    dv_buf_add_char(buf, '}');
+}
+
+struct dv_json *dv_encode_json(const struct dv_message *message, const void *value,
+                               const struct dv_api_version *version, dv_str kind,
+                               struct dv_arena *arena)
+{
+    struct dv_json_opts opts = {.nodes_max = SIZE_MAX, .bytes_max = SIZE_MAX};
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+    struct dv_json *doc;
+    struct dv_err err;
+
+    dv_buf_init(&buf, SIZE_MAX);
+    dv_encode_json_text(message, value, version, kind, &buf);
+    doc = dv_json_parse(dv_str_copy(dv_buf_str(&buf), arena), &opts, arena, &err);
+    assert(doc); /* our own text, and far below the reader's limits */
+    return doc;
+}

@@ -1,0 +1,52 @@
+/* managers.h - who owns which fields of an object: metadata.managedFields as sets. */
+#ifndef DV_RESOURCE_MANAGERS_H
+#define DV_RESOURCE_MANAGERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+#include "resource/patch.h"
+#include "resource/patch/field_set.h"
+
+struct dv_arena;
+struct dv_message;
+
+/* An entry of managedFields. */
+struct dv_owner {
+    dv_str manager;
+    dv_str api_version;
+    dv_str subresource;
+    struct dv_time time;
+    bool is_applied; /* operation Apply, else Update */
+    struct dv_fields fields;
+};
+
+struct dv_owners {
+    struct dv_owner *v;
+    size_t n;
+    size_t size;
+};
+
+/* Entries that cannot be read own nothing. */
+struct dv_owners dv_owners_decode(const struct dv_managed_fields *managed, struct dv_arena *arena);
+/* Without those that own nothing, in the order of the reference. */
+struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_arena *arena);
+/* The entry of a manager, made when there is none. Entries of Update are told apart by version,
+ * too. */
+struct dv_owner *dv_owners_find(struct dv_owners *owners, const struct dv_manager *manager,
+                                bool is_applied);
+struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager *manager,
+                               bool is_applied, struct dv_arena *arena);
+/* Brings the entries of Update down to their limit: the oldest become one of "ancient-changes". */
+void dv_owners_cap(struct dv_owners *owners, struct dv_arena *arena);
+/* Whether an entry's fields are named as in that version: the two groups of events differ. */
+bool dv_owner_speaks(const struct dv_owner *owner, dv_str api_version);
+
+/* Without the fields that nobody owns: metadata.name, resourceVersion and so on. */
+struct dv_fields dv_owners_strip(const struct dv_fields *fields, struct dv_arena *arena);
+/* What an endpoint of a kind resets: the main one the status, the status one the rest. */
+struct dv_fields dv_owners_reset(const struct dv_message *message, dv_str subresource,
+                                 struct dv_arena *arena);
+
+#endif

@@ -1,0 +1,173 @@
+#include "resource/prepare/image.h"
+
+#include <stddef.h>
+
+#define NAME_BYTES_MAX 255u
+#define TAG_BYTES_MAX 128u
+#define DIGEST_HEX_MIN 32u
+/* What a digest of one algorithm has is also the form of an id, which is no name. */
+#define ID_BYTES 64u
+
+static bool is_lower_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c)
+{
+    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Letters and digits, between them one '.', one or two '_', or any number of '-'. */
+static bool is_component(dv_str text)
+{
+    size_t i = 0;
+
+    while (i < text.n) {
+        size_t run = 0;
+        char c;
+
+        if (!is_lower_or_digit(text.p[i]))
+            return false;
+        while (i < text.n && is_lower_or_digit(text.p[i]))
+            i++;
+        if (i == text.n)
+            return true;
+        c = text.p[i];
+        while (i < text.n && text.p[i] == c) {
+            i++;
+            run++;
+        }
+        if (!((c == '.' && run == 1) || (c == '_' && run <= 2) || c == '-'))
+            return false;
+    }
+    return false;
+}
+
+static bool is_host_label(dv_str text)
+{
+    if (text.n == 0 || !is_alnum(text.p[0]) || !is_alnum(text.p[text.n - 1]))
+        return false;
+    for (size_t i = 0; i < text.n; i++)
+        if (!is_alnum(text.p[i]) && text.p[i] != '-')
+            return false;
+    return true;
+}
+
+static bool is_port(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return false;
+    return text.n > 0;
+}
+
+static bool is_host(dv_str text)
+{
+    size_t colon;
+    dv_str label;
+
+    if (text.n > 0 && text.p[0] == '[') { /* IPv6 */
+        size_t end = dv_str_find_char(text, ']');
+
+        for (size_t i = 1; i < end; i++)
+            if (!is_hex(text.p[i]) && text.p[i] != ':')
+                return false;
+        text = dv_str_slice(text, end + 1, text.n);
+        return text.n == 0 || (text.p[0] == ':' && is_port(dv_str_slice(text, 1, text.n)));
+    }
+    colon = dv_str_find_char(text, ':');
+    if (colon < text.n && !is_port(dv_str_slice(text, colon + 1, text.n)))
+        return false;
+    text = dv_str_slice(text, 0, colon);
+    while (dv_str_split(&text, '.', &label))
+        if (!is_host_label(label))
+            return false;
+    return true;
+}
+
+/* Whether the first part of a name is a registry: it looks like no part of a path. */
+static bool is_registry(dv_str part)
+{
+    if (dv_str_find_char(part, '.') < part.n || dv_str_find_char(part, ':') < part.n ||
+        dv_str_eq(part, DV_STR("localhost")))
+        return true;
+    for (size_t i = 0; i < part.n; i++)
+        if (part.p[i] >= 'A' && part.p[i] <= 'Z')
+            return true;
+    return false;
+}
+
+static bool is_id(dv_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!is_hex(text.p[i]) || (text.p[i] >= 'A' && text.p[i] <= 'F'))
+            return false;
+    return text.n == ID_BYTES;
+}
+
+static bool is_name(dv_str name)
+{
+    size_t slash = dv_str_find_char(name, '/');
+    dv_str part;
+
+    if (name.n == 0 || name.n > NAME_BYTES_MAX || is_id(name))
+        return false;
+    if (slash < name.n && is_registry(dv_str_slice(name, 0, slash))) {
+        if (!is_host(dv_str_slice(name, 0, slash)))
+            return false;
+        name = dv_str_slice(name, slash + 1, name.n);
+        if (name.n == 0)
+            return false;
+    }
+    while (dv_str_split(&name, '/', &part))
+        if (!is_component(part))
+            return false;
+    return true;
+}
+
+static bool is_tag(dv_str tag)
+{
+    if (tag.n == 0 || tag.n > TAG_BYTES_MAX || tag.p[0] == '.' || tag.p[0] == '-')
+        return false;
+    for (size_t i = 0; i < tag.n; i++)
+        if (!is_alnum(tag.p[i]) && tag.p[i] != '_' && tag.p[i] != '.' && tag.p[i] != '-')
+            return false;
+    return true;
+}
+
+static bool is_digest(dv_str digest)
+{
+    size_t colon = dv_str_find_char(digest, ':');
+
+    if (colon == 0 || digest.n < colon + 1 + DIGEST_HEX_MIN)
+        return false;
+    for (size_t i = colon + 1; i < digest.n; i++)
+        if (!is_hex(digest.p[i]))
+            return false;
+    return true;
+}
+
+bool dv_image_is_latest(dv_str image)
+{
+    size_t at = dv_str_find_char(image, '@');
+    dv_str name = dv_str_slice(image, 0, at);
+    bool has_digest = at < image.n;
+    size_t colon;
+    dv_str tag;
+
+    if (has_digest && !is_digest(dv_str_slice(image, at + 1, image.n)))
+        return false;
+    for (colon = name.n; colon > 0 && name.p[colon - 1] != ':' && name.p[colon - 1] != '/';)
+        colon--;
+    if (colon == 0 || name.p[colon - 1] == '/') /* a colon before a slash is that of a port */
+        return is_name(name) && !has_digest;
+    tag = dv_str_slice(name, colon, name.n);
+    return is_name(dv_str_slice(name, 0, colon - 1)) && is_tag(tag) &&
+           dv_str_eq(tag, DV_STR("latest"));
+}

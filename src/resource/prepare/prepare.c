@@ -1,0 +1,308 @@
+#include "resource/prepare.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "resource/prepare/gates.h"
+#include "resource/resource.h"
+
+#define KUBERNETES DV_STR("kubernetes")
+
+static struct dv_api_object_meta *meta_of(const struct dv_kind *kind, void *value)
+{
+    const struct dv_field *field =
+        dv_message_field(kind->versions[0].message, DV_STR("metadata"), NULL);
+
+    return (struct dv_api_object_meta *)(void *)((char *)value + field->offset);
+}
+
+/* -- Create --------------------------------------------------------------------------------- */
+
+/* A pod that may not be scheduled yet says so from the start. */
+static void mark_gated(struct dv_api_pod *pod, const struct dv_prepare *how)
+{
+    struct dv_api_pod_condition *condition;
+
+    if (pod->spec.n_scheduling_gates == 0)
+        return;
+    condition = DV_NEW(how->arena, struct dv_api_pod_condition);
+    *condition = (struct dv_api_pod_condition){
+        .type = DV_STR("PodScheduled"),
+        .status = DV_STR("False"),
+        .reason = DV_STR("SchedulingGated"),
+        .message = DV_STR("Scheduling is blocked due to non-empty scheduling gates"),
+    };
+    pod->status.conditions = condition;
+    pod->status.n_conditions = 1;
+}
+
+static void create_pod(struct dv_api_pod *pod, const struct dv_prepare *how)
+{
+    pod->status = (struct dv_api_pod_status){
+        .phase = DV_STR("Pending"),
+        .qos_class = dv_pod_qos_class(pod, how->arena),
+    };
+    mark_gated(pod, how);
+}
+
+static void create_namespace(struct dv_api_namespace *space, const struct dv_prepare *how)
+{
+    size_t n = space->spec.n_finalizers;
+    dv_str *finalizers;
+
+    space->status = (struct dv_api_namespace_status){.phase = DV_STR("Active")};
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(space->spec.finalizers[i], KUBERNETES))
+            return;
+    finalizers = DV_NEW_ARRAY(how->arena, dv_str, n + 1);
+    for (size_t i = 0; i < n; i++)
+        finalizers[i] = space->spec.finalizers[i];
+    finalizers[n] = KUBERNETES;
+    space->spec.finalizers = finalizers;
+    space->spec.n_finalizers = n + 1;
+}
+
+static void create_by_kind(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
+{
+    switch (kind->id) {
+    case DV_KIND_POD:
+        create_pod(value, how);
+        break;
+    case DV_KIND_NAMESPACE:
+        create_namespace(value, how);
+        break;
+    case DV_KIND_CLAIM:
+        ((struct dv_api_resource_claim *)value)->status = (struct dv_api_resource_claim_status){0};
+        break;
+    case DV_KIND_TAINT_RULE:
+        ((struct dv_api_device_taint_rule *)value)->status =
+            (struct dv_api_device_taint_rule_status){0};
+        break;
+    case DV_KIND_NODE: /* a kubelet registers with its status */
+    case DV_KIND_EVENT:
+    case DV_KIND_SERVICE_ACCOUNT:
+    case DV_KIND_SECRET:
+    case DV_KIND_CONFIG_MAP:
+    case DV_KIND_LEASE:
+    case DV_KIND_TEMPLATE:
+    case DV_KIND_SLICE:
+    case DV_KIND_CLASS:
+    case DV_N_KINDS:
+        break;
+    }
+}
+
+void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
+{
+    struct dv_api_object_meta *meta = meta_of(kind, value);
+
+    (void)dv_dedup_owners(meta, how->arena); /* who warns has asked before */
+    meta->self_link = DV_STR_NONE;
+    meta->deletion_timestamp = (struct dv_time){0};
+    meta->deletion_grace_period_seconds = NULL;
+    if (kind->has_generation)
+        meta->generation = 1;
+    create_by_kind(kind, value, how);
+    dv_gates_drop(kind, how->gates, NULL, value);
+}
+
+/* -- Update --------------------------------------------------------------------------------- */
+
+static void keep_meta(struct dv_api_object_meta *meta, const struct dv_api_object_meta *old)
+{
+    meta->self_link = DV_STR_NONE;
+    meta->generation = old->generation;
+    if (meta->uid.n == 0)
+        meta->uid = old->uid;
+    if (!meta->creation_timestamp.is_set)
+        meta->creation_timestamp = old->creation_timestamp;
+    if (old->deletion_timestamp.is_set)
+        meta->deletion_timestamp = old->deletion_timestamp;
+    if (!meta->deletion_grace_period_seconds)
+        meta->deletion_grace_period_seconds = old->deletion_grace_period_seconds;
+}
+
+/* Of kinds whose status is all that the status subresource changes. */
+static void keep_meta_for_status(struct dv_api_object_meta *meta,
+                                 const struct dv_api_object_meta *old)
+{
+    meta->deletion_timestamp = old->deletion_timestamp;
+    meta->labels = old->labels;
+    meta->n_labels = old->n_labels;
+    meta->annotations = old->annotations;
+    meta->n_annotations = old->n_annotations;
+    meta->finalizers = old->finalizers;
+    meta->n_finalizers = old->n_finalizers;
+    meta->owner_references = old->owner_references;
+    meta->n_owner_references = old->n_owner_references;
+}
+
+static bool is_same_device(const struct dv_api_allocated_device_status *device,
+                           const struct dv_api_device_request_allocation_result *result)
+{
+    return dv_str_eq(device->driver, result->driver) && dv_str_eq(device->pool, result->pool) &&
+           dv_str_eq(device->device, result->device) &&
+           dv_str_eq(device->share_id, result->share_id);
+}
+
+static bool is_allocated(const struct dv_api_resource_claim *claim,
+                         const struct dv_api_allocated_device_status *device)
+{
+    const struct dv_api_allocation_result *allocation = claim->status.allocation;
+
+    for (size_t i = 0; allocation && i < allocation->devices.n_results; i++)
+        if (is_same_device(device, &allocation->devices.results[i]))
+            return true;
+    return false;
+}
+
+/* Who only clears the allocation need not know of the devices' status: of a device that was
+ * allocated and no longer is, it goes too. */
+static void drop_deallocated(struct dv_api_resource_claim *claim,
+                             const struct dv_api_resource_claim *old, const struct dv_prepare *how)
+{
+    struct dv_api_allocated_device_status *devices;
+    size_t n = 0;
+
+    if (!old->status.allocation || claim->status.n_devices == 0)
+        return;
+    devices =
+        DV_NEW_ARRAY(how->arena, struct dv_api_allocated_device_status, claim->status.n_devices);
+    for (size_t i = 0; i < claim->status.n_devices; i++) {
+        const struct dv_api_allocated_device_status *device = &claim->status.devices[i];
+
+        if (!is_allocated(old, device) || is_allocated(claim, device))
+            devices[n++] = *device;
+    }
+    claim->status.devices = devices;
+    claim->status.n_devices = n;
+}
+
+static bool is_same_time(struct dv_time a, struct dv_time b)
+{
+    return a.is_set == b.is_set && a.seconds == b.seconds;
+}
+
+/* With a new effect the taint begins anew, unless the client says since when. */
+static void update_taint(struct dv_api_device_taint *taint, const struct dv_api_device_taint *old,
+                         const struct dv_prepare *how)
+{
+    if (!dv_str_eq(taint->effect, old->effect) && is_same_time(taint->time_added, old->time_added))
+        taint->time_added = (struct dv_time){.seconds = how->now.seconds, .is_set = true};
+}
+
+/* The spec of a kind whose generation counts. */
+static bool is_same_spec(const struct dv_kind *kind, const void *value, const void *old)
+{
+    const struct dv_field *field =
+        dv_message_field(kind->versions[0].message, DV_STR("spec"), NULL);
+
+    return dv_message_eq(field->message, (const char *)value + field->offset,
+                         (const char *)old + field->offset);
+}
+
+static void update_main(const struct dv_kind *kind, void *value, const void *old,
+                        const struct dv_prepare *how)
+{
+    switch (kind->id) {
+    case DV_KIND_POD:
+        ((struct dv_api_pod *)value)->status = ((const struct dv_api_pod *)old)->status;
+        break;
+    case DV_KIND_NODE:
+        ((struct dv_api_node *)value)->status = ((const struct dv_api_node *)old)->status;
+        break;
+    case DV_KIND_NAMESPACE:
+        ((struct dv_api_namespace *)value)->spec = ((const struct dv_api_namespace *)old)->spec;
+        ((struct dv_api_namespace *)value)->status = ((const struct dv_api_namespace *)old)->status;
+        break;
+    case DV_KIND_CLAIM:
+        ((struct dv_api_resource_claim *)value)->status =
+            ((const struct dv_api_resource_claim *)old)->status;
+        break;
+    case DV_KIND_TAINT_RULE:
+        ((struct dv_api_device_taint_rule *)value)->status =
+            ((const struct dv_api_device_taint_rule *)old)->status;
+        update_taint(&((struct dv_api_device_taint_rule *)value)->spec.taint,
+                     &((const struct dv_api_device_taint_rule *)old)->spec.taint, how);
+        break;
+    case DV_KIND_EVENT:
+    case DV_KIND_SERVICE_ACCOUNT:
+    case DV_KIND_SECRET:
+    case DV_KIND_CONFIG_MAP:
+    case DV_KIND_LEASE:
+    case DV_KIND_TEMPLATE:
+    case DV_KIND_SLICE:
+    case DV_KIND_CLASS:
+    case DV_N_KINDS:
+        break;
+    }
+}
+
+static void update_pod_status(struct dv_api_pod *pod, const struct dv_api_pod *old)
+{
+    pod->spec = old->spec;
+    pod->status.qos_class = old->status.qos_class;
+    pod->metadata.owner_references = old->metadata.owner_references;
+    pod->metadata.n_owner_references = old->metadata.n_owner_references;
+}
+
+static void update_status(const struct dv_kind *kind, void *value, const void *old,
+                          const struct dv_prepare *how)
+{
+    struct dv_api_resource_claim *claim = value;
+    struct dv_api_device_taint_rule *rule = value;
+    const struct dv_api_resource_claim *old_claim = old;
+    const struct dv_api_device_taint_rule *old_rule = old;
+
+    switch (kind->id) {
+    case DV_KIND_POD:
+        update_pod_status(value, old);
+        break;
+    case DV_KIND_NODE:
+        ((struct dv_api_node *)value)->spec = ((const struct dv_api_node *)old)->spec;
+        break;
+    case DV_KIND_NAMESPACE:
+        ((struct dv_api_namespace *)value)->spec = ((const struct dv_api_namespace *)old)->spec;
+        break;
+    case DV_KIND_CLAIM:
+        claim->spec = old_claim->spec;
+        keep_meta_for_status(&claim->metadata, &old_claim->metadata);
+        drop_deallocated(claim, old_claim, how);
+        break;
+    case DV_KIND_TAINT_RULE:
+        rule->spec = old_rule->spec;
+        keep_meta_for_status(&rule->metadata, &old_rule->metadata);
+        break;
+    case DV_KIND_EVENT:
+    case DV_KIND_SERVICE_ACCOUNT:
+    case DV_KIND_SECRET:
+    case DV_KIND_CONFIG_MAP:
+    case DV_KIND_LEASE:
+    case DV_KIND_TEMPLATE:
+    case DV_KIND_SLICE:
+    case DV_KIND_CLASS:
+    case DV_N_KINDS:
+        break;
+    }
+}
+
+void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
+                       const void *old, const struct dv_prepare *how)
+{
+    /* A copy of the struct alone, so that the walk of gates has something it may look at. */
+    void *old_again = dv_arena_alloc(how->arena, kind->versions[0].message->size, 8);
+
+    memcpy(old_again, old, kind->versions[0].message->size);
+    (void)dv_dedup_owners(meta_of(kind, value), how->arena); /* who warns has asked before */
+    keep_meta(meta_of(kind, value), meta_of(kind, old_again));
+    if (operation == DV_UPDATE_STATUS)
+        update_status(kind, value, old, how);
+    else
+        update_main(kind, value, old, how);
+    dv_gates_drop(kind, how->gates, old_again, value);
+    if (kind->has_generation && !is_same_spec(kind, value, old) &&
+        meta_of(kind, value)->generation < INT64_MAX)
+        meta_of(kind, value)->generation++;
+}

@@ -1,0 +1,75 @@
+#include "test_resource_patch.h"
+
+#include "resource/patch.h"
+
+static const struct {
+    const char *doc;
+    const char *patch;
+    const char *wanted;
+} cases[] = {
+    {"{a: b}",        "{a: c}",                       "{a: c}"             },
+    {"{a: b}",        "{b: c}",                       "{a: b, b: c}"       },
+    {"{a: b}",        "{a: null}",                    "{}"                 },
+    {"{a: b, b: c}",  "{a: null}",                    "{b: c}"             },
+    {"{a: [b]}",      "{a: c}",                       "{a: c}"             },
+    {"{a: c}",        "{a: [b]}",                     "{a: [b]}"           },
+    {"{a: {b: c}}",   "{a: {b: d, c: null}}",         "{a: {b: d}}"        },
+    {"{a: [{b: c}]}", "{a: [1]}",                     "{a: [1]}"           },
+    {"[a, b]",        "[c, d]",                       "[c, d]"             },
+    {"{a: b}",        "[c]",                          "[c]"                },
+    {"{a: foo}",      "null",                         "null"               },
+    {"{a: foo}",      "bar",                          "bar"                },
+    {"{e: null}",     "{a: 1}",                       "{e: null, a: 1}"    },
+    {"[1, 2]",        "{a: b, c: null}",              "{a: b}"             },
+    {"{}",            "{a: {bb: {ccc: null}}}",       "{a: {bb: {}}}"      },
+    {"{a: {x: 1}}",   "{a: {}}",                      "{a: {x: 1}}"        },
+    {"{a: [1]}",      "{a: [{b: null, c: 1}, null]}", "{a: [{c: 1}, null]}"},
+};
+
+static void members_are_merged_and_null_removes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        assert_doc(dv_patch_merge(parse(cases[i].doc), parse(cases[i].patch), arena),
+                   cases[i].wanted);
+}
+
+static void deep_patches_need_no_stack(void **state)
+{
+    struct dv_json *patch = dv_json_new_object(arena);
+    struct dv_json *at = patch;
+
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        struct dv_json *inner = dv_json_new_object(arena);
+
+        dv_json_set(at, DV_STR("a"), inner, arena);
+        at = inner;
+    }
+    assert_true(dv_json_eq(dv_patch_merge(patch, patch, arena), patch));
+}
+
+static void only_objects_are_patches_for_objects(void **state)
+{
+    struct dv_err err;
+
+    (void)state;
+    assert_ok(dv_patch_merge_check(parse("{}"), &err), &err);
+    assert_false(dv_patch_merge_check(parse("[]"), &err));
+    assert_err(&err, DV_INVALID_ARGUMENT,
+               "error decoding patch: json: cannot unmarshal array into Go value of type "
+               "map[string]interface {}");
+    assert_false(dv_patch_merge_check(parse("null"), &err));
+    assert_err(&err, DV_INVALID_ARGUMENT, "Invalid JSON Patch");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        patch_test(members_are_merged_and_null_removes),
+        patch_test(deep_patches_need_no_stack),
+        patch_test(only_objects_are_patches_for_objects),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

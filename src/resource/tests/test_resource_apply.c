@@ -1,0 +1,411 @@
+#include "test_resource_patch.h"
+
+#include "resource/patch.h"
+#include "resource/resource.h"
+
+/* An object under several managers. */
+struct thing {
+    const struct dv_message *message;
+    const char *api_version;
+    const char *subresource;
+    struct dv_json *live;
+    struct dv_managed_fields managed;
+    int64_t now;
+};
+
+static struct dv_manager manager(const struct thing *thing, const char *name)
+{
+    return (struct dv_manager){
+        .name = dv_str_from_c(name),
+        .api_version = dv_str_from_c(thing->api_version),
+        .subresource = dv_str_from_c(thing->subresource ? thing->subresource : ""),
+        .now = {.seconds = thing->now, .is_set = true},
+    };
+}
+
+static struct dv_apply_result try_apply(const struct thing *thing, const char *name,
+                                        const char *config, bool force)
+{
+    struct dv_manager who = manager(thing, name);
+    struct dv_apply_result result;
+    struct dv_err err;
+
+    assert_ok(dv_apply(thing->message, thing->live, &thing->managed, parse(config), &who, force,
+                       arena, &result, &err),
+              &err);
+    return result;
+}
+
+static void apply(struct thing *thing, const char *name, const char *config)
+{
+    struct dv_apply_result result = try_apply(thing, name, config, true);
+
+    assert_int_equal(result.n_conflicts, 0);
+    thing->live = result.doc;
+    thing->managed = result.managed;
+    thing->now++;
+}
+
+static void update(struct thing *thing, const char *name, const char *doc)
+{
+    struct dv_manager who = manager(thing, name);
+    struct dv_json *new = parse(doc);
+
+    dv_apply_update(thing->message, thing->live, new, &thing->managed, &who, arena,
+                    &thing->managed);
+    thing->live = new;
+    thing->now++;
+}
+
+static const struct dv_api_managed_fields_entry *entry_at(const struct thing *thing, size_t i)
+{
+    if (!thing->managed.v || i >= thing->managed.n)
+        fail_msg("there is no entry %zu", i);
+    return &thing->managed.v[i];
+}
+
+/* Each entry as "manager operation subresource fields". */
+static void assert_managed(const struct thing *thing, const char *const *wanted, size_t n)
+{
+    assert_int_equal(thing->managed.n, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_api_managed_fields_entry *entry = entry_at(thing, i);
+
+        assert_str(dv_str_printf(arena, "%.*s %.*s %.*s %.*s", DV_FMT(entry->manager),
+                                 DV_FMT(entry->operation), DV_FMT(entry->subresource),
+                                 DV_FMT(entry->fields_v1)),
+                   wanted[i]);
+        assert_str(entry->fields_type, "FieldsV1");
+        assert_str(entry->api_version, thing->api_version);
+    }
+}
+
+#define assert_owners(thing, ...)                                                                  \
+    do {                                                                                           \
+        const char *const assert_owners_wanted[] = {__VA_ARGS__};                                  \
+        assert_managed((thing), assert_owners_wanted, DV_COUNT(assert_owners_wanted));             \
+    } while (0)
+
+static struct thing claim(void)
+{
+    return (struct thing){
+        .message = &dv_message_resource_claim, .api_version = "resource.k8s.io/v1", .now = 1000};
+}
+
+static struct thing pod(void)
+{
+    return (struct thing){.message = &dv_message_pod, .api_version = "v1", .now = 1000};
+}
+
+#define CLAIM "apiVersion: resource.k8s.io/v1, kind: ResourceClaim"
+
+static void what_is_applied_is_owned(void **state)
+{
+    struct thing thing = claim();
+
+    (void)state;
+    apply(&thing, "m",
+          "{" CLAIM ", metadata: {name: c, labels: {a: '1'}}, spec: {devices: {requests: [{name: "
+          "r}]}}}");
+    assert_owners(&thing, "m Apply  {\"f:metadata\":{\"f:labels\":{\"f:a\":{}}},\"f:spec\":{"
+                          "\"f:devices\":{\"f:requests\":{}}}}");
+    assert_doc(thing.live, "{" CLAIM ", metadata: {name: c, labels: {a: '1'}}, spec: {devices: "
+                           "{requests: [{name: r}]}}}");
+}
+
+static void what_is_no_longer_applied_goes(void **state)
+{
+    struct thing thing = claim();
+
+    (void)state;
+    apply(&thing, "m", "{metadata: {labels: {a: '1', b: '2'}}}");
+    apply(&thing, "n", "{metadata: {labels: {b: '2'}}}");
+    update(&thing, "u", "{metadata: {labels: {a: '1', b: '2', c: '3'}}}");
+    apply(&thing, "m", "{metadata: {labels: {}}}"); /* b is also n's, c is u's */
+    assert_doc(thing.live, "{metadata: {labels: {b: '2', c: '3'}}}");
+    apply(&thing, "n", "{metadata: {}}");
+    assert_doc(thing.live, "{metadata: {labels: {c: '3'}}}");
+}
+
+static void a_map_that_becomes_empty_is_null(void **state)
+{
+    struct thing thing = claim();
+
+    (void)state;
+    apply(&thing, "m", "{metadata: {labels: {a: '1'}}}");
+    apply(&thing, "m", "{metadata: {name: x}}");
+    assert_doc(thing.live, "{metadata: {labels: null, name: x}}");
+    assert_int_equal(thing.managed.n, 0);
+}
+
+static void changing_what_another_owns_is_a_conflict(void **state)
+{
+    struct thing thing = pod();
+    struct dv_apply_result result;
+
+    (void)state;
+    apply(&thing, "m", "{spec: {containers: [{name: a, image: i, ports: [{containerPort: 80}]}]}}");
+    update(&thing, "u",
+           "{metadata: {labels: {x: w}}, spec: {containers: [{name: a, image: i, ports: "
+           "[{containerPort: 80}]}]}}");
+    result = try_apply(&thing, "n",
+                       "{metadata: {labels: {x: z}}, spec: {containers: [{name: a, image: j, "
+                       "ports: [{containerPort: 80, name: p}]}]}}",
+                       false);
+    assert_int_equal(result.n_conflicts, 2);
+    assert_str(result.conflicts[0].manager, "\"m\"");
+    assert_str(result.conflicts[0].field, ".spec.containers[name=\"a\"].image");
+    assert_str(result.conflicts[1].manager, "\"u\" using v1");
+    assert_str(result.conflicts[1].field, ".metadata.labels.x");
+}
+
+static void the_same_value_is_shared(void **state)
+{
+    struct thing thing = pod();
+    struct dv_apply_result result;
+
+    (void)state;
+    apply(&thing, "m", "{spec: {nodeName: k}}");
+    result = try_apply(&thing, "n", "{spec: {nodeName: k}}", false);
+    assert_int_equal(result.n_conflicts, 0);
+    thing.managed = result.managed;
+    assert_owners(&thing, "m Apply  {\"f:spec\":{\"f:nodeName\":{}}}",
+                  "n Apply  {\"f:spec\":{\"f:nodeName\":{}}}");
+}
+
+static void force_takes_the_field_over(void **state)
+{
+    struct thing thing = pod();
+
+    (void)state;
+    apply(&thing, "m", "{spec: {nodeName: k, hostname: h}}");
+    apply(&thing, "n", "{spec: {nodeName: o}}");
+    assert_doc(thing.live, "{spec: {nodeName: o, hostname: h}}");
+    assert_owners(&thing, "m Apply  {\"f:spec\":{\"f:hostname\":{}}}",
+                  "n Apply  {\"f:spec\":{\"f:nodeName\":{}}}");
+}
+
+static void items_are_told_apart_by_their_keys(void **state)
+{
+    struct thing thing = pod();
+
+    (void)state;
+    update(&thing, "u",
+           "{metadata: {uid: u}, spec: {containers: [{name: a, image: i, ports: [{containerPort: "
+           "80, protocol: TCP}]}, {name: z, image: i}]}}");
+    apply(&thing, "m",
+          "{spec: {containers: [{name: b, image: j}, {name: a, ports: [{containerPort: 80, name: "
+          "x}, {containerPort: 53, protocol: UDP}]}]}}");
+    assert_doc(thing.live,
+               "{metadata: {uid: u}, spec: {containers: [{name: b, image: j}, {name: a, image: i, "
+               "ports: [{containerPort: 80, protocol: TCP, name: x}, {containerPort: 53, "
+               "protocol: UDP}]}, {name: z, image: i}]}}");
+    assert_str(entry_at(&thing, 0)->fields_v1,
+               "{\"f:spec\":{\"f:containers\":{\"k:{\\\"name\\\":\\\"a\\\"}\":{\".\":{},\"f:name\":"
+               "{},\"f:ports\":{\"k:{\\\"containerPort\\\":53,\\\"protocol\\\":\\\"UDP\\\"}\":{"
+               "\".\":{},\"f:containerPort\":{},\"f:protocol\":{}},\"k:{\\\"containerPort\\\":80,"
+               "\\\"protocol\\\":\\\"TCP\\\"}\":{\".\":{},\"f:containerPort\":{},\"f:name\":{}}}},"
+               "\"k:{\\\"name\\\":\\\"b\\\"}\":{\".\":{},\"f:image\":{},\"f:name\":{}}}}}");
+}
+
+static void sets_are_owned_value_by_value(void **state)
+{
+    struct thing thing = claim();
+
+    (void)state;
+    apply(&thing, "m", "{metadata: {finalizers: [a, b]}}");
+    apply(&thing, "n", "{metadata: {finalizers: [c]}}");
+    apply(&thing, "m", "{metadata: {finalizers: [b]}}");
+    assert_doc(thing.live, "{metadata: {finalizers: [b, c]}}");
+    assert_owners(&thing, "n Apply  {\"f:metadata\":{\"f:finalizers\":{\"v:\\\"c\\\"\":{}}}}",
+                  "m Apply  {\"f:metadata\":{\"f:finalizers\":{\"v:\\\"b\\\"\":{}}}}");
+}
+
+static void a_status_has_owners_of_its_own(void **state)
+{
+    struct thing thing = claim();
+
+    (void)state;
+    apply(&thing, "m",
+          "{spec: {devices: {requests: [{name: r}]}}, status: {reservedFor: [{uid: "
+          "u}]}}");
+    thing.subresource = "status";
+    apply(&thing, "m",
+          "{spec: {devices: {constraints: []}}, status: {reservedFor: [{uid: u, name: "
+          "p}]}}");
+    assert_owners(&thing, "m Apply  {\"f:spec\":{\"f:devices\":{\"f:requests\":{}}}}",
+                  "m Apply status {\"f:status\":{\"f:reservedFor\":{\"k:{\\\"uid\\\":\\\"u\\\"}\":{"
+                  "\".\":{},\"f:name\":{},\"f:uid\":{}}}}}");
+}
+
+static void updates_own_what_they_change(void **state)
+{
+    struct thing thing = pod();
+
+    (void)state;
+    update(&thing, "a",
+           "{metadata: {name: p, uid: u, generation: 1, creationTimestamp: t, resourceVersion: v}, "
+           "spec: {nodeName: k, containers: [{name: c}]}, status: {phase: x}}");
+    assert_owners(&thing, "a Update  {\"f:spec\":{\"f:containers\":{\"k:{\\\"name\\\":\\\"c\\\"}\":"
+                          "{\".\":{},\"f:name\":{}}},\"f:nodeName\":{}}}");
+    update(&thing, "b",
+           "{metadata: {name: p, uid: u, labels: {x: w}}, spec: {nodeName: m, containers: [{name: "
+           "c}]}}");
+    assert_owners(&thing,
+                  "a Update  {\"f:spec\":{\"f:containers\":{\"k:{\\\"name\\\":\\\"c\\\"}\":{\".\":{"
+                  "},\"f:name\":{}}}}}",
+                  "b Update  {\"f:metadata\":{\"f:labels\":{\".\":{},\"f:x\":{}}},\"f:spec\":{"
+                  "\"f:nodeName\":{}}}");
+    update(&thing, "c",
+           "{metadata: {name: p, uid: u, labels: {}}, spec: {nodeName: m, containers: []}}");
+    assert_owners(&thing, "b Update  {\"f:metadata\":{\"f:labels\":{}},\"f:spec\":{"
+                          "\"f:nodeName\":{}}}");
+}
+
+static void a_write_that_changes_nothing_keeps_its_time(void **state)
+{
+    struct thing thing = pod();
+
+    (void)state;
+    update(&thing, "a", "{metadata: {uid: u}, spec: {nodeName: k}}");
+    update(&thing, "a", "{metadata: {uid: u}, spec: {nodeName: k}}");
+    assert_int_equal(entry_at(&thing, 0)->time.seconds, 1000);
+    apply(&thing, "m", "{spec: {hostname: h}}");
+    apply(&thing, "m", "{spec: {hostname: h}}");
+    assert_int_equal(entry_at(&thing, 0)->time.seconds, 1002);
+    apply(&thing, "m", "{spec: {hostname: i}}");
+    assert_int_equal(entry_at(&thing, 0)->time.seconds, 1004);
+}
+
+static void ownership_that_was_never_kept_begins_with_an_apply(void **state)
+{
+    struct thing thing = pod();
+    struct dv_apply_result result;
+
+    (void)state;
+    thing.live = parse("{metadata: {uid: u}, spec: {nodeName: k}}");
+    update(&thing, "a", "{metadata: {uid: u}, spec: {nodeName: m}}");
+    assert_int_equal(thing.managed.n, 0);
+    result = try_apply(&thing, "m", "{spec: {nodeName: o}}", false);
+    assert_int_equal(result.n_conflicts, 1);
+    assert_str(result.conflicts[0].manager, "\"before-first-apply\" using v1");
+}
+
+static void old_entries_of_updates_are_folded_together(void **state)
+{
+    struct thing thing = pod();
+
+    (void)state;
+    for (int i = 0; i < 15; i++) {
+        struct dv_json *doc = parse("{metadata: {uid: u, labels: {}}}");
+        struct dv_json *labels =
+            dv_json_get(dv_json_get(doc, DV_STR("metadata")), DV_STR("labels"));
+        struct dv_manager who = manager(&thing, "");
+
+        who.name = dv_str_printf(arena, "m%02d", i);
+        for (int j = 0; j <= i; j++)
+            dv_json_set(labels, dv_str_printf(arena, "l%02d", j),
+                        dv_json_new_str(DV_STR("x"), arena), arena);
+        dv_apply_update(thing.message, thing.live, doc, &thing.managed, &who, arena,
+                        &thing.managed);
+        thing.live = doc;
+        thing.now++;
+    }
+    assert_int_equal(thing.managed.n, 10);
+    assert_str(entry_at(&thing, 0)->manager, "ancient-changes");
+    assert_str(entry_at(&thing, 0)->fields_v1,
+               "{\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l00\":{},\"f:l01\":{},\"f:l02\":{},"
+               "\"f:l03\":{},\"f:l04\":{},\"f:l05\":{}}}}");
+    assert_str(entry_at(&thing, 9)->manager, "m14");
+}
+
+static void kubectl_goes_over_from_the_client_to_the_server(void **state)
+{
+    struct thing thing = pod();
+    struct dv_apply_result result;
+
+    (void)state;
+    update(&thing, "kubectl-client-side-apply",
+           "{metadata: {uid: u, annotations: {kubectl.kubernetes.io/last-applied-configuration: "
+           "'{\"spec\":{\"nodeName\":\"k\"}}'}}, spec: {nodeName: k, hostname: h}}");
+    result = try_apply(&thing, "kubectl", "{spec: {nodeName: m}}", false);
+    assert_int_equal(result.n_conflicts, 0);
+    assert_doc(
+        result.doc,
+        "{metadata: {uid: u, annotations: {kubectl.kubernetes.io/last-applied-configuration: "
+        "\"{\\\"spec\\\":{\\\"nodeName\\\":\\\"m\\\"}}\\n\"}}, spec: {nodeName: m, hostname: "
+        "h}}");
+    result = try_apply(&thing, "kubectl", "{spec: {hostname: i}}", false);
+    assert_int_equal(result.n_conflicts, 1);
+    result = try_apply(&thing, "other", "{spec: {nodeName: m}}", false);
+    assert_int_equal(result.n_conflicts, 1);
+}
+
+static void configurations_must_fit_the_tables(void **state)
+{
+    static const struct {
+        const char *config;
+        const char *message;
+    } cases[] = {
+        {"{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: s}, spec: {nope: 1}}",
+         "failed to create typed patch object (s/p; /v1, Kind=Pod): .spec.nope: field not declared "
+         "in schema"                                                                                                                                       },
+        {"{spec: {nodeName: 7}}",
+         ".spec.nodeName: expected string, got &value.valueUnstructured{Value:7}"                                                                          },
+        {"{spec: {containers: x}}",
+         ".spec.containers: expected list, got &value.valueUnstructured{Value:\"x\"}"                                                                      },
+        {"{spec: {containers: [{name: a}, {name: a}]}}",
+         ".spec.containers: duplicate entries for key [name=\"a\"]"                                                                                        },
+        {"{spec: {containers: [{image: a}]}}",
+         ".spec.containers: element 0: associative list with keys has an element that omits all "
+         "key fields [\"name\"] (and doesn't have default values for any key fields)"                                                                      },
+        {"{spec: {containers: [{name: a, ports: [{hostPort: x}]}]}}",
+         ".spec.containers[name=\"a\"].ports[protocol=\"TCP\"].hostPort: expected numeric (int or "
+         "float)"                                                                                                                                          },
+        {"{spec: {tolerations: [{key: a}, {x: 1}]}}",
+         ".spec.tolerations[1].x: field not declared in schema"                                                                                            },
+        {"{spec: {resourceClaims: [{name: a, source: {resourceClaimName: b}}]}}",
+         ".source: field not declared in schema: it was removed in v1.31; write resourceClaimName "
+         "or resourceClaimTemplateName"                                                                                                                    },
+        {"{spec: {resourceClaims: [{name: a, resourceClaimName: b, source: {}}]}}",
+         "].source: field not declared in schema"                                                                                                          },
+        {"{metadata: {finalizers: [null]}}",
+         ".metadata.finalizers: element 0: associative list without keys has an element that's an "
+         "explicit null"                                                                                                                                   },
+        {"{spec: {a: 1, b: 2}}",                                                            "errors:\n  .spec.a: field not declared in schema\n  .spec.b: "},
+    };
+    struct thing thing = pod();
+    struct dv_manager who = manager(&thing, "m");
+    struct dv_apply_result result;
+    struct dv_err err;
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        assert_false(dv_apply(thing.message, NULL, &thing.managed, parse(cases[i].config), &who,
+                              false, arena, &result, &err));
+        assert_err(&err, DV_INTERNAL, cases[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        patch_test(what_is_applied_is_owned),
+        patch_test(what_is_no_longer_applied_goes),
+        patch_test(a_map_that_becomes_empty_is_null),
+        patch_test(changing_what_another_owns_is_a_conflict),
+        patch_test(the_same_value_is_shared),
+        patch_test(force_takes_the_field_over),
+        patch_test(items_are_told_apart_by_their_keys),
+        patch_test(sets_are_owned_value_by_value),
+        patch_test(a_status_has_owners_of_its_own),
+        patch_test(updates_own_what_they_change),
+        patch_test(a_write_that_changes_nothing_keeps_its_time),
+        patch_test(ownership_that_was_never_kept_begins_with_an_apply),
+        patch_test(old_entries_of_updates_are_folded_together),
+        patch_test(kubectl_goes_over_from_the_client_to_the_server),
+        patch_test(configurations_must_fit_the_tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

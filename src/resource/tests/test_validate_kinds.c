@@ -1,0 +1,189 @@
+/* test_validate_kinds.c - classes, rules, templates, and the kinds that are only carried along. */
+#include "support/dvtest.h"
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "resource/tests/test_validation.h"
+
+#define META "metadata: {name: x, resourceVersion: '1'}"
+#define IN_NAMESPACE "metadata: {name: x, namespace: ns, resourceVersion: '1'}"
+
+static void checks_classes(void **state)
+{
+    static const struct subject created = {DV_KIND_CLASS, DV_CREATE, "{" META ", spec: {}}"};
+    static const struct subject updated = {DV_KIND_CLASS, DV_UPDATE, "{" META ", spec: {}}"};
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    static const struct refusal rows[] = {
+        {"",                                                ""                                 },
+        {"{metadata: {namespace: ns}}",                     "metadata.namespace:Forbidden"     },
+        {"{spec: {extendedResourceName: example.com/gpu}}", ""                                 },
+        {"{spec: {extendedResourceName: cpu}}",             "spec.extendedResourceName:Invalid"},
+        {"{spec: {extendedResourceName: ''}}",              "spec.extendedResourceName:Invalid"},
+        {"{spec: {selectors: [{}], config: [{}]}}",
+         "spec.selectors[0].cel:Required spec.config[0].opaque:Required"                       },
+    };
+    const char *big = repeated("{spec: {config: [{opaque: {driver: d, parameters: {", "a#: 0", 1500,
+                               "}}}]}}", arena);
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusal(&created, big, "spec.config[0].opaque.parameters:TooLong");
+    check_refusal(&updated, big, "spec.config[0].opaque.parameters:TooLong");
+    assert_str(problem_texts(&updated, big, big, arena), "");
+    check_refusal(&created,
+                  repeated("{spec: {selectors: [", "{cel: {expression: 'true'}}", 33, "]}}", arena),
+                  "spec.selectors:TooMany");
+}
+
+static void checks_taint_rules(void **state)
+{
+    static const char base[] = "{" META ", spec: {taint: {key: k, effect: NoExecute}}}";
+    static const struct subject created = {DV_KIND_TAINT_RULE, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_TAINT_RULE, DV_UPDATE, base};
+    static const struct subject reported = {DV_KIND_TAINT_RULE, DV_UPDATE_STATUS, base};
+    static const struct refusal rows[] = {
+        {"",                                                                 ""                              },
+        {"{spec: {deviceSelector: {}}}",                                     ""                              },
+        {"{spec: {deviceSelector: {driver: 'a b', pool: a//b, device: A}}}",
+         "spec.deviceSelector.driver:Invalid spec.deviceSelector.pool:Invalid "
+         "spec.deviceSelector.device:Invalid"                                                                },
+        {"{spec: {taint: {effect: Newer}}}",                                 "spec.taint.effect:NotSupported"},
+        {"{spec: {taint: {effect: null}}}",                                  "spec.taint.effect:Required"    },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    assert_str(problem_texts(&updated, "{spec: {taint: {key: l, effect: Newer}}}",
+                             "{spec: {taint: {effect: Newer}}}", arena),
+               "");
+    check_refusal(&reported, "{status: {conditions: [{type: A, status: Maybe}]}}",
+                  "status.conditions[0].status:NotSupported "
+                  "status.conditions[0].lastTransitionTime:Required "
+                  "status.conditions[0].reason:Required");
+    check_refusal(&reported,
+                  repeated("{status: {conditions: [",
+                           "{type: A#, status: 'True', reason: R, lastTransitionTime: "
+                           "'2026-01-01T00:00:00Z'}",
+                           9, "]}}", arena),
+                  "status.conditions:TooMany");
+}
+
+static void checks_templates(void **state)
+{
+    static const char base[] =
+        "{" IN_NAMESPACE ", spec: {metadata: {labels: {a: b}}, spec: {devices: "
+        "{requests: [{name: r, exactly: {deviceClassName: c}}]}}}}";
+    static const struct subject created = {DV_KIND_TEMPLATE, DV_CREATE, base};
+    static const struct subject updated = {DV_KIND_TEMPLATE, DV_UPDATE, base};
+    static const struct refusal rows[] = {
+        {"",                                                              ""                },
+        {"{spec: {metadata: {name: x, uid: u, finalizers: [a.b/c]}}}",
+         "spec.metadata.name:Forbidden spec.metadata.uid:Forbidden "
+         "spec.metadata.finalizers:Forbidden"                                               },
+        {"{spec: {metadata: {labels: {'!': b}, annotations: {'!': b}}}}",
+         "spec.metadata.annotations:Invalid spec.metadata.labels:Invalid"                   },
+        {"{spec: {spec: {devices: {requests: [{name: R}]}}}}",
+         "spec.spec.devices.requests[0].name:Invalid spec.spec.devices.requests[0]:Required"},
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    check_refusals(&created, rows, DV_COUNT(rows));
+    check_refusal(&updated, "{metadata: {labels: {a: b}}}", "");
+    check_refusal(&updated, "{spec: {spec: {devices: {requests: []}}}}", "spec:Invalid");
+    assert_str(
+        problem_texts(&updated, "{spec: {spec: {devices: {requests: []}}}}", NULL, arena),
+        "spec: Invalid value: {\"labels\":{\"a\":\"b\"},\"Spec\":{\"Devices\":{\"Requests\":[],"
+        "\"Constraints\":null,\"Config\":null}}}: field is immutable");
+}
+
+static void checks_kinds_that_are_carried_along(void **state)
+{
+    static const struct {
+        struct subject subject;
+        struct refusal row;
+    } rows[] = {
+        {{DV_KIND_NAMESPACE, DV_CREATE, "{" META "}"},
+         {"{metadata: {name: a.b}}", "metadata.name:Invalid"}                       },
+        {{DV_KIND_SERVICE_ACCOUNT, DV_CREATE, "{" IN_NAMESPACE "}"},
+         {"{metadata: {name: a.b}}", ""}                                            },
+        {{DV_KIND_CONFIG_MAP, DV_CREATE, "{" IN_NAMESPACE "}"},
+         {"{data: {'a b': x, '..': x}, binaryData: {c: AAAA}}",
+          "data[..]:Invalid data[a b]:Invalid"}                                     },
+        {{DV_KIND_CONFIG_MAP, DV_CREATE, "{" IN_NAMESPACE "}"},
+         {"{data: {c: x}, binaryData: {c: AAAA}}", "data[c]:Invalid"}               },
+        {{DV_KIND_CONFIG_MAP, DV_UPDATE, "{" IN_NAMESPACE ", immutable: true, data: {a: b}}"},
+         {"{immutable: false, data: {a: c}}", "immutable:Forbidden data:Forbidden"} },
+        {{DV_KIND_SECRET, DV_UPDATE, "{" IN_NAMESPACE ", type: Opaque}"},
+         {"{type: other, data: {'!': ''}}", "type:Invalid data[!]:Invalid"}         },
+        {{DV_KIND_LEASE, DV_CREATE, "{" IN_NAMESPACE "}"},
+         {"{spec: {leaseDurationSeconds: 0, leaseTransitions: -1, preferredHolder: x}}",
+          "spec.leaseDurationSeconds:Invalid spec.leaseTransitions:Invalid "
+          "spec.preferredHolder:Forbidden"}                                         },
+        {{DV_KIND_EVENT, DV_CREATE, "{" IN_NAMESPACE ", involvedObject: {namespace: ns}}"},
+         {"{involvedObject: {namespace: null}}", "involvedObject.namespace:Invalid"}},
+        {{DV_KIND_EVENT, DV_CREATE, "{" IN_NAMESPACE ", involvedObject: {namespace: ns}}"},
+         {"{eventTime: '2026-01-01T00:00:00.000000Z', reportingComponent: a, reportingInstance: b}",
+          "action:Required reason:Required"}                                        },
+        {{DV_KIND_NODE, DV_CREATE, "{" META "}"},
+         {"{spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}, {key: "
+          "a}]}}",
+          "metadata.taints[1]:Duplicate metadata.taints[2].effect:Required"}        },
+        {{DV_KIND_NODE, DV_UPDATE,
+          "{" META ", spec: {podCIDR: 10.0.0.0/24, podCIDRs: [10.0.0.0/24], "
+          "providerID: a}}"},
+         {"{spec: {podCIDR: 10.1.0.0/24, providerID: b}, status: {capacity: {e.x/y: 1500m}, "
+          "allocatable: {}}}",
+          "status.capacity.e.x/y:Invalid status.allocatable.e.x/y:Invalid spec.podCIDRs:Forbidden "
+          "spec.providerID:Forbidden"}                                              },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++) {
+        check_refusal(&rows[i].subject, "", "");
+        check_refusal(&rows[i].subject, rows[i].row.change, rows[i].row.want);
+    }
+}
+
+static void answers_questions_about_names(void **state)
+{
+    static const struct {
+        bool (*is)(dv_str name);
+        const char *good;
+        const char *bad;
+    } rows[] = {
+        {dv_is_dns_label,              "a-1",               "a.b"              },
+        {dv_is_dns_label,              "1",                 "-a"               },
+        {dv_is_dns_subdomain,          "a.b-c",             "a..b"             },
+        {dv_is_dns_subdomain,          "a",                 ""                 },
+        {dv_is_label_name,             "a.b/C_d",           "a/b/c"            },
+        {dv_is_label_name,             "A",                 "/a"               },
+        {dv_is_label_value,            "",                  "a "               },
+        {dv_is_driver_name,            "GPU.example.com",   "a_b"              },
+        {dv_is_pool_name,              "a/b.c",             "a//b"             },
+        {dv_is_pool_name,              "a",                 ""                 },
+        {dv_is_extended_resource_name, "a.b/c",             "kubernetes.io/c"  },
+        {dv_is_extended_resource_name, "a/c",               "requests.a/c"     },
+        {dv_is_native_resource_name,   "cpu",               "a.b/c"            },
+        {dv_is_native_resource_name,   "x.kubernetes.io/c", "kubernetes.io.a/c"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(rows); i++)
+        if (!rows[i].is(dv_str_from_c(rows[i].good)) || rows[i].is(dv_str_from_c(rows[i].bad)))
+            fail_msg("row %zu: %s is good, %s is not", i, rows[i].good, rows[i].bad);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checks_classes),
+        cmocka_unit_test(checks_taint_rules),
+        cmocka_unit_test(checks_templates),
+        cmocka_unit_test(checks_kinds_that_are_carried_along),
+        cmocka_unit_test(answers_questions_about_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+/* validate.c - which rules a kind has. */
+#include "resource/validate.h"
+
+#include <stddef.h>
+
+#include "resource/resource.h"
+#include "resource/validate/checks.h"
+#include "resource/validate/validate_kinds.h"
+
+static const struct {
+    dv_validate_kind *validate;
+    dv_validate_kind *before_update; /* NULL: only the metadata */
+} kinds[DV_N_KINDS] = {
+    [DV_KIND_POD] = {dv_validate_pod,             NULL                              },
+    [DV_KIND_NODE] = {dv_validate_node,            NULL                              },
+    [DV_KIND_NAMESPACE] = {dv_validate_namespace,       NULL                              },
+    [DV_KIND_EVENT] = {dv_validate_event,           NULL                              },
+    [DV_KIND_SERVICE_ACCOUNT] = {dv_validate_service_account, NULL                              },
+    [DV_KIND_SECRET] = {dv_validate_secret,          NULL                              },
+    [DV_KIND_CONFIG_MAP] = {dv_validate_config_map,      NULL                              },
+    [DV_KIND_LEASE] = {dv_validate_lease,           NULL                              },
+    [DV_KIND_CLAIM] = {dv_validate_claim,           dv_validate_claim_before_update   },
+    [DV_KIND_TEMPLATE] = {dv_validate_template,        dv_validate_template_before_update},
+    [DV_KIND_SLICE] = {dv_validate_slice,           NULL                              },
+    [DV_KIND_CLASS] = {dv_validate_class,           NULL                              },
+    [DV_KIND_TAINT_RULE] = {dv_validate_taint_rule,      NULL                              },
+};
+
+void dv_validate(const struct dv_validation *validation, struct dv_problems *problems)
+{
+    kinds[validation->kind->id].validate(problems, validation);
+}
+
+/* Metadata is the first member of every object. */
+static const struct dv_api_object_meta *meta_of(const void *object)
+{
+    return object;
+}
+
+void dv_validate_before_update(const struct dv_validation *validation, struct dv_problems *problems)
+{
+    dv_validate_kind *before = kinds[validation->kind->id].before_update;
+
+    dv_check_meta_update(problems, meta_of(validation->value), meta_of(validation->old));
+    if (before)
+        before(problems, validation);
+}

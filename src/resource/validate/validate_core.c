@@ -1,0 +1,157 @@
+/* validate_core.c - namespaces, accounts, secrets, config maps, leases. */
+#include "resource/validate/validate_kinds.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "resource/resource.h"
+#include "resource/validate/checks.h"
+
+/* What an object may hold in all: it must fit a request to the store of the reference. */
+#define DATA_BYTES_MAX (1024u * 1024u)
+
+#define IMMUTABLE_TEXT "field is immutable when `immutable` is set"
+
+static void check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
+                       const struct dv_api_object_meta *old, const struct meta_rules *rules)
+{
+    if (old)
+        dv_check_meta_update(problems, meta, old);
+    else
+        dv_check_meta(problems, meta, rules);
+}
+
+void dv_validate_namespace(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct meta_rules rules = {dv_check_dns_label, false};
+    const struct dv_api_namespace *space = what->value;
+    const struct dv_api_namespace *old = what->old;
+
+    check_meta(problems, &space->metadata, old ? &old->metadata : NULL, &rules);
+}
+
+void dv_validate_service_account(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    const struct dv_api_service_account *account = what->value;
+    const struct dv_api_service_account *old = what->old;
+
+    check_meta(problems, &account->metadata, old ? &old->metadata : NULL, &rules);
+}
+
+/* -- Data ----------------------------------------------------------------------------------- */
+
+static size_t check_data(struct dv_problems *problems, const char *name,
+                         const struct dv_str_entry *data, size_t n)
+{
+    struct path path = dv_path_name(NULL, name);
+    size_t n_bytes = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct path item = dv_path_key(&path, data[i].key);
+
+        dv_check_config_key(problems, &item, NULL, data[i].key);
+        n_bytes += data[i].value.n;
+    }
+    return n_bytes;
+}
+
+static bool is_same_data(const struct dv_str_entry *a, size_t n_a, const struct dv_str_entry *b,
+                         size_t n_b)
+{
+    if (n_a != n_b)
+        return false;
+    for (size_t i = 0; i < n_a; i++)
+        if (!dv_str_eq(a[i].key, b[i].key) || !dv_str_eq(a[i].value, b[i].value))
+            return false;
+    return true;
+}
+
+static void add_fixed(struct dv_problems *problems, const char *name)
+{
+    dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, NULL, name, dv_bad_none(), IMMUTABLE_TEXT);
+}
+
+static void check_fixed(struct dv_problems *problems, const bool *immutable)
+{
+    if (!immutable || !*immutable)
+        add_fixed(problems, "immutable");
+}
+
+static void check_map_data(struct dv_problems *problems, const struct dv_api_config_map *map)
+{
+    struct path data = dv_path_name(NULL, "data");
+    size_t n_bytes = check_data(problems, "data", map->data, map->n_data);
+
+    n_bytes += check_data(problems, "binaryData", map->binary_data, map->n_binary_data);
+    for (size_t i = 0; i < map->n_data; i++) {
+        struct path item = dv_path_key(&data, map->data[i].key);
+
+        if (dv_entry_find(map->binary_data, map->n_binary_data, map->data[i].key))
+            dv_problem_add(problems, DV_PROBLEM_INVALID, &item, NULL, dv_bad_str(map->data[i].key),
+                           "duplicate of key present in binaryData");
+    }
+    if (n_bytes > DATA_BYTES_MAX)
+        dv_too_long(problems, NULL, "", DATA_BYTES_MAX);
+}
+
+void dv_validate_config_map(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    const struct dv_api_config_map *map = what->value;
+    const struct dv_api_config_map *old = what->old;
+
+    check_meta(problems, &map->metadata, old ? &old->metadata : NULL, &rules);
+    if (old && old->immutable && *old->immutable) {
+        check_fixed(problems, map->immutable);
+        if (!is_same_data(map->data, map->n_data, old->data, old->n_data))
+            add_fixed(problems, "data");
+        if (!is_same_data(map->binary_data, map->n_binary_data, old->binary_data,
+                          old->n_binary_data))
+            add_fixed(problems, "binaryData");
+    }
+    if (old)
+        dv_check_meta(problems, &map->metadata, &rules);
+    check_map_data(problems, map);
+}
+
+void dv_validate_secret(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    const struct dv_api_secret *secret = what->value;
+    const struct dv_api_secret *old = what->old;
+
+    check_meta(problems, &secret->metadata, old ? &old->metadata : NULL, &rules);
+    if (old && !dv_str_eq(secret->type, old->type))
+        dv_immutable(problems, NULL, "type", dv_bad_str(secret->type));
+    if (old && old->immutable && *old->immutable) {
+        check_fixed(problems, secret->immutable);
+        if (!is_same_data(secret->data, secret->n_data, old->data, old->n_data))
+            add_fixed(problems, "data");
+    }
+    if (check_data(problems, "data", secret->data, secret->n_data) > DATA_BYTES_MAX)
+        dv_too_long(problems, NULL, "data", DATA_BYTES_MAX);
+}
+
+/* -- Leases --------------------------------------------------------------------------------- */
+
+void dv_validate_lease(struct dv_problems *problems, const struct dv_validation *what)
+{
+    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct path path = {.kind = PATH_NAME, .name = "spec"};
+    const struct dv_api_lease *lease = what->value;
+    const struct dv_api_lease *old = what->old;
+    const int64_t *duration = lease->spec.lease_duration_seconds;
+    const int64_t *transitions = lease->spec.lease_transitions;
+
+    check_meta(problems, &lease->metadata, old ? &old->metadata : NULL, &rules);
+    if (duration && *duration <= 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, &path, "leaseDurationSeconds",
+                       dv_bad_i64(*duration), "must be greater than 0");
+    if (transitions && *transitions < 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, &path, "leaseTransitions",
+                       dv_bad_i64(*transitions), "must be greater than or equal to 0");
+    if (lease->spec.preferred_holder.n > 0 && lease->spec.strategy.n == 0)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, "preferredHolder", dv_bad_none(),
+                       "may only be specified when `strategy` is defined");
+}

@@ -1,0 +1,316 @@
+/* validate_pod.c - pods: their claims, their containers, and what places them. */
+#include "resource/validate/validate_kinds.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/map.h"
+#include "resource/resource.h"
+#include "resource/validate/checks.h"
+#include "resource/validate/pod_checks.h"
+
+#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
+
+static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+
+/* -- Claims --------------------------------------------------------------------------------- */
+
+static void check_claim(struct dv_problems *problems, const struct path *path,
+                        const struct dv_api_pod_resource_claim *claim, bool is_repeated)
+{
+    bool has_claim = claim->resource_claim_name.p != NULL;
+    bool has_template = claim->resource_claim_template_name.p != NULL;
+
+    if (claim->name.n == 0)
+        dv_required(problems, path, "name");
+    else if (is_repeated)
+        dv_problem_add(problems, DV_PROBLEM_DUPLICATE, path, "name", dv_bad_str(claim->name), "%s",
+                       "");
+    else
+        dv_check_dns_label(problems, path, "name", claim->name);
+    if (has_claim == has_template)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL,
+                       dv_bad_message(&dv_message_pod_resource_claim, claim, problems->arena), "%s",
+                       has_claim ? "at most one of `resourceClaimName` or "
+                                   "`resourceClaimTemplateName` may be specified"
+                                 : "must specify one of: `resourceClaimName`, "
+                                   "`resourceClaimTemplateName`");
+    if (has_claim)
+        dv_check_dns_subdomain(problems, path, "resourceClaimName", claim->resource_claim_name);
+    if (has_template)
+        dv_check_dns_subdomain(problems, path, "resourceClaimTemplateName",
+                               claim->resource_claim_template_name);
+}
+
+/* Fills `claims`, by name. */
+static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod,
+                         struct dv_map *claims)
+{
+    struct path path = dv_path_name(&spec_path, "resourceClaims");
+
+    if (pod->spec.n_resource_claims > 0 &&
+        dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations,
+                      DV_STR(MIRROR_ANNOTATION)))
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, NULL, dv_bad_none(),
+                       "static pods do not support resource claims");
+    for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
+        struct path item = dv_path_index(&path, i);
+        struct dv_api_pod_resource_claim *claim = &pod->spec.resource_claims[i];
+
+        check_claim(problems, &item, claim, dv_map_set(claims, claim->name, claim) != NULL);
+    }
+}
+
+/* -- Containers ----------------------------------------------------------------------------- */
+
+static void check_container(struct dv_problems *problems, const struct path *path,
+                            const struct dv_api_container *container, const struct dv_map *claims)
+{
+    struct path resources = dv_path_name(path, "resources");
+
+    dv_check_required(problems, path, "name", container->name, dv_check_dns_label);
+    if (container->image.n == 0)
+        dv_required(problems, path, "image");
+    dv_check_resources(problems, &resources, &container->resources, claims);
+}
+
+/* `names` are those that are taken, and get these. */
+static void check_containers(struct dv_problems *problems, const struct path *path,
+                             struct dv_api_container *containers, size_t n, struct dv_map *names,
+                             const struct dv_map *claims)
+{
+    for (size_t i = 0; i < n; i++) {
+        dv_str name = containers[i].name;
+        struct path item = dv_path_index(path, i);
+
+        check_container(problems, &item, &containers[i], claims);
+        if (name.n > 0 && dv_map_set(names, name, &containers[i]))
+            dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, "name", dv_bad_str(name), "%s",
+                           "");
+    }
+}
+
+static void check_images(struct dv_problems *problems, const char *name,
+                         const struct dv_api_container *containers, size_t n)
+{
+    struct path path = dv_path_name(&spec_path, name);
+
+    for (size_t i = 0; i < n; i++) {
+        struct path item = dv_path_index(&path, i);
+        dv_str image = containers[i].image;
+
+        if (dv_str_trim(image).n != image.n)
+            dv_problem_add(problems, DV_PROBLEM_INVALID, &item, "image", dv_bad_str(image),
+                           "must not have leading or trailing whitespace");
+    }
+}
+
+static void check_all_containers(struct dv_problems *problems, const struct dv_api_pod *pod,
+                                 const struct dv_map *claims)
+{
+    DV_CLEANUP(dv_map_fini) struct dv_map names;
+    struct path path = dv_path_name(&spec_path, "containers");
+    struct path init_path = dv_path_name(&spec_path, "initContainers");
+    const struct dv_api_pod_spec *spec = &pod->spec;
+
+    dv_map_init(&names);
+    if (spec->n_containers == 0)
+        dv_required(problems, &path, NULL);
+    check_containers(problems, &path, spec->containers, spec->n_containers, &names, claims);
+    check_containers(problems, &init_path, spec->init_containers, spec->n_init_containers, &names,
+                     claims);
+}
+
+/* -- The rest of the spec ------------------------------------------------------------------- */
+
+static void check_choice(struct dv_problems *problems, const char *name, dv_str value,
+                         const dv_str *supported, size_t n_supported)
+{
+    if (value.n == 0)
+        dv_required(problems, &spec_path, name);
+    else
+        dv_check_one_of(problems, &spec_path, name, value, supported, n_supported);
+}
+
+static void check_policies(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+{
+    static const dv_str restart[] = {
+        DV_STR_INIT("Always"),
+        DV_STR_INIT("OnFailure"),
+        DV_STR_INIT("Never"),
+    };
+    static const dv_str dns[] = {
+        DV_STR_INIT("ClusterFirstWithHostNet"),
+        DV_STR_INIT("ClusterFirst"),
+        DV_STR_INIT("Default"),
+        DV_STR_INIT("None"),
+    };
+
+    check_choice(problems, "restartPolicy", spec->restart_policy, restart, DV_COUNT(restart));
+    check_choice(problems, "dnsPolicy", spec->dns_policy, dns, DV_COUNT(dns));
+}
+
+static void check_node_labels(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_node_selector; i++) {
+        dv_check_label_name(problems, &spec_path, "nodeSelector", spec->node_selector[i].key);
+        dv_check_label_value(problems, &spec_path, "nodeSelector", spec->node_selector[i].value);
+    }
+}
+
+static void check_names(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+{
+    const struct {
+        const char *name;
+        dv_str value;
+        dv_check_text *check;
+    } names[] = {
+        {"serviceAccountName", spec->service_account_name, dv_check_dns_subdomain},
+        {"nodeName",           spec->node_name,            dv_check_dns_subdomain},
+        {"hostname",           spec->hostname,             dv_check_dns_label    },
+        {"subdomain",          spec->subdomain,            dv_check_dns_label    },
+        {"priorityClassName",  spec->priority_class_name,  dv_check_dns_subdomain},
+        {"runtimeClassName",   spec->runtime_class_name,   dv_check_dns_subdomain},
+    };
+
+    for (size_t i = 0; i < DV_COUNT(names); i++)
+        if (names[i].value.n > 0)
+            names[i].check(problems, &spec_path, names[i].name, names[i].value);
+}
+
+static void check_deadline(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+{
+    const int64_t *deadline = spec->active_deadline_seconds;
+
+    if (deadline && (*deadline < 1 || *deadline > INT32_MAX))
+        dv_problem_add(problems, DV_PROBLEM_INVALID, &spec_path, "activeDeadlineSeconds",
+                       dv_bad_i64(*deadline), "must be between 1 and %d, inclusive", INT32_MAX);
+}
+
+static void check_gates(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
+{
+    struct path path = dv_path_name(&spec_path, "schedulingGates");
+
+    for (size_t i = 0; i < spec->n_scheduling_gates; i++) {
+        struct path item = dv_path_index(&path, i);
+
+        dv_check_label_name(problems, &item, NULL, spec->scheduling_gates[i].name);
+    }
+    if (spec->n_scheduling_gates > 0)
+        dv_check_unique(problems, &path, NULL, &spec->scheduling_gates[0].name,
+                        spec->n_scheduling_gates, sizeof(spec->scheduling_gates[0]));
+}
+
+static bool is_exists(const struct dv_api_toleration *toleration)
+{
+    return dv_str_eq(toleration->operator, DV_STR("Exists"));
+}
+
+static void check_toleration(struct dv_problems *problems, const struct path *path,
+                             const struct dv_api_toleration *toleration)
+{
+    static const dv_str operators[] = {DV_STR_INIT("Equal"), DV_STR_INIT("Exists")};
+    static const dv_str effects[] = {
+        DV_STR_INIT("NoSchedule"),
+        DV_STR_INIT("PreferNoSchedule"),
+        DV_STR_INIT("NoExecute"),
+    };
+
+    if (toleration->key.n > 0)
+        dv_check_label_name(problems, path, "key", toleration->key);
+    else if (!is_exists(toleration))
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator",
+                       dv_bad_str(toleration->operator),
+                       "operator must be Exists when `key` is empty, which means \"match all "
+                       "values and all keys\"");
+    if (toleration->toleration_seconds && !dv_str_eq(toleration->effect, DV_STR("NoExecute")))
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "effect", dv_bad_str(toleration->effect),
+                       "effect must be 'NoExecute' when `tolerationSeconds` is set");
+    if (toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal")))
+        dv_check_label_value(problems, path, "operator", toleration->value);
+    else if (!is_exists(toleration))
+        dv_not_supported(problems, path, "operator", toleration->operator, operators,
+                         DV_COUNT(operators));
+    else if (toleration->value.n > 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, path, "operator",
+                       dv_bad_message(&dv_message_toleration, toleration, problems->arena),
+                       "value must be empty when `operator` is 'Exists'");
+    if (toleration->effect.n > 0)
+        dv_check_one_of(problems, path, "effect", toleration->effect, effects, DV_COUNT(effects));
+}
+
+void dv_check_tolerations(struct dv_problems *problems, const struct path *path,
+                          const struct dv_api_toleration *tolerations, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct path item = dv_path_index(path, i);
+
+        check_toleration(problems, &item, &tolerations[i]);
+    }
+}
+
+static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod)
+{
+    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    struct path tolerations = dv_path_name(&spec_path, "tolerations");
+    const struct dv_api_pod_spec *spec = &pod->spec;
+    DV_CLEANUP(dv_map_fini) struct dv_map claims;
+
+    dv_map_init(&claims);
+    dv_check_meta(problems, &pod->metadata, &rules);
+    check_claims(problems, pod, &claims);
+    check_all_containers(problems, pod, &claims);
+    check_policies(problems, spec);
+    check_node_labels(problems, spec);
+    check_gates(problems, spec);
+    check_names(problems, spec);
+    check_deadline(problems, spec);
+    dv_check_tolerations(problems, &tolerations, spec->tolerations, spec->n_tolerations);
+    check_images(problems, "containers", spec->containers, spec->n_containers);
+    check_images(problems, "initContainers", spec->init_containers, spec->n_init_containers);
+}
+
+/* Whose a pod is, a node's or the API's, is said when it is made. */
+static void check_mirror_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
+                                const struct dv_api_object_meta *old)
+{
+    static const struct path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    struct path annotations = dv_path_name(&metadata, "annotations");
+    struct path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    const struct dv_str_entry *now =
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(MIRROR_ANNOTATION));
+    const struct dv_str_entry *before =
+        dv_entry_find(old->annotations, old->n_annotations, DV_STR(MIRROR_ANNOTATION));
+
+    if (before && !(now && dv_str_eq(now->value, before->value)))
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &key, NULL, dv_bad_none(),
+                       "may not remove or update mirror pod annotation");
+    if (now && !before)
+        dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &key, NULL, dv_bad_none(),
+                       "may not add mirror pod annotation");
+}
+
+void dv_validate_pod(struct dv_problems *problems, const struct dv_validation *what)
+{
+    const struct dv_api_pod *pod = what->value;
+    const struct dv_api_pod *old = what->old;
+
+    switch (what->operation) {
+    case DV_CREATE:
+        check_all(problems, pod);
+        return;
+    case DV_UPDATE:
+        dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        check_mirror_update(problems, &pod->metadata, &old->metadata);
+        check_all(problems, pod);
+        dv_check_pod_update(problems, pod, old);
+        return;
+    case DV_UPDATE_STATUS:
+        dv_check_meta_update(problems, &pod->metadata, &old->metadata);
+        check_mirror_update(problems, &pod->metadata, &old->metadata);
+        dv_check_pod_status(problems, pod, old);
+        return;
+    }
+}
