@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "rest/client.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_client.h"
+#include "rest/rest_server.h"
 
 /* A list of some ten thousand pods. */
 #define BODY_BYTES_DEFAULT (64u * 1024u * 1024u)

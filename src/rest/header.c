@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* Of the line and the header of a request, with what libmicrohttpd notes of each field: the rest of
  * a connection's memory is for the header of the answer. */

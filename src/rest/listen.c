@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* What connects while we are busy with other things waits here; the kernel has a limit of its own.
  */

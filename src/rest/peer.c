@@ -13,7 +13,7 @@
 #include <linux/sock_diag.h>
 #include <linux/types.h>
 
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* The part of an IPv6 address that a network gives to one client. */
 #define NETWORK_BYTES 8u

@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* Of drops for newcomers one is told in this time: they come by the thousand. */
 #define COMPLAINT_MS 10000u

@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* RFC 5280's limit is 64 characters; some write more. */
 #define NAME_BYTES_MAX 256u

@@ -1,6 +1,6 @@
 """The HTTP server with clients that are not ours: Python's http.client, and curl where it is there.
 
-The server is src/rest/test_peer.c.
+The server is src/rest/tests/test_peer.c.
 """
 
 import http.client

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rest/test_fixture.h"
-#include "rest/test_program.h"
+#include "rest/tests/test_program.h"
+#include "rest/tests/test_rest_fixture.h"
 
 /* Asks once, and prints the answer. */
 #define CURL "curl", "-sS", "--max-time", "20"

@@ -1,4 +1,4 @@
-/* server.c - libmicrohttpd on the loop, from the listening socket to the last call. */
+/* rest_server.c - libmicrohttpd on the loop, from the listening socket to the last call. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 #include "rest/tls.h"
 
 /* What the Kubernetes API takes. */

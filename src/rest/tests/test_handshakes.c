@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "rest/test_fixture.h"
-#include "rest/test_program.h"
+#include "rest/tests/test_program.h"
+#include "rest/tests/test_rest_fixture.h"
 
 static void a_slow_handshake_holds_nobody_else(void **state)
 {

@@ -1,5 +1,5 @@
-/* client.c - libcurl on the loop: its sockets, its timer, and whose turn it is. */
-#include "rest/client.h"
+/* rest_client.c - libcurl on the loop: its sockets, its timer, and whose turn it is. */
+#include "rest/rest_client.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 #include "rest/tls.h"
 
 /* A few watches for each kind of object, and room for what is done meanwhile. */

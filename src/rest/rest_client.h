@@ -1,4 +1,4 @@
-/* client.h - what clients and their fetches share.
+/* rest_client.h - what clients and their fetches share.
  *
  * libcurl owns the sockets and speaks HTTP; it is run from the loop, and its callbacks come from
  * within curl_multi_socket_action. In there no fetch can be added or taken out, so both happen in
@@ -83,14 +83,14 @@ struct dv_rest_transfer {
     struct dv_err err; /* of the end; code DV_OK: success */
 };
 
-/* ---- client.c ---- */
+/* ---- rest_client.c ---- */
 
 /* Later in this turn: starts what waits, tells the ends. */
 void dv_rest_client_work_later(struct dv_rest_client *client);
 /* Looks what libcurl is done with. */
 void dv_rest_client_take_ended(struct dv_rest_client *client);
 
-/* ---- request.c ---- */
+/* ---- rest_request.c ---- */
 
 /* DV_INVALID_ARGUMENT: it cannot be sent. */
 DV_CHECKED bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err);

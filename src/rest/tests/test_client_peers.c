@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rest/test_fetch.h"
-#include "rest/test_fixture.h"
-#include "rest/test_program.h"
+#include "rest/tests/test_fetch.h"
+#include "rest/tests/test_program.h"
+#include "rest/tests/test_rest_fixture.h"
 
 /* Python's HTTP server, which also does what none should: prints its port, serves until its input
  * ends. Arguments: the files of a certificate and its key, for TLS. */

@@ -1,6 +1,7 @@
-/* test_fixture.h - a server on a loop with a virtual clock, and bare sockets as its clients. */
-#ifndef DV_REST_TEST_FIXTURE_H
-#define DV_REST_TEST_FIXTURE_H
+/* test_rest_fixture.h - a server on a loop with a virtual clock, and bare sockets as its clients.
+ */
+#ifndef DV_REST_TEST_REST_FIXTURE_H
+#define DV_REST_TEST_REST_FIXTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rest/server.h"
-#include "rest/test_fixture.h"
+#include "rest/rest_server.h"
+#include "rest/tests/test_rest_fixture.h"
 
 /* All of them may be a quarter, of one origin a sixteenth. */
 #define CONNECTIONS 64u

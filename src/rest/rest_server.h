@@ -1,4 +1,4 @@
-/* server.h - what the files of this module share: servers, connections, calls.
+/* rest_server.h - what the files of this module share: servers, connections, calls.
  *
  * libmicrohttpd owns the sockets and speaks HTTP; it is run from the loop, and all that it tells
  * arrives from within MHD_run. Whatever is asked of a connection at another time is
@@ -165,7 +165,7 @@ struct dv_rest_call {
     bool wants_room;  /* something was sent since `room` ran */
 };
 
-/* ---- server.c ---- */
+/* ---- rest_server.c ---- */
 
 /* Lets libmicrohttpd go on, later in this turn. */
 void dv_rest_server_run_later(struct dv_rest_server *server);
@@ -205,7 +205,7 @@ DV_CHECKED bool dv_rest_shares_take_body(struct dv_rest_call *call, size_t n_byt
 void dv_rest_shares_give_body_back(struct dv_rest_call *call);
 void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop);
 
-/* ---- conn.c ---- */
+/* ---- rest_conn.c ---- */
 
 void dv_rest_conn_accept(void *server, unsigned events);  /* of listen_poll */
 void dv_rest_conn_hangups(void *server, unsigned events); /* of hangup_poll */
@@ -227,7 +227,7 @@ void dv_rest_conn_resume(struct dv_rest_conn *conn); /* nothing happens unless i
 void dv_rest_conn_break(struct dv_rest_conn *conn, enum dv_code code, const char *text);
 bool dv_rest_conn_is_breaking(const struct dv_rest_conn *conn);
 
-/* ---- call.c ---- */
+/* ---- rest_call.c ---- */
 
 /* Called by libmicrohttpd: the first line of a request, and all that follows it. */
 void *dv_rest_call_begin(void *server, const char *target, struct MHD_Connection *mhd);
@@ -248,7 +248,7 @@ void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
 
 /* The number of a call or a fetch: unique in the process, from 1. */
 uint64_t dv_rest_next_id(void);
-/* Whether it can be a method or the name of a field (request.c). */
+/* Whether it can be a method or the name of a field (rest_request.c). */
 bool dv_rest_is_token(dv_str text);
 /* Whether it can be in a header field: no control characters. */
 bool dv_rest_is_sendable(dv_str text);
@@ -268,7 +268,7 @@ void dv_rest_header_take(struct dv_rest_call *call, const char *method, const ch
                          struct dv_rest_refusal *refusal);
 void dv_rest_header_too_large(const struct dv_rest_call *call, struct dv_rest_refusal *refusal);
 
-/* ---- stream.c ---- */
+/* ---- rest_stream.c ---- */
 
 void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err);
 

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "loop/loop.h"
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 struct program {
     struct fixture *fixture;

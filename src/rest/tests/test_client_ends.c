@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rest/test_fetch.h"
-#include "rest/test_fixture.h"
+#include "rest/tests/test_fetch.h"
+#include "rest/tests/test_rest_fixture.h"
 
 static int start_tls(void **state)
 {

@@ -1,4 +1,4 @@
-#include "rest/test_fetch.h"
+#include "rest/tests/test_fetch.h"
 
 #include "support/dvtest.h"
 

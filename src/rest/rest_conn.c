@@ -1,4 +1,4 @@
-/* conn.c - connections: how they come, what they wait for, how they end. */
+/* rest_conn.c - connections: how they come, what they wait for, how they end. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 #include "rest/tls.h"
 
 /* Of one turn, so that what is connected gets its share. */

@@ -1,4 +1,4 @@
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "rest/rest.h"
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 struct asker {
     struct fixture *fixture;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 static void a_request_is_answered(void **state)
 {

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 #define HOLD "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n"
 #define NOWHERE "GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -1,4 +1,4 @@
-/* call.c - a request from its first line to its answer. */
+/* rest_call.c - a request from its first line to its answer. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 #include "rest/target.h"
 
 /* A client that takes an answer more slowly than this is as good as stuck. */

@@ -1,4 +1,4 @@
-#include "rest/test_program.h"
+#include "rest/tests/test_program.h"
 
 #include <fcntl.h>
 #include <stdio.h>

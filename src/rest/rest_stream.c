@@ -1,10 +1,10 @@
-/* stream.c - answers in pieces: what is sent waits here until libmicrohttpd comes for it. */
+/* rest_stream.c - answers in pieces: what is sent waits here until libmicrohttpd comes for it. */
 #include <assert.h>
 #include <string.h>
 #include <sys/types.h>
 
 #include "base/num.h"
-#include "rest/server.h"
+#include "rest/rest_server.h"
 
 /* Where libmicrohttpd keeps a piece that is not chunked (HTTP/1.0). */
 #define PIECE_BYTES (16u * 1024u)

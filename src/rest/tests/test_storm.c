@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 /* Clients that do anything in any order, and a handler that answers in any way at any time, from a
  * seed: whatever they do, every call ends once, and nothing is left. */

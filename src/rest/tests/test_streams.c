@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "rest/test_fixture.h"
+#include "rest/tests/test_rest_fixture.h"
 
 #define STREAM "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "rest/test_fetch.h"
-#include "rest/test_fixture.h"
+#include "rest/tests/test_fetch.h"
+#include "rest/tests/test_rest_fixture.h"
 
 #define STORM_ASKS 60
 #define STORM_ROUNDS 400

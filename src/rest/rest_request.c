@@ -1,11 +1,11 @@
-/* request.c - what a fetch sends, checked and told to libcurl. */
+/* rest_request.c - what a fetch sends, checked and told to libcurl. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rest/client.h"
 #include "rest/rest.h"
-#include "rest/server.h"
+#include "rest/rest_client.h"
+#include "rest/rest_server.h"
 
 /* How much of a field's name stands in a message. */
 #define SHOWN_BYTES_MAX 80u

@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rest/test_fetch.h"
-#include "rest/test_fixture.h"
+#include "rest/tests/test_fetch.h"
+#include "rest/tests/test_rest_fixture.h"
 
 /* Every test runs twice: plain, and under TLS. */
 static void serve(struct fixture *fixture, struct asker *asker)
