@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "resource/resource.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 /* Ends a part: its length behind it, so that no two lists of parts have the same bytes. */
 static void end_part(struct dv_buf *key, size_t begin)

@@ -134,7 +134,7 @@ enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candi
 uint64_t dv_sched_offer_cost(const struct crowd *crowd);
 void dv_sched_offer_cancel(struct attempt *attempt);
 
-/* ---- check.c ---- */
+/* ---- sched_check.c ---- */
 
 /* Sorts its claims into those that are allocated and `open` ones. False, with the reason in
  * sched->why, when no node can be right. */

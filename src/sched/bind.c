@@ -22,10 +22,10 @@
 #include "loop/loop.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
+#include "sched/binding.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
-#include "sched/op.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 #define PAUSE_MS 100u
 #define PAUSE_MS_MAX 10000u

@@ -15,7 +15,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "resource/resource.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim)
 {

@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 static const struct dv_api_allocated_device_status *
 status_of(const struct dv_api_resource_claim *claim,

@@ -14,7 +14,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 /* Crowds without pods, kept because the next pod of a template is like the last. */
 #define N_IDLE_MAX 64u

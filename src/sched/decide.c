@@ -15,7 +15,7 @@
 #include "resource/resource.h"
 #include "sched/attempt.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 /* Of the searches for devices in one attempt, in the allocator's units: some 0.1 s. When no node is
  * left that was not searched, all are again, at twice the cost a node. */

@@ -17,8 +17,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/attempt.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* Of one node, doubled when all were searched to no end; some 25 ms, and up to 0.8 s. */
 #define COST_NODE UINT64_C(2500000)

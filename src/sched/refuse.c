@@ -15,8 +15,8 @@
 #include "resource/resource.h"
 #include "sched/attempt.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* A condition's text: what is longer is for `davit explain`. */
 #define TEXT_BYTES_MAX 4096u

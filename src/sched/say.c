@@ -18,9 +18,9 @@
 #include "cluster/cluster.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
-#include "sched/inside.h"
-#include "sched/op.h"
+#include "sched/binding.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 #include "json/json.h"
 
 #define N_SAYING_MAX 64u

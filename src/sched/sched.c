@@ -18,7 +18,7 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 #define N_BINDING_MAX 512u
 #define BINDING_TIMEOUT_MS 600000u

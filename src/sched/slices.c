@@ -14,7 +14,7 @@
 #include "cluster/cluster.h"
 #include "resource/resource.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 /* Of putting a slice and its devices into the inventory, in the allocator's units. */
 #define COST_SLICE 200u

@@ -11,8 +11,8 @@
 #include "resource/select.h"
 #include "sched/attempt.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* Of looking at a node, in the allocator's units. */
 #define COST_VISIT 10u

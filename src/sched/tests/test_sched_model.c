@@ -1,6 +1,6 @@
 /* Pods, claims, slices and nodes that come and go at random, a scheduler that is closed and opened,
  * requests that fail: in the end every pod is where it should be, or says truly why not. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

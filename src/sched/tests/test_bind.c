@@ -1,5 +1,5 @@
 /* What becomes of a decision: conflicts, changes in between, other schedulers, conditions. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

@@ -1,4 +1,5 @@
-/* extended.c - the claim that a pod gets for its extended resources, where classes serve them. */
+/* sched_extended.c - the claim that a pod gets for its extended resources, where classes serve
+ * them. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -6,8 +7,8 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "resource/resource.h"
-#include "sched/inside.h"
-#include "sched/op.h"
+#include "sched/binding.h"
+#include "sched/sched_state.h"
 #include "json/json.h"
 
 /* The claim for its extended resources has this name: it holds what was decided. */

@@ -1,4 +1,4 @@
-/* check.c - what can be said of a pod before any node is looked at. */
+/* sched_check.c - what can be said of a pod before any node is looked at. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,8 +11,8 @@
 #include "resource/resource.h"
 #include "sched/attempt.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* Sets sched->why, and returns false, when no node can be right. */
 static bool reject(struct attempt *attempt, dv_str why)

@@ -1,4 +1,4 @@
-/* inside.h - the scheduler's state, and what its files do for each other.
+/* sched_state.h - the scheduler's state, and what its files do for each other.
  *
  *     views -> pods, claims, nodes, slices: records        (what is there)
  *     queue -> decide -> bind -> write                      (what is done about it)
@@ -6,8 +6,8 @@
  * A decision is made in memory and counts at once: the node's room is taken, the devices are held
  * in the inventory. Nothing is looked up by walking what is allocated. What takes long is made in
  * slices (attempt.h). */
-#ifndef DV_SCHED_INSIDE_H
-#define DV_SCHED_INSIDE_H
+#ifndef DV_SCHED_STATE_H
+#define DV_SCHED_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,7 +120,7 @@ struct pod_claim {
     bool is_reserved;    /* by this attempt */
     bool is_allocated;   /* by this attempt */
     bool is_lost;        /* somebody else was first */
-    const char *problem; /* why it cannot be had; for write.c */
+    const char *problem; /* why it cannot be had; for sched_write.c */
 };
 
 enum claim_step {
@@ -330,7 +330,7 @@ struct dv_sched {
     struct dv_sched_numbers numbers;
 };
 
-/* ---- nodes.c ---- */
+/* ---- sched_nodes.c ---- */
 
 void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* The node of that name, made when it is new. */
@@ -398,7 +398,7 @@ void dv_sched_claim_drop(struct claim *claim);
 bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid);
 void dv_sched_claims_free(struct dv_sched *sched);
 
-/* ---- write.c: one write of a claim at a time, for all who want one ---- */
+/* ---- sched_write.c: one write of a claim at a time, for all who want one ---- */
 
 /* use->wish says what; use->written runs once, not before this has returned unless the claim is
  * gone. */
@@ -406,7 +406,7 @@ void dv_sched_write(struct pod_claim *use);
 /* Answers are no longer waited for. */
 void dv_sched_write_cancel(struct claim *claim);
 
-/* ---- pods.c ---- */
+/* ---- sched_pods.c ---- */
 
 void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Looks at it again, from the start: it is queued when its claims are there. */
@@ -423,7 +423,7 @@ void dv_sched_pod_release(struct pod *pod);
 void dv_sched_pods_start(struct dv_sched *sched); /* when all is there */
 void dv_sched_pods_free(struct dv_sched *sched);
 
-/* ---- queue.c ---- */
+/* ---- sched_queue.c ---- */
 
 void dv_sched_set_state(struct pod *pod, enum pod_state state);
 /* Into the queue, at once or when its back-off has ended. */
@@ -488,7 +488,7 @@ bool dv_sched_say_nothing(struct pod *pod);
 void dv_sched_say_cancel(struct pod *pod);
 void dv_sched_says_cancel(struct dv_sched *sched);
 
-/* ---- metrics.c ---- */
+/* ---- sched_metrics.c ---- */
 
 void dv_sched_metrics_open(struct dv_sched *sched);
 void dv_sched_metrics_close(struct dv_sched *sched);

@@ -1,5 +1,5 @@
 /* Selectors and searches that take long: they give way to the loop, and come to the same end. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

@@ -1,4 +1,4 @@
-/* ask.c - the requests that a decision needs beside those about claims: the binding, and for
+/* sched_ask.c - the requests that a decision needs beside those about claims: the binding, and for
  * extended resources the claim and its record in the pod. What may have happened is asked for
  * again. */
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "resource/status.h"
-#include "sched/inside.h"
-#include "sched/op.h"
+#include "sched/binding.h"
+#include "sched/sched_state.h"
 
 #define PAUSE_MS 100u
 #define PAUSE_MS_MAX 10000u

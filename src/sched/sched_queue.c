@@ -1,4 +1,4 @@
-/* queue.c - who is next: by priority, then by arrival; after failures not before a pause. */
+/* sched_queue.c - who is next: by priority, then by arrival; after failures not before a pause. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -7,8 +7,8 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "loop/loop.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* Decisions of one turn of the loop: about a millisecond, however little they cost. */
 #define N_TURN_MAX 32u

@@ -5,7 +5,7 @@
 
 #include "base/defs.h"
 #include "resource/resource.h"
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #define FINALIZERS "finalizers: [resource.kubernetes.io/delete-protection]"
 

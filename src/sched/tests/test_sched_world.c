@@ -1,4 +1,4 @@
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

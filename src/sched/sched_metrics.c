@@ -1,12 +1,12 @@
-/* metrics.c - the scheduler's numbers, by the names that they have in the reference. */
+/* sched_metrics.c - the scheduler's numbers, by the names that they have in the reference. */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/defs.h"
 #include "base/metric.h"
 #include "base/str.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 const char *dv_sched_result_name(enum dv_sched_result result)
 {

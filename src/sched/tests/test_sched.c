@@ -1,5 +1,5 @@
 /* What is decided: nodes, devices, and why not. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

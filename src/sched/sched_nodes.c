@@ -1,4 +1,4 @@
-/* nodes.c - what each node has, and what of it is taken. */
+/* sched_nodes.c - what each node has, and what of it is taken. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
+#include "sched/sched_state.h"
 
 struct node *dv_sched_node(struct dv_sched *sched, dv_str name)
 {

@@ -1,5 +1,5 @@
 /* Every request may fail, in every way, and the end is the same. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

@@ -1,4 +1,5 @@
-/* pods.c - the pods that are ours to decide on, from the view; and what all pods take of nodes. */
+/* sched_pods.c - the pods that are ours to decide on, from the view; and what all pods take of
+ * nodes. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,10 @@
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
+#include "sched/binding.h"
 #include "sched/fit.h"
-#include "sched/inside.h"
-#include "sched/op.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 /* A claim that is made from a template comes a moment after its pod: what takes longer is said. */
 #define GATED_SAY_MS 2000u

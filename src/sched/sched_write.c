@@ -1,7 +1,7 @@
-/* write.c - writes of claims: one at a time for each claim, which does what all who wait for it
- * want. What a write must hold against is the version that it was made from: another's change is a
- * conflict, and then all is looked at again. What may or may not have happened is done again until
- * there is an answer, so that no device is thought free that is not. */
+/* sched_write.c - writes of claims: one at a time for each claim, which does what all who wait for
+ * it want. What a write must hold against is the version that it was made from: another's change is
+ * a conflict, and then all is looked at again. What may or may not have happened is done again
+ * until there is an answer, so that no device is thought free that is not. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "resource/status.h"
-#include "sched/inside.h"
 #include "sched/sched.h"
+#include "sched/sched_state.h"
 
 #define PAUSE_MS 100u
 #define PAUSE_MS_MAX 10000u

@@ -1,5 +1,5 @@
 /* Who waits, for what, and who is woken. */
-#include "sched/test_world.h"
+#include "sched/tests/test_sched_world.h"
 
 #include "support/dvtest.h"
 

@@ -1,6 +1,6 @@
-/* test_world.h - schedulers over the embedded API in memory, with requests that can fail. */
-#ifndef DV_SCHED_TEST_WORLD_H
-#define DV_SCHED_TEST_WORLD_H
+/* test_sched_world.h - schedulers over the embedded API in memory, with requests that can fail. */
+#ifndef DV_SCHED_TEST_SCHED_WORLD_H
+#define DV_SCHED_TEST_SCHED_WORLD_H
 
 #include <stdbool.h>
 #include <stddef.h>

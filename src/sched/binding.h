@@ -1,6 +1,6 @@
-/* op.h - a decision that is becoming true. For bind.c and its neighbours. */
-#ifndef DV_SCHED_OP_H
-#define DV_SCHED_OP_H
+/* binding.h - a decision that is becoming true. For bind.c and its neighbours. */
+#ifndef DV_SCHED_BINDING_H
+#define DV_SCHED_BINDING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,12 +70,12 @@ void dv_sched_op_look(struct op *op);
 const struct dv_api_allocation_result *
 dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation);
 
-/* ---- ask.c ---- */
+/* ---- sched_ask.c ---- */
 
 /* The request of the step. */
 void dv_sched_op_ask(struct op *op);
 
-/* ---- extended.c ---- */
+/* ---- sched_extended.c ---- */
 
 void dv_sched_extended_use(struct op *op, dv_str name);
 void dv_sched_extended_draft(struct op *op, const struct decision *decision);
