@@ -18,7 +18,7 @@
 #include "rest/rest.h"
 #include "serve/auth.h"
 #include "serve/health.h"
-#include "serve/kube.h"
+#include "serve/kube_api.h"
 #include "serve/serve.h"
 #include "serve/tokens.h"
 

@@ -17,7 +17,7 @@
 #include "resource/resource.h"
 #include "rest/rest.h"
 #include "serve/auth.h"
-#include "serve/kube.h"
+#include "serve/kube_api.h"
 #include "serve/tokens.h"
 #include "store/store.h"
 

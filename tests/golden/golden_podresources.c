@@ -23,7 +23,7 @@
 #include "podresources_state.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "proto/podresources_v1alpha1.pb-c.h"
-#include "serve/podres_answer.h"
+#include "serve/podresources/podres_answer.h"
 
 /* Where davit differs on purpose (spec/podresources.md 4.1, 6, 7). */
 enum rule {

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/str.h"
-#include "serve/podres_answer.h"
+#include "serve/podresources/podres_answer.h"
 
 struct dv_arena;
 struct dv_device_state;

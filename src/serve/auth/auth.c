@@ -1,0 +1,257 @@
+/* auth.c - users, and the rules of what they may ask for. */
+#include "serve/auth.h"
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "serve/auth/auth_rules.h"
+
+#define REASON_BYTES_MAX 2048u
+
+/* ---- users ---- */
+
+static bool is_in(const struct dv_api_user_info *user, dv_str group)
+{
+    for (size_t i = 0; i < user->n_groups; i++)
+        if (dv_str_eq(user->groups[i], group))
+            return true;
+    return false;
+}
+
+static dv_str extra_of(const struct dv_api_user_info *user, dv_str key)
+{
+    for (size_t i = 0; i < user->n_extra; i++)
+        if (dv_str_eq(user->extra[i].key, key) && user->extra[i].value.n)
+            return user->extra[i].value.v[0];
+    return DV_STR_NONE;
+}
+
+enum dv_auth_scope dv_auth_scope(const struct dv_api_user_info *user, dv_str *node, dv_str *driver)
+{
+    const dv_str prefix = DV_STR(DV_USER_NODE_PREFIX);
+    bool is_anywhere;
+
+    *node = *driver = DV_STR_NONE;
+    if (is_in(user, DV_STR(DV_GROUP_ADMINS)))
+        return DV_SCOPE_ADMIN;
+    if (is_in(user, DV_STR(DV_GROUP_DRIVERS))) {
+        *node = extra_of(user, DV_STR(DV_EXTRA_NODE));
+        *driver = extra_of(user, DV_STR(DV_EXTRA_DRIVER));
+        is_anywhere = dv_str_eq(extra_of(user, DV_STR(DV_EXTRA_ALL_NODES)), DV_STR("true"));
+        return driver->n && is_anywhere == !node->n ? DV_SCOPE_DRIVER : DV_SCOPE_NONE;
+    }
+    if (is_in(user, DV_STR(DV_GROUP_NODES)) && dv_str_starts_with(user->username, prefix) &&
+        user->username.n > prefix.n) {
+        *node = dv_str_slice(user->username, prefix.n, user->username.n);
+        return DV_SCOPE_NODE;
+    }
+    return DV_SCOPE_NONE;
+}
+
+static struct dv_api_user_info make_user(dv_str name, dv_str group, bool is_known,
+                                         struct dv_arena *arena)
+{
+    struct dv_api_user_info user = {.username = name};
+
+    user.groups = DV_NEW_ARRAY(arena, dv_str, 2);
+    if (group.n)
+        user.groups[user.n_groups++] = group;
+    user.groups[user.n_groups++] =
+        is_known ? DV_STR(DV_GROUP_AUTHENTICATED) : DV_STR(DV_GROUP_UNAUTHENTICATED);
+    return user;
+}
+
+struct dv_api_user_info dv_auth_admin(dv_str name, struct dv_arena *arena)
+{
+    return make_user(name, DV_STR(DV_GROUP_ADMINS), true, arena);
+}
+
+struct dv_api_user_info dv_auth_node(dv_str node, struct dv_arena *arena)
+{
+    dv_str name = dv_str_printf(arena, DV_USER_NODE_PREFIX "%.*s", DV_FMT(node));
+
+    return make_user(name, DV_STR(DV_GROUP_NODES), true, arena);
+}
+
+struct dv_api_user_info dv_auth_driver(dv_str driver, dv_str node, struct dv_arena *arena)
+{
+    dv_str name = dv_str_printf(arena, DV_USER_DRIVER_PREFIX "%.*s", DV_FMT(driver));
+    struct dv_api_user_info user = make_user(name, DV_STR(DV_GROUP_DRIVERS), true, arena);
+    dv_str *values = DV_NEW_ARRAY(arena, dv_str, 2);
+
+    values[0] = node.n ? node : DV_STR("true");
+    values[1] = driver;
+    user.n_extra = 2;
+    user.extra = DV_NEW_ARRAY(arena, struct dv_strs_entry, 2);
+    user.extra[0] = (struct dv_strs_entry){
+        node.n ? DV_STR(DV_EXTRA_NODE) : DV_STR(DV_EXTRA_ALL_NODES), {values, 1}
+    };
+    user.extra[1] = (struct dv_strs_entry){
+        DV_STR(DV_EXTRA_DRIVER), {values + 1, 1}
+    };
+    return user;
+}
+
+struct dv_api_user_info dv_auth_anonymous(struct dv_arena *arena)
+{
+    return make_user(DV_STR(DV_USER_ANONYMOUS), DV_STR_NONE, false, arena);
+}
+
+/* ---- verbs ---- */
+
+unsigned dv_auth_verb(dv_str name)
+{
+    static const struct {
+        dv_str name;
+        unsigned bit;
+    } verbs[] = {
+        {DV_STR_INIT("get"),              DV_MAY_GET              },
+        {DV_STR_INIT("list"),             DV_MAY_LIST             },
+        {DV_STR_INIT("watch"),            DV_MAY_WATCH            },
+        {DV_STR_INIT("create"),           DV_MAY_CREATE           },
+        {DV_STR_INIT("update"),           DV_MAY_UPDATE           },
+        {DV_STR_INIT("patch"),            DV_MAY_PATCH            },
+        {DV_STR_INIT("delete"),           DV_MAY_DELETE           },
+        {DV_STR_INIT("deletecollection"), DV_MAY_DELETE_COLLECTION},
+    };
+
+    for (size_t i = 0; i < DV_COUNT(verbs); i++)
+        if (dv_str_eq(verbs[i].name, name))
+            return verbs[i].bit;
+    return 0;
+}
+
+bool dv_auth_refuse(const struct dv_auth_question *q, dv_str reason)
+{
+    *q->reason = reason;
+    return false;
+}
+
+bool dv_auth_is_about(const struct dv_auth_question *q, dv_str group, dv_str resource)
+{
+    return dv_str_eq(q->request->group, group) && dv_str_eq(q->request->resource, resource);
+}
+
+/* All pieces of a selector have to hold, so that one which demands the value is enough. The text is
+ * read as the list will read it: a comma may be escaped, and is then no end of a piece. */
+bool dv_auth_demands(const struct dv_auth_question *q, const char *label, dv_str value)
+{
+    dv_str demanded;
+
+    return dv_field_selector_text_demands(q->request->field_selector, dv_str_from_c(label),
+                                          q->arena, &demanded) &&
+           dv_str_eq(demanded, value);
+}
+
+/* Everybody who has shown who they are may ask who that is, and what it lets them do. */
+static bool is_about_oneself(const struct dv_auth_question *q)
+{
+    static const struct {
+        dv_str group;
+        dv_str resource;
+    } reviews[] = {
+        {DV_STR_INIT("authentication.k8s.io"), DV_STR_INIT("selfsubjectreviews")      },
+        {DV_STR_INIT("authorization.k8s.io"),  DV_STR_INIT("selfsubjectaccessreviews")},
+        {DV_STR_INIT("authorization.k8s.io"),  DV_STR_INIT("selfsubjectrulesreviews") },
+    };
+
+    for (size_t i = 0; i < DV_COUNT(reviews); i++)
+        if (dv_auth_is_about(q, reviews[i].group, reviews[i].resource))
+            return q->verb == DV_MAY_CREATE && !q->request->subresource.n;
+    return false;
+}
+
+/* ---- paths ---- */
+
+static bool is_under(dv_str path, dv_str root)
+{
+    return dv_str_eq(path, root) ||
+           (dv_str_starts_with(path, root) && path.n > root.n && path.p[root.n] == '/');
+}
+
+/* What runs on a node is the business of its own program, and of no driver. */
+static bool may_see_node(enum dv_auth_scope scope, dv_str node,
+                         const struct dv_auth_request *request)
+{
+    return scope == DV_SCOPE_NODE && dv_str_eq(request->verb, DV_STR("get")) &&
+           dv_str_eq(request->path, DV_STR("/davit/v1/node")) && dv_str_eq(request->name, node);
+}
+
+static bool is_path_open(const struct dv_api_user_info *user, const struct dv_auth_request *request)
+{
+    static const dv_str to_all[] = {
+        DV_STR_INIT("/version"),
+        DV_STR_INIT("/healthz"),
+        DV_STR_INIT("/livez"),
+        DV_STR_INIT("/readyz"),
+    };
+    static const dv_str to_known[] = {DV_STR_INIT("/api"), DV_STR_INIT("/apis"),
+                                      DV_STR_INIT("/openapi")};
+
+    if (!dv_str_eq(request->verb, DV_STR("get")))
+        return false;
+    for (size_t i = 0; i < DV_COUNT(to_all); i++)
+        if (dv_str_eq(request->path, to_all[i]))
+            return true;
+    if (!is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)))
+        return false;
+    for (size_t i = 0; i < DV_COUNT(to_known); i++)
+        if (is_under(request->path, to_known[i]))
+            return true;
+    return false;
+}
+
+bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_request *request,
+                    const struct dv_auth_relations *relations, struct dv_arena *arena,
+                    dv_str *reason)
+{
+    struct dv_auth_question q = {.user = user,
+                                 .request = request,
+                                 .relations = relations,
+                                 .verb = dv_auth_verb(request->verb),
+                                 .arena = arena,
+                                 .reason = reason};
+    enum dv_auth_scope scope = dv_auth_scope(user, &q.node, &q.driver);
+
+    *reason = DV_STR_NONE;
+    if (scope == DV_SCOPE_ADMIN)
+        return true;
+    if (request->path.n)
+        return may_see_node(scope, q.node, request) || is_path_open(user, request);
+    if (is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) && is_about_oneself(&q))
+        return true;
+    if (scope == DV_SCOPE_NODE)
+        return dv_auth_decide_node(&q);
+    return scope == DV_SCOPE_DRIVER && dv_auth_decide_driver(&q);
+}
+
+dv_str dv_auth_refusal(const struct dv_api_user_info *user, const struct dv_auth_request *request,
+                       dv_str reason, struct dv_arena *arena)
+{
+    struct dv_buf buf;
+    dv_str text;
+
+    dv_buf_init(&buf, REASON_BYTES_MAX);
+    dv_buf_printf(&buf, "User \"%.*s\" cannot %.*s ", DV_FMT(user->username),
+                  DV_FMT(request->verb));
+    if (request->path.n) {
+        dv_buf_printf(&buf, "path \"%.*s\"", DV_FMT(request->path));
+    } else {
+        dv_buf_printf(&buf, "resource \"%.*s", DV_FMT(request->resource));
+        if (request->subresource.n)
+            dv_buf_printf(&buf, "/%.*s", DV_FMT(request->subresource));
+        dv_buf_printf(&buf, "\" in API group \"%.*s\" ", DV_FMT(request->group));
+        if (request->space.n)
+            dv_buf_printf(&buf, "in the namespace \"%.*s\"", DV_FMT(request->space));
+        else
+            dv_buf_add_c(&buf, "at the cluster scope");
+    }
+    if (reason.n)
+        dv_buf_printf(&buf, ": %.*s", DV_FMT(reason));
+    text = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return text;
+}

@@ -1,0 +1,498 @@
+/* tokens.c - the table of tokens, by hash, and its rows in the store.
+ *
+ * A row: the hash -> {"user": UserInfo, "created": seconds, "expires": seconds, "audiences"?}. */
+#include "serve/tokens.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "rest/rest.h"
+#include "serve/auth/sha256.h"
+#include "serve/auth/token_share.h"
+#include "json/json.h"
+
+/* A hash has 64 digits; 12 of them tell a million tokens apart. */
+#define ID_DIGITS 12u
+#define ROW_BYTES_MAX (64u << 10)
+/* Tokens that are over and go with one write: new ones are made more slowly than that. */
+#define OVER_MAX 16u
+#define NS_PER_S UINT64_C(1000000000)
+#define MS_PER_S 1000u
+/* How late it may be noticed that the clock was set past the end of a token. */
+#define EXPIRY_LOOK_S 10
+
+struct entry {
+    struct dv_token token;
+    struct dv_list uses;    /* of struct dv_token_use */
+    struct dv_link link;    /* among those that are not in the table yet */
+    struct dv_arena *arena; /* its own */
+    bool is_fixed;
+    bool is_ending; /* being revoked: nothing new begins, so that nothing follows the answer */
+};
+
+struct dv_tokens {
+    struct dv_loop *loop;
+    struct dv_store *store; /* may be NULL */
+    uint32_t space;
+    struct dv_map by_hash;
+    struct dv_list creating; /* of struct entry, that are not in the table yet */
+};
+
+static int64_t now_s(const struct dv_tokens *tokens)
+{
+    return (int64_t)(dv_clock_wall_ns(dv_loop_clock(tokens->loop)) / NS_PER_S);
+}
+
+/* ---- entries ---- */
+
+static struct dv_strs copy_texts(const struct dv_strs *texts, struct dv_arena *arena)
+{
+    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, texts->n), texts->n};
+
+    for (size_t i = 0; i < texts->n; i++)
+        copy.v[i] = dv_str_copy(texts->v[i], arena);
+    return copy;
+}
+
+static struct entry *entry_new(dv_str hash, const struct dv_api_user_info *user)
+{
+    struct dv_arena *arena = dv_arena_new();
+    struct entry *entry = DV_NEW(arena, struct entry);
+
+    entry->arena = arena;
+    entry->token.hash = dv_str_copy(hash, arena);
+    dv_list_init(&entry->uses);
+    entry->token.id = dv_str_slice(entry->token.hash, 0, ID_DIGITS);
+    dv_message_copy(&dv_message_user_info, user, arena, &entry->token.user);
+    return entry;
+}
+
+static void entry_free(struct entry *entry)
+{
+    if (entry)
+        dv_arena_free(entry->arena);
+}
+
+/* Nothing goes on with it any more. */
+static void end_uses(struct entry *entry)
+{
+    struct dv_link *link;
+
+    while ((link = dv_list_first(&entry->uses)) != NULL) {
+        struct dv_token_use *use = DV_CONTAINER(link, struct dv_token_use, link);
+
+        dv_token_use_end(use);
+        use->ended(use); /* last: it may free what the use is in */
+    }
+}
+
+static void forget(struct dv_tokens *tokens, struct entry *entry)
+{
+    (void)dv_map_remove(&tokens->by_hash, entry->token.hash); /* it */
+    end_uses(entry);
+    entry_free(entry);
+}
+
+static void table_set(struct dv_tokens *tokens, struct entry *entry)
+{
+    entry_free(dv_map_set(&tokens->by_hash, entry->token.hash, entry));
+}
+
+static struct entry *find_id(const struct dv_tokens *tokens, dv_str id)
+{
+    const struct dv_map_entry *at;
+    size_t i = 0;
+
+    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL) {
+        struct entry *entry = at->value;
+
+        if (dv_str_eq(entry->token.id, id))
+            return entry;
+    }
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+static void print_audiences(const struct dv_strs *audiences, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_json *list = dv_json_new_array(scratch);
+
+    for (size_t i = 0; i < audiences->n; i++)
+        dv_json_append(list, dv_json_new_str(audiences->v[i], scratch));
+    dv_buf_add_c(buf, ",\"audiences\":");
+    dv_json_print(list, NULL, buf);
+}
+
+static void print_row(const struct entry *entry, struct dv_buf *buf)
+{
+    dv_buf_add_c(buf, "{\"user\":");
+    dv_encode_json_text(&dv_message_user_info, &entry->token.user, NULL, DV_STR_NONE, buf);
+    dv_buf_printf(buf, ",\"created\":%lld,\"expires\":%lld", (long long)entry->token.created_s,
+                  (long long)entry->token.expires_s);
+    if (entry->token.audiences.n > 0)
+        print_audiences(&entry->token.audiences, buf);
+    dv_buf_add_c(buf, "}");
+}
+
+/* Rows of earlier versions have none. */
+static bool load_audiences(const struct dv_json *doc, struct dv_arena *arena,
+                           struct dv_strs *audiences, struct dv_err *err)
+{
+    const struct dv_json *list = dv_json_get(doc, DV_STR("audiences"));
+
+    *audiences = (struct dv_strs){0};
+    if (!list)
+        return true;
+    if (!dv_json_expect(list, DV_JSON_ARRAY, err))
+        return false;
+    audiences->v = DV_NEW_ARRAY(arena, dv_str, dv_json_n(list));
+    for (const struct dv_json *at = dv_json_first(list); at; at = dv_json_next(at))
+        if (!dv_json_as_str(at, &audiences->v[audiences->n++], err))
+            return false;
+    return true;
+}
+
+static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
+{
+    struct dv_tokens *tokens = ctx;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct dv_json *doc = dv_json_parse(row->value, NULL, scratch, err);
+    struct dv_json *user = doc ? dv_json_require(doc, DV_STR("user"), err) : NULL;
+    struct dv_json *created = user ? dv_json_require(doc, DV_STR("created"), err) : NULL;
+    struct dv_json *expires = created ? dv_json_require(doc, DV_STR("expires"), err) : NULL;
+    struct dv_api_user_info info = {0};
+    struct dv_token times = {0};
+    struct entry *entry;
+
+    if (!expires ||
+        !dv_decode_json(&dv_message_user_info, user, DV_UNKNOWN_DROP, scratch, &info, NULL, err) ||
+        !dv_json_as_i64(created, &times.created_s, err) ||
+        !dv_json_as_i64(expires, &times.expires_s, err) ||
+        !load_audiences(doc, scratch, &times.audiences, err))
+        return dv_wrap(err, "token %.*s", DV_FMT(dv_str_slice(row->key, 0, ID_DIGITS)));
+    entry = entry_new(row->key, &info);
+    entry->token.created_s = times.created_s;
+    entry->token.expires_s = times.expires_s;
+    entry->token.audiences = copy_texts(&times.audiences, entry->arena);
+    table_set(tokens, entry);
+    return true;
+}
+
+struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t space,
+                                 struct dv_err *err)
+{
+    struct dv_tokens *tokens = DV_ALLOC(struct dv_tokens);
+
+    tokens->loop = loop;
+    tokens->store = store;
+    tokens->space = space;
+    dv_map_init(&tokens->by_hash);
+    dv_list_init(&tokens->creating);
+    if (store && !dv_store_load_usable(store, space, load_row, tokens, err)) {
+        dv_tokens_close(tokens);
+        return NULL;
+    }
+    return tokens;
+}
+
+void dv_tokens_close(struct dv_tokens *tokens)
+{
+    const struct dv_map_entry *at;
+    size_t i = 0;
+
+    if (!tokens)
+        return;
+    while ((at = dv_map_next(&tokens->by_hash, &i)) != NULL) {
+        assert(dv_list_is_empty(&((struct entry *)at->value)->uses));
+        entry_free(at->value);
+    }
+    dv_map_fini(&tokens->by_hash);
+    free(tokens);
+}
+
+/* ---- looking ---- */
+
+static bool has_expired(const struct dv_tokens *tokens, const struct entry *entry)
+{
+    return entry->token.expires_s && entry->token.expires_s <= now_s(tokens);
+}
+
+static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)
+{
+    return !entry->is_ending && !has_expired(tokens, entry);
+}
+
+const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct entry *entry = dv_map_get(&tokens->by_hash, dv_sha256_hex(secret, scratch));
+
+    return secret.n && entry && is_valid(tokens, entry) ? &entry->token : NULL;
+}
+
+bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash)
+{
+    const struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+
+    return entry && is_valid(tokens, entry);
+}
+
+/* ---- what goes on with them ---- */
+
+static void on_expiry(struct dv_timer *timer);
+
+/* In wall time, which may be set meanwhile: so it is looked at now and then. */
+static void await_expiry(struct dv_token_use *use)
+{
+    const struct dv_tokens *tokens = use->tokens;
+    int64_t left_s = use->token->expires_s - now_s(tokens);
+
+    if (!use->token->expires_s)
+        return;
+    left_s = left_s < 0 ? 0 : left_s > EXPIRY_LOOK_S ? EXPIRY_LOOK_S : left_s;
+    dv_timer_start(&use->timer, tokens->loop,
+                   dv_loop_now_ms(tokens->loop) + (uint64_t)left_s * MS_PER_S, on_expiry);
+}
+
+static void on_expiry(struct dv_timer *timer)
+{
+    struct dv_token_use *use = DV_CONTAINER(timer, struct dv_token_use, timer);
+
+    if (use->token->expires_s > now_s(use->tokens)) {
+        await_expiry(use);
+        return;
+    }
+    dv_token_use_end(use);
+    use->ended(use);
+}
+
+bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *tokens, dv_str hash)
+{
+    struct entry *entry = dv_map_get(&tokens->by_hash, hash);
+
+    if (!entry || !is_valid(tokens, entry))
+        return false;
+    use->tokens = tokens;
+    use->token = &entry->token;
+    dv_list_push(&entry->uses, &use->link);
+    await_expiry(use);
+    return true;
+}
+
+void dv_token_use_end(struct dv_token_use *use)
+{
+    dv_link_remove(&use->link);
+    dv_timer_cancel(&use->timer);
+}
+
+bool dv_token_is_for(const struct dv_token *token, dv_str audience)
+{
+    for (size_t i = 0; i < token->audiences.n; i++)
+        if (dv_str_eq(token->audiences.v[i], audience))
+            return true;
+    return token->audiences.n == 0 && dv_str_eq(audience, DV_STR(DV_TOKEN_AUDIENCE));
+}
+
+size_t dv_tokens_n(const struct dv_tokens *tokens)
+{
+    return tokens->by_hash.n;
+}
+
+const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at)
+{
+    const struct dv_map_entry *entry = dv_map_next(&tokens->by_hash, at);
+
+    return entry ? &((const struct entry *)entry->value)->token : NULL;
+}
+
+bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
+                         const struct dv_api_user_info *user, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    dv_str hash = dv_sha256_hex(secret, scratch);
+    struct entry *entry;
+
+    if (!secret.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "token of user %.*s: empty",
+                       DV_FMT(user->username));
+    if (dv_map_get(&tokens->by_hash, hash))
+        return dv_fail(err, DV_ALREADY_EXISTS, "token of user %.*s: already there",
+                       DV_FMT(user->username));
+    entry = entry_new(hash, user);
+    entry->is_fixed = true;
+    entry->token.created_s = now_s(tokens);
+    table_set(tokens, entry);
+    return true;
+}
+
+/* ---- making and revoking ---- */
+
+static void create_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct entry *entry = op->priv;
+
+    dv_link_remove(&entry->link);
+    if (err) {
+        entry_free(entry);
+    } else {
+        table_set(op->tokens, entry);
+        op->token = &entry->token;
+    }
+    op->done(op, err);
+}
+
+static void revoke_done(struct dv_token_op *op, const struct dv_err *err)
+{
+    struct entry *entry = find_id(op->tokens, op->id); /* it may have expired since */
+
+    if (entry && err)
+        entry->is_ending = false; /* it is still in the store, and would be back after a restart */
+    else if (entry)
+        forget(op->tokens, entry);
+    op->done(op, err);
+}
+
+static void on_create_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    create_done(DV_CONTAINER(write, struct dv_token_op, write), err);
+}
+
+static void on_revoke_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    revoke_done(DV_CONTAINER(write, struct dv_token_op, write), err);
+}
+
+static void on_create_task(struct dv_task *task)
+{
+    create_done(DV_CONTAINER(task, struct dv_token_op, task), NULL);
+}
+
+static void on_revoke_task(struct dv_task *task)
+{
+    revoke_done(DV_CONTAINER(task, struct dv_token_op, task), NULL);
+}
+
+static void on_not_found(struct dv_task *task)
+{
+    struct dv_token_op *op = DV_CONTAINER(task, struct dv_token_op, task);
+    struct dv_err err;
+
+    (void)dv_fail(&err, DV_NOT_FOUND, "no token has the id \"%.*s\"", DV_FMT(op->id));
+    op->done(op, &err);
+}
+
+static void on_too_many(struct dv_task *task)
+{
+    struct dv_token_op *op = DV_CONTAINER(task, struct dv_token_op, task);
+
+    op->is_over_quota = true;
+    op->done(op, op->priv);
+}
+
+/* Tokens that are over, up to as many as go with one write. */
+struct over {
+    struct entry *v[OVER_MAX];
+    size_t n;
+};
+
+/* The new row, and rows of tokens that are over taken away in the same write. */
+static void write_created(struct dv_token_op *op, const struct entry *entry,
+                          const struct over *over)
+{
+    struct dv_tokens *tokens = op->tokens;
+    struct dv_store_change changes[OVER_MAX + 1];
+    struct dv_buf row;
+
+    dv_buf_init(&row, ROW_BYTES_MAX);
+    print_row(entry, &row);
+    changes[0] =
+        (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->token.hash, dv_buf_str(&row)};
+    for (size_t i = 0; i < over->n; i++)
+        changes[i + 1] =
+            (struct dv_store_change){DV_STORE_DELETE, tokens->space, over->v[i]->token.hash, {0}};
+    op->write.done = on_create_written;
+    dv_store_write(tokens->store, &op->write, changes, over->n + 1);
+    dv_buf_fini(&row);
+}
+
+static bool is_over(const struct dv_token_op *op, const struct entry *entry)
+{
+    return has_expired(op->tokens, entry) ||
+           (op->is_bound_there && !op->is_bound_there(op->ctx, &entry->token.user));
+}
+
+/* Counts what is there and what is being made, but not what is over. */
+static bool find_room(const struct dv_token_op *op, struct over *over, struct dv_err *err)
+{
+    struct dv_token_share share;
+    const struct dv_map_entry *at;
+    struct dv_link *link;
+    size_t i = 0;
+
+    dv_token_share_begin(&share, op);
+    while ((at = dv_map_next(&op->tokens->by_hash, &i)) != NULL) {
+        struct entry *entry = at->value;
+
+        if (!is_over(op, entry))
+            dv_token_share_add(&share, &entry->token.user);
+        else if (over->n < OVER_MAX && !entry->is_ending)
+            over->v[over->n++] = entry;
+    }
+    DV_LIST_EACH (&op->tokens->creating, link)
+        dv_token_share_add(&share, &DV_CONTAINER(link, struct entry, link)->token.user);
+    return dv_token_share_has_room(&share, err);
+}
+
+void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    struct over over = {.n = 0};
+    struct entry *entry;
+
+    op->tokens = tokens;
+    op->priv = DV_NEW(op->arena, struct dv_err);
+    if (!find_room(op, &over, op->priv)) {
+        dv_task_post(&op->task, tokens->loop, on_too_many);
+        return;
+    }
+    op->secret = dv_rest_random_token(op->arena);
+    entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
+    entry->token.audiences = copy_texts(&op->audiences, entry->arena);
+    entry->token.created_s = now_s(tokens);
+    entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;
+    dv_list_push(&tokens->creating, &entry->link);
+    op->priv = entry;
+    if (tokens->store)
+        write_created(op, entry, &over);
+    else
+        dv_task_post(&op->task, tokens->loop, on_create_task);
+    for (size_t i = 0; i < over.n; i++)
+        forget(tokens, over.v[i]);
+}
+
+void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op)
+{
+    struct entry *entry = find_id(tokens, op->id);
+
+    op->tokens = tokens;
+    if (entry)
+        entry->is_ending = true;
+    if (!entry) {
+        dv_task_post(&op->task, tokens->loop, on_not_found);
+    } else if (!tokens->store || entry->is_fixed) {
+        dv_task_post(&op->task, tokens->loop, on_revoke_task);
+    } else {
+        op->write.done = on_revoke_written;
+        dv_store_write(
+            tokens->store, &op->write,
+            &(struct dv_store_change){DV_STORE_DELETE, tokens->space, entry->token.hash, {0}}, 1);
+    }
+}

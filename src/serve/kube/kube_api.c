@@ -1,0 +1,397 @@
+/* kube_api.c - calls to the API: read, authenticated, authorized, and handed to what serves them.
+ */
+#include "serve/kube_api.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/metric.h"
+#include "resource/select.h"
+#include "resource/status.h"
+#include "rest/rest.h"
+#include "serve/auth/auth_rules.h"
+#include "serve/kube/kube_call.h"
+#include "serve/node/node_feed.h"
+#include "serve/openapi/kube_documents.h"
+
+/* ---- life ---- */
+
+static const char *const request_labels[] = {"verb",     "group",       "version",
+                                             "resource", "subresource", "code"};
+static const char *const duration_labels[] = {"verb", "resource"};
+static const char *const watch_labels[] = {"resource"};
+
+static void add_metrics(struct dv_kube *kube, struct dv_metrics *metrics)
+{
+    static const struct dv_family_spec requests = {
+        .name = "apiserver_request_total",
+        .help = "Requests to the API by verb, resource and code of the answer.",
+        .labels = request_labels,
+        .n_labels = DV_COUNT(request_labels),
+        .series_max = 1000, /* verbs, resources and codes are all ours: no client makes more */
+    };
+    static const struct dv_family_spec durations = {
+        .name = "apiserver_request_duration_seconds",
+        .help = "Time from a request's arrival to its answer; watches are not counted.",
+        .labels = duration_labels,
+        .n_labels = DV_COUNT(duration_labels),
+        .series_max = 200,
+    };
+    static const struct dv_family_spec watches = {
+        .name = "apiserver_longrunning_requests",
+        .help = "Watches that are open.",
+        .labels = watch_labels,
+        .n_labels = DV_COUNT(watch_labels),
+    };
+    static const struct dv_family_spec refusals = {
+        .name = "davit_quota_refusals_total",
+        .help = "Writes of nodes and drivers that did not fit into their quotas.",
+        .labels = watch_labels,
+        .n_labels = DV_COUNT(watch_labels),
+    };
+
+    kube->requests = dv_metrics_add_counter(metrics, &requests);
+    kube->durations =
+        dv_metrics_add_histogram(metrics, &durations, dv_seconds_bounds, DV_SECONDS_BOUNDS);
+    kube->open_watches = dv_metrics_add_gauge(metrics, &watches);
+    kube->quota_refusals = dv_metrics_add_counter(metrics, &refusals);
+}
+
+struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
+{
+    struct dv_kube *kube = DV_ALLOC(struct dv_kube);
+
+    kube->options = *options;
+    dv_list_init(&kube->watches);
+    dv_watch_shares_init(&kube->watch_shares);
+    kube->cache = dv_event_cache_new();
+    kube->documents = dv_documents_new();
+    if (options->metrics)
+        add_metrics(kube, options->metrics);
+    dv_kube_open_quota(kube);
+    return kube;
+}
+
+static void close_if_idle(struct dv_task *task)
+{
+    struct dv_kube *kube = DV_CONTAINER(task, struct dv_kube, close_task);
+    dv_closed_fn *closed = kube->closed;
+    void *ctx = kube->closed_ctx;
+
+    if (kube->n_calls)
+        return;
+    dv_quota_free(kube->quota);
+    dv_watch_shares_fini(&kube->watch_shares);
+    dv_event_cache_free(kube->cache);
+    dv_documents_free(kube->documents);
+    free(kube);
+    if (closed)
+        closed(ctx);
+}
+
+void dv_kube_release(struct dv_kube *kube)
+{
+    kube->n_calls--;
+    if (kube->is_closing && !kube->n_calls)
+        dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
+}
+
+void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
+{
+    kube->closed = closed;
+    kube->closed_ctx = ctx;
+    kube->is_closing = true;
+    dv_kube_end_watches(kube);
+    dv_kube_close_quota(kube);
+    if (!kube->n_calls)
+        dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
+}
+
+size_t dv_kube_n_watches(const struct dv_kube *kube)
+{
+    return kube->n_watches;
+}
+
+/* ---- objects ---- */
+
+/* Which methods a path of objects has: those of a collection, of one object, of a subresource. */
+static unsigned methods_of(const struct dv_route *route)
+{
+    unsigned collection = DV_CAN_LIST | DV_CAN_WATCH | DV_CAN_CREATE | DV_CAN_DELETE_COLLECTION;
+
+    if (route->is_watch)
+        return DV_CAN_WATCH | DV_CAN_LIST;
+    if (dv_str_eq(route->subresource, DV_STR("status")))
+        return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH;
+    if (dv_str_eq(route->subresource, DV_STR("finalize")))
+        return DV_CAN_UPDATE;
+    if (route->subresource.n)
+        return DV_CAN_CREATE;
+    if (route->name.n)
+        return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH | DV_CAN_DELETE;
+    if (route->kind->is_namespaced && !route->space.n) /* over all namespaces one only looks */
+        return DV_CAN_LIST | DV_CAN_WATCH;
+    return route->kind->id == DV_KIND_NAMESPACE ? collection & ~(unsigned)DV_CAN_DELETE_COLLECTION
+                                                : collection;
+}
+
+static const struct verb {
+    dv_str method;
+    unsigned flag;
+    void (*serve)(struct dv_kube_call *call);
+} verbs[] = {
+    {DV_STR_INIT("GET"),    DV_CAN_GET,               dv_kube_get   },
+    {DV_STR_INIT("GET"),    DV_CAN_LIST,              dv_kube_list  },
+    {DV_STR_INIT("POST"),   DV_CAN_CREATE,            dv_kube_create},
+    {DV_STR_INIT("PUT"),    DV_CAN_UPDATE,            dv_kube_update},
+    {DV_STR_INIT("PATCH"),  DV_CAN_PATCH,             dv_kube_patch },
+    {DV_STR_INIT("DELETE"), DV_CAN_DELETE,            dv_kube_delete},
+    {DV_STR_INIT("DELETE"), DV_CAN_DELETE_COLLECTION, dv_kube_delete},
+};
+
+static const struct verb *find_verb(const struct dv_kube_call *call)
+{
+    unsigned methods = methods_of(&call->route);
+
+    for (size_t i = 0; i < DV_COUNT(verbs); i++)
+        if ((verbs[i].flag & methods) && dv_str_eq(verbs[i].method, call->request->method))
+            return &verbs[i];
+    return NULL;
+}
+
+static bool is_patch_type(dv_str content_type)
+{
+    static const dv_str types[] = {
+        DV_STR_INIT("application/json-patch+json"),
+        DV_STR_INIT("application/merge-patch+json"),
+        DV_STR_INIT("application/strategic-merge-patch+json"),
+        DV_STR_INIT("application/apply-patch+yaml"),
+    };
+
+    for (size_t i = 0; i < DV_COUNT(types); i++)
+        if (dv_str_eq(dv_media_bare(content_type), types[i]))
+            return true;
+    return false;
+}
+
+/* A refusal by the way to the resource, not by the resource: it has empty details. */
+static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
+{
+    status->details = DV_NEW(call->arena, struct dv_api_status_details);
+    dv_kube_reply_status(call, status);
+    return false;
+}
+
+/* Forms first without, then with their parameters: so the reference does, with two answers. */
+static bool negotiate(struct dv_kube_call *call)
+{
+    dv_str accept = dv_rest_request_field(call->request, DV_STR("Accept"));
+    bool is_discovery = call->route.what == DV_ROUTE_CORE || call->route.what == DV_ROUTE_GROUPS;
+
+    if (!dv_accept_has_ours(accept))
+        return refuse(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
+                                          "406: Not Acceptable\n\nAvailable "
+                                          "representations: " DV_MEDIA_TYPES));
+    if (dv_accept_negotiate(accept, is_discovery, &call->render.rendering))
+        return true;
+    call->render.rendering = (struct dv_rendering){0};
+    dv_kube_reply_status(call, dv_status_new(406, DV_STR("NotAcceptable"), call->arena,
+                                             "only the following media types are "
+                                             "accepted: " DV_MEDIA_TYPES));
+    return false;
+}
+
+static bool check_include(struct dv_kube_call *call)
+{
+    dv_str include = call->query.include_object;
+
+    call->render.include_object = include;
+    if (call->render.rendering.form != DV_FORM_TABLE || !include.n ||
+        dv_str_eq(include, DV_STR("Metadata")) || dv_str_eq(include, DV_STR("Object")) ||
+        dv_str_eq(include, DV_STR("None")))
+        return true;
+    dv_kube_reply_status(call,
+                         dv_status_bad_request(call->arena,
+                                               "Unable to convert to Table as requested: "
+                                               "includeObject: Invalid value: \"%.*s\": must be "
+                                               "'Metadata', 'Object', 'None', or empty",
+                                               DV_FMT(include)));
+    return false;
+}
+
+/* When a version goes: told with every answer. */
+static void warn_of_version(struct dv_kube_call *call)
+{
+    static const struct {
+        dv_str version;
+        bool is_rule; /* only of taint rules, or only of all others */
+        const char *since;
+        const char *until;
+    } ends[] = {
+        {DV_STR_INIT("v1beta1"),  false, "v1.35", "v1.38"},
+        {DV_STR_INIT("v1beta2"),  false, "v1.36", "v1.39"},
+        {DV_STR_INIT("v1alpha3"), true,  "v1.36", "v1.39"},
+    };
+    const struct dv_route *route = &call->route;
+
+    for (size_t i = 0; i < DV_COUNT(ends); i++)
+        if (dv_str_eq(ends[i].version, route->version) &&
+            ends[i].is_rule == (route->kind->id == DV_KIND_TAINT_RULE))
+            dv_kube_warn(call,
+                         dv_str_printf(call->arena,
+                                       "%.*s/%.*s %.*s is deprecated in %s+, unavailable in "
+                                       "%s+",
+                                       DV_FMT(route->group), DV_FMT(route->version),
+                                       DV_FMT(route->kind->name), ends[i].since, ends[i].until));
+}
+
+static void serve_objects(struct dv_kube_call *call)
+{
+    const struct verb *verb = find_verb(call);
+    dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
+
+    if (!verb) {
+        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+        return;
+    }
+    if (verb->flag == DV_CAN_PATCH && !is_patch_type(type)) {
+        (void)refuse(call, dv_status_new(415, DV_STR("UnsupportedMediaType"), call->arena,
+                                         "415: Unsupported Media Type"));
+        return;
+    }
+    call->render.kind = call->route.kind;
+    call->render.version = call->route.api_version;
+    call->render.now = dv_kube_now(call->kube);
+    if (!negotiate(call) || !check_include(call))
+        return;
+    warn_of_version(call);
+    verb->serve(call);
+}
+
+static void serve_review(struct dv_kube_call *call)
+{
+    if (!dv_str_eq(call->request->method, DV_STR("POST")) ||
+        (call->route.review == DV_REVIEW_TOKEN_REQUEST && !call->route.name.n))
+        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+    else if (negotiate(call))
+        dv_kube_review(call);
+}
+
+static void serve_pages(struct dv_kube_call *call)
+{
+    bool is_get = dv_str_eq(call->request->method, DV_STR("GET"));
+
+    switch (call->route.what) {
+    case DV_ROUTE_CORE:
+    case DV_ROUTE_GROUP:
+    case DV_ROUTE_RESOURCES:
+    case DV_ROUTE_VERSION_INFO:
+        if (!is_get) {
+            dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+            return;
+        }
+        if (!negotiate(call))
+            return;
+        break;
+    case DV_ROUTE_GROUPS: /* the reference's list of groups takes any method */
+        if (!negotiate(call))
+            return;
+        break;
+    case DV_ROUTE_NO_PAGE:
+    case DV_ROUTE_NO_RESOURCE:
+    case DV_ROUTE_ROOT:
+    case DV_ROUTE_HEALTH:
+    case DV_ROUTE_METRICS:
+    case DV_ROUTE_OPENAPI_V2:
+    case DV_ROUTE_OPENAPI_V3:
+    case DV_ROUTE_OBJECTS:
+    case DV_ROUTE_REVIEW:
+    case DV_ROUTE_TOKENS:
+    case DV_ROUTE_NODE:
+        break;
+    }
+    dv_kube_serve_page(call);
+}
+
+/* ---- all calls ---- */
+
+/* Other methods have no meaning here on any path: a page must not take TRACE for GET. */
+static bool check_method(struct dv_kube_call *call)
+{
+    static const dv_str methods[] = {
+        DV_STR_INIT("GET"),   DV_STR_INIT("HEAD"),   DV_STR_INIT("POST"),    DV_STR_INIT("PUT"),
+        DV_STR_INIT("PATCH"), DV_STR_INIT("DELETE"), DV_STR_INIT("OPTIONS"),
+    };
+
+    for (size_t i = 0; i < DV_COUNT(methods); i++)
+        if (dv_str_eq(methods[i], call->request->method))
+            return true;
+    dv_rest_call_add_field(call->rest, DV_STR("Allow"),
+                           DV_STR("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+    return false;
+}
+
+/* A list of one name is a question about that name. */
+static dv_str name_of_selector(dv_str selector, struct dv_arena *arena)
+{
+    dv_str name;
+
+    return dv_field_selector_text_demands(selector, DV_STR("metadata.name"), arena, &name)
+               ? name
+               : DV_STR_NONE;
+}
+
+static void make_wish(struct dv_kube_call *call)
+{
+    const struct dv_route *route = &call->route;
+    struct dv_auth_request *wish = &call->auth;
+
+    wish->verb = dv_route_verb(route, call->request->method, dv_query_is_true(call->query.watch),
+                               call->arena);
+    if (!route->is_resource) {
+        wish->path = route->path;
+        if (route->what == DV_ROUTE_NODE && call->kube->options.feed)
+            wish->name = dv_node_feed_name(call->kube->options.feed);
+        return;
+    }
+    wish->group = route->group;
+    wish->resource = route->resource;
+    wish->subresource = route->subresource;
+    wish->space = route->space;
+    wish->name = route->name;
+    wish->field_selector = call->query.field_selector;
+    if (!wish->name.n && (dv_auth_verb(wish->verb) & DV_MAY_MANY))
+        wish->name = name_of_selector(call->query.field_selector, call->arena);
+}
+
+bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *rest,
+                    const struct dv_rest_request *request)
+{
+    struct dv_arena *arena = dv_rest_call_arena(rest);
+    struct dv_kube_call *call = DV_NEW(arena, struct dv_kube_call);
+
+    call->kube = kube;
+    call->rest = rest;
+    call->request = request;
+    call->arena = arena;
+    call->started_ns = dv_loop_now_ns(kube->options.loop);
+    dv_route_parse(request->path, arena, &call->route);
+    dv_query_parse(request->query, arena, &call->query);
+    make_wish(call);
+    kube->n_calls++;
+    if (!dv_kube_authenticate(call) || !check_method(call) || !dv_kube_authorize(call))
+        return true;
+    if (call->route.what == DV_ROUTE_METRICS && dv_str_eq(request->method, DV_STR("GET"))) {
+        dv_kube_count(call, 200);
+        dv_kube_release(kube);
+        return false;
+    }
+    if (call->route.what == DV_ROUTE_OBJECTS)
+        serve_objects(call);
+    else if (call->route.what == DV_ROUTE_REVIEW)
+        serve_review(call);
+    else
+        serve_pages(call);
+    return true;
+}

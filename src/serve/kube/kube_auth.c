@@ -1,0 +1,223 @@
+/* kube_auth.c - who asks, and whether he may. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "cluster/embedded.h"
+#include "resource/status.h"
+#include "resource/validate.h"
+#include "rest/rest.h"
+#include "serve/kube/kube_call.h"
+#include "serve/tokens.h"
+
+/* ---- authentication ---- */
+
+static bool bearer_of(const struct dv_rest_request *request, dv_str *token)
+{
+    dv_str field = dv_str_trim(dv_rest_request_field(request, DV_STR("Authorization")));
+    size_t at = dv_str_find_char(field, ' ');
+
+    if (!dv_str_eq_nocase(dv_str_slice(field, 0, at), DV_STR("bearer")))
+        return false;
+    *token = dv_str_trim(dv_str_slice(field, at, field.n));
+    return token->n > 0;
+}
+
+static void add_group(struct dv_api_user_info *user, dv_str group)
+{
+    user->groups[user->n_groups++] = group;
+}
+
+static bool is_by_certificate(struct dv_kube_call *call, bool *is_bad)
+{
+    struct dv_rest_identity identity = {0};
+    struct dv_err err;
+
+    if (!dv_rest_call_identity(call->rest, &identity, &err)) {
+        *is_bad = err.code == DV_UNAUTHENTICATED;
+        return false;
+    }
+    call->user = (struct dv_api_user_info){.username = identity.name};
+    call->user.groups = DV_NEW_ARRAY(call->arena, dv_str, identity.n_groups + 1);
+    for (size_t i = 0; i < identity.n_groups; i++)
+        add_group(&call->user, identity.groups[i]);
+    add_group(&call->user, DV_STR(DV_GROUP_AUTHENTICATED));
+    return true;
+}
+
+static bool is_anonymous_fine(const struct dv_kube_call *call)
+{
+    switch (call->kube->options.anonymous) {
+    case DV_ANONYMOUS_ON:
+        return true;
+    case DV_ANONYMOUS_OFF:
+        return false;
+    case DV_ANONYMOUS_HEALTH:
+        return call->route.what == DV_ROUTE_VERSION_INFO || call->route.what == DV_ROUTE_HEALTH;
+    }
+    return false;
+}
+
+static bool unauthorized(struct dv_kube_call *call)
+{
+    dv_rest_call_disown(call->rest);
+    dv_kube_reply_status(call, dv_status_unauthorized(call->arena));
+    return false;
+}
+
+static bool vouch(const struct dv_kube_call *call, struct dv_err *err)
+{
+    dv_str node, driver;
+    bool is_admin = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_ADMIN;
+
+    return dv_rest_call_vouch(call->rest, call->user.username, is_admin, err);
+}
+
+/* The connection is the user's from now on, and takes one of its places. */
+static bool take_place(struct dv_kube_call *call)
+{
+    struct dv_err err;
+
+    if (vouch(call, &err))
+        return true;
+    dv_rest_call_add_field(call->rest, DV_STR("Connection"), DV_STR("close"));
+    dv_kube_reply_status(call, dv_status_too_many_requests(1, call->arena, "%s", err.msg));
+    return false;
+}
+
+bool dv_kube_is_request_authentic(struct dv_request *request)
+{
+    return dv_kube_is_authentic(request->ctx);
+}
+
+bool dv_kube_is_authentic(const struct dv_kube_call *call)
+{
+    return !call->token_hash.n || dv_tokens_is_valid(call->kube->options.tokens, call->token_hash);
+}
+
+bool dv_kube_authenticate(struct dv_kube_call *call)
+{
+    const struct dv_token *token;
+    dv_str secret;
+    bool is_bad = false;
+
+    if (bearer_of(call->request, &secret)) {
+        token = dv_tokens_find(call->kube->options.tokens, secret);
+        if (!token || !dv_token_is_for(token, DV_STR(DV_TOKEN_AUDIENCE)) ||
+            !dv_kube_is_bound_there(call->kube, &token->user))
+            return unauthorized(call);
+        dv_message_copy(&dv_message_user_info, &token->user, call->arena, &call->user);
+        call->token_hash = dv_str_copy(token->hash, call->arena);
+        return take_place(call) && dv_kube_impersonate(call);
+    }
+    if (is_by_certificate(call, &is_bad))
+        return take_place(call) && dv_kube_impersonate(call);
+    if (is_bad || !is_anonymous_fine(call))
+        return unauthorized(call);
+    call->user = dv_auth_anonymous(call->arena);
+    return dv_kube_impersonate(call);
+}
+
+/* What is wrong is told when the request is whole. */
+void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
+                   const struct dv_rest_request *request)
+{
+    struct dv_kube_call call = {
+        .kube = kube, .rest = rest, .request = request, .arena = dv_rest_call_arena(rest)};
+    const struct dv_token *token = NULL;
+    struct dv_err err;
+    dv_str secret;
+    bool is_bad;
+
+    if (bearer_of(request, &secret))
+        token = dv_tokens_find(kube->options.tokens, secret);
+    if (token)
+        call.user = token->user;
+    if ((!token && !is_by_certificate(&call, &is_bad)) || !vouch(&call, &err))
+        dv_rest_call_disown(rest);
+}
+
+/* ---- authorization ---- */
+
+struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
+                                        const struct dv_auth_request *wish, dv_str reason)
+{
+    dv_str text = dv_auth_refusal(&call->user, wish, reason, call->arena);
+    struct dv_api_status *status;
+    struct dv_api_status_details *details = DV_NEW(call->arena, struct dv_api_status_details);
+
+    if (wish->path.n) {
+        status =
+            dv_status_new(403, DV_STR("Forbidden"), call->arena, "forbidden: %.*s", DV_FMT(text));
+    } else {
+        dv_str what = wish->group.n ? dv_str_printf(call->arena, "%.*s.%.*s",
+                                                    DV_FMT(wish->resource), DV_FMT(wish->group))
+                                    : wish->resource;
+
+        details->name = wish->name;
+        details->group = wish->group;
+        details->kind = wish->resource;
+        if (wish->name.n)
+            what = dv_str_printf(call->arena, "%.*s \"%.*s\"", DV_FMT(what), DV_FMT(wish->name));
+        status = dv_status_new(403, DV_STR("Forbidden"), call->arena, "%.*s is forbidden: %.*s",
+                               DV_FMT(what), DV_FMT(text));
+    }
+    status->details = details;
+    return status;
+}
+
+bool dv_kube_authorize(struct dv_kube_call *call)
+{
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
+    dv_str reason;
+
+    if (dv_auth_decide(&call->user, &call->auth, &relations, call->arena, &reason))
+        return true;
+    dv_kube_reply_status(call, dv_kube_forbidden(call, &call->auth, reason));
+    return false;
+}
+
+/* What the engine knows of the pool of a slice that is written; the node's own is not shared. */
+static void look_at_pool(const struct dv_kube_call *call, dv_str node,
+                         struct dv_auth_change *change)
+{
+    const struct dv_api_resource_slice *slice = change->value;
+    dv_str pool;
+
+    if (!slice || !dv_str_eq(call->auth.resource, DV_STR("resourceslices")))
+        return;
+    pool = slice->spec.pool.name;
+    if (node.n && dv_str_eq(pool, node))
+        return;
+    dv_kube_look_at_pool(call->kube, node, slice, change);
+    change->is_pool_of_node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE),
+                                              DV_STR_NONE, pool) != NULL;
+}
+
+/* Refused is told to the engine as a problem; the answer is then our own. */
+void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
+                   struct dv_problems *problems)
+{
+    struct dv_kube_call *call = request->ctx;
+    struct dv_auth_change change = {.old = old, .value = value};
+    dv_str node, driver;
+    enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
+
+    if (!dv_kube_is_authentic(call)) {
+        call->is_revoked = true;
+        *dv_vec_add_in(problems, problems->arena) = (struct dv_problem){
+            DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};
+        return;
+    }
+    if (scope != DV_SCOPE_NODE && scope != DV_SCOPE_DRIVER)
+        return;
+    if (node.n)
+        change.node =
+            dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE), DV_STR_NONE, node);
+    look_at_pool(call, node, &change);
+    if (dv_auth_check_write(&call->user, &call->auth, &change, call->arena, &call->denial) &&
+        dv_kube_admit_quota(call, old, value, node, driver))
+        return;
+    *dv_vec_add_in(problems, problems->arena) =
+        (struct dv_problem){DV_PROBLEM_FORBIDDEN, DV_STR_NONE,
+                            call->over_quota.n ? call->over_quota : call->denial.reason};
+}

@@ -1,0 +1,210 @@
+/* kube_call.h - one call to the API under way: what its files share. */
+#ifndef DV_SERVE_KUBE_CALL_H
+#define DV_SERVE_KUBE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "cluster/embedded.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
+#include "serve/auth.h"
+#include "serve/auth/quota.h"
+#include "serve/kube/kube_watch_share.h"
+#include "serve/kube_api.h"
+#include "serve/wire/kube_accept.h"
+#include "serve/wire/kube_body.h"
+#include "serve/wire/kube_query.h"
+#include "serve/wire/kube_render.h"
+#include "serve/wire/kube_route.h"
+
+struct dv_api_resource_slice;
+struct dv_api_status;
+struct dv_arena;
+struct dv_auth_change;
+struct dv_body_kind;
+struct dv_documents;
+struct dv_event_cache;
+struct dv_family;
+struct dv_json;
+struct dv_kube_call;
+struct dv_rest_call;
+struct dv_rest_request;
+struct dv_token_op;
+
+/* Kinds whose objects count for quotas. */
+#define DV_KUBE_QUOTA_KINDS 3u
+
+struct dv_kube {
+    struct dv_kube_options options;
+    struct dv_list watches;
+    struct dv_watch_shares watch_shares;
+    size_t n_watches;
+    size_t n_calls; /* not yet answered; watches are calls too */
+    struct dv_event_cache *cache;
+    struct dv_documents *documents;
+    struct dv_family *requests; /* NULL: nothing is counted */
+    struct dv_family *durations;
+    struct dv_family *open_watches;
+    struct dv_family *quota_refusals;
+    struct dv_quota *quota;
+    struct dv_view *quota_views[DV_KUBE_QUOTA_KINDS];
+    bool is_closing;
+    struct dv_task close_task;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* A body that is being read, and what becomes of it. */
+struct dv_kube_reading {
+    struct dv_body_kind kind;
+    struct dv_write_options options;
+    enum dv_media media;
+    enum dv_patch_type patch_type;
+    void (*then)(struct dv_kube_call *call, void *value); /* of an object */
+    void *value;
+    struct dv_json *patch;
+    struct dv_decode_notes notes;
+    struct dv_api_status *failure; /* NULL: none */
+};
+
+/* An answer that is being made. */
+struct dv_kube_writing {
+    unsigned code;
+    struct dv_object *object; /* a reference; NULL: a list */
+    struct dv_list_page page; /* references to its objects */
+    enum dv_media media;
+    struct dv_buf body;
+};
+
+/* In the arena of the HTTP call. */
+struct dv_kube_call {
+    struct dv_kube *kube;
+    struct dv_rest_call *rest; /* gone once it is answered, with the arena and this struct */
+    const struct dv_rest_request *request;
+    struct dv_arena *arena;
+    uint64_t started_ns;
+    struct dv_route route;
+    struct dv_query query;
+    dv_str token_hash; /* of the token that it was shown; empty: a certificate, or nothing */
+    struct dv_api_user_info user;
+    struct dv_auth_request auth; /* what it asks to be allowed */
+    struct dv_render render;
+    struct dv_decode_notes warnings;
+    struct dv_request op;         /* to the engine */
+    struct dv_auth_denial denial; /* of the write, by admission; `reason` is not empty then */
+    struct dv_quota_hold hold;    /* of a node's or driver's write, until it is done */
+    dv_str over_quota;            /* why it does not fit; empty: it does */
+    bool is_revoked;              /* the token was, while the write waited for its turn */
+    struct dv_kube_reading reading;
+    struct dv_kube_writing writing;
+    struct dv_work work;
+    void (*run)(struct dv_kube_call *call);
+    void (*then)(struct dv_kube_call *call);
+};
+
+/* Does `run`, then `then`: here and now, or when about `n_bytes` are to be gone through that take
+ * long, on a worker and later. `run` looks at nothing but the call and what it holds. */
+void dv_kube_work(struct dv_kube_call *call, size_t n_bytes, void (*run)(struct dv_kube_call *call),
+                  void (*then)(struct dv_kube_call *call));
+
+/* ---- answers: each ends the call ---- */
+
+/* What admission said, of the object that the call is about. */
+void dv_kube_reply_denial(struct dv_kube_call *call);
+/* In JSON or protobuf, as the call's rendering says; YAML and indentation are made here. */
+void dv_kube_reply(struct dv_kube_call *call, unsigned code, struct dv_buf *body);
+void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status *status);
+void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
+/* A document of ours: JSON text that is there already. */
+void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
+void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
+void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
+/* The objects of the page are borrowed. */
+void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
+/* What every answer has: warnings, and that it must not be kept. */
+void dv_kube_add_fields(struct dv_kube_call *call, const char *content_type);
+void dv_kube_warn(struct dv_kube_call *call, dv_str text);
+/* The call has been counted and is about to be gone. */
+void dv_kube_count(struct dv_kube_call *call, unsigned code);
+void dv_kube_release(struct dv_kube *kube);
+
+/* ---- who asks, and whether he may ---- */
+
+/* False: the call has been answered. */
+bool dv_kube_authenticate(struct dv_kube_call *call);
+/* Makes the user of the call the one that its headers name, if that is allowed. */
+bool dv_kube_impersonate(struct dv_kube_call *call);
+bool dv_kube_authorize(struct dv_kube_call *call);
+/* Whether the service account, and the pod, that a token was made for are still there; true for
+ * all other users. */
+bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
+/* dv_tokens_create, in the call's arena; tokens of what is gone make room. */
+void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op);
+/* Whether the call's token, if any, is still good: what takes its time asks again. */
+bool dv_kube_is_authentic(const struct dv_kube_call *call);
+bool dv_kube_is_request_authentic(struct dv_request *request);
+/* 403: the call's user may not do what is wished. `reason` may be empty. */
+struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
+                                        const struct dv_auth_request *wish, dv_str reason);
+/* What is stored, as dv_auth_decide asks for it. */
+struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
+/* What is in the pool of a slice, as struct dv_auth_change wants it; that is zeroed. */
+void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
+                          const struct dv_api_resource_slice *slice, struct dv_auth_change *change);
+/* For requests to the engine, whose `ctx` is the call. */
+void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
+                   struct dv_problems *problems);
+
+/* ---- quotas ---- */
+
+void dv_kube_open_quota(struct dv_kube *kube);
+void dv_kube_close_quota(struct dv_kube *kube);
+/* For what a node or a driver writes; false: it is refused, and the call knows why. */
+bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old, const void *value,
+                         dv_str node, dv_str driver);
+
+/* ---- what is done ---- */
+
+void dv_kube_serve_page(struct dv_kube_call *call);   /* everything but objects and reviews */
+void dv_kube_serve_tokens(struct dv_kube_call *call); /* davit's own part */
+/* The answer when a token could not be made or revoked. */
+void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
+                               const struct dv_err *err);
+void dv_kube_serve_node(struct dv_kube_call *call);
+void dv_kube_get(struct dv_kube_call *call);
+void dv_kube_list(struct dv_kube_call *call);
+void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);
+void dv_kube_create(struct dv_kube_call *call);
+void dv_kube_update(struct dv_kube_call *call);
+void dv_kube_patch(struct dv_kube_call *call);
+void dv_kube_delete(struct dv_kube_call *call);
+void dv_kube_review(struct dv_kube_call *call);
+void dv_kube_request_token(struct dv_kube_call *call);
+/* What a review's body says, in `kind`; false: answered. And its answer. */
+bool dv_kube_read_review(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value);
+void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *kind,
+                          const void *value);
+/* A pod is bound by the posted Binding; the pod's name is the call's, or else the body's. */
+void dv_kube_bind(struct dv_kube_call *call);
+
+/* Whether a body of the allowed size, in a form that is known; false: answered. */
+bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media);
+struct dv_time dv_kube_now(const struct dv_kube *kube);
+
+/* ---- watches ---- */
+
+/* Texts of events, made once for all who watch the same. */
+struct dv_event_cache *dv_event_cache_new(void);
+void dv_event_cache_free(struct dv_event_cache *cache); /* NULL is fine */
+/* The bytes of the event; borrowed until the next call. */
+dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
+                          const char *type, struct dv_object *object);
+void dv_kube_end_watches(struct dv_kube *kube);
+
+#endif

@@ -1,0 +1,85 @@
+/* kube_node.c - davit's own part of the API: the node, for pages.
+ *
+ *     GET /davit/v1/node               one document
+ *     GET /davit/v1/node?watch=true    a line with a document now, and with what has changed then
+ */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "resource/status.h"
+#include "rest/rest.h"
+#include "serve/kube/kube_call.h"
+#include "serve/node/node_feed.h"
+#include "serve/tokens.h"
+
+#define DOCUMENT_BYTES_MAX (1u << 30)
+
+struct watch {
+    struct dv_kube *kube;
+    struct dv_feed_watch feed;
+    struct dv_token_use use; /* of the token that it was begun with */
+};
+
+static void on_token_ended(struct dv_token_use *use)
+{
+    dv_rest_stream_cancel(&DV_CONTAINER(use, struct watch, use)->feed.stream);
+}
+
+static void on_ended(struct dv_feed_watch *feed)
+{
+    struct watch *watch = DV_CONTAINER(feed, struct watch, feed);
+    struct dv_kube *kube = watch->kube;
+
+    dv_token_use_end(&watch->use);
+    free(watch);
+    dv_kube_release(kube);
+}
+
+static void start_watch(struct dv_kube_call *call)
+{
+    struct watch *watch = DV_ALLOC(struct watch);
+    struct dv_tokens *tokens = call->kube->options.tokens;
+    dv_str hash = call->token_hash;
+
+    watch->kube = call->kube;
+    watch->feed.ended = on_ended;
+    dv_kube_add_fields(call, "application/json");
+    dv_kube_count(call, 200);
+    dv_feed_watch_start(call->kube->options.feed, &watch->feed, call->rest);
+    watch->use.ended = on_token_ended;
+    if (hash.n && !dv_token_use_begin(&watch->use, tokens, hash))
+        on_token_ended(&watch->use);
+}
+
+static void reply(struct dv_kube_call *call)
+{
+    struct dv_buf body;
+    struct dv_err err;
+
+    dv_buf_init(&body, DOCUMENT_BYTES_MAX);
+    dv_node_feed_print(call->kube->options.feed, &body);
+    if (dv_buf_check(&body, "node", &err))
+        dv_kube_reply_document(call, DV_STR("application/json"), dv_buf_str(&body));
+    else
+        dv_kube_reply_status(call, dv_status_from_err(&err, call->arena));
+    dv_buf_fini(&body);
+}
+
+void dv_kube_serve_node(struct dv_kube_call *call)
+{
+    const struct dv_node_feed *feed = call->kube->options.feed;
+
+    if (!dv_str_eq(call->request->method, DV_STR("GET")))
+        dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
+    else if (!feed || dv_node_feed_is_stopped(feed))
+        dv_kube_reply_status(call, dv_status_new(503, DV_STR("ServiceUnavailable"), call->arena,
+                                                 "the node is not served now"));
+    else if (dv_query_is_true(call->query.watch))
+        start_watch(call);
+    else
+        reply(call);
+}

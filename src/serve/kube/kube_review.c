@@ -1,0 +1,328 @@
+/* kube_review.c - questions: who am I, may they, is this a token. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "resource/resource.h"
+#include "resource/status.h"
+#include "rest/rest.h"
+#include "serve/auth/auth_rules.h"
+#include "serve/kube/kube_call.h"
+#include "serve/tokens.h"
+#include "serve/wire/kube_body.h"
+
+#define TEXT_BYTES_MAX (4u << 20)
+#define AUTHN "authentication.k8s.io"
+#define AUTHZ "authorization.k8s.io"
+
+bool dv_kube_read_review(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value)
+{
+    struct dv_decode_notes notes;
+    struct dv_api_status *failure;
+    struct dv_write_options options;
+    enum dv_media media;
+
+    if (!dv_kube_body_media(call, &media))
+        return false;
+    if (!dv_query_write_options(&call->query, "CreateOptions", false, DV_STR_NONE, call->arena,
+                                &options, &failure) ||
+        !dv_body_decode(call->request->body, media, kind, options.validation, call->arena, value,
+                        &notes, &failure)) {
+        dv_kube_reply_status(call, failure);
+        return false;
+    }
+    for (size_t i = 0; i < notes.n; i++)
+        dv_kube_warn(call, notes.v[i]);
+    return true;
+}
+
+void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *kind,
+                          const void *value)
+{
+    struct dv_buf body;
+    dv_str api_version =
+        dv_str_printf(call->arena, "%.*s/%.*s", DV_FMT(kind->group), DV_FMT(kind->version));
+
+    dv_buf_init(&body, TEXT_BYTES_MAX);
+    dv_render_message(call->render.rendering.media, kind->message, value, api_version, kind->kind,
+                      &body);
+    dv_kube_reply(call, 201, &body);
+    dv_buf_fini(&body);
+}
+
+/* ---- who ---- */
+
+static void review_self(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("SelfSubjectReview"), DV_STR(AUTHN), DV_STR("v1"),
+                                      &dv_message_self_subject_review};
+    struct dv_api_self_subject_review *review;
+    void *value;
+
+    if (!dv_kube_read_review(call, &kind, &value))
+        return;
+    review = value;
+    review->metadata.creation_timestamp = dv_kube_now(call->kube);
+    review->status.user_info = call->user;
+    dv_kube_reply_review(call, &kind, review);
+}
+
+/* Those of the audiences that are asked about, this API if none is, that the token is for. */
+static void find_audiences(const struct dv_api_token_review_spec *spec,
+                           const struct dv_token *token, struct dv_arena *arena,
+                           struct dv_api_token_review_status *status)
+{
+    const dv_str own = DV_STR(DV_TOKEN_AUDIENCE);
+    const dv_str *asked = spec->n_audiences ? spec->audiences : &own;
+    size_t n = spec->n_audiences ? spec->n_audiences : 1;
+
+    status->audiences = DV_NEW_ARRAY(arena, dv_str, n);
+    for (size_t i = 0; i < n; i++)
+        if (dv_token_is_for(token, asked[i]))
+            status->audiences[status->n_audiences++] = asked[i];
+}
+
+static void review_token(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("TokenReview"), DV_STR(AUTHN), DV_STR("v1"),
+                                      &dv_message_token_review};
+    struct dv_api_token_review *review;
+    const struct dv_token *token;
+    void *value;
+
+    if (!dv_kube_read_review(call, &kind, &value))
+        return;
+    review = value;
+    if (!review->spec.token.n) {
+        dv_kube_reply_status(call,
+                             dv_status_bad_request(call->arena, "token is required for TokenReview "
+                                                                "in authentication"));
+        return;
+    }
+    token = dv_tokens_find(call->kube->options.tokens, review->spec.token);
+    review->status = (struct dv_api_token_review_status){0};
+    if (token && dv_kube_is_bound_there(call->kube, &token->user))
+        find_audiences(&review->spec, token, call->arena, &review->status);
+    if (review->status.n_audiences > 0) {
+        review->status.authenticated = true;
+        review->status.user = token->user;
+    } else {
+        review->status.error = DV_STR("invalid bearer token");
+    }
+    dv_kube_reply_review(call, &kind, review);
+}
+
+/* ---- whether ---- */
+
+/* The selector that a question has, as the text that requests send. */
+static dv_str selector_of(const struct dv_api_field_selector_attributes *attributes,
+                          struct dv_arena *arena)
+{
+    struct dv_buf buf;
+    dv_str text;
+
+    if (!attributes)
+        return DV_STR_NONE;
+    if (attributes->raw_selector.n)
+        return attributes->raw_selector;
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    for (size_t i = 0; i < attributes->n_requirements; i++) {
+        const struct dv_api_field_selector_requirement *one = &attributes->requirements[i];
+
+        if (dv_str_eq(one->operator, DV_STR("In")) && one->n_values == 1)
+            dv_buf_printf(&buf, "%s%.*s=%.*s", buf.n ? "," : "", DV_FMT(one->key),
+                          DV_FMT(one->values[0]));
+    }
+    text = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return text;
+}
+
+static struct dv_auth_request wish_of(const struct dv_api_resource_attributes *resource,
+                                      const struct dv_api_non_resource_attributes *path,
+                                      struct dv_arena *arena)
+{
+    struct dv_auth_request wish = {0};
+
+    if (path) {
+        wish.verb = path->verb;
+        wish.path = path->path.n ? path->path : DV_STR("/");
+    }
+    if (resource) {
+        wish.verb = resource->verb;
+        wish.path = DV_STR_NONE;
+        wish.group = resource->group;
+        wish.resource = resource->resource;
+        wish.subresource = resource->subresource;
+        wish.space = resource->namespace;
+        wish.name = resource->name;
+        wish.field_selector = selector_of(resource->field_selector, arena);
+    }
+    return wish;
+}
+
+static void decide(struct dv_kube_call *call, const struct dv_api_user_info *user,
+                   const struct dv_auth_request *wish,
+                   struct dv_api_subject_access_review_status *status)
+{
+    struct dv_auth_relations relations = dv_kube_relations(call->kube);
+
+    *status = (struct dv_api_subject_access_review_status){0};
+    status->allowed = dv_auth_decide(user, wish, &relations, call->arena, &status->reason);
+    if (status->allowed)
+        status->reason = DV_STR_NONE;
+}
+
+static bool has_one(struct dv_kube_call *call, const void *resource, const void *path)
+{
+    if (!resource != !path)
+        return true;
+    dv_kube_reply_status(call, dv_status_bad_request(call->arena,
+                                                     "exactly one of nonResourceAttributes or "
+                                                     "resourceAttributes must be specified"));
+    return false;
+}
+
+static void review_self_access(struct dv_kube_call *call)
+{
+    const struct dv_body_kind kind = {DV_STR("SelfSubjectAccessReview"), DV_STR(AUTHZ),
+                                      DV_STR("v1"), &dv_message_self_subject_access_review};
+    struct dv_api_self_subject_access_review *review;
+    struct dv_auth_request wish;
+    void *value;
+
+    if (!dv_kube_read_review(call, &kind, &value))
+        return;
+    review = value;
+    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
+        return;
+    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   call->arena);
+    decide(call, &call->user, &wish, &review->status);
+    dv_kube_reply_review(call, &kind, review);
+}
+
+static void review_access(struct dv_kube_call *call, dv_str name)
+{
+    const struct dv_body_kind kind = {name, DV_STR(AUTHZ), DV_STR("v1"),
+                                      &dv_message_subject_access_review};
+    struct dv_api_subject_access_review *review;
+    struct dv_api_user_info user = {0};
+    struct dv_auth_request wish;
+    void *value;
+
+    if (!dv_kube_read_review(call, &kind, &value))
+        return;
+    review = value;
+    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
+        return;
+    user.username = review->spec.user;
+    user.uid = review->spec.uid;
+    user.groups = review->spec.groups;
+    user.n_groups = review->spec.n_groups;
+    user.extra = review->spec.extra;
+    user.n_extra = review->spec.n_extra;
+    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   call->arena);
+    decide(call, &user, &wish, &review->status);
+    dv_kube_reply_review(call, &kind, review);
+}
+
+/* What a driver's token was widened by, each behind a comma. */
+static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
+{
+    static const struct {
+        unsigned verb;
+        const char *name;
+    } verbs[] = {
+        {DV_MAY_GET,   "get"  },
+        {DV_MAY_LIST,  "list" },
+        {DV_MAY_WATCH, "watch"},
+    };
+
+    for (size_t i = 0; i < dv_auth_n_also(user); i++) {
+        struct dv_auth_also also;
+        struct dv_err err;
+        const char *comma = "";
+
+        if (!dv_auth_also_parse(dv_auth_also(user, i), &also, &err))
+            continue; /* it gives nothing, either */
+        dv_buf_add_c(buf, ",{\"verbs\":[");
+        for (size_t k = 0; k < DV_COUNT(verbs); k++)
+            if (also.verbs & verbs[k].verb) {
+                dv_buf_printf(buf, "%s\"%s\"", comma, verbs[k].name);
+                comma = ",";
+            }
+        dv_buf_printf(buf, "],\"apiGroups\":[\"%.*s\"],\"resources\":[\"%.*s%s%.*s\"]}",
+                      DV_FMT(also.group), DV_FMT(also.resource), also.subresource.n ? "/" : "",
+                      DV_FMT(also.subresource));
+    }
+}
+
+/* All rules at once: told whole for who may do all, and as incomplete for everybody else, whose
+ * rules depend on names and relations. */
+static void review_rules(struct dv_kube_call *call)
+{
+    static const char all[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],"
+                              "\"resources\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"],"
+                              "\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
+    static const char some[] =
+        "{\"resourceRules\":[{\"verbs\":[\"create\"],\"apiGroups\":[\"" AUTHZ "\"],\"resources\":["
+        "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"]},{\"verbs\":[\"create\"],"
+        "\"apiGroups\":[\"" AUTHN "\"],\"resources\":[\"selfsubjectreviews\"]}";
+    static const char more[] =
+        "],\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/api\",\"/api/*\","
+        "\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\",\"/openapi\",\"/openapi/*\",\"/readyz\","
+        "\"/version\"]}],\"incomplete\":true}";
+    dv_str node, driver;
+    enum dv_media media;
+    struct dv_buf body;
+    enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
+
+    if (!dv_kube_body_media(call, &media))
+        return;
+    call->render.rendering.media = DV_MEDIA_JSON;
+    dv_buf_init(&body, TEXT_BYTES_MAX);
+    dv_buf_add_c(&body, "{\"kind\":\"SelfSubjectRulesReview\",\"apiVersion\":\"" AUTHZ
+                        "/v1\",\"metadata\":{},\"spec\":{},\"status\":");
+    dv_buf_add_c(&body, scope == DV_SCOPE_ADMIN ? all : some);
+    if (scope == DV_SCOPE_DRIVER)
+        print_also(&call->user, &body);
+    if (scope != DV_SCOPE_ADMIN)
+        dv_buf_add_c(&body, more);
+    dv_buf_add_c(&body, "}");
+    dv_kube_reply(call, 201, &body);
+    dv_buf_fini(&body);
+}
+
+void dv_kube_review(struct dv_kube_call *call)
+{
+    switch (call->route.review) {
+    case DV_REVIEW_NONE:
+        dv_kube_reply_status(call, dv_status_no_such_path(call->arena));
+        break;
+    case DV_REVIEW_BINDING:
+        dv_kube_bind(call);
+        break;
+    case DV_REVIEW_TOKEN:
+        review_token(call);
+        break;
+    case DV_REVIEW_SELF:
+        review_self(call);
+        break;
+    case DV_REVIEW_ACCESS:
+        review_access(call, DV_STR("SubjectAccessReview"));
+        break;
+    case DV_REVIEW_LOCAL_ACCESS:
+        review_access(call, DV_STR("LocalSubjectAccessReview"));
+        break;
+    case DV_REVIEW_SELF_ACCESS:
+        review_self_access(call);
+        break;
+    case DV_REVIEW_SELF_RULES:
+        review_rules(call);
+        break;
+    case DV_REVIEW_TOKEN_REQUEST:
+        dv_kube_request_token(call);
+        break;
+    }
+}

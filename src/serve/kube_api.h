@@ -1,0 +1,64 @@
+/* kube_api.h - the Kubernetes API over HTTP: what the embedded API holds, for kubectl, drivers and
+ * other clients, as a cluster's API server would serve it.
+ *
+ * All that arrives is first authenticated (a bearer token, else a client certificate), then
+ * authorized (auth.h), then answered. */
+#ifndef DV_SERVE_KUBE_API_H
+#define DV_SERVE_KUBE_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+
+struct dv_embedded;
+struct dv_err;
+struct dv_kube;
+struct dv_metrics;
+struct dv_node_feed;
+struct dv_rest_call;
+struct dv_rest_request;
+struct dv_tokens;
+
+/* Who shows neither token nor certificate. */
+enum dv_kube_anonymous {
+    DV_ANONYMOUS_HEALTH, /* may ask for /version and health, and for nothing else */
+    DV_ANONYMOUS_OFF,    /* gets 401 everywhere */
+    DV_ANONYMOUS_ON,     /* is the user system:anonymous, and mostly gets 403 */
+};
+
+struct dv_kube_options {
+    struct dv_loop *loop;
+    struct dv_embedded *embedded;
+    struct dv_tokens *tokens;
+    struct dv_metrics *metrics; /* gets our families; NULL: nothing is counted */
+    struct dv_node_feed *feed;  /* of this node; NULL: it is not served */
+    enum dv_kube_anonymous anonymous;
+    /* Why it is not ready, for /readyz; NULL: it is. May be NULL. */
+    const struct dv_err *(*trouble)(void *ctx);
+    void *ctx;
+    uint64_t bookmark_ms; /* how often watches that allow it are told where they are; 0: 60 s */
+};
+
+/* What a server for it must allow: the API's own limit is 3 MiB, and what is a little more gets the
+ * API's own answer. */
+#define DV_KUBE_BODY_BYTES_MAX (3u * 1024u * 1024u + 64u * 1024u)
+
+/* `options` is copied; what it points to outlives it. */
+struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
+/* Ends watches, but those of the feed, which is stopped before; and lets calls under way be
+ * answered; the embedded API must still run. `closed` may
+ * be NULL. */
+void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
+
+/* Answers the call, now or later. False: it is for /metrics, the client may see them, and they are
+ * the caller's to print. */
+bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *call,
+                    const struct dv_rest_request *request);
+/* The header of a call has come, and its body is yet to: says whose the connection is. */
+void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *call,
+                   const struct dv_rest_request *request);
+size_t dv_kube_n_watches(const struct dv_kube *kube);
+
+#endif

@@ -1,0 +1,150 @@
+/* node_service.c - davit.node.v1: its calls, its socket. */
+#include "serve/node/node_service.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "grpc/grpc.h"
+#include "loop/loop.h"
+#include "pb/pb.h"
+#include "plugin/guard.h"
+#include "pod/pod.h"
+#include "policy/policy.h"
+#include "proto/davit_node_v1.pb-c.h"
+#include "serve/node/serve_answer.h"
+#include "serve/serve.h"
+
+/* A pod is at most 3 MiB, and its envelope. */
+#define MESSAGE_BYTES_MAX (4u << 20)
+
+const void *dv_node_decode(struct dv_server_call *call, const ProtobufCMessageDescriptor *type,
+                           dv_str bytes)
+{
+    struct dv_err err;
+    const void *message = dv_pb_decode(type, bytes, dv_server_call_arena(call), &err);
+
+    if (!message)
+        dv_server_call_finish(call, &err);
+    return message;
+}
+
+struct dv_pod_ref dv_node_ref(const NodeV1__PodRef *ref)
+{
+    if (!ref)
+        return (struct dv_pod_ref){0};
+    return (struct dv_pod_ref){dv_str_from_c(ref->uid), dv_str_from_c(ref->namespace_),
+                               dv_str_from_c(ref->name)};
+}
+
+/* ---- what there is ---- */
+
+static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
+{
+    struct dv_node_server *server = ctx;
+    const NodeV1__ListDevicesRequest *request =
+        dv_node_decode(call, &node_v1__list_devices_request__descriptor, bytes);
+
+    if (request)
+        dv_serve_reply(call, &dv_serve_device_list(server->node, dv_str_from_c(request->resource),
+                                                   dv_server_call_arena(call))
+                                  ->base);
+}
+
+static void handle_plugins(void *ctx, struct dv_server_call *call, dv_str bytes)
+{
+    struct dv_node_server *server = ctx;
+
+    (void)bytes;
+    dv_serve_reply(call, &dv_serve_plugin_list(server->node, dv_server_call_arena(call))->base);
+}
+
+static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
+{
+    struct dv_node_server *server = ctx;
+
+    (void)bytes;
+    dv_serve_reply(call, &dv_serve_status(server->node, dv_server_call_arena(call))->base);
+}
+
+/* ---- life ---- */
+
+static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_err *err)
+{
+    (void)ctx;
+    dv_log(DV_LOG_WARN, "serve: bad peer on davit.sock", DV_F_I64("pid", peer->pid),
+           DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
+}
+
+static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
+{
+    const struct dv_node_server *server = ctx;
+
+    return dv_guard_allows(server->node->guard, stream, DV_POLICY_CALL, DV_STR("davit.sock"), err);
+}
+
+struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
+                                           struct dv_err *err)
+{
+    static const struct dv_method methods[] = {
+        {"/davit.node.v1.Node/AdmitPod",         dv_node_handle_admit        },
+        {"/davit.node.v1.Node/ReleasePod",       dv_node_handle_release      },
+        {"/davit.node.v1.Node/ContainerOptions", dv_node_handle_options      },
+        {"/davit.node.v1.Node/ListDevices",      handle_list                 },
+        {"/davit.node.v1.Node/WatchDevices",     dv_node_handle_watch_devices},
+        {"/davit.node.v1.Node/ListPlugins",      handle_plugins              },
+        {"/davit.node.v1.Node/Status",           handle_status               },
+        {"/davit.node.v1.Node/WatchPods",        dv_node_handle_watch_pods   },
+        {"/davit.node.v1.Node/ListClaims",       dv_node_handle_list_claims  },
+        {"/davit.node.v1.Node/WatchClaims",      dv_node_handle_watch_claims },
+        {"/davit.node.v1.Node/ReleaseClaim",     dv_node_handle_release_claim},
+    };
+    struct dv_node_server *server = DV_ALLOC(struct dv_node_server);
+    const struct dv_service service = {methods, DV_COUNT(methods), server};
+    struct dv_server_options options = {
+        .name = DV_STR("davit"),
+        .mode = 0600,
+        .services = &service,
+        .n_services = 1,
+        .message_bytes_max = MESSAGE_BYTES_MAX,
+        .allows = may_call,
+        .complaint = on_complaint,
+        .ctx = server,
+    };
+
+    server->node = node;
+    dv_list_init(&server->device_watches);
+    dv_list_init(&server->pod_watches);
+    dv_list_init(&server->claim_watches);
+    server->server = dv_server_open(node->loop, path, &options, err);
+    if (!server->server) {
+        free(server);
+        return NULL;
+    }
+    return server;
+}
+
+static void on_closed(void *ctx)
+{
+    struct dv_node_server *server = ctx;
+    dv_closed_fn *closed = server->closed;
+    void *closed_ctx = server->closed_ctx;
+
+    dv_task_cancel(&server->device_task);
+    dv_task_cancel(&server->pod_task);
+    dv_task_cancel(&server->claim_task);
+    free(server);
+    if (closed)
+        closed(closed_ctx);
+}
+
+void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_closed_fn *closed,
+                          void *ctx)
+{
+    server->closed = closed;
+    server->closed_ctx = ctx;
+    dv_server_close(server->server, grace_ms, on_closed, server);
+}

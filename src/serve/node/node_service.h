@@ -1,0 +1,47 @@
+/* node_service.h - the calls of davit.node.v1, and what they share. */
+#ifndef DV_SERVE_NODE_SERVICE_H
+#define DV_SERVE_NODE_SERVICE_H
+
+#include "base/list.h"
+#include "base/str.h"
+#include "grpc/grpc.h"
+#include "loop/loop.h"
+#include "pod/pod.h"
+#include "proto/davit_node_v1.pb-c.h"
+
+struct dv_node;
+
+struct dv_node_server {
+    const struct dv_node *node;
+    struct dv_server *server;
+    struct dv_list device_watches;
+    struct dv_list pod_watches;
+    struct dv_list claim_watches;
+    struct dv_task device_task; /* to tell them */
+    struct dv_task pod_task;
+    struct dv_task claim_task;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* The request as a message, or NULL and the call is finished. */
+const void *dv_node_decode(struct dv_server_call *call, const ProtobufCMessageDescriptor *type,
+                           dv_str bytes);
+/* NULL is nobody. Text of the message. */
+struct dv_pod_ref dv_node_ref(const NodeV1__PodRef *ref);
+
+/* node_pods.c: AdmitPod, ReleasePod, ContainerOptions; ctx is the server */
+void dv_node_handle_admit(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_release(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_options(void *ctx, struct dv_server_call *call, dv_str bytes);
+
+/* node_claims.c: ListClaims, ReleaseClaim */
+void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str bytes);
+
+/* node_watch.c: WatchDevices, WatchPods, WatchClaims */
+void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_watch_devices(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_watch_pods(void *ctx, struct dv_server_call *call, dv_str bytes);
+
+#endif

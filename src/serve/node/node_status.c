@@ -1,0 +1,269 @@
+/* node_status.c - the node at a glance: what it reports of resources, its pods and the health of
+ * what they hold. */
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "claim/claim.h"
+#include "claim/claim_manager.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "loop/loop.h"
+#include "plugin/plugin.h"
+#include "pod/pod.h"
+#include "proto/davit_node_v1.pb-c.h"
+#include "resource/resource.h"
+#include "serve/health.h"
+#include "serve/node/serve_answer.h"
+#include "serve/serve.h"
+
+#define NS_PER_MS 1000000u
+
+/* ---- resources ---- */
+
+static struct dv_serve_resource resource_of(const struct dv_device_resource_info *info)
+{
+    return (struct dv_serve_resource){
+        .name = info->name,
+        .held = info->n_allocated,
+        .is_connected = info->plugin == DV_DEVICE_SERVING || info->plugin == DV_DEVICE_NOT_LISTED,
+    };
+}
+
+/* All three lists are sorted, and what is reported is known. Removed ones are known only while
+ * something of them is held. */
+size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
+                          const struct dv_serve_resource **resources)
+{
+    struct dv_device_capacities reported;
+    const struct dv_device_resource_info *infos;
+    struct dv_serve_resource *v;
+    size_t n_infos;
+    size_t n = 0;
+    size_t at_info = 0;
+    size_t at_reported = 0;
+    size_t at_removed = 0;
+
+    dv_devices_capacity(node->devices, arena, &reported);
+    n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    v = DV_NEW_ARRAY(arena, struct dv_serve_resource, n_infos + reported.n_removed);
+    while (at_info < n_infos || at_removed < reported.n_removed) {
+        struct dv_serve_resource *resource = &v[n++];
+
+        if (at_info == n_infos ||
+            (at_removed < reported.n_removed &&
+             dv_str_cmp(reported.removed[at_removed], infos[at_info].name) < 0)) {
+            resource->name = reported.removed[at_removed++];
+            resource->is_removed = true;
+            continue;
+        }
+        *resource = resource_of(&infos[at_info++]);
+        if (at_reported < reported.n &&
+            dv_str_eq(reported.v[at_reported].resource, resource->name)) {
+            resource->capacity = reported.v[at_reported].capacity;
+            resource->allocatable = reported.v[at_reported++].allocatable;
+        }
+        if (at_removed < reported.n_removed &&
+            dv_str_eq(reported.removed[at_removed], resource->name)) {
+            resource->is_removed = true;
+            at_removed++;
+        }
+    }
+    *resources = v;
+    return n;
+}
+
+/* ---- pods ---- */
+
+static NodeV1__ResourceHealth *health_message(const struct dv_device_status *status,
+                                              struct dv_arena *arena)
+{
+    NodeV1__ResourceHealth *resource = DV_NEW(arena, NodeV1__ResourceHealth);
+
+    node_v1__resource_health__init(resource);
+    resource->resource = dv_str_to_c(status->resource, arena);
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, status->n_ids);
+    for (size_t i = 0; i < status->n_ids; i++) {
+        NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
+
+        node_v1__device_health__init(device);
+        device->id = dv_str_to_c(status->ids[i], arena);
+        device->health = status->is_healthy[i] ? "Healthy" : "Unhealthy";
+        resource->devices[resource->n_devices++] = device;
+    }
+    return resource;
+}
+
+/* "claim:gpu", as in a pod's status. */
+static NodeV1__ResourceHealth *claim_health(const struct dv_api_resource_status *status,
+                                            struct dv_arena *arena)
+{
+    NodeV1__ResourceHealth *resource = DV_NEW(arena, NodeV1__ResourceHealth);
+
+    node_v1__resource_health__init(resource);
+    resource->resource = dv_str_to_c(status->name, arena);
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__DeviceHealth *, status->n_resources);
+    for (size_t i = 0; i < status->n_resources; i++) {
+        NodeV1__DeviceHealth *device = DV_NEW(arena, NodeV1__DeviceHealth);
+
+        node_v1__device_health__init(device);
+        device->id = dv_str_to_c(status->resources[i].resource_id, arena);
+        device->health = dv_str_to_c(status->resources[i].health, arena);
+        resource->devices[resource->n_devices++] = device;
+    }
+    return resource;
+}
+
+static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spec *spec,
+                             dv_str name, struct dv_arena *arena,
+                             struct dv_api_resource_status **statuses)
+{
+    const struct dv_api_container *container = dv_pod_spec_container(spec, name);
+    struct dv_claim_status_options options = {.now_wall_ns =
+                                                  dv_clock_wall_ns(dv_loop_clock(node->loop))};
+    size_t n = 0;
+
+    if (container)
+        dv_claim_container_status(dv_claims_state(node->claims), spec->object, container, NULL, 0,
+                                  &options, arena, statuses, &n);
+    return n;
+}
+
+/* The containers that hold devices. */
+static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
+                       const struct dv_pod_spec *spec, struct dv_arena *arena)
+{
+    const struct dv_device_state *state = dv_devices_state(node->devices);
+
+    pod->containers = DV_NEW_ARRAY(arena, NodeV1__ContainerHealth *, spec->n_containers);
+    for (size_t i = 0; i < spec->n_containers; i++) {
+        const struct dv_device_status *statuses;
+        size_t n =
+            dv_device_status(state, spec->ref.uid, spec->containers[i].name, arena, &statuses);
+        struct dv_api_resource_status *claimed;
+        size_t n_claimed = claim_statuses(node, spec, spec->containers[i].name, arena, &claimed);
+        NodeV1__ContainerHealth *container;
+
+        if (n + n_claimed == 0)
+            continue;
+        container = DV_NEW(arena, NodeV1__ContainerHealth);
+        node_v1__container_health__init(container);
+        container->container = dv_str_to_c(spec->containers[i].name, arena);
+        container->resources = DV_NEW_ARRAY(arena, NodeV1__ResourceHealth *, n + n_claimed);
+        for (size_t k = 0; k < n; k++)
+            container->resources[container->n_resources++] = health_message(&statuses[k], arena);
+        for (size_t k = 0; k < n_claimed; k++)
+            container->resources[container->n_resources++] = claim_health(&claimed[k], arena);
+        pod->containers[pod->n_containers++] = container;
+    }
+}
+
+static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct dv_pod_view *view,
+                                      struct dv_arena *arena)
+{
+    NodeV1__PodStatus *pod = DV_NEW(arena, NodeV1__PodStatus);
+
+    node_v1__pod_status__init(pod);
+    pod->pod = dv_serve_ref(&view->spec->ref, arena);
+    pod->state = dv_pod_state_name(view->state);
+    pod->awaited = dv_str_to_c(view->awaited, arena);
+    pod->since_ms = (int64_t)(view->since_wall_ns / NS_PER_MS);
+    add_health(pod, node, view->spec, arena);
+    return pod;
+}
+
+/* All of them; returns how many. */
+static size_t all_pods(const struct dv_node *node, struct dv_arena *arena,
+                       NodeV1__PodStatus ***pods)
+{
+    struct dv_pod_view view;
+    size_t at = 0;
+    size_t n = 0;
+
+    *pods = DV_NEW_ARRAY(arena, NodeV1__PodStatus *, dv_pods_count(node->pods));
+    while (dv_pods_next(node->pods, &at, &view))
+        (*pods)[n++] = pod_message(node, &view, arena);
+    return n;
+}
+
+NodeV1__WatchPodsResponse *dv_serve_pod_list(const struct dv_node *node,
+                                             const struct dv_pod_ref *ref, struct dv_arena *arena)
+{
+    NodeV1__WatchPodsResponse *response = DV_NEW(arena, NodeV1__WatchPodsResponse);
+    struct dv_pod_view view;
+
+    node_v1__watch_pods_response__init(response);
+    if (ref->uid.n == 0 && ref->name.n == 0) {
+        response->n_pods = all_pods(node, arena, &response->pods);
+    } else if (dv_pods_find(node->pods, ref, &view)) {
+        response->pods = DV_NEW_ARRAY(arena, NodeV1__PodStatus *, 1);
+        response->pods[response->n_pods++] = pod_message(node, &view, arena);
+    }
+    return response;
+}
+
+/* ---- all of it ---- */
+
+static NodeV1__ResourceStatus *resource_message(const struct dv_serve_resource *from,
+                                                struct dv_arena *arena)
+{
+    NodeV1__ResourceStatus *resource = DV_NEW(arena, NodeV1__ResourceStatus);
+
+    node_v1__resource_status__init(resource);
+    resource->name = dv_str_to_c(from->name, arena);
+    resource->capacity = from->capacity;
+    resource->allocatable = from->allocatable;
+    resource->held = from->held;
+    resource->connected = from->is_connected;
+    resource->removed = from->is_removed;
+    return resource;
+}
+
+static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *health,
+                      struct dv_arena *arena)
+{
+    const dv_str *notes;
+    size_t n = dv_health_notes(health, &notes);
+    const char **texts = DV_NEW_ARRAY(arena, const char *, n);
+
+    for (size_t i = 0; i < n; i++)
+        texts[i] = dv_str_to_c(notes[i], arena);
+    response->notes = texts;
+    response->n_notes = n;
+}
+
+/* Why nothing can be written; NULL: it can. */
+static const struct dv_err *trouble_of(const struct dv_node *node)
+{
+    const struct dv_err *err = dv_health_trouble(node->health);
+
+    if (!err)
+        err = dv_devices_store_error(node->devices);
+    return err ? err : dv_claims_store_error(node->claims);
+}
+
+NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena)
+{
+    NodeV1__StatusResponse *response = DV_NEW(arena, NodeV1__StatusResponse);
+    const struct dv_err *store_err = trouble_of(node);
+    const struct dv_serve_resource *resources;
+    size_t n = dv_serve_resources(node, arena, &resources);
+
+    node_v1__status_response__init(response);
+    response->version = DV_VERSION;
+    response->node_name = dv_str_to_c(node->name, arena);
+    response->started_at_ms = (int64_t)(node->started_wall_ns / NS_PER_MS);
+    response->n_pods = all_pods(node, arena, &response->pods);
+    response->n_calls = dv_serve_calls(node, arena, &response->calls);
+    response->resource_status = DV_NEW_ARRAY(arena, NodeV1__ResourceStatus *, n);
+    for (size_t i = 0; i < n; i++) {
+        response->resource_status[response->n_resource_status++] =
+            resource_message(&resources[i], arena);
+        response->n_resources += !resources[i].is_removed;
+        response->n_devices += resources[i].capacity;
+    }
+    response->n_plugins = dv_plugins_status(node->plugins).n_actual;
+    response->state_error = store_err ? store_err->msg : "";
+    add_notes(response, node->health, arena);
+    return response;
+}

@@ -1,0 +1,232 @@
+#include "serve/node/serve_answer.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "claim/claim.h"
+#include "claim/claim_manager.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "grpc/grpc.h"
+#include "http2/http2.h"
+#include "loop/loop.h"
+#include "pb/pb.h"
+#include "plugin/guard.h"
+#include "plugin/plugin.h"
+#include "pod/pod.h"
+#include "proto/davit_node_v1.pb-c.h"
+#include "serve/serve.h"
+
+#define NS_PER_MS 1000000u
+
+struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message)
+{
+    size_t n = dv_pb_size(message);
+    struct dv_h2_msg *msg = dv_h2_msg_new(n);
+
+    dv_pb_encode(message, dv_h2_msg_data(msg), n);
+    return msg;
+}
+
+void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message)
+{
+    dv_server_call_reply(call, dv_serve_encode(message));
+}
+
+struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena)
+{
+    NodeV1__PodRef *message = DV_NEW(arena, NodeV1__PodRef);
+
+    node_v1__pod_ref__init(message);
+    message->uid = dv_str_to_c(ref->uid, arena);
+    message->namespace_ = dv_str_to_c(ref->space, arena);
+    message->name = dv_str_to_c(ref->name, arena);
+    return message;
+}
+
+/* ---- devices ---- */
+
+static NodeV1__Holder *holder_message(const struct dv_node *node,
+                                      const struct dv_device_holder *holder, struct dv_arena *arena)
+{
+    NodeV1__Holder *message = DV_NEW(arena, NodeV1__Holder);
+    struct dv_pod_ref uid = {.uid = holder->pod_uid};
+    struct dv_pod_view view;
+
+    node_v1__holder__init(message);
+    message->pod =
+        dv_serve_ref(dv_pods_find(node->pods, &uid, &view) ? &view.spec->ref : &uid, arena);
+    message->container = dv_str_to_c(holder->container, arena);
+    return message;
+}
+
+static NodeV1__Device *device_message(const struct dv_node *node, const struct dv_device_view *view,
+                                      struct dv_arena *arena)
+{
+    NodeV1__Device *device = DV_NEW(arena, NodeV1__Device);
+
+    node_v1__device__init(device);
+    device->id = dv_str_to_c(view->id, arena);
+    device->healthy = view->is_healthy;
+    device->n_numa_nodes = view->n_nodes;
+    device->numa_nodes = DV_NEW_ARRAY(arena, int64_t, view->n_nodes);
+    for (size_t i = 0; i < view->n_nodes; i++)
+        device->numa_nodes[i] = view->nodes[i];
+    device->n_holders = view->n_holders;
+    device->holders = DV_NEW_ARRAY(arena, NodeV1__Holder *, view->n_holders);
+    for (size_t i = 0; i < view->n_holders; i++)
+        device->holders[i] = holder_message(node, &view->holders[i], arena);
+    return device;
+}
+
+static NodeV1__Resource *resource_message(const struct dv_node *node,
+                                          const struct dv_serve_resource *from,
+                                          struct dv_arena *arena)
+{
+    NodeV1__Resource *resource = DV_NEW(arena, NodeV1__Resource);
+    const struct dv_device_view *views;
+    size_t n_views = dv_device_views(dv_devices_state(node->devices), from->name, arena, &views);
+
+    node_v1__resource__init(resource);
+    resource->name = dv_str_to_c(from->name, arena);
+    resource->capacity = from->capacity;
+    resource->allocatable = from->allocatable;
+    resource->connected = from->is_connected;
+    resource->removed = from->is_removed;
+    resource->n_devices = n_views;
+    resource->devices = DV_NEW_ARRAY(arena, NodeV1__Device *, n_views);
+    for (size_t i = 0; i < n_views; i++)
+        resource->devices[i] = device_message(node, &views[i], arena);
+    return resource;
+}
+
+NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node, dv_str resource,
+                                                  struct dv_arena *arena)
+{
+    NodeV1__ListDevicesResponse *response = DV_NEW(arena, NodeV1__ListDevicesResponse);
+    const struct dv_serve_resource *resources;
+    size_t n = dv_serve_resources(node, arena, &resources);
+
+    node_v1__list_devices_response__init(response);
+    response->resources = DV_NEW_ARRAY(arena, NodeV1__Resource *, n);
+    for (size_t i = 0; i < n; i++)
+        if (resource.n == 0 || dv_str_eq(resource, resources[i].name))
+            response->resources[response->n_resources++] =
+                resource_message(node, &resources[i], arena);
+    return response;
+}
+
+/* ---- plugins ---- */
+
+/* A time on the loop's clock as one on the wall. */
+static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
+{
+    struct dv_clock *clock = dv_loop_clock(node->loop);
+    int64_t ahead_ms = (int64_t)at_ms - (int64_t)dv_clock_now_ms(clock);
+
+    return (int64_t)(dv_clock_wall_ns(clock) / NS_PER_MS) + ahead_ms;
+}
+
+/* What is used with a DRA driver, of all that it offers. */
+static void add_driver(NodeV1__Plugin *plugin, const struct dv_dra_instance *instance)
+{
+    if (!instance)
+        return;
+    plugin->service = dv_dra_service_name(instance->service);
+    plugin->health_service = dv_dra_health_service(instance->health);
+    plugin->connected = instance->is_connected;
+}
+
+static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct dv_plugin_view *view,
+                                      struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+    const struct dv_plugin_info *info = view->info;
+
+    node_v1__plugin__init(plugin);
+    plugin->socket = dv_str_to_c(info->socket, arena);
+    plugin->type = dv_str_to_c(info->type, arena);
+    plugin->name = dv_str_to_c(info->name, arena);
+    plugin->endpoint = dv_str_to_c(info->endpoint, arena);
+    plugin->versions = DV_NEW_ARRAY(arena, const char *, info->n_versions);
+    for (size_t i = 0; i < info->n_versions; i++)
+        plugin->versions[plugin->n_versions++] = dv_str_to_c(info->versions[i], arena);
+    plugin->state = dv_plugin_state_name(view->state);
+    plugin->error = dv_str_to_c(dv_str_from_c(view->last_err.msg), arena);
+    plugin->retry_at_ms = view->next_retry_ms ? wall_ms(node, view->next_retry_ms) : 0;
+    plugin->attempts = (uint32_t)view->n_attempts;
+    add_driver(plugin, dv_dra_find(dv_claims_drivers(node->claims), info->name, info->endpoint));
+    return plugin;
+}
+
+/* Device plugins that called Register themselves have no socket in the registry: they are shown by
+ * the resource they serve. */
+static NodeV1__Plugin *classic_message(const struct dv_device_resource_info *info,
+                                       struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+
+    node_v1__plugin__init(plugin);
+    plugin->type = "DevicePlugin";
+    plugin->name = dv_str_to_c(info->name, arena);
+    plugin->endpoint = dv_str_to_c(info->socket, arena);
+    plugin->state = info->plugin == DV_DEVICE_STOPPED || info->plugin == DV_DEVICE_NO_PLUGIN
+                        ? "gone"
+                        : "registered";
+    return plugin;
+}
+
+/* Who was refused has no socket of its own here, as a rule: it is shown by what it wanted. */
+static NodeV1__Plugin *refusal_message(const struct dv_guard_refusal *refusal,
+                                       struct dv_arena *arena)
+{
+    NodeV1__Plugin *plugin = DV_NEW(arena, NodeV1__Plugin);
+
+    node_v1__plugin__init(plugin);
+    plugin->type = "Policy";
+    plugin->name = dv_str_to_c(refusal->name, arena);
+    plugin->state = refusal->is_warning ? "warned" : "refused";
+    plugin->error = dv_str_to_c(refusal->text, arena);
+    plugin->attempts = (uint32_t)dv_u64_min(refusal->n, UINT32_MAX);
+    return plugin;
+}
+
+static bool is_listed(const NodeV1__ListPluginsResponse *response,
+                      const struct dv_device_resource_info *info)
+{
+    for (size_t i = 0; i < response->n_plugins; i++)
+        if (dv_str_eq(dv_str_from_c(response->plugins[i]->name), info->name) &&
+            dv_str_eq(dv_str_from_c(response->plugins[i]->endpoint), info->socket))
+            return true;
+    return false;
+}
+
+NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
+                                                  struct dv_arena *arena)
+{
+    NodeV1__ListPluginsResponse *response = DV_NEW(arena, NodeV1__ListPluginsResponse);
+    const struct dv_device_resource_info *infos;
+    size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    struct dv_plugin_view view;
+    const struct dv_guard_refusal *refusal;
+    size_t n = n_infos;
+    size_t at = 0;
+
+    while (dv_guard_refusal(node->guard, n - n_infos))
+        n++;
+    while (dv_plugins_next(node->plugins, &at, &view))
+        n++;
+    node_v1__list_plugins_response__init(response);
+    response->plugins = DV_NEW_ARRAY(arena, NodeV1__Plugin *, n);
+    at = 0;
+    while (dv_plugins_next(node->plugins, &at, &view))
+        response->plugins[response->n_plugins++] = plugin_message(node, &view, arena);
+    for (size_t i = 0; i < n_infos; i++)
+        if (!is_listed(response, &infos[i]))
+            response->plugins[response->n_plugins++] = classic_message(&infos[i], arena);
+    for (size_t i = 0; (refusal = dv_guard_refusal(node->guard, i)) != NULL; i++)
+        response->plugins[response->n_plugins++] = refusal_message(refusal, arena);
+    return response;
+}

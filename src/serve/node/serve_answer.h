@@ -1,0 +1,70 @@
+/* serve_answer.h - answers that are long enough to be made in a place of their own: messages in the
+ * caller's arena, for davit.sock as for pages. */
+#ifndef DV_SERVE_ANSWER_H
+#define DV_SERVE_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+struct NodeV1__Call;
+struct NodeV1__ListClaimsResponse;
+struct NodeV1__ListDevicesResponse;
+struct NodeV1__ListPluginsResponse;
+struct NodeV1__PodRef;
+struct NodeV1__StatusResponse;
+struct NodeV1__WatchPodsResponse;
+struct ProtobufCMessage;
+struct dv_arena;
+struct dv_h2_msg;
+struct dv_node;
+struct dv_pod_ref;
+struct dv_server_call;
+
+/* Encodes the message and ends the call with it. */
+void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message);
+struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message);
+
+struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
+
+/* One resource, or all where that is empty. */
+struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,
+                                                         dv_str resource, struct dv_arena *arena);
+struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
+                                                         struct dv_arena *arena);
+/* The claims of that namespace and name, or all where these are empty. */
+struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
+                                                       dv_str name, struct dv_arena *arena);
+
+/* ---- calls.c ---- */
+
+/* What drivers and plugins have not answered yet. */
+size_t dv_serve_calls(const struct dv_node *node, struct dv_arena *arena,
+                      struct NodeV1__Call ***calls);
+/* Says of claims what they wait for, and adds those that wait before they have a record. */
+void dv_serve_add_waits(const struct dv_node *node, struct NodeV1__ListClaimsResponse *response,
+                        dv_str space, dv_str name, struct dv_arena *arena);
+
+/* ---- node_status.c ---- */
+
+/* What the node reports of a resource. */
+struct dv_serve_resource {
+    dv_str name;
+    size_t capacity; /* 0 for what is not reported, or not any more */
+    size_t allocatable;
+    size_t held;
+    bool is_connected;
+    bool is_removed;
+};
+
+/* All that are known, and those that were removed and are not back, by name. Text belongs to the
+ * state of the devices until it next changes. */
+size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
+                          const struct dv_serve_resource **resources);
+/* One pod, or all where `ref` is empty. */
+struct NodeV1__WatchPodsResponse *
+dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref, struct dv_arena *arena);
+struct NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);
+
+#endif

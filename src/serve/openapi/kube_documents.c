@@ -1,0 +1,204 @@
+/* kube_documents.c - documents, by name. */
+#include "serve/openapi/kube_documents.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "serve/auth/sha256.h"
+#include "serve/openapi/discovery.h"
+#include "serve/openapi/openapi.h"
+#include "serve/wire/kube_route.h"
+
+/* All of OpenAPI is about a megabyte. */
+#define DOCUMENT_BYTES_MAX (16u << 20)
+
+struct dv_documents {
+    struct dv_arena *arena;
+    struct dv_map by_name;
+};
+
+struct dv_documents *dv_documents_new(void)
+{
+    struct dv_documents *documents = DV_ALLOC(struct dv_documents);
+
+    documents->arena = dv_arena_new();
+    dv_map_init(&documents->by_name);
+    return documents;
+}
+
+void dv_documents_free(struct dv_documents *documents)
+{
+    if (!documents)
+        return;
+    dv_map_fini(&documents->by_name);
+    dv_arena_free(documents->arena);
+    free(documents);
+}
+
+static const struct dv_document *keep(struct dv_documents *documents, dv_str name,
+                                      struct dv_buf *text)
+{
+    struct dv_document *document = DV_NEW(documents->arena, struct dv_document);
+
+    document->text = dv_str_copy(dv_buf_str(text), documents->arena);
+    document->tag = dv_sha256_hex(document->text, documents->arena);
+    (void)dv_map_set(&documents->by_name, dv_str_copy(name, documents->arena), document);
+    dv_buf_fini(text);
+    return document;
+}
+
+const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core)
+{
+    dv_str name = is_core ? DV_STR("/api") : DV_STR("/apis");
+    const struct dv_document *document = dv_map_get(&documents->by_name, name);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+    struct dv_buf text;
+
+    if (document)
+        return document;
+    scratch = dv_arena_new();
+    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
+    dv_discovery_aggregated(is_core, scratch, &text);
+    return keep(documents, name, &text);
+}
+
+const struct dv_document *dv_documents_openapi_v2(struct dv_documents *documents)
+{
+    dv_str name = DV_STR("/openapi/v2");
+    const struct dv_document *document = dv_map_get(&documents->by_name, name);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
+    struct dv_buf text;
+
+    if (document)
+        return document;
+    scratch = dv_arena_new();
+    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
+    dv_openapi_v2(scratch, &text);
+    return keep(documents, name, &text);
+}
+
+const struct dv_document *dv_documents_openapi_v2_protobuf(struct dv_documents *documents)
+{
+    dv_str name = DV_STR("/openapi/v2 in protobuf");
+    const struct dv_document *document = dv_map_get(&documents->by_name, name);
+    struct dv_buf text;
+    struct dv_err err;
+
+    if (document)
+        return document;
+    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
+    if (dv_openapi_v2_protobuf(dv_documents_openapi_v2(documents)->text, &text, &err))
+        return keep(documents, name, &text);
+    dv_buf_fini(&text);
+    return NULL;
+}
+
+/* ---- v3 ---- */
+
+static void print_group(dv_str group, struct dv_buf *buf)
+{
+    dv_buf_printf(buf,
+                  "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"davit\",\"version\":\"v1.36.4\"},"
+                  "\"paths\":{\"/apis/%.*s/\":{\"get\":{\"operationId\":\"getAPIGroup%.*s\","
+                  "\"responses\":{\"200\":{\"description\":\"OK\"}}}}},\"components\":{"
+                  "\"schemas\":{}}}",
+                  DV_FMT(group), DV_FMT(group));
+}
+
+static void print_version(struct dv_buf *buf)
+{
+    dv_buf_add_c(buf, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"davit\",\"version\":\"v1.36.4\""
+                      "},\"paths\":{\"/version/\":{\"get\":{\"operationId\":\"getCodeVersion\","
+                      "\"responses\":{\"200\":{\"description\":\"OK\"}}}}},\"components\":{"
+                      "\"schemas\":{}}}");
+}
+
+static bool is_group(dv_str name)
+{
+    size_t n;
+    const struct dv_api_group *groups = dv_api_groups(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(groups[i].name, name))
+            return true;
+    return false;
+}
+
+/* False when there is no such document. */
+static bool print_v3(dv_str name, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const dv_str apis = DV_STR("apis/");
+    dv_str rest = dv_str_slice(name, apis.n, name.n);
+    size_t slash = dv_str_find_char(rest, '/');
+    dv_str group = dv_str_slice(rest, 0, slash);
+    dv_str version = dv_str_slice(rest, slash + 1, rest.n);
+
+    if (dv_str_eq(name, DV_STR("version"))) {
+        print_version(buf);
+    } else if (dv_str_eq(name, DV_STR("api/v1"))) {
+        dv_openapi_v3(DV_STR_NONE, DV_STR("v1"), scratch, buf);
+    } else if (!dv_str_starts_with(name, apis) || !is_group(group)) {
+        return false;
+    } else if (slash == rest.n) {
+        print_group(group, buf);
+    } else {
+        if (!dv_api_has_version(group, version))
+            return false;
+        dv_openapi_v3(group, version, scratch, buf);
+    }
+    return true;
+}
+
+const struct dv_document *dv_documents_openapi_v3(struct dv_documents *documents, dv_str name)
+{
+    const struct dv_document *document = dv_map_get(&documents->by_name, name);
+    struct dv_buf text;
+
+    if (document)
+        return document;
+    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
+    if (print_v3(name, &text))
+        return keep(documents, name, &text);
+    dv_buf_fini(&text);
+    return NULL;
+}
+
+static void add_to_index(struct dv_documents *documents, dv_str name, struct dv_buf *index)
+{
+    const struct dv_document *document = dv_documents_openapi_v3(documents, name);
+
+    dv_buf_printf(index, "%s\"%.*s\":{\"serverRelativeURL\":\"/openapi/v3/%.*s?hash=%.*s\"}",
+                  index->p[index->n - 1] == '{' ? "" : ",", DV_FMT(name), DV_FMT(name),
+                  DV_FMT(document->tag));
+}
+
+const struct dv_document *dv_documents_openapi_v3_index(struct dv_documents *documents)
+{
+    dv_str key = DV_STR("/openapi/v3");
+    const struct dv_document *document = dv_map_get(&documents->by_name, key);
+    struct dv_buf index;
+    size_t n;
+    const struct dv_api_group *groups = dv_api_groups(&n);
+
+    if (document)
+        return document;
+    dv_buf_init(&index, DOCUMENT_BYTES_MAX);
+    dv_buf_add_c(&index, "{\"paths\":{");
+    add_to_index(documents, DV_STR("api/v1"), &index);
+    for (size_t i = 0; i < n; i++) {
+        add_to_index(documents,
+                     dv_str_printf(documents->arena, "apis/%.*s", DV_FMT(groups[i].name)), &index);
+        for (size_t k = 0; k < groups[i].n_versions; k++)
+            add_to_index(documents,
+                         dv_str_printf(documents->arena, "apis/%.*s/%.*s", DV_FMT(groups[i].name),
+                                       DV_FMT(groups[i].versions[k])),
+                         &index);
+    }
+    add_to_index(documents, DV_STR("version"), &index);
+    dv_buf_add_c(&index, "}}");
+    return keep(documents, key, &index);
+}

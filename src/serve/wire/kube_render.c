@@ -1,0 +1,385 @@
+/* kube_render.c - answers as bytes. */
+#include "serve/wire/kube_render.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "pb/pb.h"
+#include "resource/table.h"
+#include "json/json.h"
+
+/* As large as any answer may be: a list of all objects of a kind. */
+#define BYTES_MAX (1u << 30)
+#define META_GROUP "meta.k8s.io"
+#define INITIAL_END "k8s.io/initial-events-end"
+
+static const char *meta_version(const struct dv_render *render)
+{
+    return render->rendering.is_beta ? META_GROUP "/v1beta1" : META_GROUP "/v1";
+}
+
+static bool is_protobuf(const struct dv_render *render)
+{
+    return render->rendering.media == DV_MEDIA_PROTOBUF;
+}
+
+/* ---- JSON ---- */
+
+static void add_partial(const struct dv_render *render, const struct dv_api_object_meta *meta,
+                        struct dv_buf *buf)
+{
+    dv_buf_printf(buf, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"%s\",\"metadata\":",
+                  meta_version(render));
+    dv_encode_json_text(&dv_message_object_meta, meta, NULL, DV_STR_NONE, buf);
+    dv_buf_add_char(buf, '}');
+}
+
+static void add_columns(const struct dv_render *render, struct dv_buf *buf)
+{
+    size_t n;
+    const struct dv_column *columns = dv_table_columns(render->kind, render->version, &n);
+
+    dv_buf_add_char(buf, '[');
+    for (size_t i = 0; i < n; i++) {
+        dv_buf_add_c(buf, i ? ",{\"name\":" : "{\"name\":");
+        dv_buf_add_json(buf, columns[i].name);
+        dv_buf_add_c(buf, ",\"type\":");
+        dv_buf_add_json(buf, columns[i].type);
+        dv_buf_add_c(buf, ",\"format\":");
+        dv_buf_add_json(buf, columns[i].format);
+        dv_buf_add_c(buf, ",\"description\":");
+        dv_buf_add_json(buf, columns[i].description);
+        dv_buf_printf(buf, ",\"priority\":%d}", columns[i].priority);
+    }
+    dv_buf_add_char(buf, ']');
+}
+
+static void add_row(const struct dv_render *render, const struct dv_object *object,
+                    struct dv_arena *arena, struct dv_buf *buf)
+{
+    dv_buf_add_c(buf, "{\"cells\":");
+    dv_json_print(dv_table_cells(object, render->version, render->now, arena), NULL, buf);
+    dv_buf_add_c(buf, ",\"object\":");
+    if (dv_str_eq(render->include_object, DV_STR("None")))
+        dv_buf_add_c(buf, "null");
+    else if (dv_str_eq(render->include_object, DV_STR("Object")))
+        dv_encode_json_text(render->version->message, object->value, render->version,
+                            render->kind->name, buf);
+    else
+        add_partial(render, object->meta, buf);
+    dv_buf_add_char(buf, '}');
+}
+
+struct table {
+    const struct dv_api_list_meta *meta;
+    struct dv_object *const *objects;
+    size_t n_objects;
+    bool has_columns;
+};
+
+static void add_table(const struct dv_render *render, const struct table *table,
+                      struct dv_arena *arena, struct dv_buf *buf)
+{
+    dv_buf_printf(buf,
+                  "{\"kind\":\"Table\",\"apiVersion\":\"%s\",\"metadata\":", meta_version(render));
+    dv_encode_json_text(&dv_message_list_meta, table->meta, NULL, DV_STR_NONE, buf);
+    dv_buf_add_c(buf, ",\"columnDefinitions\":");
+    if (table->has_columns)
+        add_columns(render, buf);
+    else
+        dv_buf_add_c(buf, "null");
+    dv_buf_add_c(buf, ",\"rows\":[");
+    for (size_t i = 0; i < table->n_objects; i++) {
+        if (i)
+            dv_buf_add_char(buf, ',');
+        add_row(render, table->objects[i], arena, buf);
+    }
+    dv_buf_add_c(buf, "]}");
+}
+
+static void add_object_json(const struct dv_render *render, const struct dv_object *object,
+                            bool has_columns, struct dv_arena *arena, struct dv_buf *buf)
+{
+    struct dv_api_list_meta meta = {.resource_version = object->meta->resource_version};
+    struct dv_object *one[] = {NULL};
+
+    switch (render->rendering.form) {
+    case DV_FORM_TABLE:
+        memcpy(one, &object, sizeof(object)); /* a row does not change it */
+        add_table(render, &(struct table){&meta, one, 1, has_columns}, arena, buf);
+        break;
+    case DV_FORM_PARTIAL:
+    case DV_FORM_PARTIAL_LIST:
+        add_partial(render, object->meta, buf);
+        break;
+    case DV_FORM_OBJECT:
+    case DV_FORM_DISCOVERY:
+        dv_encode_json_text(render->version->message, object->value, render->version,
+                            render->kind->name, buf);
+        break;
+    }
+}
+
+/* ---- protobuf ---- */
+
+static dv_str print_version(const struct dv_api_version *version, struct dv_arena *arena)
+{
+    struct dv_buf buf;
+    dv_str text;
+
+    dv_buf_init(&buf, 1024);
+    dv_api_version_print(version, &buf);
+    text = dv_str_copy(dv_buf_str(&buf), arena);
+    dv_buf_fini(&buf);
+    return text;
+}
+
+static void add_envelope(dv_str api_version, dv_str kind, dv_str object, struct dv_buf *buf)
+{
+    struct dv_pb_envelope envelope = {.api_version = api_version, .kind = kind, .object = object};
+
+    dv_pb_envelope_encode(&envelope, buf);
+}
+
+/* Just the message, without its envelope: {1: ObjectMeta} when only that is wanted. */
+static void add_bare(const struct dv_render *render, const void *value, struct dv_buf *buf)
+{
+    const struct dv_api_object_meta *meta = value;
+    size_t mark;
+
+    if (render->rendering.form == DV_FORM_OBJECT) {
+        dv_encode_pb(render->version->message, value, buf);
+        return;
+    }
+    mark = dv_pb_begin(buf, 1);
+    dv_encode_pb(&dv_message_object_meta, meta, buf);
+    dv_pb_end(buf, mark);
+}
+
+static void add_object_protobuf(const struct dv_render *render, const void *value,
+                                struct dv_arena *arena, struct dv_buf *buf)
+{
+    bool is_whole = render->rendering.form == DV_FORM_OBJECT;
+    struct dv_buf bare;
+
+    dv_buf_init(&bare, BYTES_MAX);
+    add_bare(render, value, &bare);
+    add_envelope(
+        is_whole ? print_version(render->version, arena) : dv_str_from_c(meta_version(render)),
+        is_whole ? render->kind->name : DV_STR("PartialObjectMetadata"), dv_buf_str(&bare), buf);
+    dv_buf_fini(&bare);
+}
+
+static void add_list_protobuf(const struct dv_render *render, const struct dv_list_page *page,
+                              const struct dv_api_list_meta *meta, struct dv_arena *arena,
+                              struct dv_buf *buf)
+{
+    bool is_whole = render->rendering.form == DV_FORM_OBJECT;
+    struct dv_buf bare;
+    size_t mark;
+
+    dv_buf_init(&bare, BYTES_MAX);
+    mark = dv_pb_begin(&bare, 1);
+    dv_encode_pb(&dv_message_list_meta, meta, &bare);
+    dv_pb_end(&bare, mark);
+    for (size_t i = 0; i < page->n_objects; i++) {
+        mark = dv_pb_begin(&bare, 2);
+        add_bare(render, page->objects[i]->value, &bare);
+        dv_pb_end(&bare, mark);
+    }
+    add_envelope(is_whole ? print_version(render->version, arena)
+                          : dv_str_from_c(meta_version(render)),
+                 is_whole ? dv_str_printf(arena, "%.*sList", DV_FMT(render->kind->name))
+                          : DV_STR("PartialObjectMetadataList"),
+                 dv_buf_str(&bare), buf);
+    dv_buf_fini(&bare);
+}
+
+/* ---- objects and lists ---- */
+
+void dv_render_object(const struct dv_render *render, const struct dv_object *object,
+                      struct dv_arena *arena, struct dv_buf *buf)
+{
+    if (is_protobuf(render))
+        add_object_protobuf(render, object->value, arena, buf);
+    else
+        add_object_json(render, object, true, arena, buf);
+}
+
+static void add_items(const struct dv_render *render, const struct dv_list_page *page,
+                      struct dv_buf *buf)
+{
+    bool is_whole = render->rendering.form == DV_FORM_OBJECT;
+
+    dv_buf_add_c(buf, ",\"items\":[");
+    for (size_t i = 0; i < page->n_objects; i++) {
+        if (i)
+            dv_buf_add_char(buf, ',');
+        if (is_whole) /* items do not say what they are: the list does */
+            dv_encode_json_text(render->version->message, page->objects[i]->value, NULL,
+                                DV_STR_NONE, buf);
+        else
+            add_partial(render, page->objects[i]->meta, buf);
+    }
+    dv_buf_add_c(buf, "]}");
+}
+
+void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
+                    struct dv_arena *arena, struct dv_buf *buf)
+{
+    int64_t n_remaining = (int64_t)page->n_remaining;
+    struct dv_api_list_meta meta = {
+        .resource_version = dv_str_printf(arena, "%llu", (unsigned long long)page->version),
+        .continue_ = page->continue_token,
+        .remaining_item_count = page->has_remaining ? &n_remaining : NULL,
+    };
+
+    if (is_protobuf(render)) {
+        add_list_protobuf(render, page, &meta, arena, buf);
+        return;
+    }
+    if (render->rendering.form == DV_FORM_TABLE) {
+        add_table(render, &(struct table){&meta, page->objects, page->n_objects, true}, arena, buf);
+        return;
+    }
+    if (render->rendering.form == DV_FORM_OBJECT) {
+        dv_buf_printf(buf, "{\"kind\":\"%.*sList\",\"apiVersion\":\"", DV_FMT(render->kind->name));
+        dv_api_version_print(render->version, buf);
+    } else {
+        dv_buf_printf(buf, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"%s",
+                      meta_version(render));
+    }
+    dv_buf_add_c(buf, "\",\"metadata\":");
+    dv_encode_json_text(&dv_message_list_meta, &meta, NULL, DV_STR_NONE, buf);
+    add_items(render, page, buf);
+}
+
+void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,
+                       dv_str api_version, dv_str kind, struct dv_buf *buf)
+{
+    struct dv_api_version version = {.message = message};
+    struct dv_buf bare;
+
+    if (media != DV_MEDIA_PROTOBUF) {
+        dv_api_version_split(api_version, &version.group, &version.version);
+        dv_encode_json_text(message, value, &version, kind, buf);
+        return;
+    }
+    dv_buf_init(&bare, BYTES_MAX);
+    dv_encode_pb(message, value, &bare);
+    add_envelope(api_version, kind, dv_buf_str(&bare), buf);
+    dv_buf_fini(&bare);
+}
+
+void dv_render_status(enum dv_media media, const struct dv_api_status *status, struct dv_buf *buf)
+{
+    dv_render_message(media, &dv_message_status, status, DV_STR("v1"), DV_STR("Status"), buf);
+}
+
+/* ---- watches ---- */
+
+/* A frame: its length in four bytes, then WatchEvent {1: type, 2: {1: the envelope}}. */
+static void add_frame(const char *type, dv_str envelope, struct dv_buf *buf)
+{
+    size_t at = buf->n;
+    unsigned char *length = dv_buf_extend(buf, 4);
+    size_t mark;
+    size_t n;
+
+    if (!length)
+        return; /* over the ceiling: told by dv_buf_check */
+    dv_pb_add_bytes(buf, 1, dv_str_from_c(type));
+    mark = dv_pb_begin(buf, 2);
+    dv_pb_add_bytes(buf, 1, envelope);
+    dv_pb_end(buf, mark);
+    n = buf->n - at - 4;
+    length = (unsigned char *)buf->p + at; /* it may have moved */
+    for (size_t i = 0; i < 4; i++)
+        length[i] = (unsigned char)(n >> (24 - 8 * i));
+}
+
+static void begin_line(const char *type, struct dv_buf *buf)
+{
+    dv_buf_printf(buf, "{\"type\":\"%s\",\"object\":", type);
+}
+
+void dv_render_event(const struct dv_render *render, const char *type,
+                     const struct dv_object *object, bool has_columns, struct dv_arena *arena,
+                     struct dv_buf *buf)
+{
+    struct dv_buf envelope;
+
+    if (!is_protobuf(render)) {
+        begin_line(type, buf);
+        add_object_json(render, object, has_columns, arena, buf);
+        dv_buf_add_c(buf, "}\n");
+        return;
+    }
+    dv_buf_init(&envelope, BYTES_MAX);
+    add_object_protobuf(render, object->value, arena, &envelope);
+    add_frame(type, dv_buf_str(&envelope), buf);
+    dv_buf_fini(&envelope);
+}
+
+void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool is_initial_end,
+                        bool has_columns, struct dv_arena *arena, struct dv_buf *buf)
+{
+    const struct dv_message *message = render->version->message;
+    struct dv_api_object_meta *meta = dv_arena_alloc(arena, message->size, message->align);
+    struct dv_str_entry annotation = {DV_STR(INITIAL_END), DV_STR("true")};
+    struct dv_object object = {.kind = render->kind, .meta = meta, .value = meta};
+
+    meta->resource_version = dv_str_printf(arena, "%llu", (unsigned long long)version);
+    if (is_initial_end) {
+        meta->annotations = &annotation;
+        meta->n_annotations = 1;
+    }
+    if (render->rendering.form != DV_FORM_TABLE) {
+        dv_render_event(render, "BOOKMARK", &object, false, arena, buf);
+        return;
+    }
+    begin_line("BOOKMARK", buf);
+    add_table(render,
+              &(struct table){
+                  &(struct dv_api_list_meta){.resource_version = meta->resource_version},
+                  NULL,
+                  0,
+                  has_columns,
+              },
+              arena, buf);
+    dv_buf_add_c(buf, "}\n");
+}
+
+void dv_render_error_event(enum dv_media media, const struct dv_api_status *status,
+                           struct dv_buf *buf)
+{
+    struct dv_buf envelope;
+
+    if (media != DV_MEDIA_PROTOBUF) {
+        begin_line("ERROR", buf);
+        dv_render_status(media, status, buf);
+        dv_buf_add_c(buf, "}\n");
+        return;
+    }
+    dv_buf_init(&envelope, BYTES_MAX);
+    dv_render_status(media, status, &envelope);
+    add_frame("ERROR", dv_buf_str(&envelope), buf);
+    dv_buf_fini(&envelope);
+}
+
+bool dv_render_restyle(dv_str json, bool is_yaml, struct dv_buf *out, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    const struct dv_json_style style = {.indent = 2, .sort_keys = is_yaml};
+    const struct dv_json_opts opts = {.bytes_max = BYTES_MAX, .nodes_max = BYTES_MAX};
+    struct dv_json *doc = dv_json_parse(json, &opts, scratch, err);
+
+    if (!doc)
+        return false;
+    if (is_yaml)
+        dv_yaml_print(doc, &style, out);
+    else
+        dv_json_print(doc, &style, out);
+    return true;
+}
