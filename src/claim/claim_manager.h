@@ -23,7 +23,7 @@
 #include "claim/claim.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 
 struct dv_api_pod;
 struct dv_api_resource_claim;

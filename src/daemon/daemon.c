@@ -23,8 +23,8 @@
 #include "pod/pod.h"
 #include "serve/health.h"
 #include "serve/serve.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 
 /* A UUID and a line's end. */
 #define BOOT_ID_BYTES_MAX 256u

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "loop/loop.h"
 #include "serve/serve.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 #include "topology/topology.h"
 
 struct dv_agent;

@@ -17,7 +17,7 @@
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "plugin/plugin.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 
 struct dv_arena;
 struct dv_devices;

@@ -18,8 +18,8 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 #include "topology/topology.h"
 
 struct dv_api_container;

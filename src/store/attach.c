@@ -12,11 +12,11 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "store/db.h"
-#include "store/files.h"
-#include "store/state.h"
 #include "store/store.h"
+#include "store/store_files.h"
+#include "store/store_state.h"
+#include "store/store_watch.h"
 #include "store/wal.h"
-#include "store/watch.h"
 
 enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store)
 {

@@ -69,7 +69,7 @@ DV_CHECKED bool dv_store_db_run(struct dv_store_db *db, struct sqlite3_stmt *sta
                                 struct dv_err *err);
 DV_CHECKED bool dv_store_db_exec(struct dv_store_db *db, const char *text, struct dv_err *err);
 
-/* rows.c */
+/* store_rows.c */
 
 /* Within a transaction. */
 DV_CHECKED bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch,
@@ -95,7 +95,7 @@ void dv_store_cursor_fini(struct dv_store_cursor *cursor);
  * cannot be written, or when the disk cannot be read: that is no damage. */
 DV_CHECKED bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err);
 
-/* aside.c: adds all that was set aside in the other database, as far as it can be read. */
+/* store_aside.c: adds all that was set aside in the other database, as far as it can be read. */
 DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_store_db *to,
                                            struct dv_err *err);
 

@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "store/db.h"
-#include "store/state.h"
 #include "store/store.h"
+#include "store/store_state.h"
 
 /* Damage that shows at start-up is seen to at once. True: rows that can still be read are there. */
 static bool recover_at_start(struct dv_store *store, struct dv_err *err)

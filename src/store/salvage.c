@@ -5,9 +5,9 @@
 #include <sqlite3.h>
 
 #include "base/err.h"
-#include "store/batch.h"
 #include "store/db.h"
 #include "store/store.h"
+#include "store/store_batch.h"
 
 #define STATEMENT_BYTES 256u
 

@@ -12,8 +12,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "store/batch.h"
-#include "store/state.h"
+#include "store/store_batch.h"
+#include "store/store_state.h"
 
 /* What waits for a disk that hangs: seconds of the busiest load, and no more memory than a small
  * machine has to spare. */

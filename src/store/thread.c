@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
-#include "store/batch.h"
-#include "store/state.h"
 #include "store/store.h"
-#include "store/watch.h"
+#include "store/store_batch.h"
+#include "store/store_state.h"
+#include "store/store_watch.h"
 
 /* When checkpoints fail for longer than this (128 MiB), writes fail too, with the reason. */
 #define WAL_PAGES_MAX 32768u

@@ -8,9 +8,9 @@
 #include "base/num.h"
 #include "loop/loop.h"
 #include "store/db.h"
-#include "store/files.h"
-#include "store/state.h"
-#include "store/watch.h"
+#include "store/store_files.h"
+#include "store/store_state.h"
+#include "store/store_watch.h"
 
 /* A disk counts as full until it has room for some commits more: what is just large enough for a
  * small one does not help who was refused. */

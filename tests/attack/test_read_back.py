@@ -68,7 +68,7 @@ def test_a_pod_with_any_times_is_read_again(node, api):
 
 
 def seal(key, value):
-    """The checksum at the end of a row, as src/store/batch.c has it."""
+    """The checksum at the end of a row, as src/store/store_batch.c has it."""
     a, b = len(key) + 1, len(value)
     for text in (key, value):
         text += bytes(-len(text) % 4)

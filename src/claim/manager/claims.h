@@ -16,7 +16,7 @@
 #include "cluster/cluster.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 
 struct dv_arena;
 struct dv_object;

@@ -5,8 +5,8 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/manager/devices.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 
 static size_t take(void *ctx, struct dv_arena *arena, struct dv_store_change **changes)
 {

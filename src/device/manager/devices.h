@@ -14,7 +14,7 @@
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 
 struct dv_arena;
 struct dv_endpoint;

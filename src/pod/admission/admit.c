@@ -21,8 +21,8 @@
 #include "pod/admission/owner.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 #include "topology/topology.h"
 
 #define REASON_ALLOCATE "UnexpectedAdmissionError"

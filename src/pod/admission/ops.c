@@ -11,8 +11,8 @@
 #include "pod/admission/holdings.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 
 /* ---- release ---- */
 

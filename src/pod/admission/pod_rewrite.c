@@ -8,8 +8,8 @@
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
-#include "store/saver.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 
 /* As those of module device: a full disk is often emptied within minutes. */
 #define RETRY_FIRST_MS 1000u

@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
-#include "store/saver.h"
+#include "store/store_saver.h"
 #include "support/dvtest.h"
 
 /* Real time: only a broken test waits so long. */

@@ -1,5 +1,5 @@
-/* rows.c - rows in and out of a space. A change is a look-up by key and another by row id: what it
- * costs grows with the depth of two trees only. */
+/* store_rows.c - rows in and out of a space. A change is a look-up by key and another by row id:
+ * what it costs grows with the depth of two trees only. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <sqlite3.h>
 
 #include "base/err.h"
-#include "store/batch.h"
 #include "store/db.h"
 #include "store/store.h"
+#include "store/store_batch.h"
 
 /* Around the name of the space. */
 static const struct {

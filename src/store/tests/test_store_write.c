@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 #define CHANGE(kind, space, key, value)                                                            \
     ((struct dv_store_change){(kind), (space), DV_STR(key), DV_STR(value)})

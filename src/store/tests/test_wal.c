@@ -10,7 +10,7 @@
 
 #include "base/defs.h"
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 #define N_ROWS 60
 #define N_DAMAGES 250u

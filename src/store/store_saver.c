@@ -1,4 +1,4 @@
-#include "store/saver.h"
+#include "store/store_saver.h"
 
 #include <string.h>
 

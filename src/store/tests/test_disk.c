@@ -1,4 +1,4 @@
-#include "store/test_disk.h"
+#include "store/tests/test_disk.h"
 
 #include "support/dvtest.h"
 

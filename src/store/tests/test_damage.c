@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 #define PAGE_BYTES 4096
 

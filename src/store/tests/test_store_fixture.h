@@ -1,6 +1,6 @@
-/* test_fixture.h - a store in a directory of its own, written and read by whole calls. */
-#ifndef DV_STORE_TEST_FIXTURE_H
-#define DV_STORE_TEST_FIXTURE_H
+/* test_store_fixture.h - a store in a directory of its own, written and read by whole calls. */
+#ifndef DV_STORE_TEST_STORE_FIXTURE_H
+#define DV_STORE_TEST_STORE_FIXTURE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* state.h - a store: the loop's side, the thread's side, and the queue between them. */
+/* store_state.h - a store: the loop's side, the thread's side, and the queue between them. */
 #ifndef DV_STORE_STATE_H
 #define DV_STORE_STATE_H
 
@@ -13,9 +13,9 @@
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "store/db.h"
-#include "store/files.h"
 #include "store/store.h"
-#include "store/watch.h"
+#include "store/store_files.h"
+#include "store/store_watch.h"
 
 struct dv_arena;
 struct dv_store_batch;
@@ -102,7 +102,7 @@ void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err);
 /* The thread: applies what is queued, until it is to stop and nothing is queued. */
 void *dv_store_run(void *store);
 
-/* aside.c */
+/* store_aside.c */
 
 /* Remembers a row that cannot be used, until it is moved. At start-up. */
 void dv_store_note_aside(struct dv_store *store, uint32_t space, const struct dv_store_row *row,

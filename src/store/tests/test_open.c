@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 static const char *const spaces[] = {"pods", "claims", "slices"};
 

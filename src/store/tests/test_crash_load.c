@@ -1,4 +1,4 @@
-#include "store/test_crash.h"
+#include "store/tests/test_store_crash.h"
 
 #include "support/dvtest.h"
 
@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/num.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 static void write_next(struct crash_client *client);
 

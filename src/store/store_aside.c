@@ -1,5 +1,5 @@
-/* aside.c - rows that cannot be used: kept in a table of their own, so that nothing is lost and
- * their keys are free.
+/* store_aside.c - rows that cannot be used: kept in a table of their own, so that nothing is lost
+ * and their keys are free.
  *
  * A row is noted when it is loaded, and moved by the next transaction, whatever that is for: so
  * nothing is written at the start (the disk may be full), and no write reaches a key before the
@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "store/db.h"
-#include "store/state.h"
 #include "store/store.h"
+#include "store/store_state.h"
 
 #define STATEMENT_BYTES 256u
 /* That are remembered by name; all are kept. */

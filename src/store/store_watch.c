@@ -1,4 +1,4 @@
-#include "store/watch.h"
+#include "store/store_watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "store/files.h"
+#include "store/store_files.h"
 
 /* Where the salts are, in the header of the log and in that of each frame. */
 #define HEADER_SALTS_AT 16u

@@ -1,4 +1,4 @@
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 #include "support/dvtest.h"
 

@@ -1,4 +1,4 @@
-#include "store/files.h"
+#include "store/store_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

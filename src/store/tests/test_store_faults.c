@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 #include "store/store.h"
-#include "store/test_disk.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_disk.h"
+#include "store/tests/test_store_fixture.h"
 
 static int start_disk(void **state)
 {

@@ -1,5 +1,5 @@
-/* files.h - the files of a store: who holds them, how a new database takes its place, how a damaged
- * one leaves it.
+/* store_files.h - the files of a store: who holds them, how a new database takes its place, how a
+ * damaged one leaves it.
  *
  *     path            the database          path-wal     its log, while it is open
  *     path.lock       held for the store's life; says who holds it

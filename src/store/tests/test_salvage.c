@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "store/store.h"
-#include "store/test_disk.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_disk.h"
+#include "store/tests/test_store_fixture.h"
 
 #define PAGE_BYTES 4096u
 #define N_ROWS 200u

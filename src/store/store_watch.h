@@ -1,5 +1,5 @@
-/* watch.h - whether the files that a store writes are still those that have their names, and the
- * mark of how far its log was acknowledged. */
+/* store_watch.h - whether the files that a store writes are still those that have their names, and
+ * the mark of how far its log was acknowledged. */
 #ifndef DV_STORE_WATCH_H
 #define DV_STORE_WATCH_H
 

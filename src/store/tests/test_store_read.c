@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "loop/loop.h"
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 struct reader {
     struct dv_store_read read;

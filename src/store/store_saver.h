@@ -1,5 +1,5 @@
-/* saver.h - what has changed in a state in memory goes to the disk: together, in order, and again
- * until it is there.
+/* store_saver.h - what has changed in a state in memory goes to the disk: together, in order, and
+ * again until it is there.
  *
  * What changes in one turn of the loop, or while a commit is under way, is one write. After a
  * failure the same rows are tried again, with growing pauses, under what has changed since. */

@@ -1,4 +1,4 @@
-/* batch.h - what was submitted in one turn of the loop, on its way to the thread and back.
+/* store_batch.h - what was submitted in one turn of the loop, on its way to the thread and back.
  *
  * Belongs to one side at a time: the loop fills it, the thread applies it, the loop calls the
  * operations done and uses it again. */
@@ -27,7 +27,7 @@ struct dv_store_batch {
     DV_VEC(struct dv_store_record) records;
     struct dv_buf bytes;
     bool has_rebuilt; /* a record of that kind */
-    uint64_t epoch;   /* that its writers live in: see state.h */
+    uint64_t epoch;   /* that its writers live in: see store_state.h */
     bool has_failed;  /* all its operations, with `err` */
     struct dv_err err;
     /* On the way back: the file was replaced just now, `epoch` is the new one. On the heap. */

@@ -1,4 +1,4 @@
-#include "store/test_crash.h"
+#include "store/tests/test_store_crash.h"
 
 #include "support/dvtest.h"
 
@@ -14,8 +14,8 @@
 #include "base/num.h"
 #include "loop/loop.h"
 #include "store/store.h"
-#include "store/test_disk.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_disk.h"
+#include "store/tests/test_store_fixture.h"
 
 /* ---- kill -9 ---- */
 

@@ -1,4 +1,4 @@
-#include "store/batch.h"
+#include "store/store_batch.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -8,7 +8,7 @@
 
 #include "base/defs.h"
 #include "store/store.h"
-#include "store/test_fixture.h"
+#include "store/tests/test_store_fixture.h"
 
 #define WAL_HEADER_BYTES 32u
 #define FRAME_BYTES (24u + 4096u)
