@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "topology/choice.h"
-#include "topology/test_hints.h"
+#include "topology/tests/test_topology_hints.h"
 
 /* 4.4 and 4.3 as the specification has them, step by step: the oracle of this file. */
 static bool candidate_is_fitter(dv_numa_mask current, dv_numa_mask candidate)

@@ -2,7 +2,7 @@
 #include "support/dvtest.h"
 
 #include "base/arena.h"
-#include "topology/test_hints.h"
+#include "topology/tests/test_topology_hints.h"
 #include "topology/topology.h"
 
 #define CLOSEST "prefer-closest-numa-nodes"

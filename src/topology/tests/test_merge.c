@@ -2,7 +2,7 @@
 #include "support/dvtest.h"
 
 #include "base/arena.h"
-#include "topology/test_hints.h"
+#include "topology/tests/test_topology_hints.h"
 #include "topology/topology.h"
 
 /* Two groups of four nodes, 40 apart; in a group the pairs 0 1, 2 3, 4 5, 6 7 are 11 apart,

@@ -1,10 +1,11 @@
-/* test_device.c - numbers are those of "Behaviours the reference tests pin down" in topology.md. */
+/* test_topology_device.c - numbers are those of "Behaviours the reference tests pin down" in
+ * topology.md. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "topology/test_hints.h"
+#include "topology/tests/test_topology_hints.h"
 #include "topology/topology.h"
 
 /* A device in a table: its nodes ("0", "0,1"), "[]" for a topology without any, "?" for none told;

@@ -1,4 +1,4 @@
-#include "topology/test_hints.h"
+#include "topology/tests/test_topology_hints.h"
 
 #include "support/dvtest.h"
 

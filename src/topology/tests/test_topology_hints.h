@@ -1,8 +1,8 @@
-/* test_hints.h - hints as texts, for tables: "0+" node 0, preferred; "0,1-" nodes 0 and 1, not
- * preferred; "none+" no mask. A list is hints with blanks between, "[]" without any, "null" when
- * the provider does not care. Lists of several resources have " | " between them. */
-#ifndef DV_TOPOLOGY_TEST_HINTS_H
-#define DV_TOPOLOGY_TEST_HINTS_H
+/* test_topology_hints.h - hints as texts, for tables: "0+" node 0, preferred; "0,1-" nodes 0 and 1,
+ * not preferred; "none+" no mask. A list is hints with blanks between, "[]" without any, "null"
+ * when the provider does not care. Lists of several resources have " | " between them. */
+#ifndef DV_TOPOLOGY_TEST_TOPOLOGY_HINTS_H
+#define DV_TOPOLOGY_TEST_TOPOLOGY_HINTS_H
 
 #include "base/str.h"
 #include "topology/topology.h"
