@@ -1,4 +1,7 @@
-/* alike.c - when two pods are alike: all that decides where they fit, as bytes. */
+/* alike.c - tells whether two pods are alike. All that decides where a pod fits is written as
+ * bytes, the key of its crowd (crowd.c): pods with equal keys can stand in for one another. What
+ * the key leaves out (name, labels, image) no filter looks at; what it has too much of only makes
+ * crowds smaller. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,7 +12,8 @@
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 
-/* Ends a part: its length behind it, so that no two lists of parts have the same bytes. */
+/* Writes the length of a part behind it. Without the lengths, "ab" + "c" and "a" + "bc" would be
+ * the same key, and two pods that differ would be taken for alike. */
 static void end_part(struct dv_buf *key, size_t begin)
 {
     uint32_t n = (uint32_t)(key->n - begin);
@@ -68,6 +72,9 @@ static void add_claim(struct dv_buf *key, const struct dv_sched *sched,
 {
     struct dv_err err;
 
+    /* Two claims that are not allocated are alike when they ask for the same. An allocated one
+     * stands for itself alone: it says by its node selector where the pod can be, and whether its
+     * devices failed. */
     if (!claim->status.allocation) {
         add_message(key, &dv_message_resource_claim_spec, &claim->spec);
         return;
@@ -77,7 +84,8 @@ static void add_claim(struct dv_buf *key, const struct dv_sched *sched,
     dv_buf_add_char(key, dv_sched_conditions_failed(sched, claim, &err) ? 'f' : 'a');
 }
 
-/* Requests for extended resources depend on which container asks. */
+/* Which requests a pod makes for extended resources depends on the container that asks and on
+ * whether it is restarted, so that the sum in the amounts is not enough here. */
 static void add_containers(struct dv_buf *key, const struct dv_api_container *containers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

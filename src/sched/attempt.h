@@ -42,12 +42,12 @@ struct offer {
     struct dv_extended extended;
     bool is_known;
     bool is_refused;
-    uint64_t turn; /* of the inventory that it was found in */
+    uint64_t turn; /* the inventory's turn when it was found */
 };
 
 struct candidate {
     struct node *node;
-    uint64_t node_turn; /* as of the node, when it was looked at */
+    uint64_t node_turn; /* node->turn when it was looked at */
     struct merit merit;
     struct offer *offer; /* NULL: not asked for yet */
 };
@@ -60,10 +60,10 @@ struct job {
     atomic_bool is_cancelled;
     struct dv_object *node; /* a reference while it runs */
     struct dv_alloc_node where;
-    struct offer *offer; /* that it is for */
+    struct offer *offer; /* the offer that the job searches for */
     size_t n_asked;
     uint64_t cost_max;
-    uint64_t begun; /* the inventory's turn */
+    uint64_t begun; /* the inventory's turn when it began */
     struct dv_alloc_result result;
     struct dv_err err;
 };
@@ -71,7 +71,7 @@ struct job {
 struct attempt {
     struct dv_sched *sched;
     struct pod *pod;
-    struct dv_object *object; /* the pod, as it was read; a reference */
+    struct dv_object *object; /* the pod as it was when the attempt began; a reference */
     const struct dv_api_pod *value;
     struct crowd *crowd;
     uint64_t begin_ns;
@@ -83,26 +83,29 @@ struct attempt {
     } stage;
     struct pod_claim **open; /* claims that are not allocated */
     size_t n_open;
-    const struct dv_api_resource_claim **asked; /* of the allocator; room for one more */
-    struct dv_object **claims;                  /* of the pod, as they were read: references */
+    /* What is asked of the allocator; with room for one claim more. */
+    const struct dv_api_resource_claim **asked;
+    /* Of the pod, as they were when the attempt began: references. */
+    struct dv_object **claims;
     size_t n_claims;
     DV_VEC(struct candidate) candidates;
-    size_t n_ranked;     /* of the candidates */
+    size_t n_ranked;     /* so many of the candidates have been ranked */
     size_t start;        /* the first node that is looked at, */
     size_t n_seen;       /* how many were, */
     size_t n_wanted;     /* and how many candidates are enough */
     uint64_t visit_cost; /* of looking at a node */
     bool has_alternatives;
-    bool is_nowhere; /* the node that it is on is not there */
+    bool is_nowhere; /* the pod is bound to a node that does not exist */
     bool is_early;   /* a claim is being allocated for another pod: that is no failure */
     bool is_error;
-    bool is_spent;  /* what it may cost; to be tried again with more */
-    bool is_paused; /* or was: something may have changed since it began */
+    bool is_spent;  /* a search was given up at its limit of cost */
+    bool is_paused; /* it is put aside, or was: things may have changed since it began */
     bool is_dropped;
     uint64_t cost_left;
-    uint64_t shape;         /* the scheduler's, when it began */
-    uint64_t tick;          /* the same */
-    struct amounts amounts; /* while it is paused; otherwise they are the scheduler's */
+    uint64_t shape; /* sched->shape when it began */
+    uint64_t tick;  /* sched->tick when it began */
+    /* The pod's amounts while the attempt is paused; otherwise they are in sched->amounts. */
+    struct amounts amounts;
     struct job job;
 };
 
@@ -110,9 +113,9 @@ struct attempt {
 
 void dv_sched_attempt_count(struct attempt *attempt, struct crowd_reason *reason);
 void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node, dv_str why);
-/* Whether the pod may be there, devices aside; if not, that is remembered. */
+/* Whether the pod may be on the node, devices aside. If not, the reason is remembered. */
 bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node);
-/* Looks at the node: it is a candidate, or turned down. */
+/* Looks at the node, which becomes a candidate or is turned down. */
 void dv_sched_attempt_visit(struct attempt *attempt, struct node *node);
 /* What it takes to look at a node, by how much the pod asks of it. */
 uint64_t dv_sched_attempt_visit_cost(const struct attempt *attempt);
@@ -125,12 +128,12 @@ void dv_sched_attempt_free(struct attempt *attempt);
 
 enum offered {
     OFFERED,
-    REFUSED, /* which the crowd remembers */
-    PENDING, /* ask again in the next slice, or when the job is over */
+    REFUSED, /* the reason is remembered by the crowd */
+    PENDING, /* ask again in the next turn, or when the job has ended */
 };
 
 enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candidate);
-/* What a search on one node may cost the crowd. */
+/* What the search for devices on one node may cost for a pod of the crowd. */
 uint64_t dv_sched_offer_cost(const struct crowd *crowd);
 void dv_sched_offer_cancel(struct attempt *attempt);
 
@@ -139,14 +142,15 @@ void dv_sched_offer_cancel(struct attempt *attempt);
 /* Sorts its claims into those that are allocated and `open` ones. False, with the reason in
  * sched->why, when no node can be right. */
 bool dv_sched_attempt_check(struct attempt *attempt);
-/* Its amounts, into sched->amounts. */
+/* Reads what the pod asks for into sched->amounts. */
 void dv_sched_attempt_read(struct attempt *attempt);
 
 /* ---- refuse.c ---- */
 
 void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before);
 void dv_sched_attempt_fail(struct attempt *attempt);
-/* Whether something has to be cleared away before it can be tried. */
+/* Whether something is being cleared away first: then the attempt is over, and the pod is tried
+ * again afterwards. */
 bool dv_sched_attempt_clear(struct attempt *attempt);
 
 #endif

@@ -30,7 +30,8 @@
 #define PAUSE_MS 100u
 #define PAUSE_MS_MAX 10000u
 #define JITTER_PER_MILLE 200u
-/* For the view to show what was written. */
+/* How long the view may take to show what was written. A view that is behind for longer is broken,
+ * and the devices are better given to others. */
 #define SHOW_MS 120000u
 
 /* ---- the end ---- */
@@ -44,7 +45,7 @@ static void end(struct op *op)
     dv_link_remove(&op->link);
     pod->op = NULL;
     sched->n_binding--;
-    dv_arena_free(op->arena); /* it holds the op too */
+    dv_arena_free(op->arena); /* the operation itself is in this arena */
 }
 
 void dv_sched_op_end_well(struct op *op)
@@ -76,7 +77,8 @@ bool dv_sched_op_is_deleted(const struct pod *pod)
     return pod->is_gone || dv_sched_pod_value(pod)->metadata.deletion_timestamp.is_set;
 }
 
-/* Somebody else has bound it: what was reserved for it, it uses. */
+/* Another scheduler has bound the pod. Claims that we reserved for it stay reserved: the pod is
+ * going to use them wherever it runs. */
 static bool is_overtaken(const struct pod *pod)
 {
     return !pod->is_preset && dv_sched_pod_value(pod)->spec.node_name.n > 0;
@@ -86,6 +88,7 @@ void dv_sched_op_end_badly(struct op *op)
 {
     struct pod *pod = op->pod;
     struct dv_sched *sched = op->sched;
+    /* Nobody needs to be told about a pod that is gone or that another scheduler has placed. */
     bool is_told = !dv_sched_op_is_deleted(pod) && !is_overtaken(pod) && !sched->is_closing;
     struct dv_err err = op->err;
 
@@ -125,7 +128,9 @@ static void on_undone(struct pod_claim *use, const struct dv_err *err)
 
     use->is_reserved = false;
     use->is_allocated = false;
-    if (err) /* the controller clears what is reserved for pods that are gone */
+    /* The claim stays reserved for a pod that does not use it. That is no leak: the controller of
+     * claims removes reservations of pods that are gone. */
+    if (err)
         dv_log(DV_LOG_WARN, "sched: a reservation was not given back",
                DV_F_STR("pod", use->pod->key), DV_F_ERR(err));
     if (--op->n_pending == 0)
@@ -140,7 +145,8 @@ static void undo_claim(struct op *op, struct pod_claim *use, enum wish wish)
     dv_sched_write(use);
 }
 
-/* The claim for extended resources is the one that the pod's status names. */
+/* Whether the pod's status names the claim that we made for its extended resources. If so, the
+ * kubelet relies on the claim, and it must not be deleted. */
 static bool is_recorded(const struct op *op)
 {
     const struct dv_api_pod_extended_resource_claim_status *status =
@@ -155,7 +161,9 @@ void dv_sched_op_undo(struct op *op)
     bool is_kept = is_overtaken(pod) && !pod->is_gone;
 
     op->step = OP_UNDO;
-    op->n_pending = 1; /* until all have been asked for */
+    /* One more than there are writes, so that the answer of a write which ends at once does not end
+     * the step before the others were started. */
+    op->n_pending = 1;
     dv_timer_cancel(&op->timer);
     for (size_t i = 0; i < pod->n_claims; i++) {
         struct pod_claim *use = &pod->claims[i];
@@ -234,6 +242,9 @@ static void look_for_shown(struct op *op)
     for (size_t at = 0; (use = next_use(op, &at));) {
         if (!use->is_allocated)
             continue;
+        /* Two schedulers may both have given away one device, each with a write to another claim,
+         * and the API does not notice. The view tells changes in order: once it has shown our
+         * write, it has shown every earlier one, so that a rival that was first is known by now. */
         if (use->claim->shown < use->claim->held_since) {
             wait_until(op, SHOW_MS);
             return;
@@ -250,7 +261,9 @@ static void look_for_shown(struct op *op)
     dv_sched_op_look(op);
 }
 
-/* How long is left, by the time of the allocation; the wall's clock may have been set. */
+/* How much of the binding timeout is left. It counts from the time in the claim, so that a
+ * scheduler that was restarted does not begin anew; a time in the future means that the machine's
+ * clock was set back. */
 static uint64_t left_ms(const struct op *op, const struct dv_api_resource_claim *claim)
 {
     uint64_t all = op->sched->options.binding_timeout_ms;
@@ -271,7 +284,9 @@ static void start_last(struct op *op)
         return;
     }
     if (!dv_sched_say_nothing(op->pod))
-        return; /* that it is not scheduled must not be said after that it is */
+        /* A request that says "not scheduled" is under way. Binding now could put the pod's
+         * condition back afterwards, so its answer is waited for: it calls dv_sched_op_look. */
+        return;
     if (!op->pod->assumed || !op->pod->assumed->object) {
         dv_sched_op_fail(op, "its node is gone");
         return;
@@ -360,7 +375,9 @@ static void start_reserving(struct op *op)
     struct pod_claim *use;
 
     op->step = OP_RESERVE;
-    op->n_pending = 1; /* until all have been asked for */
+    /* One more than there are writes, so that the answer of a write which ends at once does not end
+     * the step before the others were started. */
+    op->n_pending = 1;
     for (size_t at = 0; (use = next_use(op, &at));)
         if (needs_reserving(op, use))
             reserve_claim(op, use);
@@ -389,7 +406,7 @@ void dv_sched_op_look(struct op *op)
     bool is_over = dv_sched_op_is_deleted(op->pod) || is_overtaken(op->pod);
 
     if (op->step != OP_APPEAR && op->step != OP_SHOW && op->step != OP_READY)
-        return; /* an answer is on its way */
+        return; /* an answer that is on its way goes on with it */
     if (is_over)
         dv_sched_op_fail(op, "the pod is no longer to be scheduled");
     else if (op->step == OP_APPEAR)
@@ -439,6 +456,8 @@ void dv_sched_bind(struct pod *pod, const struct decision *decision)
         return;
     }
     dv_sched_extended_draft(op, decision);
+    /* The claim has no name before the API has made it, but its devices have to be held from now
+     * on: they are, under a name that no claim can have. */
     dv_sched_extended_use(
         op, dv_str_printf(arena, "<extended-resources>/%.*s", DV_FMT(pod->object->meta->uid)));
     op->step = OP_CREATE;
@@ -453,6 +472,8 @@ void dv_sched_binds_cancel(struct dv_sched *sched)
         struct op *op = DV_CONTAINER(link, struct op, link);
 
         next = link->next;
+        /* Writes of claims that are under way were cancelled by dv_sched_write_cancel; their
+         * answers end those operations. */
         if (op->is_asking)
             dv_request_cancel(sched->cluster, &op->request);
         else if (op->n_pending == 0)

@@ -1,4 +1,5 @@
-/* binding.h - a decision that is becoming true. For bind.c and its neighbours. */
+/* binding.h - a decision that is being written: the pod's claims, then its binding. For bind.c,
+ * sched_ask.c and sched_extended.c. The steps are drawn in bind.c. */
 #ifndef DV_SCHED_BINDING_H
 #define DV_SCHED_BINDING_H
 
@@ -30,7 +31,7 @@ enum op_step {
     OP_READY,
     OP_RECORD,
     OP_BIND,
-    OP_CHECK, /* who bound it, if not we */
+    OP_CHECK, /* reads the pod to see who has bound it */
     OP_UNDO,
 };
 
@@ -41,12 +42,13 @@ struct op {
     struct dv_arena *arena;
     enum op_step step;
     dv_str node;
-    bool is_asking; /* a request of its own is under way */
+    bool is_asking; /* a request of this operation is under way */
     bool is_ready_said;
-    size_t n_pending; /* writes of claims */
+    size_t n_pending; /* writes of claims that are not answered yet */
     struct dv_err err;
     struct dv_request request;
-    struct dv_timer timer; /* of the step, or until a request is tried again */
+    /* Ends a step that takes too long, or the pause before a request is made again. */
+    struct dv_timer timer;
     unsigned n_pauses;
     uint64_t begin_ns;
     uint64_t ready_ns;
@@ -65,14 +67,14 @@ void dv_sched_op_end_well(struct op *op);
 void dv_sched_op_end_badly(struct op *op);
 void dv_sched_op_undo(struct op *op);
 void dv_sched_op_fail(struct op *op, const char *what);
-/* What it waits for may be there. */
+/* Looks whether what the current step waits for is there, and goes on if so. */
 void dv_sched_op_look(struct op *op);
 const struct dv_api_allocation_result *
 dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation);
 
 /* ---- sched_ask.c ---- */
 
-/* The request of the step. */
+/* Makes the request of the current step. */
 void dv_sched_op_ask(struct op *op);
 
 /* ---- sched_extended.c ---- */

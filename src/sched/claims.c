@@ -41,7 +41,8 @@ static void add_taken(struct claim *claim,
     char *text = (char *)(taken + 1);
     struct taken *first;
 
-    /* Neither drivers nor devices have slashes in their names. */
+    /* Only the pool may have slashes in its name, so the three parts cannot be mistaken for
+     * others. */
     (void)snprintf(text, n + 1, "%.*s/%.*s/%.*s", DV_FMT(result->driver), DV_FMT(result->pool),
                    DV_FMT(result->device));
     taken->key = (dv_str){text, n};
@@ -96,6 +97,8 @@ static void hold(struct claim *claim, const struct dv_api_allocation_result *all
         const struct dv_api_device_request_allocation_result *result =
             &allocation->devices.results[i];
 
+        /* Admin access and shares of a device are given to several claims at a time by design: for
+         * them a second holder is no conflict. */
         if (!(result->admin_access && *result->admin_access) && result->share_id.n == 0)
             add_taken(claim, result);
     }
@@ -129,7 +132,9 @@ static bool are_devices_equal(const struct dv_api_allocation_result *a,
     return dv_message_eq(&dv_message_device_allocation_result, &a->devices, &b->devices);
 }
 
-/* What was decided is written, or somebody else has decided. */
+/* An allocation has appeared in a claim for which we had decided on one. When it has our devices,
+ * the decision is now a fact; when it has others, another scheduler was first and the pod has lost
+ * the claim. */
 static void settle_assumed(struct claim *claim, const struct dv_api_allocation_result *now)
 {
     struct pod_claim *use = claim->assumed_by;
@@ -273,7 +278,8 @@ static dv_str extended_for(const struct dv_object *object)
     return DV_STR_NONE;
 }
 
-/* The pod that waits until a left-over claim of its own is gone. */
+/* Wakes the pod that owned the claim: it waits until a claim which an earlier attempt left over is
+ * gone (dv_sched_attempt_clear). */
 static void wake_owner(struct claim *claim, const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
@@ -311,7 +317,8 @@ static void index_extended(struct claim *claim)
     if (claim->extended_for.n > 0)
         unindex_extended(claim);
     claim->extended_for = claim->object ? extended_for(claim->object) : DV_STR_NONE;
-    if (claim->extended_for.n > 0) { /* the uid is in the object, which the record keeps */
+    /* The key points into the object, to which the record has a reference. */
+    if (claim->extended_for.n > 0) {
         claim->next_extended = dv_map_get(&sched->extended, claim->extended_for);
         dv_map_set(&sched->extended, claim->extended_for, claim);
     }
@@ -323,6 +330,8 @@ void dv_sched_claim_learn(struct claim *claim, struct dv_object *object)
 {
     struct dv_object *old = claim->object;
 
+    /* The answer to our own write often comes before the view tells it: the view is then behind
+     * what is known. */
     if (old && object->version <= old->version)
         return;
     claim->object = dv_object_ref(object);
@@ -331,7 +340,8 @@ void dv_sched_claim_learn(struct claim *claim, struct dv_object *object)
     hold_again(claim);
 }
 
-/* Whether those who use it should look again: not for a finalizer that comes or goes. */
+/* Whether pods that use the claim should look at it again. A finalizer that comes or goes is mostly
+ * our own doing and decides nothing. */
 static bool means_something(const struct dv_object *old, const struct dv_object *now)
 {
     const struct dv_api_resource_claim *before = old ? old->value : NULL;
@@ -345,7 +355,8 @@ static bool means_something(const struct dv_object *old, const struct dv_object 
            !dv_message_eq(&dv_message_resource_claim_status, &before->status, &after->status);
 }
 
-/* Each once: those who look again may leave, and come back at the end. */
+/* Wakes each user once. A pod that looks again leaves the list and may come back at its end, so the
+ * list is walked by its length at the beginning and not until it is empty. */
 static void tell_users(struct claim *claim)
 {
     size_t n = 0;

@@ -1,4 +1,6 @@
-/* conditions.c - devices that are ready only when conditions of theirs are true. */
+/* conditions.c - devices that have to be made ready between allocation and binding (KEP-5007,
+ * binding conditions). The driver says so in the claim's status; bind.c waits until all conditions
+ * are true, and undoes the decision when one of the failure conditions is. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +79,8 @@ bool dv_sched_conditions_failed(const struct dv_sched *sched,
         return false;
     if (dv_sched_conditions_have_failed(claim, err))
         return true;
+    /* Without a timestamp it is not known since when the devices are being made ready: then no
+     * timeout applies here. */
     if (!allocation->allocation_timestamp.is_set || dv_sched_conditions_hold(claim) ||
         dv_sched_now(sched).seconds <= allocation->allocation_timestamp.seconds + timeout_s)
         return false;

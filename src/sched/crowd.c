@@ -1,5 +1,8 @@
-/* crowd.c - pods that are alike. What was found out for one of them is remembered for all, node by
- * node, until the node, or what they ask for, may have become better. */
+/* crowd.c - crowds: pods that are alike. What was found out about a node for one of them is
+ * remembered for all, until the node, or what they ask for, may have become better. So thousands of
+ * pods of one template that do not fit cost one look at each node, and not one look for each pod. A
+ * pod that fits nowhere waits in its crowd; an event that may help wakes one of them, and its
+ * success wakes the next. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,12 +19,15 @@
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 
-/* Crowds without pods, kept because the next pod of a template is like the last. */
+/* How many crowds without pods are kept: the next pod of a template is often like the last, and
+ * then nothing has to be found out again. */
 #define N_IDLE_MAX 64u
-/* Of all that is remembered: beyond it, nodes are looked at again each time. */
+/* The ceiling of what all crowds remember. Past it nothing more is remembered, and nodes are looked
+ * at each time: slower, and as right. */
 #define MEMO_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define N_REASONS_MAX UINT16_MAX
-/* Of those who wait, how many are asked whether their back-off is over: they are alike. */
+/* How many waiting pods are looked at to find one whose back-off is over. They are alike, so any of
+ * them will do, and a crowd may have thousands. */
 #define N_LOOK_MAX 32u
 
 static dv_str keep(dv_str text)
@@ -35,7 +41,7 @@ static dv_str keep(dv_str text)
 
 static void drop(dv_str text)
 {
-    free((void *)(uintptr_t)text.p); /* it was made by keep */
+    free((void *)(uintptr_t)text.p); /* made by keep, which returns it as const */
 }
 
 /* ---- life ---- */
@@ -95,7 +101,8 @@ static void add_classes(struct crowd *crowd, const struct dv_api_device_claim *d
     }
 }
 
-/* What can help it, beside nodes. sched->amounts are the pod's. */
+/* Notes what beside nodes can help a pod of the crowd: the classes that its requests name, and the
+ * resources that a class may come to serve. sched->amounts are the pod's. */
 static void set_needs(struct dv_sched *sched, struct crowd *crowd, const struct pod *pod)
 {
     for (size_t i = 0; i < pod->n_claims; i++) {
@@ -119,7 +126,8 @@ struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_st
     if (crowd && crowd == pod->crowd)
         return crowd;
     dv_sched_crowd_leave(sched, pod);
-    crowd = dv_map_get(&sched->crowds, key); /* leaving may have freed it */
+    /* Looked up again, because leaving the old crowd may have freed this idle one. */
+    crowd = dv_map_get(&sched->crowds, key);
     if (!crowd) {
         crowd = new_crowd(sched, key);
         set_needs(sched, crowd, pod);
@@ -142,13 +150,16 @@ void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
     pod->crowd = NULL;
     if (crowd->searcher == pod) {
         crowd->searcher = NULL;
-        pod->is_woken = true; /* another takes its place */
+        /* The pod searched at growing cost for all that are alike: another one has to take that
+         * over. */
+        pod->is_woken = true;
     }
-    if (!pod->class_wait) /* then it waits there, and not with the crowd */
+    /* A pod that waits for a class is in the list of that class, by the same link. */
+    if (!pod->class_wait)
         dv_link_remove(&pod->waits);
     if (dv_list_is_empty(&crowd->waiting))
         dv_link_remove(&crowd->waits);
-    if (pod->is_woken) /* what woke it may help another */
+    if (pod->is_woken) /* what woke the pod may help another one */
         dv_sched_crowd_wake(sched, crowd);
     pod->is_woken = false;
     if (--crowd->n_pods > 0)
@@ -175,7 +186,7 @@ void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod)
 {
     struct crowd *crowd = pod->crowd;
 
-    if (pod->is_woken) /* it was the first */
+    if (pod->is_woken) /* it was at the head of the list when it was woken, and keeps its place */
         dv_list_push_front(&crowd->waiting, &pod->waits);
     else
         dv_list_push(&crowd->waiting, &pod->waits);
@@ -183,7 +194,8 @@ void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod)
         dv_list_push(&sched->crowds_waiting, &crowd->waits);
 }
 
-/* The first whose back-off is over, or else the first. */
+/* The first pod whose back-off is over, or else the first of all: it is queued when its back-off
+ * ends. */
 static struct pod *choose(const struct dv_sched *sched, const struct crowd *crowd)
 {
     uint64_t now = dv_loop_now_ms(sched->loop);
@@ -260,6 +272,8 @@ struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const s
     if (node->place >= crowd->n_memos)
         return NULL;
     memo = crowd->memos[node->place];
+    /* A memo is true as long as nothing got better since: neither this node, nor the crowd's own
+     * needs (a class, a pool for many nodes). What gets worse cannot make a node fit. */
     if (memo.at == 0 || memo.at < node->improved || memo.at < crowd->improved)
         return NULL;
     return crowd->all.v[memo.reason];

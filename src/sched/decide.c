@@ -1,4 +1,7 @@
-/* decide.c - one attempt: where a pod goes and which devices it gets, or why it goes nowhere. */
+/* decide.c - one attempt to place a pod: which node it goes to and which devices it gets, or why it
+ * goes nowhere. The stages are drawn in attempt.h. An attempt nearly always ends within one call; a
+ * long one is put aside when the slice of this turn is used up, and goes on in the next turn, when
+ * nodes and claims may have changed. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,17 +20,22 @@
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 
-/* Of the searches for devices in one attempt, in the allocator's units: some 0.1 s. When no node is
- * left that was not searched, all are again, at twice the cost a node. */
+/* What the searches for devices in one attempt may cost together, in the allocator's units: some
+ * 0.1 s. When every node was searched and some were given up, the next attempt searches them at
+ * twice the cost (search_longer in refuse.c). */
 #define COST_MAX UINT64_C(10000000)
-/* Nodes are all over the memory: one is fetched while so many before it are looked at. */
+/* Nodes are all over the memory, and fetching one takes longer than looking at it: so many nodes
+ * ahead are prefetched. */
 #define N_AHEAD 8u
-/* Nodes that are searched for devices to find the best alternative. */
+/* How many nodes at most are searched for devices when a request lists alternatives: there the
+ * score depends on what each node has, so that all candidates are searched, and not only the
+ * best. */
 #define N_ALTERNATIVES_MAX 100u
 
 /* ---- the best ---- */
 
-/* Eight for the first alternative of a request, one less for each further one. */
+/* Eight points for the first alternative of a request, one less for each further one, as the
+ * reference scores them. A request has at most eight. */
 static int64_t rank_alternatives(const struct attempt *attempt, const struct candidate *candidate)
 {
     int64_t rank = 0;
@@ -56,8 +64,9 @@ static int64_t rank_alternatives(const struct attempt *attempt, const struct can
     return rank;
 }
 
-/* Those without devices for it go; the others are ranked by the alternatives that they have. False:
- * to be gone on with. */
+/* Asks all candidates for devices: those that have none are removed, the others are ranked by
+ * the alternatives that they offer. False: the slice is used up, or a job searches; it is called
+ * again. */
 static bool rank_all(struct attempt *attempt)
 {
     while (attempt->n_ranked < attempt->candidates.n) {
@@ -98,7 +107,8 @@ static size_t find_best(const struct attempt *attempt)
     return at;
 }
 
-/* Whether what was found out about the node is still true; if not, it is found out again. */
+/* Whether what was found out about the node, some turns ago, is still true. If not, the candidate
+ * is refused, or its offer is dropped and asked for again. */
 static bool still_holds(struct attempt *attempt, struct candidate *candidate)
 {
     const struct node *node = candidate->node;
@@ -126,7 +136,8 @@ static enum choice choose(struct attempt *attempt, const struct candidate **chos
         size_t at = find_best(attempt);
         struct candidate *candidate = &attempt->candidates.v[at];
 
-        /* They are searched for only where it matters. */
+        /* Devices are searched for on the best node first, and on the next only when it has none: a
+         * search costs far more than the score. */
         switch (dv_sched_offer_ask(attempt, candidate)) {
         case PENDING:
             return NOT_YET;
@@ -144,7 +155,8 @@ static enum choice choose(struct attempt *attempt, const struct candidate **chos
     return NOTHING;
 }
 
-/* Looks at nodes until there are enough candidates. False: to be gone on with. */
+/* Looks at nodes until there are enough candidates. False: the slice is used up; it is called
+ * again. */
 static bool look_around(struct attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
@@ -191,7 +203,7 @@ static void take_references(struct attempt *attempt)
     }
 }
 
-/* The node that a pod is on already is the only one. */
+/* For a pod that somebody has bound already, its node is the only candidate. */
 static void visit_preset(struct attempt *attempt)
 {
     struct node *node = dv_map_get(&attempt->sched->nodes_by_name, attempt->value->spec.node_name);
@@ -220,7 +232,8 @@ void dv_sched_attempt_drop(struct dv_sched *sched)
     if (!attempt || attempt->is_dropped)
         return;
     attempt->is_dropped = true;
-    if (attempt->job.is_running) { /* the inventory and the arena are the job's until then */
+    /* The inventory and the arena belong to the job until it has ended. */
+    if (attempt->job.is_running) {
         dv_sched_offer_cancel(attempt);
         return;
     }
@@ -245,13 +258,15 @@ static void decide_on(struct attempt *attempt, const struct candidate *chosen)
     dv_sched_bind(pod, &decision);
 }
 
-/* From here on it is no longer the attempt at hand: what is done about its end may begin another.
- */
+/* Ends the attempt. sched->attempt is cleared first, because what is done about the end (a pod is
+ * woken, another one is queued) may begin the next attempt. */
 static void end(struct attempt *attempt, const struct candidate *chosen)
 {
     struct dv_sched *sched = attempt->sched;
 
     sched->attempt = NULL;
+    /* The next attempt starts where this one stopped, so that pods are spread over nodes although
+     * only a part of the nodes is looked at each time. The reference does the same. */
     if (!attempt->pod->is_preset)
         sched->next_node =
             sched->nodes.n > 0 ? (attempt->start + attempt->n_seen) % sched->nodes.n : 0;
@@ -264,7 +279,8 @@ static void end(struct attempt *attempt, const struct candidate *chosen)
 
 /* ---- stages ---- */
 
-/* False: there is nothing to be looked for, and the attempt is over. */
+/* Begins, or begins again from the start. False: the attempt is over, because something has to be
+ * cleared away first or because no node can be right. */
 static bool begin(struct attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
@@ -274,7 +290,7 @@ static bool begin(struct attempt *attempt)
     take_references(attempt);
     attempt->crowd = NULL;
     attempt->n_open = 0;
-    attempt->candidates.v = NULL; /* it was in the arena */
+    attempt->candidates.v = NULL; /* what it had was in the arena, which was reset */
     attempt->candidates.n = 0;
     attempt->candidates.size = 0;
     attempt->n_ranked = 0;
@@ -285,14 +301,14 @@ static bool begin(struct attempt *attempt)
     attempt->job.is_answered = false;
     attempt->shape = sched->shape;
     attempt->tick = sched->tick;
-    sched->attempt = NULL; /* until it is sure that there is one */
+    sched->attempt = NULL; /* an attempt that ends below was never under way */
     if (dv_sched_attempt_clear(attempt)) {
         dv_sched_attempt_free(attempt);
         return false;
     }
     if (!dv_sched_attempt_check(attempt)) {
         dv_sched_crowd_leave(sched, pod);
-        dv_sched_set_state(pod, POD_WAITING); /* for the claim, or for the class */
+        dv_sched_set_state(pod, POD_WAITING); /* until the claim or the class is there */
         if (!attempt->is_early)
             dv_sched_attempt_give_up(attempt, dv_str_copy(dv_buf_str(&sched->why), sched->scratch));
         dv_sched_attempt_free(attempt);
@@ -301,7 +317,8 @@ static bool begin(struct attempt *attempt)
     sched->attempt = attempt;
     dv_sched_attempt_read(attempt);
     attempt->crowd = dv_sched_crowd_join(sched, pod, dv_sched_crowd_key(sched, pod));
-    if (attempt->stage == AT_BEGIN) /* and not once more */
+    /* Only the first time: beginning again does not get a new budget. */
+    if (attempt->stage == AT_BEGIN)
         attempt->cost_left = dv_u64_max(COST_MAX, dv_sched_offer_cost(attempt->crowd));
     for (size_t i = 0; i < attempt->crowd->all.n; i++)
         attempt->crowd->all.v[i]->n_nodes = 0;
@@ -328,7 +345,8 @@ static bool is_current(const struct attempt *attempt)
     return true;
 }
 
-/* Puts it aside, until the next turn or until its job is over. */
+/* Puts the attempt aside until the next turn, or until its job has ended. sched->amounts are a
+ * scratch value that others use meanwhile: the attempt takes its own with it. */
 static void pause(struct attempt *attempt)
 {
     attempt->is_paused = true;

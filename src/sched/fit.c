@@ -10,7 +10,8 @@
 #include "resource/resource.h"
 #include "resource/select.h"
 
-/* What a container without a request is taken for in scores, as in the reference. */
+/* What a container that requests no cpu or memory counts for in scores, as in the reference:
+ * otherwise a node full of such pods would look empty. */
 #define SCORED_MILLI_CPU 100
 #define SCORED_MEMORY (INT64_C(200) * 1024 * 1024)
 
@@ -30,7 +31,8 @@ void dv_sched_resources_init(struct resources *resources)
     *resources = (struct resources){0};
     dv_map_init(&resources->by_name);
     for (size_t i = 0; i < DV_COUNT(fixed); i++)
-        (void)dv_sched_resource(resources, fixed[i]); /* in this order they get their numbers */
+        /* Made in this order, so that their numbers are those of the enum. */
+        (void)dv_sched_resource(resources, fixed[i]);
 }
 
 void dv_sched_resources_fini(struct resources *resources)
@@ -76,7 +78,7 @@ static int64_t to_number(uint32_t resource, const struct dv_quantity *quantity)
     bool is_ok = resource == RESOURCE_CPU ? dv_quantity_to_milli_ceil(quantity, &n)
                                           : dv_quantity_to_i64_ceil(quantity, &n);
 
-    if (!is_ok) /* larger than anything that a node has */
+    if (!is_ok) /* the number is too large for 64 bits, and more than any node has */
         return dv_quantity_sign(quantity) < 0 ? 0 : INT64_MAX;
     return n < 0 ? 0 : n;
 }
@@ -127,8 +129,11 @@ static void raise(struct amounts *amounts, uint32_t resource, int64_t n)
         amount->n = n;
 }
 
-/* Those that initialize run one after the other, beside the ones of them that stay. What one of
- * them does not ask for is then as much as stays, which only grows: its peak is that of the end. */
+/* Init containers run one after the other, beside those before them that stay (restartPolicy
+ * Always). The pod needs the largest amount of any moment: what each init container asks for itself
+ * plus what stays by then, or all regular containers plus all that stay. A resource that an init
+ * container does not ask for needs no look at that moment: what stays only grows, so its peak is at
+ * the end. */
 static void add_init_containers(struct amounts *amounts, struct resources *resources,
                                 const struct dv_api_pod_spec *pod)
 {
@@ -160,7 +165,8 @@ static void add_init_containers(struct amounts *amounts, struct resources *resou
     dv_sched_amounts_fini(&own);
 }
 
-/* What is asked for the pod as a whole stands in for what its containers ask. */
+/* A request of the pod as a whole (spec.resources) replaces the sum of what its containers ask
+ * for. */
 static void set_pod_level(struct amounts *amounts, struct resources *resources,
                           const struct dv_api_resource_requirements *asked)
 {
@@ -353,6 +359,8 @@ static bool has_room(const struct amounts *amounts, const struct resources *reso
         const struct amount *amount = &amounts->all.v[i];
         int64_t has = dv_sched_room_has(room, amount->resource);
 
+        /* A node that has none of an extended resource which a class serves may give devices
+         * instead: that is for the allocator to find out. */
         if (amount->n == 0 || (amount->is_served && has == 0) ||
             amount->n <= has - is_taken(room, amount->resource))
             continue;

@@ -18,7 +18,7 @@ struct dv_object;
 
 /* ---- amounts ---- */
 
-/* Resources by number: these first, the others as they are met. */
+/* Resources are numbered: these first, all others in the order in which they are met. */
 enum {
     RESOURCE_CPU, /* in thousandths */
     RESOURCE_MEMORY,
@@ -43,15 +43,17 @@ uint32_t dv_sched_resource(struct resources *resources, dv_str name);
 
 struct amount {
     uint32_t resource;
-    /* A class serves it on nodes that have none of it: there it is no amount, but a request. */
+    /* A class serves this resource. On nodes that have none of it, it is no amount but a request
+     * for devices. */
     bool is_served;
     int64_t n;
 };
 
 struct amounts {
     DV_VEC(struct amount) all;
-    DV_VEC(uint32_t) places; /* by the resource: its place in `all`, from 1; 0: it has none */
-    int64_t scored[2];       /* cpu and memory, for containers that ask for none too */
+    /* By the number of the resource: its place in `all`, from 1; 0: it is not asked for. */
+    DV_VEC(uint32_t) places;
+    int64_t scored[2]; /* cpu and memory, with a default for containers that ask for none */
 };
 
 void dv_sched_amounts_fini(struct amounts *amounts);
@@ -59,8 +61,9 @@ void dv_sched_amounts_fini(struct amounts *amounts);
 void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
                            const struct dv_api_pod_spec *pod);
 
-/* What a node has and what of it is taken, by the number of the resource. Those that every pod asks
- * for are at hand: a decision looks at hundreds of nodes. */
+/* What a node has and what of it is taken, by the number of the resource. The ones that every pod
+ * asks for are in the struct itself, and not behind a pointer: a decision looks at hundreds of
+ * nodes. */
 struct room {
     int64_t has[RESOURCE_N_FIXED];
     int64_t taken[RESOURCE_N_FIXED];
@@ -88,7 +91,7 @@ bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amou
 
 /* ---- taints: tolerate.c ---- */
 
-/* What it takes to hold the one against the other, in the allocator's units of cost. */
+/* What it costs to match so many tolerations with so many taints, in the allocator's units. */
 uint64_t dv_sched_tolerating_cost(size_t n_tolerations, size_t n_taints);
 bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint);
 /* How many taints of the node the pod does not tolerate: of those that only say "rather not", or of
@@ -108,7 +111,7 @@ struct merit {
 
 void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
                     const struct dv_object *node, const struct room *room, struct merit *merit);
-/* The largest of each: what the others are measured against. */
+/* Raises `best` to the largest of each value: scores are measured against it. */
 void dv_sched_merit_raise(struct merit *best, const struct merit *merit);
 int64_t dv_sched_score(const struct merit *merit, const struct merit *best);
 

@@ -20,7 +20,8 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* Of one node, doubled when all were searched to no end; some 25 ms, and up to 0.8 s. */
+/* What the search for devices on one node may cost: some 25 ms. It is doubled each time that all
+ * nodes were searched in vain and some were given up, up to 0.8 s. */
 #define COST_NODE UINT64_C(2500000)
 
 uint64_t dv_sched_offer_cost(const struct crowd *crowd)
@@ -40,7 +41,9 @@ static void make_share_id(void *ctx, char text[37])
                    (unsigned long long)(low & UINT64_C(0xffffffffffff)));
 }
 
-/* The claim for extended resources that the pod would need on the node. */
+/* Adds the claim that the pod would need on this node for its extended resources to what is asked
+ * of the allocator. It depends on the node: where the node has the resource itself, no device is
+ * needed. */
 static bool add_extended(struct attempt *attempt, const struct node *at, struct offer *offer,
                          size_t *n_asked, struct dv_err *err)
 {
@@ -79,7 +82,9 @@ static void note_failure(struct attempt *attempt, const struct node *node,
     dv_sched_attempt_turn_down(attempt, node, text);
 }
 
-/* The cost is spent: this node's, which is remembered, or that of the attempt. */
+/* Notes that a search was given up. is_searched: this node was searched at the full cost, which is
+ * remembered, so that it is not searched again in vain. Otherwise the attempt had spent its own
+ * budget on other nodes, and this one is still unknown. */
 static void note_spent(struct attempt *attempt, const struct node *node, bool is_searched)
 {
     struct crowd_reason *reason = dv_sched_crowd_reason(
@@ -97,7 +102,7 @@ static void note_spent(struct attempt *attempt, const struct node *node, bool is
     dv_sched_attempt_count(attempt, reason);
 }
 
-/* What came of a search. */
+/* Draws the conclusion from a search that has ended: an offer, or a reason against the node. */
 static void conclude(struct attempt *attempt, const struct node *node, struct offer *offer,
                      uint64_t cost_max, const struct dv_err *err)
 {
@@ -160,7 +165,7 @@ static void start(struct attempt *attempt, const struct node *node, struct offer
     struct job *job = &attempt->job;
 
     sched->numbers.n_jobs++;
-    sched->n_requests++; /* it is waited for when all is closed */
+    sched->n_requests++; /* counted like a request: closing waits for the job */
     job->node = dv_object_ref(node->object);
     job->where = (struct dv_alloc_node){.name = dv_str_copy(node->name, sched->scratch),
                                         .labels = job->node->meta->labels,
@@ -186,7 +191,8 @@ void dv_sched_offer_cancel(struct attempt *attempt)
 
 /* ---- asking ---- */
 
-/* Within what is left of the slice; DV_ALLOC_GAVE_UP: that was not enough. */
+/* Searches here and now, at the cost that is left of this turn's slice. DV_ALLOC_GAVE_UP: that was
+ * not enough. */
 static void search(struct attempt *attempt, const struct node *node, struct offer *offer,
                    size_t n_asked, uint64_t cost_max, struct dv_err *err)
 {
@@ -203,7 +209,8 @@ static void search(struct attempt *attempt, const struct node *node, struct offe
     dv_sched_spend(sched, offer->result.cost);
 }
 
-/* The answer of the job, when it was about this offer. */
+/* Takes the answer of the job, when it was made for this offer. False: there is none, and a search
+ * has to begin. */
 static bool take_answer(struct attempt *attempt, const struct node *node, struct offer *offer)
 {
     struct job *job = &attempt->job;
@@ -238,6 +245,9 @@ static enum offered begin(struct attempt *attempt, const struct node *node, stru
         return REFUSED;
     }
     search(attempt, node, offer, n_asked, slice, &err);
+    /* The search did not fit into this turn but may cost more: it is made once more from the
+     * beginning, by a job. What the first one learned about selectors is remembered by the
+     * inventory, so that little of it is lost. */
     if (offer->result.outcome == DV_ALLOC_GAVE_UP && slice < cost_max) {
         start(attempt, node, offer, n_asked, cost_max);
         return PENDING;

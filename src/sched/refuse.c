@@ -1,4 +1,5 @@
-/* refuse.c - a pod that fits nowhere: what is said, what it waits for, what is cleared away. */
+/* refuse.c - the end of an attempt that found no node: what the pod says about it, which claim is
+ * deallocated because it is in the way, and what the pod waits for. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,18 +19,21 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* A condition's text: what is longer is for `davit explain`. */
+/* The ceiling of a condition's text. `davit explain` tells all of it, device by device. */
 #define TEXT_BYTES_MAX 4096u
-/* Of the cost of a search. */
+/* How often the cost of a search is doubled at most (COST_NODE in offer.c): from 25 ms to 0.8 s. */
 #define N_DOUBLED_MAX 5u
-/* Between two searches that are given up: growing, and no more than this. */
+/* The longest pause between two attempts whose searches were given up; the first is a second, and
+ * each is twice the last. */
 #define SEARCH_PAUSE_MAX_MS 60000u
 
 static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
 {
     struct pod *pod = use->pod;
 
-    (void)err; /* then it is still where it was, and the next attempt tries again */
+    /* A claim that could not be deallocated is in the way of the next attempt, which tries
+     * again. */
+    (void)err;
     pod->n_writes--;
     if (pod->is_gone)
         dv_sched_pod_release(pod);
@@ -45,7 +49,8 @@ static void write_claim(struct pod_claim *use, enum wish wish)
     dv_sched_write(use);
 }
 
-/* A claim that keeps the pod from nodes, and that nobody else needs. */
+/* Whether the claim is allocated and used by no other pod. Deallocated, it can be allocated on a
+ * node where the pod fits. */
 static bool is_in_the_way(const struct attempt *attempt, const struct pod_claim *use)
 {
     const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
@@ -63,6 +68,8 @@ static struct pod_claim *choose_in_the_way(const struct attempt *attempt)
 
     if (!reason || reason->n_nodes == 0)
         return NULL;
+    /* One of them at random, as the reference does: which of several claims is in the way is not
+     * known, and the same choice each time could go on for ever. */
     for (size_t i = 0; i < attempt->pod->n_claims; i++)
         if (is_in_the_way(attempt, &attempt->pod->claims[i]) && dv_random_u64() % ++n == 0)
             chosen = &attempt->pod->claims[i];
@@ -88,7 +95,8 @@ static void add_line(struct lines *lines, dv_str text, size_t n_nodes, struct dv
     dv_map_set(&lines->places, text, place);
 }
 
-/* The attempt's end in words, `before` where it is not for single nodes. */
+/* Says why no node fits: how many nodes there are for each reason, or `before`, a reason that is
+ * not about single nodes. */
 static void say(struct attempt *attempt, dv_str before)
 {
     struct dv_sched *sched = attempt->sched;
@@ -128,8 +136,10 @@ void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
                            dv_loop_now_ns(sched->loop) - attempt->begin_ns);
 }
 
-/* All nodes were searched and some for too short a time: they are again, for longer, and each time
- * what selectors are true on is known of more devices. One pod does that for all that are alike. */
+/* All nodes were searched, and the search on some of them was given up. They are searched again
+ * after a pause, at twice the cost; besides, the inventory remembers more and more results of
+ * selectors, so that each search gets further. One pod does this for its whole crowd: the others
+ * would find the same. False: nothing was given up, or another pod does it. */
 static bool search_longer(const struct attempt *attempt)
 {
     struct pod *pod = attempt->pod;
@@ -152,7 +162,8 @@ static bool search_longer(const struct attempt *attempt)
     return true;
 }
 
-/* Something got better while it was being looked at: nobody woke it, for it did not wait. */
+/* Whether something got better while the attempt was put aside. The pod was not waiting then, so
+ * nobody has woken it: without this question it would miss that event. */
 static bool may_fit_now(const struct attempt *attempt)
 {
     return attempt->is_paused && attempt->tick != attempt->sched->tick;
@@ -179,8 +190,9 @@ void dv_sched_attempt_fail(struct attempt *attempt)
     }
 }
 
-/* What an earlier attempt made for other nodes cannot be used; it is looked for again when it is
- * gone. */
+/* An earlier attempt has left a claim for extended resources, whose requests may be those of
+ * another node. It is deleted, and the pod is tried again when it is gone (wake_owner in
+ * claims.c). */
 bool dv_sched_attempt_clear(struct attempt *attempt)
 {
     struct pod *pod = attempt->pod;

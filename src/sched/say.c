@@ -26,7 +26,8 @@
 #define N_SAYING_MAX 64u
 #define N_TELLING_MAX 8u
 #define N_EVENTS_MAX 4096u
-/* Until a condition that could not be written is tried again: doubled each time. */
+/* The pause before conditions are written again after one could not be: doubled each time, for all
+ * pods together, because it is the API that has no time. */
 #define AGAIN_MS 1000u
 #define AGAIN_MS_MAX 10000u
 #define AGAIN_DOUBLED_MAX 4u
@@ -58,6 +59,7 @@ static const struct dv_json *condition_patch(const struct pod *pod, struct dv_ar
         .reason = dv_str_from_c(pod->said_reason),
         .message = dv_str_copy(dv_str_from_c(pod->said), arena),
         .observed_generation = dv_sched_pod_value(pod)->metadata.generation,
+        /* The time changes with the status alone, and not with the reason or the text. */
         .last_transition_time = old && dv_str_eq(old->status, DV_STR("False"))
                                     ? old->last_transition_time
                                     : dv_sched_now(pod->sched)};
@@ -166,7 +168,8 @@ void dv_sched_say(struct pod *pod, const char *reason, dv_str text)
     pod->said = copy;
     pod->said_reason = reason;
     dv_sched_say_event(pod, "Warning", "FailedScheduling", "Scheduling", text);
-    if (pod->is_preset) /* it is scheduled, as far as its condition goes */
+    /* Its PodScheduled condition is True, because it has a node: only the event tells. */
+    if (pod->is_preset)
         return;
     to_say(pod);
     pump(sched);
@@ -192,7 +195,7 @@ void dv_sched_say_cancel(struct pod *pod)
 static void free_event(struct said_event *event)
 {
     dv_link_remove(&event->link);
-    dv_arena_free(event->arena); /* it holds the event too */
+    dv_arena_free(event->arena); /* the event itself is in this arena */
 }
 
 static void on_told(struct dv_request *request, const struct dv_api_status *failure)
@@ -213,7 +216,7 @@ static dv_str cut(dv_str text)
     size_t n = dv_size_min(text.n, NOTE_BYTES_MAX);
 
     while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0u) == 0x80u)
-        n--; /* not inside a character */
+        n--; /* do not cut a UTF-8 character in two */
     return (dv_str){text.p, n};
 }
 
@@ -276,7 +279,8 @@ static void pump(struct dv_sched *sched)
         struct pod *pod = DV_CONTAINER(link, struct pod, says);
 
         sched->n_unsaid--;
-        if (pod->is_saying) { /* it says something else already: after that */
+        /* An older condition of the pod is being written: the new one goes afterwards. */
+        if (pod->is_saying) {
             dv_list_push(&sched->to_say, link);
             sched->n_unsaid++;
             break;

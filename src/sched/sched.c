@@ -1,4 +1,7 @@
-/* sched.c - opening and closing: the views, and what waits for the last answer. */
+/* sched.c - opens and closes the scheduler: the views feed the records (sched_nodes.c, slices.c,
+ * claims.c, sched_pods.c), pods are queued (sched_queue.c), decided on (decide.c) and bound
+ * (bind.c). Closing waits for the answer of every request that is under way, and undoes nothing:
+ * whoever is opened next finds what was written. */
 #include "sched/sched.h"
 
 #include <stdlib.h>
@@ -47,6 +50,8 @@ struct dv_time dv_sched_now(const struct dv_sched *sched)
 void dv_sched_request(struct dv_sched *sched, struct dv_request *request)
 {
     sched->n_requests++;
+    /* What the scheduler writes has no owner in managedFields: that costs more than the write, and
+     * nobody applies these fields. */
     request->is_untracked = true;
     if (request->field_manager.n == 0)
         request->field_manager = sched->name;
@@ -73,7 +78,7 @@ static void free_all(struct dv_sched *sched)
     dv_buf_fini(&sched->text);
     dv_buf_fini(&sched->why);
     dv_buf_fini(&sched->crowd_key);
-    free((void *)(uintptr_t)sched->name.p); /* copied when it was opened */
+    free((void *)(uintptr_t)sched->name.p); /* a copy made by set_options */
     free(sched);
 }
 

@@ -1,6 +1,6 @@
-/* sched_ask.c - the requests that a decision needs beside those about claims: the binding, and for
- * extended resources the claim and its record in the pod. What may have happened is asked for
- * again. */
+/* sched_ask.c - the requests of bind.c that are not about a claim's status: the binding itself, and
+ * for extended resources the creation of the claim and its record in the pod's status. A request
+ * whose answer was lost is made again until there is an answer; each of them may be made twice. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -52,7 +52,8 @@ static void on_created(struct op *op, const struct dv_object *object)
     dv_sched_op_look(op);
 }
 
-/* Who bound it? We may have: an answer can get lost. */
+/* The binding was refused with a conflict, and the pod was read to see who has bound it. It may
+ * have been we: the answer to an earlier try was lost. */
 static void on_checked(struct op *op, const struct dv_object *object)
 {
     const struct dv_api_pod *now = object->value;
@@ -64,7 +65,7 @@ static void on_checked(struct op *op, const struct dv_object *object)
     else if (now->spec.node_name.n > 0)
         dv_sched_op_fail(op, "another scheduler has bound the pod");
     else
-        dv_sched_op_undo(op); /* with the reason for which it was refused */
+        dv_sched_op_undo(op); /* nobody has: op->err has the reason of the refusal */
 }
 
 static void on_success(struct op *op, const struct dv_object *object)
@@ -89,12 +90,14 @@ static void on_success(struct op *op, const struct dv_object *object)
     case OP_SHOW:
     case OP_READY:
     case OP_UNDO:
-        break; /* these ask nothing themselves */
+        break; /* these steps wait, or write claims; they make no request here */
     }
 }
 
 static void on_failure(struct op *op, const struct dv_api_status *failure)
 {
+    /* A timeout (408), too many requests (429) and a cancellation (499) say nothing about whether
+     * it happened. */
     bool is_refused = failure->code >= 400 && failure->code < 500 && failure->code != 408 &&
                       failure->code != 429 && failure->code != 499;
 
@@ -104,8 +107,9 @@ static void on_failure(struct op *op, const struct dv_api_status *failure)
         dv_status_to_err(failure, &op->err);
     if (op->step == OP_CREATE) {
         (void)dv_wrap(&op->err, "creating the claim for extended resources");
-        dv_sched_op_undo(
-            op); /* when it was made all the same, it is a left-over and found as such */
+        /* When only the answer was lost, the claim exists: it is then found by its annotation and
+         * deleted before the next attempt (dv_sched_attempt_clear). */
+        dv_sched_op_undo(op);
     } else if (!is_refused) {
         pause_then_ask(op);
     } else if (op->step == OP_BIND && failure->code == 409) {
@@ -145,7 +149,7 @@ static void fill_bind(struct op *op)
     op->request.value = binding;
 }
 
-/* The request of the step. */
+/* Makes the request of the current step. */
 void dv_sched_op_ask(struct op *op)
 {
     const struct dv_api_object_meta *meta = op->pod->object->meta;

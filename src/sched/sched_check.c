@@ -1,4 +1,6 @@
-/* sched_check.c - what can be said of a pod before any node is looked at. */
+/* sched_check.c - what can be said of a pod before any node is looked at: a claim that is in use by
+ * too many, or is being allocated for another pod, or names a class that does not exist. Such a pod
+ * is not held against any node. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,7 +16,7 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* Sets sched->why, and returns false, when no node can be right. */
+/* Sets sched->why to the reason why no node can be right, and returns false. */
 static bool reject(struct attempt *attempt, dv_str why)
 {
     dv_buf_clear(&attempt->sched->why);
@@ -106,7 +108,8 @@ bool dv_sched_attempt_check(struct attempt *attempt)
     return true;
 }
 
-/* What classes may serve is no amount on nodes that have none of it. */
+/* Reads the pod's amounts, and marks those resources that a class serves: on nodes that have none
+ * of such a resource it is no amount but a request for devices. */
 void dv_sched_attempt_read(struct attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;

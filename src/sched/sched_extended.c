@@ -11,7 +11,8 @@
 #include "sched/sched_state.h"
 #include "json/json.h"
 
-/* The claim for its extended resources has this name: it holds what was decided. */
+/* The claim for the pod's extended resources has this name from now on: the devices that were
+ * decided on are held in its name, and no longer in that of the claim before. */
 void dv_sched_extended_use(struct op *op, dv_str name)
 {
     struct pod *pod = op->pod;
@@ -29,7 +30,8 @@ void dv_sched_extended_use(struct op *op, dv_str name)
     dv_sched_claim_assume(&pod->extended, op->created_allocation);
 }
 
-/* The claim that the pod needs for extended resources on this node. */
+/* Drafts the claim that the pod needs on this node for its extended resources. The decision's arena
+ * does not live long enough: all is copied. */
 void dv_sched_extended_draft(struct op *op, const struct decision *decision)
 {
     static const bool yes = true;
@@ -50,7 +52,9 @@ void dv_sched_extended_draft(struct op *op, const struct decision *decision)
     draft.metadata.n_annotations = 1;
     draft.metadata.owner_references = &owner;
     draft.metadata.n_owner_references = 1;
-    draft.metadata.finalizers = &finalizer; /* as it would get a moment later */
+    /* The finalizer comes with the first write of an allocation: giving it now saves that
+     * request. */
+    draft.metadata.finalizers = &finalizer;
     draft.metadata.n_finalizers = 1;
     draft.spec.devices.requests = decision->requests;
     draft.spec.devices.n_requests = decision->n_requests;

@@ -1,4 +1,6 @@
-/* sched_nodes.c - what each node has, and what of it is taken. */
+/* sched_nodes.c - the records of nodes: what each has, what of it is taken by pods, and when it
+ * last got better for somebody. A record exists also for a node that is not there as long as pods
+ * are on it: the node may come back, and they still take its room. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +50,8 @@ static void drop_node(struct dv_sched *sched, struct node *node)
 
 /* ---- what gets better ---- */
 
-/* Whether a pod of the crowd might fit there, devices aside. */
+/* Whether a pod of the crowd might fit on the node, devices aside. They are alike, so the first
+ * stands for all. */
 static bool may_fit(struct dv_sched *sched, const struct crowd *crowd, const struct node *node)
 {
     const struct pod *pod = DV_CONTAINER(dv_list_first(&crowd->waiting), struct pod, waits);
@@ -75,7 +78,7 @@ void dv_sched_node_improved(struct dv_sched *sched, struct node *node)
          link != &sched->crowds_waiting.head; link = next) {
         struct crowd *crowd = DV_CONTAINER(link, struct crowd, waits);
 
-        next = link->next; /* waking the last of a crowd takes it out */
+        next = link->next; /* waking the last pod of a crowd takes the crowd out of the list */
         if (may_fit(sched, crowd, node))
             dv_sched_crowd_wake(sched, crowd);
     }
@@ -126,7 +129,8 @@ static void take_out(struct dv_sched *sched, struct node *node)
     sched->shape++;
     dv_vec_remove_swap(&sched->nodes, node->place);
     moved->place = node->place;
-    moved->improved = ++sched->tick; /* what is remembered for that place is of another node */
+    /* What crowds remember by place is about the node that was there. */
+    moved->improved = ++sched->tick;
     dv_object_unref(node->object);
     node->object = NULL;
     dv_inventory_forget_node(sched->inventory, node->name);
@@ -151,9 +155,10 @@ void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *n
     } else if (are_facts_equal(node->object->value, now->value)) {
         dv_object_unref(node->object);
         node->object = dv_object_ref(now);
-        return; /* a heartbeat */
+        return; /* only a heartbeat or a condition has changed: nothing that decides */
     } else {
-        dv_inventory_forget_node(sched->inventory, node->name); /* its labels may be others */
+        /* Which slices are for the node depends on its labels. */
+        dv_inventory_forget_node(sched->inventory, node->name);
         dv_object_unref(node->object);
     }
     node->object = dv_object_ref(now);

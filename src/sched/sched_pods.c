@@ -1,5 +1,5 @@
-/* sched_pods.c - the pods that are ours to decide on, from the view; and what all pods take of
- * nodes. */
+/* sched_pods.c - the records of the pods that are ours to decide on, kept by the view of pods; and
+ * what all pods, also those of others, take of their nodes. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* A claim that is made from a template comes a moment after its pod: what takes longer is said. */
+/* A claim that is made from a template comes a moment after its pod. Only a pod that waits longer
+ * than this says so. */
 #define GATED_SAY_MS 2000u
 
 const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod)
@@ -41,16 +42,18 @@ static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
     return name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)) || dv_str_eq(name, sched->name);
 }
 
-/* The claims that were made for a pod, by their entry. */
+/* Indexes the claims that were made for a pod by the entry that they are for. */
 static void index_statuses(const struct dv_api_pod *pod, struct dv_map *statuses)
 {
     dv_map_init(statuses);
-    for (size_t i = pod->status.n_resource_claim_statuses; i > 0; i--) /* the first one counts */
+    /* Backwards, so that of equal names the first one counts. */
+    for (size_t i = pod->status.n_resource_claim_statuses; i > 0; i--)
         dv_map_set(statuses, pod->status.resource_claim_statuses[i - 1].name,
                    &pod->status.resource_claim_statuses[i - 1]);
 }
 
-/* The name of the claim for an entry; false: it is not made yet. Empty: none is needed. */
+/* Finds the name of the claim for an entry. False: the claim is not made yet. An empty name: the
+ * controller has found that none is needed. */
 static bool claim_name(const struct dv_map *statuses, const struct dv_api_pod_resource_claim *entry,
                        dv_str *name)
 {
@@ -65,7 +68,8 @@ static bool claim_name(const struct dv_map *statuses, const struct dv_api_pod_re
     return status != NULL;
 }
 
-/* A pod that others have bound, and whose claims nobody has allocated. */
+/* Whether claims of a pod that others have bound are not allocated. The reference leaves such a pod
+ * waiting; here it gets devices on the node that it is on. */
 static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
@@ -183,7 +187,8 @@ static bool is_owned(const struct dv_object *claim, const struct dv_api_pod *pod
     return false;
 }
 
-/* One that several entries name is used once. */
+/* Adds a claim to those that the pod uses. One that several entries name is used once: found_turn
+ * tells that it was met before. */
 static const struct claim *add_claim(struct pod *pod, dv_str name)
 {
     struct claim *claim =
@@ -199,7 +204,7 @@ static const struct claim *add_claim(struct pod *pod, dv_str name)
     return claim;
 }
 
-/* False with the reason in sched->why: it has to wait for a claim. */
+/* False, with the reason in sched->why: the pod has to wait for this claim. */
 static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim *entry, dv_str name,
                         const struct dv_object *claim)
 {
@@ -337,7 +342,8 @@ static void give_back_room(struct dv_sched *sched, const struct dv_object *objec
     dv_sched_node_give_back(sched, dv_sched_node(sched, pod->spec.node_name), &pod->spec);
 }
 
-/* The view shows what was decided: what it takes is counted already. */
+/* Whether the view now shows the pod where we have bound it. What the pod takes there is counted
+ * since the decision, and must not be counted twice. */
 static bool is_as_assumed(struct pod *pod, const struct dv_object *now)
 {
     const struct dv_api_pod *value = now->value;
@@ -356,6 +362,8 @@ static void count_room(struct dv_sched *sched, struct pod *pod, const struct dv_
     bool was_on = takes_room(old);
     bool is_on = takes_room(now);
 
+    /* The generation changes with the spec: as long as it is the same, the pod takes the same room.
+     * 0: a server that does not count generations of pods. */
     if (was_on && is_on && old->meta->generation == now->meta->generation &&
         now->meta->generation > 0)
         return;
@@ -367,12 +375,14 @@ static void count_room(struct dv_sched *sched, struct pod *pod, const struct dv_
     if (was_on)
         give_back_room(sched, old);
     else if (is_on && pod)
-        dv_sched_pod_unassume(pod); /* it was bound elsewhere */
+        /* Another scheduler has bound it to another node than we had assumed. */
+        dv_sched_pod_unassume(pod);
 }
 
 /* ---- the view ---- */
 
-/* Whether a decision could be another one: not for conditions, which are mostly our own. */
+/* Whether the change could make a decision another one. Conditions cannot, and they change most
+ * often: we write them ourselves. */
 static bool means_something(const struct dv_object *old, const struct dv_object *now)
 {
     const struct dv_api_pod *a = old->value;
@@ -429,7 +439,7 @@ void dv_sched_pods_start(struct dv_sched *sched)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));)
-        dv_sched_pod_woken(entry->value); /* may take out the one that it is */
+        dv_sched_pod_woken(entry->value); /* may remove this entry, which dv_map_next allows */
 }
 
 void dv_sched_pods_free(struct dv_sched *sched)

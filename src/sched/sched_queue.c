@@ -1,4 +1,6 @@
-/* sched_queue.c - who is next: by priority, then by arrival; after failures not before a pause. */
+/* sched_queue.c - which pod is decided on next, and when. Pods are taken by priority, then by
+ * arrival; one that failed comes back after a pause. Decisions are made in turns of the loop, each
+ * with a slice of cost, so that a long queue does not hold up anything else on the loop. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,9 +12,11 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* Decisions of one turn of the loop: about a millisecond, however little they cost. */
+/* How many decisions are made in one turn of the loop at most. What a decision costs beside what is
+ * counted adds up to about a millisecond by then. */
 #define N_TURN_MAX 32u
-/* With less than this part of a slice left nothing is begun: the next turn has a whole one. */
+/* When less than an eighth of a slice is left, nothing more is begun: a search with so little would
+ * be given up and made again in the next turn. */
 #define SLICE_PART_MIN 8u
 
 /* ---- states ---- */
@@ -54,6 +58,8 @@ static bool is_before(const struct pod *a, const struct pod *b)
 {
     if (a->priority != b->priority)
         return a->priority > b->priority;
+    /* A pod whose search was given up costs a tenth of a second each time: those of the same
+     * priority that may be quick go first. */
     return a->is_late != b->is_late ? b->is_late : a->order < b->order;
 }
 
@@ -190,7 +196,8 @@ static void on_turn(struct dv_timer *timer)
     sched->slice_cost = 0;
     for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_slice(sched) && has_work(sched); i++) {
         if (dv_sched_slices_are_behind(sched))
-            dv_sched_slices_catch_up(sched); /* what is decided must know of them */
+            /* Decisions are made only when all slices that were told are in the inventory. */
+            dv_sched_slices_catch_up(sched);
         else if (sched->attempt)
             dv_sched_attempt_go_on(sched);
         else

@@ -45,11 +45,11 @@ struct pod;
 /* ---- nodes ---- */
 
 struct node {
-    size_t place; /* in sched->nodes, when it is there */
-    /* When something last changed that may let a pod fit that did not. */
+    size_t place; /* its index in sched->nodes, while the node exists */
+    /* The tick at which something last changed that may let a pod fit which did not. */
     uint64_t improved;
-    uint64_t turn;            /* changes with it, and with what is taken of it */
-    struct dv_object *object; /* NULL: pods are on it, but it is not there */
+    uint64_t turn;            /* counts changes of the node and of what is taken of it */
+    struct dv_object *object; /* NULL: there is no such node, but pods are on it */
     struct room room;
     dv_str name;
     size_t n_pods;
@@ -69,30 +69,31 @@ struct crowd {
     struct dv_link link;    /* in sched->idle while it has no pods */
     struct dv_link waits;   /* in sched->crowds_waiting while one of them waits */
     struct dv_list waiting; /* of struct pod */
-    size_t n_pods;          /* that were last decided on as part of it */
-    uint64_t improved;      /* as of a node, for all nodes */
-    unsigned n_doubled;     /* times that the cost of a search was */
-    struct pod *searcher;   /* that searches again after a pause, for all of them; NULL: none */
-    struct memo *memos;     /* by the node's place */
+    size_t n_pods;          /* whose last attempt was made as part of it */
+    uint64_t improved;      /* like the `improved` of a node, for all nodes at once */
+    unsigned n_doubled;     /* how often the cost of a search was doubled */
+    struct pod *searcher;   /* searches again at a higher cost, for all of them; NULL: none */
+    struct memo *memos;     /* indexed by the node's place */
     size_t n_memos;
     struct dv_map reasons; /* of struct crowd_reason, by text */
     DV_VEC(struct crowd_reason *) all;
     bool has_requests;          /* it needs devices */
-    struct dv_map classes;      /* that its requests name: their owned names */
-    DV_VEC(uint32_t) resources; /* that classes may serve */
+    struct dv_map classes;      /* the classes that its requests name; the keys are owned */
+    DV_VEC(uint32_t) resources; /* numbers of the extended resources that a class may serve */
 };
 
 struct crowd_reason {
     dv_str text; /* a line for each reason */
     size_t number;
-    size_t n_nodes; /* in the attempt at hand */
+    size_t n_nodes; /* that had this reason in the current attempt */
     bool is_error;  /* a claim, class or selector is at fault, or the search was too long */
-    bool is_spent;  /* the latter: at a higher cost it may be found */
+    bool is_spent;  /* the search was too long: at a higher cost it may succeed */
 };
 
 /* ---- claims ---- */
 
-/* A device that a claim holds alone: to see that another scheduler gave it away too. */
+/* A device that a claim holds alone. These records show when another scheduler has given the same
+ * device to another claim. */
 struct taken {
     dv_str key;
     struct claim *claim;
@@ -101,11 +102,13 @@ struct taken {
 };
 
 enum wish {
+    /* Reserve the claim for the pod, and write the allocation that was decided on. */
     WISH_NONE,
-    WISH_RESERVE,    /* the claim for the pod, and allocate it when that was decided */
-    WISH_DROP,       /* that again */
-    WISH_DEALLOCATE, /* it is where the pod cannot be, and nobody else uses it */
-    WISH_DELETE,     /* an extended resource's, which was left over */
+    WISH_RESERVE,
+    WISH_DROP, /* undo what WISH_RESERVE did */
+    /* Give back the devices: the pod cannot be where they are, and nobody else uses them. */
+    WISH_DEALLOCATE,
+    WISH_DELETE, /* delete a claim for extended resources that was left over */
 };
 
 /* A pod's use of a claim. */
@@ -117,10 +120,10 @@ struct pod_claim {
     struct dv_link want; /* in claim->wanted or claim->writing */
     enum wish wish;
     void (*written)(struct pod_claim *use, const struct dv_err *err);
-    bool is_reserved;    /* by this attempt */
-    bool is_allocated;   /* by this attempt */
-    bool is_lost;        /* somebody else was first */
-    const char *problem; /* why it cannot be had; for sched_write.c */
+    bool is_reserved;    /* by the current attempt */
+    bool is_allocated;   /* by the current attempt */
+    bool is_lost;        /* another scheduler was first to allocate the claim */
+    const char *problem; /* why the wish cannot be had; for sched_write.c */
 };
 
 enum claim_step {
@@ -129,27 +132,29 @@ enum claim_step {
     CLAIM_MARKING, /* the finalizer comes or goes */
     CLAIM_WRITING, /* the status */
     CLAIM_DELETING,
-    CLAIM_PAUSING, /* until it is tried again */
-    CLAIM_BUSY,    /* those who wait are being told */
+    CLAIM_PAUSING, /* until the write is tried again */
+    CLAIM_BUSY,    /* callbacks of those who waited are running */
 };
 
 struct claim {
     struct dv_sched *sched;
     dv_str key;               /* "namespace/name" */
-    struct dv_object *object; /* the newest that is known; NULL: it is not there */
-    uint64_t shown;           /* version that the view has told */
-    bool is_told;             /* its users are being told: the record stays */
-    uint64_t found_turn;      /* of the last pod that names it: see find_claims */
+    struct dv_object *object; /* the newest version that is known; NULL: there is no such claim */
+    uint64_t shown;           /* the version that the view has shown last */
+    bool is_told;             /* its users are being told, so the record must stay */
+    uint64_t found_turn;      /* sched->n_found, when a pod last added it: see find_claims */
     struct dv_list users;     /* of struct pod_claim */
-    /* What it holds of the inventory: the allocation of `held_by`, or one that was decided. */
+    /* What it holds in the inventory: the allocation of `held_by`, or one that was decided on and
+     * is not written yet (`assumed`). */
     struct dv_object *held_by;
-    uint64_t held_since; /* version that brought the allocation */
+    uint64_t held_since; /* the version of the claim that brought the allocation */
     struct taken *taken;
     const struct dv_api_allocation_result *assumed;
     struct pod_claim *assumed_by;
     dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
-    struct claim *next_extended; /* of the same pod: another scheduler's, or of a lost answer */
-    /* Writing. */
+    /* Another one for the same pod: another scheduler's, or left by an answer that was lost. */
+    struct claim *next_extended;
+    /* The writer of this claim: sched_write.c. */
     enum claim_step step;
     struct dv_list wanted;
     struct dv_list writing;
@@ -159,7 +164,7 @@ struct claim {
     struct dv_arena *arena;
     struct dv_timer pause;
     unsigned n_pauses;
-    uint64_t based; /* version that the write at hand was made from */
+    uint64_t based; /* the version that the current write was made from */
 };
 
 /* ---- pods ---- */
@@ -170,7 +175,7 @@ enum pod_state {
     POD_BACKOFF,
     POD_WAITING,
     POD_BINDING,
-    POD_BOUND, /* until the view shows it */
+    POD_BOUND, /* bound, until the view shows it */
 };
 
 struct pod {
@@ -178,29 +183,32 @@ struct pod {
     dv_str key; /* "namespace/name" */
     struct dv_object *object;
     enum pod_state state;
-    bool is_preset;   /* bound by others: only its claims are ours */
+    bool is_preset;   /* bound by others: only its claims have to be allocated */
     bool is_gone;     /* deleted or replaced while it is being bound */
-    bool is_woken;    /* by an event: when it fits, the next of its crowd may fit too */
-    bool is_late;     /* its last search was given up: others with its priority go first */
+    bool is_woken;    /* woken by an event: when it fits, the next of its crowd may fit too */
+    bool is_late;     /* its last search was given up: others of its priority go first */
     bool is_extended; /* classes serve some of its extended resources */
     struct pod_claim *claims;
     size_t n_claims;
-    struct pod_claim extended; /* a claim for its extended resources: made, or left over */
-    size_t n_writes;           /* of claims, outside of an attempt */
+    /* Its use of the claim for its extended resources: made now, or left over. */
+    struct pod_claim extended;
+    size_t n_writes; /* writes of claims that no binding waits for */
     struct crowd *crowd;
     struct dv_link waits;          /* in crowd->waiting, or in class_wait->pods */
     struct class_wait *class_wait; /* the class that it waits for; NULL: none */
     size_t place;                  /* in the queue's heap, from 1 */
     int64_t priority;
-    uint64_t order;        /* of arrival */
-    struct dv_timer timer; /* the end of its back-off, or when it says that it waits */
-    unsigned n_attempts;   /* that failed, in a row */
+    uint64_t order; /* of arrival */
+    /* Fires at the end of its back-off, or when it shall say that it waits. */
+    struct dv_timer timer;
+    unsigned n_attempts; /* attempts in a row that failed */
     uint64_t backoff_until_ms;
     uint64_t seen_ns;
     struct op *op;
-    struct node *assumed; /* the node whose room it takes before the view says so */
+    /* The node that was decided on: its room is taken before the view shows the pod there. */
+    struct node *assumed;
     struct dv_object *assumed_as;
-    /* Its PodScheduled condition, as last said. */
+    /* Its PodScheduled condition as it was last said: say.c. */
     struct dv_link says;
     char *said;
     const char *said_reason;
@@ -225,23 +233,24 @@ struct pool {
     dv_str key; /* "driver/name" */
     dv_str node;
     size_t n_slices;
-    size_t n_wide; /* slices that are not for `node` alone */
+    size_t n_wide; /* slices whose devices other nodes may use, too */
 };
 
 struct slice {
-    struct dv_object *object; /* as published */
+    struct dv_object *object; /* as the driver published it, without the taints of rules */
     struct dv_inventory_slice *place;
     struct pool *pool;
     bool is_wide;
 };
 
-/* A slice that is to be put into the inventory, or taken out of it: at a start thousands come in
- * one turn, and they are caught up with in slices of time. */
+/* A change of a slice that is not in the inventory yet. At a start thousands of slices are told in
+ * one turn of the loop: they are put into the inventory over several turns. */
 struct slice_change {
     struct dv_link link;   /* in sched->slice_changes */
     dv_str name;           /* in the same block */
     struct dv_object *now; /* NULL: it is gone */
-    bool is_retainted;     /* the rules are others, whatever it is */
+    /* Its taints have changed by a rule: put it in again even when the slice is the same. */
+    bool is_retainted;
 };
 
 struct class_wait {
@@ -272,9 +281,9 @@ struct dv_sched {
     dv_closed_fn *closed;
     void *closed_ctx;
     struct dv_task end;
-    size_t n_requests; /* under way, of all kinds */
-    uint64_t tick;     /* of improvements */
-    uint64_t n_found;  /* times that the claims of a pod were gathered */
+    size_t n_requests; /* of all kinds, that are not answered yet */
+    uint64_t tick;     /* counts improvements: see `improved` of node and crowd */
+    uint64_t n_found;  /* counts how often the claims of a pod were gathered */
 
     struct dv_inventory *inventory;
     struct dv_map slices; /* of struct slice, by name */
@@ -285,13 +294,14 @@ struct dv_sched {
 
     struct resources resources;
     struct dv_map nodes_by_name;
-    DV_VEC(struct node *) nodes; /* that are there */
+    DV_VEC(struct node *) nodes; /* that exist, in no order */
     size_t next_node;
-    struct amounts amounts;  /* of the pod at hand */
-    struct attempt *attempt; /* that is under way; NULL: none is */
+    struct amounts amounts;  /* of the pod that is being looked at; scratch memory */
+    struct attempt *attempt; /* the one that is under way; NULL: none is */
     uint64_t shape;          /* changes with the nodes and classes that are there */
-    uint64_t slice_left;     /* of the turn at hand, in the allocator's units of cost */
-    uint64_t slice_cost;     /* what it has cost so far */
+    /* What is left of the current turn, in the allocator's units of cost. */
+    uint64_t slice_left;
+    uint64_t slice_cost; /* what the current turn has cost so far */
 
     struct dv_map claims;   /* by key */
     struct dv_map taken;    /* of struct taken, by device */
@@ -322,7 +332,7 @@ struct dv_sched {
     size_t n_events;
     size_t n_telling;
 
-    struct dv_arena *scratch; /* of the attempt at hand */
+    struct dv_arena *scratch; /* of the current attempt */
     struct dv_buf text;
     struct dv_buf why;
     struct dv_buf crowd_key;
@@ -333,14 +343,14 @@ struct dv_sched {
 /* ---- sched_nodes.c ---- */
 
 void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-/* The node of that name, made when it is new. */
+/* Returns the record of that node, making one when there is none. */
 struct node *dv_sched_node(struct dv_sched *sched, dv_str name);
 /* A pod comes onto the node, or leaves it. */
 void dv_sched_node_take(struct dv_sched *sched, struct node *node,
                         const struct dv_api_pod_spec *pod);
 void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
                              const struct dv_api_pod_spec *pod);
-/* Something got better there: who waits for it is woken. */
+/* Something got better on the node: of each crowd that may fit there now, one pod is woken. */
 void dv_sched_node_improved(struct dv_sched *sched, struct node *node);
 void dv_sched_nodes_free(struct dv_sched *sched);
 
@@ -348,11 +358,12 @@ void dv_sched_nodes_free(struct dv_sched *sched);
 
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 bool dv_sched_slices_are_behind(const struct dv_sched *sched);
-/* Makes the changes that were told, as many as the slice of time has room for. */
+/* Puts the changes that were told into the inventory, as many as the slice of this turn has room
+ * for. */
 void dv_sched_slices_catch_up(struct dv_sched *sched);
 void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-/* Devices of that pool are free again. */
+/* Devices of that pool are free again: pods that may use them are woken. */
 void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str pool);
 void dv_sched_wait_for_class(struct pod *pod, dv_str name);
 void dv_sched_leave_class(struct pod *pod);
@@ -360,20 +371,20 @@ void dv_sched_slices_free(struct dv_sched *sched);
 
 /* ---- crowd.c ---- */
 
-/* The crowd of pods with this key; made when it is new. The pod, whose sched->amounts are, joins
- * it.
- */
+/* The pod joins the crowd with this key, which is made when it is new, and leaves the one it was
+ * in. sched->amounts must be the pod's. */
 struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key);
-/* It no longer waits with the others; when it was woken, another is in its place. */
+/* The pod leaves its crowd. When it was woken by an event, that event may help another: the next
+ * one is woken in its place. */
 void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod);
 void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod);
-/* One of those who wait is tried again: what helps it, if anything, may help the next. */
+/* Queues one of the waiting pods. When it fits, it wakes the next. */
 void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd);
-/* What was found out is no longer true, on any node. */
+/* What was remembered is no longer true on any node: forgets it, and wakes one pod. */
 void dv_sched_crowd_improved(struct dv_sched *sched, struct crowd *crowd);
 void dv_sched_requests_improved(struct dv_sched *sched); /* of all that need devices */
 struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text);
-/* Why the node does not fit, if that is known and still true. */
+/* Returns why the node does not fit, if that is remembered and still true; otherwise NULL. */
 struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const struct crowd *crowd,
                                            const struct node *node);
 void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const struct node *node,
@@ -383,81 +394,89 @@ void dv_sched_crowds_free(struct dv_sched *sched);
 /* ---- claims.c ---- */
 
 void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-/* The record for that name, made when it is new. */
+/* Returns the record of that claim, making one when there is none. */
 struct claim *dv_sched_claim(struct dv_sched *sched, dv_str space, dv_str name);
 const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim);
-/* A newer state, from the view or from an answer. */
+/* Takes over a newer state, from the view or from the answer to a write; an older one is
+ * ignored. */
 void dv_sched_claim_learn(struct claim *claim, struct dv_object *object);
 void dv_sched_claim_assume(struct pod_claim *use,
                            const struct dv_api_allocation_result *allocation);
 void dv_sched_claim_unassume(struct claim *claim);
-/* Another claim was first to be given one of its devices. */
+/* Whether another claim was given one of its devices before. */
 bool dv_sched_claim_is_rivalled(const struct claim *claim);
-/* Frees the record when nothing needs it. */
+/* Frees the record when nothing needs it any more. */
 void dv_sched_claim_drop(struct claim *claim);
 bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid);
 void dv_sched_claims_free(struct dv_sched *sched);
 
 /* ---- sched_write.c: one write of a claim at a time, for all who want one ---- */
 
-/* use->wish says what; use->written runs once, not before this has returned unless the claim is
- * gone. */
+/* Starts a write; use->wish says which. use->written runs once; not before this has returned,
+ * unless the claim is gone. */
 void dv_sched_write(struct pod_claim *use);
-/* Answers are no longer waited for. */
+/* Cancels the write that is under way: the scheduler is closing. */
 void dv_sched_write_cancel(struct claim *claim);
 
 /* ---- sched_pods.c ---- */
 
 void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
-/* Looks at it again, from the start: it is queued when its claims are there. */
+/* Looks at the pod again from the start: it is queued when its claims are there, and gated
+ * otherwise. */
 void dv_sched_pod_reconsider(struct pod *pod);
-/* A claim of its own changed. */
+/* A claim of the pod changed, or a class that it waits for: goes on with what it is doing. */
 void dv_sched_pod_woken(struct pod *pod);
-/* Out of all queues; it is freed unless something is being written for it. */
+/* Removes the pod from all queues. It is freed at once, or when what is being written for it is
+ * answered. */
 void dv_sched_pod_forget(struct pod *pod);
 const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod);
 void dv_sched_pod_assume(struct pod *pod, struct node *node);
 void dv_sched_pod_unassume(struct pod *pod);
-/* One of the things that kept its record is over. */
+/* Frees a forgotten pod when nothing that is under way needs it any more. */
 void dv_sched_pod_release(struct pod *pod);
-void dv_sched_pods_start(struct dv_sched *sched); /* when all is there */
+void dv_sched_pods_start(struct dv_sched *sched); /* when all views are synced */
 void dv_sched_pods_free(struct dv_sched *sched);
 
 /* ---- sched_queue.c ---- */
 
 void dv_sched_set_state(struct pod *pod, enum pod_state state);
-/* Into the queue, at once or when its back-off has ended. */
+/* Puts the pod into the queue, at once or when its back-off has ended. */
 void dv_sched_queue(struct pod *pod);
 void dv_sched_unqueue(struct pod *pod);
 struct pod *dv_sched_queue_next(struct dv_sched *sched);
-/* Decisions are made in the next turn, if there are any to make. */
+/* Has decisions made in the next turn of the loop, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
-/* What is done in a turn is counted, so that it gives way to others before it takes long. */
+/* Counts what is done in this turn, so that the scheduler gives way to others before it takes
+ * long. */
 void dv_sched_spend(struct dv_sched *sched, uint64_t cost);
 bool dv_sched_has_slice(const struct dv_sched *sched);
 
 /* ---- decide.c ---- */
 
-/* Begins an attempt, and ends it if that takes little; otherwise it is gone on with. */
+/* Begins an attempt, and ends it if that takes little; otherwise dv_sched_attempt_go_on is called
+ * in the next turn. */
 void dv_sched_decide(struct pod *pod);
 void dv_sched_attempt_go_on(struct dv_sched *sched);
 const struct pod *dv_sched_attempt_pod(const struct dv_sched *sched);
-bool dv_sched_attempt_is_waiting(const struct dv_sched *sched); /* for a job */
-void dv_sched_attempt_drop(struct dv_sched *sched);             /* the one under way, if any */
+bool dv_sched_attempt_is_waiting(const struct dv_sched *sched); /* for a job that searches */
+/* Drops the attempt under way, if there is one. */
+void dv_sched_attempt_drop(struct dv_sched *sched);
 
 /* ---- alike.c ---- */
 
-/* What tells a pod from others that could take its place; into sched->crowd_key. */
+/* Writes what tells a pod from others that could take its place into sched->crowd_key. */
 dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct pod *pod);
 
 /* ---- bind.c ---- */
 
 struct decision {
     struct node *node;
-    const struct dv_api_allocation_result *allocations; /* of `claims`; in the scratch arena */
-    struct pod_claim **claims;                          /* that were not allocated */
+    /* For each of `claims`; in the scratch arena. */
+    const struct dv_api_allocation_result *allocations;
+    struct pod_claim **claims; /* the claims that are to be allocated */
     size_t n_claims;
-    /* The claim for extended resources, when it needs one: its allocation is the last. */
+    /* The requests of the claim for extended resources, when the pod needs one: its allocation is
+     * the last. */
     struct dv_api_device_request *requests;
     size_t n_requests;
     const struct dv_api_container_extended_resource_request *mappings;
@@ -470,9 +489,9 @@ void dv_sched_binds_cancel(struct dv_sched *sched);
 /* ---- conditions.c: devices that say when they are ready ---- */
 
 bool dv_sched_conditions_hold(const struct dv_api_resource_claim *claim);
-/* One of them failed. */
+/* Whether one of the failure conditions is true; err says which. */
 bool dv_sched_conditions_have_failed(const struct dv_api_resource_claim *claim, struct dv_err *err);
-/* The same, or they took too long. */
+/* Like dv_sched_conditions_have_failed, and also true when the conditions took too long. */
 bool dv_sched_conditions_failed(const struct dv_sched *sched,
                                 const struct dv_api_resource_claim *claim, struct dv_err *err);
 
@@ -483,7 +502,8 @@ bool dv_sched_conditions_failed(const struct dv_sched *sched,
 void dv_sched_say(struct pod *pod, const char *reason, dv_str text);
 void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, const char *action,
                         dv_str note);
-/* What is not on its way yet is not said. False: something is, and must not come after more. */
+/* Drops what the pod has yet to say. False: a request that says it is under way; wait for its
+ * answer before the pod is bound. */
 bool dv_sched_say_nothing(struct pod *pod);
 void dv_sched_say_cancel(struct pod *pod);
 void dv_sched_says_cancel(struct dv_sched *sched);
@@ -499,7 +519,7 @@ void dv_sched_count_conditions(struct dv_sched *sched, dv_str driver, const char
 /* ---- sched.c ---- */
 
 void dv_sched_request(struct dv_sched *sched, struct dv_request *request);
-/* One of its requests was answered; call last. */
+/* A request was answered. Call it last: it may free the scheduler. */
 void dv_sched_request_done(struct dv_sched *sched);
 struct dv_time dv_sched_now(const struct dv_sched *sched);
 /* "namespace/name" into sched->text. */

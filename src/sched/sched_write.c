@@ -1,7 +1,9 @@
-/* sched_write.c - writes of claims: one at a time for each claim, which does what all who wait for
- * it want. What a write must hold against is the version that it was made from: another's change is
- * a conflict, and then all is looked at again. What may or may not have happened is done again
- * until there is an answer, so that no device is thought free that is not. */
+/* sched_write.c - writes the status of claims. A claim has at most one write under way, which
+ * does at once what all pods that wait for it want: a hundred pods that share a claim cost two
+ * or three writes. A write names the version that it was made from, so that another's change in
+ * between is a conflict, and then everything is derived again from the newest state. A write
+ * whose answer was lost is repeated until there is an answer: otherwise a device could be
+ * thought free that is not. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static void fail(struct pod_claim *use, const char *what)
     finish(use, &err);
 }
 
-/* Those in `writing`: what they wanted is done, or will not be. */
+/* Ends the wishes that the last write was for: done, or with an error. */
 static void finish_all(struct claim *claim, const struct dv_err *err)
 {
     struct dv_link *link;
@@ -52,12 +54,12 @@ static void finish_all(struct claim *claim, const struct dv_err *err)
 
 /* ---- what to write ---- */
 
-/* The claim as it shall be; shares what it does not change with the stored one. */
+/* The claim as it shall be. What does not change is shared with the stored object. */
 struct draft {
     struct dv_api_resource_claim value;
     bool has_finalizer;
     bool is_changed;
-    bool is_freed; /* nobody uses it, and its devices are given back */
+    bool is_freed; /* its devices are given back, because nobody uses it */
 };
 
 static bool has_finalizer(const struct dv_api_resource_claim *claim)
@@ -89,7 +91,7 @@ static void remove_reservation(struct draft *draft, dv_str uid)
     status->n_reserved_for = n;
 }
 
-/* Sets what was decided; false when that is no longer possible. */
+/* Sets the allocation that was decided on. Returns why that is no longer possible, or NULL. */
 static const char *set_allocation(struct claim *claim, const struct pod_claim *use,
                                   struct draft *draft)
 {
@@ -134,7 +136,8 @@ static void unreserve(struct pod_claim *use, struct draft *draft)
     remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
     if (use->is_allocated && draft->value.status.n_reserved_for == 0 &&
         draft->value.status.allocation)
-        free_devices(draft); /* who allocated it no longer wants it, and nobody else has come */
+        /* We allocated it for this pod alone, and no other pod has reserved it since. */
+        free_devices(draft);
 }
 
 static const char *deallocate(struct pod_claim *use, struct draft *draft)
@@ -181,7 +184,8 @@ static void begin_draft(struct claim *claim, struct draft *draft)
                n * sizeof(stored->status.reserved_for[0]));
 }
 
-/* All wishes into one draft; those that cannot be had end here. */
+/* Gathers all wishes into one draft. Those that cannot be had end here, after the loop: their
+ * callbacks may add new wishes to the lists that it walks. */
 static void gather(struct claim *claim, struct draft *draft)
 {
     struct dv_list hopeless;
@@ -223,7 +227,8 @@ static void start_update(struct claim *claim, enum claim_step step, const struct
 {
     struct dv_api_resource_claim *value = DV_NEW(claim->arena, struct dv_api_resource_claim);
 
-    /* The view may drop the object that the draft shares with before the answer comes. */
+    /* The draft shares texts with the stored object, which the view may drop before the answer
+     * comes. */
     dv_message_copy(&dv_message_resource_claim, &draft->value, claim->arena, value);
     start(claim, step,
           (struct dv_request){.verb = DV_VERB_UPDATE,
@@ -285,7 +290,9 @@ static bool wants_deletion(const struct claim *claim)
     return false;
 }
 
-/* The next write towards what is wanted, by what is stored. False: nothing is left to write. */
+/* Starts the next write towards what is wanted, judged by what is stored now: the finalizer comes
+ * before the first allocation, and goes after the last, so that no claim with devices can be
+ * deleted under way. False: nothing is left to write. */
 static bool step(struct claim *claim)
 {
     struct draft draft;
@@ -311,7 +318,8 @@ static bool step(struct claim *claim)
     return true;
 }
 
-/* What was wanted of a claim that is gone: nothing is left to give back. */
+/* Ends all wishes about a claim that is gone: what was to be given back is, and what was to be
+ * reserved cannot be. */
 static void end_all(struct claim *claim)
 {
     struct dv_link *link;
@@ -327,7 +335,8 @@ static void end_all(struct claim *claim)
     }
 }
 
-/* Until a request is under way, or nothing is wanted. Who is told meanwhile may want more. */
+/* Writes until a request is under way or nothing is wanted any more. CLAIM_BUSY keeps
+ * dv_sched_write from starting a second round when a callback adds a wish meanwhile. */
 static void go_on(struct claim *claim)
 {
     claim->step = CLAIM_BUSY;
@@ -363,7 +372,8 @@ static void pause_then_again(struct claim *claim)
                    on_pause_over);
 }
 
-/* From an answer: only of what is there, so that none who is gone comes back. */
+/* Takes over the object of an answer. An answer about an object that the view has already removed,
+ * or replaced by another of the same name, must not bring it back. */
 static bool learn(struct claim *claim, struct dv_object *object)
 {
     if (!object || !claim->object || !dv_str_eq(object->meta->uid, claim->object->meta->uid))
@@ -392,7 +402,9 @@ static void on_success(struct claim *claim, enum claim_step done, struct dv_obje
     else if (done == CLAIM_WRITING && !wants_deletion(claim))
         finish_all(claim, NULL);
     else if (done == CLAIM_READING && claim->object->version == claim->based) {
-        pause_then_again(claim); /* a conflict with nothing that can be seen */
+        /* The version is the one that we wrote from, and yet it was a conflict: a server that is
+         * behind itself. It is tried again after a pause. */
+        pause_then_again(claim);
         return;
     }
     go_on(claim);
@@ -402,12 +414,13 @@ static void on_conflict(struct claim *claim)
 {
     claim->sched->numbers.n_conflicts++;
     if (claim->object->version > claim->based)
-        go_on(claim); /* the view was faster */
+        go_on(claim); /* the view has shown the other's change already: no need to read the claim */
     else
         start_read(claim);
 }
 
-/* Whether the write was refused for good, and did not happen. */
+/* Whether the write was refused for good and surely did not happen. A timeout (408), too many
+ * requests (429) and a cancellation (499) say neither. */
 static bool is_refusal(const struct dv_api_status *failure)
 {
     return failure->code >= 400 && failure->code < 500 && failure->code != 408 &&
@@ -451,7 +464,7 @@ void dv_sched_write_cancel(struct claim *claim)
 {
     if (claim->step == CLAIM_PAUSING) {
         dv_timer_cancel(&claim->pause);
-        go_on(claim); /* it ends what was wanted, because all is closing */
+        go_on(claim); /* ends all wishes, because the scheduler is closing */
     } else if (claim->step != CLAIM_IDLE && claim->step != CLAIM_BUSY) {
         dv_request_cancel(claim->sched->cluster, &claim->request);
     }

@@ -1,4 +1,5 @@
-/* score.c - which of the nodes that fit is best, and the words when none does. */
+/* score.c - which of the nodes that fit is best, and the words when none fits; both as the
+ * reference has them. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -12,7 +13,8 @@
 
 /* ---- scores ---- */
 
-/* Of cpu and memory together, those that the node has any of. */
+/* The share of cpu and memory that is left, 0 to 100: the mean of those of the two that the node
+ * has any of. */
 static int64_t free_share(const struct amounts *amounts, const struct room *room)
 {
     static const uint32_t scored[] = {RESOURCE_CPU, RESOURCE_MEMORY};
@@ -84,7 +86,8 @@ static int64_t percent(int64_t value, int64_t best)
 
 int64_t dv_sched_score(const struct merit *merit, const struct merit *best)
 {
-    /* The reference's weights. */
+    /* The weights of the reference's default profile: NodeResourcesFit 1, NodeAffinity 2,
+     * TaintToleration 3, DynamicResources 2. */
     return merit->free + 2 * percent(merit->preferred, best->preferred) +
            3 * (100 - percent(merit->disliked, best->disliked)) +
            2 * percent(merit->first_wish, best->first_wish);
@@ -92,6 +95,8 @@ int64_t dv_sched_score(const struct merit *merit, const struct merit *best)
 
 size_t dv_sched_n_wanted(size_t n_nodes)
 {
+    /* As the reference: half of the nodes, less the more there are, but 5 % and 100 nodes at least.
+     * Looking at all of them would find a better node only by a little. */
     size_t per_cent = n_nodes / 125 < 45 ? 50 - n_nodes / 125 : 5;
     size_t n = n_nodes * per_cent / 100;
 

@@ -1,4 +1,5 @@
-/* slices.c - slices with the taints of rules, and classes: what the inventory is made of. */
+/* slices.c - feeds the allocator's inventory: slices, with the taints that rules add to their
+ * devices, and classes. A change wakes the pods that it may help. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 
-/* Of putting a slice and its devices into the inventory, in the allocator's units. */
+/* What it costs to put a slice and each of its devices into the inventory, in the allocator's
+ * units. */
 #define COST_SLICE 200u
 #define COST_DEVICE 60u
 
@@ -24,7 +26,8 @@
 
 static dv_str pool_key(struct dv_sched *sched, dv_str driver, dv_str name)
 {
-    return dv_sched_key(sched, driver, name); /* a driver's name has no slash */
+    /* The parts cannot be mistaken for others, because a driver's name has no slash. */
+    return dv_sched_key(sched, driver, name);
 }
 
 static struct pool *pool_of(struct dv_sched *sched, const struct dv_api_resource_slice_spec *spec)
@@ -69,7 +72,7 @@ void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
 static bool selects(const struct dv_api_device_taint_selector *selector,
                     const struct dv_api_resource_slice_spec *spec, dv_str device)
 {
-    if (!selector) /* selects everything, here */
+    if (!selector) /* a rule without a selector selects every device */
         return true;
     return (selector->driver.n == 0 || dv_str_eq(selector->driver, spec->driver)) &&
            (selector->pool.n == 0 || dv_str_eq(selector->pool, spec->pool.name)) &&
@@ -88,7 +91,8 @@ struct rules {
     DV_VEC(const struct dv_api_device_taint_rule *) all;
 };
 
-/* Those that may select a device of the slice, in the order of their names. */
+/* Gathers the rules that may select a device of the slice. They are sorted by name, so that the
+ * taints of a device do not depend on the order in which rules were told. */
 static void gather_rules(const struct dv_sched *sched,
                          const struct dv_api_resource_slice_spec *spec, struct rules *rules)
 {
@@ -125,7 +129,8 @@ static void taint_device(struct dv_api_device *device,
     device->n_taints = n;
 }
 
-/* The slice as the allocator shall see it; a reference for the caller. */
+/* Returns the slice as the allocator shall see it, with the taints of rules; a reference for the
+ * caller. Without a rule that is the published object itself, and no copy is made. */
 static struct dv_object *with_rules(const struct dv_sched *sched, struct dv_object *object)
 {
     const struct dv_api_resource_slice *slice = object->value;
@@ -170,7 +175,8 @@ static void remove_slice(struct dv_sched *sched, struct slice *slice)
 
     dv_map_remove(&sched->slices, slice->object->meta->name);
     dv_inventory_remove_slice(sched->inventory, slice->place);
-    improve_pool(sched, pool); /* an old one that is gone may make the pool whole */
+    /* A slice of an old generation that goes may be what kept the pool from being complete. */
+    improve_pool(sched, pool);
     pool->n_wide -= slice->is_wide;
     if (--pool->n_slices == 0) {
         dv_map_remove(&sched->pools, pool->key);
@@ -197,7 +203,8 @@ static void add_slice(struct dv_sched *sched, struct dv_object *object)
 
 /* ---- changes ---- */
 
-/* The one change of that slice that is to be made; a new one when there is none. */
+/* Finds the change of that slice that is still to be made, or makes one: several changes of one
+ * slice become one. */
 static struct slice_change *change_of(struct dv_sched *sched, dv_str name)
 {
     struct slice_change *change = dv_map_get(&sched->slice_changes_by_name, name);
@@ -231,7 +238,7 @@ static void make_change(struct dv_sched *sched, const struct slice_change *chang
         dv_message_eq(&dv_message_resource_slice_spec,
                       &((const struct dv_api_resource_slice *)slice->object->value)->spec,
                       &((const struct dv_api_resource_slice *)now->value)->spec))
-        return; /* labels and the like */
+        return; /* only its metadata has changed, which no decision looks at */
     if (slice)
         remove_slice(sched, slice);
     if (now)
@@ -266,7 +273,8 @@ void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *
     dv_sched_turn(sched);
 }
 
-/* Slices that a rule selects, or selected, are seen with other taints now. */
+/* Has the slices that a rule selects, or selected until now, put into the inventory again with
+ * other taints. */
 static void retaint(struct dv_sched *sched, const struct dv_object *object)
 {
     const struct dv_api_device_taint_rule *rule = object->value;
@@ -281,7 +289,8 @@ static void retaint(struct dv_sched *sched, const struct dv_object *object)
         if (!selects(rule->spec.device_selector, &value->spec, DV_STR_NONE))
             continue;
         change = dv_map_get(&sched->slice_changes_by_name, name);
-        if (!change) { /* otherwise it is changed, or gone, all the same */
+        /* When a change is pending, its object is newer than the slice that is known. */
+        if (!change) {
             change = change_of(sched, name);
             change->now = dv_object_ref(slice->object);
         }
@@ -344,7 +353,7 @@ static void wake_waiting(struct dv_sched *sched, dv_str name)
 {
     const struct class_wait *wait;
 
-    /* The last to leave takes the record with it. */
+    /* Looked up anew each time: the last pod to leave frees the record of the class. */
     while ((wait = dv_map_get(&sched->class_waits, name))) {
         struct pod *pod = DV_CONTAINER(dv_list_first(&wait->pods), struct pod, waits);
 
@@ -387,7 +396,8 @@ void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *
     sched->shape++;
     if (!now) {
         dv_inventory_remove_class(sched->inventory, old->meta->name);
-        improve_crowds(sched, old); /* an older one may serve the resource now */
+        /* Another class may serve the same extended resource, and now comes to bear. */
+        improve_crowds(sched, old);
         return;
     }
     dv_inventory_set_class(sched->inventory, now);

@@ -1,4 +1,6 @@
-/* tolerate.c - taints of nodes, and who tolerates them. */
+/* tolerate.c - which taints of a node a pod tolerates. Nearly always each pair is compared; a pod
+ * and a node with thousands of them, which the API allows, are matched by a map instead, so that
+ * they cannot hold up the loop. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,10 +12,12 @@
 #include "resource/resource.h"
 #include "sched/fit.h"
 
-/* Pairs of a taint and a toleration that are looked at one by one; with more they are looked up. */
+/* Up to so many pairs of a taint and a toleration are compared one by one; with more, the
+ * tolerations are put into a map first. */
+/* Of each taint and toleration in the map, in the allocator's units. */
 #define N_PAIRS_MAX 4096u
-#define COST_INDEXED 15u         /* each, in the allocator's units */
-#define KEY_BYTES_MAX (4u << 20) /* more than a request has */
+#define COST_INDEXED 15u
+#define KEY_BYTES_MAX (4u << 20) /* more than a request to the API may have */
 
 static bool is_exists(const struct dv_api_toleration *toleration)
 {
@@ -43,14 +47,15 @@ bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_t
 
 /* ---- many ---- */
 
-/* Tolerations by what they are about: key, effect and, unless any will do, value. */
+/* Tolerations by what they tolerate: key, effect and, unless every value is tolerated, value. */
 struct tolerations {
     struct dv_map map;
     struct dv_arena *arena;
     struct dv_buf key;
 };
 
-/* None of the texts has a zero byte; `value` is NULL where any will do. */
+/* The key of the map. Zero bytes divide its parts, because none of the texts has one. `value` is
+ * NULL for a toleration of every value. */
 static dv_str key_of(struct tolerations *all, dv_str key, dv_str effect, const dv_str *value)
 {
     dv_buf_clear(&all->key);
@@ -85,6 +90,7 @@ static void index_all(struct tolerations *all, const struct dv_api_pod_spec *pod
 
 static bool has_one(struct tolerations *all, const struct dv_api_taint *taint)
 {
+    /* A toleration without a key or effect tolerates every one of them. */
     const dv_str keys[] = {taint->key, DV_STR_NONE};
     const dv_str effects[] = {taint->effect, DV_STR_NONE};
 

@@ -1,4 +1,6 @@
-/* visit.c - one node, and whether a pod may be there, devices aside. */
+/* visit.c - looks at one node: whether the pod may be there as far as filters and allocated claims
+ * go. Devices that have yet to be allocated are offer.c's: they cost far more and are asked of few
+ * nodes. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +16,8 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-/* Of looking at a node, in the allocator's units. */
+/* What looking at a node costs, and for each allocated claim of the pod, in the allocator's
+ * units. */
 #define COST_VISIT 10u
 #define COST_CLAIM 10u
 
@@ -32,7 +35,7 @@ void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node
     dv_sched_attempt_count(attempt, reason);
 }
 
-/* Claims that are allocated already say where the pod can be. */
+/* Whether the claims of the pod that are allocated already can be used on the node. */
 static bool are_claims_at_hand(const struct attempt *attempt, const struct node *node)
 {
     const struct dv_api_node *value = node->object->value;
@@ -45,7 +48,10 @@ static bool are_claims_at_hand(const struct attempt *attempt, const struct node 
 
         if (!allocation)
             continue;
-        if (dv_sched_claim_is_rivalled(record)) /* by a scheduler that did not live to undo it */
+        /* Two claims have the same device, and this one was later: the scheduler that gave it away
+         * ended before it could undo that. The claim is of no use anywhere, until it is
+         * deallocated. */
+        if (dv_sched_claim_is_rivalled(record))
             return false;
         if (allocation->node_selector &&
             !dv_node_selector_matches(allocation->node_selector, node->name, value->metadata.labels,
