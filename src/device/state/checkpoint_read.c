@@ -190,8 +190,8 @@ static bool read_byte_list(struct reading *r, dv_str value, struct bytes *bytes)
         bytes->v[bytes->n++] = (char)number;
         bytes->n_known = bytes->n_known > bytes->n ? bytes->n_known : bytes->n;
     }
-    if (bytes->n == 0)
-        *bytes = (struct bytes){.v = dv_arena_alloc(r->arena, 0, 1)};
+    if (bytes->n == 0) /* a byte that nobody reads, because an empty list is not null */
+        *bytes = (struct bytes){.v = dv_arena_alloc(r->arena, 1, 1)};
     return true;
 }
 
