@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include <systemd/sd-daemon.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -12,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/daemon_options.h"
+#include "daemon/service_manager.h"
 #include "daemon/vitals.h"
 #include "loop/loop.h"
 
@@ -62,8 +61,8 @@ static void on_stop(void *ctx, int signum)
         return;
     program->is_stopping = true;
     dv_log(DV_LOG_INFO, "daemon: stopping", DV_F_I64("signal", signum));
-    (void)sd_notify(0, "STOPPING=1"); /* no service manager: nobody to tell */
-    dv_vitals_free(program->vitals);  /* its metrics go with the daemon */
+    dv_service_manager_tell_stopping();
+    dv_vitals_free(program->vitals); /* its metrics go with the daemon */
     program->vitals = NULL;
     dv_daemon_close(program->daemon, on_stopped, program);
 }
@@ -132,7 +131,7 @@ static void tell_ready(void)
 {
     (void)puts("ready"); /* a reader that is gone does not concern us */
     (void)fflush(stdout);
-    (void)sd_notify(0, "READY=1"); /* no service manager: nobody to tell */
+    dv_service_manager_tell_ready();
 }
 
 int main(int argc, char **argv)

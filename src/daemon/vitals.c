@@ -2,12 +2,11 @@
 
 #include <stdlib.h>
 
-#include <systemd/sd-daemon.h>
-
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "daemon/service_manager.h"
 #include "loop/loop.h"
 
 #define NS_PER_S 1e9
@@ -54,15 +53,15 @@ static void feed(struct dv_timer *timer)
 {
     struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, feed);
 
-    (void)sd_notify(0, "WATCHDOG=1"); /* who does not hear it ends us: nothing to do about it */
+    dv_service_manager_feed_watchdog();
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + vitals->feed_ms, feed);
 }
 
 static void start_watchdog(struct dv_vitals *vitals)
 {
-    uint64_t limit_us;
+    uint64_t limit_us = dv_service_manager_watchdog_us();
 
-    if (sd_watchdog_enabled(0, &limit_us) <= 0)
+    if (limit_us == 0)
         return;
     vitals->feed_ms = limit_us / US_PER_MS / 2;
     if (vitals->feed_ms == 0)
