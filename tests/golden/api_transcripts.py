@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Replays golden/api-transcripts and -2 against the embedded API:
 
     golden_api_transcripts DIR [FILE...]
@@ -77,7 +77,7 @@ def play(folder, file):
     server, port = start(file.stem)
     try:
         result = subprocess.run(
-            ["/usr/bin/python3", folder / "replay.py", "--server", f"http://127.0.0.1:{port}",
+            [sys.executable, folder / "replay.py", "--server", f"http://127.0.0.1:{port}",
              *(word for token in tokens_of(folder) for word in ("--token", token)), file],
             capture_output=True, text=True, timeout=TIMEOUT_S)
     finally:
