@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tests/peers/measure.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/defs.h"
@@ -14,6 +13,7 @@
 #include "cluster/kube.h"
 #include "daemon/tests/bench_node.h"
 #include "loop/loop.h"
+#include "peers/measure.h"
 #include "rest/rest.h"
 
 #define CLAIMS "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../tests/peers/measure.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "daemon/tests/bench_node.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
+#include "peers/measure.h"
 #include "proto/davit_node_v1.pb-c.h"
 
 #define N_IN_FLIGHT 64u

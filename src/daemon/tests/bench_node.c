@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../tests/peers/measure.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,6 +16,7 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
+#include "peers/measure.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
