@@ -65,6 +65,8 @@ struct dv_cli {
     dv_str context;
     dv_str node;
     dv_str driver;
+    dv_str *pools; /* that a driver's token is for, besides its node's */
+    size_t n_pools;
     dv_str *also; /* what a driver's token may read besides */
     size_t n_also;
     bool is_all_nodes;     /* a driver of devices without a node */

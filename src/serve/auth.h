@@ -27,6 +27,7 @@ struct dv_api_user_info;
 struct dv_arena;
 struct dv_err;
 struct dv_object;
+struct dv_strs;
 
 #define DV_GROUP_ADMINS "system:masters"
 #define DV_GROUP_NODES "system:nodes"
@@ -42,6 +43,7 @@ struct dv_object;
 #define DV_EXTRA_POD_UID "authentication.kubernetes.io/pod-uid"
 #define DV_EXTRA_DRIVER "davit.dev/driver"
 #define DV_EXTRA_ALL_NODES "davit.dev/all-nodes" /* "true": a driver whose devices have no node */
+#define DV_EXTRA_POOLS "davit.dev/pools"         /* that a driver's token is for, by name */
 #define DV_EXTRA_ALSO "davit.dev/also"           /* what a driver's token was widened by */
 
 enum dv_auth_scope {
@@ -77,8 +79,16 @@ DV_CHECKED bool dv_auth_also_parse(dv_str text, struct dv_auth_also *also, struc
 /* Adds them to the user's extra, in `arena`; keeps the texts. DV_INVALID_ARGUMENT as above. */
 DV_CHECKED bool dv_auth_widen(struct dv_api_user_info *user, const dv_str *also, size_t n_also,
                               struct dv_arena *arena, struct dv_err *err);
-size_t dv_auth_n_also(const struct dv_api_user_info *user);
-dv_str dv_auth_also(const struct dv_api_user_info *user, size_t at);
+/* Adds pools to a driver's user, in `arena`, that it may make slices in: with a node besides those
+ * that are named after the node, without one only those (an empty list: any). Keeps the texts.
+ * DV_INVALID_ARGUMENT: one is no pool's name, or they are too many. */
+DV_CHECKED bool dv_auth_give_pools(struct dv_api_user_info *user, const dv_str *pools,
+                                   size_t n_pools, struct dv_arena *arena, struct dv_err *err);
+/* The name of the node that a pool is named after: "n1" of "n1" and of "n1/gpus". There need be no
+ * such node. */
+dv_str dv_auth_pool_owner(dv_str pool);
+/* The values that the user's extra has under one of the keys above, borrowed; none without it. */
+struct dv_strs dv_auth_extra(const struct dv_api_user_info *user, dv_str key);
 
 /* What is asked for: a verb on a resource, or on a path. */
 struct dv_auth_request {
@@ -116,7 +126,7 @@ struct dv_auth_change {
     const struct dv_object *node; /* the Node that the user is confined to; NULL: there is none */
     /* Of a slice: one of the same driver whose pool has that name, and that is not of the user's
      * node; NULL when there is none. Whether the pool's slices are not all of one node, and none of
-     * one that has its name. And whether another node has its name. */
+     * the one that it is named after. And whether it is named after another node, which exists. */
     const struct dv_object *rival;
     bool is_pool_shared;
     bool is_pool_of_node;

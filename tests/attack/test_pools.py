@@ -20,6 +20,12 @@ def slice_in(name, node_name, pool, generation=1, **spec):
     return made
 
 
+def driver_of(node, name, *pools):
+    """Requests as the driver of a node, with pools that are named otherwise."""
+    words = [word for pool in pools for word in ("--pool", pool)]
+    return node.api(token=make_token(node, "--driver", DRIVER, "--node", name, *words))
+
+
 @pytest.fixture
 def drivers(node, api):
     """Requests as the drivers of two nodes."""
@@ -27,12 +33,90 @@ def drivers(node, api):
     for name in ("worker-1", "worker-2"):
         api.must("POST", NODES, {"metadata": {"name": name}, "status": {
             "allocatable": {"pods": "10"}}})
-        made[name] = node.api(token=make_token(node, "--driver", DRIVER, "--node", name))
+        made[name] = driver_of(node, name)
     return made
 
 
-def test_a_driver_publishes_no_pool_of_another_node(drivers, api):
-    first, second = drivers["worker-1"], drivers["worker-2"]
+def pending_reasons(api, name):
+    status = api.must("GET", f"{PODS}/{name}").get("status", {})
+    return [one.get("message", "") for one in status.get("conditions", [])]
+
+
+def make_pod_for(api, name):
+    """A pod that wants a device of the driver, wherever."""
+    api.must("POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [
+        {"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}})
+    api.must("POST", CLAIMS, claim("c"))
+    api.must("POST", PODS, {"metadata": {"name": name}, "spec": {
+        "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}],
+        "resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}})
+
+
+def test_a_driver_does_not_wait_for_a_node_that_comes_later(node, drivers, api):
+    """Under the name that its pool will have; nor under any other that could be a node's."""
+    first = drivers["worker-1"]
+    counters = {"devices": None, "sharedCounters": [
+        {"name": "c", "counters": {"x": {"value": "1"}}}]}
+    for pool in ("worker-3", "worker-3/gpus", "worker-1-3", "worker-1.zone", "worker-10", "gpus"):
+        for more in ({}, counters):
+            body = slice_in("x", "worker-1", pool, 99, **more)
+            for method, path, kind in (
+                    ("POST", SLICES, "application/json"),
+                    ("POST", SLICES + "?dryRun=All", "application/json"),
+                    ("PATCH", f"{SLICES}/x?fieldManager=x", "application/apply-patch+yaml")):
+                doc = first.refused(403, method, path, body, Content_Type=kind)
+                assert f'pool "{pool}" is not named after node "worker-1"' in doc["message"], doc
+                assert "davit token create --pool" in doc["message"], doc
+    api.must("POST", NODES, {"metadata": {"name": "worker-3"}, "status": {
+        "allocatable": {"pods": "10"}}})
+    driver_of(node, "worker-3").must("POST", SLICES, slice_in("own", "worker-3", "worker-3"))
+    make_pod_for(api, "p")
+    until(lambda: api.must("GET", f"{PODS}/p")["spec"].get("nodeName") == "worker-3", PATIENCE_S,
+          "the pod on its node")
+
+
+def test_a_token_is_for_the_pools_that_it_was_made_for(node, drivers, api):
+    """As of drivers whose pools have the same name on every node, and of those without a node."""
+    given = driver_of(node, "worker-1", "pool0", "pool1")
+    for name in ("pool0", "pool1", "worker-1", "worker-1/numa0"):
+        given.must("POST", SLICES, slice_in(name.replace("/", "-"), "worker-1", name))
+    given.refused(403, "POST", SLICES, slice_in("x", "worker-1", "pool2"))
+    doc = driver_of(node, "worker-2", "pool0").refused(
+        403, "POST", SLICES, slice_in("x", "worker-2", "pool0"))
+    assert 'pool "pool0" is of node "worker-1" (slice "pool0")' in doc["message"], doc
+    network = node.api(token=make_token(node, "--driver", DRIVER, "--all-nodes", "--pool", "net"))
+    wide = {"nodeName": None, "allNodes": True}
+    network.must("POST", SLICES, slice_in("net", None, "net", **wide))
+    for pool in ("worker-3", "nets"):
+        doc = network.refused(403, "POST", SLICES, slice_in("x", None, pool, **wide))
+        assert "none of those that the token is for" in doc["message"], doc
+    listed = run_davit("token", "list", "--kubeconfig", node.kubeconfig).stdout
+    assert "pool pool0; pool pool1" in listed, listed
+    # It lasts.
+    token = given.token
+    node.stop()
+    node.start()
+    again = node.api(token=token)
+    again.must("POST", SLICES, slice_in("again", "worker-1", "pool1"))
+    again.refused(403, "POST", SLICES, slice_in("x", "worker-1", "pool2"))
+
+
+def test_pools_of_tokens_that_are_wrong_are_refused(node, api):
+    body = {"driver": DRIVER, "node": "worker-1"}
+    for wrong in ({"pools": "a"}, {"pools": [1]}, {"pools": [""]}, {"pools": ["a b"]},
+                  {"pools": ["gpus/*"]}, {"pools": ["a"] * 33}):
+        doc = api.refused(400, "POST", "/davit/v1/tokens", {**body, **wrong})
+        assert doc["message"].startswith("pools: "), doc
+    for other in ({"node": "worker-1"}, {"admin": "ada"}):
+        api.refused(400, "POST", "/davit/v1/tokens", {**other, "pools": ["a"]})
+    done = run_davit("token", "create", "--node", "n", "--pool", "a", "--kubeconfig",
+                     node.kubeconfig)
+    assert done.returncode == 2 and "--pool is for drivers" in done.stderr, done
+
+
+def test_a_driver_publishes_no_pool_of_another_node(node, drivers, api):
+    first = driver_of(node, "worker-1", "gpus-of-2", "worker-2", "nics")
+    second = driver_of(node, "worker-2", "gpus-of-2")
     second.must("POST", SLICES, slice_in("second", "worker-2", "gpus-of-2"))
     rows = [
         (slice_in("x", "worker-1", "gpus-of-2"), 'pool "gpus-of-2" is of node "worker-2"'),
@@ -48,7 +132,7 @@ def test_a_driver_publishes_no_pool_of_another_node(drivers, api):
         assert why in doc["message"], doc
     # Its own are free, as are pools of that name of another driver.
     first.must("POST", SLICES, slice_in("a", "worker-1", "worker-1"))
-    first.must("POST", SLICES, slice_in("b", "worker-1", "worker-1.extra"))
+    first.must("POST", SLICES, slice_in("b", "worker-1", "worker-1/extra"))
     api.must("POST", SLICES, slice_in("c", "worker-2", "nics", driver="nic.example.com"))
     first.must("POST", SLICES, slice_in("d", "worker-1", "nics"))
     # A slice does not change its pool later.
@@ -66,7 +150,8 @@ def test_a_nodes_own_name_is_its_own(drivers, api):
 def test_a_node_publishes_no_pool_of_another_node(node, drivers, api):
     """The node's own token reaches no further than its drivers'."""
     worker = node.api(token=make_token(node, "--node", "worker-1"))
-    drivers["worker-2"].must("POST", SLICES, slice_in("second", "worker-2", "gpus-of-2"))
+    driver_of(node, "worker-2", "gpus-of-2").must(
+        "POST", SLICES, slice_in("second", "worker-2", "gpus-of-2"))
     spoiler = slice_in("x", "worker-1", "gpus-of-2", 99, devices=None, sharedCounters=[
         {"name": "c", "counters": {"x": {"value": "1"}}}])
     for body in (spoiler, slice_in("x", "worker-1", "gpus-of-2", 99)):
@@ -87,14 +172,15 @@ def test_a_node_publishes_no_pool_of_another_node(node, drivers, api):
 @pytest.mark.parametrize("who", ["--driver", "--node"])
 def test_a_squatter_changes_its_slice_no_more(node, drivers, api, who):
     """Of a node that comes later: by the Node, or by the slice that is in its own pool."""
-    first = drivers["worker-1"]
+    names = ("worker-3", "worker-4", "free")
     if who == "--node":
         first = node.api(token=make_token(node, "--node", "worker-1"))
-    for name in ("worker-3", "worker-4", "free"):
+    else:
+        first = driver_of(node, "worker-1", *names)
+    for name in names:
         first.must("POST", SLICES, slice_in(name, "worker-1", name))
     api.must("POST", NODES, {"metadata": {"name": "worker-3"}})
-    node.api(token=make_token(node, "--driver", DRIVER, "--node", "worker-4")).must(
-        "POST", SLICES, slice_in("own", "worker-4", "worker-4"))
+    driver_of(node, "worker-4").must("POST", SLICES, slice_in("own", "worker-4", "worker-4"))
     for name, why in (("worker-3", "has the name of another node"),
                       ("worker-4", 'is of node "worker-4" (slice "own")')):
         path = f"{SLICES}/{name}"
@@ -138,22 +224,13 @@ def test_an_administrators_mistake_is_named(node, drivers, api):
 
 def test_the_pod_says_which_slice_it_is(node, drivers, api):
     drivers["worker-2"].must("POST", SLICES, slice_in("own", "worker-2", "worker-2"))
-    api.must("POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [
-        {"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}})
     api.must("POST", SLICES, slice_in("spoiler", "worker-1", "worker-2", 99, devices=None,
                                       sharedCounters=[{"name": "c", "counters": {
                                           "x": {"value": "1"}}}]))
-    api.must("POST", CLAIMS, claim("c"))
-    api.must("POST", PODS, {"metadata": {"name": "p"}, "spec": {
-        "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}],
-        "resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}})
+    make_pod_for(api, "p")
     why = "pool gpu.example.com/worker-2 is also that of slice spoiler of node worker-1"
 
-    def said():
-        status = api.must("GET", f"{PODS}/p")["status"]
-        return [c.get("message", "") for c in status.get("conditions", [])]
-
-    until(lambda: any(why in text for text in said()), PATIENCE_S, "a condition that names it")
+    until(lambda: any(why in text for text in pending_reasons(api, "p")), PATIENCE_S, "a condition that names it")
 
     def events():
         items = api.must("GET", f"{os.path.dirname(PODS)}/events")["items"]

@@ -87,10 +87,20 @@ static void set_text(struct dv_json *object, const char *key, dv_str text, struc
         dv_json_set(object, dv_str_from_c(key), dv_json_new_str(text, arena), arena);
 }
 
+static void set_list(struct dv_json *object, const char *key, const dv_str *texts, size_t n_texts,
+                     struct dv_arena *arena)
+{
+    struct dv_json *list = dv_json_new_array(arena);
+
+    for (size_t i = 0; i < n_texts; i++)
+        dv_json_append(list, dv_json_new_str(texts[i], arena));
+    if (n_texts > 0)
+        dv_json_set(object, dv_str_from_c(key), list, arena);
+}
+
 static dv_str print_wish(const struct dv_cli *cli)
 {
     struct dv_json *wish = dv_json_new_object(cli->arena);
-    struct dv_json *also = dv_json_new_array(cli->arena);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     set_text(wish, "driver", cli->driver, cli->arena);
@@ -98,10 +108,8 @@ static dv_str print_wish(const struct dv_cli *cli)
     set_text(wish, "admin", cli->admin, cli->arena);
     if (cli->is_all_nodes)
         dv_json_set(wish, DV_STR("allNodes"), dv_json_new_bool(true, cli->arena), cli->arena);
-    for (size_t i = 0; i < cli->n_also; i++)
-        dv_json_append(also, dv_json_new_str(cli->also[i], cli->arena));
-    if (cli->n_also > 0)
-        dv_json_set(wish, DV_STR("also"), also, cli->arena);
+    set_list(wish, "pools", cli->pools, cli->n_pools, cli->arena);
+    set_list(wish, "also", cli->also, cli->n_also, cli->arena);
     if (cli->ttl_ms)
         dv_json_set(wish, DV_STR("lifetimeSeconds"),
                     dv_json_new_u64(cli->ttl_ms / 1000, cli->arena), cli->arena);
@@ -186,18 +194,24 @@ static enum dv_exit create(struct dv_cli_api *api)
 
 /* ---- list ---- */
 
-/* "pods: get, nodes: list,watch"; a dash for nothing. */
-static dv_str print_also(const struct dv_cli *cli, const struct dv_json *token)
+static void add_texts(const struct dv_json *list, const char *prefix, struct dv_buf *buf)
 {
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
     dv_str text;
     struct dv_err err;
 
-    dv_buf_init(&buf, BODY_BYTES_MAX);
-    for (const struct dv_json *at = dv_json_first(dv_json_get(token, DV_STR("also"))); at;
-         at = dv_json_next(at))
+    for (const struct dv_json *at = dv_json_first(list); at; at = dv_json_next(at))
         if (dv_json_as_str(at, &text, &err))
-            dv_buf_printf(&buf, "%s%.*s", buf.n ? "; " : "", DV_FMT(text));
+            dv_buf_printf(buf, "%s%s%.*s", buf->n ? "; " : "", prefix, DV_FMT(text));
+}
+
+/* "pool gpus; pods: get; nodes: list,watch"; a dash for nothing. */
+static dv_str print_also(const struct dv_cli *cli, const struct dv_json *token)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, BODY_BYTES_MAX);
+    add_texts(dv_json_get(token, DV_STR("pools")), "pool ", &buf);
+    add_texts(dv_json_get(token, DV_STR("also")), "", &buf);
     return buf.n ? dv_str_copy(dv_buf_str(&buf), cli->arena) : DV_STR("-");
 }
 
@@ -248,8 +262,8 @@ static enum dv_exit list(struct dv_cli_api *api)
 
 static bool has_wish(const struct dv_cli *cli)
 {
-    return cli->driver.n || cli->node.n || cli->is_all_nodes || cli->n_also || cli->admin.n ||
-           cli->ttl_ms || cli->kubeconfig_out.n;
+    return cli->driver.n || cli->node.n || cli->is_all_nodes || cli->n_pools || cli->n_also ||
+           cli->admin.n || cli->ttl_ms || cli->kubeconfig_out.n;
 }
 
 static bool is_for_one(const struct dv_cli *cli)
@@ -270,6 +284,8 @@ static bool check_create(const struct dv_cli *cli, struct dv_err *err)
                        "a token is for a driver on a node (--driver D --node N), for a driver of "
                        "devices without a node (--driver D --all-nodes), for a node (--node N) or "
                        "for a person (--admin NAME)");
+    if (cli->n_pools && !cli->driver.n)
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--pool is for drivers");
     if (cli->n_also && !cli->driver.n)
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "--also is for drivers: a node's token reads what is about the node, an "

@@ -108,6 +108,12 @@ static bool set_file(struct dv_cli *cli, dv_str value)
     return true;
 }
 
+static bool set_pool(struct dv_cli *cli, dv_str value)
+{
+    cli->pools[cli->n_pools++] = value;
+    return value.n > 0;
+}
+
 static bool set_also(struct dv_cli *cli, dv_str value)
 {
     cli->also[cli->n_also++] = value;
@@ -260,6 +266,7 @@ static const struct option options[] = {
     {"token",       0,   "driver",              "NAME",                "for this driver, on the node",                        NULL,              AT(driver)        },
     {"token",       0,   "node",                "NAME",                "for the node, or for a driver there",                 NULL,              AT(node)          },
     {"token",       0,   "all-nodes",           NULL,                  "for a driver whose devices have no node",             set_all_nodes,     0                 },
+    {"token",       0,   "pool",                "NAME",                "another pool of a driver; may be given again",        set_pool,          0                 },
     {"token",       0,   "also",                "RULE",                "what a driver may read besides; may be given again",  set_also,          0                 },
     {"token",       0,   "admin",               "NAME",                "for a person who may do everything",                  NULL,              AT(admin)         },
     {"token",       0,   "ttl",                 "DURATION",            "how long it is good: 90m, 24h, 7d (for ever)",        set_ttl,           0                 },
@@ -443,6 +450,7 @@ bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args
 
     cli->words = words;
     cli->files = DV_NEW_ARRAY(cli->arena, dv_str, n);
+    cli->pools = DV_NEW_ARRAY(cli->arena, dv_str, n);
     cli->also = DV_NEW_ARRAY(cli->arena, dv_str, n);
     while (reading.at < n_args) {
         dv_str word = dv_str_from_c(args[reading.at++]);

@@ -21,12 +21,37 @@ static bool is_in(const struct dv_api_user_info *user, dv_str group)
     return false;
 }
 
-static dv_str extra_of(const struct dv_api_user_info *user, dv_str key)
+struct dv_strs dv_auth_extra(const struct dv_api_user_info *user, dv_str key)
 {
     for (size_t i = 0; i < user->n_extra; i++)
-        if (dv_str_eq(user->extra[i].key, key) && user->extra[i].value.n)
-            return user->extra[i].value.v[0];
-    return DV_STR_NONE;
+        if (dv_str_eq(user->extra[i].key, key))
+            return user->extra[i].value;
+    return (struct dv_strs){0};
+}
+
+void dv_auth_add_extra(struct dv_api_user_info *user, dv_str key, const dv_str *values,
+                       size_t n_values, struct dv_arena *arena)
+{
+    struct dv_strs_entry *extra = DV_NEW_ARRAY(arena, struct dv_strs_entry, user->n_extra + 1);
+    dv_str *copies = DV_NEW_ARRAY(arena, dv_str, n_values);
+
+    if (n_values == 0)
+        return;
+    for (size_t i = 0; i < n_values; i++)
+        copies[i] = values[i];
+    for (size_t i = 0; i < user->n_extra; i++)
+        extra[i] = user->extra[i];
+    extra[user->n_extra++] = (struct dv_strs_entry){
+        key, {copies, n_values}
+    };
+    user->extra = extra;
+}
+
+static dv_str extra_of(const struct dv_api_user_info *user, dv_str key)
+{
+    struct dv_strs values = dv_auth_extra(user, key);
+
+    return values.n > 0 ? values.v[0] : DV_STR_NONE;
 }
 
 enum dv_auth_scope dv_auth_scope(const struct dv_api_user_info *user, dv_str *node, dv_str *driver)

@@ -2,7 +2,6 @@
  * and what its token was widened by. What it may write into them is in auth_write.c. */
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -189,54 +188,28 @@ bool dv_auth_also_parse(dv_str text, struct dv_auth_also *also, struct dv_err *e
 bool dv_auth_widen(struct dv_api_user_info *user, const dv_str *also, size_t n_also,
                    struct dv_arena *arena, struct dv_err *err)
 {
-    struct dv_strs_entry *extra = DV_NEW_ARRAY(arena, struct dv_strs_entry, user->n_extra + 1);
-    dv_str *texts = DV_NEW_ARRAY(arena, dv_str, n_also);
     struct dv_auth_also parsed;
 
-    if (n_also == 0)
-        return true;
     if (n_also > ALSO_MAX)
         return dv_fail(err, DV_INVALID_ARGUMENT, "a token can be widened by %u resources, not %zu",
                        ALSO_MAX, n_also);
-    for (size_t i = 0; i < n_also; i++) {
-        texts[i] = also[i];
+    for (size_t i = 0; i < n_also; i++)
         if (!dv_auth_also_parse(also[i], &parsed, err))
             return false;
-    }
-    for (size_t i = 0; i < user->n_extra; i++)
-        extra[i] = user->extra[i];
-    extra[user->n_extra] = (struct dv_strs_entry){
-        DV_STR(DV_EXTRA_ALSO), {texts, n_also}
-    };
-    user->extra = extra;
-    user->n_extra++;
+    dv_auth_add_extra(user, DV_STR(DV_EXTRA_ALSO), also, n_also, arena);
     return true;
-}
-
-size_t dv_auth_n_also(const struct dv_api_user_info *user)
-{
-    for (size_t i = 0; i < user->n_extra; i++)
-        if (dv_str_eq(user->extra[i].key, DV_STR(DV_EXTRA_ALSO)))
-            return user->extra[i].value.n;
-    return 0;
-}
-
-dv_str dv_auth_also(const struct dv_api_user_info *user, size_t at)
-{
-    for (size_t i = 0; i < user->n_extra; i++)
-        if (dv_str_eq(user->extra[i].key, DV_STR(DV_EXTRA_ALSO)) && at < user->extra[i].value.n)
-            return user->extra[i].value.v[at];
-    return DV_STR_NONE;
 }
 
 /* What cannot be read, as a kind that an older version served, gives nothing. */
 static bool is_given(const struct dv_auth_question *q)
 {
-    for (size_t i = 0; i < dv_auth_n_also(q->user); i++) {
+    struct dv_strs rules = dv_auth_extra(q->user, DV_STR(DV_EXTRA_ALSO));
+
+    for (size_t i = 0; i < rules.n; i++) {
         struct dv_auth_also also;
         struct dv_err err;
 
-        if (dv_auth_also_parse(dv_auth_also(q->user, i), &also, &err) && (also.verbs & q->verb) &&
+        if (dv_auth_also_parse(rules.v[i], &also, &err) && (also.verbs & q->verb) &&
             dv_auth_is_about(q, also.group, also.resource) &&
             dv_str_eq(also.subresource, q->request->subresource))
             return true;

@@ -3,6 +3,7 @@
 #define DV_SERVE_AUTH_RULES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -27,6 +28,11 @@ enum {
     DV_MAY_CHANGE = DV_MAY_UPDATE | DV_MAY_PATCH,
     DV_MAY_MANY = DV_MAY_LIST | DV_MAY_WATCH | DV_MAY_DELETE_COLLECTION,
 };
+
+/* Adds a key that the user has not, with a copy of the list in `arena`; keeps the texts. Does
+ * nothing when there are no values. */
+void dv_auth_add_extra(struct dv_api_user_info *user, dv_str key, const dv_str *values,
+                       size_t n_values, struct dv_arena *arena);
 
 /* "get" is DV_MAY_GET; 0 for verbs that are not of this list. */
 unsigned dv_auth_verb(dv_str name);
@@ -69,7 +75,7 @@ struct dv_auth_write {
 bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...) DV_PRINTF(2, 3);
 /* Whether a slice, which is in the change, may be in its pool. A pool is known by its driver and
  * name alone: a slice from elsewhere makes it incomplete, or old, for the node whose pool it is. */
-DV_CHECKED bool dv_auth_is_pool_free(const struct dv_auth_write *write);
+DV_CHECKED bool dv_auth_check_pool(const struct dv_auth_write *write);
 DV_CHECKED bool dv_auth_check_node_write(const struct dv_auth_write *write);
 
 #endif

@@ -59,35 +59,6 @@ static bool is_own_slice(const struct dv_auth_write *write,
                         DV_FMT(slice->spec.node_name), DV_FMT(write->node));
 }
 
-/* A node's own name is its own, whoever was first to take it: from then on the other's slice is
- * changed no more. In a pool of another name the slices that are there (an administrator can have
- * put them there) are kept up to date. */
-bool dv_auth_is_pool_free(const struct dv_auth_write *write)
-{
-    const struct dv_api_resource_slice *slice = write->change->value;
-    const char *advice =
-        write->node.n ? ": choose another name, as that of the own node" : ": choose another name";
-    const struct dv_object *rival = write->change->rival;
-    const struct dv_api_resource_slice *other = rival ? rival->value : NULL;
-    dv_str pool = slice->spec.pool.name;
-
-    if (write->node.n && dv_str_eq(pool, write->node))
-        return true;
-    if (write->change->is_pool_of_node)
-        return dv_auth_deny(write, "pool \"%.*s\" has the name of another node%s", DV_FMT(pool),
-                            advice);
-    if (write->change->old && other && !dv_str_eq(other->spec.node_name, pool))
-        other = NULL;
-    if (other && other->spec.node_name.n > 0)
-        return dv_auth_deny(write, "pool \"%.*s\" is of node \"%.*s\" (slice \"%.*s\")%s",
-                            DV_FMT(pool), DV_FMT(other->spec.node_name), DV_FMT(rival->meta->name),
-                            advice);
-    if (other)
-        return dv_auth_deny(write, "pool \"%.*s\" is not of this node alone (slice \"%.*s\")%s",
-                            DV_FMT(pool), DV_FMT(rival->meta->name), advice);
-    return true;
-}
-
 static bool check_slice(const struct dv_auth_write *write)
 {
     const struct dv_object *old = write->change->old;
@@ -97,7 +68,7 @@ static bool check_slice(const struct dv_auth_write *write)
         return false;
     if (!slice)
         return true;
-    return is_own_slice(write, slice) && dv_auth_is_pool_free(write);
+    return is_own_slice(write, slice) && dv_auth_check_pool(write);
 }
 
 /* ---- the status of claims ---- */

@@ -344,7 +344,7 @@ static bool check_slice(const struct dv_auth_write *write)
                                    "requesting node");
     if (!change->value || (change->is_pool_shared && !change->is_pool_of_node))
         return true;
-    return dv_auth_is_pool_free(write);
+    return dv_auth_check_pool(write);
 }
 
 bool dv_auth_check_node_write(const struct dv_auth_write *write)

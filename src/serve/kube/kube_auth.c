@@ -181,16 +181,16 @@ static void look_at_pool(const struct dv_kube_call *call, dv_str node,
                          struct dv_auth_change *change)
 {
     const struct dv_api_resource_slice *slice = change->value;
-    dv_str pool;
+    dv_str pool_owner;
 
     if (!slice || !dv_str_eq(call->auth.resource, DV_STR("resourceslices")))
         return;
-    pool = slice->spec.pool.name;
-    if (node.n && dv_str_eq(pool, node))
+    pool_owner = dv_auth_pool_owner(slice->spec.pool.name);
+    if (node.n && dv_str_eq(pool_owner, node))
         return;
     dv_kube_look_at_pool(call->kube, node, slice, change);
     change->is_pool_of_node = dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_NODE),
-                                              DV_STR_NONE, pool) != NULL;
+                                              DV_STR_NONE, pool_owner) != NULL;
 }
 
 /* Refused is told to the engine as a problem; the answer is then our own. */

@@ -155,7 +155,7 @@ void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
         is_shared |= !owner.n || !dv_str_eq(other->spec.node_name, owner);
         if (dv_str_eq(other->spec.node_name, node))
             continue;
-        is_named = dv_str_eq(other->spec.node_name, other->spec.pool.name);
+        is_named = dv_str_eq(other->spec.node_name, dv_auth_pool_owner(other->spec.pool.name));
         if (!change->rival || is_named)
             change->rival = page.objects[i];
         if (is_named) /* it is that node's, whoever else is in it */

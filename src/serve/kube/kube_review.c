@@ -238,13 +238,14 @@ static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
         {DV_MAY_LIST,  "list" },
         {DV_MAY_WATCH, "watch"},
     };
+    struct dv_strs rules = dv_auth_extra(user, DV_STR(DV_EXTRA_ALSO));
 
-    for (size_t i = 0; i < dv_auth_n_also(user); i++) {
+    for (size_t i = 0; i < rules.n; i++) {
         struct dv_auth_also also;
         struct dv_err err;
         const char *comma = "";
 
-        if (!dv_auth_also_parse(dv_auth_also(user, i), &also, &err))
+        if (!dv_auth_also_parse(rules.v[i], &also, &err))
             continue; /* it gives nothing, either */
         dv_buf_add_c(buf, ",{\"verbs\":[");
         for (size_t k = 0; k < DV_COUNT(verbs); k++)

@@ -1,14 +1,15 @@
 /* kube_tokens.c - davit's own part of the API: tokens, for those who may do everything.
  *
- *     GET    /davit/v1/tokens       {"tokens": [{"id", "user", "node"?, "allNodes"?, "also"?,
- *                                                "created", "expires"?}, ...]}
- *     POST   /davit/v1/tokens       {"driver"?, "node"?, "allNodes"?, "also"?, "admin"?,
- *                                    "lifetimeSeconds"?}
+ *     GET    /davit/v1/tokens       {"tokens": [{"id", "user", "node"?, "allNodes"?, "pools"?,
+ *                                                "also"?, "created", "expires"?}, ...]}
+ *     POST   /davit/v1/tokens       {"driver"?, "node"?, "allNodes"?, "pools"?, "also"?,
+ *                                    "admin"?, "lifetimeSeconds"?}
  *                                   -> 201, the same with "token", which is told this once
  *     DELETE /davit/v1/tokens/ID    -> {}
  *
  * A token for a driver names the node, too, and reaches no further; or it says that the driver's
- * devices have none. `also` is what it may read besides: "pods: get,list,watch". */
+ * devices have none. `pools` are those that it may make besides the node's, or all that it may make
+ * without a node; `also` is what it may read besides: "pods: get,list,watch". */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
@@ -59,11 +60,21 @@ static void set_time(struct dv_json *object, const char *key, int64_t seconds,
     dv_json_set(object, dv_str_from_c(key), dv_json_new_str(dv_buf_str(&text), arena), arena);
 }
 
+static void set_list(struct dv_json *object, const char *key, struct dv_strs texts,
+                     struct dv_arena *arena)
+{
+    struct dv_json *list = dv_json_new_array(arena);
+
+    for (size_t i = 0; i < texts.n; i++)
+        dv_json_append(list, dv_json_new_str(texts.v[i], arena));
+    if (texts.n > 0)
+        dv_json_set(object, dv_str_from_c(key), list, arena);
+}
+
 /* How far a driver's token reaches. */
 static void describe_scope(struct dv_json *object, const struct dv_api_user_info *user,
                            struct dv_arena *arena)
 {
-    struct dv_json *also = dv_json_new_array(arena);
     dv_str node, driver;
 
     if (dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
@@ -72,10 +83,8 @@ static void describe_scope(struct dv_json *object, const struct dv_api_user_info
         dv_json_set(object, DV_STR("node"), dv_json_new_str(node, arena), arena);
     else
         dv_json_set(object, DV_STR("allNodes"), dv_json_new_bool(true, arena), arena);
-    for (size_t i = 0; i < dv_auth_n_also(user); i++)
-        dv_json_append(also, dv_json_new_str(dv_auth_also(user, i), arena));
-    if (dv_auth_n_also(user) > 0)
-        dv_json_set(object, DV_STR("also"), also, arena);
+    set_list(object, "pools", dv_auth_extra(user, DV_STR(DV_EXTRA_POOLS)), arena);
+    set_list(object, "also", dv_auth_extra(user, DV_STR(DV_EXTRA_ALSO)), arena);
 }
 
 static struct dv_json *describe(const struct dv_token *token, struct dv_arena *arena)
@@ -176,25 +185,28 @@ static bool read_user(const struct dv_json *doc, struct dv_arena *arena,
     return true;
 }
 
-/* What it may read besides, of a driver's token. */
-static bool read_also(const struct dv_json *doc, struct dv_arena *arena,
-                      struct dv_api_user_info *user, struct dv_err *err)
+typedef bool give_fn(struct dv_api_user_info *user, const dv_str *texts, size_t n_texts,
+                     struct dv_arena *arena, struct dv_err *err);
+
+/* A list of texts that is given to the user: only drivers can be given any. */
+static bool read_list(const struct dv_json *doc, const char *key, give_fn *give,
+                      struct dv_arena *arena, struct dv_api_user_info *user, struct dv_err *err)
 {
-    const struct dv_json *list = dv_json_get(doc, DV_STR("also"));
+    const struct dv_json *list = dv_json_get(doc, dv_str_from_c(key));
     DV_VEC(dv_str) texts = {0};
     dv_str node, driver;
 
     if (!list)
         return true;
     if (!dv_json_expect(list, DV_JSON_ARRAY, err))
-        return dv_wrap(err, "also");
+        return dv_wrap(err, "%s", key);
     for (const struct dv_json *at = dv_json_first(list); at; at = dv_json_next(at))
         if (!dv_json_as_str(at, dv_vec_add_in(&texts, arena), err))
-            return dv_wrap(err, "also");
+            return dv_wrap(err, "%s", key);
     if (texts.n > 0 && dv_auth_scope(user, &node, &driver) != DV_SCOPE_DRIVER)
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "also: only a driver's token can be given more to read");
-    return dv_auth_widen(user, texts.v, texts.n, arena, err) || dv_wrap(err, "also");
+        return dv_fail(err, DV_INVALID_ARGUMENT, "%s: only a driver's token can be given some",
+                       key);
+    return give(user, texts.v, texts.n, arena, err) || dv_wrap(err, "%s", key);
 }
 
 static bool read_wish(const struct dv_kube_call *call, struct dv_token_op *op, struct dv_err *err)
@@ -204,7 +216,8 @@ static bool read_wish(const struct dv_kube_call *call, struct dv_token_op *op, s
 
     if (!doc || !dv_json_expect(doc, DV_JSON_OBJECT, err) ||
         !read_user(doc, call->arena, &op->user, err) ||
-        !read_also(doc, call->arena, &op->user, err))
+        !read_list(doc, "pools", dv_auth_give_pools, call->arena, &op->user, err) ||
+        !read_list(doc, "also", dv_auth_widen, call->arena, &op->user, err))
         return false;
     lifetime = dv_json_get(doc, DV_STR("lifetimeSeconds"));
     if (!lifetime)

@@ -309,6 +309,7 @@ static struct dv_api_resource_slice slice_of(const char *driver, const char *nod
     slice.metadata.name = DV_STR("s");
     slice.spec.driver = dv_str_from_c(driver);
     slice.spec.node_name = dv_str_from_c(node);
+    slice.spec.pool.name = dv_str_from_c(*node ? node : "net");
     return slice;
 }
 

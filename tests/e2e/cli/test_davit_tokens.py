@@ -17,7 +17,7 @@ metadata: {name: NAME}
 spec:
   driver: DRIVER
   nodeName: n1
-  pool: {name: NAME, generation: 1, resourceSliceCount: 1}
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
 """
 
 
