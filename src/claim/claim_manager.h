@@ -132,10 +132,10 @@ void dv_claims_each_wait(const struct dv_claims *claims,
 
 /* ---- operations ---- */
 
-enum dv_claim_op_kind {
-    DV_CLAIM_OP_PREPARE,
-    DV_CLAIM_OP_UNPREPARE,
-    DV_CLAIM_OP_RELEASE,
+enum dv_claim_operation_kind {
+    DV_CLAIM_PREPARE,
+    DV_CLAIM_UNPREPARE,
+    DV_CLAIM_RELEASE,
 };
 
 /* Where it is; for this module. */
@@ -151,16 +151,17 @@ enum dv_claim_step {
 
 /* One operation, embedded in what waits for it; zeroed, then `done` is set; lent until that has
  * run. */
-struct dv_claim_op {
+struct dv_claim_operation {
     /* err: NULL when it is done and on the disk. */
-    void (*done)(struct dv_claim_op *op, const struct dv_err *err);
+    void (*done)(struct dv_claim_operation *operation, const struct dv_err *err);
     /* How long it may wait for what is not there yet: a driver, the end of what is under way for a
      * claim of the same name. 0, or strictly: not at all. */
     uint64_t wait_ms;
     /* Asked before any driver is, each time: whether the pod may have what these are allocated. May
      * be NULL. */
-    bool (*may_prepare)(struct dv_claim_op *op, const struct dv_api_resource_claim *const *objects,
-                        size_t n_objects, struct dv_err *err);
+    bool (*may_prepare)(struct dv_claim_operation *operation,
+                        const struct dv_api_resource_claim *const *objects, size_t n_objects,
+                        struct dv_err *err);
     /* What it waits for now, "driver gpu.example.com to register"; or "". Also a driver that takes
      * long to answer, and since when. */
     char awaited[DV_ERR_MSG_BYTES];
@@ -169,7 +170,7 @@ struct dv_claim_op {
     struct {
         struct dv_claims *claims;
         struct dv_arena *arena;
-        enum dv_claim_op_kind kind;
+        enum dv_claim_operation_kind kind;
         enum dv_claim_step step;
         const struct dv_api_pod *pod; /* NULL: of none */
         dv_str pod_uid;
@@ -194,16 +195,18 @@ struct dv_claim_op {
 
 /* Prepares all claims of the pod, which lives until `done` (5). On success
  * dv_claim_cdi_names has what its containers get. */
-void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_op *op,
+void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                        const struct dv_api_pod *pod);
 /* The pod has ended: unprepares what no other pod uses (7). Copies the uid. A pod without claims
  * is fine. */
-void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_op *op, dv_str pod_uid);
+void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
+                         dv_str pod_uid);
 /* Forgets a claim whatever its drivers and pods have to say: for a driver that does not come back.
  * DV_NOT_FOUND: no such claim here. */
-void dv_claims_release(struct dv_claims *claims, struct dv_claim_op *op, dv_str space, dv_str name);
+void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str space,
+                       dv_str name);
 /* `done` still runs: with DV_CANCELLED, or with the end that was reached before. The claims stay as
  * recorded. */
-void dv_claims_cancel(struct dv_claim_op *op);
+void dv_claims_cancel(struct dv_claim_operation *operation);
 
 #endif

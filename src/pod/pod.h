@@ -168,7 +168,7 @@ struct dv_pod_verdict {
 
 /* Something that is asked of the pod's claims, as a part of what is asked of the pod. */
 struct dv_pod_claims {
-    struct dv_claim_op op;
+    struct dv_claim_operation op;
     struct dv_link link; /* while it runs */
     bool is_running;
 };

@@ -31,7 +31,7 @@ struct dv_claim_chore_item {
 };
 
 struct chore {
-    struct dv_claim_op op;
+    struct dv_claim_operation operation;
     struct dv_link link;
     enum chore_kind kind;
 };
@@ -148,10 +148,10 @@ static void gather(struct dv_claims *claims)
 
 /* ---- doing them ---- */
 
-static void on_done(struct dv_claim_op *op, const struct dv_err *err)
+static void on_done(struct dv_claim_operation *operation, const struct dv_err *err)
 {
-    struct chore *chore = DV_CONTAINER(op, struct chore, op);
-    struct dv_claims *claims = op->priv.claims;
+    struct chore *chore = DV_CONTAINER(operation, struct chore, operation);
+    struct dv_claims *claims = operation->priv.claims;
 
     if (err && err->code != DV_CANCELLED)
         dv_log(DV_LOG_WARN,
@@ -165,32 +165,33 @@ static void on_done(struct dv_claim_op *op, const struct dv_err *err)
     dv_claims_check_closed(claims);
 }
 
-static void add_job(struct dv_claim_op *op, struct dv_claim_job *job, dv_str space, dv_str name,
-                    dv_str uid)
+static void add_job(struct dv_claim_operation *operation, struct dv_claim_job *job, dv_str space,
+                    dv_str name, dv_str uid)
 {
-    job->space = dv_str_copy(space, op->priv.arena);
-    job->name = dv_str_copy(name, op->priv.arena);
-    job->uid = dv_str_copy(uid, op->priv.arena);
+    job->space = dv_str_copy(space, operation->priv.arena);
+    job->name = dv_str_copy(name, operation->priv.arena);
+    job->uid = dv_str_copy(uid, operation->priv.arena);
 }
 
-static void prepare_pod(struct dv_claims *claims, struct dv_claim_op *op, dv_str uid)
+static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str uid)
 {
     struct dv_claim **of_pod;
     size_t n_jobs = 0;
     size_t n;
 
-    dv_claim_op_begin(claims, op, DV_CLAIM_OP_PREPARE);
-    op->priv.pod_uid = dv_str_copy(uid, op->priv.arena);
-    n = dv_claim_of_pod(claims->state, uid, op->priv.arena, &of_pod);
-    dv_claim_op_set_jobs(op, n);
+    dv_claim_operation_begin(claims, operation, DV_CLAIM_PREPARE);
+    operation->priv.pod_uid = dv_str_copy(uid, operation->priv.arena);
+    n = dv_claim_of_pod(claims->state, uid, operation->priv.arena, &of_pod);
+    dv_claim_operation_set_jobs(operation, n);
     for (size_t i = 0; i < n; i++) {
         const struct dv_claim_record *record = &of_pod[i]->record;
 
         if (of_pod[i]->is_left_over && record->phase == DV_CLAIM_PREPARING &&
             is_time(claims, of_pod[i], true))
-            add_job(op, &op->priv.jobs[n_jobs++], record->space, record->name, record->uid);
+            add_job(operation, &operation->priv.jobs[n_jobs++], record->space, record->name,
+                    record->uid);
     }
-    op->priv.n_jobs = n_jobs;
+    operation->priv.n_jobs = n_jobs;
 }
 
 static void start(struct dv_claims *claims, const struct dv_claim_chore_item *item)
@@ -198,22 +199,23 @@ static void start(struct dv_claims *claims, const struct dv_claim_chore_item *it
     struct chore *chore = DV_ALLOC(struct chore);
 
     chore->kind = item->kind;
-    chore->op.done = on_done;
+    chore->operation.done = on_done;
     dv_list_push(&claims->chores.running, &chore->link);
     claims->chores.n_running++;
     if (item->kind == UNPREPARE_POD) {
-        dv_claims_unprepare(claims, &chore->op, item->pod_uid);
+        dv_claims_unprepare(claims, &chore->operation, item->pod_uid);
     } else if (item->kind == PREPARE_POD) {
-        prepare_pod(claims, &chore->op, item->pod_uid);
-        dv_claim_op_start(&chore->op);
+        prepare_pod(claims, &chore->operation, item->pod_uid);
+        dv_claim_operation_start(&chore->operation);
     } else {
-        dv_claim_op_begin(claims, &chore->op, DV_CLAIM_OP_UNPREPARE);
-        dv_claim_op_set_jobs(&chore->op, 1);
-        chore->op.priv.jobs[0].ignores_pods = true;
-        add_job(&chore->op, &chore->op.priv.jobs[0], item->space, item->name, item->uid);
-        dv_claim_op_start(&chore->op);
+        dv_claim_operation_begin(claims, &chore->operation, DV_CLAIM_UNPREPARE);
+        dv_claim_operation_set_jobs(&chore->operation, 1);
+        chore->operation.priv.jobs[0].ignores_pods = true;
+        add_job(&chore->operation, &chore->operation.priv.jobs[0], item->space, item->name,
+                item->uid);
+        dv_claim_operation_start(&chore->operation);
     }
-    chore->op.priv.is_chore = true;
+    chore->operation.priv.is_chore = true;
 }
 
 static void pump(struct dv_claims *claims)

@@ -15,7 +15,7 @@ static void ask(struct dv_claim_batch *batch);
 
 static bool is_prepare(const struct dv_claim_batch *batch)
 {
-    return batch->op->priv.kind == DV_CLAIM_OP_PREPARE;
+    return batch->operation->priv.kind == DV_CLAIM_PREPARE;
 }
 
 static const char *method_of(const struct dv_claim_batch *batch)
@@ -82,8 +82,8 @@ static bool take_answer(struct dv_claim_batch *batch)
         fail_status(batch, &status);
         return false;
     }
-    return dv_claim_apply(batch->op->priv.claims->state, is_prepare(batch), batch->driver, claims,
-                          n_claims, answers, n_answers, &batch->err);
+    return dv_claim_apply(batch->operation->priv.claims->state, is_prepare(batch), batch->driver,
+                          claims, n_claims, answers, n_answers, &batch->err);
 }
 
 /* The driver does not know the service: from now on an older one is tried with it. */
@@ -104,14 +104,14 @@ static bool try_older(struct dv_claim_batch *batch, const struct dv_err *err)
 static void on_done(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_claim_batch *batch = DV_CONTAINER(call, struct dv_claim_batch, call);
-    struct dv_claims *claims = batch->op->priv.claims;
+    struct dv_claims *claims = batch->operation->priv.claims;
 
     batch->is_calling = false;
     if (claims->options.call_ended)
         claims->options.call_ended(claims->options.ctx, batch->driver, call->method,
                                    err ? err->code : DV_OK,
                                    dv_loop_now_ns(claims->loop) - batch->asked_ns);
-    if (batch->op->priv.end.code == DV_OK && try_older(batch, err)) {
+    if (batch->operation->priv.end.code == DV_OK && try_older(batch, err)) {
         ask(batch);
         return;
     }
@@ -120,7 +120,7 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
     else if (err)
         fail_status(batch, err);
     else if (take_answer(batch) && takes_one(batch) && ++batch->at < batch->n_claims &&
-             batch->op->priv.end.code == DV_OK && !batch->instance->is_closing) {
+             batch->operation->priv.end.code == DV_OK && !batch->instance->is_closing) {
         ask(batch);
         return;
     }
@@ -131,7 +131,7 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
 
 static void ask(struct dv_claim_batch *batch)
 {
-    struct dv_claims *claims = batch->op->priv.claims;
+    struct dv_claims *claims = batch->operation->priv.claims;
     struct dv_claim **asked = takes_one(batch) ? &batch->claims[batch->at] : batch->claims;
     DV_CLEANUP(dv_buf_fini) struct dv_buf request;
 
@@ -152,7 +152,7 @@ static void ask(struct dv_claim_batch *batch)
 
 void dv_claim_batch_start(struct dv_claim_batch *batch)
 {
-    struct dv_claims *claims = batch->op->priv.claims;
+    struct dv_claims *claims = batch->operation->priv.claims;
     struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, batch->driver, &batch->err);
 
     dv_buf_init(&batch->message, ANSWER_BYTES_MAX);

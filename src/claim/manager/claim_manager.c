@@ -84,7 +84,7 @@ static void on_close_task(struct dv_task *task)
     dv_closed_fn *closed = claims->closed;
     void *ctx = claims->closed_ctx;
 
-    if (!dv_list_is_empty(&claims->instances) || !dv_list_is_empty(&claims->ops) ||
+    if (!dv_list_is_empty(&claims->instances) || !dv_list_is_empty(&claims->operations) ||
         claims->wipes.n > 0 || !dv_claim_chores_are_idle(claims) ||
         !dv_saver_is_idle(&claims->saver))
         return;
@@ -111,8 +111,8 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
     claims->closed_ctx = ctx;
     dv_task_cancel(&claims->changed_task);
     dv_claim_chores_stop(claims);
-    DV_LIST_EACH (&claims->ops, link) {
-        dv_claims_cancel(DV_CONTAINER(link, struct dv_claim_op, priv.link));
+    DV_LIST_EACH (&claims->operations, link) {
+        dv_claims_cancel(DV_CONTAINER(link, struct dv_claim_operation, priv.link));
     }
     for (link = claims->instances.head.next; link != &claims->instances.head; link = next) {
         next = link->next;
@@ -147,7 +147,7 @@ static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims
     claims->state = dv_claim_state_new(&opts);
     claims->drivers = dv_dra_drivers_new();
     dv_list_init(&claims->instances);
-    dv_list_init(&claims->ops);
+    dv_list_init(&claims->operations);
     dv_list_init(&claims->waiting);
     dv_list_init(&claims->chores.running);
     dv_map_init(&claims->wipes);

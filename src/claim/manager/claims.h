@@ -54,8 +54,8 @@ struct dv_claims {
     struct dv_claim_state *state;
     struct dv_dra_drivers *drivers;
     struct dv_list instances;
-    struct dv_list ops;
-    struct dv_list waiting; /* ops, for a driver */
+    struct dv_list operations;
+    struct dv_list waiting; /* operations, for a driver */
     struct dv_map wipes;    /* by driver; the node's under "" */
     uint64_t epoch;         /* connections to drivers so far */
     struct dv_saver saver;
@@ -93,9 +93,9 @@ void dv_claims_stop_wiping(struct dv_claims *claims);
 
 /* ---- operations ---- */
 
-/* One claim of an op. */
+/* One claim of an operation. */
 struct dv_claim_job {
-    struct dv_claim_op *op;
+    struct dv_claim_operation *operation;
     struct dv_claim_ref ref;
     struct dv_request request;
     struct dv_object *object;
@@ -107,9 +107,9 @@ struct dv_claim_job {
     bool ignores_pods;      /* whoever uses it */
 };
 
-/* One driver of an op, and its claims. */
+/* One driver of an operation, and its claims. */
 struct dv_claim_batch {
-    struct dv_claim_op *op;
+    struct dv_claim_operation *operation;
     dv_str driver;
     struct dv_claim **claims;
     size_t n_claims;
@@ -125,40 +125,41 @@ struct dv_claim_batch {
 };
 
 /* claim_operation.c */
-/* Makes it an op; its jobs are the caller's to fill in. */
-void dv_claim_op_begin(struct dv_claims *claims, struct dv_claim_op *op,
-                       enum dv_claim_op_kind kind);
+/* Makes it an operation; its jobs are the caller's to fill in. */
+void dv_claim_operation_begin(struct dv_claims *claims, struct dv_claim_operation *operation,
+                              enum dv_claim_operation_kind kind);
 /* Room for so many. */
-void dv_claim_op_set_jobs(struct dv_claim_op *op, size_t n_jobs);
-void dv_claim_op_start(struct dv_claim_op *op);
-/* The end; err: NULL when all went well. The op is gone. */
-void dv_claim_op_finish(struct dv_claim_op *op, const struct dv_err *err);
-bool dv_claim_op_may_wait(const struct dv_claim_op *op);
+void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_jobs);
+void dv_claim_operation_start(struct dv_claim_operation *operation);
+/* The end; err: NULL when all went well. The operation is gone. */
+void dv_claim_operation_finish(struct dv_claim_operation *operation, const struct dv_err *err);
+bool dv_claim_operation_may_wait(const struct dv_claim_operation *operation);
 /* Looks again when a driver comes, or when nothing is under way any more for the claim; or when it
- * may not wait any longer. op->awaited is set. */
-void dv_claim_op_wait(struct dv_claim_op *op, struct dv_claim *claim);
-void dv_claim_op_hold(struct dv_claim_job *job, struct dv_claim *claim);
-void dv_claim_op_let_go(struct dv_claim_job *job);
-/* Whether the driver is there, or need not be waited for. False: the op waits, or has failed. */
-bool dv_claim_op_need_driver(struct dv_claim_op *op, dv_str driver);
+ * may not wait any longer. operation->awaited is set. */
+void dv_claim_operation_wait(struct dv_claim_operation *operation, struct dv_claim *claim);
+void dv_claim_operation_hold(struct dv_claim_job *job, struct dv_claim *claim);
+void dv_claim_operation_let_go(struct dv_claim_job *job);
+/* Whether the driver is there, or need not be waited for. False: the operation waits, or has
+ * failed. */
+bool dv_claim_operation_need_driver(struct dv_claim_operation *operation, dv_str driver);
 /* Saves, then goes on with the step after this one. */
-void dv_claim_op_save(struct dv_claim_op *op, enum dv_claim_step step);
+void dv_claim_operation_save(struct dv_claim_operation *operation, enum dv_claim_step step);
 /* Calls the drivers of all claims that are held, then goes on. */
-void dv_claim_op_call(struct dv_claim_op *op);
+void dv_claim_operation_call(struct dv_claim_operation *operation);
 /* Drivers have come: those that wait for one look again. */
 void dv_claims_wake(struct dv_claims *claims);
 
 /* claim_prepare.c */
-void dv_claim_prepare_begin(struct dv_claim_op *op);
-void dv_claim_prepare_look(struct dv_claim_op *op);
-void dv_claim_prepare_recorded(struct dv_claim_op *op);
-void dv_claim_prepare_called(struct dv_claim_op *op);
+void dv_claim_prepare_begin(struct dv_claim_operation *operation);
+void dv_claim_prepare_look(struct dv_claim_operation *operation);
+void dv_claim_prepare_recorded(struct dv_claim_operation *operation);
+void dv_claim_prepare_called(struct dv_claim_operation *operation);
 
 /* unprepare.c */
-void dv_claim_unprepare_begin(struct dv_claim_op *op);
-void dv_claim_unprepare_look(struct dv_claim_op *op);
-void dv_claim_unprepare_recorded(struct dv_claim_op *op);
-void dv_claim_unprepare_called(struct dv_claim_op *op);
+void dv_claim_unprepare_begin(struct dv_claim_operation *operation);
+void dv_claim_unprepare_look(struct dv_claim_operation *operation);
+void dv_claim_unprepare_recorded(struct dv_claim_operation *operation);
+void dv_claim_unprepare_called(struct dv_claim_operation *operation);
 
 /* claim_batch.c */
 /* `dv_claim_batch_ended` follows, never from within. */

@@ -182,7 +182,7 @@ static void request_cancel(struct dv_cluster *cluster, struct dv_request *reques
 /* ---- pods ---- */
 
 struct pod {
-    struct dv_claim_op op;
+    struct dv_claim_operation operation;
     struct dv_api_pod pod;
     struct dv_api_pod_resource_claim claim;
     bool is_done;
@@ -212,10 +212,10 @@ static void make_objects(struct bench *bench, size_t n)
     }
 }
 
-static void on_done(struct dv_claim_op *op, const struct dv_err *err)
+static void on_done(struct dv_claim_operation *operation, const struct dv_err *err)
 {
     must(err == NULL, err);
-    DV_CONTAINER(op, struct pod, op)->is_done = true;
+    DV_CONTAINER(operation, struct pod, operation)->is_done = true;
 }
 
 static void start_pod(struct bench *bench, struct pod *pod, size_t i, bool is_prepare)
@@ -225,7 +225,7 @@ static void start_pod(struct bench *bench, struct pod *pod, size_t i, bool is_pr
         ((struct dv_api_resource_claim *)bench->objects[i]->value)->status.reserved_for->uid;
 
     memset(pod, 0, sizeof(*pod));
-    pod->op.done = on_done;
+    pod->operation.done = on_done;
     pod->claim =
         (struct dv_api_pod_resource_claim){.name = DV_STR("c"), .resource_claim_name = claim->name};
     pod->pod.metadata.namespace = DV_STR("ns");
@@ -233,9 +233,9 @@ static void start_pod(struct bench *bench, struct pod *pod, size_t i, bool is_pr
     pod->pod.spec.resource_claims = &pod->claim;
     pod->pod.spec.n_resource_claims = 1;
     if (is_prepare)
-        dv_claims_prepare(bench->claims, &pod->op, &pod->pod);
+        dv_claims_prepare(bench->claims, &pod->operation, &pod->pod);
     else
-        dv_claims_unprepare(bench->claims, &pod->op, uid);
+        dv_claims_unprepare(bench->claims, &pod->operation, uid);
 }
 
 static bool is_done(void *ctx)
@@ -246,7 +246,7 @@ static bool is_done(void *ctx)
 static void run_pod(struct bench *bench, size_t i, bool is_prepare)
 {
     struct pod pod;
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an op does not end"};
+    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an operation does not end"};
 
     start_pod(bench, &pod, i, is_prepare);
     must(dv_loop_run_until(bench->loop, is_done, &pod, PATIENCE_MS), &err);
@@ -256,7 +256,7 @@ static void run_pod(struct bench *bench, size_t i, bool is_prepare)
 static void run_many(struct bench *bench, size_t from, size_t to, bool is_prepare)
 {
     struct pod *pods = dv_alloc(N_AT_ONCE * sizeof(*pods));
-    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an op does not end"};
+    struct dv_err err = {DV_DEADLINE_EXCEEDED, "an operation does not end"};
 
     for (size_t i = from; i < to + N_AT_ONCE; i++) {
         struct pod *pod = &pods[i % N_AT_ONCE];

@@ -348,11 +348,11 @@ int host_end(void **state)
     return 0;
 }
 
-/* ---- ops ---- */
+/* ---- operations ---- */
 
-static void on_done(struct dv_claim_op *op, const struct dv_err *err)
+static void on_done(struct dv_claim_operation *operation, const struct dv_err *err)
 {
-    struct pending *pending = DV_CONTAINER(op, struct pending, op);
+    struct pending *pending = DV_CONTAINER(operation, struct pending, operation);
 
     pending->n_done++;
     if (err)
@@ -361,23 +361,23 @@ static void on_done(struct dv_claim_op *op, const struct dv_err *err)
 
 static void pending_init(struct pending *pending)
 {
-    uint64_t wait_ms = pending->op.wait_ms;
+    uint64_t wait_ms = pending->operation.wait_ms;
 
     memset(pending, 0, sizeof(*pending));
-    pending->op.wait_ms = wait_ms;
-    pending->op.done = on_done;
+    pending->operation.wait_ms = wait_ms;
+    pending->operation.done = on_done;
 }
 
 void pending_prepare(struct host *host, struct pending *pending, const struct dv_api_pod *pod)
 {
     pending_init(pending);
-    dv_claims_prepare(host->claims, &pending->op, pod);
+    dv_claims_prepare(host->claims, &pending->operation, pod);
 }
 
 void pending_unprepare(struct host *host, struct pending *pending, const char *pod)
 {
     pending_init(pending);
-    dv_claims_unprepare(host->claims, &pending->op, dv_str_from_c(pod));
+    dv_claims_unprepare(host->claims, &pending->operation, dv_str_from_c(pod));
 }
 
 const char *pending_end(struct host *host, struct pending *pending)

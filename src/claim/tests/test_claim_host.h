@@ -141,9 +141,9 @@ void host_remove_claim(struct host *host, const char *name);
 const struct dv_api_pod *host_pod(struct host *host, const char *name, const char *claims);
 const struct dv_api_pod *host_pod_json(struct host *host, const char *json);
 
-/* An op and how it ended. */
+/* An operation and how it ended. */
 struct pending {
-    struct dv_claim_op op;
+    struct dv_claim_operation operation;
     struct dv_err err;
     int n_done;
 };

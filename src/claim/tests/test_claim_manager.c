@@ -270,8 +270,8 @@ static void asks_once_for_a_claim_of_two_pods(void **state)
 {
     struct host *host = *state;
     struct driver gpu = {.manner = DRIVER_HOLDS};
-    struct pending first = {.op = {.wait_ms = 10000}};
-    struct pending second = {.op = {.wait_ms = 10000}};
+    struct pending first = {.operation = {.wait_ms = 10000}};
+    struct pending second = {.operation = {.wait_ms = 10000}};
     struct pending hasty = {0};
 
     driver_start(&gpu, host, GPU, "gpu.sock");
@@ -280,7 +280,7 @@ static void asks_once_for_a_claim_of_two_pods(void **state)
     host_wait_count(host, &gpu.n_prepare, 1);
     pending_prepare(host, &second, host_pod(host, "p2", "c1"));
     host_settle(host);
-    assert_string_equal(second.op.awaited, "ResourceClaim c1 with UID u-c1 to be prepared");
+    assert_string_equal(second.operation.awaited, "ResourceClaim c1 with UID u-c1 to be prepared");
     assert_int_equal(gpu.n_prepare, 1);
     gpu.manner = DRIVER_REFUSES_CLAIMS;
     driver_answer(&gpu);
@@ -302,7 +302,7 @@ static void keeps_a_claim_of_the_same_name_apart(void **state)
 {
     struct host *host = *state;
     struct driver gpu = {0};
-    struct pending pending = {.op = {.wait_ms = 10000}};
+    struct pending pending = {.operation = {.wait_ms = 10000}};
 
     driver_start(&gpu, host, GPU, "gpu.sock");
     host_add_claim(host, "c1", "p1", GPU);
@@ -316,7 +316,8 @@ static void keeps_a_claim_of_the_same_name_apart(void **state)
     /* With patience the new one gets its turn. */
     pending_prepare(host, &pending, host_pod(host, "p2", "c1"));
     host_settle(host);
-    assert_string_equal(pending.op.awaited, "ResourceClaim c1 with UID u-c1 to be unprepared");
+    assert_string_equal(pending.operation.awaited,
+                        "ResourceClaim c1 with UID u-c1 to be unprepared");
     assert_string_equal(host_unprepare(host, "p1"), "");
     assert_string_equal(pending_end(host, &pending), "");
     assert_true(driver_has(&gpu, "u-new"));
@@ -358,18 +359,18 @@ static void waits_for_a_driver_that_has_not_come_yet(void **state)
 {
     struct host *host = *state;
     struct driver gpu = {0};
-    struct pending pending = {.op = {.wait_ms = 60000}};
+    struct pending pending = {.operation = {.wait_ms = 60000}};
 
     host_add_claim(host, "c1", "p1", GPU);
     pending_prepare(host, &pending, host_pod(host, "p1", "c1"));
     host_settle(host);
-    assert_string_equal(pending.op.awaited, "driver " GPU " to register");
+    assert_string_equal(pending.operation.awaited, "driver " GPU " to register");
     gpu.host = NULL;
     driver_serve(&gpu, host, GPU, "gpu.sock");
     driver_stop(&gpu);
     driver_register(&gpu); /* and nobody listens */
     host_settle(host);
-    assert_has(pending.op.awaited, "driver " GPU " to answer on ");
+    assert_has(pending.operation.awaited, "driver " GPU " to answer on ");
     driver_serve(&gpu, host, GPU, "gpu.sock");
     host_advance(host, 2000);
     assert_string_equal(pending_end(host, &pending), "");
@@ -504,7 +505,7 @@ static void serves_thirty_pods_at_the_same_time(void **state)
     driver_end(&gpu);
 }
 
-/* An op that is given up ends once, at whatever step; what was begun is undone later. */
+/* An operation that is given up ends once, at whatever step; what was begun is undone later. */
 static void can_be_cancelled_at_every_step(void **state)
 {
     struct host *host = *state;
@@ -520,8 +521,8 @@ static void can_be_cancelled_at_every_step(void **state)
         for (int i = 0; i < n_steps && pending.n_done == 0; i++)
             host_turn(host);
         is_over = pending.n_done > 0;
-        dv_claims_cancel(&pending.op);
-        dv_claims_cancel(&pending.op);
+        dv_claims_cancel(&pending.operation);
+        dv_claims_cancel(&pending.operation);
         (void)pending_end(host, &pending);
         assert_string_equal(host_unprepare(host, "p1"), "");
         assert_string_equal(host_claim(host, "c1"), "-");
@@ -547,11 +548,11 @@ static void releases_a_claim_by_force(void **state)
     assert_has(pending_end(host, &pending), "is not registered");
     pending.err.msg[0] = '\0';
     pending.n_done = 0;
-    dv_claims_release(host->claims, &pending.op, DV_STR("ns"), DV_STR("c1"));
+    dv_claims_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
     assert_string_equal(pending_end(host, &pending), "");
     assert_string_equal(host_claim(host, "c1"), "-");
     pending.n_done = 0;
-    dv_claims_release(host->claims, &pending.op, DV_STR("ns"), DV_STR("c1"));
+    dv_claims_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
     assert_has(pending_end(host, &pending), "ResourceClaim ns/c1 is not known on this node");
     driver_end(&gpu);
 }

@@ -243,7 +243,7 @@ static void prepares_anew_once_for_a_pod_that_asks(void **state)
 {
     struct host *host = *state;
     struct driver gpu = {0};
-    struct pending asking = {.op = {.wait_ms = 10000}};
+    struct pending asking = {.operation = {.wait_ms = 10000}};
 
     driver_start(&gpu, host, GPU, "gpu.sock");
     host_add_claim(host, "c1", "p1", GPU);
@@ -291,7 +291,7 @@ static void leaves_a_claim_to_the_pod_that_comes_back_for_it(void **state)
     struct host *host = *state;
     struct driver gpu = {0};
     struct pending ending = {0};
-    struct pending coming = {.op = {.wait_ms = 10000}};
+    struct pending coming = {.operation = {.wait_ms = 10000}};
 
     driver_start(&gpu, host, GPU, "gpu.sock");
     host_add_claim(host, "c1", "p1", GPU);
@@ -350,7 +350,7 @@ static void leaves_the_claims_of_a_pod_that_is_here_again(void **state)
     driver_end(&gpu);
 }
 
-/* Two pods come, come again, and go; each op that fails is asked for again. How many did. */
+/* Two pods come, come again, and go; each operation that fails is asked for again. How many did. */
 static int live_through_failures(struct host *host)
 {
     int n_failures = 0;
@@ -370,7 +370,8 @@ static int live_through_failures(struct host *host)
     return n_failures;
 }
 
-/* Every write fails once, and every request to the API: the op tells, and works when asked again.
+/* Every write fails once, and every request to the API: the operation tells, and works when asked
+ * again.
  */
 static void survives_each_failure_in_turn(void **state)
 {

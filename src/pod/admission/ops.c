@@ -78,7 +78,7 @@ static void give_back(struct dv_pod_release *release)
     dv_devices_save(pods->options.devices, &release->priv.save);
 }
 
-static void on_unprepared(struct dv_claim_op *op, const struct dv_err *err)
+static void on_unprepared(struct dv_claim_operation *op, const struct dv_err *err)
 {
     struct dv_pod_release *release = DV_CONTAINER(op, struct dv_pod_release, priv.claims.op);
     struct dv_pod *pod = release->priv.pod;
@@ -112,7 +112,7 @@ static void unprepare(struct dv_pod_release *release, dv_str uid)
 {
     struct dv_pods *pods = release->priv.pods;
 
-    release->priv.claims.op = (struct dv_claim_op){.done = on_unprepared};
+    release->priv.claims.op = (struct dv_claim_operation){.done = on_unprepared};
     if (release->priv.pod)
         release->priv.pod->preparing = &release->priv.claims.op;
     dv_pod_claims_begin(pods, &release->priv.claims);
@@ -197,7 +197,7 @@ static void check_start(struct dv_pod_start *start)
         run_start(start);
 }
 
-static void on_start_prepared(struct dv_claim_op *op, const struct dv_err *err)
+static void on_start_prepared(struct dv_claim_operation *op, const struct dv_err *err)
 {
     struct dv_pod_start *start = DV_CONTAINER(op, struct dv_pod_start, priv.claims.op);
 
@@ -243,7 +243,7 @@ static void prepare_start(struct dv_pod_start *start)
 
     dv_pod_set_state(pod, DV_POD_ADMITTING);
     start->priv.claims.op =
-        (struct dv_claim_op){.done = on_start_prepared, .wait_ms = pods->options.wait_ms};
+        (struct dv_claim_operation){.done = on_start_prepared, .wait_ms = pods->options.wait_ms};
     pod->preparing = &start->priv.claims.op;
     dv_pod_claims_begin(pods, &start->priv.claims);
     dv_claims_prepare(pods->options.claims, &start->priv.claims.op, pod->spec.object);

@@ -125,8 +125,9 @@ static void check(struct dv_pod_admission *admission)
 }
 
 /* What slices say of the devices: no driver is asked about one that another pod has. */
-static bool may_prepare(struct dv_claim_op *op, const struct dv_api_resource_claim *const *objects,
-                        size_t n_objects, struct dv_err *err)
+static bool may_prepare(struct dv_claim_operation *op,
+                        const struct dv_api_resource_claim *const *objects, size_t n_objects,
+                        struct dv_err *err)
 {
     struct dv_pod_admission *admission = DV_CONTAINER(op, struct dv_pod_admission, priv.claims.op);
 
@@ -139,7 +140,7 @@ static bool may_prepare(struct dv_claim_op *op, const struct dv_api_resource_cla
     return false;
 }
 
-static void on_prepared(struct dv_claim_op *op, const struct dv_err *err)
+static void on_prepared(struct dv_claim_operation *op, const struct dv_err *err)
 {
     struct dv_pod_admission *admission = DV_CONTAINER(op, struct dv_pod_admission, priv.claims.op);
     struct dv_pod *shown = admission->priv.old ? admission->priv.old : admission->priv.pod;
@@ -178,7 +179,7 @@ void dv_admission_prepare(struct dv_pod_admission *admission)
         dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
         return;
     }
-    admission->priv.claims.op = (struct dv_claim_op){
+    admission->priv.claims.op = (struct dv_claim_operation){
         .done = on_prepared,
         .may_prepare = may_prepare,
         .wait_ms =

@@ -16,7 +16,7 @@
 #include "topology/topology.h"
 
 struct dv_arena;
-struct dv_claim_op;
+struct dv_claim_operation;
 struct dv_err;
 struct dv_holdings;
 struct dv_owner;
@@ -30,11 +30,11 @@ struct dv_pod {
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
-    bool may_run;                        /* a container may have been started */
-    bool has_ended;                      /* what ran in it has ended */
-    struct dv_owner *owner;              /* NULL: nobody that is watched */
-    dv_str awaited;                      /* in `arena`; a pod waits for few things in its life */
-    const struct dv_claim_op *preparing; /* its claims; NULL: nothing is under way */
+    bool may_run;           /* a container may have been started */
+    bool has_ended;         /* what ran in it has ended */
+    struct dv_owner *owner; /* NULL: nobody that is watched */
+    dv_str awaited;         /* in `arena`; a pod waits for few things in its life */
+    const struct dv_claim_operation *preparing; /* its claims; NULL: nothing is under way */
     uint64_t since_wall_ns;
 };
 

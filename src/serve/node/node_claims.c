@@ -149,7 +149,7 @@ void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str b
 struct release {
     struct dv_node_server *server;
     struct dv_server_call *call;
-    struct dv_claim_op op;
+    struct dv_claim_operation op;
     dv_str space;
     dv_str name;
     dv_str uid;
@@ -187,7 +187,7 @@ static void audit(const struct release *release)
                           DV_FMT(release->reason), DV_FMT(release->drivers), DV_FMT(pods)));
 }
 
-static void on_released(struct dv_claim_op *op, const struct dv_err *err)
+static void on_released(struct dv_claim_operation *op, const struct dv_err *err)
 {
     struct release *release = DV_CONTAINER(op, struct release, op);
     NodeV1__ReleaseClaimResponse response = NODE_V1__RELEASE_CLAIM_RESPONSE__INIT;
