@@ -30,6 +30,7 @@ struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_claim_batch;
 struct dv_claim_job;
+struct dv_claim_step;
 struct dv_claims;
 struct dv_cluster;
 struct dv_store;
@@ -134,19 +135,9 @@ void dv_claims_each_wait(const struct dv_claims *claims,
 
 enum dv_claim_operation_kind {
     DV_CLAIM_PREPARE,
+    DV_CLAIM_PREPARE_AGAIN, /* what was prepared, or about to be, before a crash or a boot */
     DV_CLAIM_UNPREPARE,
-    DV_CLAIM_RELEASE,
-};
-
-/* Where it is; for this module. */
-enum dv_claim_step {
-    DV_CLAIM_STEP_BEGIN, /* also: looks again */
-    DV_CLAIM_STEP_FETCH,
-    DV_CLAIM_STEP_WAIT,
-    DV_CLAIM_STEP_RECORD,
-    DV_CLAIM_STEP_CALL,
-    DV_CLAIM_STEP_STORE,
-    DV_CLAIM_STEP_OVER,
+    DV_CLAIM_RELEASE, /* by force */
 };
 
 /* One operation, embedded in what waits for it; zeroed, then `done` is set; lent until that has
@@ -171,8 +162,8 @@ struct dv_claim_operation {
         struct dv_claims *claims;
         struct dv_arena *arena;
         enum dv_claim_operation_kind kind;
-        enum dv_claim_step step;
-        const struct dv_api_pod *pod; /* NULL: of none */
+        const struct dv_claim_step *step; /* where it is */
+        const struct dv_api_pod *pod;     /* to prepare for; else NULL */
         dv_str pod_uid;
         struct dv_claim_job *jobs; /* one for each claim */
         size_t n_jobs;
@@ -188,7 +179,7 @@ struct dv_claim_operation {
         struct dv_err end; /* code DV_OK: nothing has gone wrong */
         uint64_t start_ns;
         uint64_t wait_until_ms;
-        bool has_waited; /* since the claims were fetched */
+        bool has_waited; /* in this step */
         bool is_chore;   /* our own */
     } priv;
 };

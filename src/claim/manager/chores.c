@@ -165,21 +165,13 @@ static void on_done(struct dv_claim_operation *operation, const struct dv_err *e
     dv_claims_check_closed(claims);
 }
 
-static void add_job(struct dv_claim_operation *operation, struct dv_claim_job *job, dv_str space,
-                    dv_str name, dv_str uid)
-{
-    job->space = dv_str_copy(space, operation->priv.arena);
-    job->name = dv_str_copy(name, operation->priv.arena);
-    job->uid = dv_str_copy(uid, operation->priv.arena);
-}
-
 static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str uid)
 {
     struct dv_claim **of_pod;
     size_t n_jobs = 0;
     size_t n;
 
-    dv_claim_operation_begin(claims, operation, DV_CLAIM_PREPARE);
+    dv_claim_operation_init(claims, operation, DV_CLAIM_PREPARE_AGAIN);
     operation->priv.pod_uid = dv_str_copy(uid, operation->priv.arena);
     n = dv_claim_of_pod(claims->state, uid, operation->priv.arena, &of_pod);
     dv_claim_operation_set_jobs(operation, n);
@@ -188,8 +180,8 @@ static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *ope
 
         if (of_pod[i]->is_left_over && record->phase == DV_CLAIM_PREPARING &&
             is_time(claims, of_pod[i], true))
-            add_job(operation, &operation->priv.jobs[n_jobs++], record->space, record->name,
-                    record->uid);
+            dv_claim_job_set(&operation->priv.jobs[n_jobs++], record->space, record->name,
+                             record->uid);
     }
     operation->priv.n_jobs = n_jobs;
 }
@@ -208,11 +200,10 @@ static void start(struct dv_claims *claims, const struct dv_claim_chore_item *it
         prepare_pod(claims, &chore->operation, item->pod_uid);
         dv_claim_operation_start(&chore->operation);
     } else {
-        dv_claim_operation_begin(claims, &chore->operation, DV_CLAIM_UNPREPARE);
+        dv_claim_operation_init(claims, &chore->operation, DV_CLAIM_UNPREPARE);
         dv_claim_operation_set_jobs(&chore->operation, 1);
         chore->operation.priv.jobs[0].ignores_pods = true;
-        add_job(&chore->operation, &chore->operation.priv.jobs[0], item->space, item->name,
-                item->uid);
+        dv_claim_job_set(&chore->operation.priv.jobs[0], item->space, item->name, item->uid);
         dv_claim_operation_start(&chore->operation);
     }
     chore->operation.priv.is_chore = true;

@@ -15,7 +15,7 @@ static void ask(struct dv_claim_batch *batch);
 
 static bool is_prepare(const struct dv_claim_batch *batch)
 {
-    return batch->operation->priv.kind == DV_CLAIM_PREPARE;
+    return dv_claim_operation_is_prepare(batch->operation);
 }
 
 static const char *method_of(const struct dv_claim_batch *batch)

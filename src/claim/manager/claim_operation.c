@@ -1,39 +1,293 @@
-/* claim_operation.c - what all operations have in common: they begin, wait, save, call drivers, are
- * cancelled, and end once. */
+/* claim_operation.c - the life of an operation on claims, step by step, from its start to its end.
+ *
+ *     prepare        LIST -> FETCH -> CHECK -> AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
+ *                              ^                 |
+ *                              '-- had to wait --'
+ *     prepare again                            AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
+ *     unprepare      LIST -------------------> AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
+ *     release        LIST -------------------> AWAIT -> HOLD -> RECORD ---------> ANSWER -> STORE
+ *
+ * RECORD is on the disk before a driver is called, and STORE before anyone is told: whenever davitd
+ * dies, the next one knows what drivers may have done, and asks them again. */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
+#include "base/defs.h"
 #include "claim/manager/claims.h"
 #include "resource/resource.h"
 
-static void go_on(struct dv_claim_operation *operation)
-{
-    bool is_first = operation->priv.step == DV_CLAIM_STEP_BEGIN;
+/* ---- the table ---- */
 
+enum step {
+    LIST,   /* finds out which claims it is about */
+    FETCH,  /* gets them from the API */
+    CHECK,  /* refuses what the pod may not use */
+    AWAIT,  /* waits for drivers, and for the end of what is under way for the claims */
+    HOLD,   /* takes the claims: nobody else changes them until the end */
+    RECORD, /* writes that drivers are about to be called */
+    CALL,   /* calls the drivers */
+    ANSWER, /* takes what they answered into the state */
+    STORE,  /* writes that */
+    OVER,
+};
+
+struct dv_claim_step {
+    enum dv_claim_operation_kind kind;
+    enum step step;
+    dv_claim_step_fn *run;
+    enum step then;
+    enum step after_waiting; /* then, when it could not go on at once */
+    enum step on_failure;    /* also when it was cancelled meanwhile */
+};
+
+static dv_claim_step_fn record;
+static dv_claim_step_fn store;
+
+/* A kind begins with its first row. A failed call is an answer too. When drivers do not let go of
+ * a claim, what others have let go of is stored nevertheless.
+ * Columns: operation, step, what is done in it; what follows, after waiting, after a failure. */
+static const struct dv_claim_step steps[] = {
+    {DV_CLAIM_PREPARE,       LIST,   dv_claim_prepare_list,     FETCH,  FETCH,  OVER  },
+    {DV_CLAIM_PREPARE,       FETCH,  dv_claim_prepare_fetch,    CHECK,  CHECK,  OVER  },
+    {DV_CLAIM_PREPARE,       CHECK,  dv_claim_prepare_check,    AWAIT,  AWAIT,  OVER  },
+    {DV_CLAIM_PREPARE,       AWAIT,  dv_claim_prepare_await,    HOLD,   FETCH,  OVER  },
+    {DV_CLAIM_PREPARE,       HOLD,   dv_claim_prepare_hold,     RECORD, RECORD, OVER  },
+    {DV_CLAIM_PREPARE,       RECORD, record,                    CALL,   CALL,   OVER  },
+    {DV_CLAIM_PREPARE,       CALL,   dv_claim_prepare_call,     ANSWER, ANSWER, ANSWER},
+    {DV_CLAIM_PREPARE,       ANSWER, dv_claim_prepare_answer,   STORE,  STORE,  OVER  },
+    {DV_CLAIM_PREPARE,       STORE,  store,                     OVER,   OVER,   OVER  },
+
+    {DV_CLAIM_PREPARE_AGAIN, AWAIT,  dv_claim_again_await,      HOLD,   HOLD,   OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, HOLD,   dv_claim_again_hold,       RECORD, RECORD, OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, RECORD, record,                    CALL,   CALL,   OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, CALL,   dv_claim_prepare_call,     ANSWER, ANSWER, ANSWER},
+    {DV_CLAIM_PREPARE_AGAIN, ANSWER, dv_claim_prepare_answer,   STORE,  STORE,  OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, STORE,  store,                     OVER,   OVER,   OVER  },
+
+    {DV_CLAIM_UNPREPARE,     LIST,   dv_claim_unprepare_list,   AWAIT,  AWAIT,  OVER  },
+    {DV_CLAIM_UNPREPARE,     AWAIT,  dv_claim_unprepare_await,  HOLD,   HOLD,   OVER  },
+    {DV_CLAIM_UNPREPARE,     HOLD,   dv_claim_unprepare_hold,   RECORD, RECORD, OVER  },
+    {DV_CLAIM_UNPREPARE,     RECORD, record,                    CALL,   CALL,   OVER  },
+    {DV_CLAIM_UNPREPARE,     CALL,   dv_claim_call_drivers,     ANSWER, ANSWER, ANSWER},
+    {DV_CLAIM_UNPREPARE,     ANSWER, dv_claim_unprepare_answer, STORE,  STORE,  STORE },
+    {DV_CLAIM_UNPREPARE,     STORE,  store,                     OVER,   OVER,   OVER  },
+
+    {DV_CLAIM_RELEASE,       LIST,   dv_claim_release_list,     AWAIT,  AWAIT,  OVER  },
+    {DV_CLAIM_RELEASE,       AWAIT,  dv_claim_release_await,    HOLD,   HOLD,   OVER  },
+    {DV_CLAIM_RELEASE,       HOLD,   dv_claim_unprepare_hold,   RECORD, RECORD, OVER  },
+    {DV_CLAIM_RELEASE,       RECORD, record,                    ANSWER, ANSWER, OVER  },
+    {DV_CLAIM_RELEASE,       ANSWER, dv_claim_unprepare_answer, STORE,  STORE,  STORE },
+    {DV_CLAIM_RELEASE,       STORE,  store,                     OVER,   OVER,   OVER  },
+};
+
+/* How a step that takes time is ended early. Without a function, its end is waited for. */
+static void (*const cancels[OVER + 1])(struct dv_claim_operation *operation) = {
+    [FETCH] = dv_claim_prepare_cancel_fetch,
+    [AWAIT] = dv_claim_stop_waiting,
+    [CALL] = dv_claim_cancel_calls,
+};
+
+static const struct {
+    const char *name;   /* in errors */
+    const char *metric; /* operation_name (11); NULL: it is not counted */
+    bool is_prepare;
+} kinds[] = {
+    [DV_CLAIM_PREPARE] = {"prepare dynamic resources",   "PrepareResources",   true },
+    [DV_CLAIM_PREPARE_AGAIN] = {"prepare dynamic resources",   NULL,                 true },
+    [DV_CLAIM_UNPREPARE] = {"unprepare dynamic resources", "UnprepareResources", false},
+    [DV_CLAIM_RELEASE] = {"release",                     NULL,                 false},
+};
+
+static const struct dv_claim_step *first_step(enum dv_claim_operation_kind kind)
+{
+    const struct dv_claim_step *step = steps;
+
+    while (step->kind != kind)
+        step++;
+    return step;
+}
+
+static const struct dv_claim_step *find_step(enum dv_claim_operation_kind kind, enum step name)
+{
+    const struct dv_claim_step *step = first_step(kind);
+
+    while (step->step != name) {
+        step++;
+        assert(step < steps + DV_COUNT(steps) && step->kind == kind);
+    }
+    return step;
+}
+
+bool dv_claim_operation_is_prepare(const struct dv_claim_operation *operation)
+{
+    return kinds[operation->priv.kind].is_prepare;
+}
+
+bool dv_claim_operation_is_waiting(const struct dv_claim_operation *operation)
+{
+    return operation->priv.step->step == AWAIT && operation->awaited[0];
+}
+
+/* ---- the end ---- */
+
+static void tell_ended(const struct dv_claim_operation *operation, bool is_error)
+{
+    const struct dv_claims *claims = operation->priv.claims;
+    const char *metric = kinds[operation->priv.kind].metric;
+
+    if (claims->options.operation_ended && !operation->priv.is_chore && metric)
+        claims->options.operation_ended(claims->options.ctx, metric, is_error,
+                                        dv_loop_now_ns(claims->loop) - operation->priv.start_ns);
+}
+
+/* With priv.end. The operation is gone after it. */
+static void finish(struct dv_claim_operation *operation)
+{
+    struct dv_claims *claims = operation->priv.claims;
+    struct dv_err reason = operation->priv.end;
+    bool is_error = reason.code != DV_OK;
+
+    if (is_error)
+        (void)dv_wrap(&reason, "%s", kinds[operation->priv.kind].name);
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        dv_claim_let_go(&operation->priv.jobs[i]);
+        dv_object_unref(operation->priv.jobs[i].object);
+    }
+    for (size_t i = 0; i < operation->priv.n_batches; i++)
+        dv_claim_batch_fini(&operation->priv.batches[i]);
+    dv_timer_cancel(&operation->priv.timer);
+    dv_task_cancel(&operation->priv.task);
+    dv_link_remove(&operation->priv.waiting);
+    dv_link_remove(&operation->priv.link);
+    dv_arena_free(operation->priv.arena);
+    operation->priv.arena = NULL;
+    tell_ended(operation, is_error);
+    dv_claims_save_later(claims); /* what changed though it failed */
+    dv_claims_tell_changed(claims);
+    dv_claims_check_closed(claims);
+    operation->done(operation, is_error ? &reason : NULL); /* last: it may free the operation */
+}
+
+/* ---- from step to step ---- */
+
+/* The step that the table has after this one; false: it is over. */
+static bool advance(struct dv_claim_operation *operation)
+{
+    const struct dv_claim_step *step = operation->priv.step;
+    bool has_waited = operation->priv.has_waited;
+    enum step next = operation->priv.end.code != DV_OK ? step->on_failure
+                     : has_waited                      ? step->after_waiting
+                                                       : step->then;
+
+    operation->priv.has_waited = false;
+    if (next == OVER)
+        return false;
+    operation->priv.step = find_step(operation->priv.kind, next);
+    return true;
+}
+
+/* Runs steps until one takes time, or all is over. */
+static void run(struct dv_claim_operation *operation)
+{
+    do {
+        struct dv_err err;
+
+        switch (operation->priv.step->run(operation, &err)) {
+        case DV_CLAIM_STEP_IS_DONE:
+            break;
+        case DV_CLAIM_STEP_FAILED:
+            operation->priv.end = err;
+            break;
+        case DV_CLAIM_STEP_GOES_ON:
+            return;
+        case DV_CLAIM_STEP_WAS_LAST:
+            finish(operation);
+            return;
+        }
+    } while (advance(operation));
+    finish(operation);
+}
+
+static void clear_awaited(struct dv_claim_operation *operation)
+{
     operation->awaited[0] = '\0';
     operation->is_brief = false;
     dv_timer_cancel(&operation->priv.timer);
-    if (operation->priv.kind == DV_CLAIM_PREPARE)
-        (is_first ? dv_claim_prepare_begin : dv_claim_prepare_look)(operation);
+}
+
+void dv_claim_step_ended(struct dv_claim_operation *operation, const struct dv_err *err)
+{
+    clear_awaited(operation);
+    if (err)
+        operation->priv.end = *err;
+    if (advance(operation))
+        run(operation);
     else
-        (is_first ? dv_claim_unprepare_begin : dv_claim_unprepare_look)(operation);
+        finish(operation);
 }
 
 static void on_task(struct dv_task *task)
 {
     struct dv_claim_operation *operation = DV_CONTAINER(task, struct dv_claim_operation, priv.task);
 
-    if (operation->priv.end.code != DV_OK)
-        dv_claim_operation_finish(operation, &operation->priv.end);
-    else
-        go_on(operation);
+    if (operation->priv.end.code != DV_OK) {
+        finish(operation); /* cancelled before it began, or while it waited */
+        return;
+    }
+    clear_awaited(operation);
+    run(operation);
 }
 
-void dv_claim_operation_begin(struct dv_claims *claims, struct dv_claim_operation *operation,
-                              enum dv_claim_operation_kind kind)
+/* ---- on the disk ---- */
+
+static void end_save(struct dv_claim_operation *operation, const struct dv_err *err,
+                     const char *what)
+{
+    struct dv_err reason;
+
+    if (err) {
+        reason = *err;
+        (void)dv_wrap(&reason, "checkpoint ResourceClaim %s", what);
+    }
+    dv_claim_step_ended(operation, err ? &reason : NULL);
+}
+
+static void on_recorded(struct dv_save *save, const struct dv_err *err)
+{
+    end_save(DV_CONTAINER(save, struct dv_claim_operation, priv.save), err, "cache");
+}
+
+static void on_stored(struct dv_save *save, const struct dv_err *err)
+{
+    end_save(DV_CONTAINER(save, struct dv_claim_operation, priv.save), err, "state");
+}
+
+static enum dv_claim_progress save(struct dv_claim_operation *operation,
+                                   void (*done)(struct dv_save *save, const struct dv_err *err))
+{
+    operation->priv.save.done = done;
+    dv_claims_save(operation->priv.claims, &operation->priv.save);
+    dv_claims_tell_changed(operation->priv.claims);
+    return DV_CLAIM_STEP_GOES_ON;
+}
+
+static enum dv_claim_progress record(struct dv_claim_operation *operation, struct dv_err *err)
+{
+    (void)err; /* comes to on_recorded */
+    return save(operation, on_recorded);
+}
+
+static enum dv_claim_progress store(struct dv_claim_operation *operation, struct dv_err *err)
+{
+    (void)err; /* comes to on_stored */
+    return save(operation, on_stored);
+}
+
+/* ---- the beginning ---- */
+
+void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation *operation,
+                             enum dv_claim_operation_kind kind)
 {
     assert(operation->done);
     memset(&operation->priv, 0, sizeof(operation->priv));
@@ -41,6 +295,7 @@ void dv_claim_operation_begin(struct dv_claims *claims, struct dv_claim_operatio
     operation->is_brief = operation->has_asked = false;
     operation->priv.claims = claims;
     operation->priv.kind = kind;
+    operation->priv.step = first_step(kind);
     operation->priv.arena = dv_arena_new();
     operation->priv.start_ns = dv_loop_now_ns(claims->loop);
     operation->priv.wait_until_ms =
@@ -60,353 +315,30 @@ void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_
         operation->priv.jobs[i].operation = operation;
 }
 
+void dv_claim_job_set(struct dv_claim_job *job, dv_str space, dv_str name, dv_str uid)
+{
+    struct dv_arena *arena = job->operation->priv.arena;
+
+    job->space = dv_str_copy(space, arena);
+    job->name = dv_str_copy(name, arena);
+    job->uid = dv_str_copy(uid, arena);
+}
+
 void dv_claim_operation_start(struct dv_claim_operation *operation)
 {
     dv_task_post(&operation->priv.task, operation->priv.claims->loop, on_task);
 }
 
-/* ---- waiting ---- */
-
-bool dv_claim_operation_may_wait(const struct dv_claim_operation *operation)
-{
-    return dv_loop_now_ms(operation->priv.claims->loop) < operation->priv.wait_until_ms;
-}
-
-static void on_timer(struct dv_timer *timer)
-{
-    struct dv_claim_operation *operation =
-        DV_CONTAINER(timer, struct dv_claim_operation, priv.timer);
-
-    dv_link_remove(&operation->priv.waiting);
-    dv_claim_operation_start(operation);
-}
-
-void dv_claim_operation_wait(struct dv_claim_operation *operation, struct dv_claim *claim)
-{
-    operation->priv.step = DV_CLAIM_STEP_WAIT;
-    operation->priv.has_waited = true;
-    operation->is_brief = claim != NULL;
-    dv_list_push(claim ? dv_claim_waiters(claim) : &operation->priv.claims->waiting,
-                 &operation->priv.waiting);
-    if (dv_claim_operation_may_wait(operation) && operation->priv.wait_until_ms != UINT64_MAX)
-        dv_timer_start(&operation->priv.timer, operation->priv.claims->loop,
-                       operation->priv.wait_until_ms, on_timer);
-    dv_claims_tell_changed(operation->priv.claims);
-}
-
-static void wake_all(struct dv_list *list)
-{
-    struct dv_link *link;
-
-    while ((link = dv_list_shift(list)) != NULL)
-        dv_claim_operation_start(DV_CONTAINER(link, struct dv_claim_operation, priv.waiting));
-}
-
-void dv_claims_wake(struct dv_claims *claims)
-{
-    wake_all(&claims->waiting);
-}
-
-bool dv_claim_operation_need_driver(struct dv_claim_operation *operation, dv_str driver)
-{
-    struct dv_claims *claims = operation->priv.claims;
-    struct dv_err err;
-    const struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, driver, &err);
-
-    if (instance && (instance->is_connected || !dv_claim_operation_may_wait(operation)))
-        return true;
-    if (!dv_claim_operation_may_wait(operation)) {
-        dv_claim_operation_finish(operation, &err);
-        return false;
-    }
-    (void)snprintf(operation->awaited, sizeof(operation->awaited),
-                   instance ? "driver %.*s to answer on %.*s" : "driver %.*s to register%.*s",
-                   DV_FMT(driver), DV_FMT(instance ? instance->endpoint : DV_STR("")));
-    dv_claim_operation_wait(operation, NULL);
-    return false;
-}
-
-/* ---- claims that are ours for a while ---- */
-
-void dv_claim_operation_hold(struct dv_claim_job *job, struct dv_claim *claim)
-{
-    dv_claim_begin_call(claim);
-    job->claim = claim;
-}
-
-void dv_claim_operation_let_go(struct dv_claim_job *job)
-{
-    struct dv_claim *claim = job->claim;
-
-    if (!claim)
-        return;
-    job->claim = NULL;
-    dv_claim_end_call(claim);
-    if (claim->n_calls == 0)
-        wake_all(dv_claim_waiters(claim));
-}
-
-/* ---- saving ---- */
-
-static void on_saved(struct dv_save *save, const struct dv_err *err)
-{
-    struct dv_claim_operation *operation = DV_CONTAINER(save, struct dv_claim_operation, priv.save);
-    bool is_recorded = operation->priv.step == DV_CLAIM_STEP_RECORD;
-    struct dv_err reason;
-
-    if (err) {
-        reason = *err;
-        (void)dv_wrap(&reason, is_recorded ? "checkpoint ResourceClaim cache"
-                                           : "checkpoint ResourceClaim state");
-        dv_claim_operation_finish(operation, &reason);
-    } else if (operation->priv.end.code != DV_OK) {
-        dv_claim_operation_finish(operation, &operation->priv.end);
-    } else if (!is_recorded) {
-        dv_claim_operation_finish(operation, NULL);
-    } else if (operation->priv.kind == DV_CLAIM_PREPARE) {
-        dv_claim_prepare_recorded(operation);
-    } else {
-        dv_claim_unprepare_recorded(operation);
-    }
-}
-
-void dv_claim_operation_save(struct dv_claim_operation *operation, enum dv_claim_step step)
-{
-    operation->priv.step = step;
-    operation->priv.save.done = on_saved;
-    dv_claims_save(operation->priv.claims, &operation->priv.save);
-    dv_claims_tell_changed(operation->priv.claims);
-}
-
-/* ---- calling ---- */
-
-/* Says whom it waits for: the first that has not answered. */
-static void on_slow(struct dv_timer *timer)
-{
-    struct dv_claim_operation *operation =
-        DV_CONTAINER(timer, struct dv_claim_operation, priv.timer);
-    struct dv_claims *claims = operation->priv.claims;
-    struct dv_claim_batch *batch = operation->priv.batches;
-    uint64_t asked_ns;
-    char since[DV_TIME_BYTES];
-
-    while (batch < operation->priv.batches + operation->priv.n_batches && !batch->is_calling)
-        batch++;
-    if (batch == operation->priv.batches + operation->priv.n_batches)
-        return; /* it is over, and about to be told */
-    asked_ns = dv_clock_wall_ns(dv_loop_clock(claims->loop)) -
-               (dv_loop_now_ns(claims->loop) - batch->asked_ns);
-    dv_time_print(asked_ns, since);
-    (void)snprintf(operation->awaited, sizeof(operation->awaited),
-                   "driver %.*s to answer %.*s since %s", DV_FMT(batch->driver),
-                   DV_FMT(dv_claim_batch_method(batch)), since);
-    operation->is_brief = true;
-    dv_claims_tell_changed(claims);
-}
-
-static void called(struct dv_claim_operation *operation)
-{
-    dv_timer_cancel(&operation->priv.timer);
-    operation->awaited[0] = '\0';
-    operation->is_brief = false;
-    if (operation->priv.kind == DV_CLAIM_PREPARE)
-        dv_claim_prepare_called(operation);
-    else
-        dv_claim_unprepare_called(operation);
-}
-
-void dv_claim_batch_ended(struct dv_claim_batch *batch)
-{
-    struct dv_claim_operation *operation = batch->operation;
-
-    if (--operation->priv.n_calling == 0)
-        called(operation);
-}
-
-static struct dv_claim_batch *batch_of(struct dv_claim_operation *operation, dv_str driver)
-{
-    struct dv_claim_batch *batch;
-
-    for (size_t i = 0; i < operation->priv.n_batches; i++)
-        if (dv_str_eq(operation->priv.batches[i].driver, driver))
-            return &operation->priv.batches[i];
-    batch = &operation->priv.batches[operation->priv.n_batches++];
-    batch->operation = operation;
-    batch->driver = driver;
-    batch->claims = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim *, operation->priv.n_jobs);
-    return batch;
-}
-
-/* Once, though the pod may have it under two names. */
-static void add_claim(struct dv_claim_batch *batch, struct dv_claim *claim)
-{
-    for (size_t i = 0; i < batch->n_claims; i++)
-        if (batch->claims[i] == claim)
-            return;
-    batch->claims[batch->n_claims++] = claim;
-}
-
-void dv_claim_operation_call(struct dv_claim_operation *operation)
-{
-    size_t n_max = 0;
-
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        n_max +=
-            operation->priv.jobs[i].claim ? operation->priv.jobs[i].claim->record.n_drivers : 0;
-    operation->priv.batches = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim_batch, n_max);
-    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        struct dv_claim *claim = operation->priv.jobs[i].claim;
-
-        for (size_t k = 0; claim && k < claim->record.n_drivers; k++)
-            add_claim(batch_of(operation, claim->record.drivers[k].name), claim);
-    }
-    operation->priv.step = DV_CLAIM_STEP_CALL;
-    operation->priv.n_calling = operation->priv.n_batches;
-    operation->has_asked = operation->priv.n_batches > 0;
-    dv_timer_start(&operation->priv.timer, operation->priv.claims->loop,
-                   dv_loop_now_ms(operation->priv.claims->loop) + DV_CLAIM_SLOW_MS, on_slow);
-    dv_claims_tell_changed(operation->priv.claims);
-    for (size_t i = 0; i < operation->priv.n_batches; i++)
-        dv_claim_batch_start(&operation->priv.batches[i]);
-    if (operation->priv.n_batches == 0)
-        called(operation);
-}
-
-/* ---- what can be seen ---- */
-
-void dv_claims_each_call(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
-{
-    struct dv_link *link;
-
-    DV_LIST_EACH (&claims->operations, link) {
-        const struct dv_claim_operation *operation =
-            DV_CONTAINER(link, struct dv_claim_operation, priv.link);
-
-        for (size_t i = 0;
-             operation->priv.step == DV_CLAIM_STEP_CALL && i < operation->priv.n_batches; i++) {
-            const struct dv_claim_batch *batch = &operation->priv.batches[i];
-            const struct dv_claim_call call = {
-                .driver = batch->driver,
-                .endpoint = batch->is_calling ? batch->instance->base.endpoint : DV_STR(""),
-                .method = batch->is_calling ? dv_claim_batch_method(batch) : DV_STR(""),
-                .pod_uid = operation->priv.pod_uid,
-                .claims = batch->claims,
-                .n_claims = batch->n_claims,
-                .since_ns = batch->asked_ns,
-            };
-
-            if (batch->is_calling)
-                see(ctx, &call);
-        }
-    }
-}
-
-static void see_waits(const struct dv_claim_operation *operation,
-                      void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
-{
-    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        const struct dv_claim_job *job = &operation->priv.jobs[i];
-        const struct dv_claim_wait wait = {
-            .space = job->space,
-            .name = job->name,
-            .uid = job->object ? job->object->meta->uid : job->uid,
-            .pod_uid = operation->priv.pod_uid,
-            .awaited = dv_str_from_c(operation->awaited),
-            .since_ns = operation->priv.start_ns,
-        };
-
-        see(ctx, &wait);
-    }
-}
-
-void dv_claims_each_wait(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
-{
-    struct dv_link *link;
-
-    DV_LIST_EACH (&claims->operations, link) {
-        const struct dv_claim_operation *operation =
-            DV_CONTAINER(link, struct dv_claim_operation, priv.link);
-
-        if (operation->priv.step == DV_CLAIM_STEP_WAIT && operation->priv.kind == DV_CLAIM_PREPARE)
-            see_waits(operation, see, ctx);
-    }
-}
-
-/* ---- the end ---- */
-
-static void tell_ended(const struct dv_claim_operation *operation, bool is_error)
-{
-    const struct dv_claims *claims = operation->priv.claims;
-
-    if (claims->options.operation_ended && !operation->priv.is_chore &&
-        operation->priv.kind != DV_CLAIM_RELEASE)
-        claims->options.operation_ended(
-            claims->options.ctx,
-            operation->priv.kind == DV_CLAIM_PREPARE ? "PrepareResources" : "UnprepareResources",
-            is_error, dv_loop_now_ns(claims->loop) - operation->priv.start_ns);
-}
-
-void dv_claim_operation_finish(struct dv_claim_operation *operation, const struct dv_err *err)
-{
-    static const char *const names[] = {
-        [DV_CLAIM_PREPARE] = "prepare dynamic resources",
-        [DV_CLAIM_UNPREPARE] = "unprepare dynamic resources",
-        [DV_CLAIM_RELEASE] = "release",
-    };
-    struct dv_claims *claims = operation->priv.claims;
-    struct dv_err reason;
-
-    if (err) {
-        reason = *err;
-        (void)dv_wrap(&reason, "%s", names[operation->priv.kind]);
-    }
-    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        dv_claim_operation_let_go(&operation->priv.jobs[i]);
-        dv_object_unref(operation->priv.jobs[i].object);
-    }
-    for (size_t i = 0; i < operation->priv.n_batches; i++)
-        dv_claim_batch_fini(&operation->priv.batches[i]);
-    dv_timer_cancel(&operation->priv.timer);
-    dv_task_cancel(&operation->priv.task);
-    dv_link_remove(&operation->priv.waiting);
-    dv_link_remove(&operation->priv.link);
-    dv_arena_free(operation->priv.arena);
-    operation->priv.arena = NULL;
-    operation->priv.step = DV_CLAIM_STEP_OVER;
-    tell_ended(operation, err != NULL);
-    dv_claims_save_later(claims); /* what changed though it failed */
-    dv_claims_tell_changed(claims);
-    dv_claims_check_closed(claims);
-    operation->done(operation, err ? &reason : NULL); /* last: it may free the operation */
-}
-
 void dv_claims_cancel(struct dv_claim_operation *operation)
 {
-    if (!operation->priv.arena || operation->priv.end.code != DV_OK ||
-        operation->priv.step == DV_CLAIM_STEP_STORE)
-        return; /* over, or decided */
+    enum step step;
+
+    if (!operation->priv.arena || operation->priv.end.code != DV_OK)
+        return; /* it has not begun, or is over or cancelled already */
+    step = operation->priv.step->step;
+    if (step == STORE)
+        return; /* it is decided */
     (void)dv_fail(&operation->priv.end, DV_CANCELLED, "cancelled");
-    switch (operation->priv.step) {
-    case DV_CLAIM_STEP_WAIT:
-        dv_link_remove(&operation->priv.waiting);
-        dv_claim_operation_start(operation);
-        break;
-    case DV_CLAIM_STEP_FETCH:
-        for (size_t i = 0; i < operation->priv.n_jobs; i++)
-            if (operation->priv.jobs[i].request.done)
-                dv_request_cancel(operation->priv.claims->options.cluster,
-                                  &operation->priv.jobs[i].request);
-        break;
-    case DV_CLAIM_STEP_CALL:
-        for (size_t i = 0; i < operation->priv.n_batches; i++)
-            dv_claim_batch_cancel(&operation->priv.batches[i]);
-        break;
-    case DV_CLAIM_STEP_BEGIN:
-    case DV_CLAIM_STEP_RECORD:
-    case DV_CLAIM_STEP_STORE:
-    case DV_CLAIM_STEP_OVER:
-        break; /* seen when it goes on */
-    }
+    if (cancels[step])
+        cancels[step](operation);
 }

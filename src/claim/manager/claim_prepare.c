@@ -1,4 +1,5 @@
-/* claim_prepare.c - the claims of a pod are prepared (5). */
+/* claim_prepare.c - the steps by which the claims of a pod are prepared (5); claim_operation.c has
+ * their order. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -6,41 +7,31 @@
 #include "claim/manager/claims.h"
 #include "resource/resource.h"
 
-/* ---- the objects ---- */
+/* ---- which claims, and what the API says of them ---- */
 
 static const struct dv_api_resource_claim *object_of(const struct dv_claim_job *job)
 {
     return job->object->value;
 }
 
-/* Errors count in the order of the pod's list. */
-static bool check_all(struct dv_claim_operation *operation, struct dv_err *err)
+enum dv_claim_progress dv_claim_prepare_list(struct dv_claim_operation *operation,
+                                             struct dv_err *err)
 {
-    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        struct dv_claim_job *job = &operation->priv.jobs[i];
+    const struct dv_api_pod *pod = operation->priv.pod;
+    struct dv_claim_ref *refs;
+    size_t n_refs;
 
-        if (job->err.code != DV_OK) {
-            *err = job->err;
-            return false;
-        }
-        if (!dv_claim_check(operation->priv.pod, &job->ref, object_of(job),
-                            operation->priv.claims->options.takes_groups, err))
-            return false;
+    if (!dv_claim_refs(pod, operation->priv.arena, &refs, &n_refs, err))
+        return DV_CLAIM_STEP_FAILED;
+    if (n_refs == 0)
+        return DV_CLAIM_STEP_WAS_LAST;
+    dv_claim_operation_set_jobs(operation, n_refs);
+    for (size_t i = 0; i < n_refs; i++) {
+        operation->priv.jobs[i].ref = refs[i];
+        operation->priv.jobs[i].space = pod->metadata.namespace;
+        operation->priv.jobs[i].name = refs[i].name;
     }
-    return true;
-}
-
-static void fetched(struct dv_claim_operation *operation)
-{
-    struct dv_err err;
-
-    operation->priv.has_waited = false;
-    if (operation->priv.end.code != DV_OK)
-        dv_claim_operation_finish(operation, &operation->priv.end);
-    else if (!check_all(operation, &err))
-        dv_claim_operation_finish(operation, &err);
-    else
-        dv_claim_prepare_look(operation);
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
 static void on_fetched(struct dv_request *request, const struct dv_api_status *failure)
@@ -55,21 +46,19 @@ static void on_fetched(struct dv_request *request, const struct dv_api_status *f
     else
         job->object = dv_object_ref(request->object);
     if (--job->operation->priv.n_fetching == 0)
-        fetched(job->operation);
+        dv_claim_step_ended(job->operation, NULL); /* how each went is in the jobs */
 }
 
-static void fetch(struct dv_claim_operation *operation)
+enum dv_claim_progress dv_claim_prepare_fetch(struct dv_claim_operation *operation,
+                                              struct dv_err *err)
 {
     struct dv_cluster *cluster = operation->priv.claims->options.cluster;
-    struct dv_err err;
 
     if (!cluster) {
-        (void)dv_fail(&err, DV_UNAVAILABLE, "fetch ResourceClaim %.*s: there is no API server",
+        (void)dv_fail(err, DV_UNAVAILABLE, "fetch ResourceClaim %.*s: there is no API server",
                       DV_FMT(operation->priv.jobs[0].name));
-        dv_claim_operation_finish(operation, &err);
-        return;
+        return DV_CLAIM_STEP_FAILED;
     }
-    operation->priv.step = DV_CLAIM_STEP_FETCH;
     operation->priv.n_fetching = operation->priv.n_jobs;
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
@@ -85,27 +74,50 @@ static void fetch(struct dv_claim_operation *operation)
         };
         dv_request_start(cluster, &job->request);
     }
+    return DV_CLAIM_STEP_GOES_ON;
+}
+
+void dv_claim_prepare_cancel_fetch(struct dv_claim_operation *operation)
+{
+    for (size_t i = 0; i < operation->priv.n_jobs; i++)
+        if (operation->priv.jobs[i].request.done)
+            dv_request_cancel(operation->priv.claims->options.cluster,
+                              &operation->priv.jobs[i].request);
+}
+
+/* Errors count in the order of the pod's list. */
+enum dv_claim_progress dv_claim_prepare_check(struct dv_claim_operation *operation,
+                                              struct dv_err *err)
+{
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        struct dv_claim_job *job = &operation->priv.jobs[i];
+
+        if (job->err.code != DV_OK) {
+            *err = job->err;
+            return DV_CLAIM_STEP_FAILED;
+        }
+        if (!dv_claim_check(operation->priv.pod, &job->ref, object_of(job),
+                            operation->priv.claims->options.takes_groups, err))
+            return DV_CLAIM_STEP_FAILED;
+    }
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
 /* ---- what is in the way ---- */
 
-static bool need_drivers(struct dv_claim_operation *operation, const struct dv_claim_job *job)
+static enum dv_claim_progress await_drivers(struct dv_claim_operation *operation,
+                                            const struct dv_claim_job *job, struct dv_err *err)
 {
-    const struct dv_api_allocation_result *allocation;
-    const struct dv_claim *claim;
+    const struct dv_api_allocation_result *allocation = object_of(job)->status.allocation;
 
-    if (job->object) {
-        allocation = object_of(job)->status.allocation;
-        for (size_t i = 0; i < allocation->devices.n_results; i++)
-            if (!dv_claim_operation_need_driver(operation, allocation->devices.results[i].driver))
-                return false;
-        return true;
+    for (size_t i = 0; i < allocation->devices.n_results; i++) {
+        enum dv_claim_progress progress =
+            dv_claim_await_driver(operation, allocation->devices.results[i].driver, err);
+
+        if (progress != DV_CLAIM_STEP_IS_DONE)
+            return progress;
     }
-    claim = dv_claim_find(operation->priv.claims->state, job->space, job->name);
-    for (size_t i = 0; claim && i < claim->record.n_drivers; i++)
-        if (!dv_claim_operation_need_driver(operation, claim->record.drivers[i].name))
-            return false;
-    return true;
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
 /* A former claim of that name is still here, or drivers are being asked about this one: for
@@ -123,56 +135,41 @@ static bool is_for_another(const struct dv_claim_job *job, const struct dv_claim
            claim->record.phase != DV_CLAIM_UNPREPARING;
 }
 
-static bool need_way(struct dv_claim_operation *operation, const struct dv_claim_job *job)
+static enum dv_claim_progress await_others(struct dv_claim_operation *operation,
+                                           const struct dv_claim_job *job)
 {
-    struct dv_claim *claim =
-        job->object ? dv_claim_find(operation->priv.claims->state, job->space, job->name) : NULL;
+    struct dv_claim *claim = dv_claim_find(operation->priv.claims->state, job->space, job->name);
 
-    if (!claim || !is_in_the_way(job, claim) || !dv_claim_operation_may_wait(operation))
-        return true; /* attaching tells */
+    if (!claim || !is_in_the_way(job, claim) || !dv_claim_may_wait(operation))
+        return DV_CLAIM_STEP_IS_DONE; /* attaching tells */
     (void)snprintf(operation->awaited, sizeof(operation->awaited),
                    is_for_another(job, claim) ? "ResourceClaim %.*s with UID %.*s to be prepared"
                                               : "ResourceClaim %.*s with UID %.*s to be unprepared",
                    DV_FMT(job->name), DV_FMT(claim->record.uid));
-    dv_claim_operation_wait(operation, claim);
-    return false;
+    return dv_claim_wait(operation, claim);
 }
 
-/* ---- the steps ---- */
-
-/* Of an operation of our own: the record as it is, unless a pod is at it itself by now. */
-static struct dv_claim *left_over(struct dv_claim_operation *operation,
-                                  const struct dv_claim_job *job)
+enum dv_claim_progress dv_claim_prepare_await(struct dv_claim_operation *operation,
+                                              struct dv_err *err)
 {
-    struct dv_claim *claim = dv_claim_find(operation->priv.claims->state, job->space, job->name);
+    enum dv_claim_progress progress = DV_CLAIM_STEP_IS_DONE;
 
-    return claim && dv_str_eq(claim->record.uid, job->uid) &&
-                   claim->record.phase == DV_CLAIM_PREPARING && claim->n_calls == 0
-               ? claim
-               : NULL;
+    for (size_t i = 0; progress == DV_CLAIM_STEP_IS_DONE && i < operation->priv.n_jobs; i++) {
+        progress = await_drivers(operation, &operation->priv.jobs[i], err);
+        if (progress == DV_CLAIM_STEP_IS_DONE)
+            progress = await_others(operation, &operation->priv.jobs[i]);
+    }
+    return progress;
 }
 
-static bool attach(struct dv_claim_operation *operation, struct dv_claim_job *job,
-                   struct dv_err *err)
-{
-    struct dv_claim *claim;
-
-    if (!job->object)
-        claim = left_over(operation, job);
-    else if (!dv_claim_attach(operation->priv.claims->state, operation->priv.pod_uid,
-                              object_of(job), &claim, err))
-        return false;
-    if (claim && claim->record.phase != DV_CLAIM_PREPARED)
-        dv_claim_operation_hold(job, claim);
-    return true;
-}
+/* ---- the pod gets its claims ---- */
 
 /* Whoever asked for the operation knows what else speaks against it. */
 static bool ask_owner(struct dv_claim_operation *operation, struct dv_err *err)
 {
     const struct dv_api_resource_claim **objects;
 
-    if (!operation->may_prepare || !operation->priv.pod)
+    if (!operation->may_prepare)
         return true;
     objects = DV_NEW_ARRAY(operation->priv.arena, const struct dv_api_resource_claim *,
                            operation->priv.n_jobs);
@@ -181,107 +178,120 @@ static bool ask_owner(struct dv_claim_operation *operation, struct dv_err *err)
     return operation->may_prepare(operation, objects, operation->priv.n_jobs, err);
 }
 
-void dv_claim_prepare_look(struct dv_claim_operation *operation)
+enum dv_claim_progress dv_claim_prepare_hold(struct dv_claim_operation *operation,
+                                             struct dv_err *err)
 {
-    struct dv_err err;
-
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        if (!need_drivers(operation, &operation->priv.jobs[i]) ||
-            !need_way(operation, &operation->priv.jobs[i]))
-            return;
-    if (operation->priv.has_waited && operation->priv.pod) {
-        fetch(operation); /* they may have changed meanwhile */
-        return;
-    }
-    if (!ask_owner(operation, &err)) {
-        dv_claim_operation_finish(operation, &err);
-        return;
-    }
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        if (!attach(operation, &operation->priv.jobs[i], &err)) {
-            dv_claim_operation_finish(operation, &err);
-            return;
-        }
-    dv_claim_operation_save(operation, DV_CLAIM_STEP_RECORD);
-}
-
-void dv_claim_prepare_recorded(struct dv_claim_operation *operation)
-{
-    struct dv_err err;
-
+    if (!ask_owner(operation, err))
+        return DV_CLAIM_STEP_FAILED;
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        struct dv_claim *claim = operation->priv.jobs[i].claim;
-        bool is_legal = !claim || dv_claim_handle(operation->priv.claims->state, claim,
-                                                  DV_CLAIM_ON_SAVED, &err);
+        struct dv_claim_job *job = &operation->priv.jobs[i];
+        struct dv_claim *claim;
 
-        assert(is_legal); /* what is held is wanted */
-        (void)is_legal;
+        if (!dv_claim_attach(operation->priv.claims->state, operation->priv.pod_uid, object_of(job),
+                             &claim, err))
+            return DV_CLAIM_STEP_FAILED;
+        if (claim->record.phase != DV_CLAIM_PREPARED)
+            dv_claim_hold(job, claim);
     }
-    dv_claim_operation_call(operation);
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
-void dv_claim_prepare_called(struct dv_claim_operation *operation)
-{
-    const struct dv_err *failure = operation->priv.end.code == DV_OK ? NULL : &operation->priv.end;
-    bool has_any = false;
-    struct dv_err err;
+/* ---- the drivers prepare them ---- */
 
-    for (size_t i = 0; !failure && i < operation->priv.n_batches; i++)
+static void handle(struct dv_claim_operation *operation, struct dv_claim *claim,
+                   enum dv_claim_event event)
+{
+    struct dv_err err;
+    bool is_legal = dv_claim_handle(operation->priv.claims->state, claim, event, &err);
+
+    assert(is_legal); /* what is held is wanted, and nobody else changes it */
+    (void)is_legal;
+}
+
+enum dv_claim_progress dv_claim_prepare_call(struct dv_claim_operation *operation,
+                                             struct dv_err *err)
+{
+    for (size_t i = 0; i < operation->priv.n_jobs; i++)
+        if (operation->priv.jobs[i].claim)
+            handle(operation, operation->priv.jobs[i].claim, DV_CLAIM_ON_SAVED);
+    return dv_claim_call_drivers(operation, err);
+}
+
+/* One that fails is enough: a pod starts with all of its claims or not at all. */
+static const struct dv_err *failure_of(const struct dv_claim_operation *operation)
+{
+    if (operation->priv.end.code != DV_OK)
+        return &operation->priv.end;
+    for (size_t i = 0; i < operation->priv.n_batches; i++)
         if (operation->priv.batches[i].err.code != DV_OK)
-            failure = &operation->priv.batches[i].err;
-    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        struct dv_claim *claim = operation->priv.jobs[i].claim;
-        bool is_legal =
-            !claim || dv_claim_handle(operation->priv.claims->state, claim,
-                                      failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_PREPARED, &err);
-
-        assert(is_legal); /* the same */
-        (void)is_legal;
-        if (claim)
-            dv_claim_answered(operation->priv.claims, claim, true, failure);
-        has_any |= claim != NULL;
-    }
-    if (failure)
-        dv_claim_operation_finish(operation, failure);
-    else if (has_any)
-        dv_claim_operation_save(operation, DV_CLAIM_STEP_STORE);
-    else
-        dv_claim_operation_finish(operation,
-                                  NULL); /* all was prepared before, and is on the disk */
+            return &operation->priv.batches[i].err;
+    return NULL;
 }
 
-void dv_claim_prepare_begin(struct dv_claim_operation *operation)
+enum dv_claim_progress dv_claim_prepare_answer(struct dv_claim_operation *operation,
+                                               struct dv_err *err)
 {
-    const struct dv_api_pod *pod = operation->priv.pod;
-    struct dv_claim_ref *refs;
-    struct dv_err err;
-    size_t n_refs;
+    const struct dv_err *failure = failure_of(operation);
+    bool has_any = false;
 
-    if (!pod) { /* our own: the jobs are known */
-        dv_claim_prepare_look(operation);
-        return;
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        struct dv_claim *claim = operation->priv.jobs[i].claim;
+
+        if (!claim)
+            continue;
+        handle(operation, claim, failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_PREPARED);
+        dv_claim_answered(operation->priv.claims, claim, true, failure);
+        has_any = true;
     }
-    if (!dv_claim_refs(pod, operation->priv.arena, &refs, &n_refs, &err)) {
-        dv_claim_operation_finish(operation, &err);
-        return;
+    if (failure) {
+        *err = *failure;
+        return DV_CLAIM_STEP_FAILED;
     }
-    if (n_refs == 0) {
-        dv_claim_operation_finish(operation, NULL);
-        return;
+    /* Otherwise all was prepared before, and is on the disk. */
+    return has_any ? DV_CLAIM_STEP_IS_DONE : DV_CLAIM_STEP_WAS_LAST;
+}
+
+/* ---- again, after a crash or a boot ---- */
+
+enum dv_claim_progress dv_claim_again_await(struct dv_claim_operation *operation,
+                                            struct dv_err *err)
+{
+    enum dv_claim_progress progress = DV_CLAIM_STEP_IS_DONE;
+
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        const struct dv_claim_job *job = &operation->priv.jobs[i];
+        const struct dv_claim *claim =
+            dv_claim_find(operation->priv.claims->state, job->space, job->name);
+
+        for (size_t k = 0; claim && k < claim->record.n_drivers; k++) {
+            progress = dv_claim_await_driver(operation, claim->record.drivers[k].name, err);
+            if (progress != DV_CLAIM_STEP_IS_DONE)
+                return progress;
+        }
     }
-    dv_claim_operation_set_jobs(operation, n_refs);
-    for (size_t i = 0; i < n_refs; i++) {
-        operation->priv.jobs[i].ref = refs[i];
-        operation->priv.jobs[i].space = pod->metadata.namespace;
-        operation->priv.jobs[i].name = refs[i].name;
+    return progress;
+}
+
+/* The record as it is, unless a pod is at it itself by now. */
+enum dv_claim_progress dv_claim_again_hold(struct dv_claim_operation *operation, struct dv_err *err)
+{
+    (void)err; /* what is not there any more needs nothing */
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        struct dv_claim_job *job = &operation->priv.jobs[i];
+        struct dv_claim *claim =
+            dv_claim_find(operation->priv.claims->state, job->space, job->name);
+
+        if (claim && dv_str_eq(claim->record.uid, job->uid) &&
+            claim->record.phase == DV_CLAIM_PREPARING && claim->n_calls == 0)
+            dv_claim_hold(job, claim);
     }
-    fetch(operation);
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
 void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                        const struct dv_api_pod *pod)
 {
-    dv_claim_operation_begin(claims, operation, DV_CLAIM_PREPARE);
+    dv_claim_operation_init(claims, operation, DV_CLAIM_PREPARE);
     operation->priv.pod = pod;
     operation->priv.pod_uid = pod->metadata.uid;
     dv_claim_operation_start(operation);

@@ -1,8 +1,34 @@
-/* unprepare.c - the claims that a pod has left are unprepared (7). */
+/* claim_unprepare.c - the steps by which claims that pods have left are unprepared (7), or released
+ * by force; claim_operation.c has their order. */
 #include <assert.h>
 #include <stdio.h>
 
 #include "claim/manager/claims.h"
+
+/* ---- which claims ---- */
+
+enum dv_claim_progress dv_claim_unprepare_list(struct dv_claim_operation *operation,
+                                               struct dv_err *err)
+{
+    (void)err; /* the jobs were set when it was asked for: a pod without claims is fine */
+    return operation->priv.n_jobs > 0 ? DV_CLAIM_STEP_IS_DONE : DV_CLAIM_STEP_WAS_LAST;
+}
+
+enum dv_claim_progress dv_claim_release_list(struct dv_claim_operation *operation,
+                                             struct dv_err *err)
+{
+    struct dv_claim_job *job = &operation->priv.jobs[0];
+    const struct dv_claim *claim =
+        dv_claim_find(operation->priv.claims->state, job->space, job->name);
+
+    if (!claim) {
+        (void)dv_fail(err, DV_NOT_FOUND, "ResourceClaim %.*s/%.*s is not known on this node",
+                      DV_FMT(job->space), DV_FMT(job->name));
+        return DV_CLAIM_STEP_FAILED;
+    }
+    job->uid = dv_str_copy(claim->record.uid, operation->priv.arena);
+    return DV_CLAIM_STEP_IS_DONE;
+}
 
 /* The record that the job is about; NULL: gone, or another one by now. */
 static struct dv_claim *claim_of(struct dv_claim_operation *operation,
@@ -13,7 +39,7 @@ static struct dv_claim *claim_of(struct dv_claim_operation *operation,
     return claim && dv_str_eq(claim->record.uid, job->uid) ? claim : NULL;
 }
 
-/* One of our own is about what was true when it was planned: a pod may have come for it since. */
+/* A chore is about what was true when it was planned: a pod may have come for the claim since. */
 static bool is_wanted_again(const struct dv_claim_operation *operation,
                             const struct dv_claim_job *job, const struct dv_claim *claim)
 {
@@ -45,73 +71,82 @@ static struct dv_claim *unwanted(struct dv_claim_operation *operation,
     return claim;
 }
 
-/* False: the operation waits. */
-static bool need_quiet(struct dv_claim_operation *operation, const struct dv_claim_job *job)
+/* ---- what is in the way ---- */
+
+static enum dv_claim_progress await_answers(struct dv_claim_operation *operation,
+                                            const struct dv_claim_job *job)
 {
     struct dv_claim *claim = unwanted(operation, job);
 
     if (!claim || claim->n_calls == 0)
-        return true;
+        return DV_CLAIM_STEP_IS_DONE;
     (void)snprintf(operation->awaited, sizeof(operation->awaited),
                    "the driver's answer for ResourceClaim %.*s", DV_FMT(job->name));
-    dv_claim_operation_wait(operation, claim);
-    return false;
+    return dv_claim_wait(operation, claim);
 }
 
-/* False: the operation waits. A driver that is not waited for is the job's error: what others have
- * is unprepared without it. */
-static bool need_drivers(struct dv_claim_operation *operation, struct dv_claim_job *job)
+/* A driver that is not waited for is the job's error: what others have is unprepared without it. */
+static enum dv_claim_progress await_drivers(struct dv_claim_operation *operation,
+                                            struct dv_claim_job *job, struct dv_err *err)
 {
     const struct dv_claim *claim = unwanted(operation, job);
 
     (void)dv_succeed(&job->err);
     for (size_t i = 0; claim && i < claim->record.n_drivers; i++) {
         dv_str driver = claim->record.drivers[i].name;
-        struct dv_err err;
+        enum dv_claim_progress progress;
 
-        if (!dv_claim_operation_may_wait(operation)) {
-            if (!dv_dra_choose(operation->priv.claims->drivers, driver, &err) &&
+        if (!dv_claim_may_wait(operation)) {
+            if (!dv_dra_choose(operation->priv.claims->drivers, driver, err) &&
                 job->err.code == DV_OK)
-                job->err = err;
-        } else if (!dv_claim_operation_need_driver(operation, driver)) {
-            return false;
+                job->err = *err;
+            continue;
         }
+        progress = dv_claim_await_driver(operation, driver, err);
+        if (progress != DV_CLAIM_STEP_IS_DONE)
+            return progress;
     }
-    return true;
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
-static void begin(struct dv_claim_operation *operation, struct dv_claim_job *job)
+enum dv_claim_progress dv_claim_release_await(struct dv_claim_operation *operation,
+                                              struct dv_err *err)
 {
-    struct dv_claim *claim = job->err.code == DV_OK ? unwanted(operation, job) : NULL;
-    struct dv_err err;
-    bool is_legal =
-        !claim || dv_claim_handle(operation->priv.claims->state, claim, DV_CLAIM_ON_UNWANTED, &err);
+    enum dv_claim_progress progress = DV_CLAIM_STEP_IS_DONE;
 
-    assert(is_legal); /* every phase may be */
-    (void)is_legal;
-    if (claim)
-        dv_claim_operation_hold(job, claim);
+    (void)err; /* waiting for an answer cannot fail */
+    for (size_t i = 0; progress == DV_CLAIM_STEP_IS_DONE && i < operation->priv.n_jobs; i++)
+        progress = await_answers(operation, &operation->priv.jobs[i]);
+    return progress;
 }
 
-void dv_claim_unprepare_look(struct dv_claim_operation *operation)
+enum dv_claim_progress dv_claim_unprepare_await(struct dv_claim_operation *operation,
+                                                struct dv_err *err)
 {
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        if (!need_quiet(operation, &operation->priv.jobs[i]))
-            return;
-    for (size_t i = 0; operation->priv.kind != DV_CLAIM_RELEASE && i < operation->priv.n_jobs; i++)
-        if (!need_drivers(operation, &operation->priv.jobs[i]))
-            return;
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        begin(operation, &operation->priv.jobs[i]);
-    dv_claim_operation_save(operation, DV_CLAIM_STEP_RECORD);
+    enum dv_claim_progress progress = dv_claim_release_await(operation, err);
+
+    for (size_t i = 0; progress == DV_CLAIM_STEP_IS_DONE && i < operation->priv.n_jobs; i++)
+        progress = await_drivers(operation, &operation->priv.jobs[i], err);
+    return progress;
 }
 
-void dv_claim_unprepare_recorded(struct dv_claim_operation *operation)
+/* ---- the claims go ---- */
+
+enum dv_claim_progress dv_claim_unprepare_hold(struct dv_claim_operation *operation,
+                                               struct dv_err *err)
 {
-    if (operation->priv.kind == DV_CLAIM_RELEASE)
-        dv_claim_unprepare_called(operation);
-    else
-        dv_claim_operation_call(operation);
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        struct dv_claim_job *job = &operation->priv.jobs[i];
+        struct dv_claim *claim = job->err.code == DV_OK ? unwanted(operation, job) : NULL;
+        bool is_legal = !claim || dv_claim_handle(operation->priv.claims->state, claim,
+                                                  DV_CLAIM_ON_UNWANTED, err);
+
+        assert(is_legal); /* every phase may be */
+        (void)is_legal;
+        if (claim)
+            dv_claim_hold(job, claim);
+    }
+    return DV_CLAIM_STEP_IS_DONE;
 }
 
 static const struct dv_err *failure_of(const struct dv_claim_operation *operation,
@@ -127,55 +162,40 @@ static const struct dv_err *failure_of(const struct dv_claim_operation *operatio
     return NULL;
 }
 
-/* What all drivers have let go of is forgotten; the rest is tried again, by whoever asks. */
-void dv_claim_unprepare_called(struct dv_claim_operation *operation)
+/* Forgets what all its drivers have let go of, and keeps it when one has not. */
+static const struct dv_err *take_answer(struct dv_claim_operation *operation,
+                                        struct dv_claim_job *job)
 {
+    struct dv_claim *claim = job->claim;
+    const struct dv_err *failure = failure_of(operation, claim);
     struct dv_err err;
+    bool is_legal;
 
+    dv_claim_let_go(job);
+    dv_claim_answered(operation->priv.claims, claim, false, failure);
+    is_legal = dv_claim_handle(operation->priv.claims->state, claim,
+                               failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_UNPREPARED, &err);
+    assert(is_legal); /* nobody else had it */
+    (void)is_legal;
+    return failure;
+}
+
+/* The first failure is the operation's. What is kept is tried again, by whoever asks. */
+enum dv_claim_progress dv_claim_unprepare_answer(struct dv_claim_operation *operation,
+                                                 struct dv_err *err)
+{
+    *err = operation->priv.end; /* code DV_OK, unless it was cancelled */
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
-        struct dv_claim *claim = operation->priv.jobs[i].claim;
-        const struct dv_err *failure =
-            claim ? failure_of(operation, claim) : &operation->priv.jobs[i].err; /* DV_OK: none */
-        bool is_legal;
+        struct dv_claim_job *job = &operation->priv.jobs[i];
+        const struct dv_err *failure = job->claim ? take_answer(operation, job) : &job->err;
 
-        if (failure && operation->priv.end.code == DV_OK)
-            operation->priv.end = *failure;
-        if (!claim)
-            continue;
-        dv_claim_operation_let_go(&operation->priv.jobs[i]);
-        dv_claim_answered(operation->priv.claims, claim, false, failure);
-        is_legal = dv_claim_handle(operation->priv.claims->state, claim,
-                                   failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_UNPREPARED, &err);
-        assert(is_legal); /* nobody else had it */
-        (void)is_legal;
+        if (failure && err->code == DV_OK)
+            *err = *failure;
     }
-    dv_claim_operation_save(operation, DV_CLAIM_STEP_STORE);
+    return err->code == DV_OK ? DV_CLAIM_STEP_IS_DONE : DV_CLAIM_STEP_FAILED;
 }
 
-void dv_claim_unprepare_begin(struct dv_claim_operation *operation)
-{
-    struct dv_err err;
-
-    if (operation->priv.n_jobs > 0 && operation->priv.kind == DV_CLAIM_RELEASE &&
-        operation->priv.jobs[0].uid.p == NULL) {
-        (void)dv_fail(&err, DV_NOT_FOUND, "ResourceClaim %.*s/%.*s is not known on this node",
-                      DV_FMT(operation->priv.jobs[0].space), DV_FMT(operation->priv.jobs[0].name));
-        dv_claim_operation_finish(operation, &err);
-        return;
-    }
-    if (operation->priv.n_jobs == 0)
-        dv_claim_operation_finish(operation, NULL);
-    else
-        dv_claim_unprepare_look(operation);
-}
-
-static void set_job(struct dv_claim_operation *operation, struct dv_claim_job *job,
-                    const struct dv_claim_record *record)
-{
-    job->space = dv_str_copy(record->space, operation->priv.arena);
-    job->name = dv_str_copy(record->name, operation->priv.arena);
-    job->uid = dv_str_copy(record->uid, operation->priv.arena);
-}
+/* ---- asking for it ---- */
 
 void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                          dv_str pod_uid)
@@ -183,28 +203,24 @@ void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *op
     struct dv_claim **of_pod;
     size_t n;
 
-    dv_claim_operation_begin(claims, operation, DV_CLAIM_UNPREPARE);
+    dv_claim_operation_init(claims, operation, DV_CLAIM_UNPREPARE);
     operation->priv.pod_uid = dv_str_copy(pod_uid, operation->priv.arena);
     n = dv_claim_of_pod(claims->state, pod_uid, operation->priv.arena, &of_pod);
     dv_claim_operation_set_jobs(operation, n);
-    for (size_t i = 0; i < n; i++)
-        set_job(operation, &operation->priv.jobs[i], &of_pod[i]->record);
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_claim_record *record = &of_pod[i]->record;
+
+        dv_claim_job_set(&operation->priv.jobs[i], record->space, record->name, record->uid);
+    }
     dv_claim_operation_start(operation);
 }
 
 void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str space,
                        dv_str name)
 {
-    const struct dv_claim *claim = dv_claim_find(claims->state, space, name);
-
-    dv_claim_operation_begin(claims, operation, DV_CLAIM_RELEASE);
+    dv_claim_operation_init(claims, operation, DV_CLAIM_RELEASE);
     dv_claim_operation_set_jobs(operation, 1);
     operation->priv.jobs[0].ignores_pods = true;
-    if (claim) {
-        set_job(operation, &operation->priv.jobs[0], &claim->record);
-    } else {
-        operation->priv.jobs[0].space = dv_str_copy(space, operation->priv.arena);
-        operation->priv.jobs[0].name = dv_str_copy(name, operation->priv.arena);
-    }
+    dv_claim_job_set(&operation->priv.jobs[0], space, name, DV_STR_NONE);
     dv_claim_operation_start(operation);
 }

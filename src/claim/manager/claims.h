@@ -98,11 +98,11 @@ struct dv_claim_job {
     struct dv_claim_operation *operation;
     struct dv_claim_ref ref;
     struct dv_request request;
-    struct dv_object *object;
+    struct dv_object *object; /* prepare: as the API has it */
     struct dv_err err;
     dv_str space;
     dv_str name;
-    dv_str uid;             /* unprepare: of the record */
+    dv_str uid;             /* of the record; not to prepare for a pod */
     struct dv_claim *claim; /* held: it is ours until the end; NULL: it is not */
     bool ignores_pods;      /* whoever uses it */
 };
@@ -124,42 +124,79 @@ struct dv_claim_batch {
     struct dv_err err; /* code DV_OK: it has gone well */
 };
 
-/* claim_operation.c */
-/* Makes it an operation; its jobs are the caller's to fill in. */
-void dv_claim_operation_begin(struct dv_claims *claims, struct dv_claim_operation *operation,
-                              enum dv_claim_operation_kind kind);
-/* Room for so many. */
+/* claim_operation.c: the steps, and which follows which. */
+
+/* What a step has come to. */
+enum dv_claim_progress {
+    DV_CLAIM_STEP_IS_DONE,  /* the next one follows */
+    DV_CLAIM_STEP_GOES_ON,  /* dv_claim_step_ended is called later; or it waits, and is run again */
+    DV_CLAIM_STEP_FAILED,   /* `err` is set */
+    DV_CLAIM_STEP_WAS_LAST, /* nothing is left to be done: the operation ends well */
+};
+typedef enum dv_claim_progress dv_claim_step_fn(struct dv_claim_operation *operation,
+                                                struct dv_err *err);
+
+/* Makes it an operation at its first step; its jobs are the caller's to fill in. */
+void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation *operation,
+                             enum dv_claim_operation_kind kind);
+/* Makes room for so many. */
 void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_jobs);
+/* Makes it about this claim; copies all of it. */
+void dv_claim_job_set(struct dv_claim_job *job, dv_str space, dv_str name, dv_str uid);
+/* Runs the step that it is at, not from within. */
 void dv_claim_operation_start(struct dv_claim_operation *operation);
-/* The end; err: NULL when all went well. The operation is gone. */
-void dv_claim_operation_finish(struct dv_claim_operation *operation, const struct dv_err *err);
-bool dv_claim_operation_may_wait(const struct dv_claim_operation *operation);
-/* Looks again when a driver comes, or when nothing is under way any more for the claim; or when it
- * may not wait any longer. operation->awaited is set. */
-void dv_claim_operation_wait(struct dv_claim_operation *operation, struct dv_claim *claim);
-void dv_claim_operation_hold(struct dv_claim_job *job, struct dv_claim *claim);
-void dv_claim_operation_let_go(struct dv_claim_job *job);
-/* Whether the driver is there, or need not be waited for. False: the operation waits, or has
- * failed. */
-bool dv_claim_operation_need_driver(struct dv_claim_operation *operation, dv_str driver);
-/* Saves, then goes on with the step after this one. */
-void dv_claim_operation_save(struct dv_claim_operation *operation, enum dv_claim_step step);
-/* Calls the drivers of all claims that are held, then goes on. */
-void dv_claim_operation_call(struct dv_claim_operation *operation);
-/* Drivers have come: those that wait for one look again. */
+/* The end of a step that went on; err: NULL when it went well. */
+void dv_claim_step_ended(struct dv_claim_operation *operation, const struct dv_err *err);
+/* Drivers are asked to prepare, or else to unprepare. */
+bool dv_claim_operation_is_prepare(const struct dv_claim_operation *operation);
+bool dv_claim_operation_is_waiting(const struct dv_claim_operation *operation);
+
+/* claim_wait.c: what is not there yet. */
+
+bool dv_claim_may_wait(const struct dv_claim_operation *operation);
+/* The step is run again when a driver comes, or when nothing is under way any more for the claim
+ * (NULL: a driver it is); or when it may not wait any longer. operation->awaited is set.
+ * Returns DV_CLAIM_STEP_GOES_ON. */
+enum dv_claim_progress dv_claim_wait(struct dv_claim_operation *operation, struct dv_claim *claim);
+/* Whether the driver is there, or need not be waited for; else waits for it. */
+enum dv_claim_progress dv_claim_await_driver(struct dv_claim_operation *operation, dv_str driver,
+                                             struct dv_err *err);
+void dv_claim_stop_waiting(struct dv_claim_operation *operation);
+/* Until it is let go of, others that want the claim wait. */
+void dv_claim_hold(struct dv_claim_job *job, struct dv_claim *claim);
+void dv_claim_let_go(struct dv_claim_job *job); /* one that is not held is fine */
+/* Drivers have come: operations that wait for one look again. */
 void dv_claims_wake(struct dv_claims *claims);
 
-/* claim_prepare.c */
-void dv_claim_prepare_begin(struct dv_claim_operation *operation);
-void dv_claim_prepare_look(struct dv_claim_operation *operation);
-void dv_claim_prepare_recorded(struct dv_claim_operation *operation);
-void dv_claim_prepare_called(struct dv_claim_operation *operation);
+/* claim_call.c: all drivers of an operation. */
 
-/* unprepare.c */
-void dv_claim_unprepare_begin(struct dv_claim_operation *operation);
-void dv_claim_unprepare_look(struct dv_claim_operation *operation);
-void dv_claim_unprepare_recorded(struct dv_claim_operation *operation);
-void dv_claim_unprepare_called(struct dv_claim_operation *operation);
+/* Calls the drivers of all claims that are held, at the same time. */
+dv_claim_step_fn dv_claim_call_drivers;
+void dv_claim_cancel_calls(struct dv_claim_operation *operation);
+/* For claim_batch.c: its err tells how. */
+void dv_claim_batch_ended(struct dv_claim_batch *batch);
+
+/* claim_prepare.c */
+dv_claim_step_fn dv_claim_prepare_list;
+dv_claim_step_fn dv_claim_prepare_fetch;
+void dv_claim_prepare_cancel_fetch(struct dv_claim_operation *operation);
+dv_claim_step_fn dv_claim_prepare_check;
+dv_claim_step_fn dv_claim_prepare_await;
+dv_claim_step_fn dv_claim_prepare_hold;
+dv_claim_step_fn dv_claim_prepare_call;
+dv_claim_step_fn dv_claim_prepare_answer;
+/* What a former davitd has left unprepared: the record is all there is. */
+dv_claim_step_fn dv_claim_again_await;
+dv_claim_step_fn dv_claim_again_hold;
+
+/* claim_unprepare.c */
+dv_claim_step_fn dv_claim_unprepare_list;
+dv_claim_step_fn dv_claim_unprepare_await;
+dv_claim_step_fn dv_claim_unprepare_hold;
+dv_claim_step_fn dv_claim_unprepare_answer;
+/* By force: no driver is asked. */
+dv_claim_step_fn dv_claim_release_list;
+dv_claim_step_fn dv_claim_release_await;
 
 /* claim_batch.c */
 /* `dv_claim_batch_ended` follows, never from within. */
@@ -168,8 +205,6 @@ void dv_claim_batch_cancel(struct dv_claim_batch *batch);
 void dv_claim_batch_fini(struct dv_claim_batch *batch);
 /* "NodePrepareResources", of the call that is under way. */
 dv_str dv_claim_batch_method(const struct dv_claim_batch *batch);
-/* claim_operation.c: its err tells how. */
-void dv_claim_batch_ended(struct dv_claim_batch *batch);
 
 /* chores.c */
 void dv_claim_chores_look(struct dv_claims *claims);

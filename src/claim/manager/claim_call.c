@@ -1,0 +1,136 @@
+/* claim_call.c - the drivers of an operation's claims are called at the same time, each once. */
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "claim/manager/claims.h"
+
+/* Says whom it waits for: the first that has not answered. */
+static void on_slow(struct dv_timer *timer)
+{
+    struct dv_claim_operation *operation =
+        DV_CONTAINER(timer, struct dv_claim_operation, priv.timer);
+    struct dv_claims *claims = operation->priv.claims;
+    struct dv_claim_batch *batch = operation->priv.batches;
+    struct dv_claim_batch *end = batch + operation->priv.n_batches;
+    uint64_t asked_ns;
+    char since[DV_TIME_BYTES];
+
+    while (batch < end && !batch->is_calling)
+        batch++;
+    if (batch == end)
+        return; /* it is over, and about to be told */
+    asked_ns = dv_clock_wall_ns(dv_loop_clock(claims->loop)) -
+               (dv_loop_now_ns(claims->loop) - batch->asked_ns);
+    dv_time_print(asked_ns, since);
+    (void)snprintf(operation->awaited, sizeof(operation->awaited),
+                   "driver %.*s to answer %.*s since %s", DV_FMT(batch->driver),
+                   DV_FMT(dv_claim_batch_method(batch)), since);
+    operation->is_brief = true;
+    dv_claims_tell_changed(claims);
+}
+
+void dv_claim_batch_ended(struct dv_claim_batch *batch)
+{
+    struct dv_claim_operation *operation = batch->operation;
+
+    if (--operation->priv.n_calling == 0)
+        dv_claim_step_ended(operation, NULL); /* how it went is in the batches */
+}
+
+static struct dv_claim_batch *batch_of(struct dv_claim_operation *operation, dv_str driver)
+{
+    struct dv_claim_batch *batch;
+
+    for (size_t i = 0; i < operation->priv.n_batches; i++)
+        if (dv_str_eq(operation->priv.batches[i].driver, driver))
+            return &operation->priv.batches[i];
+    batch = &operation->priv.batches[operation->priv.n_batches++];
+    batch->operation = operation;
+    batch->driver = driver;
+    batch->claims = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim *, operation->priv.n_jobs);
+    return batch;
+}
+
+/* Once, though the pod may have it under two names. */
+static void add_claim(struct dv_claim_batch *batch, struct dv_claim *claim)
+{
+    for (size_t i = 0; i < batch->n_claims; i++)
+        if (batch->claims[i] == claim)
+            return;
+    batch->claims[batch->n_claims++] = claim;
+}
+
+static void make_batches(struct dv_claim_operation *operation)
+{
+    size_t n_max = 0;
+
+    for (size_t i = 0; i < operation->priv.n_jobs; i++)
+        n_max +=
+            operation->priv.jobs[i].claim ? operation->priv.jobs[i].claim->record.n_drivers : 0;
+    operation->priv.batches = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim_batch, n_max);
+    for (size_t i = 0; i < operation->priv.n_jobs; i++) {
+        struct dv_claim *claim = operation->priv.jobs[i].claim;
+
+        for (size_t k = 0; claim && k < claim->record.n_drivers; k++)
+            add_claim(batch_of(operation, claim->record.drivers[k].name), claim);
+    }
+}
+
+enum dv_claim_progress dv_claim_call_drivers(struct dv_claim_operation *operation,
+                                             struct dv_err *err)
+{
+    struct dv_loop *loop = operation->priv.claims->loop;
+
+    (void)err; /* failures are the batches' */
+    make_batches(operation);
+    operation->priv.n_calling = operation->priv.n_batches;
+    operation->has_asked = operation->priv.n_batches > 0;
+    dv_claims_tell_changed(operation->priv.claims);
+    if (operation->priv.n_batches == 0)
+        return DV_CLAIM_STEP_IS_DONE;
+    dv_timer_start(&operation->priv.timer, loop, dv_loop_now_ms(loop) + DV_CLAIM_SLOW_MS, on_slow);
+    for (size_t i = 0; i < operation->priv.n_batches; i++)
+        dv_claim_batch_start(&operation->priv.batches[i]);
+    return DV_CLAIM_STEP_GOES_ON;
+}
+
+void dv_claim_cancel_calls(struct dv_claim_operation *operation)
+{
+    for (size_t i = 0; i < operation->priv.n_batches; i++)
+        dv_claim_batch_cancel(&operation->priv.batches[i]);
+}
+
+/* ---- what can be seen ---- */
+
+static void see_calls(const struct dv_claim_operation *operation,
+                      void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
+{
+    for (size_t i = 0; i < operation->priv.n_batches; i++) {
+        const struct dv_claim_batch *batch = &operation->priv.batches[i];
+        struct dv_claim_call call;
+
+        if (!batch->is_calling)
+            continue;
+        call = (struct dv_claim_call){
+            .driver = batch->driver,
+            .endpoint = batch->instance->base.endpoint,
+            .method = dv_claim_batch_method(batch),
+            .pod_uid = operation->priv.pod_uid,
+            .claims = batch->claims,
+            .n_claims = batch->n_claims,
+            .since_ns = batch->asked_ns,
+        };
+        see(ctx, &call);
+    }
+}
+
+void dv_claims_each_call(const struct dv_claims *claims,
+                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claims->operations, link) {
+        see_calls(DV_CONTAINER(link, struct dv_claim_operation, priv.link), see, ctx);
+    }
+}
