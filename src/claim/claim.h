@@ -30,6 +30,7 @@ struct dv_arena;
 struct dv_buf;
 struct dv_claim_state;
 struct dv_err;
+struct dv_row_change;
 
 /* ---- records ---- */
 
@@ -153,14 +154,9 @@ size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_are
 
 /* ---- what has changed, for a store ---- */
 
-struct dv_claim_write {
-    dv_str key;
-    dv_str value;   /* empty: it goes */
-    bool is_prefix; /* all whose key begins so go */
-};
 /* Takes what has changed since the last time, in `arena`. */
-size_t dv_claim_take_writes(struct dv_claim_state *state, struct dv_arena *arena,
-                            const struct dv_claim_write **writes);
+size_t dv_claim_take_changes(struct dv_claim_state *state, struct dv_arena *arena,
+                             const struct dv_row_change **changes);
 /* With the next take all of it is written. */
 void dv_claim_rewrite(struct dv_claim_state *state);
 /* From a row of the store. DV_DATA_LOSS: damaged. DV_UNIMPLEMENTED: of a later version. */

@@ -31,6 +31,7 @@ struct dv_arena;
 struct dv_buf;
 struct dv_device_op;
 struct dv_device_state;
+struct dv_row_change;
 
 /* -- Limits --------------------------------------------------------------------------------- */
 
@@ -448,17 +449,10 @@ DV_CHECKED bool dv_device_pod_hints(struct dv_device_state *state,
 
 /* -- Saving --------------------------------------------------------------------------------- */
 
-/* A change to a store of keys and values, in which the state survives. Keys sort by kind, pod,
- * container and resource. */
-struct dv_device_write {
-    dv_str key;
-    dv_str value; /* empty: remove the key. No value is empty */
-};
-
 /* What changed since the last time, in the arena: write it in one transaction, before anyone is
- * told. Costs what changed. */
-size_t dv_device_take_writes(struct dv_device_state *state, struct dv_arena *arena,
-                             const struct dv_device_write **writes);
+ * told. Costs what changed. Keys sort by kind, pod, container and resource. */
+size_t dv_device_take_changes(struct dv_device_state *state, struct dv_arena *arena,
+                              const struct dv_row_change **changes);
 /* At start, each pair of the store. Resources come back stopped since `now_ns`. What is loaded is
  * not written again.
  * DV_DATA_LOSS: damaged; nothing changes. DV_UNIMPLEMENTED: of a later version. */
@@ -507,7 +501,7 @@ void dv_device_checkpoint_take(const struct dv_device_state *state, struct dv_ar
                                struct dv_device_checkpoint *checkpoint);
 /* What the reference holds after a start from the file, added to a new state. Records whose
  * response is no such message are left out; `n_left_out` counts them. Resources are stopped since
- * now. All of it is new to the store: see dv_device_take_writes. */
+ * now. All of it is new to the store: see dv_device_take_changes. */
 void dv_device_checkpoint_load(struct dv_device_state *state,
                                const struct dv_device_checkpoint *checkpoint, uint64_t now_ns,
                                size_t *n_left_out);

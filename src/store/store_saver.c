@@ -4,8 +4,10 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/row.h"
 #include "base/str.h"
 
 /* A full disk is often emptied within minutes. */
@@ -14,6 +16,18 @@
 #define RETRY_JITTER_PER_MILLE 200u
 
 static void on_task(struct dv_task *task);
+
+struct dv_store_change dv_store_change_of(uint32_t space, const struct dv_row_change *change)
+{
+    return (struct dv_store_change){
+        .kind = change->value.n > 0 ? DV_STORE_PUT
+                : change->is_prefix ? DV_STORE_DELETE_PREFIX
+                                    : DV_STORE_DELETE,
+        .space = space,
+        .key = change->key,
+        .value = change->value,
+    };
+}
 
 void dv_saver_init(struct dv_saver *saver, const struct dv_saver_options *options)
 {
@@ -80,7 +94,9 @@ static void retry_later(struct dv_saver *saver, const struct dv_err *reason)
     uint64_t pause_ms = dv_jitter(saver->retry_ms, RETRY_JITTER_PER_MILLE);
 
     if (saver->err.code == DV_OK)
-        saver->options.told(saver->options.ctx, reason, pause_ms);
+        dv_log(DV_LOG_ERROR, "store: cannot save; trying again",
+               DV_F_C("state", saver->options.what), DV_F_CODE(reason), DV_F_ERR(reason),
+               DV_F_U64("retry_ms", pause_ms));
     saver->err = *reason;
     saver->retry_ms = dv_u64_min(saver->retry_ms * 2, RETRY_MAX_MS);
     if (!saver->is_closing)
@@ -90,7 +106,8 @@ static void retry_later(struct dv_saver *saver, const struct dv_err *reason)
 static void end_failure(struct dv_saver *saver)
 {
     if (saver->err.code != DV_OK)
-        saver->options.told(saver->options.ctx, NULL, 0);
+        dv_log(DV_LOG_INFO, "store: the state is saved again",
+               DV_F_C("state", saver->options.what));
     (void)dv_succeed(&saver->err);
     saver->retry_ms = RETRY_FIRST_MS;
 }
@@ -122,7 +139,7 @@ static void gather(struct dv_saver *saver)
 {
     struct dv_arena *old = saver->arena;
     struct dv_arena *arena = dv_arena_new();
-    struct dv_store_change *fresh;
+    const struct dv_row_change *fresh;
     size_t n_fresh = saver->options.take(saver->options.ctx, arena, &fresh);
     struct dv_store_change *changes =
         DV_NEW_ARRAY(arena, struct dv_store_change, n_fresh + saver->n_changes);
@@ -144,7 +161,7 @@ static void gather(struct dv_saver *saver)
     }
     dv_map_fini(&newer);
     for (size_t i = 0; i < n_fresh; i++)
-        changes[n++] = fresh[i];
+        changes[n++] = dv_store_change_of(saver->options.space, &fresh[i]);
     saver->arena = arena;
     saver->changes = changes;
     saver->n_changes = n;

@@ -2,7 +2,8 @@
  * again until it is there.
  *
  * What changes in one turn of the loop, or while a commit is under way, is one write. After a
- * failure the same rows are tried again, with growing pauses, under what has changed since. */
+ * failure the same rows are tried again, with growing pauses, under what has changed since; the
+ * log tells the first failure, and the write that works again. */
 #ifndef DV_STORE_SAVER_H
 #define DV_STORE_SAVER_H
 
@@ -16,6 +17,7 @@
 #include "store/store.h"
 
 struct dv_arena;
+struct dv_row_change;
 
 /* Waits until all that the state has to write is on the disk; embedded in what waits, zeroed, then
  * `done` is set; lent until that has run. */
@@ -35,12 +37,10 @@ struct dv_save {
 struct dv_saver_options {
     struct dv_loop *loop;
     struct dv_store *store;
-    const char *what; /* in errors: "devices" */
-    /* Takes what has changed since the last time: rows of one space, in `arena`. */
-    size_t (*take)(void *ctx, struct dv_arena *arena, struct dv_store_change **changes);
-    /* A write failed after one that did not (retry_ms: when it is tried again), or works again (err
-     * is NULL): for the log. */
-    void (*told)(void *ctx, const struct dv_err *err, uint64_t retry_ms);
+    uint32_t space;   /* where the state's rows are */
+    const char *what; /* in errors and in the log: "devices" */
+    /* Takes what has changed since the last time, in `arena`. */
+    size_t (*take)(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes);
     /* Whenever it may have become idle. */
     void (*rested)(void *ctx);
     void *ctx;
@@ -62,6 +62,9 @@ struct dv_saver {
     size_t n_changes;                /* of the state; those that the saves added come behind them */
     struct dv_err err;               /* of the last write; code DV_OK: it succeeded */
 };
+
+/* A state's change as a change of the store. */
+struct dv_store_change dv_store_change_of(uint32_t space, const struct dv_row_change *change);
 
 /* `options` is copied. */
 void dv_saver_init(struct dv_saver *saver, const struct dv_saver_options *options);

@@ -119,8 +119,51 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
         dv_instance_close(DV_CONTAINER(link, struct dv_instance, link));
     }
     dv_claims_stop_wiping(claims);
-    dv_claims_save_later(claims); /* what nobody waited for */
+    dv_saver_later(&claims->saver); /* what nobody waited for */
     dv_claims_check_closed(claims);
+}
+
+/* ---- saving ---- */
+
+static size_t take_changes(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes)
+{
+    return dv_claim_take_changes(((struct dv_claims *)ctx)->state, arena, changes);
+}
+
+static void on_rested(void *ctx)
+{
+    dv_claims_check_closed(ctx);
+}
+
+static void init_saver(struct dv_claims *claims)
+{
+    struct dv_saver_options options = {
+        .loop = claims->loop,
+        .store = claims->options.store,
+        .space = claims->options.space,
+        .what = "claims",
+        .take = take_changes,
+        .rested = on_rested,
+        .ctx = claims,
+    };
+
+    dv_saver_init(&claims->saver, &options);
+}
+
+void dv_claims_save(struct dv_claims *claims, struct dv_save *save)
+{
+    dv_saver_start(&claims->saver, save);
+}
+
+void dv_claims_save_all(struct dv_claims *claims)
+{
+    dv_claim_rewrite(claims->state);
+    dv_saver_later(&claims->saver);
+}
+
+const struct dv_err *dv_claims_store_error(const struct dv_claims *claims)
+{
+    return dv_saver_error(&claims->saver);
 }
 
 /* ---- the beginning ---- */
@@ -151,7 +194,7 @@ static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims
     dv_list_init(&claims->waiting);
     dv_list_init(&claims->chores.running);
     dv_map_init(&claims->wipes);
-    dv_claims_init_saver(claims);
+    init_saver(claims);
     return claims;
 }
 

@@ -163,7 +163,7 @@ static void finish(struct dv_claim_operation *operation)
     dv_arena_free(operation->priv.arena);
     operation->priv.arena = NULL;
     tell_ended(operation, is_error);
-    dv_claims_save_later(claims); /* what changed though it failed */
+    dv_saver_later(&claims->saver); /* what changed though it failed */
     dv_claims_tell_changed(claims);
     dv_claims_check_closed(claims);
     operation->done(operation, is_error ? &reason : NULL); /* last: it may free the operation */

@@ -75,11 +75,6 @@ uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *c
 /* Whenever something that a closing manager waits for is gone. */
 void dv_claims_check_closed(struct dv_claims *claims);
 
-/* claim_saver.c */
-void dv_claims_init_saver(struct dv_claims *claims);
-/* Something changed that nobody waits for: it is written with the next. */
-void dv_claims_save_later(struct dv_claims *claims);
-
 /* instance.c */
 struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_plugin_info *info,
                                      enum dv_dra_service service, struct dv_err *err);

@@ -47,7 +47,7 @@ static void on_health(struct dv_call *call, dv_str message)
                DV_F_STR("driver", instance->base.driver), DV_F_U64("n", diff.n_ignored));
     if (diff.n_changes == 0)
         return;
-    dv_claims_save_later(claims);
+    dv_saver_later(&claims->saver);
     tell_pods(claims, &diff);
 }
 
@@ -66,7 +66,7 @@ static void on_health_done(struct dv_call *call, const struct dv_err *err)
 
     instance->is_watching = false;
     dv_claim_health_clear(claims->state, instance->base.driver, arena, &diff);
-    dv_claims_save_later(claims);
+    dv_saver_later(&claims->saver);
     if (!claims->options.is_strict)
         tell_pods(claims, &diff);
     if (instance->is_closing)

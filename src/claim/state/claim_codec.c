@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/key.h"
+#include "base/row.h"
 #include "pb/pb.h"
 
 #define KIND_CLAIM 'c'
@@ -386,58 +387,31 @@ bool dv_claim_load(struct dv_claim_state *state, dv_str key, dv_str value, struc
 
 /* -- What changed --------------------------------------------------------------------------- */
 
-struct writes {
-    DV_VEC(struct dv_claim_write) v;
-    struct dv_arena *arena;
-    struct dv_buf key;
-    struct dv_buf value;
-};
-
-static void add_write(struct writes *writes, bool is_prefix)
+size_t dv_claim_take_changes(struct dv_claim_state *state, struct dv_arena *arena,
+                             const struct dv_row_change **taken)
 {
-    *dv_vec_add_in(&writes->v, writes->arena) = (struct dv_claim_write){
-        .key = dv_str_copy(dv_buf_str(&writes->key), writes->arena),
-        .value = dv_str_copy(dv_buf_str(&writes->value), writes->arena),
-        .is_prefix = is_prefix,
-    };
-    dv_buf_clear(&writes->key);
-    dv_buf_clear(&writes->value);
-}
+    struct dv_row_changes changes;
+    struct dv_link *link;
 
-static void write_gone(struct dv_claim_state *state, struct writes *writes)
-{
-    for (size_t i = 0; i < state->gone.n; i++) {
-        dv_buf_add(&writes->key, dv_buf_str(&state->gone.v[i].key));
-        add_write(writes, state->gone.v[i].is_prefix);
+    dv_row_changes_init(&changes, arena);
+    for (size_t i = 0; i < state->gone.n; i++) { /* first: what replaced one is written after it */
+        dv_row_changes_remove(&changes, dv_buf_str(&state->gone.v[i].key),
+                              state->gone.v[i].is_prefix);
         dv_buf_fini(&state->gone.v[i].key);
     }
     dv_vec_clear(&state->gone);
-}
-
-size_t dv_claim_take_writes(struct dv_claim_state *state, struct dv_arena *arena,
-                            const struct dv_claim_write **out)
-{
-    struct writes writes = {.arena = arena};
-    struct dv_link *link;
-
-    dv_buf_init(&writes.key, SIZE_MAX);
-    dv_buf_init(&writes.value, SIZE_MAX);
-    write_gone(state, &writes); /* first: what replaced something is written after it */
     while ((link = dv_list_shift(&state->dirty)) != NULL) {
         const struct dv_claim_entry *entry = DV_CONTAINER(link, struct dv_claim_entry, in_dirty);
 
-        dv_claim_record_encode(&entry->claim.record, &writes.key, &writes.value);
-        add_write(&writes, false);
+        dv_claim_record_encode(&entry->claim.record, &changes.key, &changes.value);
+        dv_row_changes_add(&changes);
     }
     while ((link = dv_list_shift(&state->dirty_health)) != NULL) {
-        encode_health(DV_CONTAINER(link, struct dv_claim_health_cell, in_dirty), &writes.key,
-                      &writes.value);
-        add_write(&writes, false);
+        encode_health(DV_CONTAINER(link, struct dv_claim_health_cell, in_dirty), &changes.key,
+                      &changes.value);
+        dv_row_changes_add(&changes);
     }
-    dv_buf_fini(&writes.key);
-    dv_buf_fini(&writes.value);
-    *out = writes.v.v;
-    return writes.v.n;
+    return dv_row_changes_take(&changes, taken);
 }
 
 void dv_claim_rewrite(struct dv_claim_state *state)

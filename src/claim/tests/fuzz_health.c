@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/row.h"
 #include "claim/claim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_claim_state *state = dv_claim_state_new(&(struct dv_claim_opts){0});
     struct dv_claim_device_health *devices;
-    const struct dv_claim_write *writes;
+    const struct dv_row_change *writes;
     struct dv_claim_health_diff first;
     struct dv_claim_health_diff second;
     struct dv_err err;
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(first.n_changes <= n);
         for (size_t i = 0; i < n; i++)
             check_kept(state, &devices[i]);
-        n = dv_claim_take_writes(state, arena, &writes);
+        n = dv_claim_take_changes(state, arena, &writes);
         for (size_t i = 0; i < n; i++)
             assert(writes[i].key.n <= 2048);
         dv_claim_health_clear(state, DV_STR("d"), arena, &second);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/row.h"
 #include "base/vec.h"
 #include "claim/claim.h"
 #include "cli/cli.h"
@@ -17,6 +18,7 @@
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 #include "json/json.h"
 
 #define CHECKPOINT "device-plugins/kubelet_internal_checkpoint"
@@ -315,7 +317,7 @@ static bool import_claims(struct place *place, const char *path, struct changes 
 {
     struct dv_arena *arena = place->cli->arena;
     struct dv_claim_checkpoint checkpoint;
-    const struct dv_claim_write *writes;
+    const struct dv_row_change *writes;
     dv_str *uids;
     size_t n_new;
     size_t n;
@@ -326,11 +328,9 @@ static bool import_claims(struct place *place, const char *path, struct changes 
     if (dv_claim_checkpoint_decode(text, arena, &checkpoint, err) != DV_CLAIM_FILE_OK)
         return dv_wrap(err, "%s", path);
     n_new = dv_claim_checkpoint_apply(place->claims, &checkpoint);
-    n = dv_claim_take_writes(place->claims, arena, &writes);
+    n = dv_claim_take_changes(place->claims, arena, &writes);
     for (size_t i = 0; i < n; i++)
-        *dv_vec_add_in(changes, arena) =
-            (struct dv_store_change){writes[i].value.n > 0 ? DV_STORE_PUT : DV_STORE_DELETE,
-                                     DV_SPACE_CLAIMS, writes[i].key, writes[i].value};
+        *dv_vec_add_in(changes, arena) = dv_store_change_of(DV_SPACE_CLAIMS, &writes[i]);
     n = dv_claim_pods(place->claims, arena, &uids);
     for (size_t i = 0; i < n; i++)
         if (!is_added(changes, uids[i]))
@@ -374,7 +374,7 @@ static bool import_state(struct place *place, const char *path, const char *clai
 {
     struct dv_arena *arena = place->cli->arena;
     struct dv_device_checkpoint checkpoint;
-    const struct dv_device_write *writes;
+    const struct dv_row_change *writes;
     struct changes changes = {0};
     size_t n_left_out = 0;
     size_t n_writes;
@@ -389,11 +389,9 @@ static bool import_state(struct place *place, const char *path, const char *clai
     if (dv_device_checkpoint_decode(text, arena, &checkpoint, err) != DV_DEVICE_CHECKPOINT_OK)
         return dv_wrap(err, "%s", path);
     dv_device_checkpoint_load(place->state, &checkpoint, dv_loop_now_ns(place->loop), &n_left_out);
-    n_writes = dv_device_take_writes(place->state, arena, &writes);
+    n_writes = dv_device_take_changes(place->state, arena, &writes);
     for (size_t i = 0; i < n_writes; i++)
-        *dv_vec_add_in(&changes, arena) =
-            (struct dv_store_change){writes[i].value.n > 0 ? DV_STORE_PUT : DV_STORE_DELETE,
-                                     DV_SPACE_DEVICES, writes[i].key, writes[i].value};
+        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_SPACE_DEVICES, &writes[i]);
     add_pods(&changes, &checkpoint, arena);
     if (!import_claims(place, claims_path, &changes, err))
         return false;

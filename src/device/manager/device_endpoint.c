@@ -150,7 +150,7 @@ static void finish(struct dv_endpoint *endpoint, const struct dv_err *err)
                DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
                DV_F_ERR(err));
         dv_devices_watch_grace(devices);
-        dv_devices_save_later(devices);
+        dv_saver_later(&devices->saver);
         dv_devices_tell_changed(devices);
     }
     dv_channel_close(endpoint->channel, on_channel_closed, endpoint);
@@ -193,7 +193,7 @@ static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff 
                DV_F_U64("n", diff->n_duplicates));
     if (diff->n_pods > 0 && devices->options.pods_changed)
         devices->options.pods_changed(devices->options.ctx, diff->pods, diff->n_pods);
-    dv_devices_save_later(devices);
+    dv_saver_later(&devices->saver);
     dv_devices_tell_changed(devices);
 }
 
@@ -350,7 +350,7 @@ static void serve(struct dv_endpoint *endpoint)
            DV_F_BOOL("pre_start", endpoint->options.needs_pre_start),
            DV_F_BOOL("preferred", endpoint->options.has_preference));
     watch_list(endpoint);
-    dv_devices_save_later(devices);
+    dv_saver_later(&devices->saver);
     dv_devices_tell_changed(devices);
     tell_registered(endpoint, NULL); /* last: it may be the end of the world above */
 }

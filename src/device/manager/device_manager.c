@@ -113,8 +113,45 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
     }
     stop_endpoints(devices);
     dv_server_close(devices->server, CLOSE_GRACE_MS, on_server_closed, devices);
-    dv_devices_save_later(devices); /* what nobody waited for */
+    dv_saver_later(&devices->saver); /* what nobody waited for */
     dv_devices_check_closed(devices);
+}
+
+/* ---- saving ---- */
+
+static size_t take_changes(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes)
+{
+    return dv_device_take_changes(((struct dv_devices *)ctx)->state, arena, changes);
+}
+
+static void on_rested(void *ctx)
+{
+    dv_devices_check_closed(ctx);
+}
+
+static void init_saver(struct dv_devices *devices)
+{
+    struct dv_saver_options options = {
+        .loop = devices->loop,
+        .store = devices->options.store,
+        .space = devices->options.space,
+        .what = "devices",
+        .take = take_changes,
+        .rested = on_rested,
+        .ctx = devices,
+    };
+
+    dv_saver_init(&devices->saver, &options);
+}
+
+void dv_devices_save(struct dv_devices *devices, struct dv_save *save)
+{
+    dv_saver_start(&devices->saver, save);
+}
+
+const struct dv_err *dv_devices_store_error(const struct dv_devices *devices)
+{
+    return dv_saver_error(&devices->saver);
 }
 
 /* ---- the beginning ---- */
@@ -160,7 +197,7 @@ static struct dv_devices *new_devices(struct dv_loop *loop,
     dv_list_init(&devices->runs);
     dv_map_init(&devices->counts);
     dv_map_init(&devices->removed);
-    dv_devices_init_saver(devices);
+    init_saver(devices);
     return devices;
 }
 

@@ -52,7 +52,7 @@ static void fail(struct dv_device_run *run, const struct dv_device_step *step)
 
     run->has_failure = true;
     run->failure = step->failure;
-    dv_devices_save_later(run->priv.devices); /* what other resources of the container got */
+    dv_saver_later(&run->priv.devices->saver); /* what other resources of the container got */
     end(run, &err);
 }
 

@@ -119,7 +119,7 @@ void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
     if (n == 0)
         return;
     dv_device_rebuild_allocated(devices->state);
-    dv_devices_save_later(devices);
+    dv_saver_later(&devices->saver);
     dv_devices_tell_changed(devices);
 }
 

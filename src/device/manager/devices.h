@@ -52,11 +52,6 @@ void dv_devices_check_closed(struct dv_devices *devices);
 void dv_devices_watch_grace(struct dv_devices *devices);
 void dv_devices_forget_removed(struct dv_devices *devices);
 
-/* device_saver.c */
-void dv_devices_init_saver(struct dv_devices *devices);
-/* Something changed that nobody waits for: it is written with the next. */
-void dv_devices_save_later(struct dv_devices *devices);
-
 /* stale.c */
 /* Removes the sockets of plugins that a former life left in the plugin directory. Only before
  * dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory; nothing is removed. */

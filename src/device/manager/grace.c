@@ -63,7 +63,7 @@ void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
     for (size_t i = 0; i < capacities->n_removed; i++)
         note_removed(devices, capacities->removed[i]);
     if (capacities->n_removed > 0) {
-        dv_devices_save_later(devices);
+        dv_saver_later(&devices->saver);
         dv_devices_tell_changed(devices);
     }
     for (size_t i = 0; devices->removed.n > 0 && i < capacities->n; i++)

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/key.h"
+#include "base/row.h"
 #include "device/state/device_message.h"
 #include "device/state/device_state.h"
 #include "pb/pb.h"
@@ -187,34 +188,16 @@ bool dv_device_load(struct dv_device_state *state, dv_str key, dv_str value, uin
 
 /* -- What changed --------------------------------------------------------------------------- */
 
-struct writes {
-    DV_VEC(struct dv_device_write) v;
-    struct dv_arena *arena;
-    struct dv_buf key;
-    struct dv_buf value;
-};
-
-static void add_write(struct writes *writes)
-{
-    *dv_vec_add_in(&writes->v, writes->arena) = (struct dv_device_write){
-        .key = dv_str_copy(dv_buf_str(&writes->key), writes->arena),
-        .value = dv_str_copy(dv_buf_str(&writes->value), writes->arena),
-    };
-    dv_buf_clear(&writes->key);
-    dv_buf_clear(&writes->value);
-}
-
-static void write_gone(struct dv_device_state *state, struct writes *writes)
+static void write_gone(struct dv_device_state *state, struct dv_row_changes *changes)
 {
     for (size_t i = 0; i < state->gone.n; i++) {
-        dv_buf_add(&writes->key, dv_buf_str(&state->gone.v[i]));
-        add_write(writes);
+        dv_row_changes_remove(changes, dv_buf_str(&state->gone.v[i]), false);
         dv_buf_fini(&state->gone.v[i]);
     }
     dv_vec_clear(&state->gone);
 }
 
-static void write_resources(struct dv_device_state *state, struct writes *writes)
+static void write_resources(struct dv_device_state *state, struct dv_row_changes *changes)
 {
     const struct dv_map_entry *entry;
 
@@ -223,16 +206,16 @@ static void write_resources(struct dv_device_state *state, struct writes *writes
 
         if (resource->has_healthy == resource->is_saved)
             continue;
-        add_resource_key(&writes->key, resource->name);
+        add_resource_key(&changes->key, resource->name);
         if (resource->has_healthy)
-            dv_buf_add_char(&writes->value, VERSION);
-        add_write(writes);
+            dv_buf_add_char(&changes->value, VERSION);
+        dv_row_changes_add(changes);
         resource->is_saved = resource->has_healthy;
         dv_device_resource_drop(resource);
     }
 }
 
-static void write_dirty(struct dv_device_state *state, struct writes *writes)
+static void write_dirty(struct dv_device_state *state, struct dv_row_changes *changes)
 {
     struct dv_arena *scratch = dv_arena_new();
     struct dv_link *link;
@@ -242,26 +225,22 @@ static void write_dirty(struct dv_device_state *state, struct writes *writes)
         struct dv_device_record record;
 
         dv_device_held_describe(held, scratch, &record);
-        dv_device_record_encode(&record, &writes->key, &writes->value);
-        add_write(writes);
+        dv_device_record_encode(&record, &changes->key, &changes->value);
+        dv_row_changes_add(changes);
         held->is_saved = true;
         dv_arena_reset(scratch);
     }
     dv_arena_free(scratch);
 }
 
-size_t dv_device_take_writes(struct dv_device_state *state, struct dv_arena *arena,
-                             const struct dv_device_write **out)
+size_t dv_device_take_changes(struct dv_device_state *state, struct dv_arena *arena,
+                              const struct dv_row_change **taken)
 {
-    struct writes writes = {.arena = arena};
+    struct dv_row_changes changes;
 
-    dv_buf_init(&writes.key, SIZE_MAX);
-    dv_buf_init(&writes.value, SIZE_MAX);
-    write_gone(state, &writes); /* first: what replaced something is written after it */
-    write_resources(state, &writes);
-    write_dirty(state, &writes);
-    dv_buf_fini(&writes.key);
-    dv_buf_fini(&writes.value);
-    *out = writes.v.v;
-    return writes.v.n;
+    dv_row_changes_init(&changes, arena);
+    write_gone(state, &changes); /* first: what replaced something is written after it */
+    write_resources(state, &changes);
+    write_dirty(state, &changes);
+    return dv_row_changes_take(&changes, taken);
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/row.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "pb/pb.h"
@@ -185,7 +186,7 @@ static void bench_pick(unsigned n_devices, unsigned n_pods)
 {
     static const int64_t amounts[] = {1, 8};
     struct dv_device_state *state = make_state(n_devices, n_pods);
-    const struct dv_device_write *writes;
+    const struct dv_row_change *writes;
     unsigned n_picks = 0;
 
     printf("%9u %9u", n_devices, n_pods);
@@ -198,7 +199,7 @@ static void bench_pick(unsigned n_devices, unsigned n_pods)
 
             for (unsigned k = 0; k < PICKS; k++) {
                 allocate(state, n_pods + n_picks, amounts[i]);
-                (void)dv_device_take_writes(state, arena, &writes); /* one */
+                (void)dv_device_take_changes(state, arena, &writes); /* one */
                 dv_arena_reset(arena);
                 release(state, n_pods + n_picks++);
             }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "base/row.h"
 #include "device/device.h"
 #include "fuzz_check.h"
 #include "pb/pb.h"
@@ -38,7 +39,7 @@ struct node {
     struct dv_device_state *state;
     struct dv_device_op *ops[N_OPS];
     struct dv_arena *arena;
-    struct dv_map store;          /* key -> struct dv_device_write */
+    struct dv_map store;          /* key -> struct dv_row_change */
     struct dv_device_list *apart; /* a list that was read and does not count yet; NULL: none */
     uint64_t now_ns;
     bool is_strict;
@@ -188,11 +189,11 @@ static void end(struct node *node, size_t i)
 
 static void save(struct node *node)
 {
-    const struct dv_device_write *writes;
-    size_t n = dv_device_take_writes(node->state, node->arena, &writes);
+    const struct dv_row_change *writes;
+    size_t n = dv_device_take_changes(node->state, node->arena, &writes);
 
     for (size_t i = 0; i < n; i++) {
-        struct dv_device_write *write = DV_NEW(node->arena, struct dv_device_write);
+        struct dv_row_change *write = DV_NEW(node->arena, struct dv_row_change);
 
         *write = writes[i];
         if (write->value.n > 0)
@@ -212,7 +213,7 @@ static void check_restored(struct node *node, const struct dv_device_state *rest
     assert(before.n_records == after.n_records);
     assert(before.n_registered == after.n_registered);
     for (size_t i = 0; i < before.n_records; i++) {
-        const struct dv_device_write *write;
+        const struct dv_row_change *write;
         struct dv_buf key, value;
 
         dv_buf_init(&key, SIZE_MAX);
@@ -236,7 +237,7 @@ static void restart(struct node *node)
     end_apart(node, false);
     save(node);
     for (size_t at = 0; (entry = dv_map_next(&node->store, &at)) != NULL;) {
-        const struct dv_device_write *write = entry->value;
+        const struct dv_row_change *write = entry->value;
         struct dv_err err;
 
         assert(dv_device_load(restored, write->key, write->value, node->now_ns, &err));

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/num.h"
+#include "base/row.h"
 #include "base/vec.h"
 #include "pb/pb.h"
 
@@ -372,8 +373,8 @@ struct dv_device_resource_info node_info(struct node *node, const char *resource
 void node_restart(struct node *node)
 {
     struct dv_device_state *old = node->state;
-    const struct dv_device_write *writes;
-    size_t n = dv_device_take_writes(old, node->arena, &writes);
+    const struct dv_row_change *writes;
+    size_t n = dv_device_take_changes(old, node->arena, &writes);
     struct dv_err err;
 
     node->state = dv_device_state_new(NULL);

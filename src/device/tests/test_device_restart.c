@@ -3,6 +3,7 @@
 #include "test_device_node.h"
 
 #include "base/buf.h"
+#include "base/row.h"
 
 /* -- Codecs --------------------------------------------------------------------------------- */
 
@@ -106,8 +107,8 @@ static void refuses_damaged_records(void **state)
 
 static size_t count_writes(struct node *node, size_t *n_removed)
 {
-    const struct dv_device_write *writes;
-    size_t n = dv_device_take_writes(node->state, node->arena, &writes);
+    const struct dv_row_change *writes;
+    size_t n = dv_device_take_changes(node->state, node->arena, &writes);
 
     *n_removed = 0;
     for (size_t i = 0; i < n; i++)
