@@ -1,10 +1,12 @@
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <time.h>
+
+#include "base/calendar.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
+#define MICRO_DIGITS 6
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -76,11 +78,8 @@ uint64_t dv_clock_wall_ns(struct dv_clock *clock)
 
 void dv_time_print(uint64_t wall_ns, char text[DV_TIME_BYTES])
 {
-    time_t seconds = (time_t)(wall_ns / NS_PER_S);
-    struct tm utc = {0};
+    const struct dv_rfc3339 time = {.seconds = (int64_t)(wall_ns / NS_PER_S),
+                                    .nanos = (int32_t)(wall_ns % NS_PER_S)};
 
-    (void)gmtime_r(&seconds, &utc); /* a uint64_t of nanoseconds ends in the year 2554 */
-    (void)snprintf(text, DV_TIME_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ", utc.tm_year + 1900,
-                   utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                   (unsigned)(wall_ns % NS_PER_S / 1000));
+    (void)dv_rfc3339_print(time, MICRO_DIGITS, text);
 }

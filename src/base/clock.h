@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/calendar.h"
+
 struct dv_clock {
     uint64_t (*monotonic_ns)(struct dv_clock *clock);
     uint64_t (*wall_ns)(struct dv_clock *clock); /* since 1970 */
@@ -31,7 +33,7 @@ uint64_t dv_clock_now_ms(struct dv_clock *clock);
 uint64_t dv_clock_wall_ns(struct dv_clock *clock);
 
 /* "2024-05-01T12:00:00.123456Z" into text[DV_TIME_BYTES]. */
-#define DV_TIME_BYTES 32
+#define DV_TIME_BYTES DV_RFC3339_BYTES
 void dv_time_print(uint64_t wall_ns, char text[DV_TIME_BYTES]);
 
 #endif

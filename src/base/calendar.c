@@ -1,0 +1,226 @@
+#include "base/calendar.h"
+
+#include <stdlib.h>
+
+#include "base/ascii.h"
+
+#define NANO_DIGITS 9
+/* The calendar repeats after 400 years. */
+#define ERA_YEARS 400
+#define ERA_DAYS 146097
+/* From 0000-03-01 to 1970-01-01. */
+#define EPOCH_DAYS 719468
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* Howard Hinnant's algorithms: years begin in March, so that the leap day is the last of a year,
+ * and the days before a month follow one line, (153 m + 2) / 5. */
+int64_t dv_date_to_days(int64_t year, int month, int day)
+{
+    int64_t shifted = year - (month <= 2);
+    int64_t era = floor_div(shifted, ERA_YEARS);
+    int64_t year_of_era = shifted - era * ERA_YEARS;
+    int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+
+    return era * ERA_DAYS + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
+           EPOCH_DAYS;
+}
+
+struct dv_date dv_date_from_days(int64_t days)
+{
+    int64_t shifted = days + EPOCH_DAYS;
+    int64_t era = floor_div(shifted, ERA_DAYS);
+    int64_t day_of_era = shifted - era * ERA_DAYS;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int64_t month = (5 * day_of_year + 2) / 153;
+    struct dv_date date;
+
+    date.day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
+    date.month = (int)(month < 10 ? month + 3 : month - 9);
+    date.year = year_of_era + era * ERA_YEARS + (date.month <= 2);
+    return date;
+}
+
+int dv_date_days_in_month(int64_t year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+    return month == 2 && is_leap ? 29 : days[month - 1];
+}
+
+int64_t dv_days_of_seconds(int64_t seconds)
+{
+    return floor_div(seconds, DV_DAY_SECONDS);
+}
+
+/* ---- reading ---- */
+
+static bool is_digit_next(dv_str rest)
+{
+    return rest.n > 0 && dv_is_digit(rest.p[0]);
+}
+
+static bool take_char(dv_str *rest, char c)
+{
+    if (rest->n == 0 || rest->p[0] != c)
+        return false;
+    *rest = dv_str_slice(*rest, 1, rest->n);
+    return true;
+}
+
+/* Takes `n_min` to `n_max` digits off the front, for a number that is no larger than `limit`. */
+static bool take_number(dv_str *rest, int n_min, int n_max, int limit, int *value)
+{
+    int n = 0;
+
+    for (*value = 0; n < n_max && is_digit_next(*rest); n++) {
+        *value = *value * 10 + (rest->p[0] - '0');
+        *rest = dv_str_slice(*rest, 1, rest->n);
+    }
+    return n >= n_min && *value <= limit;
+}
+
+static bool take_date(dv_str *rest, int64_t *days)
+{
+    int year;
+    int month;
+    int day;
+
+    if (!take_number(rest, 4, 4, 9999, &year) || !take_char(rest, '-') ||
+        !take_number(rest, 2, 2, 12, &month) || !take_char(rest, '-') ||
+        !take_number(rest, 2, 2, 31, &day))
+        return false;
+    if (month < 1 || day < 1 || day > dv_date_days_in_month(year, month))
+        return false;
+    *days = dv_date_to_days(year, month, day);
+    return true;
+}
+
+static bool take_clock(dv_str *rest, int hour_digits_min, int *seconds)
+{
+    int hour;
+    int minute;
+    int second;
+
+    if (!take_number(rest, hour_digits_min, 2, 23, &hour) || !take_char(rest, ':') ||
+        !take_number(rest, 2, 2, 59, &minute) || !take_char(rest, ':') ||
+        !take_number(rest, 2, 2, 59, &second))
+        return false;
+    *seconds = hour * 3600 + minute * 60 + second;
+    return true;
+}
+
+static bool take_fraction(dv_str *rest, bool may_be_comma, int32_t *nanos)
+{
+    int32_t unit = 100000000;
+
+    *nanos = 0;
+    if (!take_char(rest, '.') && !(may_be_comma && take_char(rest, ',')))
+        return true;
+    if (!is_digit_next(*rest))
+        return false;
+    for (; is_digit_next(*rest); unit /= 10) {
+        *nanos += (rest->p[0] - '0') * unit;
+        *rest = dv_str_slice(*rest, 1, rest->n);
+    }
+    return true;
+}
+
+static bool take_offset(dv_str *rest, int hours_max, int minutes_max, int32_t *minutes)
+{
+    int sign = rest->n > 0 && rest->p[0] == '-' ? -1 : 1;
+    int hour;
+    int minute;
+
+    *minutes = 0;
+    if (take_char(rest, 'Z'))
+        return true;
+    if (!take_char(rest, '+') && !take_char(rest, '-'))
+        return false;
+    if (!take_number(rest, 2, 2, hours_max, &hour) || !take_char(rest, ':') ||
+        !take_number(rest, 2, 2, minutes_max, &minute))
+        return false;
+    *minutes = sign * (hour * 60 + minute);
+    return true;
+}
+
+bool dv_rfc3339_parse(dv_str text, enum dv_rfc3339_reader reader, struct dv_rfc3339 *time)
+{
+    bool is_lax = reader == DV_RFC3339_LAX;
+    struct dv_rfc3339 read = {0};
+    int64_t days;
+    int seconds;
+
+    if (!take_date(&text, &days) || !take_char(&text, 'T') ||
+        !take_clock(&text, is_lax ? 1 : 2, &seconds) ||
+        !take_fraction(&text, is_lax, &read.nanos) ||
+        !take_offset(&text, is_lax ? 24 : 23, is_lax ? 60 : 59, &read.offset_minutes) || text.n > 0)
+        return false;
+    read.seconds = days * DV_DAY_SECONDS + seconds - INT64_C(60) * read.offset_minutes;
+    *time = read;
+    return true;
+}
+
+/* ---- printing ---- */
+
+/* By hand: an object in a list of thousands has several times, and printf takes ten times as
+ * long. */
+static char *put_digits(char *at, int64_t value, int n)
+{
+    for (int i = n - 1; i >= 0; i--, value /= 10)
+        at[i] = (char)('0' + value % 10);
+    return at + n;
+}
+
+static char *put_then(char *at, int64_t value, int n, char after)
+{
+    at = put_digits(at, value, n);
+    *at = after;
+    return at + 1;
+}
+
+size_t dv_rfc3339_print(struct dv_rfc3339 time, int n_digits, char text[DV_RFC3339_BYTES])
+{
+    int64_t local;
+    int64_t fraction = time.nanos;
+    struct dv_date date;
+    int64_t of_day;
+    char *at = text;
+
+    if (__builtin_add_overflow(time.seconds, INT64_C(60) * time.offset_minutes, &local))
+        local = time.seconds; /* far beyond the limit either way */
+    local = local < DV_RFC3339_SECONDS_MIN ? DV_RFC3339_SECONDS_MIN : local;
+    local = local > DV_RFC3339_SECONDS_MAX ? DV_RFC3339_SECONDS_MAX : local;
+    date = dv_date_from_days(dv_days_of_seconds(local));
+    of_day = local - dv_days_of_seconds(local) * DV_DAY_SECONDS;
+    at = put_then(at, date.year, 4, '-');
+    at = put_then(at, date.month, 2, '-');
+    at = put_then(at, date.day, 2, 'T');
+    at = put_then(at, of_day / 3600, 2, ':');
+    at = put_then(at, of_day / 60 % 60, 2, ':');
+    at = put_digits(at, of_day % 60, 2);
+    for (int i = NANO_DIGITS; n_digits >= 0 && i > n_digits; i--)
+        fraction /= 10;
+    if (n_digits == DV_RFC3339_TRIMMED && fraction > 0)
+        for (n_digits = NANO_DIGITS; fraction % 10 == 0; fraction /= 10)
+            n_digits--;
+    if (n_digits > 0) {
+        *at++ = '.';
+        at = put_digits(at, fraction, n_digits);
+    }
+    if (time.offset_minutes == 0) {
+        *at++ = 'Z';
+    } else {
+        *at++ = time.offset_minutes < 0 ? '-' : '+';
+        at = put_then(at, abs(time.offset_minutes) / 60, 2, ':');
+        at = put_digits(at, abs(time.offset_minutes) % 60, 2);
+    }
+    *at = '\0';
+    return (size_t)(at - text);
+}

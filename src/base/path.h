@@ -1,0 +1,15 @@
+/* path.h - paths of files as text; nothing is looked up. */
+#ifndef DV_BASE_PATH_H
+#define DV_BASE_PATH_H
+
+#include "base/str.h"
+
+struct dv_arena;
+
+/* Without doubled slashes, ".", a slash at the end, and ".." wherever a name stands before it, as
+ * Go's path.Clean: "a//b/../c/" as "a/c", nothing as ".". The result is in `arena`. */
+dv_str dv_path_clean(dv_str path, struct dv_arena *arena);
+/* The same with a path that is not absolute taken from the root: "a/../b" as "/b". */
+dv_str dv_path_clean_absolute(dv_str path, struct dv_arena *arena);
+
+#endif
