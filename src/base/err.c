@@ -73,17 +73,24 @@ static void mark_cut(char msg[DV_ERR_MSG_BYTES], int wanted)
     memcpy(msg + end, mark, sizeof(mark));
 }
 
-bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...)
+bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list args)
 {
     char msg[DV_ERR_MSG_BYTES]; /* the arguments may point into err->msg */
-    va_list args;
 
-    va_start(args, fmt);
     mark_cut(msg, vsnprintf(msg, sizeof(msg), fmt, args));
-    va_end(args);
     dv_visible_in_place(msg, sizeof(msg)); /* what it quotes may come from anybody */
     err->code = code;
     memcpy(err->msg, msg, sizeof(msg));
+    return false;
+}
+
+bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)dv_vfail(err, code, fmt, args);
+    va_end(args);
     return false;
 }
 

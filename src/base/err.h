@@ -5,6 +5,7 @@
 #ifndef DV_BASE_ERR_H
 #define DV_BASE_ERR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "base/defs.h"
@@ -40,6 +41,8 @@ struct dv_err {
 
 /* Sets the error at its cause. Returns false. */
 bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
+/* The same with the arguments of a function like it. */
+bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list args) DV_PRINTF(3, 0);
 /* The same from an errno value, whose text is appended after ": ". */
 bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...) DV_PRINTF(3, 4);
 /* No error: for where a status is told that may be success. Returns true. */

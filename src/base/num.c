@@ -2,7 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/random.h>
+
+#include "base/ascii.h"
 
 bool dv_size_add(size_t a, size_t b, size_t *sum)
 {
@@ -75,6 +78,23 @@ bool dv_str_to_size(dv_str s, size_t *value)
     return true;
 }
 
+bool dv_str_is_digits(dv_str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!dv_is_digit(s.p[i]))
+            return false;
+    return s.n > 0;
+}
+
+int dv_percent_byte(dv_str s, size_t at)
+{
+    bool is_whole = at < s.n && s.n - at >= 3 && s.p[at] == '%';
+    int high = is_whole ? dv_hex_value(s.p[at + 1]) : -1;
+    int low = is_whole ? dv_hex_value(s.p[at + 2]) : -1;
+
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 uint64_t dv_random_u64(void)
 {
     uint64_t value;
@@ -85,6 +105,19 @@ uint64_t dv_random_u64(void)
     while (got < 0 && errno == EINTR);
     assert(got == (ssize_t)sizeof(value)); /* up to 256 bytes come whole (getrandom(2)) */
     return value;
+}
+
+dv_str dv_random_uuid(char text[DV_UUID_BYTES])
+{
+    uint64_t high = dv_random_u64();
+    uint64_t low = dv_random_u64();
+
+    /* All bits are random but those of the version, 4, and of the variant, binary 10 (RFC 4122). */
+    (void)snprintf(text, DV_UUID_BYTES, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
+                   (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
+                   (unsigned)(0x8000 | (low >> 48 & 0x3fff)),
+                   (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+    return dv_str_from_c(text);
 }
 
 uint64_t dv_jitter(uint64_t delay, uint32_t per_mille)

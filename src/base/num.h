@@ -21,6 +21,10 @@ DV_CHECKED bool dv_str_to_i64(dv_str s, int64_t *value);
 DV_CHECKED bool dv_str_to_u32(dv_str s, uint32_t *value);
 DV_CHECKED bool dv_str_to_size(dv_str s, size_t *value);
 
+bool dv_str_is_digits(dv_str s); /* at least one, and nothing else */
+/* The byte that an escape such as "%2f" at that place stands for; -1 where there is none. */
+int dv_percent_byte(dv_str s, size_t at);
+
 static inline size_t dv_size_min(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -40,6 +44,9 @@ static inline uint64_t dv_u64_max(uint64_t a, uint64_t b)
 
 /* A random number from the kernel: seeds, jitter, ids. */
 uint64_t dv_random_u64(void);
+/* Prints a random UUID of version 4, in lower case and NUL-terminated; returns it, in `text`. */
+#define DV_UUID_BYTES sizeof("xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx")
+dv_str dv_random_uuid(char text[DV_UUID_BYTES]);
 /* delay +- fraction/1000 of it, evenly spread. */
 uint64_t dv_jitter(uint64_t delay, uint32_t per_mille);
 

@@ -1,4 +1,5 @@
 #include "base/str.h"
+#include "base/ascii.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -20,17 +21,12 @@ dv_str dv_str_from_c(const char *c)
     return c ? (dv_str){c, strlen(c)} : (dv_str){"", 0};
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 bool dv_str_eq_nocase(dv_str a, dv_str b)
 {
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (dv_to_lower(a.p[i]) != dv_to_lower(b.p[i]))
             return false;
     return true;
 }
@@ -43,6 +39,11 @@ int dv_str_cmp(dv_str a, dv_str b)
     if (order != 0)
         return order < 0 ? -1 : 1;
     return (a.n > b.n) - (a.n < b.n);
+}
+
+int dv_str_compare(const void *a, const void *b)
+{
+    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
 }
 
 bool dv_str_ends_with(dv_str s, dv_str suffix)
@@ -159,6 +160,16 @@ bool dv_str_is_utf8(dv_str s)
 size_t dv_str_utf8_char(dv_str s)
 {
     return s.n ? utf8_char_bytes((const unsigned char *)s.p, s.n) : 0;
+}
+
+dv_str dv_str_put(dv_str s, char **at)
+{
+    dv_str copy = {*at, s.n};
+
+    if (s.n > 0)
+        memcpy(*at, s.p, s.n);
+    *at += s.n;
+    return copy;
 }
 
 dv_str dv_str_copy(dv_str s, struct dv_arena *arena)

@@ -37,6 +37,8 @@ static inline bool dv_str_eq(dv_str a, dv_str b)
 }
 bool dv_str_eq_nocase(dv_str a, dv_str b); /* ASCII letters only */
 int dv_str_cmp(dv_str a, dv_str b);        /* by bytes, then by length: what Go and etcd sort by */
+/* dv_str_cmp for qsort and bsearch: on texts, or on structs that begin with one. */
+int dv_str_compare(const void *a, const void *b);
 static inline bool dv_str_starts_with(dv_str s, dv_str prefix)
 {
     return s.n >= prefix.n && dv_str_eq((dv_str){s.p, prefix.n}, prefix);
@@ -60,6 +62,9 @@ dv_str dv_str_trim(dv_str s);  /* spaces, tabs, CR, LF at both ends */
 bool dv_str_is_utf8(dv_str s); /* as RFC 3629: no surrogates, nothing overlong */
 /* Bytes of the character that s begins with; 0 when it is empty or not UTF-8 there. */
 size_t dv_str_utf8_char(dv_str s);
+
+/* Copies to *at, and moves that behind the copy: for texts that share a block with their owner. */
+dv_str dv_str_put(dv_str s, char **at);
 
 /* Copies into `arena`. */
 dv_str dv_str_copy(dv_str s, struct dv_arena *arena);

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/key.h"
 #include "base/num.h"
+#include "base/path.h"
 
 static void an_error_carries_each_level(void **state)
 {
@@ -20,6 +22,103 @@ static void an_error_carries_each_level(void **state)
     assert_false(dv_wrap(&err, "CDI spec %d", 3));
     assert_int_equal(err.code, DV_NOT_FOUND);
     assert_string_equal(err.msg, "CDI spec 3: open /a: No such file or directory");
+}
+
+static void reads_percent_escapes(void **state)
+{
+    (void)state;
+    assert_int_equal(dv_percent_byte(DV_STR("a%2Fb"), 1), '/');
+    assert_int_equal(dv_percent_byte(DV_STR("%00"), 0), 0);
+    assert_int_equal(dv_percent_byte(DV_STR("%fF"), 0), 255);
+    assert_int_equal(dv_percent_byte(DV_STR("a%2Fb"), 0), -1);
+    assert_int_equal(dv_percent_byte(DV_STR("%2g"), 0), -1);
+    assert_int_equal(dv_percent_byte(DV_STR("%2"), 0), -1);
+    assert_int_equal(dv_percent_byte(DV_STR("%"), 0), -1);
+    assert_int_equal(dv_percent_byte(DV_STR(""), 5), -1);
+}
+
+static void knows_hexadecimal_digits(void **state)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    (void)state;
+    for (int c = -128; c < 128; c++) {
+        const char *at = c > 0 ? strchr(digits, dv_to_lower((char)c)) : NULL;
+
+        assert_int_equal(dv_hex_value((char)c), at ? at - digits : -1);
+    }
+}
+
+static void random_uuids_have_their_form_and_differ(void **state)
+{
+    char a[DV_UUID_BYTES];
+    char b[DV_UUID_BYTES];
+
+    (void)state;
+    for (int k = 0; k < 100; k++) {
+        dv_str uuid = dv_random_uuid(a);
+
+        assert_string_not_equal(dv_random_uuid(b).p, a);
+        assert_int_equal(uuid.n, 36);
+        assert_int_equal(a[14], '4');
+        assert_non_null(strchr("89ab", a[19]));
+        for (size_t i = 0; i < uuid.n; i++)
+            assert_true(i == 8 || i == 13 || i == 18 || i == 23
+                            ? a[i] == '-'
+                            : dv_is_hex(a[i]) && !dv_is_upper(a[i]));
+    }
+}
+
+static void paths_are_cleaned(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *want;
+    } cases[] = {
+        {"",         "."      },
+        {".",        "."      },
+        {"/",        "/"      },
+        {"//",       "/"      },
+        {"/..",      "/"      },
+        {"/a/",      "/a"     },
+        {"/a/./b//", "/a/b"   },
+        {"/a/../b",  "/b"     },
+        {"/a/b/..",  "/a"     },
+        {"/a/..",    "/"      },
+        {"a/..",     "."      },
+        {"a/b/../c", "a/c"    },
+        {"../a",     "../a"   },
+        {"a/../..",  ".."     },
+        {"../../a",  "../../a"},
+        {"/../../a", "/a"     },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        assert_str(dv_path_clean(dv_str_from_c(cases[i].path), arena), cases[i].want);
+}
+
+static void absolute_paths_are_cleaned(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *want;
+    } cases[] = {
+        {"/dev/gpu0",          "/dev/gpu0"},
+        {"/dev//gpu0/",        "/dev/gpu0"},
+        {"/dev/./x/../gpu0/.", "/dev/gpu0"},
+        {"dev/gpu0",           "/dev/gpu0"},
+        {"/../../gpu0",        "/gpu0"    },
+        {"/dev/...",           "/dev/..." },
+        {"",                   "/"        },
+        {"/a/..",              "/"        },
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        assert_str(dv_path_clean_absolute(dv_str_from_c(cases[i].path), arena), cases[i].want);
 }
 
 static void a_long_error_is_cut_at_a_character(void **state)
@@ -308,6 +407,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_carries_each_level),
+        cmocka_unit_test(reads_percent_escapes),
+        cmocka_unit_test(knows_hexadecimal_digits),
+        cmocka_unit_test(random_uuids_have_their_form_and_differ),
+        cmocka_unit_test(paths_are_cleaned),
+        cmocka_unit_test(absolute_paths_are_cleaned),
         cmocka_unit_test(a_long_error_is_cut_at_a_character),
         cmocka_unit_test(codes_have_the_names_of_the_protocol),
         cmocka_unit_test(utf8_is_judged_as_the_standard_does),
