@@ -90,6 +90,10 @@ DV_CHECKED bool dv_yaml_stream_next(struct dv_yaml_stream *stream, struct dv_are
 enum dv_json_kind dv_json_kind(const struct dv_json *node);
 bool dv_json_is(const struct dv_json *node, enum dv_json_kind kind); /* false for NULL */
 const char *dv_json_kind_name(enum dv_json_kind kind);               /* "a string" */
+const char *dv_json_go_name(enum dv_json_kind kind);                 /* "string", as Go says it */
+/* Whether Go's encoding/json takes a key for the field of that name: it folds case by Unicode's
+ * simple rule, so that two letters outside of ASCII are an S and a K. */
+bool dv_json_is_go_field(dv_str key, const char *name);
 /* Where its value begins, from 1, counted in characters; 0 for what was not read. A column past
  * 16,777,215 stays there. */
 uint32_t dv_json_line(const struct dv_json *node);

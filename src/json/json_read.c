@@ -45,7 +45,7 @@ static bool fail_expected(const struct reader *r, const char *what)
 {
     uint32_t column = column_of(r, r->at);
     dv_str rest = {r->at, (size_t)(r->end - r->at)};
-    size_t n = rest.n > 0 ? dv_json_utf8_len(rest) : 0;
+    size_t n = dv_str_utf8_char(rest);
 
     if (rest.n == 0)
         return dv_json_fail_at(r->line, column, DV_INVALID_ARGUMENT, r->err,
@@ -80,7 +80,7 @@ static bool is_next(const struct reader *r, char c)
 /* Over a character beyond ASCII. `*is_bad`: it is none, and is to be replaced. */
 static bool skip_wide(struct reader *r, const char **at, bool *is_bad)
 {
-    size_t n = dv_json_utf8_len((dv_str){*at, (size_t)(r->end - *at)});
+    size_t n = dv_str_utf8_char((dv_str){*at, (size_t)(r->end - *at)});
 
     if (n == 0) {
         if (!r->replace_bad_utf8)

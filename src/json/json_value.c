@@ -30,6 +30,45 @@ const char *dv_json_kind_name(enum dv_json_kind kind)
     return names[kind];
 }
 
+const char *dv_json_go_name(enum dv_json_kind kind)
+{
+    switch (kind) {
+    case DV_JSON_NULL:
+        return "null";
+    case DV_JSON_BOOL:
+        return "bool";
+    case DV_JSON_NUMBER:
+        return "number";
+    case DV_JSON_STRING:
+        return "string";
+    case DV_JSON_ARRAY:
+        return "array";
+    case DV_JSON_OBJECT:
+        return "object";
+    }
+    return "value";
+}
+
+bool dv_json_is_go_field(dv_str key, const char *name)
+{
+    size_t i = 0;
+
+    for (; *name; name++) {
+        dv_str rest = dv_str_slice(key, i, key.n);
+        char lower = (char)(*name | 0x20);
+
+        if (rest.n > 0 && (rest.p[0] | 0x20) == lower)
+            i += 1;
+        else if (lower == 's' && dv_str_starts_with(rest, DV_STR("\xc5\xbf")))
+            i += 2;
+        else if (lower == 'k' && dv_str_starts_with(rest, DV_STR("\xe2\x84\xaa")))
+            i += 3;
+        else
+            return false;
+    }
+    return i == key.n;
+}
+
 /* -- Errors that name a node ---------------------------------------------------------------- */
 
 static bool is_plain_key(dv_str key)

@@ -4,45 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 
 static const dv_str replacement = DV_STR_INIT("\xef\xbf\xbd"); /* U+FFFD */
-
-/* RFC 3629, section 4: what the first byte says of the length and of the second byte. */
-static const struct {
-    unsigned char first, last; /* of the first byte */
-    unsigned char low,
-        high; /* of the second: nothing overlong, no surrogates, no more than 10FFFF */
-    unsigned char n;
-} forms[] = {
-    {0xc2, 0xdf, 0x80, 0xbf, 2},
-    {0xe0, 0xe0, 0xa0, 0xbf, 3},
-    {0xe1, 0xec, 0x80, 0xbf, 3},
-    {0xed, 0xed, 0x80, 0x9f, 3},
-    {0xee, 0xef, 0x80, 0xbf, 3},
-    {0xf0, 0xf0, 0x90, 0xbf, 4},
-    {0xf1, 0xf3, 0x80, 0xbf, 4},
-    {0xf4, 0xf4, 0x80, 0x8f, 4},
-};
-
-size_t dv_json_utf8_len(dv_str s)
-{
-    const unsigned char *p = (const unsigned char *)s.p;
-
-    if (p[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < DV_COUNT(forms); i++) {
-        if (p[0] < forms[i].first || p[0] > forms[i].last)
-            continue;
-        if (s.n < forms[i].n || p[1] < forms[i].low || p[1] > forms[i].high)
-            return 0;
-        for (size_t k = 2; k < forms[i].n; k++) {
-            if ((p[k] & 0xc0) != 0x80)
-                return 0;
-        }
-        return forms[i].n;
-    }
-    return 0;
-}
 
 dv_str dv_json_to_utf8(dv_str s, struct dv_arena *arena)
 {
@@ -52,13 +16,13 @@ dv_str dv_json_to_utf8(dv_str s, struct dv_arena *arena)
     if (dv_str_is_utf8(s))
         return s;
     for (size_t at = 0, len; at < s.n; at += len ? len : 1) {
-        len = dv_json_utf8_len(dv_str_slice(s, at, s.n));
+        len = dv_str_utf8_char(dv_str_slice(s, at, s.n));
         n += len ? len : replacement.n;
     }
     text = dv_arena_alloc(arena, n, 1);
     n = 0;
     for (size_t at = 0, len; at < s.n; at += len ? len : 1) {
-        len = dv_json_utf8_len(dv_str_slice(s, at, s.n));
+        len = dv_str_utf8_char(dv_str_slice(s, at, s.n));
         memcpy(text + n, len ? s.p + at : replacement.p, len ? len : replacement.n);
         n += len ? len : replacement.n;
     }
@@ -94,17 +58,6 @@ const char *dv_json_skip_plain(const char *at, const char *end)
     return at;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 int32_t dv_json_read_hex4(const char *at, const char *end)
 {
     int32_t code = 0;
@@ -112,7 +65,7 @@ int32_t dv_json_read_hex4(const char *at, const char *end)
     if (end - at < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(at[i]);
+        int digit = dv_hex_value(at[i]);
 
         if (digit < 0)
             return -1;
@@ -191,7 +144,7 @@ dv_str dv_json_unescape(dv_str s, size_t n_bad, struct dv_arena *arena)
         size_t n = (size_t)(dv_json_skip_plain(from, end) - from);
 
         if (n == 0 && *from != '\\')
-            n = dv_json_utf8_len((dv_str){from, (size_t)(end - from)});
+            n = dv_str_utf8_char((dv_str){from, (size_t)(end - from)});
         if (n > 0) {
             memcpy(to, from, n);
             to += n;

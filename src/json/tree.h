@@ -104,8 +104,6 @@ bool dv_json_fail_at(uint32_t line, uint32_t column, enum dv_code code, struct d
 /* Text: text.c. What is UTF-8: `s` itself, or a copy in `arena` with U+FFFD for each byte that is
  * not. */
 dv_str dv_json_to_utf8(dv_str s, struct dv_arena *arena);
-/* The length of the UTF-8 sequence at `s`, which is not empty; 0 when it is none. */
-size_t dv_json_utf8_len(dv_str s);
 
 /* Inside a JSON string: the first byte that is a quote, a backslash, a control character or not
  * ASCII; or the end. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/num.h"
 #include "base/vec.h"
 
@@ -220,16 +221,11 @@ static int compare_bytes(const void *a, const void *b)
     return dv_str_cmp(dv_json_key(*left), dv_json_key(*right));
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Signs come before digits, and those before letters. Everything beyond ASCII counts as a letter:
  * close enough for keys, and it needs no tables. */
 static int rank(char c)
 {
-    if (is_digit(c))
+    if (dv_is_digit(c))
         return 1;
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80 ? 2 : 0;
 }
@@ -239,7 +235,7 @@ static dv_str digits_at(dv_str s, size_t at)
 {
     size_t end = at;
 
-    while (end < s.n && is_digit(s.p[end]))
+    while (end < s.n && dv_is_digit(s.p[end]))
         end++;
     return dv_str_slice(s, at, end);
 }
@@ -276,7 +272,7 @@ static int compare_natural(const void *left, const void *right)
 
     while (at < a.n && at < b.n && a.p[at] == b.p[at])
         at++;
-    for (run = at; run > 0 && is_digit(a.p[run - 1]);)
+    for (run = at; run > 0 && dv_is_digit(a.p[run - 1]);)
         run--;
     if (run < at || (at < a.n && at < b.n && rank(a.p[at]) == 1 && rank(b.p[at]) == 1))
         order = compare_digits(digits_at(a, run), digits_at(b, run));

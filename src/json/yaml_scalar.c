@@ -23,6 +23,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
+#include "base/calendar.h"
 #include "base/num.h"
 #include "json/tree.h"
 
@@ -37,14 +39,9 @@ static const char *const nan_words[] = {".nan", ".NaN", ".NAN"};
 /* Of all of them. */
 #define WORD_BYTES_MAX 5u
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static size_t skip_digits(dv_str s, size_t at)
 {
-    while (at < s.n && is_digit(s.p[at]))
+    while (at < s.n && dv_is_digit(s.p[at]))
         at++;
     return at;
 }
@@ -96,14 +93,10 @@ static bool parse_magnitude(dv_str s, unsigned base, uint64_t *magnitude)
     uint64_t sum = 0;
 
     for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        unsigned digit = 36;
+        int value = dv_hex_value(s.p[i]);
+        unsigned digit = (unsigned)value;
 
-        if (is_digit(c))
-            digit = (unsigned)(c - '0');
-        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-            digit = (unsigned)((c | 0x20) - 'a') + 10;
-        if (digit >= base || sum > (UINT64_MAX - digit) / base)
+        if (value < 0 || digit >= base || sum > (UINT64_MAX - digit) / base)
             return false;
         sum = sum * base + digit;
     }
@@ -172,7 +165,7 @@ static bool are_underscores_between_digits(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == '_' &&
-            (i == 0 || i + 1 == s.n || !is_digit(s.p[i - 1]) || !is_digit(s.p[i + 1])))
+            (i == 0 || i + 1 == s.n || !dv_is_digit(s.p[i - 1]) || !dv_is_digit(s.p[i + 1])))
             return false;
     }
     return true;
@@ -193,10 +186,10 @@ static bool resolve_number(dv_str s, struct dv_yaml_scalar *scalar)
 
 static bool may_be_number(dv_str text)
 {
-    if (text.n == 0 || (!is_digit(text.p[0]) && !is_char_at(text, 0, "+-.")))
+    if (text.n == 0 || (!dv_is_digit(text.p[0]) && !is_char_at(text, 0, "+-.")))
         return false;
     for (size_t i = 1; i < text.n; i++) {
-        if (!is_digit(text.p[i]) && !is_char_at(text, i, "_.+-xXoObBeEaAcCdDfF"))
+        if (!dv_is_digit(text.p[i]) && !is_char_at(text, i, "_.+-xXoObBeEaAcCdDfF"))
             return false;
     }
     return text.p[0] != '.' || are_underscores_between_digits(text);
@@ -250,14 +243,6 @@ static bool take_char(dv_str *s, const char *chars)
     return true;
 }
 
-static int days_of(int year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && is_leap);
-}
-
 /* 2001-1-2 at the start of *s, which is taken off. */
 static bool take_date(dv_str *s)
 {
@@ -271,10 +256,10 @@ static bool take_date(dv_str *s)
     *s = dv_str_slice(*s, 4, s->n);
     if (!take_char(s, "-"))
         return false;
-    for (size_t i = 0; i < s->n && i < 2 && is_digit(s->p[i]); i++)
+    for (size_t i = 0; i < s->n && i < 2 && dv_is_digit(s->p[i]); i++)
         month = month * 10 + (s->p[i] - '0');
     return take_number(s, 0, 1, 12) && take_char(s, "-") &&
-           take_number(s, 0, 1, days_of(year, month));
+           take_number(s, 0, 1, dv_date_days_in_month(year, month));
 }
 
 bool dv_yaml_looks_like_date(dv_str text)
@@ -289,7 +274,7 @@ bool dv_yaml_looks_like_date(dv_str text)
     if (!take_char(&text, "Tt ") || !take_number(&text, 0, 0, 23) || !take_char(&text, ":") ||
         !take_number(&text, 0, 0, 59) || !take_char(&text, ":") || !take_number(&text, 0, 0, 59))
         return false;
-    if (is_char_at(text, 0, ".,") && text.n > 1 && is_digit(text.p[1]))
+    if (is_char_at(text, 0, ".,") && text.n > 1 && dv_is_digit(text.p[1]))
         text = dv_str_slice(text, skip_digits(text, 1), text.n);
     if (has_zone && !take_char(&text, "Z") &&
         (!take_char(&text, "+-") || !take_number(&text, 2, 0, 24) || !take_char(&text, ":") ||

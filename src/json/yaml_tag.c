@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/err.h"
 #include "json/tree.h"
 
@@ -22,50 +23,6 @@ static const struct {
     {DV_STR_INIT("null"),      DV_JSON_NULL  },
     {DV_STR_INIT("timestamp"), DV_JSON_STRING},
 };
-
-/* -- !!binary ------------------------------------------------------------------------------- */
-
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : (c == '/' ? 63 : -1);
-}
-
-/* With its padding; line breaks do not count. */
-static bool decode_base64(dv_str text, struct dv_arena *arena, dv_str *bytes)
-{
-    char *out = dv_arena_alloc(arena, text.n / 4 * 3 + 3, 1);
-    uint32_t bits = 0;
-    size_t n_chars = 0; /* with padding */
-    size_t n_padding = 0;
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++) {
-        int value = base64_value(text.p[i]);
-
-        if (text.p[i] == '\n' || text.p[i] == '\r')
-            continue;
-        if (text.p[i] == '=')
-            n_padding++;
-        else if (value < 0 || n_padding > 0)
-            return false;
-        bits = bits << 6 | (value > 0 ? (uint32_t)value : 0);
-        if (++n_chars % 4 == 0) {
-            out[n++] = (char)(bits >> 16 & 0xff);
-            out[n++] = (char)(bits >> 8 & 0xff);
-            out[n++] = (char)(bits & 0xff);
-        }
-    }
-    if (n_chars % 4 != 0 || n_padding > 2)
-        return false;
-    *bytes = (dv_str){out, n - n_padding};
-    return true;
-}
 
 /* -- Tags ----------------------------------------------------------------------------------- */
 
@@ -110,7 +67,7 @@ bool dv_yaml_resolve_tagged(const struct dv_yaml_source *source, struct dv_arena
     }
     if (!dv_str_eq(tag, DV_STR("binary")))
         return true;
-    if (!decode_base64(source->text, arena, &scalar->text))
+    if (!dv_base64_decode(source->text, arena, &scalar->text))
         return dv_fail(err, DV_INVALID_ARGUMENT, "!!binary that is not base64");
     if (!dv_str_is_utf8(scalar->text))
         return dv_fail(err, DV_INVALID_ARGUMENT, "!!binary that holds no UTF-8 text");
