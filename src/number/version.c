@@ -1,5 +1,6 @@
 #include "number/number.h"
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -39,28 +40,10 @@ static struct parts split(dv_str text)
     return parts;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_digits(dv_str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!is_digit(s.p[i]))
-            return false;
-    return s.n > 0;
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_identifier(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!is_digit(s.p[i]) && !is_letter(s.p[i]) && s.p[i] != '-')
+        if (!dv_is_digit(s.p[i]) && !dv_is_letter(s.p[i]) && s.p[i] != '-')
             return false;
     return s.n > 0;
 }
@@ -80,7 +63,7 @@ static const char *check_identifiers(dv_str list, bool is_pre)
             return "is empty";
         if (!is_identifier(piece))
             return "has something else than letters, digits and hyphens";
-        if (is_pre && is_digits(piece) && has_leading_zero(piece))
+        if (is_pre && dv_str_is_digits(piece) && has_leading_zero(piece))
             return "is a number with a leading zero";
     }
     return NULL;
@@ -96,7 +79,7 @@ static const char *check_parts(const struct parts *parts, const char **part)
         return "is not major.minor.patch";
     for (size_t i = 0; i < N_NUMBERS; i++) {
         *part = number_names[i];
-        if (!is_digits(parts->numbers[i]))
+        if (!dv_str_is_digits(parts->numbers[i]))
             return "is not a number";
         if (has_leading_zero(parts->numbers[i]))
             return "has a leading zero";
@@ -135,7 +118,7 @@ static bool read_parts(dv_str text, const struct parts *parts, struct dv_version
         if (!dv_str_to_u64(parts->numbers[i], numbers[i]))
             return fail(err, number_names[i], "is too large", text);
     while (parts->has_pre && dv_str_split(&rest, '.', &piece))
-        if (is_digits(piece) && !dv_str_to_u64(piece, &number))
+        if (dv_str_is_digits(piece) && !dv_str_to_u64(piece, &number))
             return fail(err, "a number of the pre-release", "is too large", text);
     *version = read;
     return true;

@@ -119,21 +119,13 @@ static bool parse_bool(dv_str text, bool *value, struct dv_err *err)
     return fail_parsing("ParseBool", text, "invalid syntax", err);
 }
 
-static bool is_digits(dv_str text)
-{
-    for (size_t i = 0; i < text.n; i++)
-        if (text.p[i] < '0' || text.p[i] > '9')
-            return false;
-    return text.n > 0;
-}
-
 static bool parse_integer(dv_str text, int64_t *value, struct dv_err *err)
 {
     bool has_plus = text.n > 0 && text.p[0] == '+';
     bool has_sign = has_plus || (text.n > 0 && text.p[0] == '-');
     const char *what = "invalid syntax";
 
-    if (is_digits(dv_str_slice(text, has_sign, text.n))) {
+    if (dv_str_is_digits(dv_str_slice(text, has_sign, text.n))) {
         if (dv_str_to_i64(dv_str_slice(text, has_plus, text.n), value))
             return true;
         what = "value out of range";
