@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"
@@ -26,25 +27,11 @@ uint64_t dv_cel_format_regex_size(const struct dv_cel_format *format)
     return format->regex_size;
 }
 
-static bool is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alnum(char c)
-{
-    return is_lower(c) || is_digit(c) || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_label_text(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!is_lower(s.p[i]) && !is_digit(s.p[i]) && (s.p[i] != '-' || i == 0 || i + 1 == s.n))
+        if (!dv_is_lower(s.p[i]) && !dv_is_digit(s.p[i]) &&
+            (s.p[i] != '-' || i == 0 || i + 1 == s.n))
             return false;
     return s.n > 0;
 }
@@ -57,7 +44,7 @@ static bool is_label(dv_str s, struct dv_arena *arena)
 
 static bool is_1035_label(dv_str s, struct dv_arena *arena)
 {
-    return is_label(s, arena) && is_lower(s.p[0]);
+    return is_label(s, arena) && dv_is_lower(s.p[0]);
 }
 
 static bool is_subdomain(dv_str s, struct dv_arena *arena)
@@ -109,7 +96,7 @@ static bool is_name_text(dv_str s)
         char c = s.p[i];
         bool is_inner = i > 0 && i + 1 < s.n && (c == '-' || c == '_' || c == '.');
 
-        if (!is_alnum(c) && !is_inner)
+        if (!dv_is_alphanumeric(c) && !is_inner)
             return false;
     }
     return s.n > 0 && s.n <= LABEL_MAX;
@@ -138,11 +125,6 @@ static bool is_uri(dv_str s, struct dv_arena *arena)
     return dv_cel_url_parse(s, arena, &url);
 }
 
-static bool is_hex(char c)
-{
-    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
-
 /* 8-4-4-4-12 hexadecimal digits, with or without each of the dashes. */
 static bool is_uuid(dv_str s, struct dv_arena *arena)
 {
@@ -154,7 +136,7 @@ static bool is_uuid(dv_str s, struct dv_arena *arena)
         if (i > 0 && at < s.n && s.p[at] == '-')
             at++;
         for (size_t k = 0; k < groups[i]; k++, at++)
-            if (at >= s.n || !is_hex(s.p[at]))
+            if (at >= s.n || !dv_is_hex(s.p[at]))
                 return false;
     }
     return at == s.n;
@@ -168,7 +150,7 @@ static bool is_base64(dv_str s, struct dv_arena *arena)
     while (n_pads < 2 && n_pads < s.n && s.p[s.n - 1 - n_pads] == '=')
         n_pads++;
     for (size_t i = 0; i + n_pads < s.n; i++)
-        if (!is_alnum(s.p[i]) && s.p[i] != '+' && s.p[i] != '/')
+        if (!dv_is_alphanumeric(s.p[i]) && s.p[i] != '+' && s.p[i] != '/')
             return false;
     return s.n > 0 && s.n % 4 == 0;
 }
@@ -195,6 +177,8 @@ static bool is_datetime(dv_str s, struct dv_arena *arena)
     rest = dv_str_slice(s, t + 1, s.n);
     if (rest.n > 0 && rest.p[rest.n - 1] == 'z')
         rest = dv_str_printf(arena, "%.*sZ", DV_FMT(dv_str_slice(rest, 0, rest.n - 1)));
+    if (dv_str_find_char(rest, ':') != 2)
+        return false; /* a timestamp may have an hour of one digit, a date-time not */
     time = dv_cel_time_parse(dv_str_printf(arena, "2000-01-01T%.*s", DV_FMT(rest)));
     return !dv_cel_is_error(&time);
 }

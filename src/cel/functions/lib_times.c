@@ -1,4 +1,5 @@
 /* lib_times.c - what parts a timestamp or duration has. */
+#include "base/calendar.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"
@@ -31,9 +32,9 @@ static bool to_wall(struct dv_cel_run *run, const struct dv_cel_val *args, bool 
         return false;
     }
     seconds += offset;
-    days = seconds / 86400 - (seconds % 86400 < 0);
+    days = dv_days_of_seconds(seconds);
     wall->date = dv_cel_date_of(days);
-    wall->seconds = seconds - days * 86400;
+    wall->seconds = seconds - days * DV_DAY_SECONDS;
     return true;
 }
 

@@ -1,48 +1,26 @@
 #include "cel/value/cel_time.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/calendar.h"
 #include "cel/value/cel_value.h"
 
 #define NS_PER_SECOND 1000000000
 
 /* -- The calendar ---------------------------------------------------------------------------- */
 
-/* Howard Hinnant's algorithms for the proleptic Gregorian calendar: years begin in March, so that
- * the leap day is the last. */
-int64_t dv_cel_days_of(int64_t year, int month, int day)
-{
-    int64_t era;
-    int64_t year_of_era;
-    int64_t day_of_year;
-
-    year -= month <= 2;
-    era = (year >= 0 ? year : year - 399) / 400;
-    year_of_era = year - era * 400;
-    day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
-           719468;
-}
-
 struct dv_cel_date dv_cel_date_of(int64_t days)
 {
-    struct dv_cel_date date;
-    int64_t z = days + 719468;
-    int64_t era = (z >= 0 ? z : z - 146096) / 146097;
-    int64_t day_of_era = z - era * 146097;
-    int64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int64_t month = (5 * day_of_year + 2) / 153;
+    struct dv_date date = dv_date_from_days(days);
 
-    date.day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
-    date.month = (int)(month < 10 ? month + 3 : month - 9);
-    date.year = year_of_era + era * 400 + (date.month <= 2);
-    date.day_of_year = (int)(days - dv_cel_days_of(date.year, 1, 1));
-    date.day_of_week = (int)(((days % 7) + 11) % 7);
-    return date;
+    return (struct dv_cel_date){
+        .year = date.year,
+        .month = date.month,
+        .day = date.day,
+        .day_of_year = (int)(days - dv_date_to_days(date.year, 1, 1)),
+        .day_of_week = (int)(((days % 7) + 11) % 7),
+    };
 }
 
 /* -- Arithmetic ------------------------------------------------------------------------------ */
@@ -85,25 +63,6 @@ struct dv_cel_val dv_cel_time_between(const struct dv_cel_val *a, const struct d
 /* -- Text ----------------------------------------------------------------------------------------
  */
 
-/* Takes `n` digits off the front. */
-static bool take_digits(dv_str *text, size_t n, int *value)
-{
-    int sum = 0;
-
-    if (text->n < n)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        char c = text->p[i];
-
-        if (c < '0' || c > '9')
-            return false;
-        sum = sum * 10 + (c - '0');
-    }
-    *text = dv_str_slice(*text, n, text->n);
-    *value = sum;
-    return true;
-}
-
 static bool take_char(dv_str *text, char c)
 {
     if (text->n == 0 || text->p[0] != c)
@@ -112,87 +71,15 @@ static bool take_char(dv_str *text, char c)
     return true;
 }
 
-static int days_in_month(int year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-
-    return month == 2 && is_leap ? 29 : days[month - 1];
-}
-
-static bool take_date(dv_str *text, int64_t *seconds)
-{
-    int year;
-    int month;
-    int day;
-
-    if (!take_digits(text, 4, &year) || !take_char(text, '-') || !take_digits(text, 2, &month) ||
-        !take_char(text, '-') || !take_digits(text, 2, &day))
-        return false;
-    if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
-        return false;
-    *seconds = dv_cel_days_of(year, month, day) * 86400;
-    return true;
-}
-
-/* hh:mm:ss and a fraction, of which nine digits count. */
-static bool take_clock(dv_str *text, int64_t *seconds, int32_t *nanos)
-{
-    int hour;
-    int minute;
-    int second;
-    int32_t unit = NS_PER_SECOND / 10;
-
-    if (!take_digits(text, 2, &hour) || !take_char(text, ':') || !take_digits(text, 2, &minute) ||
-        !take_char(text, ':') || !take_digits(text, 2, &second) || hour > 23 || minute > 59 ||
-        second > 59)
-        return false;
-    *seconds += hour * 3600 + minute * 60 + second;
-    *nanos = 0;
-    if (!take_char(text, '.') && !take_char(text, ','))
-        return true;
-    if (text->n == 0 || text->p[0] < '0' || text->p[0] > '9')
-        return false;
-    while (text->n > 0 && text->p[0] >= '0' && text->p[0] <= '9') {
-        *nanos += (text->p[0] - '0') * unit;
-        unit /= 10;
-        *text = dv_str_slice(*text, 1, text->n);
-    }
-    return true;
-}
-
-static bool take_offset(dv_str *text, int64_t *seconds)
-{
-    int sign;
-    int hours;
-    int minutes;
-
-    if (take_char(text, 'Z'))
-        return true;
-    if (take_char(text, '-'))
-        sign = -1;
-    else if (take_char(text, '+'))
-        sign = 1;
-    else
-        return false;
-    if (!take_digits(text, 2, &hours) || !take_char(text, ':') || !take_digits(text, 2, &minutes) ||
-        hours > 24 || minutes > 60)
-        return false;
-    *seconds -= sign * (hours * 3600 + minutes * 60);
-    return true;
-}
-
 struct dv_cel_val dv_cel_time_parse(dv_str text)
 {
-    int64_t seconds;
-    int32_t nanos;
+    struct dv_rfc3339 time;
 
-    if (!take_date(&text, &seconds) || !take_char(&text, 'T') ||
-        !take_clock(&text, &seconds, &nanos) || !take_offset(&text, &seconds) || text.n > 0)
+    if (!dv_rfc3339_parse(text, DV_RFC3339_LAX, &time))
         return dv_cel_error(DV_STR("invalid timestamp"));
-    if (seconds < DV_CEL_SECONDS_MIN || seconds > DV_CEL_SECONDS_MAX)
+    if (time.seconds < DV_CEL_SECONDS_MIN || time.seconds > DV_CEL_SECONDS_MAX)
         return dv_cel_error(DV_STR("timestamp overflow"));
-    return dv_cel_timestamp(seconds, nanos);
+    return dv_cel_timestamp(time.seconds, time.nanos);
 }
 
 static const struct {
@@ -290,20 +177,9 @@ struct dv_cel_val dv_cel_duration_parse(dv_str text)
 
 void dv_cel_time_print(const struct dv_cel_val *time, char text[DV_CEL_NUMBER_BYTES])
 {
-    int64_t days = time->i / 86400 - (time->i % 86400 < 0);
-    int64_t rest = time->i - days * 86400;
-    struct dv_cel_date date = dv_cel_date_of(days);
-    int n =
-        snprintf(text, DV_CEL_NUMBER_BYTES, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)date.year,
-                 date.month, date.day, (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
-
-    if (time->nanos > 0) {
-        n += snprintf(text + n, DV_CEL_NUMBER_BYTES - (size_t)n, ".%09d", time->nanos);
-        while (text[n - 1] == '0')
-            n--;
-    }
-    text[n++] = 'Z';
-    text[n] = '\0';
+    static_assert(DV_RFC3339_BYTES <= DV_CEL_NUMBER_BYTES, "every time fits");
+    (void)dv_rfc3339_print((struct dv_rfc3339){.seconds = time->i, .nanos = time->nanos},
+                           DV_RFC3339_TRIMMED, text);
 }
 
 void dv_cel_duration_print(int64_t ns, char text[DV_CEL_NUMBER_BYTES])

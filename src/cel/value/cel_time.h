@@ -35,7 +35,6 @@ struct dv_cel_date {
     int day_of_week; /* 0: Sunday */
 };
 struct dv_cel_date dv_cel_date_of(int64_t days); /* since 1970-01-01 */
-int64_t dv_cel_days_of(int64_t year, int month, int day);
 
 /* Seconds east of UTC at a time, in a zone given as "+01:00" or by its name. Names follow the rules
  * in force today, also for times before them. False: no such zone. */

@@ -2,11 +2,12 @@
  * EST5EDT,M3.2.0,M11.1.0 (which of this, see tzset(3)). */
 #include "cel/value/zone.h"
 
+#include "base/calendar.h"
 #include "base/num.h"
 #include "cel/value/cel_time.h"
 
 #define HOUR 3600
-#define DAY 86400
+#define DAY DV_DAY_SECONDS
 
 /* When, each year, the clocks are changed. */
 struct change {
@@ -126,19 +127,19 @@ static bool parse_rule(dv_str s, struct rule *rule)
 /* The day of a change, since 1970. */
 static int64_t change_day(const struct change *change, int64_t year)
 {
-    int64_t first = dv_cel_days_of(year, 1, 1);
+    int64_t first = dv_date_to_days(year, 1, 1);
     int64_t next;
 
     if (change->kind == 0)
         return first + change->day;
     if (change->kind == 'J') {
-        bool is_leap = dv_cel_days_of(year, 3, 1) - dv_cel_days_of(year, 2, 1) == 29;
+        bool is_leap = dv_date_to_days(year, 3, 1) - dv_date_to_days(year, 2, 1) == 29;
 
         return first + change->day - 1 + (is_leap && change->day > 59);
     }
-    first = dv_cel_days_of(year, change->month, 1);
-    next = change->month == 12 ? dv_cel_days_of(year + 1, 1, 1)
-                               : dv_cel_days_of(year, change->month + 1, 1);
+    first = dv_date_to_days(year, change->month, 1);
+    next = change->month == 12 ? dv_date_to_days(year + 1, 1, 1)
+                               : dv_date_to_days(year, change->month + 1, 1);
     first += (change->day - dv_cel_date_of(first).day_of_week + 7) % 7 + 7 * (change->week - 1);
     while (first >= next)
         first -= 7;
@@ -148,7 +149,7 @@ static int64_t change_day(const struct change *change, int64_t year)
 static int64_t offset_at(const struct rule *rule, int64_t seconds)
 {
     int64_t local = seconds + rule->standard;
-    int64_t year = dv_cel_date_of(local / DAY - (local % DAY < 0)).year;
+    int64_t year = dv_date_from_days(dv_days_of_seconds(local)).year;
     int64_t from = change_day(&rule->from, year) * DAY + rule->from.seconds - rule->standard;
     int64_t to = change_day(&rule->to, year) * DAY + rule->to.seconds - rule->summer;
     bool is_summer;
