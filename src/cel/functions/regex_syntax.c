@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "cel/functions/regex.h"
 #include "cel/value/build.h"
 
@@ -62,12 +63,7 @@ static void copy_char(struct reader *r)
 
 static bool is_alnum(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    return dv_is_alphanumeric(c) || c == '_';
 }
 
 /* -- Escapes --------------------------------------------------------------------------------------
@@ -94,12 +90,12 @@ static const char *read_hex(struct reader *r)
     size_t n = 3;
 
     if (peek(r, 2) != '{') {
-        if (!is_hex(peek(r, 2)) || !is_hex(peek(r, 3)))
+        if (!dv_is_hex(peek(r, 2)) || !dv_is_hex(peek(r, 3)))
             return "invalid escape sequence";
         copy(r, 4);
         return NULL;
     }
-    while (is_hex(peek(r, n)))
+    while (dv_is_hex(peek(r, n)))
         n++;
     if (n == 3 || n > 11 || peek(r, n) != '}')
         return "invalid escape sequence";

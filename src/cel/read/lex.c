@@ -2,19 +2,11 @@
 
 #include <string.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
+#include "base/ascii.h"
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return dv_is_letter(c) || c == '_';
 }
 
 static char peek(const struct dv_cel_lexer *lexer, size_t ahead)
@@ -59,7 +51,7 @@ static struct dv_cel_token bad_token(struct dv_cel_lexer *lexer, uint32_t from, 
 /* Past the digits and, where one follows, the exponent. */
 static uint32_t skip_digits(const struct dv_cel_lexer *lexer, uint32_t at)
 {
-    while (at < lexer->text.n && is_digit(lexer->text.p[at]))
+    while (at < lexer->text.n && dv_is_digit(lexer->text.p[at]))
         at++;
     return at;
 }
@@ -74,7 +66,7 @@ static bool skip_exponent(const struct dv_cel_lexer *lexer, uint32_t *at)
     to++;
     if (to < text.n && (text.p[to] == '+' || text.p[to] == '-'))
         to++;
-    if (to >= text.n || !is_digit(text.p[to]))
+    if (to >= text.n || !dv_is_digit(text.p[to]))
         return false;
     *at = skip_digits(lexer, to);
     return true;
@@ -87,13 +79,13 @@ static struct dv_cel_token lex_number(struct dv_cel_lexer *lexer)
     dv_str text = lexer->text;
     bool is_double = false;
 
-    if (peek(lexer, 0) == '0' && peek(lexer, 1) == 'x' && is_hex(peek(lexer, 2))) {
+    if (peek(lexer, 0) == '0' && peek(lexer, 1) == 'x' && dv_is_hex(peek(lexer, 2))) {
         at += 2;
-        while (at < text.n && is_hex(text.p[at]))
+        while (at < text.n && dv_is_hex(text.p[at]))
             at++;
     } else {
         at = skip_digits(lexer, at);
-        if (at + 1 < text.n && text.p[at] == '.' && is_digit(text.p[at + 1])) {
+        if (at + 1 < text.n && text.p[at] == '.' && dv_is_digit(text.p[at + 1])) {
             at = skip_digits(lexer, at + 1);
             is_double = true;
         }
@@ -170,7 +162,7 @@ static struct dv_cel_token lex_word(struct dv_cel_lexer *lexer)
 
     if (lex_prefixed(lexer, &token))
         return token;
-    while (at < lexer->text.n && (is_letter(lexer->text.p[at]) || is_digit(lexer->text.p[at])))
+    while (at < lexer->text.n && (is_letter(lexer->text.p[at]) || dv_is_digit(lexer->text.p[at])))
         at++;
     return end_token(lexer, DV_CEL_TOKEN_IDENT, lexer->at, at);
 }
@@ -213,7 +205,7 @@ struct dv_cel_token dv_cel_lex(struct dv_cel_lexer *lexer)
     if (lexer->at >= lexer->text.n)
         return end_token(lexer, DV_CEL_TOKEN_END, lexer->at, lexer->at);
     c = peek(lexer, 0);
-    if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1))))
+    if (dv_is_digit(c) || (c == '.' && dv_is_digit(peek(lexer, 1))))
         return lex_number(lexer);
     if (is_letter(c))
         return lex_word(lexer);

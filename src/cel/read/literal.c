@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/num.h"
 #include "cel/read/lex.h"
 #include "cel/value/build.h"
@@ -90,18 +91,11 @@ static bool read_digits(struct unquoter *q, size_t n, unsigned base, uint32_t *v
     if (q->in.n - q->at < n)
         return false;
     for (size_t i = 0; i < n; i++) {
-        char c = q->in.p[q->at++];
-        unsigned digit;
+        int digit = dv_hex_value(q->in.p[q->at++]);
 
-        if (c >= '0' && c <= '9')
-            digit = (unsigned)(c - '0');
-        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-            digit = (unsigned)((c | 0x20) - 'a' + 10);
-        else
+        if (digit < 0 || (unsigned)digit >= base)
             return false;
-        if (digit >= base)
-            return false;
-        sum = sum * base + digit;
+        sum = sum * base + (unsigned)digit;
     }
     *value = sum;
     return true;

@@ -3,42 +3,17 @@
 #include <string.h>
 
 #include "base/arena.h"
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+#include "base/ascii.h"
+#include "base/num.h"
 
 static bool is_unreserved(char c)
 {
-    return is_letter(c) || is_digit(c) || (c != '\0' && strchr("-_.~", c) != NULL);
+    return dv_is_letter(c) || dv_is_digit(c) || (c != '\0' && strchr("-_.~", c) != NULL);
 }
 
 static bool is_one_of(char c, const char *set)
 {
     return c != '\0' && strchr(set, c) != NULL;
-}
-
-static int hex(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        return (c | 0x20) - 'a' + 10;
-    return -1;
-}
-
-static int escape_at(dv_str s, size_t i)
-{
-    int high = i + 2 < s.n ? hex(s.p[i + 1]) : -1;
-    int low = i + 2 < s.n ? hex(s.p[i + 2]) : -1;
-
-    return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
 bool dv_cel_url_unescape(dv_str text, bool plus, struct dv_arena *arena, dv_str *out)
@@ -50,7 +25,7 @@ bool dv_cel_url_unescape(dv_str text, bool plus, struct dv_arena *arena, dv_str 
         char c = text.p[i];
 
         if (c == '%') {
-            int byte = escape_at(text, i);
+            int byte = dv_percent_byte(text, i);
 
             if (byte < 0)
                 return false;
@@ -80,8 +55,8 @@ static bool take_scheme(dv_str *rest, struct dv_arena *arena, dv_str *scheme)
     size_t n = 0;
 
     *scheme = DV_STR_NONE;
-    while (n < rest->n && (is_letter(rest->p[n]) ||
-                           (n > 0 && (is_digit(rest->p[n]) || is_one_of(rest->p[n], "+-.")))))
+    while (n < rest->n && (dv_is_letter(rest->p[n]) ||
+                           (n > 0 && (dv_is_digit(rest->p[n]) || is_one_of(rest->p[n], "+-.")))))
         n++;
     if (n >= rest->n || rest->p[n] != ':')
         return true;
@@ -102,7 +77,7 @@ static bool is_port(dv_str s)
     if (s.p[0] != ':')
         return false;
     for (size_t i = 1; i < s.n; i++)
-        if (!is_digit(s.p[i]))
+        if (!dv_is_digit(s.p[i]))
             return false;
     return true;
 }
@@ -122,7 +97,7 @@ static bool is_host_text(dv_str s)
         char c = s.p[i];
 
         if (c == '%') {
-            int byte = escape_at(s, i);
+            int byte = dv_percent_byte(s, i);
 
             if (byte < 0 || (byte < 0x80 && byte != '%'))
                 return false;
