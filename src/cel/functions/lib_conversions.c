@@ -1,7 +1,5 @@
 /* lib_conversions.c - int, uint, double, string, bytes, bool, type, dyn. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/num.h"
 #include "cel/check/decls.h"
@@ -116,30 +114,6 @@ static void fn_double(struct dv_cel_run *run, const struct dv_cel_val *args, str
 
 /* -- Text ------------------------------------------------------------------------------------ */
 
-static void print_scalar(const struct dv_cel_val *val, char text[DV_CEL_NUMBER_BYTES])
-{
-    switch (val->kind) {
-    case DV_CEL_BOOL:
-        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%s", val->b ? "true" : "false");
-        break;
-    case DV_CEL_INT:
-        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%" PRId64, val->i);
-        break;
-    case DV_CEL_UINT:
-        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%" PRIu64, val->u);
-        break;
-    case DV_CEL_DOUBLE:
-        dv_cel_print_double(val->d, text);
-        break;
-    case DV_CEL_TIMESTAMP:
-        dv_cel_time_print(val, text);
-        break;
-    default:
-        dv_cel_duration_print(val->i, text);
-        break;
-    }
-}
-
 static void fn_string(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
 {
     char text[DV_CEL_NUMBER_BYTES];
@@ -150,7 +124,7 @@ static void fn_string(struct dv_cel_run *run, const struct dv_cel_val *args, str
                                                                "convert to string"));
         return;
     }
-    print_scalar(&args[0], text);
+    dv_cel_val_print_short(&args[0], text);
     *out = dv_cel_string(dv_str_copy(dv_str_from_c(text), run->arena));
 }
 

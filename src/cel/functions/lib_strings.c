@@ -360,29 +360,12 @@ static void fn_join_with(struct dv_cel_run *run, const struct dv_cel_val *args,
 
 static void fn_quote(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
 {
-    static const char escapes[][2] = {
-        {'\a', 'a' },
-        {'\b', 'b' },
-        {'\f', 'f' },
-        {'\n', 'n' },
-        {'\r', 'r' },
-        {'\t', 't' },
-        {'\v', 'v' },
-        {'\\', '\\'},
-        {'"',  '"' },
-    };
     struct dv_cel_build build = {.arena = run->arena};
 
     dv_cel_build_char(&build, '"');
     for (size_t i = 0; i < args[0].s.n; i++) {
-        char c = args[0].s.p[i];
-        size_t k = 0;
-
-        while (k < DV_COUNT(escapes) && escapes[k][0] != c)
-            k++;
-        if (k < DV_COUNT(escapes))
-            dv_cel_build_char(&build, '\\');
-        dv_cel_build_char(&build, k < DV_COUNT(escapes) ? escapes[k][1] : c);
+        if (!dv_cel_build_escape(&build, args[0].s.p[i]))
+            dv_cel_build_char(&build, args[0].s.p[i]);
     }
     dv_cel_build_char(&build, '"');
     *out = dv_cel_build_end(run, &build);

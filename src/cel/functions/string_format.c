@@ -191,32 +191,15 @@ static bool put_string(struct dv_cel_build *build, const struct dv_cel_val *val,
 /* As Go quotes: what is printable stays. */
 static void put_quoted(struct dv_cel_build *build, dv_str s)
 {
-    static const char escapes[][2] = {
-        {'\a', 'a' },
-        {'\b', 'b' },
-        {'\f', 'f' },
-        {'\n', 'n' },
-        {'\r', 'r' },
-        {'\t', 't' },
-        {'\v', 'v' },
-        {'\\', '\\'},
-        {'"',  '"' },
-    };
-
     dv_cel_build_char(build, '"');
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
         char text[8];
-        size_t k = 0;
 
-        while (k < DV_COUNT(escapes) && escapes[k][0] != s.p[i])
-            k++;
-        if (k < DV_COUNT(escapes)) {
-            dv_cel_build_char(build, '\\');
-            dv_cel_build_char(build, escapes[k][1]);
-        } else if (c < 0x20 || c == 0x7f ||
-                   (c >= 0x80 && (c & 0xc0) != 0x80 &&
-                    dv_str_utf8_char(dv_str_slice(s, i, s.n)) == 0)) {
+        if (dv_cel_build_escape(build, s.p[i]))
+            continue;
+        if (c < 0x20 || c == 0x7f ||
+            (c >= 0x80 && (c & 0xc0) != 0x80 && dv_str_utf8_char(dv_str_slice(s, i, s.n)) == 0)) {
             (void)snprintf(text, sizeof(text), "\\x%02x", c);
             dv_cel_build_add(build, dv_str_from_c(text));
         } else {
@@ -272,11 +255,6 @@ static bool put_list(struct dv_cel_build *build, const struct dv_cel_list *list)
     return true;
 }
 
-static int compare_strs(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* Entries are sorted by their text. */
 static bool put_map(struct dv_cel_build *build, const struct dv_cel_map *map)
 {
@@ -292,7 +270,7 @@ static bool put_map(struct dv_cel_build *build, const struct dv_cel_map *map)
             return false;
         entries[i] = (dv_str){entry.p, entry.n};
     }
-    qsort(entries, map->n, sizeof(entries[0]), compare_strs);
+    qsort(entries, map->n, sizeof(entries[0]), dv_str_compare);
     dv_cel_build_char(build, '{');
     for (uint32_t i = 0; i < map->n; i++) {
         if (i > 0)

@@ -61,15 +61,6 @@ static void print_literal(const struct dv_cel_val *val, struct dv_buf *buf)
     char text[DV_CEL_NUMBER_BYTES];
 
     switch ((int)val->kind) {
-    case DV_CEL_NULL:
-        dv_buf_add_c(buf, "null");
-        break;
-    case DV_CEL_BOOL:
-        dv_buf_add_c(buf, val->b ? "true" : "false");
-        break;
-    case DV_CEL_INT:
-        dv_buf_add_i64(buf, val->i);
-        break;
     case DV_CEL_UINT:
         dv_buf_add_u64(buf, val->u);
         dv_buf_add_char(buf, 'u');
@@ -78,8 +69,12 @@ static void print_literal(const struct dv_cel_val *val, struct dv_buf *buf)
         dv_cel_print_literal(val->d, text);
         dv_buf_add_c(buf, text);
         break;
-    default:
+    case DV_CEL_STRING:
+    case DV_CEL_BYTES:
         print_quoted(val->s, val->kind == DV_CEL_BYTES, buf);
+        break;
+    default:
+        dv_cel_val_print(val, buf);
         break;
     }
 }

@@ -28,12 +28,10 @@ static bool parse_elements(struct dv_cel_parser *p, int close, bool is_list,
         if (!is_list && dv_cel_parser_is_op(p, close))
             return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
     }
-    if (!dv_cel_parser_expect(p, close))
-        return false;
     into->args = args.v;
     into->n_args = (uint32_t)args.n;
     into->optionals = has_optional ? optionals.v : NULL;
-    return true;
+    return dv_cel_parser_expect(p, close);
 }
 
 /* key: value, ... up to the brace. */
@@ -59,12 +57,10 @@ static bool parse_entries(struct dv_cel_parser *p, struct dv_cel_ast *into, uint
         if (!dv_cel_parser_take(p, ','))
             break;
     }
-    if (!dv_cel_parser_expect(p, '}'))
-        return false;
     into->args = args.v;
     into->n_args = (uint32_t)args.n;
     into->optionals = has_optional ? optionals.v : NULL;
-    return true;
+    return dv_cel_parser_expect(p, '}');
 }
 
 /* name: value, ... up to the brace. */
@@ -90,13 +86,11 @@ static bool parse_fields(struct dv_cel_parser *p, struct dv_cel_ast *into, uint3
         if (!dv_cel_parser_take(p, ','))
             break;
     }
-    if (!dv_cel_parser_expect(p, '}'))
-        return false;
     into->args = args.v;
     into->n_args = (uint32_t)args.n;
     into->names = names.v;
     into->optionals = optionals.v;
-    return true;
+    return dv_cel_parser_expect(p, '}');
 }
 
 /* -- Primaries and what follows them --------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 
@@ -65,6 +66,30 @@ void dv_cel_build_code_point(struct dv_cel_build *build, uint32_t c)
         n = 4;
     }
     dv_cel_build_add(build, (dv_str){p, n});
+}
+
+bool dv_cel_build_escape(struct dv_cel_build *build, char c)
+{
+    static const char escapes[][2] = {
+        {'\a', 'a' },
+        {'\b', 'b' },
+        {'\f', 'f' },
+        {'\n', 'n' },
+        {'\r', 'r' },
+        {'\t', 't' },
+        {'\v', 'v' },
+        {'\\', '\\'},
+        {'"',  '"' },
+    };
+
+    for (size_t i = 0; i < DV_COUNT(escapes); i++) {
+        if (escapes[i][0] == c) {
+            dv_cel_build_char(build, '\\');
+            dv_cel_build_char(build, escapes[i][1]);
+            return true;
+        }
+    }
+    return false;
 }
 
 struct dv_cel_val dv_cel_build_end(struct dv_cel_run *run, const struct dv_cel_build *build)

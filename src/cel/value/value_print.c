@@ -1,4 +1,7 @@
 /* value_print.c - values and errors for a person to read. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/buf.h"
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_net.h"
@@ -69,12 +72,18 @@ static void print_url(const struct dv_cel_url *url, struct dv_buf *buf)
                   DV_FMT(url->query));
 }
 
-/* Those that are written into a short text. */
-static void print_short(const struct dv_cel_val *val, struct dv_buf *buf)
+void dv_cel_val_print_short(const struct dv_cel_val *val, char text[DV_CEL_NUMBER_BYTES])
 {
-    char text[DV_CEL_NUMBER_BYTES];
-
     switch ((int)val->kind) {
+    case DV_CEL_BOOL:
+        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%s", val->b ? "true" : "false");
+        break;
+    case DV_CEL_INT:
+        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%" PRId64, val->i);
+        break;
+    case DV_CEL_UINT:
+        (void)snprintf(text, DV_CEL_NUMBER_BYTES, "%" PRIu64, val->u);
+        break;
     case DV_CEL_DOUBLE:
         dv_cel_print_double(val->d, text);
         break;
@@ -91,11 +100,12 @@ static void print_short(const struct dv_cel_val *val, struct dv_buf *buf)
         dv_cel_cidr_print(val->cidr, text);
         break;
     }
-    dv_buf_add_c(buf, text);
 }
 
 void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf)
 {
+    char text[DV_CEL_NUMBER_BYTES];
+
     switch ((enum dv_cel_kind)val->kind) {
     case DV_CEL_ERROR:
         dv_buf_add_c(buf, dv_cel_error_prefix(val));
@@ -103,15 +113,6 @@ void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf)
         break;
     case DV_CEL_NULL:
         dv_buf_add_c(buf, "null");
-        break;
-    case DV_CEL_BOOL:
-        dv_buf_add_c(buf, val->b ? "true" : "false");
-        break;
-    case DV_CEL_INT:
-        dv_buf_add_i64(buf, val->i);
-        break;
-    case DV_CEL_UINT:
-        dv_buf_add_u64(buf, val->u);
         break;
     case DV_CEL_STRING:
     case DV_CEL_BYTES:
@@ -140,12 +141,16 @@ void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf)
     case DV_CEL_URL:
         print_url(val->url, buf);
         break;
+    case DV_CEL_BOOL:
+    case DV_CEL_INT:
+    case DV_CEL_UINT:
     case DV_CEL_DOUBLE:
     case DV_CEL_TIMESTAMP:
     case DV_CEL_DURATION:
     case DV_CEL_IP:
     case DV_CEL_CIDR:
-        print_short(val, buf);
+        dv_cel_val_print_short(val, text);
+        dv_buf_add_c(buf, text);
         break;
     }
 }
