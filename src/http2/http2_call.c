@@ -96,16 +96,14 @@ void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end)
 void dv_h2_call_fail(struct dv_h2_call *call, enum dv_code code, const char *fmt, ...)
 {
     struct dv_h2 *h2 = call->h2;
-    char text[DV_ERR_MSG_BYTES];
     va_list args;
 
     if (is_gone(call))
         return;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* dv_fail marks what is cut */
-    va_end(args);
     call->end = DV_ALLOC(struct dv_h2_end);
-    (void)dv_fail(&call->end->status, code, "%s", text);
+    va_start(args, fmt);
+    (void)dv_vfail(&call->end->status, code, fmt, args);
+    va_end(args);
     call->end->is_unprocessed = call->state == CALL_WAITING;
     if (call->stream) /* fails only when out of memory, which ends nghttp2's session by itself */
         (void)nghttp2_submit_rst_stream(h2->ng, NGHTTP2_FLAG_NONE, call->stream,

@@ -77,29 +77,10 @@ void dv_h2_percent_encode(dv_str text, struct dv_buf *out)
     }
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
-/* The byte that the escape at the beginning of `text` stands for; -1 when there is none. */
-static int escaped_byte(dv_str text)
-{
-    if (text.n < 3 || text.p[0] != '%' || hex_value(text.p[1]) < 0 || hex_value(text.p[2]) < 0)
-        return -1;
-    return hex_value(text.p[1]) * 16 + hex_value(text.p[2]);
-}
-
 void dv_h2_percent_decode(dv_str text, struct dv_buf *out)
 {
     for (size_t i = 0; i < text.n; i++) {
-        int byte = escaped_byte(dv_str_slice(text, i, text.n));
+        int byte = dv_percent_byte(text, i);
 
         if (byte > 0) {
             dv_buf_add_char(out, (char)byte);

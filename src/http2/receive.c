@@ -22,16 +22,14 @@
 
 void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...)
 {
-    char text[DV_ERR_MSG_BYTES];
     struct dv_err err;
     va_list args;
 
     if (!h2->handler->refused)
         return;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* dv_fail marks what is cut */
+    (void)dv_vfail(&err, code, fmt, args);
     va_end(args);
-    (void)dv_fail(&err, code, "%s", text);
     h2->handler->refused(h2->handler, &err);
 }
 
