@@ -1,4 +1,4 @@
-/* cert.c - certificates for our own CA, servers and clients, and random tokens. */
+/* cert.c - certificates for our own CA, servers and clients; hashes and random tokens. */
 #include <arpa/inet.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -336,7 +336,27 @@ bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err)
     return true;
 }
 
-/* ---- tokens ---- */
+/* ---- secrets ---- */
+
+void dv_rest_sha256(dv_str text, unsigned char digest[DV_REST_SHA256_BYTES])
+{
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p ? text.p : "", text.n, digest) != 0)
+        abort(); /* only without memory, or in a GnuTLS that was built without it */
+}
+
+dv_str dv_rest_sha256_hex(dv_str text, struct dv_arena *arena)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[DV_REST_SHA256_BYTES];
+    char *hex = dv_arena_alloc_raw(arena, 2 * sizeof(digest), 1);
+
+    dv_rest_sha256(text, digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    return (dv_str){hex, 2 * sizeof(digest)};
+}
 
 dv_str dv_rest_random_token(struct dv_arena *arena)
 {

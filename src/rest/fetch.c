@@ -1,7 +1,6 @@
 /* fetch.c - a request of ours, from its start to the one callback that ends it. */
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <gnutls/gnutls.h>
@@ -53,14 +52,12 @@ static void end_with(struct dv_rest_transfer *transfer, const struct dv_err *err
 void dv_rest_transfer_end(struct dv_rest_transfer *transfer, enum dv_code code, const char *fmt,
                           ...)
 {
-    char text[DV_ERR_MSG_BYTES];
     struct dv_err err;
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+    (void)dv_vfail(&err, code, fmt, args);
     va_end(args);
-    (void)dv_fail(&err, code, "%s", text);
     name_fetch(transfer, &err);
     end_with(transfer, &err);
 }

@@ -305,6 +305,13 @@ DV_CHECKED bool dv_rest_cert_make_client(const struct dv_rest_cert *ca,
 /* When the first certificate of a PEM text ends to be valid, in wall time. */
 DV_CHECKED bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err);
 
+/* ---- secrets ---- */
+
+#define DV_REST_SHA256_BYTES 32u
+void dv_rest_sha256(dv_str text, unsigned char digest[DV_REST_SHA256_BYTES]);
+/* As 64 lower-case digits, in the arena. */
+dv_str dv_rest_sha256_hex(dv_str text, struct dv_arena *arena);
+
 /* 256 random bits as 43 characters of base64url. */
 dv_str dv_rest_random_token(struct dv_arena *arena);
 

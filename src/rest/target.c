@@ -4,34 +4,21 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "rest/rest.h"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* The byte that the text at `at` stands for, or -1 for an encoding that is none; *at is moved past
  * it. */
 static int next_byte(dv_str text, size_t *at)
 {
-    int high;
-    int low;
+    size_t begin = *at;
 
-    if (text.p[*at] != '%')
-        return (unsigned char)text.p[(*at)++];
-    if (text.n - *at < 3)
-        return -1;
-    high = hex_value(text.p[*at + 1]);
-    low = hex_value(text.p[*at + 2]);
-    *at += 3;
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
+    if (text.p[begin] != '%') {
+        *at += 1;
+        return (unsigned char)text.p[begin];
+    }
+    *at += 3; /* what is no escape is refused, so that nobody looks there */
+    return dv_percent_byte(text, begin);
 }
 
 /* Of text that was checked. */

@@ -253,6 +253,22 @@ static void the_end_of_a_certificate_is_told(void **state)
     assert_err(&err, DV_INVALID_ARGUMENT, "certificate");
 }
 
+static void hashes_are_those_of_the_standard(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *want;
+    } cases[] = {
+        {"",                                                         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc",                                                      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"                                                            },
+    };
+
+    for (size_t i = 0; i < DV_COUNT(cases); i++)
+        assert_str(dv_rest_sha256_hex(dv_str_from_c(cases[i].text), *state), cases[i].want);
+}
+
 static void tokens_are_long_and_differ(void **state)
 {
     dv_str tokens[100];
@@ -283,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_in_a_certificate_is_refused, start, end),
         cmocka_unit_test_setup_teardown(a_ca_that_is_none_is_refused, start, end),
         cmocka_unit_test_setup_teardown(the_end_of_a_certificate_is_told, start, end),
+        cmocka_unit_test_setup_teardown(hashes_are_those_of_the_standard, start, end),
         cmocka_unit_test_setup_teardown(tokens_are_long_and_differ, start, end),
     };
 
