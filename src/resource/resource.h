@@ -171,6 +171,21 @@ void dv_object_set_version(struct dv_object *object, uint64_t version);
 struct dv_object *dv_object_ref(struct dv_object *object);
 void dv_object_unref(struct dv_object *object); /* NULL is fine */
 
+/* ---- what values mean ---- */
+
+/* A pod that has ended, well or not: none of its containers runs again. */
+bool dv_pod_is_terminal(const struct dv_api_pod *pod);
+
+/* Whether one toleration is enough for a taint: of a node, and of a device. */
+bool dv_toleration_matches(const struct dv_api_toleration *toleration,
+                           const struct dv_api_taint *taint);
+bool dv_device_toleration_matches(const struct dv_api_device_toleration *toleration,
+                                  const struct dv_api_device_taint *taint);
+
+/* An alternative of a request in the form of a request that has none; it has no admin access. */
+struct dv_api_exact_device_request
+dv_alternative_as_request(const struct dv_api_device_sub_request *alternative);
+
 /* An entry of a map of the API by its key; NULL when absent. */
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
 

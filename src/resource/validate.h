@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
+struct dv_api_delete_options;
 struct dv_api_object_meta;
 struct dv_api_version;
 struct dv_arena;
@@ -73,6 +74,12 @@ void dv_validate_before_update(const struct dv_validation *validation,
  * access to devices, in a new claim or template, or newly granted in a claim's status. */
 void dv_validate_admin_access(const struct dv_validation *validation,
                               const struct dv_api_object_meta *space, struct dv_problems *problems);
+
+/* Adds what is wrong with the options of a deletion. */
+void dv_validate_delete_options(const struct dv_api_delete_options *options,
+                                struct dv_problems *problems);
+/* Adds that the option dryRun, which all that writes has, is not empty and not "All". */
+void dv_validate_dry_run(const dv_str *values, size_t n, struct dv_problems *problems);
 
 /* The formats that names have: each is also a question that other modules ask. */
 bool dv_is_dns_label(dv_str name);

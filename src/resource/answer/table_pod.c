@@ -147,12 +147,6 @@ static void look_at_containers(struct view *view)
         view->reason = is_true(view->pod, DV_STR("Ready")) ? DV_STR("Running") : DV_STR("NotReady");
 }
 
-static bool is_terminal(const struct dv_api_pod *pod)
-{
-    return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
-           dv_str_eq(pod->status.phase, DV_STR("Failed"));
-}
-
 static dv_str first_reason(const struct dv_api_pod *pod)
 {
     static const dv_str gated = DV_STR_INIT("SchedulingGated");
@@ -180,7 +174,7 @@ static struct view look(const struct dv_api_pod *pod, struct dv_arena *arena)
     if (pod->metadata.deletion_timestamp.is_set) {
         if (dv_str_eq(pod->status.reason, DV_STR("NodeLost")))
             view.reason = DV_STR("Unknown");
-        else if (!is_terminal(pod))
+        else if (!dv_pod_is_terminal(pod))
             view.reason = DV_STR("Terminating");
     }
     return view;

@@ -19,19 +19,8 @@
     "must be the name of a request in the claim or the name of a request and a subrequest "        \
     "separated by '/'"
 
-/* What `exactly` and an entry of `firstAvailable` have in common. */
-struct demand {
-    dv_str device_class_name;
-    const struct dv_api_device_selector *selectors;
-    size_t n_selectors;
-    dv_str allocation_mode;
-    int64_t count;
-    const struct dv_api_device_toleration *tolerations;
-    size_t n_tolerations;
-};
-
 static void check_mode(struct dv_problems *problems, const struct path *path,
-                       const struct demand *demand)
+                       const struct dv_api_exact_device_request *demand)
 {
     static const dv_str modes[] = {DV_STR_INIT("All"), DV_STR_INIT("ExactCount")};
 
@@ -73,7 +62,7 @@ static void check_toleration(struct dv_problems *problems, const struct path *pa
 }
 
 static void check_demand(struct dv_problems *problems, const struct path *path,
-                         const struct demand *demand, bool is_stored)
+                         const struct dv_api_exact_device_request *demand, bool is_stored)
 {
     struct path tolerations = dv_path_name(path, "tolerations");
 
@@ -99,11 +88,7 @@ static void check_subrequests(struct dv_problems *problems, const struct path *u
     }
     for (size_t i = 0; i < request->n_first_available; i++) {
         const struct dv_api_device_sub_request *sub = &request->first_available[i];
-        const struct demand demand = {
-            sub->device_class_name, sub->selectors, sub->n_selectors,
-            sub->allocation_mode,   sub->count,     sub->tolerations,
-            sub->n_tolerations,
-        };
+        const struct dv_api_exact_device_request demand = dv_alternative_as_request(sub);
         struct path item = dv_path_index(&path, i);
 
         dv_check_dns_label(problems, &item, "name", sub->name);
@@ -117,13 +102,8 @@ static void check_exactly(struct dv_problems *problems, const struct path *up,
                           const struct dv_api_exact_device_request *exactly, bool is_stored)
 {
     struct path path = dv_path_name(up, "exactly");
-    const struct demand demand = {
-        exactly->device_class_name, exactly->selectors, exactly->n_selectors,
-        exactly->allocation_mode,   exactly->count,     exactly->tolerations,
-        exactly->n_tolerations,
-    };
 
-    check_demand(problems, &path, &demand, is_stored);
+    check_demand(problems, &path, exactly, is_stored);
 }
 
 static void check_request(struct dv_problems *problems, const struct path *path,

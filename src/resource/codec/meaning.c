@@ -1,0 +1,64 @@
+/* meaning.c - what values of the API mean, for all who decide by them. */
+#include "resource/resource.h"
+
+bool dv_pod_is_terminal(const struct dv_api_pod *pod)
+{
+    return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
+           dv_str_eq(pod->status.phase, DV_STR("Failed"));
+}
+
+/* ---- taints ---- */
+
+/* What tolerations of nodes and of devices have in common, and their taints. */
+struct terms {
+    dv_str key;
+    dv_str operator; /* of a toleration */
+    dv_str value;
+    dv_str effect;
+};
+
+/* An empty key or effect stands for all of them. */
+static bool matches(const struct terms *toleration, const struct terms *taint)
+{
+    if (toleration->effect.n > 0 && !dv_str_eq(toleration->effect, taint->effect))
+        return false;
+    if (toleration->key.n > 0 && !dv_str_eq(toleration->key, taint->key))
+        return false;
+    if (dv_str_eq(toleration->operator, DV_STR("Exists")))
+        return true;
+    return (toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal"))) &&
+           dv_str_eq(toleration->value, taint->value);
+}
+
+bool dv_toleration_matches(const struct dv_api_toleration *toleration,
+                           const struct dv_api_taint *taint)
+{
+    return matches(&(struct terms){toleration->key, toleration->operator, toleration->value,
+                                   toleration->effect},
+                   &(struct terms){taint->key, DV_STR_NONE, taint->value, taint->effect});
+}
+
+bool dv_device_toleration_matches(const struct dv_api_device_toleration *toleration,
+                                  const struct dv_api_device_taint *taint)
+{
+    return matches(&(struct terms){toleration->key, toleration->operator, toleration->value,
+                                   toleration->effect},
+                   &(struct terms){taint->key, DV_STR_NONE, taint->value, taint->effect});
+}
+
+/* ---- requests ---- */
+
+struct dv_api_exact_device_request
+dv_alternative_as_request(const struct dv_api_device_sub_request *alternative)
+{
+    return (struct dv_api_exact_device_request){
+        .device_class_name = alternative->device_class_name,
+        .selectors = alternative->selectors,
+        .n_selectors = alternative->n_selectors,
+        .allocation_mode = alternative->allocation_mode,
+        .count = alternative->count,
+        .tolerations = alternative->tolerations,
+        .n_tolerations = alternative->n_tolerations,
+        .capacity = alternative->capacity,
+    };
+}
