@@ -38,8 +38,10 @@ static void mark_gated(struct dv_api_pod *pod, const struct dv_prepare *how)
     pod->status.n_conditions = 1;
 }
 
-static void create_pod(struct dv_api_pod *pod, const struct dv_prepare *how)
+static void create_pod(void *value, const struct dv_prepare *how)
 {
+    struct dv_api_pod *pod = value;
+
     pod->status = (struct dv_api_pod_status){
         .phase = DV_STR("Pending"),
         .qos_class = dv_pod_qos_class(pod, how->arena),
@@ -47,8 +49,9 @@ static void create_pod(struct dv_api_pod *pod, const struct dv_prepare *how)
     mark_gated(pod, how);
 }
 
-static void create_namespace(struct dv_api_namespace *space, const struct dv_prepare *how)
+static void create_namespace(void *value, const struct dv_prepare *how)
 {
+    struct dv_api_namespace *space = value;
     size_t n = space->spec.n_finalizers;
     dv_str *finalizers;
 
@@ -64,35 +67,26 @@ static void create_namespace(struct dv_api_namespace *space, const struct dv_pre
     space->spec.n_finalizers = n + 1;
 }
 
-static void create_by_kind(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
+static void create_claim(void *value, const struct dv_prepare *how)
 {
-    switch (kind->id) {
-    case DV_KIND_POD:
-        create_pod(value, how);
-        break;
-    case DV_KIND_NAMESPACE:
-        create_namespace(value, how);
-        break;
-    case DV_KIND_CLAIM:
-        ((struct dv_api_resource_claim *)value)->status = (struct dv_api_resource_claim_status){0};
-        break;
-    case DV_KIND_TAINT_RULE:
-        ((struct dv_api_device_taint_rule *)value)->status =
-            (struct dv_api_device_taint_rule_status){0};
-        break;
-    case DV_KIND_NODE: /* a kubelet registers with its status */
-    case DV_KIND_EVENT:
-    case DV_KIND_SERVICE_ACCOUNT:
-    case DV_KIND_SECRET:
-    case DV_KIND_CONFIG_MAP:
-    case DV_KIND_LEASE:
-    case DV_KIND_TEMPLATE:
-    case DV_KIND_SLICE:
-    case DV_KIND_CLASS:
-    case DV_N_KINDS:
-        break;
-    }
+    (void)how;
+    ((struct dv_api_resource_claim *)value)->status = (struct dv_api_resource_claim_status){0};
 }
+
+static void create_taint_rule(void *value, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_device_taint_rule *)value)->status =
+        (struct dv_api_device_taint_rule_status){0};
+}
+
+/* A node keeps its status: a kubelet registers with it. */
+static void (*const creates[DV_N_KINDS])(void *value, const struct dv_prepare *how) = {
+    [DV_KIND_POD] = create_pod,
+    [DV_KIND_NAMESPACE] = create_namespace,
+    [DV_KIND_CLAIM] = create_claim,
+    [DV_KIND_TAINT_RULE] = create_taint_rule,
+};
 
 void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how)
 {
@@ -104,7 +98,8 @@ void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_
     meta->deletion_grace_period_seconds = NULL;
     if (kind->has_generation)
         meta->generation = 1;
-    create_by_kind(kind, value, how);
+    if (creates[kind->id])
+        creates[kind->id](value, how);
     dv_gates_drop(kind, how->gates, NULL, value);
 }
 
@@ -203,90 +198,95 @@ static bool is_same_spec(const struct dv_kind *kind, const void *value, const vo
                          (const char *)old + field->offset);
 }
 
-static void update_main(const struct dv_kind *kind, void *value, const void *old,
-                        const struct dv_prepare *how)
+static void update_pod(void *value, const void *old, const struct dv_prepare *how)
 {
-    switch (kind->id) {
-    case DV_KIND_POD:
-        ((struct dv_api_pod *)value)->status = ((const struct dv_api_pod *)old)->status;
-        break;
-    case DV_KIND_NODE:
-        ((struct dv_api_node *)value)->status = ((const struct dv_api_node *)old)->status;
-        break;
-    case DV_KIND_NAMESPACE:
-        ((struct dv_api_namespace *)value)->spec = ((const struct dv_api_namespace *)old)->spec;
-        ((struct dv_api_namespace *)value)->status = ((const struct dv_api_namespace *)old)->status;
-        break;
-    case DV_KIND_CLAIM:
-        ((struct dv_api_resource_claim *)value)->status =
-            ((const struct dv_api_resource_claim *)old)->status;
-        break;
-    case DV_KIND_TAINT_RULE:
-        ((struct dv_api_device_taint_rule *)value)->status =
-            ((const struct dv_api_device_taint_rule *)old)->status;
-        update_taint(&((struct dv_api_device_taint_rule *)value)->spec.taint,
-                     &((const struct dv_api_device_taint_rule *)old)->spec.taint, how);
-        break;
-    case DV_KIND_EVENT:
-    case DV_KIND_SERVICE_ACCOUNT:
-    case DV_KIND_SECRET:
-    case DV_KIND_CONFIG_MAP:
-    case DV_KIND_LEASE:
-    case DV_KIND_TEMPLATE:
-    case DV_KIND_SLICE:
-    case DV_KIND_CLASS:
-    case DV_N_KINDS:
-        break;
-    }
+    (void)how;
+    ((struct dv_api_pod *)value)->status = ((const struct dv_api_pod *)old)->status;
 }
 
-static void update_pod_status(struct dv_api_pod *pod, const struct dv_api_pod *old)
+static void update_pod_status(void *value, const void *old, const struct dv_prepare *how)
 {
-    pod->spec = old->spec;
-    pod->status.qos_class = old->status.qos_class;
-    pod->metadata.owner_references = old->metadata.owner_references;
-    pod->metadata.n_owner_references = old->metadata.n_owner_references;
+    struct dv_api_pod *pod = value;
+    const struct dv_api_pod *old_pod = old;
+
+    (void)how;
+    pod->spec = old_pod->spec;
+    pod->status.qos_class = old_pod->status.qos_class;
+    pod->metadata.owner_references = old_pod->metadata.owner_references;
+    pod->metadata.n_owner_references = old_pod->metadata.n_owner_references;
 }
 
-static void update_status(const struct dv_kind *kind, void *value, const void *old,
-                          const struct dv_prepare *how)
+static void update_node(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_node *)value)->status = ((const struct dv_api_node *)old)->status;
+}
+
+static void update_node_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_node *)value)->spec = ((const struct dv_api_node *)old)->spec;
+}
+
+static void update_namespace_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_namespace *)value)->spec = ((const struct dv_api_namespace *)old)->spec;
+}
+
+static void update_namespace(void *value, const void *old, const struct dv_prepare *how)
+{
+    update_namespace_status(value, old, how); /* finalizers are changed by `finalize` alone */
+    ((struct dv_api_namespace *)value)->status = ((const struct dv_api_namespace *)old)->status;
+}
+
+static void update_claim(void *value, const void *old, const struct dv_prepare *how)
+{
+    (void)how;
+    ((struct dv_api_resource_claim *)value)->status =
+        ((const struct dv_api_resource_claim *)old)->status;
+}
+
+static void update_claim_status(void *value, const void *old, const struct dv_prepare *how)
 {
     struct dv_api_resource_claim *claim = value;
-    struct dv_api_device_taint_rule *rule = value;
     const struct dv_api_resource_claim *old_claim = old;
+
+    claim->spec = old_claim->spec;
+    keep_meta_for_status(&claim->metadata, &old_claim->metadata);
+    drop_deallocated(claim, old_claim, how);
+}
+
+static void update_taint_rule(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_device_taint_rule *rule = value;
     const struct dv_api_device_taint_rule *old_rule = old;
 
-    switch (kind->id) {
-    case DV_KIND_POD:
-        update_pod_status(value, old);
-        break;
-    case DV_KIND_NODE:
-        ((struct dv_api_node *)value)->spec = ((const struct dv_api_node *)old)->spec;
-        break;
-    case DV_KIND_NAMESPACE:
-        ((struct dv_api_namespace *)value)->spec = ((const struct dv_api_namespace *)old)->spec;
-        break;
-    case DV_KIND_CLAIM:
-        claim->spec = old_claim->spec;
-        keep_meta_for_status(&claim->metadata, &old_claim->metadata);
-        drop_deallocated(claim, old_claim, how);
-        break;
-    case DV_KIND_TAINT_RULE:
-        rule->spec = old_rule->spec;
-        keep_meta_for_status(&rule->metadata, &old_rule->metadata);
-        break;
-    case DV_KIND_EVENT:
-    case DV_KIND_SERVICE_ACCOUNT:
-    case DV_KIND_SECRET:
-    case DV_KIND_CONFIG_MAP:
-    case DV_KIND_LEASE:
-    case DV_KIND_TEMPLATE:
-    case DV_KIND_SLICE:
-    case DV_KIND_CLASS:
-    case DV_N_KINDS:
-        break;
-    }
+    rule->status = old_rule->status;
+    update_taint(&rule->spec.taint, &old_rule->spec.taint, how);
 }
+
+static void update_taint_rule_status(void *value, const void *old, const struct dv_prepare *how)
+{
+    struct dv_api_device_taint_rule *rule = value;
+    const struct dv_api_device_taint_rule *old_rule = old;
+
+    (void)how;
+    rule->spec = old_rule->spec;
+    keep_meta_for_status(&rule->metadata, &old_rule->metadata);
+}
+
+/* What an update of the object keeps of the old one, and what one of its status keeps. */
+static const struct {
+    void (*main)(void *value, const void *old, const struct dv_prepare *how);
+    void (*status)(void *value, const void *old, const struct dv_prepare *how);
+} updates[DV_N_KINDS] = {
+    [DV_KIND_POD] = {update_pod,        update_pod_status       },
+    [DV_KIND_NODE] = {update_node,       update_node_status      },
+    [DV_KIND_NAMESPACE] = {update_namespace,  update_namespace_status },
+    [DV_KIND_CLAIM] = {update_claim,      update_claim_status     },
+    [DV_KIND_TAINT_RULE] = {update_taint_rule, update_taint_rule_status},
+};
 
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
                        const void *old, const struct dv_prepare *how)
@@ -297,10 +297,10 @@ void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, 
     memcpy(old_again, old, kind->versions[0].message->size);
     (void)dv_dedup_owners(meta_of(kind, value), how->arena); /* who warns has asked before */
     keep_meta(meta_of(kind, value), meta_of(kind, old_again));
-    if (operation == DV_UPDATE_STATUS)
-        update_status(kind, value, old, how);
-    else
-        update_main(kind, value, old, how);
+    if (updates[kind->id].main && operation != DV_UPDATE_STATUS)
+        updates[kind->id].main(value, old, how);
+    if (updates[kind->id].status && operation == DV_UPDATE_STATUS)
+        updates[kind->id].status(value, old, how);
     dv_gates_drop(kind, how->gates, old_again, value);
     if (kind->has_generation && !is_same_spec(kind, value, old) &&
         meta_of(kind, value)->generation < INT64_MAX)
