@@ -137,11 +137,6 @@ static dv_str node_status(const struct dv_api_node *node, struct dv_arena *arena
     return dv_str_printf(arena, "%.*s,SchedulingDisabled", DV_FMT(status));
 }
 
-static int cmp_texts(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* The role that a label gives; empty when none. */
 static dv_str role_of(const struct dv_str_entry *label)
 {
@@ -165,7 +160,7 @@ static dv_str node_roles(const struct dv_api_node *node, struct dv_arena *arena)
     }
     if (n == 0)
         return NONE;
-    qsort(roles, n, sizeof(roles[0]), cmp_texts);
+    qsort(roles, n, sizeof(roles[0]), dv_str_compare);
     dv_buf_init(&buf, CELL_BYTES_MAX);
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && dv_str_eq(roles[i - 1], roles[i]))

@@ -27,25 +27,6 @@ struct place {
 
 /* ---- texts ---- */
 
-static const char *value_name(const struct dv_json *node)
-{
-    switch (dv_json_kind(node)) {
-    case DV_JSON_NULL:
-        return "null";
-    case DV_JSON_BOOL:
-        return "bool";
-    case DV_JSON_NUMBER:
-        return "number";
-    case DV_JSON_STRING:
-        return "string";
-    case DV_JSON_ARRAY:
-        return "array";
-    case DV_JSON_OBJECT:
-        return "object";
-    }
-    return "value";
-}
-
 /* "v1" of "io.k8s.api.core.v1" */
 static dv_str package_name(dv_str package)
 {
@@ -151,7 +132,7 @@ static bool is_time_misfit(struct search *search, const struct place *place,
     if (!dv_json_is(node, DV_JSON_STRING) || !dv_json_as_str(node, &text, &err))
         return say(search, dv_str_printf(search->arena,
                                          "json: cannot unmarshal %s into Go value of type string",
-                                         value_name(node)));
+                                         dv_json_go_name(dv_json_kind(node))));
     return dv_misfit_time(text, place->field->type == DV_TYPE_MICROTIME, search->arena,
                           search->why);
 }
@@ -164,7 +145,7 @@ static bool is_number_misfit(struct search *search, const struct place *place,
     int64_t value;
 
     if (!dv_json_is(node, DV_JSON_NUMBER))
-        return misfit(search, place, value_name(node), "");
+        return misfit(search, place, dv_json_go_name(dv_json_kind(node)), "");
     if (dv_json_as_i64(node, &value, &err) &&
         (!is_small || (value >= INT32_MIN && value <= INT32_MAX)))
         return false;
@@ -210,7 +191,8 @@ static bool is_value_misfit(struct search *search, const struct place *place,
     case DV_TYPE_STRINGS:
         return false;
     }
-    return !dv_json_is(node, wanted) && misfit(search, place, value_name(node), "");
+    return !dv_json_is(node, wanted) &&
+           misfit(search, place, dv_json_go_name(dv_json_kind(node)), "");
 }
 
 /* ---- structs ---- */
@@ -226,7 +208,8 @@ static bool is_field_misfit(struct search *search, const struct place *place,
     if (!is_list && place->field->shape != DV_SHAPE_MAP)
         return is_value_misfit(search, place, node);
     if (!dv_json_is(node, is_list ? DV_JSON_ARRAY : DV_JSON_OBJECT))
-        return misfit(search, place, value_name(node), is_list ? "[]" : "map[string]");
+        return misfit(search, place, dv_json_go_name(dv_json_kind(node)),
+                      is_list ? "[]" : "map[string]");
     for (child = dv_json_first(node); child; child = dv_json_next(child))
         if (is_value_misfit(search, place, child))
             return true;

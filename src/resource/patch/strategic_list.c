@@ -158,19 +158,26 @@ static bool run_directives(struct list *list, const struct dv_json *patch, bool 
     return true;
 }
 
+/* The next node from *node on that is no directive, and its key. False: there is none, or its key
+ * is bad, and then *node is it. */
+static bool next_item(struct list *list, const struct dv_json **node, dv_str *key)
+{
+    const struct dv_json *directive;
+    dv_str word;
+
+    while (*node && directive_of(*node, &directive, &word))
+        *node = dv_json_next(*node);
+    return *node && item_key(list, *node, key);
+}
+
 static bool add_patch_items(struct list *list, const struct dv_json *patch)
 {
-    for (const struct dv_json *node = dv_json_first(patch); node; node = dv_json_next(node)) {
-        const struct dv_json *directive;
-        struct item *item;
-        dv_str key = DV_STR_NONE;
-        dv_str word;
+    const struct dv_json *node = dv_json_first(patch);
+    dv_str key = DV_STR_NONE;
 
-        if (directive_of(node, &directive, &word))
-            continue;
-        if (!item_key(list, node, &key))
-            return false;
-        item = find_item(list, key);
+    for (; next_item(list, &node, &key); node = dv_json_next(node)) {
+        struct item *item = find_item(list, key);
+
         if (!item) {
             add_item(list, dv_patch_new(node, list->work->arena), key, NOWHERE);
         } else if (is_keyed(list)) {
@@ -179,7 +186,7 @@ static bool add_patch_items(struct list *list, const struct dv_json *patch)
                 return false;
         }
     }
-    return true;
+    return !node; /* or its key is bad */
 }
 
 /* Notes the place of each item in the list that gives the order. */

@@ -2,26 +2,13 @@
 
 #include <stddef.h>
 
+#include "base/ascii.h"
+
 #define NAME_BYTES_MAX 255u
 #define TAG_BYTES_MAX 128u
 #define DIGEST_HEX_MIN 32u
 /* What a digest of one algorithm has is also the form of an id, which is no name. */
 #define ID_BYTES 64u
-
-static bool is_lower_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_alnum(char c)
-{
-    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
 
 /* Letters and digits, between them one '.', one or two '_', or any number of '-'. */
 static bool is_component(dv_str text)
@@ -32,9 +19,9 @@ static bool is_component(dv_str text)
         size_t run = 0;
         char c;
 
-        if (!is_lower_or_digit(text.p[i]))
+        if (!dv_is_lower_or_digit(text.p[i]))
             return false;
-        while (i < text.n && is_lower_or_digit(text.p[i]))
+        while (i < text.n && dv_is_lower_or_digit(text.p[i]))
             i++;
         if (i == text.n)
             return true;
@@ -51,10 +38,10 @@ static bool is_component(dv_str text)
 
 static bool is_host_label(dv_str text)
 {
-    if (text.n == 0 || !is_alnum(text.p[0]) || !is_alnum(text.p[text.n - 1]))
+    if (text.n == 0 || !dv_is_alphanumeric(text.p[0]) || !dv_is_alphanumeric(text.p[text.n - 1]))
         return false;
     for (size_t i = 0; i < text.n; i++)
-        if (!is_alnum(text.p[i]) && text.p[i] != '-')
+        if (!dv_is_alphanumeric(text.p[i]) && text.p[i] != '-')
             return false;
     return true;
 }
@@ -76,7 +63,7 @@ static bool is_host(dv_str text)
         size_t end = dv_str_find_char(text, ']');
 
         for (size_t i = 1; i < end; i++)
-            if (!is_hex(text.p[i]) && text.p[i] != ':')
+            if (!dv_is_hex(text.p[i]) && text.p[i] != ':')
                 return false;
         text = dv_str_slice(text, end + 1, text.n);
         return text.n == 0 || (text.p[0] == ':' && is_port(dv_str_slice(text, 1, text.n)));
@@ -106,7 +93,7 @@ static bool is_registry(dv_str part)
 static bool is_id(dv_str text)
 {
     for (size_t i = 0; i < text.n; i++)
-        if (!is_hex(text.p[i]) || (text.p[i] >= 'A' && text.p[i] <= 'F'))
+        if (!dv_is_hex(text.p[i]) || (text.p[i] >= 'A' && text.p[i] <= 'F'))
             return false;
     return text.n == ID_BYTES;
 }
@@ -136,7 +123,7 @@ static bool is_tag(dv_str tag)
     if (tag.n == 0 || tag.n > TAG_BYTES_MAX || tag.p[0] == '.' || tag.p[0] == '-')
         return false;
     for (size_t i = 0; i < tag.n; i++)
-        if (!is_alnum(tag.p[i]) && tag.p[i] != '_' && tag.p[i] != '.' && tag.p[i] != '-')
+        if (!dv_is_alphanumeric(tag.p[i]) && tag.p[i] != '_' && tag.p[i] != '.' && tag.p[i] != '-')
             return false;
     return true;
 }
@@ -148,7 +135,7 @@ static bool is_digest(dv_str digest)
     if (colon == 0 || digest.n < colon + 1 + DIGEST_HEX_MIN)
         return false;
     for (size_t i = colon + 1; i < digest.n; i++)
-        if (!is_hex(digest.p[i]))
+        if (!dv_is_hex(digest.p[i]))
             return false;
     return true;
 }

@@ -285,11 +285,6 @@ static bool parse_term(const struct parser *parser, dv_str part, struct term *te
     return unescape(parser, dv_str_slice(part, n + op_n, part.n), &term->value);
 }
 
-static int cmp_parts(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* The terms in the order of their texts: of several faults the reference tells that one first. */
 static bool parse_terms(const struct parser *parser, struct dv_field_selector *selector)
 {
@@ -301,7 +296,7 @@ static bool parse_terms(const struct parser *parser, struct dv_field_selector *s
         if (part.n > 0)
             *dv_vec_add_in(&parts, parser->arena) = part;
     if (parts.n > 0)
-        qsort(parts.v, parts.n, sizeof(parts.v[0]), cmp_parts);
+        qsort(parts.v, parts.n, sizeof(parts.v[0]), dv_str_compare);
     for (size_t i = 0; i < parts.n; i++)
         if (!parse_term(parser, parts.v[i], dv_vec_add_in(&selector->all, parser->arena)))
             return false;

@@ -207,11 +207,6 @@ static void add_value(struct parser *parser, struct requirement *requirement, dv
     *dv_vec_add_in(&requirement->values, parser->arena) = value;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* They are a set: in order, each once. A selector with thousands of them is asked for each object.
  */
 static void sort_values(struct requirement *requirement)
@@ -221,7 +216,7 @@ static void sort_values(struct requirement *requirement)
 
     if (requirement->values.n == 0)
         return;
-    qsort(v, requirement->values.n, sizeof(v[0]), compare_values);
+    qsort(v, requirement->values.n, sizeof(v[0]), dv_str_compare);
     for (size_t i = 0; i < requirement->values.n; i++)
         if (n == 0 || !dv_str_eq(v[n - 1], v[i]))
             v[n++] = v[i];
@@ -398,7 +393,7 @@ static bool has_value(const struct requirement *requirement, dv_str value)
 {
     return requirement->values.n > 0 &&
            bsearch(&value, requirement->values.v, requirement->values.n, sizeof(value),
-                   compare_values) != NULL;
+                   dv_str_compare) != NULL;
 }
 
 static bool is_met(const struct requirement *requirement, const struct dv_str_entry *label)

@@ -69,6 +69,7 @@ static bool matches_label(const struct dv_api_node_selector_requirement *require
 {
     const struct dv_str_entry *label = dv_entry_find(labels, n_labels, requirement->key);
     enum node_op op = parse_op(requirement->operator);
+    bool is_listed = label && has_value(requirement, label->value);
     int64_t bound;
     int64_t number;
 
@@ -76,9 +77,9 @@ static bool matches_label(const struct dv_api_node_selector_requirement *require
         return false;
     switch (op) {
     case OP_IN:
-        return label && has_value(requirement, label->value);
+        return is_listed;
     case OP_NOT_IN:
-        return !label || !has_value(requirement, label->value);
+        return !is_listed;
     case OP_EXISTS:
         return label != NULL;
     case OP_DOES_NOT_EXIST:

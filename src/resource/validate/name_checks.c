@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "resource/validate/checks.h"
 
 #define LABEL_BYTES_MAX 63u
@@ -44,33 +45,13 @@
 
 /* -- Questions ------------------------------------------------------------------------------ */
 
-static bool is_lower(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_alphanumeric(char c)
-{
-    return is_letter(c) || (c >= '0' && c <= '9');
-}
-
-static char to_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Letters of the alphabet that `fold` makes of them, and digits; dashes inside. */
 static bool has_label_form(dv_str s, bool fold)
 {
     for (size_t i = 0; i < s.n; i++) {
-        char c = fold ? to_lower(s.p[i]) : s.p[i];
+        char c = fold ? dv_to_lower(s.p[i]) : s.p[i];
 
-        if (!is_lower(c) && (c != '-' || i == 0 || i + 1 == s.n))
+        if (!dv_is_lower_or_digit(c) && (c != '-' || i == 0 || i + 1 == s.n))
             return false;
     }
     return s.n > 0;
@@ -83,9 +64,10 @@ static bool has_subdomain_form(dv_str s, bool fold)
     char last = '.';
 
     for (size_t i = 0; i < s.n; i++) {
-        char c = fold ? to_lower(s.p[i]) : s.p[i];
+        char c = fold ? dv_to_lower(s.p[i]) : s.p[i];
 
-        if (!is_lower(c) && (c == '-' ? last == '.' : c != '.' || last == '.' || last == '-'))
+        if (!dv_is_lower_or_digit(c) &&
+            (c == '-' ? last == '.' : c != '.' || last == '.' || last == '-'))
             return false;
         last = c;
     }
@@ -98,7 +80,7 @@ static bool has_name_form(dv_str s)
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
 
-        if (is_alphanumeric(c))
+        if (dv_is_alphanumeric(c))
             continue;
         if ((c != '-' && c != '_' && c != '.') || i == 0 || i + 1 == s.n)
             return false;
@@ -109,7 +91,7 @@ static bool has_name_form(dv_str s)
 static bool is_identifier(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!is_letter(s.p[i]) && s.p[i] != '_' && (i == 0 || !is_alphanumeric(s.p[i])))
+        if (!dv_is_letter(s.p[i]) && s.p[i] != '_' && (i == 0 || !dv_is_alphanumeric(s.p[i])))
             return false;
     return s.n > 0;
 }
@@ -268,7 +250,7 @@ void dv_check_annotation_name(struct dv_problems *problems, const struct path *p
         return;
     lower = dv_arena_alloc_raw(problems->arena, value.n, 1);
     for (size_t i = 0; i < value.n; i++)
-        lower[i] = to_lower(value.p[i]);
+        lower[i] = dv_to_lower(value.p[i]);
     check_label_name(problems, path, name, (dv_str){lower, value.n}, value);
 }
 
@@ -289,7 +271,7 @@ void dv_check_config_key(struct dv_problems *problems, const struct path *path, 
     if (value.n > SUBDOMAIN_BYTES_MAX)
         add_too_long(problems, path, name, value, SUBDOMAIN_BYTES_MAX, "characters");
     for (size_t i = 0; i < value.n; i++)
-        if (!is_alphanumeric(value.p[i]) && value.p[i] != '-' && value.p[i] != '_' &&
+        if (!dv_is_alphanumeric(value.p[i]) && value.p[i] != '-' && value.p[i] != '_' &&
             value.p[i] != '.')
             is_good = false;
     if (!is_good)
@@ -384,7 +366,7 @@ void dv_check_uuid(struct dv_problems *problems, const struct path *path, const 
         if (i == 8 || i == 13 || i == 18 || i == 23)
             is_good = c == '-';
         else
-            is_good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+            is_good = dv_is_hex(c) && !dv_is_upper(c);
     }
     if (!is_good)
         add_invalid(problems, path, name, value, "",
@@ -394,12 +376,12 @@ void dv_check_uuid(struct dv_problems *problems, const struct path *path, const 
 void dv_check_condition_reason(struct dv_problems *problems, const struct path *path,
                                const char *name, dv_str value)
 {
-    bool is_good = value.n > 0 && is_letter(value.p[0]);
+    bool is_good = value.n > 0 && dv_is_letter(value.p[0]);
 
     for (size_t i = 1; is_good && i < value.n; i++) {
         char c = value.p[i];
 
-        is_good = is_alphanumeric(c) || c == '_' || ((c == ',' || c == ':') && i + 1 < value.n);
+        is_good = dv_is_alphanumeric(c) || c == '_' || ((c == ',' || c == ':') && i + 1 < value.n);
     }
     if (!is_good)
         add_invalid(problems, path, name, value, "", REASON_TEXT);

@@ -205,11 +205,6 @@ void dv_check_meta(struct dv_problems *problems, const struct dv_api_object_meta
     check_finalizer_domains(problems, path, meta);
 }
 
-static int compare_strs(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static void check_new_finalizers(struct dv_problems *problems,
                                  const struct dv_api_object_meta *meta,
                                  const struct dv_api_object_meta *old)
@@ -224,7 +219,7 @@ static void check_new_finalizers(struct dv_problems *problems,
             added[n_added++] = meta->finalizers[i];
     if (n_added == 0)
         return;
-    qsort(added, n_added, sizeof(*added), compare_strs);
+    qsort(added, n_added, sizeof(*added), dv_str_compare);
     for (size_t i = 0; i < n_added; i++) {
         dv_buf_add_c(&buf, i > 0 ? ", " : "");
         dv_go_quote(added[i], &buf);

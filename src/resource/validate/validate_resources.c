@@ -212,11 +212,6 @@ static void check_huge_pages(struct dv_problems *problems, const struct path *pa
 
 /* -- Claims --------------------------------------------------------------------------------- */
 
-static int cmp_names(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* The names in order; those without one are left out. */
 static dv_str list_claims(const struct dv_map *claims, struct dv_arena *arena)
 {
@@ -230,7 +225,7 @@ static dv_str list_claims(const struct dv_map *claims, struct dv_arena *arena)
     while ((entry = dv_map_next(claims, &at)) != NULL)
         if (entry->key.n > 0)
             names[n++] = entry->key;
-    qsort(names, n, sizeof(names[0]), cmp_names);
+    qsort(names, n, sizeof(names[0]), dv_str_compare);
     for (size_t i = 0; i < n; i++) {
         dv_buf_add_c(&text, i > 0 ? ", " : "");
         dv_buf_add(&text, names[i]);
