@@ -258,8 +258,6 @@ struct dv_cdi_nodes {
 const struct dv_cdi_nodes *const *dv_cdi_index_owners(const struct dv_cdi_index *index, dv_str kind,
                                                       const struct dv_cdi_node *node,
                                                       size_t *n_sets);
-/* "/dev//x/../y" as "/dev/y", in `arena`; a path that is not absolute is taken from the root. */
-dv_str dv_cdi_path_clean(dv_str path, struct dv_arena *arena);
 
 /* All devices by name, into `arena`; they are the index's. */
 const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cdi/cdi.h"
@@ -43,30 +44,6 @@ struct dv_cdi_node_set {
 
 /* ---- one node ---- */
 
-dv_str dv_cdi_path_clean(dv_str path, struct dv_arena *arena)
-{
-    char *text = dv_arena_alloc_raw(arena, path.n + 1, 1);
-    dv_str rest = path.p ? path : DV_STR("");
-    dv_str part;
-    size_t n = 0;
-
-    while (dv_str_split(&rest, '/', &part)) {
-        if (part.n == 0 || dv_str_eq(part, DV_STR(".")))
-            continue;
-        if (dv_str_eq(part, DV_STR(".."))) {
-            while (n > 0 && text[--n] != '/')
-                ;
-            continue;
-        }
-        text[n++] = '/';
-        memcpy(&text[n], part.p, part.n);
-        n += part.n;
-    }
-    if (n == 0)
-        text[n++] = '/';
-    return (dv_str){text, n};
-}
-
 /* What two nodes of specs have in common when they are the same. With numbers and no path of the
  * host, the path is only what the container calls it. */
 static dv_str node_key(const struct dv_cdi_node *node, struct dv_arena *arena)
@@ -74,7 +51,7 @@ static dv_str node_key(const struct dv_cdi_node *node, struct dv_arena *arena)
     if (node->major != 0 && node->host_path.n == 0)
         return dv_str_printf(arena, "%s %u:%u", node->type == DV_CDI_NODE_BLOCK ? "block" : "char",
                              node->major, node->minor);
-    return dv_cdi_path_clean(node->host_path.n > 0 ? node->host_path : node->path, arena);
+    return dv_path_clean_absolute(node->host_path.n > 0 ? node->host_path : node->path, arena);
 }
 
 static char *put(char *at, const void *bytes, size_t n)
@@ -106,11 +83,6 @@ static dv_str join_keys(dv_str kind, const dv_str *keys, size_t n_keys, struct d
 
 /* ---- sets ---- */
 
-static int by_text(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* Sorted, each once. */
 static size_t list_keys(const struct dv_cdi_container_edits *edits, struct dv_arena *arena,
                         dv_str **keys)
@@ -120,7 +92,7 @@ static size_t list_keys(const struct dv_cdi_container_edits *edits, struct dv_ar
 
     for (size_t i = 0; i < edits->n_nodes; i++)
         all[i] = node_key(&edits->nodes[i], arena);
-    qsort(all, edits->n_nodes, sizeof(dv_str), by_text);
+    qsort(all, edits->n_nodes, sizeof(dv_str), dv_str_compare);
     for (size_t i = 0; i < edits->n_nodes; i++) {
         if (n == 0 || !dv_str_eq(all[n - 1], all[i]))
             all[n++] = all[i];
@@ -192,7 +164,8 @@ struct dv_cdi_node_set *dv_cdi_node_set_ref(struct dv_cdi_node_index *nodes, dv_
 
 static size_t find_key(const struct dv_cdi_node_set *set, dv_str key)
 {
-    const dv_str *at = bsearch(&key, set->nodes.keys, set->nodes.n_keys, sizeof(dv_str), by_text);
+    const dv_str *at =
+        bsearch(&key, set->nodes.keys, set->nodes.n_keys, sizeof(dv_str), dv_str_compare);
 
     return (size_t)(at - set->nodes.keys);
 }

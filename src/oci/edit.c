@@ -1,7 +1,5 @@
 #include "oci/edit.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
@@ -58,47 +56,6 @@ bool dv_oci_member(const struct dv_json *object, dv_str key, dv_str *text, struc
     if (!member || !dv_json_as_str(member, text, err))
         return dv_wrap(err, "OCI config");
     return true;
-}
-
-/* Where the last name in text[0, n) begins; the slash before it stays. */
-static size_t last_name(const char *text, size_t n)
-{
-    while (n > 0 && text[n - 1] != '/')
-        n--;
-    return n;
-}
-
-/* Adds a name to the text[0, n) so far, or takes one off it for "..". Returns its new length. */
-static size_t add_name(char *text, size_t n, dv_str name, bool is_rooted)
-{
-    size_t last = last_name(text, n);
-    bool is_up = dv_str_eq(name, DV_STR(".."));
-    bool has_name = n > last && !dv_str_eq((dv_str){&text[last], n - last}, DV_STR(".."));
-
-    if (is_up && has_name)
-        return last > (is_rooted ? 1u : 0u) ? last - 1 : last;
-    if (is_up && is_rooted)
-        return n; /* over the root is the root */
-    if (n > 0 && text[n - 1] != '/')
-        text[n++] = '/';
-    memcpy(&text[n], name.p, name.n);
-    return n + name.n;
-}
-
-dv_str dv_oci_clean_path(dv_str path, struct dv_arena *arena)
-{
-    char *text = dv_arena_alloc_raw(arena, path.n + 1, 1);
-    bool is_rooted = dv_str_starts_with(path, DV_STR("/"));
-    size_t n = 0;
-    dv_str name;
-
-    if (is_rooted)
-        text[n++] = '/';
-    while (path.n > 0 && dv_str_split(&path, '/', &name)) {
-        if (name.n > 0 && !dv_str_eq(name, DV_STR(".")))
-            n = add_name(text, n, name, is_rooted);
-    }
-    return n > 0 ? (dv_str){text, n} : DV_STR(".");
 }
 
 bool dv_oci_blame(const struct dv_cdi_part *part, struct dv_err *err)

@@ -42,9 +42,6 @@ void dv_oci_put(struct dv_json *object, dv_str key, dv_str text, struct dv_arena
 DV_CHECKED bool dv_oci_member(const struct dv_json *object, dv_str key, dv_str *text,
                               struct dv_err *err);
 
-/* Without doubled slashes, ".", "..", and a slash at the end. "." for nothing. */
-dv_str dv_oci_clean_path(dv_str path, struct dv_arena *arena);
-
 /* Puts the device and its spec before the message. Returns false. */
 bool dv_oci_blame(const struct dv_cdi_part *part, struct dv_err *err);
 

@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "oci/edit.h"
@@ -114,7 +115,7 @@ static void gather_mounts(struct dv_oci_edit *edit, struct dv_map *mounts)
         const struct dv_cdi_container_edits *part = edit->edits->parts[i].edits;
 
         for (size_t k = 0; k < part->n_mounts; k++) {
-            dv_str clean = dv_oci_clean_path(part->mounts[k].container_path, edit->arena);
+            dv_str clean = dv_path_clean(part->mounts[k].container_path, edit->arena);
 
             (void)dv_map_remove(mounts, clean);
             (void)dv_map_set(mounts, clean, &part->mounts[k]);
@@ -137,7 +138,7 @@ static bool place_mounts(struct dv_oci_edit *edit, const struct dv_json *old,
 
         if (!dv_oci_member(at, DV_STR("destination"), &clean, err))
             return false;
-        clean = dv_oci_clean_path(clean, edit->arena);
+        clean = dv_path_clean(clean, edit->arena);
         if (dv_map_get(mounts, clean))
             continue;
         places[n] = (struct place){depth_of(clean), n, dv_json_copy(at, edit->arena)};

@@ -13,6 +13,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "oci/edit.h"
@@ -146,7 +147,7 @@ static bool put_devices(struct dv_oci_edit *edit, struct dv_json *linux_node,
 
         if (!dv_oci_member(at, DV_STR("path"), &path, err))
             return false;
-        if (!dv_map_get(nodes, dv_oci_clean_path(path, edit->arena)))
+        if (!dv_map_get(nodes, dv_path_clean(path, edit->arena)))
             dv_json_append(devices, dv_json_copy(at, edit->arena));
     }
     while ((entry = dv_map_next(nodes, &place)) != NULL)
@@ -271,7 +272,7 @@ bool dv_oci_add_nodes(struct dv_oci_edit *edit, struct dv_err *err)
         const struct dv_cdi_part *part = &edit->edits->parts[i];
 
         for (size_t k = 0; k < part->edits->n_nodes; k++, n++) {
-            dv_str path = dv_oci_clean_path(part->edits->nodes[k].path, edit->arena);
+            dv_str path = dv_path_clean(part->edits->nodes[k].path, edit->arena);
 
             if (!complete(edit, part, &part->edits->nodes[k], &nodes[n], err))
                 return false;

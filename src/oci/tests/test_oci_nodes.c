@@ -255,36 +255,6 @@ static void mounts_are_replaced_and_sorted_by_depth(void **state)
     check_cases(cases, DV_COUNT(cases));
 }
 
-static void paths_are_cleaned(void **state)
-{
-    static const struct {
-        const char *path;
-        const char *want;
-    } cases[] = {
-        {"",         "."      },
-        {".",        "."      },
-        {"/",        "/"      },
-        {"//",       "/"      },
-        {"/..",      "/"      },
-        {"/a/",      "/a"     },
-        {"/a/./b//", "/a/b"   },
-        {"/a/../b",  "/b"     },
-        {"/a/b/..",  "/a"     },
-        {"/a/..",    "/"      },
-        {"a/..",     "."      },
-        {"a/b/../c", "a/c"    },
-        {"../a",     "../a"   },
-        {"a/../..",  ".."     },
-        {"../../a",  "../../a"},
-        {"/../../a", "/a"     },
-    };
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-
-    (void)state;
-    for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_str(dv_oci_clean_path(dv_str_from_c(cases[i].path), arena), cases[i].want);
-}
-
 static void a_node_is_read_from_its_stat(void **state)
 {
     struct dv_oci_node node;
@@ -311,7 +281,6 @@ int main(void)
         cmocka_unit_test(a_host_that_does_not_fit_is_named),
         cmocka_unit_test(interfaces_move_to_one_name_each),
         cmocka_unit_test(mounts_are_replaced_and_sorted_by_depth),
-        cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(a_node_is_read_from_its_stat),
     };
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "base/vec.h"
 #include "cdi/cdi.h"
 #include "claim/claim.h"
@@ -30,17 +32,6 @@ const char *dv_identity_kind_name(enum dv_identity_kind kind)
 
 /* ---- texts ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static bool parse_hex(dv_str text, size_t n_min, size_t n_max, uint32_t max, uint32_t *value)
 {
     uint32_t sum = 0;
@@ -48,7 +39,7 @@ static bool parse_hex(dv_str text, size_t n_min, size_t n_max, uint32_t max, uin
     if (text.n < n_min || text.n > n_max) /* at most 8: it fits */
         return false;
     for (size_t i = 0; i < text.n; i++) {
-        int digit = hex_digit(text.p[i]);
+        int digit = dv_hex_value(text.p[i]);
 
         if (digit < 0)
             return false;
@@ -97,7 +88,7 @@ static bool parse_uuid(dv_str text, struct dv_arena *arena, struct dv_identity *
         return false;
     for (size_t i = 0; i < UUID_BYTES; i++) {
         bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
-        int digit = hex_digit(text.p[i]);
+        int digit = dv_hex_value(text.p[i]);
 
         if (is_dash ? text.p[i] != '-' : digit < 0)
             return false;
@@ -111,17 +102,12 @@ static bool parse_uuid(dv_str text, struct dv_arena *arena, struct dv_identity *
     return true;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* "8f6a…" of "GPU-8f6a…"; all of what has no such word before it. */
 static dv_str after_word(dv_str text)
 {
     size_t n = 0;
 
-    while (n < text.n && (is_letter(text.p[n]) || (n > 0 && hex_digit(text.p[n]) >= 0)))
+    while (n < text.n && (dv_is_letter(text.p[n]) || (n > 0 && dv_hex_value(text.p[n]) >= 0)))
         n++;
     return n > 0 && n < text.n && text.p[n] == '-' ? dv_str_slice(text, n + 1, text.n) : text;
 }
@@ -139,11 +125,6 @@ bool dv_identity_parse(dv_str text, struct dv_arena *arena, struct dv_identity *
     /* A UUID may itself begin with a letter, and so look like a word. */
     return parse_uuid(device, arena, identity) || parse_uuid(bare, arena, identity) ||
            parse_pci(bare, arena, identity);
-}
-
-dv_str dv_identity_clean_path(dv_str path, struct dv_arena *arena)
-{
-    return dv_cdi_path_clean(path, arena); /* as the index of CDI specs has them */
 }
 
 /* ---- sets ---- */
@@ -189,7 +170,7 @@ static bool is_control_node(dv_str path)
 void dv_identities_add_path(struct dv_identities *set, dv_str path,
                             const struct dv_identity_host *host, struct dv_arena *arena)
 {
-    dv_str clean = dv_identity_clean_path(path, arena);
+    dv_str clean = dv_path_clean_absolute(path, arena);
     struct dv_identity_node node;
 
     if (is_control_node(clean))
@@ -270,11 +251,6 @@ void dv_identities_add_attributes(struct dv_identities *set, const struct dv_api
 
 /* ---- all of a holding ---- */
 
-static int by_text(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 /* A device on several NUMA nodes is listed for each. */
 static size_t ids_of(const struct dv_device_record *record, struct dv_arena *arena, dv_str **ids)
 {
@@ -291,7 +267,7 @@ static size_t ids_of(const struct dv_device_record *record, struct dv_arena *are
             all[n_all++] = dv_str_copy(record->placed[i].ids[k], arena);
     }
     if (n_all > 0)
-        qsort(all, n_all, sizeof(dv_str), by_text);
+        qsort(all, n_all, sizeof(dv_str), dv_str_compare);
     for (size_t i = 0; i < n_all; i++) {
         if (n == 0 || !dv_str_eq(all[n - 1], all[i]))
             all[n++] = all[i];

@@ -72,8 +72,6 @@ struct dv_identity_host {
  * numbers the shares of a device. All zeros are none. The text goes into `arena`. */
 DV_CHECKED bool dv_identity_parse(dv_str text, struct dv_arena *arena,
                                   struct dv_identity *identity);
-/* "/dev//x/../y" as "/dev/y", in `arena`; a path that is not absolute is taken from the root. */
-dv_str dv_identity_clean_path(dv_str path, struct dv_arena *arena);
 /* An id without the number of its share: "gpu0::3" as "gpu0". */
 dv_str dv_identity_device_of(dv_str id);
 

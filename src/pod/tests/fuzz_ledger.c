@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
@@ -23,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(dv_str text, struct dv_arena *arena, struct dv_identities *set)
 {
-    dv_str path = dv_identity_clean_path(text, arena);
+    dv_str path = dv_path_clean_absolute(text, arena);
     struct dv_identity identity;
     struct dv_identity again;
     bool is_parsed;
@@ -31,7 +32,7 @@ static void check_text(dv_str text, struct dv_arena *arena, struct dv_identities
     assert(path.n > 0 && path.p[0] == '/');
     assert(path.n <= text.n + 1);
     assert(dv_str_find(path, DV_STR("//")) == path.n);
-    assert(dv_str_eq(dv_identity_clean_path(path, arena), path));
+    assert(dv_str_eq(dv_path_clean_absolute(path, arena), path));
     dv_identities_add_path(set, text, NULL, arena);
     if (!dv_identity_parse(text, arena, &identity))
         return;

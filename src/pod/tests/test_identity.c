@@ -88,28 +88,6 @@ static void texts_are_parsed(void **state)
     }
 }
 
-static void paths_are_cleaned(void **state)
-{
-    static const struct {
-        const char *path;
-        const char *want;
-    } cases[] = {
-        {"/dev/gpu0",          "/dev/gpu0"},
-        {"/dev//gpu0/",        "/dev/gpu0"},
-        {"/dev/./x/../gpu0/.", "/dev/gpu0"},
-        {"dev/gpu0",           "/dev/gpu0"},
-        {"/../../gpu0",        "/gpu0"    },
-        {"/dev/...",           "/dev/..." },
-        {"",                   "/"        },
-        {"/a/..",              "/"        },
-    };
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-
-    (void)state;
-    for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_str(dv_identity_clean_path(dv_str_from_c(cases[i].path), arena), cases[i].want);
-}
-
 /* ---- CDI ---- */
 
 /* /dev/gpuN is char 240:N, /dev/diskN block 8:N. */
@@ -392,7 +370,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_parsed),
-        cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(nodes_of_one_device_identify_it),
         cmocka_unit_test(names_of_several_kinds_are_told_apart),
         cmocka_unit_test(many_names_for_one_device_leave_it_one),
