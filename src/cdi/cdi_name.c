@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
 
@@ -31,19 +32,9 @@ static const struct rules label_rules = {"annotation prefix", "-", KEY_PREFIX_BY
 static const struct rules request_rules = {"plugin and device id", "_-.", KEY_NAME_BYTES_MAX,
                                            false};
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_alphanumeric(char c)
-{
-    return is_letter(c) || (c >= '0' && c <= '9');
-}
-
 static bool is_inside(char c, const char *inside)
 {
-    return is_alphanumeric(c) || (c != '\0' && strchr(inside, c) != NULL);
+    return dv_is_alphanumeric(c) || (c != '\0' && strchr(inside, c) != NULL);
 }
 
 static bool check_name(dv_str name, const struct rules *rules, struct dv_err *err)
@@ -53,7 +44,7 @@ static bool check_name(dv_str name, const struct rules *rules, struct dv_err *er
     if (name.n > rules->bytes_max)
         return dv_fail(err, DV_INVALID_ARGUMENT, "the %s has %zu bytes: at most %zu are allowed",
                        rules->what, name.n, rules->bytes_max);
-    if (!(rules->needs_letter ? is_letter(name.p[0]) : is_alphanumeric(name.p[0])))
+    if (!(rules->needs_letter ? dv_is_letter(name.p[0]) : dv_is_alphanumeric(name.p[0])))
         return dv_fail(err, DV_INVALID_ARGUMENT, "the %s \"%.*s\" does not begin with a letter%s",
                        rules->what, DV_FMT(name), rules->needs_letter ? "" : " or digit");
     for (size_t i = 1; i < name.n; i++) {
@@ -62,7 +53,7 @@ static bool check_name(dv_str name, const struct rules *rules, struct dv_err *er
                            "the %s \"%.*s\" has a character outside A-Z a-z 0-9 %s", rules->what,
                            DV_FMT(name), rules->inside);
     }
-    if (!is_alphanumeric(name.p[name.n - 1]))
+    if (!dv_is_alphanumeric(name.p[name.n - 1]))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "the %s \"%.*s\" does not end with a letter or digit", rules->what,
                        DV_FMT(name));

@@ -205,11 +205,6 @@ struct names {
     size_t size;
 };
 
-static int by_name(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static void list_dir(struct dv_cdi_scan *scan, dv_str dir, struct names *names)
 {
     DIR *folder = opendir(dv_str_to_c(dir, scan->arena));
@@ -246,7 +241,7 @@ static void list_dir(struct dv_cdi_scan *scan, dv_str dir, struct names *names)
         dv_cdi_scan_add_problem(scan, dir, dv_str_from_c(err.msg));
     }
     if (names->n > 0)
-        qsort(names->v, names->n, sizeof(names->v[0]), by_name);
+        qsort(names->v, names->n, sizeof(names->v[0]), dv_str_compare);
 }
 
 /* Directories, pipes and the like are no specs, whatever their names. A link was meant as one,
