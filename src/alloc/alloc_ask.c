@@ -10,48 +10,6 @@
 #include "cel/cel.h"
 #include "resource/resource.h"
 
-/* The members that a request has with or without alternatives. */
-struct terms {
-    dv_str class_name;
-    const struct dv_api_device_selector *selectors;
-    size_t n_selectors;
-    dv_str mode;
-    int64_t count;
-    const bool *admin_access;
-    const struct dv_api_device_toleration *tolerations;
-    size_t n_tolerations;
-    const struct dv_api_capacity_requirements *capacity;
-};
-
-static struct terms terms_of_exact(const struct dv_api_exact_device_request *api)
-{
-    return (struct terms){
-        .class_name = api->device_class_name,
-        .selectors = api->selectors,
-        .n_selectors = api->n_selectors,
-        .mode = api->allocation_mode,
-        .count = api->count,
-        .admin_access = api->admin_access,
-        .tolerations = api->tolerations,
-        .n_tolerations = api->n_tolerations,
-        .capacity = api->capacity,
-    };
-}
-
-static struct terms terms_of_alternative(const struct dv_api_device_sub_request *api)
-{
-    return (struct terms){
-        .class_name = api->device_class_name,
-        .selectors = api->selectors,
-        .n_selectors = api->n_selectors,
-        .mode = api->allocation_mode,
-        .count = api->count,
-        .tolerations = api->tolerations,
-        .n_tolerations = api->n_tolerations,
-        .capacity = api->capacity,
-    };
-}
-
 static bool fail(struct search *search, const struct task *task, dv_str request, const char *what)
 {
     return dv_fail(search->err, DV_INVALID_ARGUMENT, "claim %.*s/%.*s, request %.*s: %s",
@@ -170,7 +128,7 @@ static bool list_all(struct search *search, const struct task *task, struct want
 /* ---- requests ---- */
 
 static bool check_gates(struct search *search, const struct task *task, const struct want *want,
-                        const struct terms *terms)
+                        const struct dv_api_exact_device_request *terms)
 {
     const struct dv_alloc_features *features = &search->inventory->features;
 
@@ -180,25 +138,25 @@ static bool check_gates(struct search *search, const struct task *task, const st
     if (terms->admin_access && !features->admin_access)
         return fail(search, task, want->name,
                     "admin access is requested, but the DRAAdminAccess feature is disabled");
-    if (terms->class_name.n == 0)
+    if (terms->device_class_name.n == 0)
         return fail(search, task, want->name,
                     "missing device class name (unsupported request type?)");
     return true;
 }
 
-static bool read_want(struct search *search, const struct task *task, const struct terms *terms,
-                      struct want *want)
+static bool read_want(struct search *search, const struct task *task,
+                      const struct dv_api_exact_device_request *terms, struct want *want)
 {
     const struct dv_api_device_class *class;
 
     if (!check_gates(search, task, want, terms))
         return false;
-    class = dv_inventory_class(search->inventory, terms->class_name);
+    class = dv_inventory_class(search->inventory, terms->device_class_name);
     if (!class)
         return dv_fail(search->err, DV_NOT_FOUND,
                        "claim %.*s/%.*s, request %.*s: could not retrieve device class %.*s",
                        DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
-                       DV_FMT(want->name), DV_FMT(terms->class_name));
+                       DV_FMT(want->name), DV_FMT(terms->device_class_name));
     want->class = class;
     want->selectors = DV_NEW_ARRAY(search->arena, struct selector *,
                                    class->spec.n_selectors + terms->n_selectors);
@@ -211,11 +169,11 @@ static bool read_want(struct search *search, const struct task *task, const stru
     want->tolerations = terms->tolerations;
     want->n_tolerations = terms->n_tolerations;
     want->capacity = terms->capacity;
-    if (dv_str_eq(terms->mode, DV_STR("ExactCount"))) {
+    if (dv_str_eq(terms->allocation_mode, DV_STR("ExactCount"))) {
         want->n_devices = terms->count > 0 ? (uint64_t)terms->count : 0;
         return true;
     }
-    if (!dv_str_eq(terms->mode, DV_STR("All")))
+    if (!dv_str_eq(terms->allocation_mode, DV_STR("All")))
         return fail(search, task, want->name, "unsupported count mode");
     want->takes_all = true;
     return list_all(search, task, want);
@@ -227,14 +185,12 @@ static bool read_ask(struct search *search, const struct task *task,
     ask->api = api;
     ask->has_alternatives = api->n_first_available > 0;
     if (!ask->has_alternatives) {
-        struct terms terms = {0};
+        static const struct dv_api_exact_device_request nothing;
 
-        if (api->exactly)
-            terms = terms_of_exact(api->exactly);
         ask->n_wants = 1;
         ask->wants = DV_NEW(search->arena, struct want);
         ask->wants[0].name = api->name;
-        return read_want(search, task, &terms, &ask->wants[0]);
+        return read_want(search, task, api->exactly ? api->exactly : &nothing, &ask->wants[0]);
     }
     if (!search->inventory->features.prioritized_list)
         return fail(search, task, api->name,
@@ -242,7 +198,8 @@ static bool read_ask(struct search *search, const struct task *task,
     ask->n_wants = api->n_first_available;
     ask->wants = DV_NEW_ARRAY(search->arena, struct want, ask->n_wants);
     for (size_t i = 0; i < ask->n_wants; i++) {
-        struct terms terms = terms_of_alternative(&api->first_available[i]);
+        const struct dv_api_exact_device_request terms =
+            dv_alternative_as_request(&api->first_available[i]);
 
         ask->wants[i].name = dv_str_printf(search->arena, "%.*s/%.*s", DV_FMT(api->name),
                                            DV_FMT(api->first_available[i].name));

@@ -230,11 +230,6 @@ static void add_names(struct names *resources, const struct dv_api_container *co
             *dv_vec_add_in(&resources->v, arena) = containers[i].resources.requests[j].key;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static int by_name(const void *a, const void *b)
 {
     return dv_str_cmp(((const struct dv_api_device_request *)a)->name,
@@ -259,7 +254,7 @@ bool dv_extended_read(struct dv_inventory *inventory, const struct dv_api_pod_sp
     add_names(&resources, pod->init_containers, pod->n_init_containers, arena);
     add_names(&resources, pod->containers, pod->n_containers, arena);
     if (resources.v.n > 0)
-        qsort(resources.v.v, resources.v.n, sizeof(dv_str), by_bytes);
+        qsort(resources.v.v, resources.v.n, sizeof(dv_str), dv_str_compare);
     for (size_t i = 0; i < resources.v.n; i++) {
         reading.resource = resources.v.v[i];
         if (i > 0 && dv_str_eq(reading.resource, resources.v.v[i - 1]))

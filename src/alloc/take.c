@@ -31,19 +31,6 @@ bool dv_place_is_free(const struct search *search, const struct task *task, cons
            search->taken[place].n_marks == 0;
 }
 
-static bool tolerates(const struct dv_api_device_toleration *toleration,
-                      const struct dv_api_device_taint *taint)
-{
-    if (toleration->effect.n && !dv_str_eq(toleration->effect, taint->effect))
-        return false;
-    if (toleration->key.n && !dv_str_eq(toleration->key, taint->key))
-        return false;
-    if (dv_str_eq(toleration->operator, DV_STR("Exists")))
-        return true;
-    return (toleration->operator.n == 0 || dv_str_eq(toleration->operator, DV_STR("Equal"))) &&
-           dv_str_eq(toleration->value, taint->value);
-}
-
 const struct dv_api_device_taint *
 dv_want_repelled(const struct search *search, const struct want *want, const struct device *device)
 {
@@ -58,7 +45,8 @@ dv_want_repelled(const struct search *search, const struct want *want, const str
         if (!dv_str_eq(taint->effect, DV_STR("NoSchedule")) &&
             !dv_str_eq(taint->effect, DV_STR("NoExecute")))
             continue;
-        while (j < want->n_tolerations && !tolerates(&want->tolerations[j], taint))
+        while (j < want->n_tolerations &&
+               !dv_device_toleration_matches(&want->tolerations[j], taint))
             j++;
         if (j == want->n_tolerations)
             return taint;
