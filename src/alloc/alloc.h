@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/defs.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "number/number.h"
 #include "resource/resource.h"
@@ -92,8 +93,8 @@ enum dv_alloc_outcome {
 struct dv_alloc_options {
     uint64_t n_steps_max; /* of the search; 0: ten million, up to a few seconds */
     uint64_t cost_max;    /* of all that is done for it; 0: DV_ALLOC_COST_MAX */
-    /* Random UUIDs for shares of devices, into text[37]. NULL: counted, for tests. */
-    void (*share_id)(void *ctx, char text[37]);
+    /* Random UUIDs for shares of devices. NULL: counted, for tests. */
+    void (*share_id)(void *ctx, char text[DV_UUID_BYTES]);
     bool (*is_cancelled)(void *ctx); /* asked every thousand steps; NULL: never */
     void *ctx;
 };

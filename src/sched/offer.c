@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "alloc/alloc.h"
 #include "base/arena.h"
@@ -29,16 +28,10 @@ uint64_t dv_sched_offer_cost(const struct crowd *crowd)
     return COST_NODE << crowd->n_doubled;
 }
 
-static void make_share_id(void *ctx, char text[37])
+static void make_share_id(void *ctx, char text[DV_UUID_BYTES])
 {
-    uint64_t high = dv_random_u64();
-    uint64_t low = dv_random_u64();
-
     (void)ctx;
-    (void)snprintf(text, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
-                   (unsigned)(high >> 16) & 0xffffu, (unsigned)high & 0xfffu,
-                   (unsigned)(low >> 48 & 0x3fffu) | 0x8000u,
-                   (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+    (void)dv_random_uuid(text);
 }
 
 /* Adds the claim that the pod would need on this node for its extended resources to what is asked

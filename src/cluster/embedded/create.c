@@ -42,18 +42,6 @@ static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
     return (dv_str){name, n + N_RANDOM};
 }
 
-/* A random UUID, version 4. */
-static dv_str new_uid(struct dv_arena *arena)
-{
-    uint64_t high = (dv_random_u64() & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
-    uint64_t low = (dv_random_u64() & (UINT64_MAX >> 2)) | (UINT64_C(1) << 63);
-
-    return dv_str_printf(arena, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
-                         (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff),
-                         (unsigned)(low >> 48),
-                         (unsigned long long)(low & UINT64_C(0xffffffffffff)));
-}
-
 /* What the manager owns: what it sent, with the API's defaults; not what the server adds, nor the
  * status, which this endpoint does not write. */
 static void own_fields(struct dv_op *op, void *value, struct dv_managed_fields *managed)
@@ -119,13 +107,14 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     const struct dv_kind *kind = op->entry->shelf->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
     struct dv_time now = dv_op_now(op);
+    char uid[DV_UUID_BYTES];
 
     if (kind->is_namespaced && !dv_change_check_space(op, meta->namespace, meta->name))
         return false;
     op->managed = managed;
     op->sent_version = meta->resource_version;
     meta->creation_timestamp = now;
-    meta->uid = new_uid(op->arena);
+    meta->uid = dv_str_copy(dv_random_uuid(uid), op->arena);
     meta->resource_version = DV_STR_NONE;
     meta->managed_fields = NULL;
     meta->n_managed_fields = 0;

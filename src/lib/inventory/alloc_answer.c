@@ -1,12 +1,12 @@
 /* alloc_answer.c - claims on a node: allocations, or why there are none. */
+
 #include <assert.h>
-#include <stdio.h>
-#include <sys/random.h>
 
 #include "alloc/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "davit/alloc.h"
 #include "lib/inventory/alloc_inventory.h"
@@ -62,19 +62,10 @@ static bool read_question(const char *node, const char *const *claims, size_t n_
 
 /* ---- allocating ---- */
 
-/* A UUID of version 4. */
-static void name_share(void *ctx, char text[37])
+static void name_share(void *ctx, char text[DV_UUID_BYTES])
 {
-    uint8_t b[16];
-    ssize_t n = getrandom(b, sizeof(b), 0); /* so few are never cut short */
-
     (void)ctx;
-    assert(n == (ssize_t)sizeof(b));
-    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
-    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-    (void)snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-                   b[13], b[14], b[15]); /* 36 characters */
+    (void)dv_random_uuid(text);
 }
 
 /* is_cancelled and share_id have one ctx between them. */

@@ -17,17 +17,6 @@
 #include "resource/resource.h"
 #include "topology/topology.h"
 
-static dv_str make_uid(struct dv_arena *arena)
-{
-    uint64_t a = dv_random_u64();
-    uint64_t b = dv_random_u64();
-
-    return dv_str_printf(arena, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
-                         (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
-                         (unsigned)(0x8000 | (b >> 48 & 0x3fff)),
-                         (unsigned long long)(b & UINT64_C(0xffffffffffff)));
-}
-
 /* Fills priv.pod and priv.old; DV_ABORTED: something is under way for it. */
 static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
 {
@@ -35,6 +24,7 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
     struct dv_arena *arena = dv_arena_new();
     struct dv_pod_spec spec;
     struct dv_pod *old;
+    char uid[DV_UUID_BYTES];
     dv_str json;
 
     if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err) ||
@@ -54,7 +44,8 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
                       DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
     } else {
         if (spec.ref.uid.n == 0)
-            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena) : make_uid(arena);
+            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena)
+                               : dv_str_copy(dv_random_uuid(uid), arena);
         if (spec.object)
             spec.object->metadata.uid = spec.ref.uid;
         admission->priv.old = old;
