@@ -51,15 +51,22 @@ static void on_devices_changed(void *ctx)
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_DEVICES);
 }
 
+/* False: nobody can be served yet. */
+static bool tell_of_pods(struct dv_daemon *daemon)
+{
+    if (daemon->agent)
+        dv_agent_pods_changed(daemon->agent);
+    if (daemon->node_server)
+        dv_node_server_pods_changed(daemon->node_server);
+    return daemon->node_server != NULL;
+}
+
 static void on_pods_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (daemon->agent)
-        dv_agent_pods_changed(daemon->agent);
-    if (!daemon->node_server)
+    if (!tell_of_pods(daemon))
         return;
-    dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_devices_changed(daemon->node_server); /* others hold them */
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES);
 }
@@ -69,11 +76,8 @@ static void on_claims_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (daemon->agent)
-        dv_agent_pods_changed(daemon->agent);
-    if (!daemon->node_server)
+    if (!tell_of_pods(daemon))
         return;
-    dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_claims_changed(daemon->node_server);
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_CLAIMS);
 }
@@ -392,10 +396,10 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
                                                  dv_claims_handler(daemon->claims)};
     struct dv_plugins_options options = {
         .kubelet_dir = daemon->options->kubelet_dir,
-        .handlers = handlers,
-        .n_handlers = DV_COUNT(handlers),
-        .accepts_any_endpoint = daemon->options->is_strict,
-        .guard = daemon->guard,
+        .rules = {.handlers = handlers,
+                  .n_handlers = DV_COUNT(handlers),
+                  .accepts_any_endpoint = daemon->options->is_strict,
+                  .guard = daemon->guard},
     };
 
     daemon->plugins = dv_plugins_open(daemon->loop, &options, err);

@@ -16,16 +16,7 @@ struct dv_loop;
 struct dv_plugin_handler;
 struct dv_plugin_info;
 struct dv_plugin_operation;
-
-/* What is the same for all of them; kept by its owner. */
-struct dv_plugin_rules {
-    const struct dv_plugin_handler *handlers;
-    size_t n_handlers;
-    const dv_str *endpoint_roots;
-    size_t n_endpoint_roots;
-    bool accepts_any_endpoint;
-    struct dv_guard *guard;
-};
+struct dv_plugin_rules;
 
 /* Whose operation it is. None is called from within start or cancel. */
 struct dv_plugin_operation_owner {

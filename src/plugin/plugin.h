@@ -126,14 +126,19 @@ struct dv_plugins_status dv_plugins_status(const struct dv_plugins *plugins);
  * descriptors that a process has by default. */
 #define DV_PLUGIN_OPERATIONS_MAX 128u
 
-struct dv_plugins_options {
-    dv_str kubelet_dir; /* absolute; plugins_registry in it is made if it is not there */
+/* What every registration is held against. */
+struct dv_plugin_rules {
     const struct dv_plugin_handler *handlers;
     size_t n_handlers;
     const dv_str *endpoint_roots; /* where endpoints may be; none: kubelet_dir */
     size_t n_endpoint_roots;
     bool accepts_any_endpoint; /* --strict: as the kubelet, wherever it is */
     struct dv_guard *guard;    /* of sockets and names; NULL: all may; outlives the plugins */
+};
+
+struct dv_plugins_options {
+    dv_str kubelet_dir; /* absolute; plugins_registry in it is made if it is not there */
+    struct dv_plugin_rules rules;
     /* Something in its view has changed; never from within a function of this header. May be
      * NULL. */
     void (*changed)(void *ctx, const struct dv_plugin_view *view);

@@ -11,28 +11,25 @@
 
 static void copy_rules(struct dv_plugins *plugins, const struct dv_plugins_options *options)
 {
-    size_t n_roots = options->n_endpoint_roots;
-    const dv_str *roots = n_roots > 0 ? options->endpoint_roots : &options->kubelet_dir;
+    const struct dv_plugin_rules *rules = &options->rules;
+    size_t n_roots = rules->n_endpoint_roots;
+    const dv_str *roots = n_roots > 0 ? rules->endpoint_roots : &options->kubelet_dir;
     struct dv_plugin_handler *handlers =
-        DV_NEW_ARRAY(plugins->arena, struct dv_plugin_handler, options->n_handlers);
+        DV_NEW_ARRAY(plugins->arena, struct dv_plugin_handler, rules->n_handlers);
     dv_str *copies;
 
     n_roots = n_roots > 0 ? n_roots : 1;
     copies = DV_NEW_ARRAY(plugins->arena, dv_str, n_roots);
     for (size_t i = 0; i < n_roots; i++)
         copies[i] = dv_str_copy(roots[i], plugins->arena);
-    for (size_t i = 0; i < options->n_handlers; i++) {
-        handlers[i] = options->handlers[i];
+    for (size_t i = 0; i < rules->n_handlers; i++) {
+        handlers[i] = rules->handlers[i];
         handlers[i].type = dv_str_copy(handlers[i].type, plugins->arena);
     }
-    plugins->rules = (struct dv_plugin_rules){
-        .handlers = handlers,
-        .n_handlers = options->n_handlers,
-        .endpoint_roots = copies,
-        .n_endpoint_roots = n_roots,
-        .accepts_any_endpoint = options->accepts_any_endpoint,
-        .guard = options->guard,
-    };
+    plugins->rules = *rules;
+    plugins->rules.handlers = handlers;
+    plugins->rules.endpoint_roots = copies;
+    plugins->rules.n_endpoint_roots = n_roots;
 }
 
 static bool check_dir(dv_str dir, struct dv_err *err)

@@ -257,11 +257,11 @@ void node_open(struct node *node)
     };
     const struct dv_plugins_options options = {
         .kubelet_dir = dv_str_from_c(node->dir),
-        .handlers = handlers,
-        .n_handlers = DV_COUNT(handlers),
-        .endpoint_roots = &node->endpoint_root,
-        .n_endpoint_roots = node->endpoint_root.n > 0 ? 1 : 0,
-        .accepts_any_endpoint = node->accepts_any_endpoint,
+        .rules = {.handlers = handlers,
+                  .n_handlers = DV_COUNT(handlers),
+                  .endpoint_roots = &node->endpoint_root,
+                  .n_endpoint_roots = node->endpoint_root.n > 0 ? 1 : 0,
+                  .accepts_any_endpoint = node->accepts_any_endpoint},
         .changed = on_changed,
         .ctx = node,
     };
