@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/calendar.h"
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/str.h"
@@ -415,19 +416,12 @@ void dv_claim_container_status(const struct dv_claim_state *state, const struct 
 
 /* ---- the kubelet's dra_health_state (10.4) ---- */
 
-/* A time as RFC 3339 has it: what was read is written alike. */
-struct dv_claim_time {
-    int64_t seconds; /* since 1970, UTC */
-    uint32_t nanos;
-    int32_t offset_minutes;
-};
-
 struct dv_claim_health_entry {
     dv_str key; /* "<pool>/<device>" */
     dv_str pool;
     dv_str device;
     dv_str health; /* any text, when read */
-    struct dv_claim_time updated;
+    struct dv_rfc3339 updated;
     int64_t timeout_ns;
     dv_str message;
 };
@@ -451,7 +445,5 @@ enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena 
 void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *arena,
                           struct dv_claim_health_file *file);
 void dv_claim_health_restore(struct dv_claim_state *state, const struct dv_claim_health_file *file);
-DV_CHECKED bool dv_claim_time_parse(dv_str text, struct dv_claim_time *time);
-void dv_claim_time_print(struct dv_claim_time time, struct dv_buf *buf);
 
 #endif

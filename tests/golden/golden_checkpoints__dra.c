@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/calendar.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -283,8 +284,9 @@ static struct dv_claim_health_entry entry_of(struct jsonl_record *record,
     };
     struct dv_err err;
 
-    jsonl_compare_bool(record, "time",
-                       dv_claim_time_parse(text_of(json, "LastUpdated"), &entry.updated), true);
+    jsonl_compare_bool(
+        record, "time",
+        dv_rfc3339_parse(text_of(json, "LastUpdated"), DV_RFC3339_STRICT, &entry.updated), true);
     if (!dv_json_as_i64(dv_json_get(json, DV_STR("HealthCheckTimeout")), &entry.timeout_ns, &err))
         jsonl_compare_bool(record, "timeout", false, true);
     return entry;

@@ -1,7 +1,6 @@
 /* instance.c - one socket of a driver: its connection, and what it says about health (2.3, 3.1,
  * 10.1). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -140,16 +139,6 @@ static void on_channel_closed(void *ctx)
     dv_claims_check_closed(claims);
 }
 
-static dv_str put_text(char **at, dv_str text)
-{
-    dv_str put = {*at, text.n};
-
-    if (text.n > 0)
-        memcpy(*at, text.p, text.n);
-    *at += text.n;
-    return put;
-}
-
 struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_plugin_info *info,
                                      enum dv_dra_service service, struct dv_err *err)
 {
@@ -160,8 +149,8 @@ struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_p
     char *at = instance->text;
 
     instance->claims = claims;
-    instance->base.driver = options.name = put_text(&at, info->name);
-    instance->base.endpoint = put_text(&at, info->endpoint);
+    instance->base.driver = options.name = dv_str_put(info->name, &at);
+    instance->base.endpoint = dv_str_put(info->endpoint, &at);
     instance->base.service = service;
     instance->base.health = dv_dra_choose_health(info->versions, info->n_versions);
     if (!dv_dra_add(claims->drivers, &instance->base, err)) {

@@ -186,15 +186,15 @@ static void read_device(struct dv_claim_file *file, const struct dv_json *node,
     for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
         dv_str key = dv_json_key(item);
 
-        if (dv_claim_is_field(key, "PoolName"))
+        if (dv_json_is_go_field(key, "PoolName"))
             (void)dv_claim_file_text(file, item, &device->device.pool);
-        else if (dv_claim_is_field(key, "DeviceName"))
+        else if (dv_json_is_go_field(key, "DeviceName"))
             (void)dv_claim_file_text(file, item, &device->device.name);
-        else if (dv_claim_is_field(key, "RequestNames"))
+        else if (dv_json_is_go_field(key, "RequestNames"))
             read_texts(file, item, &device->requests);
-        else if (dv_claim_is_field(key, "CDIDeviceIDs"))
+        else if (dv_json_is_go_field(key, "CDIDeviceIDs"))
             read_texts(file, item, &device->cdi_ids);
-        else if (dv_claim_is_field(key, "ShareID") &&
+        else if (dv_json_is_go_field(key, "ShareID") &&
                  !dv_claim_file_text(file, item, &device->device.share_id))
             device->device.share_id = DV_STR_NONE;
     }
@@ -237,7 +237,7 @@ static void read_drivers(struct dv_claim_file *file, const struct dv_json *node,
 
         if (dv_claim_file_object(file, item))
             for (const struct dv_json *part = dv_json_first(item); part; part = dv_json_next(part))
-                if (dv_claim_is_field(dv_json_key(part), "Devices"))
+                if (dv_json_is_go_field(dv_json_key(part), "Devices"))
                     read_devices(file, part, &driver);
         *driver_of(file, claim, driver.name) = driver;
     }
@@ -273,15 +273,15 @@ static void read_claim(struct dv_claim_file *file, const struct dv_json *node, s
     for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
         dv_str key = dv_json_key(item);
 
-        if (dv_claim_is_field(key, "ClaimUID"))
+        if (dv_json_is_go_field(key, "ClaimUID"))
             (void)dv_claim_file_text(file, item, &claim->record.uid);
-        else if (dv_claim_is_field(key, "ClaimName"))
+        else if (dv_json_is_go_field(key, "ClaimName"))
             (void)dv_claim_file_text(file, item, &claim->record.name);
-        else if (dv_claim_is_field(key, "Namespace"))
+        else if (dv_json_is_go_field(key, "Namespace"))
             (void)dv_claim_file_text(file, item, &claim->record.space);
-        else if (dv_claim_is_field(key, "PodUIDs"))
+        else if (dv_json_is_go_field(key, "PodUIDs"))
             read_pods(file, item, claim);
-        else if (dv_claim_is_field(key, "DriverState"))
+        else if (dv_json_is_go_field(key, "DriverState"))
             read_drivers(file, item, claim);
     }
 }
@@ -309,19 +309,14 @@ static void read_data(struct dv_claim_file *file, const struct dv_json *node, st
     for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
         dv_str key = dv_json_key(item);
 
-        if (dv_claim_is_field(key, "kind") || dv_claim_is_field(key, "apiVersion"))
+        if (dv_json_is_go_field(key, "kind") || dv_json_is_go_field(key, "apiVersion"))
             (void)dv_claim_file_text(file, item, &ignored);
-        else if (dv_claim_is_field(key, "ClaimInfoStateList"))
+        else if (dv_json_is_go_field(key, "ClaimInfoStateList"))
             read_list(file, item, list);
     }
 }
 
 /* -- The outcome of reading ----------------------------------------------------------------- */
-
-static int str_cmp(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
 
 static int driver_cmp(const void *a, const void *b)
 {
@@ -371,7 +366,7 @@ static struct dv_claim_record take_record(struct dv_claim_file *file, struct cla
     if (claim->drivers.n > 0)
         qsort(drivers, claim->drivers.n, sizeof(drivers[0]), driver_cmp);
     if (claim->pods.n > 0)
-        qsort(claim->pods.v, claim->pods.n, sizeof(claim->pods.v[0]), str_cmp);
+        qsort(claim->pods.v, claim->pods.n, sizeof(claim->pods.v[0]), dv_str_compare);
     record.drivers = claim->has_drivers ? drivers : NULL;
     record.n_drivers = claim->drivers.n;
     if (claim->has_pods)
@@ -419,9 +414,9 @@ enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *
     sum = dv_claim_checkpoint_sum(data);
     if (node && dv_claim_file_object(&file, node))
         for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
-            if (dv_claim_is_field(dv_json_key(item), "Data"))
+            if (dv_json_is_go_field(dv_json_key(item), "Data"))
                 (void)dv_claim_file_text(&file, item, &data);
-            else if (dv_claim_is_field(dv_json_key(item), "Checksum"))
+            else if (dv_json_is_go_field(dv_json_key(item), "Checksum"))
                 (void)dv_claim_file_u32(&file, item, &sum);
         }
     if (file.verdict != DV_CLAIM_FILE_OK)

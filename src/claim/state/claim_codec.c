@@ -6,6 +6,7 @@
 #include "claim/state/claim_state.h"
 
 #include "base/arena.h"
+#include "base/calendar.h"
 #include "base/err.h"
 #include "base/key.h"
 #include "base/row.h"
@@ -15,9 +16,9 @@
 #define KIND_HEALTH 'h'
 #define VERSION '\x01'
 /* The years 0 to 9999, a day more on both sides for offsets. */
-#define HEALTH_SECONDS_MIN (-62167219200 - 86400)
-#define HEALTH_SECONDS_MAX (253402300799 + 86400)
-#define NS_PER_S 1000000000u
+#define HEALTH_SECONDS_MIN (DV_RFC3339_SECONDS_MIN - DV_DAY_SECONDS)
+#define HEALTH_SECONDS_MAX (DV_RFC3339_SECONDS_MAX + DV_DAY_SECONDS)
+#define NS_PER_S 1000000000
 #define DAY_MINUTES (24 * 60)
 
 enum {
@@ -127,7 +128,7 @@ static void encode_health(const struct dv_claim_health_cell *cell, struct dv_buf
     dv_pb_add_bytes(value, HEALTH_DEVICE, entry->device);
     dv_pb_add_bytes(value, HEALTH_HEALTH, entry->health);
     dv_pb_add_number(value, HEALTH_SECONDS, (uint64_t)entry->updated.seconds);
-    dv_pb_add_number(value, HEALTH_NANOS, entry->updated.nanos);
+    dv_pb_add_number(value, HEALTH_NANOS, (uint64_t)entry->updated.nanos);
     dv_pb_add_number(value, HEALTH_OFFSET, (uint64_t)(int64_t)entry->updated.offset_minutes);
     dv_pb_add_number(value, HEALTH_TIMEOUT, (uint64_t)entry->timeout_ns);
     dv_pb_add_bytes(value, HEALTH_MESSAGE, entry->message);
@@ -318,7 +319,7 @@ static void read_health_field(const struct dv_pb_field *field, struct dv_claim_h
         entry->updated.seconds = (int64_t)field->value;
         break;
     case DV_PB_TAG(HEALTH_NANOS, DV_PB_VARINT):
-        entry->updated.nanos = (uint32_t)field->value;
+        entry->updated.nanos = (int32_t)field->value;
         break;
     case DV_PB_TAG(HEALTH_OFFSET, DV_PB_VARINT):
         entry->updated.offset_minutes = (int32_t)(int64_t)field->value;
@@ -335,10 +336,10 @@ static void read_health_field(const struct dv_pb_field *field, struct dv_claim_h
 }
 
 /* One that a file of the kubelet's can have: four digits for the year, at any offset. */
-static bool is_time(const struct dv_claim_time *time)
+static bool is_time(const struct dv_rfc3339 *time)
 {
     return time->seconds >= HEALTH_SECONDS_MIN && time->seconds <= HEALTH_SECONDS_MAX &&
-           time->nanos < NS_PER_S && time->offset_minutes > -DAY_MINUTES &&
+           time->nanos >= 0 && time->nanos < NS_PER_S && time->offset_minutes > -DAY_MINUTES &&
            time->offset_minutes < DAY_MINUTES;
 }
 

@@ -14,27 +14,6 @@ const struct dv_json *dv_claim_file_parse(struct dv_claim_file *file, dv_str tex
     return node;
 }
 
-/* Go folds case by Unicode's simple rule: two letters outside of ASCII are an S and a K. */
-bool dv_claim_is_field(dv_str key, const char *name)
-{
-    size_t i = 0;
-
-    for (; *name; name++) {
-        dv_str rest = dv_str_slice(key, i, key.n);
-        char lower = (char)(*name | 0x20);
-
-        if (rest.n > 0 && (rest.p[0] | 0x20) == lower)
-            i += 1;
-        else if (lower == 's' && dv_str_starts_with(rest, DV_STR("\xc5\xbf")))
-            i += 2;
-        else if (lower == 'k' && dv_str_starts_with(rest, DV_STR("\xe2\x84\xaa")))
-            i += 3;
-        else
-            return false;
-    }
-    return i == key.n;
-}
-
 /* The first one counts. */
 static bool fail_type(struct dv_claim_file *file, const struct dv_json *node, const char *wanted)
 {

@@ -23,8 +23,6 @@ struct dv_claim_file {
 
 /* NULL with the verdict: not JSON. Keeps `text`. */
 const struct dv_json *dv_claim_file_parse(struct dv_claim_file *file, dv_str text);
-/* Whether this is the field of that name: any case will do. */
-bool dv_claim_is_field(dv_str key, const char *name);
 /* Each returns whether there is a value: null has none, and changes nothing. */
 bool dv_claim_file_text(struct dv_claim_file *file, const struct dv_json *node, dv_str *text);
 bool dv_claim_file_i64(struct dv_claim_file *file, const struct dv_json *node, int64_t *number);

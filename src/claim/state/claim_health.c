@@ -1,8 +1,8 @@
 /* claim_health.c - what drivers say about the health of their devices (10). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
+#include "base/calendar.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/visible.h"
@@ -148,20 +148,23 @@ static enum dv_claim_health health_of(dv_str text)
     return DV_CLAIM_UNKNOWN;
 }
 
-struct dv_claim_health_driver *dv_claim_health_driver_add(struct dv_claim_state *state, dv_str name)
+static struct dv_claim_health_driver *make_driver(struct dv_claim_state *state, dv_str name)
 {
-    struct dv_claim_health_driver *driver = dv_map_get(&state->health, name);
+    struct dv_claim_health_driver *driver = dv_alloc(sizeof(*driver) + name.n + 1);
+    char *text = driver->text;
 
-    if (driver)
-        return driver;
-    driver = dv_alloc(sizeof(*driver) + name.n + 1);
-    if (name.n > 0)
-        memcpy(driver->text, name.p, name.n);
-    driver->name = (dv_str){driver->text, name.n};
+    driver->name = dv_str_put(name, &text);
     driver->has_devices = true;
     dv_map_init(&driver->cells);
     (void)dv_map_set(&state->health, driver->name, driver);
     return driver;
+}
+
+struct dv_claim_health_driver *dv_claim_health_driver_add(struct dv_claim_state *state, dv_str name)
+{
+    struct dv_claim_health_driver *driver = dv_map_get(&state->health, name);
+
+    return driver ? driver : make_driver(state, name);
 }
 
 static void free_cell(struct dv_claim_health_cell *cell)
@@ -190,16 +193,6 @@ void dv_claim_health_fini(struct dv_claim_state *state)
         free_driver(entry->value);
 }
 
-static dv_str put_text(char **at, dv_str text)
-{
-    dv_str put = {*at, text.n};
-
-    if (text.n > 0)
-        memcpy(*at, text.p, text.n);
-    *at += text.n;
-    return put;
-}
-
 void dv_claim_health_set(struct dv_claim_state *state, struct dv_claim_health_driver *driver,
                          const struct dv_claim_health_entry *from)
 {
@@ -209,26 +202,26 @@ void dv_claim_health_set(struct dv_claim_state *state, struct dv_claim_health_dr
 
     cell->driver = driver;
     cell->entry = *from;
-    cell->entry.key = put_text(&at, from->key);
-    cell->entry.pool = put_text(&at, from->pool);
-    cell->entry.device = put_text(&at, from->device);
-    cell->entry.health = put_text(&at, from->health);
-    cell->entry.message = put_text(&at, from->message);
+    cell->entry.key = dv_str_put(from->key, &at);
+    cell->entry.pool = dv_str_put(from->pool, &at);
+    cell->entry.device = dv_str_put(from->device, &at);
+    cell->entry.health = dv_str_put(from->health, &at);
+    cell->entry.message = dv_str_put(from->message, &at);
     cell->is_seen = true;
     free_cell(dv_map_set(&driver->cells, cell->entry.key, cell));
     dv_list_push(&state->dirty_health, &cell->in_dirty);
 }
 
-static struct dv_claim_time time_of(uint64_t wall_ns)
+static struct dv_rfc3339 time_of(uint64_t wall_ns)
 {
-    return (struct dv_claim_time){.seconds = (int64_t)(wall_ns / SECOND_NS),
-                                  .nanos = (uint32_t)(wall_ns % SECOND_NS)};
+    return (struct dv_rfc3339){.seconds = (int64_t)(wall_ns / SECOND_NS),
+                               .nanos = (int32_t)(wall_ns % SECOND_NS)};
 }
 
 /* Not in the future either: a clock that was set back does not make it last. */
 static bool is_expired(const struct dv_claim_health_entry *entry, uint64_t now_ns)
 {
-    struct dv_claim_time now = time_of(now_ns);
+    struct dv_rfc3339 now = time_of(now_ns);
     int64_t timeout_ns =
         entry->timeout_ns > 0 ? entry->timeout_ns : (int64_t)DV_CLAIM_HEALTH_TIMEOUT_NS;
     int64_t nanos = (int64_t)now.nanos - (int64_t)entry->updated.nanos;
@@ -431,22 +424,6 @@ void dv_claim_health_clear(struct dv_claim_state *state, dv_str name, struct dv_
 
 /* -- For the kubelet's file ----------------------------------------------------------------- */
 
-static int entry_cmp(const void *a, const void *b)
-{
-    const struct dv_claim_health_entry *x = a;
-    const struct dv_claim_health_entry *y = b;
-
-    return dv_str_cmp(x->key, y->key);
-}
-
-static int driver_cmp(const void *a, const void *b)
-{
-    const struct dv_claim_health_of_driver *x = a;
-    const struct dv_claim_health_of_driver *y = b;
-
-    return dv_str_cmp(x->driver, y->driver);
-}
-
 static struct dv_claim_health_of_driver take_driver(const struct dv_claim_health_driver *driver,
                                                     struct dv_arena *arena)
 {
@@ -458,7 +435,7 @@ static struct dv_claim_health_of_driver take_driver(const struct dv_claim_health
     for (size_t at = 0; (entry = dv_map_next(&driver->cells, &at)) != NULL;)
         entries[n++] = ((const struct dv_claim_health_cell *)entry->value)->entry;
     if (n > 0)
-        qsort(entries, n, sizeof(entries[0]), entry_cmp);
+        qsort(entries, n, sizeof(entries[0]), dv_str_compare);
     return (struct dv_claim_health_of_driver){
         .driver = driver->name,
         .entries = driver->has_devices ? entries : NULL,
@@ -477,7 +454,7 @@ void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *a
     for (size_t at = 0; (entry = dv_map_next(&state->health, &at)) != NULL;)
         drivers[n++] = take_driver(entry->value, arena);
     if (n > 0)
-        qsort(drivers, n, sizeof(drivers[0]), driver_cmp);
+        qsort(drivers, n, sizeof(drivers[0]), dv_str_compare);
     *file = (struct dv_claim_health_file){drivers, n};
 }
 

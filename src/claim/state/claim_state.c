@@ -269,16 +269,6 @@ void dv_claim_detach(struct dv_claim_state *state, struct dv_claim *claim, dv_st
 
 /* -- Making and ending ---------------------------------------------------------------------- */
 
-static dv_str put_text(char **at, dv_str text)
-{
-    dv_str put = {*at, text.n};
-
-    if (text.n > 0)
-        memcpy(*at, text.p, text.n);
-    *at += text.n;
-    return put;
-}
-
 /* With the names of the drivers, and nothing else of theirs. */
 static struct dv_claim_entry *new_entry(struct dv_claim_state *state,
                                         const struct dv_claim_record *from)
@@ -293,15 +283,15 @@ static struct dv_claim_entry *new_entry(struct dv_claim_state *state,
     entry = dv_alloc(sizeof(*entry) + n_text);
     record = &entry->claim.record;
     at = entry->text;
-    record->space = put_text(&at, from->space);
+    record->space = dv_str_put(from->space, &at);
     *at++ = '/';
-    record->name = put_text(&at, from->name);
+    record->name = dv_str_put(from->name, &at);
     entry->key = (dv_str){entry->text, (size_t)(at - entry->text)};
-    record->uid = put_text(&at, from->uid);
+    record->uid = dv_str_put(from->uid, &at);
     entry->drivers = dv_alloc((from->n_drivers + 1) * sizeof(entry->drivers[0]));
     entry->arenas = dv_alloc((from->n_drivers + 1) * sizeof(entry->arenas[0]));
     for (size_t i = 0; i < from->n_drivers; i++)
-        entry->drivers[i].name = put_text(&at, from->drivers[i].name);
+        entry->drivers[i].name = dv_str_put(from->drivers[i].name, &at);
     record->drivers = entry->drivers;
     record->n_drivers = from->n_drivers;
     dv_list_init(&entry->waiters);

@@ -1,7 +1,6 @@
 /* drivers.c - DRA drivers: which service to use, which of their sockets to call, whether their
  * slices may stay (2, 3). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -188,13 +187,13 @@ void dv_dra_drivers_free(struct dv_dra_drivers *drivers)
 static struct driver *driver_of(struct dv_dra_drivers *drivers, dv_str name)
 {
     struct driver *driver = dv_map_get(&drivers->by_name, name);
+    char *at;
 
     if (driver)
         return driver;
     driver = dv_alloc(sizeof(*driver) + name.n + 1);
-    if (name.n > 0)
-        memcpy(driver->text, name.p, name.n);
-    driver->name = (dv_str){driver->text, name.n};
+    at = driver->text;
+    driver->name = dv_str_put(name, &at);
     dv_list_init(&driver->instances);
     (void)dv_map_set(&drivers->by_name, driver->name, driver);
     return driver;

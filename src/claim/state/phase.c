@@ -112,11 +112,6 @@ size_t dv_claim_n_prepared(const struct dv_claim_state *state)
     return n;
 }
 
-static int str_cmp(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_arena *arena,
                                dv_str **names, size_t **counts)
 {
@@ -129,7 +124,7 @@ size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_are
              i++)
             *dv_vec_add_in(&all, arena) = claim->record.drivers[i].name;
     if (all.n > 0)
-        qsort(all.v, all.n, sizeof(all.v[0]), str_cmp);
+        qsort(all.v, all.n, sizeof(all.v[0]), dv_str_compare);
     *names = DV_NEW_ARRAY(arena, dv_str, all.n);
     *counts = DV_NEW_ARRAY(arena, size_t, all.n);
     for (size_t i = 0; i < all.n; i++) {
