@@ -47,11 +47,6 @@ static void note_removed(struct dv_devices *devices, dv_str resource)
     (void)dv_map_set(&devices->removed, (dv_str){name, resource.n}, name); /* is not there yet */
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
                          struct dv_device_capacities *capacities)
 {
@@ -72,7 +67,7 @@ void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
     for (size_t at = 0; (entry = dv_map_next(&devices->removed, &at)) != NULL;)
         removed[n++] = dv_str_copy(entry->key, arena);
     if (n > 0)
-        qsort(removed, n, sizeof(removed[0]), compare_names);
+        qsort(removed, n, sizeof(removed[0]), dv_str_compare);
     capacities->removed = removed;
     capacities->n_removed = n;
 }

@@ -104,27 +104,6 @@ static dv_str unquote(struct reading *r, dv_str quoted)
     return node && dv_json_as_str(node, &text, &err) ? text : DV_STR_NONE; /* was read before */
 }
 
-/* Go folds case by Unicode's simple rule: two letters outside of ASCII are an S and a K. */
-static bool is_field(dv_str key, const char *name)
-{
-    size_t i = 0;
-
-    for (; *name; name++) {
-        dv_str rest = dv_str_slice(key, i, key.n);
-        char lower = (char)(*name | 0x20);
-
-        if (rest.n > 0 && (rest.p[0] | 0x20) == lower)
-            i += 1;
-        else if (lower == 's' && dv_str_starts_with(rest, DV_STR("\xc5\xbf")))
-            i += 2;
-        else if (lower == 'k' && dv_str_starts_with(rest, DV_STR("\xe2\x84\xaa")))
-            i += 3;
-        else
-            return false;
-    }
-    return i == key.n;
-}
-
 /* -- Values --------------------------------------------------------------------------------- */
 
 static bool read_text(struct reading *r, const char *what, dv_str value, dv_str *text)
@@ -255,31 +234,42 @@ static bool read_placed(struct reading *r, dv_str value, struct entry *entry)
 
 /* -- Fields --------------------------------------------------------------------------------- */
 
-static bool read_entry(struct reading *r, dv_str value, struct entry *entry)
+/* Reads one member of an object into what `ctx` is; false: the whole is refused. */
+typedef bool read_member(struct reading *r, dv_str key, dv_str member, void *ctx);
+
+/* Null reads as an object without members. */
+static bool read_object(struct reading *r, const char *what, dv_str value, read_member *read,
+                        void *ctx)
 {
     struct dv_device_cut cut;
     dv_str key, member;
-    bool is_good = true;
 
     if (is_null(value))
         return true;
     if (!is_object(value))
-        return fail_type(r, "PodDeviceEntries", "an object", value);
+        return fail_type(r, what, "an object", value);
     dv_device_cut_init(&cut, value);
-    while (is_good && dv_device_cut_member(&cut, &key, &member)) {
-        key = unquote(r, key);
-        if (is_field(key, "PodUID"))
-            is_good = read_text(r, "PodUID", member, &entry->pod_uid);
-        else if (is_field(key, "ContainerName"))
-            is_good = read_text(r, "ContainerName", member, &entry->container);
-        else if (is_field(key, "ResourceName"))
-            is_good = read_text(r, "ResourceName", member, &entry->resource);
-        else if (is_field(key, "DeviceIDs"))
-            is_good = read_placed(r, member, entry);
-        else if (is_field(key, "AllocResp"))
-            is_good = read_bytes(r, member, &entry->response);
-    }
-    return is_good;
+    while (dv_device_cut_member(&cut, &key, &member))
+        if (!read(r, unquote(r, key), member, ctx))
+            return false;
+    return true;
+}
+
+static bool read_entry_member(struct reading *r, dv_str key, dv_str member, void *ctx)
+{
+    struct entry *entry = ctx;
+
+    if (dv_json_is_go_field(key, "PodUID"))
+        return read_text(r, "PodUID", member, &entry->pod_uid);
+    if (dv_json_is_go_field(key, "ContainerName"))
+        return read_text(r, "ContainerName", member, &entry->container);
+    if (dv_json_is_go_field(key, "ResourceName"))
+        return read_text(r, "ResourceName", member, &entry->resource);
+    if (dv_json_is_go_field(key, "DeviceIDs"))
+        return read_placed(r, member, entry);
+    if (dv_json_is_go_field(key, "AllocResp"))
+        return read_bytes(r, member, &entry->response);
+    return true;
 }
 
 static bool read_entries(struct reading *r, dv_str value)
@@ -299,7 +289,8 @@ static bool read_entries(struct reading *r, dv_str value)
     while (dv_device_cut_element(&cut, &element)) {
         if (r->n_entries == r->entries.n)
             (void)dv_vec_add_in(&r->entries, r->arena); /* filled next */
-        if (!read_entry(r, element, &r->entries.v[r->n_entries++]))
+        if (!read_object(r, "PodDeviceEntries", element, read_entry_member,
+                         &r->entries.v[r->n_entries++]))
             return false;
     }
     if (r->n_entries == 0)
@@ -331,46 +322,24 @@ static bool read_registered(struct reading *r, dv_str value)
     return true;
 }
 
-static bool read_data(struct reading *r, dv_str value)
+static bool read_data_member(struct reading *r, dv_str key, dv_str member, void *ctx)
 {
-    struct dv_device_cut cut;
-    dv_str key, member;
-    bool is_good = true;
-
-    if (is_null(value))
-        return true;
-    if (!is_object(value))
-        return fail_type(r, "Data", "an object", value);
-    dv_device_cut_init(&cut, value);
-    while (is_good && dv_device_cut_member(&cut, &key, &member)) {
-        key = unquote(r, key);
-        if (is_field(key, "PodDeviceEntries"))
-            is_good = read_entries(r, member);
-        else if (is_field(key, "RegisteredDevices"))
-            is_good = read_registered(r, member);
-    }
-    return is_good;
+    (void)ctx;
+    if (dv_json_is_go_field(key, "PodDeviceEntries"))
+        return read_entries(r, member);
+    if (dv_json_is_go_field(key, "RegisteredDevices"))
+        return read_registered(r, member);
+    return true;
 }
 
-static bool read_file(struct reading *r, dv_str value)
+static bool read_file_member(struct reading *r, dv_str key, dv_str member, void *ctx)
 {
-    struct dv_device_cut cut;
-    dv_str key, member;
-    bool is_good = true;
-
-    if (is_null(value))
-        return true;
-    if (!is_object(value))
-        return fail_type(r, "checkpoint", "an object", value);
-    dv_device_cut_init(&cut, value);
-    while (is_good && dv_device_cut_member(&cut, &key, &member)) {
-        key = unquote(r, key);
-        if (is_field(key, "Data"))
-            is_good = read_data(r, member);
-        else if (is_field(key, "Checksum"))
-            is_good = read_u64(r, "Checksum", member, UINT64_MAX, &r->checksum);
-    }
-    return is_good;
+    (void)ctx;
+    if (dv_json_is_go_field(key, "Data"))
+        return read_object(r, "Data", member, read_data_member, NULL);
+    if (dv_json_is_go_field(key, "Checksum"))
+        return read_u64(r, "Checksum", member, UINT64_MAX, &r->checksum);
+    return true;
 }
 
 /* -- The outcome ---------------------------------------------------------------------------- */
@@ -466,7 +435,7 @@ enum dv_device_verdict dv_device_checkpoint_read(dv_str bytes, struct dv_arena *
 
     if (!dv_json_parse(bytes, &opts, tree, err))
         return DV_DEVICE_CHECKPOINT_JSON_SYNTAX;
-    if (!read_file(&r, dv_str_trim(bytes)))
+    if (!read_object(&r, "checkpoint", dv_str_trim(bytes), read_file_member, NULL))
         return r.verdict;
     *checkpoint = (struct dv_device_checkpoint){0};
     take_records(&r, checkpoint);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "device/state/device_state.h"
 
 struct dv_device_nodes *dv_device_nodes_ensure(struct dv_device_resource *resource, dv_str key)
@@ -48,18 +49,13 @@ int dv_device_nodes_cmp(const struct dv_device_nodes *a, const struct dv_device_
     return dv_str_cmp(a->key, b->key); /* no topology and an empty one */
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* The end of the digits from `at` on, whose first that is not zero goes to *first. */
 static size_t number_end(dv_str s, size_t at, size_t *first)
 {
     while (at < s.n && s.p[at] == '0')
         at++;
     *first = at;
-    while (at < s.n && is_digit(s.p[at]))
+    while (at < s.n && dv_is_digit(s.p[at]))
         at++;
     return at;
 }
@@ -70,7 +66,7 @@ int dv_device_id_cmp(dv_str a, dv_str b)
     size_t k = 0;
 
     while (i < a.n && k < b.n) {
-        if (is_digit(a.p[i]) && is_digit(b.p[k])) {
+        if (dv_is_digit(a.p[i]) && dv_is_digit(b.p[k])) {
             size_t from_a, from_b;
             size_t to_a = number_end(a, i, &from_a);
             size_t to_b = number_end(b, k, &from_b);
