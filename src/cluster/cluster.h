@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/defs.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -79,6 +80,9 @@ enum dv_patch_type {
     DV_PATCH_STRATEGIC,
     DV_PATCH_APPLY,
 };
+/* The media type of such a patch, "application/merge-patch+json", and what one stands for. */
+dv_str dv_patch_media_type(enum dv_patch_type type);
+DV_CHECKED bool dv_patch_type_parse(dv_str media_type, enum dv_patch_type *type);
 
 enum dv_field_validation {
     DV_VALIDATE_WARN,

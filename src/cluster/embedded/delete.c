@@ -24,39 +24,16 @@ static const struct dv_api_delete_options *options_of(const struct dv_op *op)
     return op->delete_options ? op->delete_options : &none;
 }
 
-static bool is_policy(dv_str policy)
-{
-    return dv_str_eq(policy, DV_STR("Foreground")) || dv_str_eq(policy, DV_STR("Background")) ||
-           dv_str_eq(policy, DV_STR("Orphan"));
-}
-
 struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options *options,
                                               struct dv_arena *arena)
 {
     const struct dv_status_about about = {.what = DV_STR("DeleteOptions"),
                                           .group = DV_STR("meta.k8s.io")};
-    struct dv_problem problem = {.field = DV_STR("propagationPolicy")};
-    struct dv_problems problems = {.v = &problem, .n = 1, .arena = arena};
-    dv_str policy = options ? options->propagation_policy : DV_STR_NONE;
+    struct dv_problems problems = {.arena = arena};
 
-    if (!options || !policy.p)
-        return NULL;
-    if (options->orphan_dependents) {
-        problem.type = DV_PROBLEM_INVALID;
-        problem.detail = dv_str_printf(arena,
-                                       "Invalid value: \"%.*s\": orphanDependents and "
-                                       "deletionPropagation cannot be both set",
-                                       DV_FMT(policy));
-    } else if (!is_policy(policy)) {
-        problem.type = DV_PROBLEM_NOT_SUPPORTED;
-        problem.detail = dv_str_printf(arena,
-                                       "Unsupported value: \"%.*s\": supported values: "
-                                       "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
-                                       DV_FMT(policy));
-    } else {
-        return NULL;
-    }
-    return dv_status_invalid(&about, &problems, arena);
+    if (options)
+        dv_validate_delete_options(options, &problems);
+    return problems.n > 0 ? dv_status_invalid(&about, &problems, arena) : NULL;
 }
 
 bool dv_delete_check_preconditions(struct dv_op *op)
@@ -156,8 +133,7 @@ static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
     const struct dv_api_delete_options *options = options_of(op);
     int64_t grace = 0;
 
-    if (pod->spec.node_name.n == 0 || dv_str_eq(pod->status.phase, DV_STR("Failed")) ||
-        dv_str_eq(pod->status.phase, DV_STR("Succeeded")))
+    if (pod->spec.node_name.n == 0 || dv_pod_is_terminal(pod))
         return 0;
     if (options->grace_period_seconds)
         grace = *options->grace_period_seconds;

@@ -59,13 +59,6 @@ static const struct {
     [DV_SUB_FINALIZE] = {DV_STR_INIT("finalize"), false},
 };
 
-static const dv_str patch_types[] = {
-    [DV_PATCH_JSON] = DV_STR_INIT("application/json-patch+json"),
-    [DV_PATCH_MERGE] = DV_STR_INIT("application/merge-patch+json"),
-    [DV_PATCH_STRATEGIC] = DV_STR_INIT("application/strategic-merge-patch+json"),
-    [DV_PATCH_APPLY] = DV_STR_INIT("application/apply-patch+yaml"),
-};
-
 static const dv_str methods[] = {
     [DV_VERB_GET] = DV_STR_INIT("GET"),       [DV_VERB_CREATE] = DV_STR_INIT("POST"),
     [DV_VERB_UPDATE] = DV_STR_INIT("PUT"),    [DV_VERB_PATCH] = DV_STR_INIT("PATCH"),
@@ -348,9 +341,10 @@ static void print_body(struct exchange *exchange)
         dv_encode_json_text(meta.message, request->delete_options, &meta, DV_STR("DeleteOptions"),
                             &exchange->body);
     exchange->fields[0] = (struct dv_rest_field){DV_STR("Accept"), DV_STR("application/json")};
-    exchange->fields[1] = (struct dv_rest_field){
-        DV_STR("Content-Type"), request->verb == DV_VERB_PATCH ? patch_types[request->patch_type]
-                                                               : DV_STR("application/json")};
+    exchange->fields[1] = (struct dv_rest_field){DV_STR("Content-Type"),
+                                                 request->verb == DV_VERB_PATCH
+                                                     ? dv_patch_media_type(request->patch_type)
+                                                     : DV_STR("application/json")};
 }
 
 static void print(struct exchange *exchange)

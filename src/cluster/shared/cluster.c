@@ -1,5 +1,7 @@
 #include "cluster/cluster.h"
 
+#include "base/defs.h"
+#include "base/str.h"
 #include "cluster/shared/cluster_view.h"
 
 struct dv_view *dv_view_open(struct dv_cluster *cluster, const struct dv_view_options *options,
@@ -11,6 +13,29 @@ struct dv_view *dv_view_open(struct dv_cluster *cluster, const struct dv_view_op
 void dv_view_close(struct dv_view *view)
 {
     view->engine->view_close(view);
+}
+
+static const dv_str patch_types[] = {
+    [DV_PATCH_JSON] = DV_STR_INIT("application/json-patch+json"),
+    [DV_PATCH_MERGE] = DV_STR_INIT("application/merge-patch+json"),
+    [DV_PATCH_STRATEGIC] = DV_STR_INIT("application/strategic-merge-patch+json"),
+    [DV_PATCH_APPLY] = DV_STR_INIT("application/apply-patch+yaml"),
+};
+
+dv_str dv_patch_media_type(enum dv_patch_type type)
+{
+    return patch_types[type];
+}
+
+bool dv_patch_type_parse(dv_str media_type, enum dv_patch_type *type)
+{
+    for (size_t i = 0; i < DV_COUNT(patch_types); i++) {
+        if (dv_str_eq(media_type, patch_types[i])) {
+            *type = (enum dv_patch_type)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 void dv_request_start(struct dv_cluster *cluster, struct dv_request *request)

@@ -86,6 +86,9 @@ static void refuses_bad_options(void **state)
         {"{\"propagationPolicy\":\"Background\",\"orphanDependents\":true}",       422,
          "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: "
          "\"Background\": orphanDependents and deletionPropagation cannot be both set"      },
+        {"{\"dryRun\":[\"Some\"]}",                                                422,
+         "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: "
+         "[\"Some\"]: supported values: \"All\""                                            },
         {"{\"preconditions\":{\"resourceVersion\":\"1\"}}",                        409, NULL},
         {"{\"preconditions\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}", 409, NULL},
     };

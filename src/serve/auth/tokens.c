@@ -13,7 +13,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "rest/rest.h"
-#include "serve/auth/sha256.h"
 #include "serve/auth/token_share.h"
 #include "json/json.h"
 
@@ -233,7 +232,7 @@ static bool is_valid(const struct dv_tokens *tokens, const struct entry *entry)
 const struct dv_token *dv_tokens_find(const struct dv_tokens *tokens, dv_str secret)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    const struct entry *entry = dv_map_get(&tokens->by_hash, dv_sha256_hex(secret, scratch));
+    const struct entry *entry = dv_map_get(&tokens->by_hash, dv_rest_sha256_hex(secret, scratch));
 
     return secret.n && entry && is_valid(tokens, entry) ? &entry->token : NULL;
 }
@@ -317,7 +316,7 @@ bool dv_tokens_add_fixed(struct dv_tokens *tokens, dv_str secret,
                          const struct dv_api_user_info *user, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    dv_str hash = dv_sha256_hex(secret, scratch);
+    dv_str hash = dv_rest_sha256_hex(secret, scratch);
     struct entry *entry;
 
     if (!secret.n)
@@ -464,7 +463,7 @@ void dv_tokens_create(struct dv_tokens *tokens, struct dv_token_op *op)
         return;
     }
     op->secret = dv_rest_random_token(op->arena);
-    entry = entry_new(dv_sha256_hex(op->secret, scratch), &op->user);
+    entry = entry_new(dv_rest_sha256_hex(op->secret, scratch), &op->user);
     entry->token.audiences = copy_texts(&op->audiences, entry->arena);
     entry->token.created_s = now_s(tokens);
     entry->token.expires_s = op->lifetime_s ? entry->token.created_s + op->lifetime_s : 0;

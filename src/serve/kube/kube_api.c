@@ -121,12 +121,17 @@ static unsigned methods_of(const struct dv_route *route)
 
     if (route->is_watch)
         return DV_CAN_WATCH | DV_CAN_LIST;
-    if (dv_str_eq(route->subresource, DV_STR("status")))
+    switch (route->sub) {
+    case DV_SUB_STATUS:
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH;
-    if (dv_str_eq(route->subresource, DV_STR("finalize")))
+    case DV_SUB_FINALIZE:
         return DV_CAN_UPDATE;
-    if (route->subresource.n)
+    case DV_SUB_BINDING:
+    case DV_SUB_EVICTION:
         return DV_CAN_CREATE;
+    case DV_SUB_NONE:
+        break;
+    }
     if (route->name.n)
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH | DV_CAN_DELETE;
     if (route->kind->is_namespaced && !route->space.n) /* over all namespaces one only looks */
@@ -157,21 +162,6 @@ static const struct verb *find_verb(const struct dv_kube_call *call)
         if ((verbs[i].flag & methods) && dv_str_eq(verbs[i].method, call->request->method))
             return &verbs[i];
     return NULL;
-}
-
-static bool is_patch_type(dv_str content_type)
-{
-    static const dv_str types[] = {
-        DV_STR_INIT("application/json-patch+json"),
-        DV_STR_INIT("application/merge-patch+json"),
-        DV_STR_INIT("application/strategic-merge-patch+json"),
-        DV_STR_INIT("application/apply-patch+yaml"),
-    };
-
-    for (size_t i = 0; i < DV_COUNT(types); i++)
-        if (dv_str_eq(dv_media_bare(content_type), types[i]))
-            return true;
-    return false;
 }
 
 /* A refusal by the way to the resource, not by the resource: it has empty details. */
@@ -254,7 +244,8 @@ static void serve_objects(struct dv_kube_call *call)
         dv_kube_reply_status(call, dv_status_method_not_allowed(call->arena));
         return;
     }
-    if (verb->flag == DV_CAN_PATCH && !is_patch_type(type)) {
+    if (verb->flag == DV_CAN_PATCH &&
+        !dv_patch_type_parse(dv_media_bare(type), &call->reading.patch_type)) {
         (void)refuse(call, dv_status_new(415, DV_STR("UnsupportedMediaType"), call->arena,
                                          "415: Unsupported Media Type"));
         return;

@@ -53,24 +53,6 @@ static bool bad_request(struct dv_kube_call *call, struct dv_api_status *status)
     return false;
 }
 
-static enum dv_subresource subresource_of(dv_str name)
-{
-    static const struct {
-        dv_str name;
-        enum dv_subresource subresource;
-    } names[] = {
-        {DV_STR_INIT("status"),   DV_SUB_STATUS  },
-        {DV_STR_INIT("binding"),  DV_SUB_BINDING },
-        {DV_STR_INIT("eviction"), DV_SUB_EVICTION},
-        {DV_STR_INIT("finalize"), DV_SUB_FINALIZE},
-    };
-
-    for (size_t i = 0; i < DV_COUNT(names); i++)
-        if (dv_str_eq(names[i].name, name))
-            return names[i].subresource;
-    return DV_SUB_NONE;
-}
-
 /* A new object's name is in its body; one that is still to be chosen is told by its prefix. */
 static dv_str name_of(const struct dv_kube_call *call)
 {
@@ -142,7 +124,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
     op->verb = verb;
     op->kind = route->kind;
     op->version = route->api_version;
-    op->subresource = subresource_of(route->subresource);
+    op->subresource = route->sub;
     op->space = route->kind->is_namespaced ? route->space : DV_STR_NONE;
     if (!op->name.n)
         op->name = route->name;
@@ -330,6 +312,7 @@ void dv_kube_bind(struct dv_kube_call *call)
     call->route.kind = call->render.kind = dv_kind(DV_KIND_POD);
     call->route.api_version = call->render.version = &call->route.kind->versions[0];
     call->route.subresource = DV_STR("binding");
+    call->route.sub = DV_SUB_BINDING;
     post(call, &binding);
 }
 
@@ -338,40 +321,15 @@ void dv_kube_create(struct dv_kube_call *call)
     const struct dv_body_kind eviction = {DV_STR("Eviction"), DV_STR("policy"), DV_STR("v1"),
                                           &dv_message_eviction};
 
-    if (dv_str_eq(call->route.subresource, DV_STR("binding")))
+    if (call->route.sub == DV_SUB_BINDING)
         dv_kube_bind(call);
-    else if (dv_str_eq(call->route.subresource, DV_STR("eviction")))
+    else if (call->route.sub == DV_SUB_EVICTION)
         post(call, &eviction);
     else
         create_object(call);
 }
 
 /* ---- patches ---- */
-
-static enum dv_patch_type patch_type_of(dv_str content_type)
-{
-    dv_str type = dv_media_bare(content_type);
-
-    if (dv_str_eq(type, DV_STR("application/json-patch+json")))
-        return DV_PATCH_JSON;
-    if (dv_str_eq(type, DV_STR("application/merge-patch+json")))
-        return DV_PATCH_MERGE;
-    return dv_str_eq(type, DV_STR("application/apply-patch+yaml")) ? DV_PATCH_APPLY
-                                                                   : DV_PATCH_STRATEGIC;
-}
-
-/* What is not there cannot be patched, whatever the patch. */
-static bool is_there(struct dv_kube_call *call)
-{
-    const struct dv_route *route = &call->route;
-    struct dv_status_about about = {.kind = route->kind, .name = route->name};
-
-    if (dv_embedded_get(call->kube->options.embedded, route->kind,
-                        route->kind->is_namespaced ? route->space : DV_STR_NONE, route->name))
-        return true;
-    about.version = route->api_version;
-    return bad_request(call, dv_status_not_found(&about, call->arena));
-}
 
 static void run_read_patch(struct dv_kube_call *call)
 {
@@ -381,12 +339,26 @@ static void run_read_patch(struct dv_kube_call *call)
         dv_body_patch(call->request->body, reading->patch_type, call->arena, &reading->failure);
 }
 
+/* What is not there cannot be patched, whatever is wrong with the patch. Of a good one the engine
+ * says so. */
+static bool is_missing(const struct dv_kube_call *call)
+{
+    const struct dv_route *route = &call->route;
+
+    return call->reading.patch_type != DV_PATCH_APPLY &&
+           !dv_embedded_get(call->kube->options.embedded, route->kind,
+                            route->kind->is_namespaced ? route->space : DV_STR_NONE, route->name);
+}
+
 static void on_patch_read(struct dv_kube_call *call)
 {
     const struct dv_kube_reading *reading = &call->reading;
+    const struct dv_status_about about = {
+        .kind = call->route.kind, .version = call->route.api_version, .name = call->route.name};
 
     if (!reading->patch) {
-        dv_kube_reply_status(call, reading->failure);
+        dv_kube_reply_status(call, is_missing(call) ? dv_status_not_found(&about, call->arena)
+                                                    : reading->failure);
         return;
     }
     call->op.patch = reading->patch;
@@ -396,9 +368,7 @@ static void on_patch_read(struct dv_kube_call *call)
 
 void dv_kube_patch(struct dv_kube_call *call)
 {
-    dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
-    enum dv_patch_type patch_type = patch_type_of(type);
-    bool is_apply = patch_type == DV_PATCH_APPLY;
+    bool is_apply = call->reading.patch_type == DV_PATCH_APPLY;
 
     if (call->request->body.n > BODY_BYTES_MAX) {
         dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
@@ -406,10 +376,8 @@ void dv_kube_patch(struct dv_kube_call *call)
                                                  BODY_BYTES_MAX));
         return;
     }
-    if (!write_options(call, "PatchOptions", is_apply, &call->reading.options) ||
-        (!is_apply && !is_there(call)))
+    if (!write_options(call, "PatchOptions", is_apply, &call->reading.options))
         return;
-    call->reading.patch_type = patch_type;
     dv_kube_work(call, call->request->body.n, run_read_patch, on_patch_read);
 }
 
@@ -471,9 +439,7 @@ static bool delete_options(struct dv_kube_call *call, struct dv_api_delete_optio
         is_read =
             dv_body_delete_options(call->request->body, media, call->arena, options, &failure);
     }
-    if (is_read && dv_delete_options_check(options, call->arena, &failure))
-        return true;
-    return bad_request(call, failure);
+    return is_read || bad_request(call, failure);
 }
 
 void dv_kube_delete(struct dv_kube_call *call)

@@ -6,16 +6,14 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
-#include "plugin/guard.h"
 #include "pod/pod.h"
-#include "policy/policy.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/node/serve_answer.h"
+#include "serve/node/serve_socket.h"
 #include "serve/serve.h"
 
 /* A pod is at most 3 MiB, and its envelope. */
@@ -72,18 +70,14 @@ static void handle_status(void *ctx, struct dv_server_call *call, dv_str bytes)
 
 /* ---- life ---- */
 
-static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_err *err)
+static void free_server(struct dv_serve_socket *socket)
 {
-    (void)ctx;
-    dv_log(DV_LOG_WARN, "serve: bad peer on davit.sock", DV_F_I64("pid", peer->pid),
-           DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
-}
+    struct dv_node_server *server = DV_CONTAINER(socket, struct dv_node_server, socket);
 
-static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
-{
-    const struct dv_node_server *server = ctx;
-
-    return dv_guard_allows(server->node->guard, stream, DV_POLICY_CALL, DV_STR("davit.sock"), err);
+    dv_task_cancel(&server->device_task);
+    dv_task_cancel(&server->pod_task);
+    dv_task_cancel(&server->claim_task);
+    free(server);
 }
 
 struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
@@ -104,47 +98,27 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
     };
     struct dv_node_server *server = DV_ALLOC(struct dv_node_server);
     const struct dv_service service = {methods, DV_COUNT(methods), server};
-    struct dv_server_options options = {
-        .name = DV_STR("davit"),
+    const struct dv_serve_socket_options options = {
+        .server_name = DV_STR("davit"),
         .mode = 0600,
-        .services = &service,
-        .n_services = 1,
+        .service = &service,
         .message_bytes_max = MESSAGE_BYTES_MAX,
-        .allows = may_call,
-        .complaint = on_complaint,
-        .ctx = server,
     };
 
+    server->socket = (struct dv_serve_socket){
+        .node = node, .name = DV_STR("davit.sock"), .free_owner = free_server};
     server->node = node;
     dv_list_init(&server->device_watches);
     dv_list_init(&server->pod_watches);
     dv_list_init(&server->claim_watches);
-    server->server = dv_server_open(node->loop, path, &options, err);
-    if (!server->server) {
-        free(server);
-        return NULL;
-    }
-    return server;
-}
-
-static void on_closed(void *ctx)
-{
-    struct dv_node_server *server = ctx;
-    dv_closed_fn *closed = server->closed;
-    void *closed_ctx = server->closed_ctx;
-
-    dv_task_cancel(&server->device_task);
-    dv_task_cancel(&server->pod_task);
-    dv_task_cancel(&server->claim_task);
+    if (dv_serve_socket_open(&server->socket, path, &options, err))
+        return server;
     free(server);
-    if (closed)
-        closed(closed_ctx);
+    return NULL;
 }
 
 void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_closed_fn *closed,
                           void *ctx)
 {
-    server->closed = closed;
-    server->closed_ctx = ctx;
-    dv_server_close(server->server, grace_ms, on_closed, server);
+    dv_serve_socket_close(&server->socket, grace_ms, closed, ctx);
 }

@@ -8,20 +8,19 @@
 #include "loop/loop.h"
 #include "pod/pod.h"
 #include "proto/davit_node_v1.pb-c.h"
+#include "serve/node/serve_socket.h"
 
 struct dv_node;
 
 struct dv_node_server {
+    struct dv_serve_socket socket;
     const struct dv_node *node;
-    struct dv_server *server;
     struct dv_list device_watches;
     struct dv_list pod_watches;
     struct dv_list claim_watches;
     struct dv_task device_task; /* to tell them */
     struct dv_task pod_task;
     struct dv_task claim_task;
-    dv_closed_fn *closed;
-    void *closed_ctx;
 };
 
 /* The request as a message, or NULL and the call is finished. */

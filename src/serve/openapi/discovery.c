@@ -1,10 +1,11 @@
 /* discovery.c - what the API has, in the forms that clients ask for. */
 #include "serve/openapi/discovery.h"
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "pb/pb.h"
 #include "resource/resource.h"
-#include "serve/auth/sha256.h"
+#include "rest/rest.h"
 #include "serve/wire/kube_route.h"
 
 #define TEXT_BYTES_MAX 1024u
@@ -154,35 +155,22 @@ static void add_names(const struct dv_api_resource *resource, struct dv_buf *buf
         dv_buf_add_c(buf, ",\"categories\":[\"all\"]");
 }
 
-static void add_base64(const uint8_t bytes[HASH_BYTES], struct dv_buf *buf)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < HASH_BYTES; i++)
-        value = value << 8 | bytes[i];
-    for (int shift = 58; shift >= 0; shift -= 6)
-        dv_buf_add_char(buf, digits[value >> shift & 63]);
-    dv_buf_add_char(buf, digits[value << 2 & 63]); /* the last four bits */
-    dv_buf_add_char(buf, '=');
-}
-
 /* Of group, version and kind that objects are stored in: what changes with it must be migrated. */
 static void add_storage_hash(const struct dv_kind *kind, struct dv_buf *buf)
 {
     /* The reference keeps taint rules in the oldest version that it knows. */
     const struct dv_api_version *version =
         &kind->versions[kind->id == DV_KIND_TAINT_RULE ? kind->n_versions - 1 : 0];
-    uint8_t digest[DV_SHA256_BYTES];
+    unsigned char digest[DV_REST_SHA256_BYTES];
     struct dv_buf text;
 
     dv_buf_init(&text, TEXT_BYTES_MAX);
     dv_buf_printf(&text, "%.*s/%.*s/%.*s", DV_FMT(version->group), DV_FMT(version->version),
                   DV_FMT(kind->name));
-    dv_sha256(dv_buf_str(&text), digest);
+    dv_rest_sha256(dv_buf_str(&text), digest);
     dv_buf_fini(&text);
     dv_buf_add_c(buf, ",\"storageVersionHash\":\"");
-    add_base64(digest, buf);
+    dv_base64_encode((dv_str){(const char *)digest, HASH_BYTES}, buf);
     dv_buf_add_char(buf, '"');
 }
 

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "serve/auth/sha256.h"
+#include "rest/rest.h"
 #include "serve/openapi/discovery.h"
 #include "serve/openapi/openapi.h"
 #include "serve/wire/kube_route.h"
@@ -44,15 +44,17 @@ static const struct dv_document *keep(struct dv_documents *documents, dv_str nam
     struct dv_document *document = DV_NEW(documents->arena, struct dv_document);
 
     document->text = dv_str_copy(dv_buf_str(text), documents->arena);
-    document->tag = dv_sha256_hex(document->text, documents->arena);
+    document->tag = dv_rest_sha256_hex(document->text, documents->arena);
     (void)dv_map_set(&documents->by_name, dv_str_copy(name, documents->arena), document);
     dv_buf_fini(text);
     return document;
 }
 
-const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core)
+/* The document of that name, printed when it is asked for first. */
+static const struct dv_document *print_once(struct dv_documents *documents, dv_str name,
+                                            void (*print)(struct dv_arena *scratch,
+                                                          struct dv_buf *text))
 {
-    dv_str name = is_core ? DV_STR("/api") : DV_STR("/apis");
     const struct dv_document *document = dv_map_get(&documents->by_name, name);
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
     struct dv_buf text;
@@ -61,23 +63,29 @@ const struct dv_document *dv_documents_discovery(struct dv_documents *documents,
         return document;
     scratch = dv_arena_new();
     dv_buf_init(&text, DOCUMENT_BYTES_MAX);
-    dv_discovery_aggregated(is_core, scratch, &text);
+    print(scratch, &text);
     return keep(documents, name, &text);
+}
+
+static void print_core(struct dv_arena *scratch, struct dv_buf *text)
+{
+    dv_discovery_aggregated(true, scratch, text);
+}
+
+static void print_groups(struct dv_arena *scratch, struct dv_buf *text)
+{
+    dv_discovery_aggregated(false, scratch, text);
+}
+
+const struct dv_document *dv_documents_discovery(struct dv_documents *documents, bool is_core)
+{
+    return is_core ? print_once(documents, DV_STR("/api"), print_core)
+                   : print_once(documents, DV_STR("/apis"), print_groups);
 }
 
 const struct dv_document *dv_documents_openapi_v2(struct dv_documents *documents)
 {
-    dv_str name = DV_STR("/openapi/v2");
-    const struct dv_document *document = dv_map_get(&documents->by_name, name);
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
-    struct dv_buf text;
-
-    if (document)
-        return document;
-    scratch = dv_arena_new();
-    dv_buf_init(&text, DOCUMENT_BYTES_MAX);
-    dv_openapi_v2(scratch, &text);
-    return keep(documents, name, &text);
+    return print_once(documents, DV_STR("/openapi/v2"), dv_openapi_v2);
 }
 
 const struct dv_document *dv_documents_openapi_v2_protobuf(struct dv_documents *documents)
@@ -116,17 +124,6 @@ static void print_version(struct dv_buf *buf)
                       "\"schemas\":{}}}");
 }
 
-static bool is_group(dv_str name)
-{
-    size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
-
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(groups[i].name, name))
-            return true;
-    return false;
-}
-
 /* False when there is no such document. */
 static bool print_v3(dv_str name, struct dv_buf *buf)
 {
@@ -141,7 +138,7 @@ static bool print_v3(dv_str name, struct dv_buf *buf)
         print_version(buf);
     } else if (dv_str_eq(name, DV_STR("api/v1"))) {
         dv_openapi_v3(DV_STR_NONE, DV_STR("v1"), scratch, buf);
-    } else if (!dv_str_starts_with(name, apis) || !is_group(group)) {
+    } else if (!dv_str_starts_with(name, apis) || !dv_api_has_group(group)) {
         return false;
     } else if (slash == rest.n) {
         print_group(group, buf);

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
@@ -13,12 +12,11 @@
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
-#include "plugin/guard.h"
 #include "pod/pod.h"
-#include "policy/policy.h"
 #include "proto/podresources_v1.pb-c.h"
 #include "proto/podresources_v1alpha1.pb-c.h"
 #include "serve/node/serve_answer.h"
+#include "serve/node/serve_socket.h"
 #include "serve/podresources/podres_answer.h"
 #include "serve/podresources/podres_gate.h"
 #include "serve/serve.h"
@@ -28,11 +26,9 @@
 #define SOCKET_MODE 0777
 
 struct dv_podres_server {
+    struct dv_serve_socket socket;
     const struct dv_node *node;
-    struct dv_server *server;
     struct dv_podres_gate gate;
-    dv_closed_fn *closed;
-    void *closed_ctx;
 };
 
 /* ---- what is known ---- */
@@ -217,19 +213,9 @@ static void handle_alpha_list(void *ctx, struct dv_server_call *call, dv_str byt
 
 /* ---- life ---- */
 
-static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_err *err)
+static void free_server(struct dv_serve_socket *socket)
 {
-    (void)ctx;
-    dv_log(DV_LOG_WARN, "serve: bad peer on pod-resources", DV_F_I64("pid", peer->pid),
-           DV_F_U64("uid", peer->uid), DV_F_CODE(err), DV_F_ERR(err));
-}
-
-static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
-{
-    const struct dv_podres_server *server = ctx;
-
-    return dv_guard_allows(server->node->guard, stream, DV_POLICY_CALL, DV_STR("pod-resources"),
-                           err);
+    free(DV_CONTAINER(socket, struct dv_podres_server, socket));
 }
 
 struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_str path,
@@ -243,43 +229,26 @@ struct dv_podres_server *dv_podres_server_open(const struct dv_node *node, dv_st
     };
     struct dv_podres_server *server = DV_ALLOC(struct dv_podres_server);
     const struct dv_service service = {methods, DV_COUNT(methods), server};
-    struct dv_server_options options = {
-        .name = DV_STR("pod-resources"),
+    const struct dv_serve_socket_options options = {
+        .server_name = DV_STR("pod-resources"),
         .mode = SOCKET_MODE,
-        .services = &service,
-        .n_services = 1,
+        .service = &service,
         .message_bytes_max = MESSAGE_BYTES_MAX,
-        .allows = may_call,
-        .complaint = on_complaint,
-        .ctx = server,
     };
 
+    server->socket = (struct dv_serve_socket){
+        .node = node, .name = DV_STR("pod-resources"), .free_owner = free_server};
     server->node = node;
     dv_podres_gate_init(&server->gate, dv_loop_now_ns(node->loop));
-    server->server = dv_server_open(node->loop, path, &options, err);
-    if (!server->server) {
-        free(server);
-        return NULL;
-    }
-    return server;
-}
-
-static void on_closed(void *ctx)
-{
-    struct dv_podres_server *server = ctx;
-    dv_closed_fn *closed = server->closed;
-    void *closed_ctx = server->closed_ctx;
-
+    if (dv_serve_socket_open(&server->socket, path, &options, err))
+        return server;
     free(server);
-    if (closed)
-        closed(closed_ctx);
+    return NULL;
 }
 
 void dv_podres_server_close(struct dv_podres_server *server, dv_closed_fn *closed, void *ctx)
 {
-    server->closed = closed;
-    server->closed_ctx = ctx;
-    dv_server_close(server->server, 0, on_closed, server);
+    dv_serve_socket_close(&server->socket, 0, closed, ctx);
 }
 
 void dv_podres_server_get_counts(const struct dv_podres_server *server,

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "resource/resource.h"
+#include "resource/validate.h"
 #include "rest/rest.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
@@ -113,13 +114,16 @@ static void check_deletes(const struct dv_query *query, struct dv_arena *arena)
 {
     struct dv_api_status *failure = NULL;
     struct dv_api_delete_options options;
+    struct dv_problems problems = {.arena = arena};
 
-    if (!dv_query_delete_options(query, arena, &options, &failure) ||
-        !dv_delete_options_check(&options, arena, &failure)) {
+    if (!dv_query_delete_options(query, arena, &options, &failure)) {
         check_failure(failure);
         return;
     }
     assert(!options.grace_period_seconds == !query->grace_period.p);
+    dv_validate_delete_options(&options, &problems);
+    if (problems.n > 0)
+        return;
     assert(!options.orphan_dependents || !options.propagation_policy.p);
     for (size_t i = 0; i < options.n_dry_run; i++)
         assert(dv_str_eq(options.dry_run[i], DV_STR("All")));

@@ -3,7 +3,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "serve/auth/sha256.h"
 #include "serve/openapi/discovery.h"
 #include "serve/openapi/kube_documents.h"
 #include "json/json.h"
@@ -37,24 +36,6 @@ static const struct dv_json *find_named(const struct dv_json *array, const char 
         if (dv_str_eq(text_of(dv_json_get(item, DV_STR("name"))), dv_str_from_c(name)))
             return item;
     return NULL;
-}
-
-static void hashes_are_those_of_the_standard(void **state)
-{
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
-        {"",                                                         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {"abc",                                                      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"                                                            },
-    };
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-
-    (void)state;
-    for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_str(dv_sha256_hex(dv_str_from_c(cases[i].text), arena), cases[i].want);
 }
 
 static void resources_are_listed_as_the_reference_lists_them(void **state)
@@ -171,7 +152,6 @@ static void lists_say_how_they_are_merged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_are_those_of_the_standard),
         cmocka_unit_test(resources_are_listed_as_the_reference_lists_them),
         cmocka_unit_test(openapi_documents_are_whole),
         cmocka_unit_test(patches_are_described_for_validation_by_the_server),

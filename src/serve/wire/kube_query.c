@@ -79,33 +79,12 @@ static void add(struct dv_problems *problems, enum dv_problem_type type, const c
 static bool check(const char *kind, const struct dv_problems *problems, struct dv_arena *arena,
                   struct dv_api_status **failure)
 {
-    struct dv_buf buf;
-    struct dv_api_status_details *details;
+    const struct dv_status_about about = {.what = dv_str_from_c(kind),
+                                          .group = DV_STR("meta.k8s.io")};
 
-    if (!problems->n)
-        return true;
-    details = DV_NEW(arena, struct dv_api_status_details);
-    details->group = DV_STR("meta.k8s.io");
-    details->kind = dv_str_from_c(kind);
-    details->n_causes = problems->n;
-    details->causes = DV_NEW_ARRAY(arena, struct dv_api_status_cause, problems->n);
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    for (size_t i = 0; i < problems->n; i++) {
-        const struct dv_problem *problem = &problems->v[i];
-
-        dv_buf_printf(&buf, "%s%.*s: %.*s", i ? ", " : "", DV_FMT(problem->field),
-                      DV_FMT(problem->detail));
-        details->causes[i].reason = dv_str_from_c(dv_problem_reason(problem->type));
-        details->causes[i].message = problem->detail;
-        details->causes[i].field = problem->field;
-    }
-    *failure = dv_status_new(422, DV_STR("Invalid"), arena,
-                             problems->n > 1 ? "%s.meta.k8s.io \"\" is invalid: [%s]"
-                                             : "%s.meta.k8s.io \"\" is invalid: %s",
-                             kind, dv_buf_c(&buf));
-    (*failure)->details = details;
-    dv_buf_fini(&buf);
-    return false;
+    if (problems->n > 0)
+        *failure = dv_status_invalid(&about, problems, arena);
+    return problems->n == 0;
 }
 
 static bool parse_i64(dv_str text, struct dv_arena *arena, int64_t *value,
@@ -219,27 +198,6 @@ bool dv_query_list_options(const struct dv_query *query, bool is_watch, struct d
 
 /* ---- writes ---- */
 
-static void check_dry_run(const dv_str *values, size_t n, struct dv_problems *problems)
-{
-    struct dv_buf buf;
-    bool is_right = true;
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_buf_add_char(&buf, '[');
-    for (size_t i = 0; i < n; i++) {
-        is_right = is_right && dv_str_eq(values[i], DV_STR("All"));
-        if (i)
-            dv_buf_add_char(&buf, ',');
-        dv_buf_add_json(&buf, values[i]);
-    }
-    dv_buf_add_char(&buf, ']');
-    if (!is_right)
-        add(problems, DV_PROBLEM_NOT_SUPPORTED, "dryRun",
-            dv_str_printf(problems->arena, "Unsupported value: %s: supported values: \"All\"",
-                          dv_buf_c(&buf)));
-    dv_buf_fini(&buf);
-}
-
 static void check_manager(dv_str manager, struct dv_problems *problems)
 {
     struct dv_buf buf;
@@ -322,7 +280,7 @@ bool dv_query_write_options(const struct dv_query *query, const char *kind, bool
     if (dv_str_eq(dv_str_from_c(kind), DV_STR("PatchOptions")))
         check_force(query, is_apply, &problems);
     check_manager(query->field_manager, &problems);
-    check_dry_run(query->dry_run, query->n_dry_run, &problems);
+    dv_validate_dry_run(query->dry_run, query->n_dry_run, &problems);
     validation = check_validation(query->field_validation, &problems);
     if (!check(kind, &problems, arena, failure))
         return false;
@@ -364,27 +322,4 @@ bool dv_query_delete_options(const struct dv_query *query, struct dv_arena *aren
     for (size_t i = 0; i < query->n_dry_run; i++)
         options->dry_run[i] = query->dry_run[i];
     return true;
-}
-
-bool dv_delete_options_check(const struct dv_api_delete_options *options, struct dv_arena *arena,
-                             struct dv_api_status **failure)
-{
-    struct dv_problems problems = {.arena = arena};
-    dv_str policy = options->propagation_policy;
-
-    if (policy.p && options->orphan_dependents)
-        add(&problems, DV_PROBLEM_INVALID, "propagationPolicy",
-            dv_str_printf(arena,
-                          "Invalid value: \"%.*s\": orphanDependents and deletionPropagation "
-                          "cannot be both set",
-                          DV_FMT(policy)));
-    if (policy.p && !dv_str_eq(policy, DV_STR("Foreground")) &&
-        !dv_str_eq(policy, DV_STR("Background")) && !dv_str_eq(policy, DV_STR("Orphan")))
-        add(&problems, DV_PROBLEM_NOT_SUPPORTED, "propagationPolicy",
-            dv_str_printf(arena,
-                          "Unsupported value: \"%.*s\": supported values: \"Foreground\", "
-                          "\"Background\", \"Orphan\", \"nil\"",
-                          DV_FMT(policy)));
-    check_dry_run(options->dry_run, options->n_dry_run, &problems);
-    return check("DeleteOptions", &problems, arena, failure);
 }

@@ -81,8 +81,5 @@ DV_CHECKED bool dv_query_write_options(const struct dv_query *query, const char 
 DV_CHECKED bool dv_query_delete_options(const struct dv_query *query, struct dv_arena *arena,
                                         struct dv_api_delete_options *options,
                                         struct dv_api_status **failure);
-/* Of a DELETE, from wherever they came. */
-DV_CHECKED bool dv_delete_options_check(const struct dv_api_delete_options *options,
-                                        struct dv_arena *arena, struct dv_api_status **failure);
 
 #endif

@@ -80,25 +80,31 @@ static enum dv_review find_review(const struct dv_route *route)
     return DV_REVIEW_NONE;
 }
 
-static bool has_subresource(const struct dv_route *route)
+static bool find_subresource(struct dv_route *route)
 {
     static const struct {
         enum dv_kind_id kind;
         dv_str name;
+        enum dv_subresource sub;
     } known[] = {
-        {DV_KIND_POD,             DV_STR_INIT("binding") },
-        {DV_KIND_POD,             DV_STR_INIT("eviction")},
-        {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize")},
-        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token")   },
+        {DV_KIND_POD,             DV_STR_INIT("binding"),  DV_SUB_BINDING },
+        {DV_KIND_POD,             DV_STR_INIT("eviction"), DV_SUB_EVICTION},
+        {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize"), DV_SUB_FINALIZE},
+        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),    DV_SUB_NONE    }, /* a question */
     };
 
+    route->sub = DV_SUB_NONE;
     if (!route->subresource.n)
         return true;
-    if (dv_str_eq(route->subresource, DV_STR("status")))
+    if (dv_str_eq(route->subresource, DV_STR("status"))) {
+        route->sub = DV_SUB_STATUS;
         return route->kind->has_status;
+    }
     for (size_t i = 0; i < DV_COUNT(known); i++)
-        if (known[i].kind == route->kind->id && dv_str_eq(known[i].name, route->subresource))
+        if (known[i].kind == route->kind->id && dv_str_eq(known[i].name, route->subresource)) {
+            route->sub = known[i].sub;
             return true;
+        }
     return false;
 }
 
@@ -120,7 +126,7 @@ static void find_resource(struct dv_route *route)
     route->kind =
         dv_kind_by_plural(route->group, route->version, route->resource, &route->api_version);
     if (route->kind) {
-        if (!has_subresource(route) || !is_scope_right(route))
+        if (!find_subresource(route) || !is_scope_right(route))
             return;
         route->what = DV_ROUTE_OBJECTS;
         if (dv_str_eq(route->subresource, DV_STR("token"))) {
@@ -163,17 +169,6 @@ static void parse_resource(const dv_str *v, size_t n, bool is_more, struct dv_ro
 
 /* ---- everything ---- */
 
-static bool is_group(dv_str name)
-{
-    size_t n;
-    const struct dv_api_group *groups = dv_api_groups(&n);
-
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(groups[i].name, name))
-            return true;
-    return false;
-}
-
 static void parse_core(const struct segments *s, struct dv_route *route)
 {
     if (s->n == 1) {
@@ -196,7 +191,7 @@ static void parse_groups(const struct segments *s, struct dv_route *route)
     }
     route->group = s->v[1];
     if (s->n == 2) {
-        route->what = is_group(route->group) ? DV_ROUTE_GROUP : DV_ROUTE_NO_PAGE;
+        route->what = dv_api_has_group(route->group) ? DV_ROUTE_GROUP : DV_ROUTE_NO_PAGE;
         return;
     }
     route->version = s->v[2];
@@ -205,7 +200,7 @@ static void parse_groups(const struct segments *s, struct dv_route *route)
     else
         route->what = dv_api_has_version(route->group, route->version) ? DV_ROUTE_RESOURCES
                                                                        : DV_ROUTE_NO_RESOURCE;
-    if (!is_group(route->group))
+    if (!dv_api_has_group(route->group))
         route->what = DV_ROUTE_NO_PAGE;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/str.h"
+#include "cluster/cluster.h"
 
 struct dv_api_version;
 struct dv_arena;
@@ -52,6 +53,7 @@ struct dv_route {
     dv_str space;
     dv_str name;
     dv_str subresource;
+    enum dv_subresource sub; /* which of a kind's it is */
     dv_str openapi;
     const struct dv_kind *kind;
     const struct dv_api_version *api_version;
@@ -103,6 +105,7 @@ struct dv_api_resource {
 
 /* The groups but the core one, in order. */
 const struct dv_api_group *dv_api_groups(size_t *n);
+bool dv_api_has_group(dv_str group); /* but the core one */
 bool dv_api_has_version(dv_str group, dv_str version);
 /* All resources, sorted by name, in the arena. */
 struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv_arena *arena,
