@@ -7,8 +7,10 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "resource/go_print.h"
 #include "resource/resource.h"
@@ -30,15 +32,6 @@ static bool is_field(const struct dv_rest_field *field, const char *name)
 
 /* ---- what the headers say ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* In lower case, then percent-decoded; a key that cannot be decoded stays as it is. */
 static dv_str extra_key(dv_str raw, struct dv_arena *arena)
 {
@@ -47,19 +40,18 @@ static dv_str extra_key(dv_str raw, struct dv_arena *arena)
     size_t n = 0;
 
     for (size_t i = 0; i < raw.n; i++)
-        lower[i] = (char)(raw.p[i] >= 'A' && raw.p[i] <= 'Z' ? raw.p[i] + 32 : raw.p[i]);
+        lower[i] = dv_to_lower(raw.p[i]);
     for (size_t i = 0; i < raw.n; i++) {
-        int high, low;
+        int byte;
 
         if (lower[i] != '%') {
             text[n++] = lower[i];
             continue;
         }
-        high = i + 1 < raw.n ? hex_digit(lower[i + 1]) : -1;
-        low = i + 2 < raw.n ? hex_digit(lower[i + 2]) : -1;
-        if (high < 0 || low < 0)
+        byte = dv_percent_byte((dv_str){lower, raw.n}, i);
+        if (byte < 0)
             return (dv_str){lower, raw.n};
-        text[n++] = (char)(high * 16 + low);
+        text[n++] = (char)byte;
         i += 2;
     }
     return (dv_str){text, n};

@@ -172,10 +172,16 @@ static void decide(struct dv_kube_call *call, const struct dv_api_user_info *use
         status->reason = DV_STR_NONE;
 }
 
-static bool has_one(struct dv_kube_call *call, const void *resource, const void *path)
+/* What a review asks: of a resource, or of a path. False: it was answered that it is not one of
+ * them. */
+static bool read_wish(struct dv_kube_call *call, const struct dv_api_resource_attributes *resource,
+                      const struct dv_api_non_resource_attributes *path,
+                      struct dv_auth_request *wish)
 {
-    if (!resource != !path)
+    if (!resource != !path) {
+        *wish = wish_of(resource, path, call->arena);
         return true;
+    }
     dv_kube_reply_status(call, dv_status_bad_request(call->arena,
                                                      "exactly one of nonResourceAttributes or "
                                                      "resourceAttributes must be specified"));
@@ -193,10 +199,9 @@ static void review_self_access(struct dv_kube_call *call)
     if (!dv_kube_read_review(call, &kind, &value))
         return;
     review = value;
-    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
+    if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   &wish))
         return;
-    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
-                   call->arena);
     decide(call, &call->user, &wish, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }
@@ -213,16 +218,15 @@ static void review_access(struct dv_kube_call *call, dv_str name)
     if (!dv_kube_read_review(call, &kind, &value))
         return;
     review = value;
-    if (!has_one(call, review->spec.resource_attributes, review->spec.non_resource_attributes))
-        return;
     user.username = review->spec.user;
     user.uid = review->spec.uid;
     user.groups = review->spec.groups;
     user.n_groups = review->spec.n_groups;
     user.extra = review->spec.extra;
     user.n_extra = review->spec.n_extra;
-    wish = wish_of(review->spec.resource_attributes, review->spec.non_resource_attributes,
-                   call->arena);
+    if (!read_wish(call, review->spec.resource_attributes, review->spec.non_resource_attributes,
+                   &wish))
+        return;
     decide(call, &user, &wish, &review->status);
     dv_kube_reply_review(call, &kind, review);
 }

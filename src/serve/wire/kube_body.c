@@ -46,25 +46,6 @@ static dv_str show(dv_str body, struct dv_arena *arena)
     return text;
 }
 
-static const char *json_kind_name(const struct dv_json *doc)
-{
-    switch (dv_json_kind(doc)) {
-    case DV_JSON_NULL:
-        return "null";
-    case DV_JSON_BOOL:
-        return "bool";
-    case DV_JSON_NUMBER:
-        return "number";
-    case DV_JSON_STRING:
-        return "string";
-    case DV_JSON_ARRAY:
-        return "array";
-    case DV_JSON_OBJECT:
-        return "object";
-    }
-    return "value";
-}
-
 /* Why it cannot be read; `err` is our own reader's word, where the reference has none. */
 static dv_str json_error(dv_str text, const struct dv_err *err, struct dv_arena *arena)
 {
@@ -108,7 +89,7 @@ static bool type_of(const struct dv_json *doc, struct dv_arena *arena, dv_str *a
                              "json: cannot unmarshal %s into Go value of type struct { APIVersion "
                              "string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
                              "\"json:\\\"kind,omitempty\\\"\" }",
-                             json_kind_name(doc));
+                             dv_json_go_name(dv_json_kind(doc)));
         return false;
     }
     for (size_t i = 0; i < 2; i++) {
@@ -118,7 +99,7 @@ static bool type_of(const struct dv_json *doc, struct dv_arena *arena, dv_str *a
             continue;
         *why = dv_str_printf(arena,
                              "json: cannot unmarshal %s into Go struct field .%s of type string",
-                             json_kind_name(node), keys[i]);
+                             dv_json_go_name(dv_json_kind(node)), keys[i]);
         return false;
     }
     return true;
@@ -436,9 +417,9 @@ struct dv_json *dv_body_patch(dv_str body, enum dv_patch_type type, struct dv_ar
     if (dv_json_is(doc, wanted))
         return doc;
     return no_patch(
-        failure,
-        dv_status_bad_request(
-            arena, "%sjson: cannot unmarshal %s into Go value of type %s",
-            type == DV_PATCH_APPLY ? "error decoding YAML: " : prefixes[type], json_kind_name(doc),
-            type == DV_PATCH_JSON ? "[]handlers.jsonPatchOp" : "map[string]interface {}"));
+        failure, dv_status_bad_request(
+                     arena, "%sjson: cannot unmarshal %s into Go value of type %s",
+                     type == DV_PATCH_APPLY ? "error decoding YAML: " : prefixes[type],
+                     dv_json_go_name(dv_json_kind(doc)),
+                     type == DV_PATCH_JSON ? "[]handlers.jsonPatchOp" : "map[string]interface {}"));
 }

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 
 /* As deep as the reader goes. */
@@ -73,11 +74,6 @@ static bool fail(struct scan *scan, const char *where)
     return false;
 }
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool scan_escape(struct scan *scan)
 {
     scan->at++;
@@ -86,7 +82,7 @@ static bool scan_escape(struct scan *scan)
     if (peek(scan) == 'u')
         for (size_t i = 0; i < 4; i++) {
             scan->at++;
-            if (is_end(scan) || !is_hex(peek(scan)))
+            if (is_end(scan) || !dv_is_hex(peek(scan)))
                 return fail(scan, "in \\u hexadecimal character escape");
         }
     scan->at++;
