@@ -324,11 +324,6 @@ bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_po
     return true;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_pod *pod,
                                  dv_str container, dv_str resource, const dv_str *ids, size_t n_ids,
                                  struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
@@ -344,7 +339,7 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
     arena = dv_arena_new();
     sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* as records have them */
     memcpy(sorted, ids, n_ids * sizeof(ids[0]));
-    qsort(sorted, n_ids, sizeof(sorted[0]), by_text);
+    qsort(sorted, n_ids, sizeof(sorted[0]), dv_str_compare);
     item = add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
     item->holder.container = container;
     item->holder.devices = sorted;

@@ -28,8 +28,7 @@ static bool is_accounted_for(const struct dv_agent *agent, dv_str uid)
     const struct dv_agent_pod *pod = dv_map_get(&agent->pods, uid);
     const struct dv_api_pod *value = pod && pod->object ? pod->object->value : NULL;
 
-    return value && !dv_str_eq(value->status.phase, DV_STR("Succeeded")) &&
-           !dv_str_eq(value->status.phase, DV_STR("Failed"));
+    return value && !dv_pod_is_terminal(value);
 }
 
 static void add_status(struct dv_map *all, const struct dv_device_status *status,

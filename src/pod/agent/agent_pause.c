@@ -1,7 +1,6 @@
 #include "pod/agent/agent_pause.h"
 
-#include <ctype.h>
-
+#include "base/ascii.h"
 #include "base/num.h"
 
 /* A word of hexadecimal digits alone that is this long is no word. */
@@ -34,11 +33,6 @@ uint64_t dv_agent_pause_wake(struct dv_agent_pause *pause, uint64_t now_ms, uint
 
 /* ---- messages ---- */
 
-static bool is_word_char(char c)
-{
-    return isalnum((unsigned char)c) != 0;
-}
-
 /* What holds the parts of a time, a UUID or a fraction together. */
 static bool is_joint(char c)
 {
@@ -52,8 +46,8 @@ static dv_str next_piece(dv_str *rest)
     dv_str piece;
 
     while (n < rest->n &&
-           (is_word_char(rest->p[n]) ||
-            (n > 0 && is_joint(rest->p[n]) && n + 1 < rest->n && is_word_char(rest->p[n + 1]))))
+           (dv_is_alphanumeric(rest->p[n]) || (n > 0 && is_joint(rest->p[n]) && n + 1 < rest->n &&
+                                               dv_is_alphanumeric(rest->p[n + 1]))))
         n++;
     if (n == 0)
         n = 1;
@@ -68,9 +62,9 @@ static bool is_varying(dv_str piece)
     bool is_hex = piece.n >= HEX_WORD_MIN;
 
     for (size_t i = 0; i < piece.n; i++) {
-        if (isdigit((unsigned char)piece.p[i]))
+        if (dv_is_digit(piece.p[i]))
             return true;
-        is_hex = is_hex && isxdigit((unsigned char)piece.p[i]);
+        is_hex = is_hex && dv_is_hex(piece.p[i]);
     }
     return is_hex;
 }

@@ -440,8 +440,7 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
     facts.is_deleting = value->metadata.deletion_timestamp.is_set;
     facts.is_due = facts.is_deleting &&
                    value->metadata.deletion_timestamp.seconds <= (int64_t)(wall_ns(pod) / NS_PER_S);
-    facts.is_terminal = dv_str_eq(value->status.phase, DV_STR("Succeeded")) ||
-                        dv_str_eq(value->status.phase, DV_STR("Failed"));
+    facts.is_terminal = dv_pod_is_terminal(value);
     return facts;
 }
 

@@ -260,8 +260,7 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
     struct dv_json *metadata = dv_json_new_object(arena);
     struct dv_json *encoded;
 
-    if (!fill(pod, arena, &status) || dv_str_eq(value->status.phase, DV_STR("Failed")) ||
-        dv_str_eq(value->status.phase, DV_STR("Succeeded")))
+    if (!fill(pod, arena, &status) || dv_pod_is_terminal(value))
         return NULL; /* the end is the end */
     dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(pod->uid, arena), arena);
     dv_json_set(patch, DV_STR("metadata"), metadata, arena);

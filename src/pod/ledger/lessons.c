@@ -1,7 +1,6 @@
 #include "pod/ledger/lessons.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -84,30 +83,21 @@ static size_t keep_held(struct lesson *lesson, const struct dv_ledger_holder *ho
     return n;
 }
 
-static dv_str put_text(char *text, size_t *n, dv_str s)
-{
-    dv_str copy = {text + *n, s.n};
-
-    if (s.n > 0)
-        memcpy(text + *n, s.p, s.n);
-    *n += s.n;
-    return copy;
-}
-
 static struct lesson *lesson_new(dv_str key, const struct dv_ledger_holder *holder)
 {
     struct lesson *lesson = DV_ALLOC(struct lesson);
     size_t n = key.n;
+    char *at;
 
     for (size_t i = 0; i < holder->n_devices; i++)
         n += holder->devices[i].n;
     lesson->text = dv_alloc(n);
     lesson->devices = dv_alloc(holder->n_devices * sizeof(dv_str));
-    n = 0;
-    lesson->key = put_text(lesson->text, &n, key);
+    at = lesson->text;
+    lesson->key = dv_str_put(key, &at);
     for (size_t i = 0; i < holder->n_devices; i++)
         lesson->devices[lesson->n_devices++] =
-            put_text(lesson->text, &n, dv_identity_device_of(holder->devices[i]));
+            dv_str_put(dv_identity_device_of(holder->devices[i]), &at);
     return lesson;
 }
 
