@@ -29,12 +29,6 @@ const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod)
 
 /* ---- which pods ---- */
 
-static bool has_ended(const struct dv_api_pod *pod)
-{
-    return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
-           dv_str_eq(pod->status.phase, DV_STR("Failed"));
-}
-
 static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
 {
     dv_str name = pod->spec.scheduler_name;
@@ -94,7 +88,7 @@ static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
 
 static bool is_wanted(struct dv_sched *sched, const struct dv_api_pod *pod)
 {
-    if (!is_ours(sched, pod) || has_ended(pod) || pod->metadata.deletion_timestamp.is_set)
+    if (!is_ours(sched, pod) || dv_pod_is_terminal(pod) || pod->metadata.deletion_timestamp.is_set)
         return false;
     return pod->spec.node_name.n == 0 || lacks_devices(sched, pod);
 }
@@ -332,7 +326,7 @@ static bool takes_room(const struct dv_object *object)
 {
     const struct dv_api_pod *pod = object ? object->value : NULL;
 
-    return pod && pod->spec.node_name.n > 0 && !has_ended(pod);
+    return pod && pod->spec.node_name.n > 0 && !dv_pod_is_terminal(pod);
 }
 
 static void give_back_room(struct dv_sched *sched, const struct dv_object *object)

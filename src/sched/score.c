@@ -107,11 +107,6 @@ size_t dv_sched_n_wanted(size_t n_nodes)
 
 /* ---- why not ---- */
 
-static int by_text(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static void add_reasons(const struct reason *reasons, size_t n_reasons, struct dv_buf *text)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -119,7 +114,7 @@ static void add_reasons(const struct reason *reasons, size_t n_reasons, struct d
 
     for (size_t i = 0; i < n_reasons; i++)
         lines[i] = dv_str_printf(arena, "%zu %.*s", reasons[i].n_nodes, DV_FMT(reasons[i].text));
-    qsort(lines, n_reasons, sizeof(lines[0]), by_text);
+    qsort(lines, n_reasons, sizeof(lines[0]), dv_str_compare);
     for (size_t i = 0; i < n_reasons; i++) {
         dv_buf_add_c(text, i > 0 ? ", " : " ");
         dv_buf_add(text, lines[i]);

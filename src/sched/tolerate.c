@@ -31,17 +31,9 @@ static bool is_equal(const struct dv_api_toleration *toleration)
 
 bool dv_sched_tolerates(const struct dv_api_pod_spec *pod, const struct dv_api_taint *taint)
 {
-    for (size_t i = 0; i < pod->n_tolerations; i++) {
-        const struct dv_api_toleration *toleration = &pod->tolerations[i];
-
-        if (toleration->effect.n > 0 && !dv_str_eq(toleration->effect, taint->effect))
-            continue;
-        if (toleration->key.n > 0 && !dv_str_eq(toleration->key, taint->key))
-            continue;
-        if (is_exists(toleration) ||
-            (is_equal(toleration) && dv_str_eq(toleration->value, taint->value)))
+    for (size_t i = 0; i < pod->n_tolerations; i++)
+        if (dv_toleration_matches(&pod->tolerations[i], taint))
             return true;
-    }
     return false;
 }
 
