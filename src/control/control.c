@@ -68,6 +68,24 @@ void dv_control_split(dv_str key, dv_str *space, dv_str *name)
     *name = dv_str_slice(key, n + 1, key.n);
 }
 
+void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queue,
+                          const struct dv_index *index, dv_str word)
+{
+    const struct dv_list *refs = dv_index_find(index, word);
+    struct dv_link *link;
+
+    if (!refs)
+        return;
+    DV_LIST_EACH (refs, link) {
+        const struct dv_index_ref *ref = DV_CONTAINER(link, struct dv_index_ref, link);
+        dv_str space;
+        dv_str name;
+
+        dv_control_split(ref->thing, &space, &name);
+        dv_queue_add(&control->queues[queue], space, name);
+    }
+}
+
 /* ---- views ---- */
 
 static bool is_synced(const struct dv_control *control, enum dv_control_view view)

@@ -171,18 +171,7 @@ static void look_at_claims_of(struct dv_control *control, const struct dv_api_po
 /* Claims that are the pod's, or reserved for it, whatever its spec and status say. */
 static void look_at_held(struct dv_control *control, const struct dv_api_pod *pod)
 {
-    const struct dv_list *refs = dv_index_find(&control->claims, pod->metadata.uid);
-    struct dv_link *link;
-
-    if (!refs)
-        return;
-    DV_LIST_EACH (refs, link) {
-        dv_str space;
-        dv_str name;
-
-        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
-        dv_queue_add(&control->queues[DV_CONTROL_CLAIM_QUEUE], space, name);
-    }
+    dv_control_queue_all(control, DV_CONTROL_CLAIM_QUEUE, &control->claims, pod->metadata.uid);
 }
 
 static void look_at_pod(struct dv_control *control, const struct dv_api_pod *pod,

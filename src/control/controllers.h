@@ -100,6 +100,9 @@ const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv
 struct dv_time dv_control_now(const struct dv_control *control); /* wall time, whole seconds */
 /* "namespace/name" into its parts. */
 void dv_control_split(dv_str key, dv_str *space, dv_str *name);
+/* Adds all that the index has under the word. */
+void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queue,
+                          const struct dv_index *index, dv_str word);
 
 /* ---- jobs: what an item of a queue is ---- */
 

@@ -30,22 +30,11 @@ size_t dv_rule_job_bytes(void)
 /* The rule has spoken, or cannot: pods that waited for it may go. */
 static void set_told(struct dv_evictor *evictor, struct dv_rule *rule)
 {
-    const struct dv_list *refs;
-    struct dv_link *link;
-
     if (rule->is_told)
         return;
     rule->is_told = true;
-    refs = dv_index_find(&evictor->doomed_by_rule, rule->uid);
-    if (!refs)
-        return;
-    DV_LIST_EACH (refs, link) {
-        dv_str space;
-        dv_str name;
-
-        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
-        dv_queue_add(&evictor->control->queues[DV_CONTROL_EVICTION_QUEUE], space, name);
-    }
+    dv_control_queue_all(evictor->control, DV_CONTROL_EVICTION_QUEUE, &evictor->doomed_by_rule,
+                         rule->uid);
 }
 
 static void on_applied(struct dv_job *job, const struct dv_api_status *failure)

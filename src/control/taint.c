@@ -12,17 +12,14 @@ bool dv_taint_is_evicting(const struct dv_api_device_taint *taint)
     return dv_str_eq(taint->effect, DV_STR("NoExecute"));
 }
 
-/* An empty effect tolerates what keeps pods away, but not what drives them out. */
+/* An empty effect tolerates what keeps pods away, but not what drives them out; an empty key stands
+ * for all keys only where any value will do. */
 static bool tolerates(const struct dv_api_device_toleration *toleration,
                       const struct dv_api_device_taint *taint)
 {
-    if (!dv_str_eq(toleration->effect, DV_STR("NoExecute")))
-        return false;
-    if (dv_str_eq(toleration->operator, DV_STR("Exists")))
-        return toleration->key.n == 0 || dv_str_eq(toleration->key, taint->key);
-    if (toleration->operator.n != 0 && !dv_str_eq(toleration->operator, DV_STR("Equal")))
-        return false;
-    return dv_str_eq(toleration->key, taint->key) && dv_str_eq(toleration->value, taint->value);
+    return dv_str_eq(toleration->effect, DV_STR("NoExecute")) &&
+           (toleration->key.n > 0 || dv_str_eq(toleration->operator, DV_STR("Exists"))) &&
+           dv_device_toleration_matches(toleration, taint);
 }
 
 /* How long the taint is tolerated; false: for ever. */

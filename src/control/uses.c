@@ -6,8 +6,7 @@
 
 bool dv_control_pod_is_done(const struct dv_api_pod *pod)
 {
-    return dv_str_eq(pod->status.phase, DV_STR("Succeeded")) ||
-           dv_str_eq(pod->status.phase, DV_STR("Failed")) ||
+    return dv_pod_is_terminal(pod) ||
            (pod->metadata.deletion_timestamp.is_set && pod->spec.node_name.n == 0);
 }
 
