@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/arena.h"
 #include "grpc/grpc.h"
@@ -198,14 +197,12 @@ void davit_call_finish(struct davit_call *call)
 void davit_call_fail(struct davit_call *call, enum davit_code code, const char *format, ...)
 {
     bool is_known = code > DAVIT_OK && code <= DAVIT_UNAUTHENTICATED;
-    char text[2 * DV_ERR_MSG_BYTES];
     struct dv_err err;
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args); /* dv_fail marks what is cut, and escapes */
+    (void)dv_vfail(&err, is_known ? (enum dv_code)code : DV_UNKNOWN, format, args);
     va_end(args);
-    (void)dv_fail(&err, is_known ? (enum dv_code)code : DV_UNKNOWN, "%s", text);
     if (!call->is_ended)
         call->err = err;
     end_call(call);

@@ -26,11 +26,6 @@ static bool is_for_us(dv_str name)
             dv_str_ends_with(name, DV_STR(".json")));
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static bool add_folder(dv_str path, struct dv_arena *arena, struct dv_cli_paths *paths,
                        struct dv_err *err)
 {
@@ -49,7 +44,7 @@ static bool add_folder(dv_str path, struct dv_arena *arena, struct dv_cli_paths 
     if (paths->n == from)
         return dv_fail(err, DV_NOT_FOUND, "%.*s has no *.yaml, *.yml or *.json files",
                        DV_FMT(path));
-    qsort(paths->v + from, paths->n - from, sizeof(paths->v[0]), by_name);
+    qsort(paths->v + from, paths->n - from, sizeof(paths->v[0]), dv_str_compare);
     return true;
 }
 

@@ -6,19 +6,6 @@
 #include "cli/describe/describe.h"
 #include "resource/resource.h"
 
-/* What is asked for: the same in a request and in its alternatives. */
-struct wish {
-    dv_str class_name;
-    const struct dv_api_device_selector *selectors;
-    size_t n_selectors;
-    dv_str mode;
-    int64_t count;
-    const struct dv_api_device_toleration *tolerations;
-    size_t n_tolerations;
-    const struct dv_api_capacity_requirements *capacity;
-    bool has_admin_access;
-};
-
 static void describe_tolerations(const struct dv_describe *d, unsigned level,
                                  const struct dv_api_device_toleration *list, size_t n)
 {
@@ -32,16 +19,17 @@ static void describe_tolerations(const struct dv_describe *d, unsigned level,
     }
 }
 
-static void describe_wish(const struct dv_describe *d, unsigned level, const struct wish *wish)
+static void describe_wish(const struct dv_describe *d, unsigned level,
+                          const struct dv_api_exact_device_request *wish)
 {
-    bool is_all = dv_str_eq(wish->mode, DV_STR("All"));
+    bool is_all = dv_str_eq(wish->allocation_mode, DV_STR("All"));
 
-    dv_describe_text(d, level, "Class", wish->class_name);
+    dv_describe_text(d, level, "Class", wish->device_class_name);
     if (is_all)
         dv_describe_line(d, level, "Devices", "all that match");
     else
         dv_describe_line(d, level, "Devices", "%" PRId64, wish->count ? wish->count : 1);
-    if (wish->has_admin_access)
+    if (wish->admin_access && *wish->admin_access)
         dv_describe_line(d, level, "Admin access", "true");
     dv_describe_selectors(d, level, wish->selectors, wish->n_selectors);
     describe_tolerations(d, level, wish->tolerations, wish->n_tolerations);
@@ -58,20 +46,13 @@ static void describe_request(const struct dv_describe *d, unsigned level,
     dv_describe_line(d, level, dv_str_to_c(request->name, d->arena), "%s",
                      request->n_first_available > 0 ? "the first of these that is available" : "");
     if (exactly)
-        describe_wish(d, level + 1,
-                      &(struct wish){exactly->device_class_name, exactly->selectors,
-                                     exactly->n_selectors, exactly->allocation_mode, exactly->count,
-                                     exactly->tolerations, exactly->n_tolerations,
-                                     exactly->capacity,
-                                     exactly->admin_access && *exactly->admin_access});
+        describe_wish(d, level + 1, exactly);
     for (size_t i = 0; i < request->n_first_available; i++) {
         const struct dv_api_device_sub_request *sub = &request->first_available[i];
+        const struct dv_api_exact_device_request alternative = dv_alternative_as_request(sub);
 
         dv_describe_line(d, level + 1, dv_str_to_c(sub->name, d->arena), "%s", "");
-        describe_wish(d, level + 2,
-                      &(struct wish){sub->device_class_name, sub->selectors, sub->n_selectors,
-                                     sub->allocation_mode, sub->count, sub->tolerations,
-                                     sub->n_tolerations, sub->capacity, false});
+        describe_wish(d, level + 2, &alternative);
     }
 }
 

@@ -1,9 +1,9 @@
 #include "lib/dra/dra_slices.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "resource/resource.h"
 
 /* Hex digits of a slice's number; more only where there are more slices. */
@@ -35,12 +35,11 @@ bool dv_lib_slice_number(dv_str name, size_t n_slices, size_t *number)
     if (n == name.n || n != (size_t)count_digits(n_slices))
         return false;
     for (size_t i = 0; i < n; i++) {
-        static const char digits[] = "0123456789abcdef";
-        const char *digit = memchr(digits, name.p[i], sizeof(digits) - 1);
+        int digit = dv_hex_value(name.p[i]);
 
-        if (!digit)
+        if (digit < 0 || dv_is_upper(name.p[i]))
             return false;
-        read = read << 4 | (size_t)(digit - digits);
+        read = read << 4 | (size_t)digit;
     }
     if (read >= n_slices)
         return false;

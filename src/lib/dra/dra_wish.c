@@ -30,12 +30,6 @@ static bool copy_text(const char *text, const char *what, struct dv_arena *arena
     return true;
 }
 
-/* Maps of the API are sorted by key; all entries begin with it. */
-static int compare_keys(const void *a, const void *b)
-{
-    return dv_str_cmp(*(const dv_str *)a, *(const dv_str *)b);
-}
-
 static bool check_keys(const void *entries, size_t n, size_t size, const char *what,
                        struct dv_err *err)
 {
@@ -92,14 +86,14 @@ static bool read_attributes(const struct davit_dra_device *from, struct dv_arena
     for (size_t i = 0; i < n; i++)
         if (!read_attribute(&from->attributes[i], arena, &entries[i], err))
             return false;
-    qsort(entries, n, sizeof(entries[0]), compare_keys);
+    qsort(entries, n, sizeof(entries[0]), dv_str_compare);
     if (!check_keys(entries, n, sizeof(entries[0]), "attribute", err))
         return false;
     for (size_t i = 0; i < device->n_attributes; i++)
         if (!bsearch(&device->attributes[i], entries, from->n_attributes, sizeof(entries[0]),
-                     compare_keys))
+                     dv_str_compare))
             entries[n++] = device->attributes[i];
-    qsort(entries, n, sizeof(entries[0]), compare_keys);
+    qsort(entries, n, sizeof(entries[0]), dv_str_compare);
     device->attributes = entries;
     device->n_attributes = n;
     return true;
@@ -128,14 +122,14 @@ static bool read_capacity(const struct davit_dra_device *from, struct dv_arena *
     for (size_t i = 0; i < n; i++)
         if (!read_amount(&from->capacity[i], arena, &entries[i].key, &entries[i].value.value, err))
             return false;
-    qsort(entries, n, sizeof(entries[0]), compare_keys);
+    qsort(entries, n, sizeof(entries[0]), dv_str_compare);
     if (!check_keys(entries, n, sizeof(entries[0]), "capacity", err))
         return false;
     for (size_t i = 0; i < device->n_capacity; i++)
         if (!bsearch(&device->capacity[i], entries, from->n_capacity, sizeof(entries[0]),
-                     compare_keys))
+                     dv_str_compare))
             entries[n++] = device->capacity[i];
-    qsort(entries, n, sizeof(entries[0]), compare_keys);
+    qsort(entries, n, sizeof(entries[0]), dv_str_compare);
     device->capacity = entries;
     device->n_capacity = n;
     return true;
@@ -153,7 +147,7 @@ static bool read_counters(const struct davit_dra_counters *from, struct dv_arena
     for (size_t i = 0; i < from->n_counters; i++)
         if (!read_amount(&from->counters[i], arena, &entries[i].key, &entries[i].value.value, err))
             return dv_wrap(err, "counter set %s", from->set);
-    qsort(entries, from->n_counters, sizeof(entries[0]), compare_keys);
+    qsort(entries, from->n_counters, sizeof(entries[0]), dv_str_compare);
     if (!check_keys(entries, from->n_counters, sizeof(entries[0]), "counter", err))
         return dv_wrap(err, "counter set %s", from->set);
     *counters = entries;
@@ -230,7 +224,7 @@ static bool check_consumption(const struct dv_api_device *device, const struct d
                            DV_FMT(use->counter_set));
         for (size_t k = 0; k < use->n_counters; k++)
             if (set->n_counters == 0 || !bsearch(&use->counters[k], set->counters, set->n_counters,
-                                                 sizeof(set->counters[0]), compare_keys))
+                                                 sizeof(set->counters[0]), dv_str_compare))
                 return dv_fail(err, DV_INVALID_ARGUMENT, "counter set %.*s has no counter \"%.*s\"",
                                DV_FMT(set->name), DV_FMT(use->counters[k].key));
     }
