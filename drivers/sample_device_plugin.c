@@ -298,6 +298,7 @@ static int run(struct sample *sample)
     struct rescan times = {.fd = -1};
     struct davit_error error;
     bool is_good;
+    int code;
 
     sample->driver = davit_driver_new(&error);
     is_good = sample->driver && catch_signals(sample, &error) &&
@@ -309,17 +310,10 @@ static int run(struct sample *sample)
                                               sample_commands, sample_n_commands, sample, &error);
         is_good = sample->control;
     }
-    if (is_good)
-        davit_driver_run(sample->driver);
-    else
-        sample_complain("%s", error.message);
-    sample_control_close(sample->control);
-    davit_driver_free(sample->driver);
+    code = sample_program_run(sample->driver, sample->control, is_good, &error);
     close_fd(changes.fd);
     close_fd(times.fd);
-    if (is_good)
-        return 0;
-    return error.code == DAVIT_INVALID_ARGUMENT ? SAMPLE_EXIT_USAGE : SAMPLE_EXIT_START;
+    return code;
 }
 
 int main(int argc, char **argv)

@@ -223,6 +223,7 @@ static int run(struct sample_dra *sample)
 {
     struct davit_error error;
     bool is_good;
+    int code;
 
     sample->driver = davit_driver_new(&error);
     is_good = sample->driver &&
@@ -235,17 +236,10 @@ static int run(struct sample_dra *sample)
                                 sample_dra_n_commands, sample, &error);
         is_good = sample->control;
     }
-    if (is_good)
-        davit_driver_run(sample->driver);
-    else
-        sample_complain("%s", error.message);
-    sample_control_close(sample->control);
-    davit_driver_free(sample->driver);
+    code = sample_program_run(sample->driver, sample->control, is_good, &error);
     if (sample->crash_fd >= 0)
         (void)close(sample->crash_fd); /* was only a timer */
-    if (is_good)
-        return 0;
-    return error.code == DAVIT_INVALID_ARGUMENT ? SAMPLE_EXIT_USAGE : SAMPLE_EXIT_START;
+    return code;
 }
 
 static char *find_node(const struct sample_dra_options *options)

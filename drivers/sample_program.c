@@ -147,3 +147,19 @@ int sample_usage_parse(const struct sample_usage *usage, int argc, char **argv, 
     }
     return -1;
 }
+
+/* ---- life ---- */
+
+int sample_program_run(struct davit_driver *driver, struct sample_control *control, bool is_good,
+                       const struct davit_error *error)
+{
+    if (is_good)
+        davit_driver_run(driver);
+    else
+        sample_complain("%s", error->message);
+    sample_control_close(control);
+    davit_driver_free(driver);
+    if (is_good)
+        return 0;
+    return error->code == DAVIT_INVALID_ARGUMENT ? SAMPLE_EXIT_USAGE : SAMPLE_EXIT_START;
+}

@@ -66,6 +66,10 @@ struct sample_control *sample_control_open(struct davit_driver *driver, const ch
                                            const struct sample_command *commands, size_t n_commands,
                                            void *ctx, struct davit_error *error);
 void sample_control_close(struct sample_control *control); /* NULL is fine */
+/* The life of a driver whose parts are open, or are not, for that error: runs it, or complains, and
+ * closes the control socket and the driver. Returns the exit code. */
+int sample_program_run(struct davit_driver *driver, struct sample_control *control, bool is_good,
+                       const struct davit_error *error);
 /* An answer. */
 void sample_answer(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Stops the driver, after the answers of now have been sent. */
