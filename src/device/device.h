@@ -4,8 +4,8 @@
  * what their containers hold. It is changed by what happens (a plugin connects, a list arrives, a
  * pod ends) and answers questions; it calls nobody and knows no time but what it is told.
  *
- *     list bytes ---> apply ---> what changed            allocate, start ---> op: call this plugin,
- *     connect, disconnect        capacity, hints, status      then that, then done
+ *     list bytes ---> apply ---> what changed         allocate, start ---> operation: call this
+ *     connect, disconnect        capacity, hints, status   plugin, then that, then done
  *                                     |
  *                                changes to be saved (key, value) <--> load
  *
@@ -29,7 +29,7 @@
 
 struct dv_arena;
 struct dv_buf;
-struct dv_device_op;
+struct dv_device_operation;
 struct dv_device_state;
 struct dv_row_change;
 
@@ -68,7 +68,8 @@ struct dv_device_opts {
 
 /* NULL for the defaults. All pods are inactive and pod sources not ready: see below. */
 struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts);
-void dv_device_state_free(struct dv_device_state *state);   /* NULL is fine; no op may be left */
+/* NULL is fine; no operation may be left. */
+void dv_device_state_free(struct dv_device_state *state);
 void dv_device_state_freep(struct dv_device_state **state); /* for DV_CLEANUP */
 
 /* -- Plugins (section 6) -------------------------------------------------------------------- */
@@ -337,7 +338,7 @@ enum dv_device_step_kind {
     DV_DEVICE_FAILED,
 };
 
-/* What an operation wants next. Its text and arrays last until the next call on the op. */
+/* What an operation wants next. Its text and arrays last until the next call on the operation. */
 struct dv_device_step {
     enum dv_device_step_kind kind;
     /* DV_DEVICE_ASK_*: the plugin to call, and with which devices. */
@@ -355,25 +356,25 @@ struct dv_device_step {
 
 /* Allocates for a container of a pod in admission (9.1, 9.2): init containers first, then regular
  * ones, one at a time for a pod; ops of different pods may be under way together. What is chosen is
- * taken at once, so that no other op gets it. Resources are handled by name. Keeps nothing of
- * `request`. */
-struct dv_device_op *dv_device_allocate(struct dv_device_state *state,
-                                        const struct dv_device_request *request);
+ * taken at once, so that no other operation gets it. Resources are handled by name. Keeps nothing
+ * of `request`. */
+struct dv_device_operation *dv_device_allocate(struct dv_device_state *state,
+                                               const struct dv_device_request *request);
 /* Prepares the start, or a restart, of a container (9.5): PreStartContainer where plugins want it,
  * allocation where nothing is recorded. Ask dv_device_run_options when it is done. */
-struct dv_device_op *dv_device_start(struct dv_device_state *state,
-                                     const struct dv_device_request *request);
+struct dv_device_operation *dv_device_start(struct dv_device_state *state,
+                                            const struct dv_device_request *request);
 
-const struct dv_device_step *dv_device_op_step(const struct dv_device_op *op);
+const struct dv_device_step *dv_device_operation_step(const struct dv_device_operation *operation);
 /* The message to send for a DV_DEVICE_ASK_* step. */
 void dv_device_step_encode(const struct dv_device_step *step, struct dv_buf *buf);
 /* The call's answer: the bytes of the response message. There is a new step then. */
-void dv_device_op_answer(struct dv_device_op *op, dv_str response);
-/* The call failed with this status, which becomes part of the op's own error. */
-void dv_device_op_refuse(struct dv_device_op *op, const struct dv_err *status);
+void dv_device_operation_answer(struct dv_device_operation *operation, dv_str response);
+/* The call failed with this status, which becomes part of the operation's own error. */
+void dv_device_operation_refuse(struct dv_device_operation *operation, const struct dv_err *status);
 /* Gives back what was taken and has not become a record. NULL is fine. */
-void dv_device_op_free(struct dv_device_op *op);
-void dv_device_op_freep(struct dv_device_op **op); /* for DV_CLEANUP */
+void dv_device_operation_free(struct dv_device_operation *operation);
+void dv_device_operation_freep(struct dv_device_operation **operation); /* for DV_CLEANUP */
 
 /* Keeps a device from being chosen though it is free, or soon will be: until it is let go, as often
  * as it was kept back. False: there is none of that id. */

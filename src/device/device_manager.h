@@ -75,8 +75,8 @@ struct dv_device_run {
     bool leaves_saving;
     struct {
         struct dv_devices *devices;
-        struct dv_device_op *op;
-        struct dv_call call; /* to the plugin that the op asks */
+        struct dv_device_operation *operation;
+        struct dv_call call; /* to the plugin that the operation asks */
         struct dv_buf answer;
         struct dv_link link;
         struct dv_task task;

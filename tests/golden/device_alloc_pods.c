@@ -115,12 +115,12 @@ static void note_call(struct world *world, dv_str resource, struct dv_json *call
 }
 
 /* Answers as the plugins do until the op ends; saves when something was allocated. */
-static bool run(struct world *world, struct dv_device_op *op, struct dv_device_step *end)
+static bool run(struct world *world, struct dv_device_operation *op, struct dv_device_step *end)
 {
     const struct dv_device_step *step;
     bool has_allocated = false;
 
-    while ((step = dv_device_op_step(op))->kind < DV_DEVICE_DONE) {
+    while ((step = dv_device_operation_step(op))->kind < DV_DEVICE_DONE) {
         const struct stub *stub = dv_map_get(&world->stubs, step->resource);
         struct dv_json *call;
         struct dv_err status;
@@ -131,14 +131,14 @@ static bool run(struct world *world, struct dv_device_op *op, struct dv_device_s
         has_allocated |= step->kind == DV_DEVICE_ASK_ALLOCATE;
         if (stub_answer(stub, step, world->arena, &response, &call, &status)) {
             note_call(world, step->resource, call);
-            dv_device_op_answer(op, response);
+            dv_device_operation_answer(op, response);
         } else {
             note_call(world, step->resource, call);
-            dv_device_op_refuse(op, &status);
+            dv_device_operation_refuse(op, &status);
         }
     }
     *end = *step;
-    dv_device_op_free(op);
+    dv_device_operation_free(op);
     if (end->kind == DV_DEVICE_DONE && has_allocated)
         world_save(world);
     return end->kind == DV_DEVICE_DONE;

@@ -21,8 +21,8 @@ static void end(struct dv_device_run *run, const struct dv_err *err)
 {
     struct dv_devices *devices = run->priv.devices;
 
-    dv_device_op_free(run->priv.op); /* gives back what has not become a record */
-    run->priv.op = NULL;
+    dv_device_operation_free(run->priv.operation); /* gives back what has not become a record */
+    run->priv.operation = NULL;
     dv_link_remove(&run->priv.link);
     dv_task_cancel(&run->priv.task);
     dv_buf_fini(&run->priv.answer);
@@ -67,7 +67,7 @@ static void on_message(struct dv_call *call, dv_str message)
 static void on_done(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_device_run *run = DV_CONTAINER(call, struct dv_device_run, priv.call);
-    const struct dv_device_step *step = dv_device_op_step(run->priv.op);
+    const struct dv_device_step *step = dv_device_operation_step(run->priv.operation);
     struct dv_endpoint *endpoint =
         dv_endpoint_find(run->priv.devices, step->resource, step->socket);
     struct dv_err own;
@@ -88,9 +88,9 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
     if (!err && endpoint && !dv_endpoint_convert(endpoint, step->kind, &run->priv.answer, &own))
         err = &own;
     if (err)
-        dv_device_op_refuse(run->priv.op, err);
+        dv_device_operation_refuse(run->priv.operation, err);
     else
-        dv_device_op_answer(run->priv.op, dv_buf_str(&run->priv.answer));
+        dv_device_operation_answer(run->priv.operation, dv_buf_str(&run->priv.answer));
     go_on(run);
 }
 
@@ -101,7 +101,7 @@ static uint64_t timeout_of(enum dv_device_step_kind kind)
     return kind == DV_DEVICE_ASK_PREFERRED ? PREFERRED_TIMEOUT_MS : ALLOCATE_TIMEOUT_MS;
 }
 
-/* False: nobody is there to ask, and the op knows it. */
+/* False: nobody is there to ask, and the operation knows it. */
 static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
 {
     struct dv_devices *devices = run->priv.devices;
@@ -110,13 +110,13 @@ static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
 
     if (!endpoint) {
         (void)dv_fail(&err, DV_UNAVAILABLE, "the plugin on %.*s is gone", DV_FMT(step->socket));
-        dv_device_op_refuse(run->priv.op, &err);
+        dv_device_operation_refuse(run->priv.operation, &err);
         return false;
     }
     if (step->kind == DV_DEVICE_ASK_ALLOCATE && run->may_allocate &&
         !run->may_allocate(run, step->resource, step->ids, step->n_ids, &err)) {
         run->is_vetoed = true;
-        dv_device_op_refuse(run->priv.op, &err);
+        dv_device_operation_refuse(run->priv.operation, &err);
         return false;
     }
     memset(&run->priv.call, 0, sizeof(run->priv.call));
@@ -132,7 +132,7 @@ static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
 static void go_on(struct dv_device_run *run)
 {
     for (;;) {
-        const struct dv_device_step *step = dv_device_op_step(run->priv.op);
+        const struct dv_device_step *step = dv_device_operation_step(run->priv.operation);
 
         if (step->kind == DV_DEVICE_DONE) {
             if (run->leaves_saving || !run->priv.has_allocated)
@@ -161,13 +161,14 @@ static void on_begin(struct dv_task *task)
         end(run, &err);
 }
 
-static void begin(struct dv_devices *devices, struct dv_device_run *run, struct dv_device_op *op)
+static void begin(struct dv_devices *devices, struct dv_device_run *run,
+                  struct dv_device_operation *operation)
 {
     assert(run->done);
     memset(&run->priv, 0, sizeof(run->priv));
     run->has_failure = run->has_asked = run->is_vetoed = false;
     run->priv.devices = devices;
-    run->priv.op = op;
+    run->priv.operation = operation;
     dv_buf_init(&run->priv.answer, DV_DEVICE_RESPONSE_BYTES_MAX);
     dv_list_push(&devices->runs, &run->priv.link);
     if (devices->is_closing)
@@ -198,13 +199,13 @@ bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *
 
     if (!run->priv.is_calling)
         return false;
-    step = dv_device_op_step(run->priv.op);
+    step = dv_device_operation_step(run->priv.operation);
     *call = (struct dv_device_call){
         .resource = step->resource,
         .socket = step->socket,
         .method = methods[step->kind],
-        .pod_uid = run->priv.op->request.pod_uid,
-        .container = run->priv.op->request.container,
+        .pod_uid = run->priv.operation->request.pod_uid,
+        .container = run->priv.operation->request.container,
         .since_ns = run->priv.asked_ns,
     };
     return true;
@@ -228,7 +229,7 @@ void dv_devices_each_call(const struct dv_devices *devices,
 
 void dv_devices_cancel(struct dv_device_run *run)
 {
-    if (!run->priv.op || run->priv.is_saving || run->priv.end.code != DV_OK)
+    if (!run->priv.operation || run->priv.is_saving || run->priv.end.code != DV_OK)
         return; /* over, or decided */
     (void)dv_fail(&run->priv.end, DV_CANCELLED, "cancelled");
     if (run->priv.is_calling)

@@ -4,89 +4,91 @@
 
 /* -- Taking --------------------------------------------------------------------------------- */
 
-static void take(struct dv_device_op *op, struct dv_device *device)
+static void take(struct dv_device_operation *operation, struct dv_device *device)
 {
     device->n_reserved++;
     dv_device_refresh(device);
-    *dv_vec_add(&op->taken) = device;
-    op->n_needed--;
+    *dv_vec_add(&operation->taken) = device;
+    operation->n_needed--;
 }
 
-static enum dv_numa_side side_of(const struct dv_device_op *op, const struct dv_device_nodes *nodes)
+static enum dv_numa_side side_of(const struct dv_device_operation *operation,
+                                 const struct dv_device_nodes *nodes)
 {
-    return dv_topology_side(&nodes->place, &op->request.affinity);
+    return dv_topology_side(&nodes->place, &operation->request.affinity);
 }
 
 /* Whatever init containers have handed on; its health is not looked at. */
-static void take_lent(struct dv_device_op *op)
+static void take_lent(struct dv_device_operation *operation)
 {
     struct dv_link *link;
 
-    DV_LIST_EACH (&op->pod->lent, link) {
+    DV_LIST_EACH (&operation->pod->lent, link) {
         struct dv_device *device = DV_CONTAINER(link, struct dv_device, in_lender);
 
-        if (op->n_needed == 0)
+        if (operation->n_needed == 0)
             return;
-        if (device->resource == op->resource && dv_device_is_lendable(device))
-            take(op, device);
+        if (device->resource == operation->resource && dv_device_is_lendable(device))
+            take(operation, device);
     }
 }
 
 /* Free devices on one side of the affinity, in their order. */
-static void take_side(struct dv_device_op *op, enum dv_numa_side side)
+static void take_side(struct dv_device_operation *operation, enum dv_numa_side side)
 {
-    const struct dv_device_resource *resource = op->resource;
+    const struct dv_device_resource *resource = operation->resource;
 
-    for (size_t i = 0; i < resource->groups.n && op->n_needed > 0; i++) {
+    for (size_t i = 0; i < resource->groups.n && operation->n_needed > 0; i++) {
         const struct dv_device_nodes *nodes = resource->groups.v[i];
         size_t rank;
 
-        if (nodes->n_free == 0 || side_of(op, nodes) != side)
+        if (nodes->n_free == 0 || side_of(operation, nodes) != side)
             continue;
-        while (op->n_needed > 0 &&
+        while (operation->n_needed > 0 &&
                (rank = dv_device_bits_next(&resource->free_ranks, nodes->begin)) < nodes->end)
-            take(op, resource->ranked.v[rank]);
+            take(operation, resource->ranked.v[rank]);
     }
 }
 
 /* Those that the plugin names and that are free, in the plugin's order. */
-static void take_named(struct dv_device_op *op, const dv_str *ids, size_t n_ids)
+static void take_named(struct dv_device_operation *operation, const dv_str *ids, size_t n_ids)
 {
-    for (size_t i = 0; i < n_ids && op->n_needed > 0; i++) {
-        struct dv_device *device = dv_map_get(&op->resource->devices, ids[i]);
+    for (size_t i = 0; i < n_ids && operation->n_needed > 0; i++) {
+        struct dv_device *device = dv_map_get(&operation->resource->devices, ids[i]);
 
         if (device && device->is_free &&
-            (!op->is_aligned_only || side_of(op, device->nodes) == DV_NUMA_ALIGNED))
-            take(op, device);
+            (!operation->is_aligned_only || side_of(operation, device->nodes) == DV_NUMA_ALIGNED))
+            take(operation, device);
     }
 }
 
 /* -- Asking --------------------------------------------------------------------------------- */
 
-static uint64_t count_aligned(const struct dv_device_op *op)
+static uint64_t count_aligned(const struct dv_device_operation *operation)
 {
     uint64_t n = 0;
 
-    for (size_t i = 0; i < op->resource->groups.n; i++)
-        if (side_of(op, op->resource->groups.v[i]) == DV_NUMA_ALIGNED)
-            n += op->resource->groups.v[i]->n_free;
+    for (size_t i = 0; i < operation->resource->groups.n; i++)
+        if (side_of(operation, operation->resource->groups.v[i]) == DV_NUMA_ALIGNED)
+            n += operation->resource->groups.v[i]->n_free;
     return n;
 }
 
 /* What was taken, and all that is free and in question. */
-static size_t gather_candidates(struct dv_device_op *op, struct dv_device ***candidates)
+static size_t gather_candidates(struct dv_device_operation *operation,
+                                struct dv_device ***candidates)
 {
-    const struct dv_device_resource *resource = op->resource;
+    const struct dv_device_resource *resource = operation->resource;
     struct dv_device **v =
-        DV_NEW_ARRAY(op->scratch, struct dv_device *, op->taken.n + resource->n_free);
+        DV_NEW_ARRAY(operation->scratch, struct dv_device *, operation->taken.n + resource->n_free);
     size_t n = 0;
 
-    for (size_t i = 0; i < op->taken.n; i++)
-        v[n++] = op->taken.v[i];
+    for (size_t i = 0; i < operation->taken.n; i++)
+        v[n++] = operation->taken.v[i];
     for (size_t i = 0; i < resource->groups.n; i++) {
         const struct dv_device_nodes *nodes = resource->groups.v[i];
 
-        if (op->is_aligned_only && side_of(op, nodes) != DV_NUMA_ALIGNED)
+        if (operation->is_aligned_only && side_of(operation, nodes) != DV_NUMA_ALIGNED)
             continue;
         for (size_t rank = dv_device_bits_next(&resource->free_ranks, nodes->begin);
              rank < nodes->end; rank = dv_device_bits_next(&resource->free_ranks, rank + 1))
@@ -96,52 +98,53 @@ static size_t gather_candidates(struct dv_device_op *op, struct dv_device ***can
     return n;
 }
 
-static enum dv_device_choice ask(struct dv_device_op *op)
+static enum dv_device_choice ask(struct dv_device_operation *operation)
 {
-    const struct dv_device_resource *resource = op->resource;
+    const struct dv_device_resource *resource = operation->resource;
     const struct dv_device_plugin *plugin = dv_device_resource_plugin(resource);
     struct dv_device **candidates;
     size_t n;
 
     if (!plugin && !resource->is_stopped) {
-        (void)dv_device_op_fail(op, DV_DEVICE_FAIL_NO_ENDPOINT,
-                                "endpoint not found in cache for a registered resource: %.*s",
-                                DV_FMT(resource->name));
+        (void)dv_device_operation_fail(
+            operation, DV_DEVICE_FAIL_NO_ENDPOINT,
+            "endpoint not found in cache for a registered resource: %.*s", DV_FMT(resource->name));
         return DV_DEVICE_CHOICE_FAILED;
     }
     if (!plugin || !resource->options.has_preference)
-        return dv_device_choose_preferred(op, NULL, 0);
-    n = gather_candidates(op, &candidates);
-    op->step = (struct dv_device_step){
+        return dv_device_choose_preferred(operation, NULL, 0);
+    n = gather_candidates(operation, &candidates);
+    operation->step = (struct dv_device_step){
         .kind = DV_DEVICE_ASK_PREFERRED,
-        .resource = dv_str_copy(resource->name, op->scratch),
-        .socket = dv_str_copy(plugin->socket, op->scratch),
-        .ids = dv_device_op_copy_ids(op, candidates, n),
+        .resource = dv_str_copy(resource->name, operation->scratch),
+        .socket = dv_str_copy(plugin->socket, operation->scratch),
+        .ids = dv_device_operation_copy_ids(operation, candidates, n),
         .n_ids = n,
-        .must_include = dv_device_op_copy_ids(op, op->taken.v, op->taken.n),
-        .n_must_include = op->taken.n,
-        .size = op->n_required < INT32_MAX ? (int32_t)op->n_required : INT32_MAX,
+        .must_include =
+            dv_device_operation_copy_ids(operation, operation->taken.v, operation->taken.n),
+        .n_must_include = operation->taken.n,
+        .size = operation->n_required < INT32_MAX ? (int32_t)operation->n_required : INT32_MAX,
     };
     return DV_DEVICE_CHOICE_ASKS;
 }
 
-enum dv_device_choice dv_device_choose_preferred(struct dv_device_op *op, const dv_str *ids,
-                                                 size_t n_ids)
+enum dv_device_choice dv_device_choose_preferred(struct dv_device_operation *operation,
+                                                 const dv_str *ids, size_t n_ids)
 {
     /* Other ops, lists and plugins may have been here since the plugin was asked, so this looks at
      * what is free now; after what the reference would do, whatever else is there. */
-    take_named(op, ids, n_ids);
-    take_side(op, DV_NUMA_ALIGNED);
-    if (!op->is_aligned_only) {
-        take_side(op, DV_NUMA_UNALIGNED);
-        take_side(op, DV_NUMA_NO_SIDE);
+    take_named(operation, ids, n_ids);
+    take_side(operation, DV_NUMA_ALIGNED);
+    if (!operation->is_aligned_only) {
+        take_side(operation, DV_NUMA_UNALIGNED);
+        take_side(operation, DV_NUMA_NO_SIDE);
     }
-    if (op->n_needed == 0)
+    if (operation->n_needed == 0)
         return DV_DEVICE_CHOSEN;
-    (void)dv_device_op_fail(op, DV_DEVICE_FAIL_ALLOCATED_LESS,
-                            "unexpectedly allocated less resources than required. "
-                            "Requested: %llu, Got: %zu",
-                            (unsigned long long)op->n_required, op->taken.n);
+    (void)dv_device_operation_fail(operation, DV_DEVICE_FAIL_ALLOCATED_LESS,
+                                   "unexpectedly allocated less resources than required. "
+                                   "Requested: %llu, Got: %zu",
+                                   (unsigned long long)operation->n_required, operation->taken.n);
     return DV_DEVICE_CHOICE_FAILED;
 }
 
@@ -157,71 +160,72 @@ static bool all_healthy(const struct dv_device_held *held)
 
 /* The checks for what is held and offered; they come first even when nothing is needed, so that no
  * pod starts after a reboot before its plugin is back. */
-static bool check_offer(struct dv_device_op *op, const struct dv_device_held *held)
+static bool check_offer(struct dv_device_operation *operation, const struct dv_device_held *held)
 {
-    const struct dv_device_resource *resource = op->resource;
+    const struct dv_device_resource *resource = operation->resource;
 
     if (!resource->has_healthy)
-        return dv_device_op_fail(op, DV_DEVICE_FAIL_UNREGISTERED,
-                                 "cannot allocate unregistered device %.*s",
-                                 DV_FMT(resource->name));
+        return dv_device_operation_fail(operation, DV_DEVICE_FAIL_UNREGISTERED,
+                                        "cannot allocate unregistered device %.*s",
+                                        DV_FMT(resource->name));
     if (dv_device_resource_n_healthy(resource) == 0)
-        return dv_device_op_fail(
-            op, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES,
+        return dv_device_operation_fail(
+            operation, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES,
             "no healthy devices present; cannot allocate unhealthy devices %.*s",
             DV_FMT(resource->name));
     if (!all_healthy(held))
-        return dv_device_op_fail(op, DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY,
-                                 "previously allocated devices are no longer healthy; "
-                                 "cannot allocate unhealthy devices %.*s",
-                                 DV_FMT(resource->name));
+        return dv_device_operation_fail(operation, DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY,
+                                        "previously allocated devices are no longer healthy; "
+                                        "cannot allocate unhealthy devices %.*s",
+                                        DV_FMT(resource->name));
     return true;
 }
 
-static enum dv_device_choice choose_needed(struct dv_device_op *op)
+static enum dv_device_choice choose_needed(struct dv_device_operation *operation)
 {
-    struct dv_device_resource *resource = op->resource;
+    struct dv_device_resource *resource = operation->resource;
     uint64_t n_aligned;
 
     resource->has_allocated = true;
-    take_lent(op);
-    if (op->n_needed == 0)
+    take_lent(operation);
+    if (operation->n_needed == 0)
         return DV_DEVICE_CHOSEN;
-    if (resource->n_free < op->n_needed) {
-        (void)dv_device_op_fail(
-            op, DV_DEVICE_FAIL_UNAVAILABLE,
+    if (resource->n_free < operation->n_needed) {
+        (void)dv_device_operation_fail(
+            operation, DV_DEVICE_FAIL_UNAVAILABLE,
             "requested number of devices unavailable for %.*s. Requested: %llu, Available: %zu",
-            DV_FMT(resource->name), (unsigned long long)op->n_needed, resource->n_free);
+            DV_FMT(resource->name), (unsigned long long)operation->n_needed, resource->n_free);
         return DV_DEVICE_CHOICE_FAILED;
     }
-    n_aligned = count_aligned(op);
-    op->is_aligned_only = op->n_needed < n_aligned;
-    if (!op->is_aligned_only)
-        take_side(op, DV_NUMA_ALIGNED);
-    return op->n_needed == 0 ? DV_DEVICE_CHOSEN : ask(op);
+    n_aligned = count_aligned(operation);
+    operation->is_aligned_only = operation->n_needed < n_aligned;
+    if (!operation->is_aligned_only)
+        take_side(operation, DV_NUMA_ALIGNED);
+    return operation->n_needed == 0 ? DV_DEVICE_CHOSEN : ask(operation);
 }
 
-enum dv_device_choice dv_device_choose(struct dv_device_op *op, const struct dv_device_limit *limit)
+enum dv_device_choice dv_device_choose(struct dv_device_operation *operation,
+                                       const struct dv_device_limit *limit)
 {
-    const struct dv_device_request *request = &op->request;
-    const struct dv_device_held *held =
-        dv_device_held_find(op->state, op->pod, request->container, op->resource);
+    const struct dv_device_request *request = &operation->request;
+    const struct dv_device_held *held = dv_device_held_find(
+        operation->state, operation->pod, request->container, operation->resource);
 
-    op->n_required = (uint64_t)limit->amount;
-    op->n_needed = held ? 0 : op->n_required;
-    if (held && held->n_holdings != op->n_required) {
-        (void)dv_device_op_fail(
-            op, DV_DEVICE_FAIL_CHANGED_REQUEST,
+    operation->n_required = (uint64_t)limit->amount;
+    operation->n_needed = held ? 0 : operation->n_required;
+    if (held && held->n_holdings != operation->n_required) {
+        (void)dv_device_operation_fail(
+            operation, DV_DEVICE_FAIL_CHANGED_REQUEST,
             "pod \"%.*s\" container \"%.*s\" changed request for resource \"%.*s\" "
             "from %zu to %llu",
-            DV_FMT(request->pod_uid), DV_FMT(request->container), DV_FMT(op->resource->name),
-            held->n_holdings, (unsigned long long)op->n_required);
+            DV_FMT(request->pod_uid), DV_FMT(request->container), DV_FMT(operation->resource->name),
+            held->n_holdings, (unsigned long long)operation->n_required);
         return DV_DEVICE_CHOICE_FAILED;
     }
-    if (!op->state->is_ready &&
-        dv_device_is_running(op->state, request->pod_uid, request->container))
+    if (!operation->state->is_ready &&
+        dv_device_is_running(operation->state, request->pod_uid, request->container))
         return DV_DEVICE_CHOSE_NOTHING;
-    if (!check_offer(op, held))
+    if (!check_offer(operation, held))
         return DV_DEVICE_CHOICE_FAILED;
-    return op->n_needed == 0 ? DV_DEVICE_CHOSE_NOTHING : choose_needed(op);
+    return operation->n_needed == 0 ? DV_DEVICE_CHOSE_NOTHING : choose_needed(operation);
 }

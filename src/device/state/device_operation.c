@@ -58,154 +58,160 @@ const char *dv_device_failure_name(enum dv_device_failure failure)
     return (size_t)failure < DV_COUNT(failures) ? failures[failure].name : "failure";
 }
 
-/* -- What an op holds on to ----------------------------------------------------------------- */
+/* -- What an operation holds on to
+ * ----------------------------------------------------------------- */
 
-void dv_device_op_release_taken(struct dv_device_op *op, bool stays_taken)
+void dv_device_operation_release_taken(struct dv_device_operation *operation, bool stays_taken)
 {
-    for (size_t i = 0; i < op->taken.n; i++) {
-        struct dv_device *device = op->taken.v[i];
+    for (size_t i = 0; i < operation->taken.n; i++) {
+        struct dv_device *device = operation->taken.v[i];
 
         device->n_reserved--;
         if (stays_taken && !dv_link_is_in(&device->in_leaked))
-            dv_list_push(&op->state->leaked, &device->in_leaked);
+            dv_list_push(&operation->state->leaked, &device->in_leaked);
         dv_device_refresh(device);
         dv_device_drop(device);
     }
-    dv_vec_clear(&op->taken);
+    dv_vec_clear(&operation->taken);
 }
 
-void dv_device_op_hold(struct dv_device_op *op, struct dv_device_resource *resource)
+void dv_device_operation_hold(struct dv_device_operation *operation,
+                              struct dv_device_resource *resource)
 {
-    op->resource = resource;
-    resource->n_ops++;
+    operation->resource = resource;
+    resource->n_operations++;
 }
 
-void dv_device_op_release(struct dv_device_op *op)
+void dv_device_operation_release(struct dv_device_operation *operation)
 {
-    struct dv_device_resource *resource = op->resource;
+    struct dv_device_resource *resource = operation->resource;
 
-    op->resource = NULL;
+    operation->resource = NULL;
     if (!resource)
         return;
-    resource->n_ops--;
-    if (!op->state->opts.is_strict)
+    resource->n_operations--;
+    if (!operation->state->opts.is_strict)
         resource->has_allocated = resource->n_records > 0 || resource->n_taken > 0;
     dv_device_resource_drop(resource);
 }
 
-static void set_step(struct dv_device_op *op, enum dv_device_step_kind kind)
+static void set_step(struct dv_device_operation *operation, enum dv_device_step_kind kind)
 {
-    op->step = (struct dv_device_step){.kind = kind};
+    operation->step = (struct dv_device_step){.kind = kind};
 }
 
-static void end_failed(struct dv_device_op *op, enum dv_device_failure failure)
+static void end_failed(struct dv_device_operation *operation, enum dv_device_failure failure)
 {
-    bool is_strict = op->state->opts.is_strict;
+    bool is_strict = operation->state->opts.is_strict;
     bool stays_taken = is_strict && failures[failure].aftermath == STAYS_TAKEN;
 
-    op->step.failure = failure;
-    dv_device_op_release_taken(op, stays_taken);
+    operation->step.failure = failure;
+    dv_device_operation_release_taken(operation, stays_taken);
     if (is_strict && !stays_taken)
-        dv_device_rebuild_allocated(op->state);
-    dv_device_op_release(op);
+        dv_device_rebuild_allocated(operation->state);
+    dv_device_operation_release(operation);
 }
 
-bool dv_device_op_fail(struct dv_device_op *op, enum dv_device_failure failure, const char *fmt,
-                       ...)
+bool dv_device_operation_fail(struct dv_device_operation *operation, enum dv_device_failure failure,
+                              const char *fmt, ...)
 {
     char text[4 * DV_ERR_MSG_BYTES]; /* dv_fail cuts it where a character ends */
     va_list args;
 
-    set_step(op, DV_DEVICE_FAILED);
+    set_step(operation, DV_DEVICE_FAILED);
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    (void)dv_fail(&op->step.err, failures[failure].code, "%s", text);
-    end_failed(op, failure);
+    (void)dv_fail(&operation->step.err, failures[failure].code, "%s", text);
+    end_failed(operation, failure);
     return false;
 }
 
-bool dv_device_op_fail_status(struct dv_device_op *op, enum dv_device_failure failure,
-                              const char *before, const struct dv_err *status)
+bool dv_device_operation_fail_status(struct dv_device_operation *operation,
+                                     enum dv_device_failure failure, const char *before,
+                                     const struct dv_err *status)
 {
     const char *name = (size_t)status->code < DV_COUNT(status_names) ? status_names[status->code]
                                                                      : status_names[DV_UNKNOWN];
 
-    set_step(op, DV_DEVICE_FAILED);
-    (void)dv_fail(&op->step.err, status->code, "%srpc error: code = %s desc = %s", before, name,
-                  status->msg);
-    end_failed(op, failure);
+    set_step(operation, DV_DEVICE_FAILED);
+    (void)dv_fail(&operation->step.err, status->code, "%srpc error: code = %s desc = %s", before,
+                  name, status->msg);
+    end_failed(operation, failure);
     return false;
 }
 
-dv_str *dv_device_op_copy_ids(struct dv_device_op *op, struct dv_device *const *devices, size_t n)
+dv_str *dv_device_operation_copy_ids(struct dv_device_operation *operation,
+                                     struct dv_device *const *devices, size_t n)
 {
-    dv_str *ids = DV_NEW_ARRAY(op->scratch, dv_str, n);
+    dv_str *ids = DV_NEW_ARRAY(operation->scratch, dv_str, n);
 
     for (size_t i = 0; i < n; i++)
-        ids[i] = dv_str_copy(devices[i]->id, op->scratch);
+        ids[i] = dv_str_copy(devices[i]->id, operation->scratch);
     return ids;
 }
 
-void dv_device_op_call(struct dv_device_op *op, enum dv_device_step_kind kind,
-                       const struct dv_device_plugin *plugin, struct dv_device *const *devices,
-                       size_t n)
+void dv_device_operation_call(struct dv_device_operation *operation, enum dv_device_step_kind kind,
+                              const struct dv_device_plugin *plugin,
+                              struct dv_device *const *devices, size_t n)
 {
-    op->step = (struct dv_device_step){
+    operation->step = (struct dv_device_step){
         .kind = kind,
-        .resource = dv_str_copy(op->resource->name, op->scratch),
-        .socket = dv_str_copy(plugin->socket, op->scratch),
-        .ids = dv_device_op_copy_ids(op, devices, n),
+        .resource = dv_str_copy(operation->resource->name, operation->scratch),
+        .socket = dv_str_copy(plugin->socket, operation->scratch),
+        .ids = dv_device_operation_copy_ids(operation, devices, n),
         .n_ids = n,
     };
 }
 
-bool dv_device_op_fail_stopped(struct dv_device_op *op, enum dv_device_failure failure,
-                               const char *before)
+bool dv_device_operation_fail_stopped(struct dv_device_operation *operation,
+                                      enum dv_device_failure failure, const char *before)
 {
-    return dv_device_op_fail(op, failure, "%sendpoint %.*s has been stopped", before,
-                             DV_FMT(op->resource->name));
+    return dv_device_operation_fail(operation, failure, "%sendpoint %.*s has been stopped", before,
+                                    DV_FMT(operation->resource->name));
 }
 
-bool dv_device_op_is_for_plugins(const struct dv_device_op *op, const struct dv_device_limit *limit)
+bool dv_device_operation_is_for_plugins(const struct dv_device_operation *operation,
+                                        const struct dv_device_limit *limit)
 {
-    const struct dv_device_resource *resource = dv_device_resource_find(op->state, limit->resource);
+    const struct dv_device_resource *resource =
+        dv_device_resource_find(operation->state, limit->resource);
 
     return !limit->is_claimed && resource && dv_device_resource_is_known(resource);
 }
 
 /* -- From limit to limit -------------------------------------------------------------------- */
 
-static void begin_phase(struct dv_device_op *op, enum dv_device_phase phase)
+static void begin_phase(struct dv_device_operation *operation, enum dv_device_phase phase)
 {
-    op->phase = phase;
-    op->at = 0;
+    operation->phase = phase;
+    operation->at = 0;
     if (phase == DV_DEVICE_ALLOCATING)
-        dv_device_unlend_others(op->pod);
+        dv_device_unlend_others(operation->pod);
 }
 
-static bool handle_limit(struct dv_device_op *op)
+static bool handle_limit(struct dv_device_operation *operation)
 {
-    const struct dv_device_limit *limit = &op->request.limits[op->at];
+    const struct dv_device_limit *limit = &operation->request.limits[operation->at];
 
-    return op->phase == DV_DEVICE_ALLOCATING ? dv_device_allocate_limit(op, limit)
-                                             : dv_device_pre_start_limit(op, limit);
+    return operation->phase == DV_DEVICE_ALLOCATING ? dv_device_allocate_limit(operation, limit)
+                                                    : dv_device_pre_start_limit(operation, limit);
 }
 
-void dv_device_op_go_on(struct dv_device_op *op)
+void dv_device_operation_go_on(struct dv_device_operation *operation)
 {
-    dv_arena_reset(op->scratch);
+    dv_arena_reset(operation->scratch);
     for (;;) {
-        for (; op->at < op->request.n_limits; op->at++)
-            if (!handle_limit(op))
+        for (; operation->at < operation->request.n_limits; operation->at++)
+            if (!handle_limit(operation))
                 return;
-        if (op->phase == DV_DEVICE_ALLOCATING) {
-            dv_device_hand_on(op);
-        } else if (op->needs_allocation) {
-            begin_phase(op, DV_DEVICE_ALLOCATING);
+        if (operation->phase == DV_DEVICE_ALLOCATING) {
+            dv_device_hand_on(operation);
+        } else if (operation->needs_allocation) {
+            begin_phase(operation, DV_DEVICE_ALLOCATING);
             continue;
         }
-        set_step(op, DV_DEVICE_DONE);
+        set_step(operation, DV_DEVICE_DONE);
         return;
     }
 }
@@ -218,110 +224,111 @@ static int limit_cmp(const void *a, const void *b)
     return dv_str_cmp(x->resource, y->resource);
 }
 
-static bool copy_request(struct dv_device_op *op, const struct dv_device_request *request)
+static bool copy_request(struct dv_device_operation *operation,
+                         const struct dv_device_request *request)
 {
     size_t n = request->n_limits;
-    struct dv_device_limit *limits = DV_NEW_ARRAY(op->arena, struct dv_device_limit, n);
+    struct dv_device_limit *limits = DV_NEW_ARRAY(operation->arena, struct dv_device_limit, n);
 
-    op->request = *request;
-    op->request.pod_uid = op->pod->uid;
-    op->request.container = dv_str_copy(request->container, op->arena);
-    op->request.limits = limits;
+    operation->request = *request;
+    operation->request.pod_uid = operation->pod->uid;
+    operation->request.container = dv_str_copy(request->container, operation->arena);
+    operation->request.limits = limits;
     for (size_t i = 0; i < n; i++) {
         limits[i] = request->limits[i];
-        limits[i].resource = dv_str_copy(limits[i].resource, op->arena);
+        limits[i].resource = dv_str_copy(limits[i].resource, operation->arena);
     }
     qsort(limits, n, sizeof(limits[0]), limit_cmp);
     for (size_t i = 1; i < n; i++)
         if (dv_str_eq(limits[i - 1].resource, limits[i].resource))
-            return dv_device_op_fail(op, DV_DEVICE_FAIL_BAD_REQUEST, "%.*s: two limits",
-                                     DV_FMT(limits[i].resource));
+            return dv_device_operation_fail(operation, DV_DEVICE_FAIL_BAD_REQUEST,
+                                            "%.*s: two limits", DV_FMT(limits[i].resource));
     return true;
 }
 
-static struct dv_device_op *op_new(struct dv_device_state *state,
-                                   const struct dv_device_request *request,
-                                   enum dv_device_phase phase)
+static struct dv_device_operation *operation_new(struct dv_device_state *state,
+                                                 const struct dv_device_request *request,
+                                                 enum dv_device_phase phase)
 {
-    struct dv_device_op *op = DV_ALLOC(struct dv_device_op);
+    struct dv_device_operation *operation = DV_ALLOC(struct dv_device_operation);
 
-    op->state = state;
-    op->arena = dv_arena_new();
-    op->scratch = dv_arena_new();
-    op->pod = dv_device_pod_ensure(state, request->pod_uid);
-    op->pod->n_ops++;
-    if (copy_request(op, request)) {
-        begin_phase(op, phase);
-        dv_device_op_go_on(op);
+    operation->state = state;
+    operation->arena = dv_arena_new();
+    operation->scratch = dv_arena_new();
+    operation->pod = dv_device_pod_ensure(state, request->pod_uid);
+    operation->pod->n_operations++;
+    if (copy_request(operation, request)) {
+        begin_phase(operation, phase);
+        dv_device_operation_go_on(operation);
     }
-    return op;
+    return operation;
 }
 
-struct dv_device_op *dv_device_allocate(struct dv_device_state *state,
-                                        const struct dv_device_request *request)
+struct dv_device_operation *dv_device_allocate(struct dv_device_state *state,
+                                               const struct dv_device_request *request)
 {
-    return op_new(state, request, DV_DEVICE_ALLOCATING);
+    return operation_new(state, request, DV_DEVICE_ALLOCATING);
 }
 
-struct dv_device_op *dv_device_start(struct dv_device_state *state,
-                                     const struct dv_device_request *request)
+struct dv_device_operation *dv_device_start(struct dv_device_state *state,
+                                            const struct dv_device_request *request)
 {
-    return op_new(state, request, DV_DEVICE_PRE_STARTING);
+    return operation_new(state, request, DV_DEVICE_PRE_STARTING);
 }
 
-void dv_device_op_free(struct dv_device_op *op)
+void dv_device_operation_free(struct dv_device_operation *operation)
 {
-    if (!op)
+    if (!operation)
         return;
-    dv_device_op_release_taken(op, false);
-    dv_device_op_release(op);
-    op->pod->n_ops--;
-    dv_device_pod_drop(op->pod);
-    dv_vec_fini(&op->taken);
-    dv_arena_free(op->scratch);
-    dv_arena_free(op->arena);
-    free(op);
+    dv_device_operation_release_taken(operation, false);
+    dv_device_operation_release(operation);
+    operation->pod->n_operations--;
+    dv_device_pod_drop(operation->pod);
+    dv_vec_fini(&operation->taken);
+    dv_arena_free(operation->scratch);
+    dv_arena_free(operation->arena);
+    free(operation);
 }
 
-void dv_device_op_freep(struct dv_device_op **op)
+void dv_device_operation_freep(struct dv_device_operation **operation)
 {
-    dv_device_op_free(*op);
+    dv_device_operation_free(*operation);
 }
 
-const struct dv_device_step *dv_device_op_step(const struct dv_device_op *op)
+const struct dv_device_step *dv_device_operation_step(const struct dv_device_operation *operation)
 {
-    return &op->step;
+    return &operation->step;
 }
 
 /* What is called in each step when its answer comes. */
 static const struct {
-    void (*answered)(struct dv_device_op *op, dv_str response);
-    void (*refused)(struct dv_device_op *op, const struct dv_err *status);
+    void (*answered)(struct dv_device_operation *operation, dv_str response);
+    void (*refused)(struct dv_device_operation *operation, const struct dv_err *status);
 } waits[] = {
     [DV_DEVICE_ASK_PREFERRED] = {dv_device_preferred_answered, dv_device_preferred_refused},
     [DV_DEVICE_ASK_ALLOCATE] = {dv_device_allocate_answered,  dv_device_allocate_refused },
     [DV_DEVICE_ASK_PRESTART] = {dv_device_pre_start_answered, dv_device_pre_start_refused},
 };
 
-void dv_device_op_answer(struct dv_device_op *op, dv_str response)
+void dv_device_operation_answer(struct dv_device_operation *operation, dv_str response)
 {
     static const struct dv_err too_long = {DV_RESOURCE_EXHAUSTED,
                                            "grpc: received message larger than max"};
-    size_t kind = (size_t)op->step.kind;
-    size_t max = op->step.kind == DV_DEVICE_ASK_PREFERRED ? DV_DEVICE_LIST_BYTES_MAX
-                                                          : DV_DEVICE_RESPONSE_BYTES_MAX;
+    size_t kind = (size_t)operation->step.kind;
+    size_t max = operation->step.kind == DV_DEVICE_ASK_PREFERRED ? DV_DEVICE_LIST_BYTES_MAX
+                                                                 : DV_DEVICE_RESPONSE_BYTES_MAX;
 
     assert(kind < DV_COUNT(waits)); /* there is nothing to answer */
     if (response.n > max)
-        waits[kind].refused(op, &too_long);
+        waits[kind].refused(operation, &too_long);
     else
-        waits[kind].answered(op, response);
+        waits[kind].answered(operation, response);
 }
 
-void dv_device_op_refuse(struct dv_device_op *op, const struct dv_err *status)
+void dv_device_operation_refuse(struct dv_device_operation *operation, const struct dv_err *status)
 {
-    size_t kind = (size_t)op->step.kind;
+    size_t kind = (size_t)operation->step.kind;
 
     assert(kind < DV_COUNT(waits)); /* there is nothing to answer */
-    waits[kind].refused(op, status);
+    waits[kind].refused(operation, status);
 }

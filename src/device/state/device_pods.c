@@ -32,7 +32,7 @@ struct dv_device_pod *dv_device_pod_ensure(struct dv_device_state *state, dv_str
 
 void dv_device_pod_free(struct dv_device_pod *pod)
 {
-    assert(dv_list_is_empty(&pod->held) && dv_list_is_empty(&pod->lent) && pod->n_ops == 0);
+    assert(dv_list_is_empty(&pod->held) && dv_list_is_empty(&pod->lent) && pod->n_operations == 0);
     (void)dv_map_remove(&pod->state->pods, pod->uid); /* gone is what we want */
     dv_link_remove(&pod->in_inactive);
     free(pod);
@@ -40,7 +40,7 @@ void dv_device_pod_free(struct dv_device_pod *pod)
 
 void dv_device_pod_drop(struct dv_device_pod *pod)
 {
-    if (!pod->is_active && pod->n_admissions == 0 && pod->n_ops == 0 &&
+    if (!pod->is_active && pod->n_admissions == 0 && pod->n_operations == 0 &&
         dv_list_is_empty(&pod->held) && dv_list_is_empty(&pod->lent))
         dv_device_pod_free(pod);
 }
@@ -120,7 +120,7 @@ void dv_device_unlend_others(struct dv_device_pod *pod)
         struct dv_device_pod *other = DV_CONTAINER(link, struct dv_device_pod, in_lenders);
 
         next = link->next;
-        if (other == pod || other->n_admissions > 0 || other->n_ops > 0)
+        if (other == pod || other->n_admissions > 0 || other->n_operations > 0)
             continue;
         unlend_all(other);
         dv_device_pod_drop(other);

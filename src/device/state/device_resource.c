@@ -63,9 +63,9 @@ void dv_device_resource_free(struct dv_device_resource *resource)
 
 void dv_device_resource_drop(struct dv_device_resource *resource)
 {
-    bool is_in_use = resource->n_ops > 0 || resource->n_plugins > 0 || resource->is_stopped ||
-                     resource->has_healthy || resource->has_unhealthy || resource->has_allocated ||
-                     resource->n_records > 0 || resource->is_saved;
+    bool is_in_use = resource->n_operations > 0 || resource->n_plugins > 0 ||
+                     resource->is_stopped || resource->has_healthy || resource->has_unhealthy ||
+                     resource->has_allocated || resource->n_records > 0 || resource->is_saved;
 
     /* The list of a resource that is forgotten goes with it; the reference keeps it, but shows it
      * to nobody. */

@@ -7,8 +7,9 @@
  *       |                              |
  *       '------- pod ---------------- held
  *
- * A device is known while it is listed, held, reserved by an op or lent; "taken" means held or
- * reserved. Free devices are bits in the order in which they are chosen: by nodes, then by id. */
+ * A device is known while it is listed, held, reserved by an operation or lent; "taken" means held
+ * or reserved. Free devices are bits in the order in which they are chosen: by nodes, then by id.
+ */
 #ifndef DV_DEVICE_STATE_H
 #define DV_DEVICE_STATE_H
 
@@ -57,7 +58,7 @@ struct dv_device_plugin {
 struct dv_device_resource {
     struct dv_device_state *state;
     dv_str name;
-    size_t n_ops; /* that point here */
+    size_t n_operations; /* that point here */
 
     /* Plugins. */
     struct dv_list plugins; /* connected; the last is called */
@@ -160,7 +161,7 @@ struct dv_device_pod {
     uint64_t serial; /* no two pods ever have the same */
     bool is_active;
     size_t n_admissions;
-    size_t n_ops;
+    size_t n_operations;
     struct dv_list held;
     struct dv_list lent;        /* devices */
     struct dv_link in_lenders;  /* while it lends */

@@ -38,7 +38,7 @@ struct dv_device_list *dv_device_list_begin(struct dv_device_state *state, dv_st
     memcpy(list->text, resource.p, resource.n);
     list->name = (dv_str){list->text, resource.n};
     list->target = dv_device_resource_ensure(state, resource);
-    list->target->n_ops++; /* so that it stays */
+    list->target->n_operations++; /* so that it stays */
     list->number = ++state->n_lists;
     list->arena = dv_arena_new();
     list->apart = dv_device_state_new(NULL); /* strict or not: nobody holds anything there */
@@ -194,7 +194,7 @@ static struct dv_device_resource *end(struct dv_device_list *list)
     struct dv_device_resource *target = list->target;
 
     list->target = NULL;
-    target->n_ops--;
+    target->n_operations--;
     return target;
 }
 

@@ -134,7 +134,7 @@ static void allocate(struct dv_device_state *state, unsigned pod, int64_t amount
 {
     struct dv_device_limit limit = {.resource = RESOURCE, .amount = amount};
     struct dv_err err = {DV_INTERNAL, "not allocated"};
-    struct dv_device_op *op;
+    struct dv_device_operation *op;
     char uid[64];
 
     (void)snprintf(uid, sizeof(uid), "3f2c7d1e-0000-4000-8000-%012u", pod);
@@ -147,10 +147,10 @@ static void allocate(struct dv_device_state *state, unsigned pod, int64_t amount
                                        .n_limits = 1,
                                        .affinity = {.mask = 1, .has_mask = true},
     });
-    must(dv_device_op_step(op)->kind == DV_DEVICE_ASK_ALLOCATE, &err);
-    dv_device_op_answer(op, DV_STR("\x0a\x00"));
-    must(dv_device_op_step(op)->kind == DV_DEVICE_DONE, &err);
-    dv_device_op_free(op);
+    must(dv_device_operation_step(op)->kind == DV_DEVICE_ASK_ALLOCATE, &err);
+    dv_device_operation_answer(op, DV_STR("\x0a\x00"));
+    must(dv_device_operation_step(op)->kind == DV_DEVICE_DONE, &err);
+    dv_device_operation_free(op);
 }
 
 static void release(struct dv_device_state *state, unsigned pod)

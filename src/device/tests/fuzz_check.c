@@ -80,7 +80,7 @@ static void check_pod(const struct dv_device_pod *pod)
 
     assert(dv_link_is_in(&pod->in_inactive) == is_to_collect);
     assert(dv_link_is_in(&pod->in_lenders) == !dv_list_is_empty(&pod->lent));
-    assert(pod->is_active || pod->n_admissions > 0 || pod->n_ops > 0 ||
+    assert(pod->is_active || pod->n_admissions > 0 || pod->n_operations > 0 ||
            !dv_list_is_empty(&pod->held) || !dv_list_is_empty(&pod->lent));
 }
 

@@ -37,7 +37,7 @@ static const struct {
 
 struct node {
     struct dv_device_state *state;
-    struct dv_device_op *ops[N_OPS];
+    struct dv_device_operation *ops[N_OPS];
     struct dv_arena *arena;
     struct dv_map store;          /* key -> struct dv_row_change */
     struct dv_device_list *apart; /* a list that was read and does not count yet; NULL: none */
@@ -147,9 +147,9 @@ static void begin(struct node *node, uint8_t arg, bool is_start)
     }
 }
 
-static void answer_preferred(struct dv_device_op *op, uint8_t arg)
+static void answer_preferred(struct dv_device_operation *op, uint8_t arg)
 {
-    const struct dv_device_step *step = dv_device_op_step(op);
+    const struct dv_device_step *step = dv_device_operation_step(op);
     struct dv_buf buf;
     size_t mark;
 
@@ -160,28 +160,28 @@ static void answer_preferred(struct dv_device_op *op, uint8_t arg)
             dv_pb_add_bytes(&buf, 1, step->ids[i]);
     dv_pb_add_bytes(&buf, 1, DV_STR("d0")); /* free or not */
     dv_pb_end(&buf, mark);
-    dv_device_op_answer(op, dv_buf_str(&buf));
+    dv_device_operation_answer(op, dv_buf_str(&buf));
     dv_buf_fini(&buf);
 }
 
 static void answer(struct node *node, uint8_t arg)
 {
-    struct dv_device_op *op = node->ops[(arg & 3) % N_OPS];
+    struct dv_device_operation *op = node->ops[(arg & 3) % N_OPS];
     struct dv_err err = {DV_UNAVAILABLE, "no"};
 
-    if (!op || dv_device_op_step(op)->kind >= DV_DEVICE_DONE)
+    if (!op || dv_device_operation_step(op)->kind >= DV_DEVICE_DONE)
         return;
     if (arg & 4)
-        dv_device_op_refuse(op, &err);
-    else if (dv_device_op_step(op)->kind == DV_DEVICE_ASK_PREFERRED)
+        dv_device_operation_refuse(op, &err);
+    else if (dv_device_operation_step(op)->kind == DV_DEVICE_ASK_PREFERRED)
         answer_preferred(op, arg);
     else
-        dv_device_op_answer(op, arg & 8 ? DV_STR("") : DV_STR("\x0a\x00"));
+        dv_device_operation_answer(op, arg & 8 ? DV_STR("") : DV_STR("\x0a\x00"));
 }
 
 static void end(struct node *node, size_t i)
 {
-    dv_device_op_free(node->ops[i]);
+    dv_device_operation_free(node->ops[i]);
     node->ops[i] = NULL;
 }
 

@@ -128,7 +128,7 @@ static void ask(struct node *node, const char *devices, const char *lent, const 
                 const char *limit)
 {
     struct dv_device_request request;
-    struct dv_device_op *op;
+    struct dv_device_operation *op;
     char list[64];
 
     node->preferred = "";
@@ -146,8 +146,8 @@ static void ask(struct node *node, const char *devices, const char *lent, const 
     request = node_request(node, "p", "c", DV_DEVICE_REGULAR, limit);
     request.affinity = (struct dv_numa_hint){.mask = 1, .has_mask = true};
     op = dv_device_allocate(node->state, &request);
-    assert_int_equal(dv_device_op_step(op)->kind, DV_DEVICE_ASK_PREFERRED);
-    dv_device_op_free(op);
+    assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_ASK_PREFERRED);
+    dv_device_operation_free(op);
     assert_true(node_allocate_near(node, "p", limit, "0"));
     dv_device_end_admission(node->state, DV_STR("p"));
 }

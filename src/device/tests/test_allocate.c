@@ -98,22 +98,22 @@ static void what_a_claim_provides_is_not_for_plugins(void **state)
     struct node *node = *state;
     struct dv_device_request request;
     struct dv_device_limit limit = {DV_STR(GPU), 5, true};
-    struct dv_device_op *op;
+    struct dv_device_operation *op;
 
     node_register(node, GPU, "a.sock", "d1");
     request = node_request(node, "p", "c", DV_DEVICE_REGULAR, "");
     request.limits = &limit;
     request.n_limits = 1;
     op = dv_device_allocate(node->state, &request);
-    assert_int_equal(dv_device_op_step(op)->kind, DV_DEVICE_DONE);
-    dv_device_op_free(op);
+    assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_DONE);
+    dv_device_operation_free(op);
     op = dv_device_start(node->state, &request);
-    assert_int_equal(dv_device_op_step(op)->kind, DV_DEVICE_DONE);
-    dv_device_op_free(op);
+    assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_DONE);
+    dv_device_operation_free(op);
     limit.is_claimed = false;
     op = dv_device_allocate(node->state, &request);
-    assert_int_equal(dv_device_op_step(op)->kind, DV_DEVICE_FAILED);
-    dv_device_op_free(op);
+    assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_FAILED);
+    dv_device_operation_free(op);
 }
 
 /* 36 */
@@ -380,24 +380,24 @@ static void two_ops_never_take_the_same_device(void **state)
     struct dv_device_request p = node_request(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1");
     struct dv_device_request q = node_request(node, "q", "c", DV_DEVICE_REGULAR, GPU "=1");
     struct dv_device_request r = node_request(node, "r", "c", DV_DEVICE_REGULAR, GPU "=1");
-    struct dv_device_op *op_p, *op_q, *op_r;
+    struct dv_device_operation *op_p, *op_q, *op_r;
 
     node_register(node, GPU, "a.sock", "d1 d2");
     op_p = dv_device_allocate(node->state, &p);
     op_q = dv_device_allocate(node->state, &q);
     op_r = dv_device_allocate(node->state, &r);
-    assert_str(dv_device_op_step(op_p)->ids[0], "d1");
-    assert_str(dv_device_op_step(op_p)->socket, "a.sock");
-    assert_str(dv_device_op_step(op_q)->ids[0], "d2");
-    assert_int_equal(dv_device_op_step(op_r)->kind, DV_DEVICE_FAILED);
-    dv_device_op_free(op_r);
-    dv_device_op_free(op_p); /* given up: what it had taken is free again */
+    assert_str(dv_device_operation_step(op_p)->ids[0], "d1");
+    assert_str(dv_device_operation_step(op_p)->socket, "a.sock");
+    assert_str(dv_device_operation_step(op_q)->ids[0], "d2");
+    assert_int_equal(dv_device_operation_step(op_r)->kind, DV_DEVICE_FAILED);
+    dv_device_operation_free(op_r);
+    dv_device_operation_free(op_p); /* given up: what it had taken is free again */
     op_r = dv_device_allocate(node->state, &r);
-    assert_str(dv_device_op_step(op_r)->ids[0], "d1");
-    dv_device_op_answer(op_q, DV_STR("\x0a\x00"));
-    assert_int_equal(dv_device_op_step(op_q)->kind, DV_DEVICE_DONE);
-    dv_device_op_free(op_q);
-    dv_device_op_free(op_r);
+    assert_str(dv_device_operation_step(op_r)->ids[0], "d1");
+    dv_device_operation_answer(op_q, DV_STR("\x0a\x00"));
+    assert_int_equal(dv_device_operation_step(op_q)->kind, DV_DEVICE_DONE);
+    dv_device_operation_free(op_q);
+    dv_device_operation_free(op_r);
     assert_string_equal(node_held(node, "q", "c", GPU), "d2");
     assert_int_equal(node_info(node, GPU).n_allocated, 1);
 }
@@ -406,7 +406,7 @@ static void a_device_that_vanishes_while_it_is_allocated_is_held(void **state)
 {
     struct node *node = *state;
     struct dv_device_request p = node_request(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1");
-    struct dv_device_op *op;
+    struct dv_device_operation *op;
 
     node_register(node, GPU, "a.sock", "d1@3 d2@3");
     op = dv_device_allocate(node->state, &p);
@@ -414,9 +414,9 @@ static void a_device_that_vanishes_while_it_is_allocated_is_held(void **state)
     node_disconnect(node, GPU, "a.sock");
     node->now_ns += 301 * SECOND_NS;
     assert_string_equal(node_capacity(node, GPU), "removed");
-    dv_device_op_answer(op, DV_STR("\x0a\x00"));
-    assert_int_equal(dv_device_op_step(op)->kind, DV_DEVICE_DONE);
-    dv_device_op_free(op);
+    dv_device_operation_answer(op, DV_STR("\x0a\x00"));
+    assert_int_equal(dv_device_operation_step(op)->kind, DV_DEVICE_DONE);
+    dv_device_operation_free(op);
     assert_string_equal(node_placed(node, "p", "c", GPU), "3:d1");
 }
 

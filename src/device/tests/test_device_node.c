@@ -156,9 +156,9 @@ void node_disconnect(struct node *node, const char *resource, const char *socket
 
 /* -- Operations ----------------------------------------------------------------------------- */
 
-static void answer_preferred(struct node *node, struct dv_device_op *op)
+static void answer_preferred(struct node *node, struct dv_device_operation *op)
 {
-    const struct dv_device_step *step = dv_device_op_step(op);
+    const struct dv_device_step *step = dv_device_operation_step(op);
     dv_str rest = dv_str_from_c(node->preferred);
     struct dv_err err = {node->preferred_fails, "no idea"};
     struct dv_buf buf;
@@ -172,7 +172,7 @@ static void answer_preferred(struct node *node, struct dv_device_op *op)
     if (node->while_asked)
         node->while_asked(node);
     if (node->preferred_fails != DV_OK) {
-        dv_device_op_refuse(op, &err);
+        dv_device_operation_refuse(op, &err);
         return;
     }
     dv_buf_init(&buf, TEXT_BYTES_MAX);
@@ -180,46 +180,46 @@ static void answer_preferred(struct node *node, struct dv_device_op *op)
     while (rest.n > 0 && dv_str_split(&rest, ' ', &id))
         dv_pb_add_bytes(&buf, 1, id);
     dv_pb_end(&buf, mark);
-    dv_device_op_answer(op, dv_buf_str(&buf));
+    dv_device_operation_answer(op, dv_buf_str(&buf));
     dv_buf_fini(&buf);
 }
 
-static void answer_allocate(struct node *node, struct dv_device_op *op)
+static void answer_allocate(struct node *node, struct dv_device_operation *op)
 {
     struct dv_err err = {node->allocate_fails, "no luck"};
     struct dv_buf buf;
 
     node->n_allocate++;
     if (node->allocate_fails != DV_OK) {
-        dv_device_op_refuse(op, &err);
+        dv_device_operation_refuse(op, &err);
         return;
     }
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     if (!node->is_empty)
         dv_pb_add_bytes(&buf, 1, node->response ? *node->response : DV_STR(""));
-    dv_device_op_answer(op, dv_buf_str(&buf));
+    dv_device_operation_answer(op, dv_buf_str(&buf));
     dv_buf_fini(&buf);
 }
 
-static void answer_pre_start(struct node *node, struct dv_device_op *op)
+static void answer_pre_start(struct node *node, struct dv_device_operation *op)
 {
-    const struct dv_device_step *step = dv_device_op_step(op);
+    const struct dv_device_step *step = dv_device_operation_step(op);
     struct dv_err err = {node->pre_start_fails, "not now"};
 
     node->n_pre_start++;
     node->pre_started = join(node, step->ids, step->n_ids, ' ');
     if (node->pre_start_fails != DV_OK)
-        dv_device_op_refuse(op, &err);
+        dv_device_operation_refuse(op, &err);
     else
-        dv_device_op_answer(op, DV_STR(""));
+        dv_device_operation_answer(op, DV_STR(""));
 }
 
-static bool run(struct node *node, struct dv_device_op *op)
+static bool run(struct node *node, struct dv_device_operation *op)
 {
     const struct dv_device_step *step;
     bool is_done;
 
-    while ((step = dv_device_op_step(op))->kind < DV_DEVICE_DONE) {
+    while ((step = dv_device_operation_step(op))->kind < DV_DEVICE_DONE) {
         if (step->kind == DV_DEVICE_ASK_PREFERRED)
             answer_preferred(node, op);
         else if (step->kind == DV_DEVICE_ASK_ALLOCATE)
@@ -232,7 +232,7 @@ static bool run(struct node *node, struct dv_device_op *op)
         node->failure = step->failure;
         node->err = step->err;
     }
-    dv_device_op_free(op);
+    dv_device_operation_free(op);
     return is_done;
 }
 
