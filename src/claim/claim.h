@@ -444,6 +444,8 @@ enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena 
                                                   struct dv_err *err);
 void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *arena,
                           struct dv_claim_health_file *file);
-void dv_claim_health_restore(struct dv_claim_state *state, const struct dv_claim_health_file *file);
+/* Puts what the file says into the state, where it fits the store. Returns of how many devices. */
+size_t dv_claim_health_restore(struct dv_claim_state *state,
+                               const struct dv_claim_health_file *file);
 
 #endif

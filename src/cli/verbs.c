@@ -115,9 +115,9 @@ static const char top_help[] =
     "clears";
 
 static const char state_help[] =
-    "export writes the kubelet's files device-plugins/kubelet_internal_checkpoint and\n"
-    "dra_manager_state into --kubelet-dir from the state in --state-dir; import reads them from\n"
-    "there. davitd must not be running.";
+    "export writes the kubelet's files device-plugins/kubelet_internal_checkpoint,\n"
+    "dra_manager_state and dra_health_state into --kubelet-dir from the state in --state-dir;\n"
+    "import reads them from there. davitd must not be running.";
 
 static const char completion_help[] =
     "Prints a script that lets the shell complete davit's words with the Tab key: verbs, options,\n"

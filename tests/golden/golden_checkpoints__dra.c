@@ -353,7 +353,7 @@ static void replay_health(struct jsonl_record *record)
                       dv_claim_health_file_decode(file, record->arena, &read, &err),
                       DV_CLAIM_FILE_OK);
     jsonl_compare_str(record, "file written again", health_text(&read, record->arena), file);
-    dv_claim_health_restore(state, &read);
+    (void)dv_claim_health_restore(state, &read);
     dv_claim_health_take(state, record->arena, &read);
     jsonl_compare_str(record, "file written from a state", health_text(&read, record->arena), file);
     dv_claim_state_free(state);

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "claim/claim.h"
 #include "claim/state/claim_file.h"
+#include "claim/state/claim_state.h"
 #include "json/json.h"
 
 /* -- Writing -------------------------------------------------------------------------------- */
@@ -187,4 +188,72 @@ enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena 
         drivers.v = DV_NEW_ARRAY(arena, struct dv_claim_health_of_driver, 0);
     *result = (struct dv_claim_health_file){drivers.v, drivers.n};
     return file.verdict;
+}
+
+/* -- The state and the file ------------------------------------------------------------------ */
+
+static struct dv_claim_health_of_driver describe_driver(const struct dv_claim_health_driver *driver,
+                                                        struct dv_arena *arena)
+{
+    struct dv_claim_health_entry *entries =
+        DV_NEW_ARRAY(arena, struct dv_claim_health_entry, driver->cells.n);
+    const struct dv_map_entry *entry;
+    size_t n = 0;
+
+    for (size_t at = 0; (entry = dv_map_next(&driver->cells, &at)) != NULL;)
+        entries[n++] = ((const struct dv_claim_health_cell *)entry->value)->entry;
+    if (n > 0)
+        qsort(entries, n, sizeof(entries[0]), dv_str_compare);
+    return (struct dv_claim_health_of_driver){
+        .driver = driver->name,
+        .entries = driver->has_devices ? entries : NULL,
+        .n_entries = n,
+    };
+}
+
+void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *arena,
+                          struct dv_claim_health_file *file)
+{
+    struct dv_claim_health_of_driver *drivers =
+        DV_NEW_ARRAY(arena, struct dv_claim_health_of_driver, state->health.n);
+    const struct dv_map_entry *entry;
+    size_t n = 0;
+
+    for (size_t at = 0; (entry = dv_map_next(&state->health, &at)) != NULL;)
+        drivers[n++] = describe_driver(entry->value, arena);
+    if (n > 0)
+        qsort(drivers, n, sizeof(drivers[0]), dv_str_compare);
+    *file = (struct dv_claim_health_file){drivers, n};
+}
+
+/* A driver tells no more than this; but a file may say anything. */
+static bool fits_store(const struct dv_claim_health_driver *driver,
+                       const struct dv_claim_health_entry *entry)
+{
+    return driver->cells.n < DV_CLAIM_HEALTH_DEVICES_MAX &&
+           driver->name.n <= DV_CLAIM_HEALTH_NAME_MAX / 2 &&
+           entry->key.n <= DV_CLAIM_HEALTH_NAME_MAX && entry->pool.n <= DV_CLAIM_HEALTH_NAME_MAX &&
+           entry->device.n <= DV_CLAIM_HEALTH_NAME_MAX &&
+           entry->health.n <= DV_CLAIM_HEALTH_TEXT_MAX &&
+           entry->message.n <= DV_CLAIM_HEALTH_TEXT_MAX;
+}
+
+size_t dv_claim_health_restore(struct dv_claim_state *state,
+                               const struct dv_claim_health_file *file)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < file->n_drivers; i++) {
+        const struct dv_claim_health_of_driver *from = &file->drivers[i];
+        struct dv_claim_health_driver *driver = dv_claim_health_driver_add(state, from->driver);
+
+        driver->has_devices = from->entries != NULL;
+        for (size_t k = 0; from->entries && k < from->n_entries; k++) {
+            if (!fits_store(driver, &from->entries[k]))
+                continue;
+            dv_claim_health_set(state, driver, &from->entries[k]);
+            n++;
+        }
+    }
+    return n;
 }

@@ -23,7 +23,15 @@
 
 #define CHECKPOINT "device-plugins/kubelet_internal_checkpoint"
 #define CLAIMS "dra_manager_state"
+#define HEALTH "dra_health_state"
 #define CHECKPOINT_BYTES_MAX (256u << 20)
+
+/* The kubelet's files. */
+struct paths {
+    const char *devices;
+    const char *claims;
+    const char *health;
+};
 
 /* The state, opened as the daemon opens it. */
 struct place {
@@ -161,38 +169,58 @@ static bool write_file(const char *path, dv_str text, struct dv_arena *arena, st
     return true;
 }
 
-static bool export_state(struct place *place, const char *path, struct dv_err *err)
+/* `n` is how many of `what` are in the text, for the user. */
+static bool export_text(struct place *place, const char *path, const struct dv_buf *text, size_t n,
+                        const char *what, struct dv_err *err)
 {
-    struct dv_device_checkpoint checkpoint;
-    struct dv_buf buf;
-    bool ok;
+    if (!dv_buf_check(text, path, err) ||
+        !write_file(path, dv_buf_str(text), place->cli->arena, err))
+        return false;
+    (void)printf("%zu %s written to %s\n", n, what, path);
+    return true;
+}
 
+static bool export_devices(struct place *place, const char *path, struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    struct dv_device_checkpoint checkpoint;
+
+    dv_buf_init(&text, CHECKPOINT_BYTES_MAX);
     dv_device_checkpoint_take(place->state, place->cli->arena, &checkpoint);
-    dv_buf_init(&buf, CHECKPOINT_BYTES_MAX);
-    dv_device_checkpoint_encode(&checkpoint, &buf);
-    ok = dv_buf_check(&buf, "checkpoint", err) &&
-         write_file(path, dv_buf_str(&buf), place->cli->arena, err);
-    dv_buf_fini(&buf);
-    if (ok)
-        (void)printf("%zu allocations written to %s\n", checkpoint.n_records, path);
-    return ok;
+    dv_device_checkpoint_encode(&checkpoint, &text);
+    return export_text(place, path, &text, checkpoint.n_records, "allocations", err);
 }
 
 static bool export_claims(struct place *place, const char *path, struct dv_err *err)
 {
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_claim_checkpoint checkpoint;
-    struct dv_buf buf;
-    bool ok;
 
+    dv_buf_init(&text, CHECKPOINT_BYTES_MAX);
     dv_claim_checkpoint_take(place->claims, place->cli->arena, &checkpoint);
-    dv_buf_init(&buf, CHECKPOINT_BYTES_MAX);
-    dv_claim_checkpoint_encode(&checkpoint, &buf);
-    ok = dv_buf_check(&buf, "checkpoint", err) &&
-         write_file(path, dv_buf_str(&buf), place->cli->arena, err);
-    dv_buf_fini(&buf);
-    if (ok)
-        (void)printf("%zu claims written to %s\n", checkpoint.n_records, path);
-    return ok;
+    dv_claim_checkpoint_encode(&checkpoint, &text);
+    return export_text(place, path, &text, checkpoint.n_records, "claims", err);
+}
+
+/* Also when nothing is known: what the kubelet wrote long ago would count otherwise. */
+static bool export_health(struct place *place, const char *path, struct dv_err *err)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    struct dv_claim_health_file file;
+    size_t n = 0;
+
+    dv_buf_init(&text, CHECKPOINT_BYTES_MAX);
+    dv_claim_health_take(place->claims, place->cli->arena, &file);
+    for (size_t i = 0; i < file.n_drivers; i++)
+        n += file.drivers[i].n_entries;
+    dv_claim_health_encode(&file, &text);
+    return export_text(place, path, &text, n, "devices' health", err);
+}
+
+static bool export_state(struct place *place, const struct paths *paths, struct dv_err *err)
+{
+    return export_devices(place, paths->devices, err) && export_claims(place, paths->claims, err) &&
+           export_health(place, paths->health, err);
 }
 
 /* ---- import ---- */
@@ -317,7 +345,6 @@ static bool import_claims(struct place *place, const char *path, struct changes 
 {
     struct dv_arena *arena = place->cli->arena;
     struct dv_claim_checkpoint checkpoint;
-    const struct dv_row_change *writes;
     dv_str *uids;
     size_t n_new;
     size_t n;
@@ -328,9 +355,6 @@ static bool import_claims(struct place *place, const char *path, struct changes 
     if (dv_claim_checkpoint_decode(text, arena, &checkpoint, err) != DV_CLAIM_FILE_OK)
         return dv_wrap(err, "%s", path);
     n_new = dv_claim_checkpoint_apply(place->claims, &checkpoint);
-    n = dv_claim_take_changes(place->claims, arena, &writes);
-    for (size_t i = 0; i < n; i++)
-        *dv_vec_add_in(changes, arena) = dv_store_change_of(DV_SPACE_CLAIMS, &writes[i]);
     n = dv_claim_pods(place->claims, arena, &uids);
     for (size_t i = 0; i < n; i++)
         if (!is_added(changes, uids[i]))
@@ -341,6 +365,27 @@ static bool import_claims(struct place *place, const char *path, struct changes 
         (void)printf("%zu left out: no object can have their names\n",
                      checkpoint.n_records - n_new);
     return true;
+}
+
+/* Absent: no driver told of health. As with the kubelet, a file that cannot be read keeps nobody
+ * from starting: drivers tell again. */
+static void import_health(struct place *place, const char *path)
+{
+    struct dv_arena *arena = place->cli->arena;
+    struct dv_claim_health_file file;
+    struct dv_err err;
+    dv_str text;
+
+    if (!dv_file_read(dv_str_from_c(path), CHECKPOINT_BYTES_MAX, arena, &text, &err)) {
+        if (err.code != DV_NOT_FOUND)
+            (void)fprintf(stderr, "davit: %s; the health of devices is left out\n", err.msg);
+        return;
+    }
+    if (dv_claim_health_file_decode(text, arena, &file, &err) != DV_CLAIM_FILE_OK)
+        (void)fprintf(stderr, "davit: %s: %s; what could be read of it is used\n", path,
+                      dv_cli_plain(dv_str_from_c(err.msg), arena));
+    (void)printf("%zu devices' health read from %s\n",
+                 dv_claim_health_restore(place->claims, &file), path);
 }
 
 static void add_pods(struct changes *changes, const struct dv_device_checkpoint *checkpoint,
@@ -369,8 +414,7 @@ static bool save(struct place *place, const struct changes *changes, struct dv_e
     return write.err.code == DV_OK;
 }
 
-static bool import_state(struct place *place, const char *path, const char *claims_path,
-                         struct dv_err *err)
+static bool import_state(struct place *place, const struct paths *paths, struct dv_err *err)
 {
     struct dv_arena *arena = place->cli->arena;
     struct dv_device_checkpoint checkpoint;
@@ -384,32 +428,40 @@ static bool import_state(struct place *place, const char *path, const char *clai
         return dv_fail(err, DV_FAILED_PRECONDITION,
                        "%.*s has %zu pods already; import is for a state that is empty",
                        DV_FMT(place->cli->state_dir), place->n_pods);
-    if (!dv_file_read(dv_str_from_c(path), CHECKPOINT_BYTES_MAX, arena, &text, err))
+    if (!dv_file_read(dv_str_from_c(paths->devices), CHECKPOINT_BYTES_MAX, arena, &text, err))
         return false;
     if (dv_device_checkpoint_decode(text, arena, &checkpoint, err) != DV_DEVICE_CHECKPOINT_OK)
-        return dv_wrap(err, "%s", path);
+        return dv_wrap(err, "%s", paths->devices);
     dv_device_checkpoint_load(place->state, &checkpoint, dv_loop_now_ns(place->loop), &n_left_out);
     n_writes = dv_device_take_changes(place->state, arena, &writes);
     for (size_t i = 0; i < n_writes; i++)
         *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_SPACE_DEVICES, &writes[i]);
     add_pods(&changes, &checkpoint, arena);
-    if (!import_claims(place, claims_path, &changes, err))
+    if (!import_claims(place, paths->claims, &changes, err))
         return false;
+    import_health(place, paths->health);
+    n_writes = dv_claim_take_changes(place->claims, arena, &writes);
+    for (size_t i = 0; i < n_writes; i++)
+        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_SPACE_CLAIMS, &writes[i]);
     if (changes.n > 0 && !save(place, &changes, err))
         return false;
-    (void)printf("%zu allocations read from %s\n", checkpoint.n_records - n_left_out, path);
+    (void)printf("%zu allocations read from %s\n", checkpoint.n_records - n_left_out,
+                 paths->devices);
     if (n_left_out > 0)
         (void)printf("%zu left out: their answer of the plugin cannot be read\n", n_left_out);
     return true;
 }
 
+static const char *path_of(const struct dv_cli *cli, const char *name)
+{
+    return dv_str_to_c(dv_str_printf(cli->arena, "%.*s/%s", DV_FMT(cli->kubelet_dir), name),
+                       cli->arena);
+}
+
 enum dv_exit dv_cmd_state(struct dv_cli *cli)
 {
     struct place place = {.cli = cli};
-    const char *path = dv_str_to_c(
-        dv_str_printf(cli->arena, "%.*s/" CHECKPOINT, DV_FMT(cli->kubelet_dir)), cli->arena);
-    const char *claims_path = dv_str_to_c(
-        dv_str_printf(cli->arena, "%.*s/" CLAIMS, DV_FMT(cli->kubelet_dir)), cli->arena);
+    struct paths paths = {path_of(cli, CHECKPOINT), path_of(cli, CLAIMS), path_of(cli, HEALTH)};
     bool is_export = cli->n_words == 1 && dv_str_eq(cli->words[0], DV_STR("export"));
     bool is_import = cli->n_words == 1 && dv_str_eq(cli->words[0], DV_STR("import"));
     struct dv_err err;
@@ -418,8 +470,7 @@ enum dv_exit dv_cmd_state(struct dv_cli *cli)
     if (!is_export && !is_import)
         return dv_cli_complain_usage("state", "say import or export");
     ok = open_place(&place, is_export, &err) &&
-         (is_export ? export_state(&place, path, &err) && export_claims(&place, claims_path, &err)
-                    : import_state(&place, path, claims_path, &err));
+         (is_export ? export_state : import_state)(&place, &paths, &err);
     close_place(&place);
     return ok ? DV_EXIT_OK : dv_cli_complain("%s", err.msg);
 }

@@ -419,6 +419,34 @@ def test_export_goes_byte_for_byte_there_and_back(stopped, short_dir):
     assert len(json.loads(first)["Data"]["PodDeviceEntries"]) == 5
 
 
+def test_the_health_of_devices_moves_too(stopped, short_dir):
+    node = stopped
+    assert state("export", node.kubelet_dir, node.state_dir).returncode == 0
+    path = Path(node.kubelet_dir, "dra_health_state")
+    assert path.read_bytes() == b"{}"
+    device = {
+        "PoolName": "pool",
+        "DeviceName": "gpu-0",
+        "Health": "Unhealthy",
+        "LastUpdated": "2026-01-02T03:04:05.000000006+01:00",
+        "HealthCheckTimeout": 600000000000,
+        "Message": "too <hot>",
+    }
+    drivers = {"gpu.example.com": {"Devices": {"pool/gpu-0": device}}}
+    text = json.dumps(drivers, separators=(",", ":"))
+    path.write_text(text.replace("<", "\\u003c").replace(">", "\\u003e"), encoding="utf-8")
+    done = state("import", node.kubelet_dir, os.path.join(short_dir, "s2"))
+    assert done.returncode == 0 and f"1 devices' health read from {path}" in done.stdout, done
+    kubelet_dir = os.path.join(short_dir, "k2")
+    os.makedirs(os.path.dirname(checkpoint(kubelet_dir)))
+    assert state("export", kubelet_dir, os.path.join(short_dir, "s2")).returncode == 0
+    assert Path(kubelet_dir, "dra_health_state").read_bytes() == path.read_bytes()
+    # As for the kubelet, a file that makes no sense is no reason to stay away.
+    path.write_text("{", encoding="utf-8")
+    done = state("import", node.kubelet_dir, os.path.join(short_dir, "s3"))
+    assert done.returncode == 0 and str(path) in done.stderr, done
+
+
 def kubelet_files():
     with tarfile.open(CORPUS) as corpus:
         lines = corpus.extractfile("checkpoints/from_a_running_kubelet.jsonl").read().splitlines()
