@@ -1,5 +1,12 @@
-/* device_run.c - an allocation or a container's start, from step to step: plugins are asked, then
- * the result is put on the disk, then whoever waits is told. */
+/* device_run.c - an allocation or a container's start on the loop: plugins are asked, then the
+ * result is put on the disk, then whoever waits is told.
+ *
+ *     begin --> go_on --> ask a plugin --> its answer --> go_on ...   the operation decides whom
+ *                 |            '--- gone, or vetoed ----> go_on ...
+ *                 |-- DONE ----> save --> end     nothing is new, or the caller saves: end
+ *                 '-- FAILED --> fail --> end
+ *
+ * What is asked next, and what an answer or a refusal means, is decided in device_operation.c. */
 #include <assert.h>
 #include <string.h>
 
