@@ -104,7 +104,7 @@ struct dv_alloc_result {
     struct dv_api_allocation_result *allocations; /* one a claim, in their order; DV_ALLOC_DONE */
     dv_str note; /* what may be behind DV_ALLOC_NONE: a pool that two nodes publish; or empty */
     uint64_t n_steps;
-    uint64_t cost; /* at most one step's above the limit */
+    uint64_t cost; /* may be above the limit by the cost of one step */
 };
 
 /* Chooses devices for all claims together. Changes nothing: hold what you take. The result is in
@@ -129,9 +129,9 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
 void dv_inventory_lend(struct dv_inventory *inventory);
 void dv_inventory_return(struct dv_inventory *inventory); /* carries out what was put off */
 bool dv_inventory_is_lent(const struct dv_inventory *inventory);
-/* A number for what there is now, */
+/* A number for the state of the inventory now, for dv_inventory_has_changed. */
 uint64_t dv_inventory_now(const struct dv_inventory *inventory);
-/* and whether anything has changed since that a search on the node depends on, or may have. */
+/* Whether anything that a search on the node depends on has changed after `since`, or may have. */
 bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str node, uint64_t since);
 
 /* ---- extended resources ---- */
@@ -162,15 +162,15 @@ DV_CHECKED bool dv_extended_read(struct dv_inventory *inventory, const struct dv
 
 /* ---- why not ---- */
 
-/* In the order of nearness: what is first lacks least. */
+/* Ordered by nearness: the first lacks least. */
 enum dv_why {
     DV_WHY_FITS,             /* nothing against it */
-    DV_WHY_CONSTRAINT,       /* a constraint of the claim, against another device */
-    DV_WHY_TAKEN_HERE,       /* by another request of the same claims */
+    DV_WHY_CONSTRAINT,       /* a constraint of the claim, together with another device */
+    DV_WHY_TAKEN_HERE,       /* it is taken by another request of the same claims */
     DV_WHY_COUNTER,          /* a shared counter is short */
     DV_WHY_CAPACITY,         /* its capacity is short, or not there */
     DV_WHY_TAINTED,          /* a taint is not tolerated */
-    DV_WHY_TAKEN,            /* by another claim */
+    DV_WHY_TAKEN,            /* it is taken by another claim */
     DV_WHY_REQUEST_SELECTOR, /* a selector of the request is false */
     DV_WHY_CLASS_SELECTOR,   /* a selector of the class is false */
     DV_WHY_SELECTOR_FAILS,   /* a selector cannot be evaluated on it, or was not: it costs much */
@@ -182,7 +182,7 @@ enum dv_why {
     DV_WHY_POOL_RIVAL,       /* a slice that is not of this node has the same pool */
 };
 
-/* A word for it: "taken", "constraint". */
+/* The word for a reason: "taken", "constraint". */
 const char *dv_why_name(enum dv_why why);
 
 struct dv_why_device {

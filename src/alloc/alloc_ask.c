@@ -1,4 +1,6 @@
-/* alloc_ask.c - what claims ask for, read once before the search. */
+/* alloc_ask.c - reads what claims ask for, once, before the search begins: requests and their
+ * alternatives, their classes and selectors, and for requests of all devices which these are. A
+ * mistake in a claim or class is found here, so that it is the same on every node. */
 #include "alloc/alloc.h"
 #include "alloc/inventory.h"
 #include "alloc/search.h"
@@ -35,8 +37,9 @@ static bool add_selectors(struct search *search, const struct task *task, struct
     return true;
 }
 
-/* Whether the selector is true on the device. What is left of the search's budget is the
- * evaluation's too: when that ends it, nothing is wrong with the selector. */
+/* Whether the selector is true on the device. The evaluation may cost no more than what is left of
+ * the search's own budget; when that ends it, the search gives up, and nothing is wrong with the
+ * selector. */
 static bool selector_matches(struct search *search, struct selector *selector,
                              struct device *device, bool *matches)
 {
@@ -56,7 +59,7 @@ static bool selector_matches(struct search *search, struct selector *selector,
         dv_selector_evaluate(search->inventory, selector, device, &budget, matches, search->err);
     if (!is_ok && ((budget.cost > budget.cost_max && budget.cost_max < DV_CEL_COST_MAX) ||
                    (budget.work > budget.work_max && budget.work_max < DV_CEL_WORK_MAX)))
-        return dv_search_charge(search, left + 1); /* gives up */
+        return dv_search_charge(search, left + 1); /* more than is left: the search gives up */
     search->cost += dv_u64_min(budget.cost, left) + dv_u64_min(budget.work, left);
     return is_ok;
 }
@@ -211,7 +214,8 @@ static bool read_ask(struct search *search, const struct task *task,
 
 /* ---- claims ---- */
 
-/* How many devices the claim needs at least, and could need at most. */
+/* Counts how many devices the claim needs at least and could need at most: one that needs more than
+ * the API allows in a claim is refused before anything is searched. */
 static bool count(struct search *search, struct task *task)
 {
     uint64_t n_min = 0;

@@ -1,5 +1,5 @@
-/* alloc_capacity.c - devices that are shared by capacity: what a share takes, and whether it is
- * there. */
+/* alloc_capacity.c - devices that several claims share by capacity (consumable capacity): how much
+ * a share takes by the device's policy, and whether that much is left. */
 #include <stdint.h>
 
 #include "alloc/inventory.h"
@@ -10,7 +10,7 @@
 #include "number/number.h"
 #include "resource/resource.h"
 
-/* The most digits that a quantity may have, with its signs and suffix. */
+/* Room for a quantity with the most digits that one may have, its signs and its suffix. */
 #define QUANTITY_BYTES_MAX (DV_QUANTITY_DIGITS_MAX + 64u)
 
 static const struct dv_quantity *requested(const struct want *want, dv_str name)
@@ -31,7 +31,8 @@ static bool has_capacity(const struct dv_api_device *api, dv_str name)
     return false;
 }
 
-/* Whole numbers, as the reference computes steps; what is too large stays the largest. */
+/* The quantity as a whole number, as the reference computes with steps; one that is too large
+ * becomes the largest number. */
 static int64_t whole(const struct dv_quantity *quantity)
 {
     int64_t value;
@@ -118,7 +119,8 @@ static bool keeps_policy(const struct dv_quantity *amount,
     return false;
 }
 
-/* What is in use of a capacity of the device, with `amount` more. */
+/* What would be in use of a capacity of the device with `amount` more: by claims that hold shares,
+ * and by this search. */
 static struct dv_quantity in_use_with(struct search *search, uint32_t place, size_t i,
                                       const struct dv_quantity *amount)
 {

@@ -1,7 +1,8 @@
-/* alloc_count.c - counting what is left: whether a branch of the search can still lead anywhere.
- *
- * Every count is of more than can really be had, so what it lacks is lacking. Only where bound.c
- * allows it. */
+/* alloc_count.c - counts what is left, to see whether a branch of the search can still lead to a
+ * solution. A search that fails would otherwise try every combination of the devices that are left.
+ * Every count is of at least as many devices as can really be had, so when even the count is too
+ * small, there is no solution in the branch. It is used only where bound.c has found that leaving
+ * out a branch cannot change the answer. */
 #include <stdint.h>
 #include <string.h>
 
@@ -10,7 +11,9 @@
 #include "number/number.h"
 
 #define BITS 64u
-/* About a millisecond, and for each step about as long as the step takes. */
+/* How many places may be counted: a million for every search, about a millisecond, and 64 more for
+ * each step, about as long as the step itself takes. So counting can at most double the time of a
+ * search in which it does not help. */
 #define PLACES_FREE (1u << 20)
 #define PLACES_A_STEP 64u
 #define PLACES_A_UNIT 8u
@@ -32,17 +35,18 @@ static bool has_bit(const uint64_t *bits, uint32_t place)
 
 /* ---- counting ---- */
 
-/* Asks of which each needs some places of the same kind. */
+/* One or several asks that need places of the same kind. */
 struct need {
-    const struct task *task; /* NULL: of several; constraints are then left aside */
+    /* NULL: asks of several claims, whose constraints are then left aside. */
+    const struct task *task;
     const struct want *want;
-    size_t flat; /* the want among all of the task */
+    size_t flat; /* the index of the want among all wants of the task */
     uint64_t n;
     size_t n_asks;
     uint32_t start;
 };
 
-/* The value that the devices of the claim have. */
+/* Finds the value that the devices taken so far for the claim have in common, by the constraint. */
 static void find_value(const struct task *task, struct constraint *constraint)
 {
     constraint->value_now = 0;
@@ -69,8 +73,8 @@ static bool is_left(const struct search *search, const struct need *need, uint32
     return true;
 }
 
-/* How many of `n` places of a pool, of which each consumes at least `least` of a counter, it can
- * serve. */
+/* How many of `n` places a counter of the pool can serve, when each consumes at least `least` of
+ * it. */
 static uint64_t served(struct search *search, const struct node_pool *pool, size_t counter,
                        const struct dv_quantity *least, uint64_t n)
 {
@@ -91,7 +95,8 @@ static uint64_t served(struct search *search, const struct node_pool *pool, size
     return n_served;
 }
 
-/* How many of the places that are left in a pool its counters can serve. */
+/* How many of the places that are left in a pool its counters can serve. A counter bounds them only
+ * when every one of these places consumes of it: one that does not could be taken without. */
 static uint64_t served_in_pool(struct search *search, const struct need *need,
                                const struct node_pool *pool, uint32_t from, uint32_t to, uint64_t n)
 {
@@ -132,7 +137,7 @@ static uint64_t count_in_pool(struct search *search, const struct need *need,
     return served_in_pool(search, need, pool, from, to, n);
 }
 
-/* Whether there are no longer enough places. */
+/* Whether fewer places are left than are needed. */
 static bool lacks(struct search *search, const struct need *need)
 {
     uint32_t n_places = (uint32_t)search->view->n_places;
@@ -150,7 +155,7 @@ static bool lacks(struct search *search, const struct need *need)
     return n < need->n;
 }
 
-/* One of all that are asked for is not free. */
+/* Whether one of the devices is not free, for a want that takes all that match. */
 static bool lacks_one_of_all(const struct search *search, const struct want *want)
 {
     if (want->n_devices == 0)
@@ -185,7 +190,7 @@ static struct need need_of(const struct search *search, const struct spot *spot,
     return need;
 }
 
-/* Whether no alternative of it can be served any more. */
+/* Whether no alternative of the ask can be served any more. */
 static bool ask_is_hopeless(struct search *search, const struct spot *spot, size_t task, size_t ask)
 {
     const struct ask *of = &search->tasks[task].asks[ask];
@@ -195,10 +200,10 @@ static bool ask_is_hopeless(struct search *search, const struct spot *spot, size
         struct need need = need_of(search, spot, task, ask, i);
 
         if (is_here && i != spot->want)
-            continue; /* it has been chosen already */
-        if (need.want->takes_all
-                ? is_here || !lacks_one_of_all(search, need.want) /* has taken some of them */
-                : !lacks(search, &need))
+            continue; /* another alternative has been chosen already */
+        /* Where the search stands at a want for all devices, it is in the middle of taking them. */
+        if (need.want->takes_all ? is_here || !lacks_one_of_all(search, need.want)
+                                 : !lacks(search, &need))
             return false;
     }
     return true;
@@ -206,7 +211,8 @@ static bool ask_is_hopeless(struct search *search, const struct spot *spot, size
 
 /* ---- several asks together ---- */
 
-/* Whether it is served by one kind of devices, of which each serves it once. */
+/* Whether the ask has no alternatives, takes a number of devices and is not an administrator's:
+ * only such asks can be added up. */
 static bool is_plain(const struct task *task, size_t ask)
 {
     const struct want *want = &task->asks[ask].wants[0];
@@ -223,7 +229,7 @@ static bool same_constraints(const struct task *task, size_t a, size_t b)
     return true;
 }
 
-/* Whether the two can be served by the same devices at any time. */
+/* Whether two asks of the claim can be served by the same devices, whatever has been taken. */
 static bool are_alike(const struct task *task, size_t a, size_t b)
 {
     return is_plain(task, a) && is_plain(task, b) &&
@@ -231,7 +237,7 @@ static bool are_alike(const struct task *task, size_t a, size_t b)
            same_constraints(task, a, b);
 }
 
-/* What this ask needs, with all like it that come after it in the claim. */
+/* What this ask needs together with all asks like it that come later in the claim. */
 static struct need need_with_alike(const struct search *search, const struct spot *spot,
                                    size_t task, size_t ask)
 {
@@ -247,7 +253,7 @@ static struct need need_with_alike(const struct search *search, const struct spo
     return need;
 }
 
-/* Whether an ask before it, from `first` on, is like it: then it has been counted with that. */
+/* Whether an earlier ask, from `first` on, is like this one: then the two were counted together. */
 static bool is_counted(const struct task *task, size_t first, size_t ask)
 {
     for (size_t i = first; i < ask; i++)
@@ -256,7 +262,8 @@ static bool is_counted(const struct task *task, size_t first, size_t ask)
     return false;
 }
 
-/* The same over all claims, without their constraints. */
+/* Like ask_is_hopeless, for all asks of one kind in all claims together, without their
+ * constraints. */
 static bool kind_is_hopeless(struct search *search, const struct spot *spot)
 {
     const struct want *want = &search->tasks[spot->task].asks[spot->ask].wants[spot->want];
@@ -276,7 +283,8 @@ static bool kind_is_hopeless(struct search *search, const struct spot *spot)
     return need.n_asks > 1 && lacks(search, &need);
 }
 
-/* Strikes out the values of which there are not enough for the need. */
+/* Strikes out those values of a matching constraint of which too few devices are left for the
+ * need. */
 static void strike_values(struct search *search, const struct constraint *constraint,
                           const struct need *need)
 {
@@ -292,7 +300,8 @@ static void strike_values(struct search *search, const struct constraint *constr
             search->sheet->flags[i] = true;
 }
 
-/* Whether there is no value that all asks to come could have in common. */
+/* Whether there is no value that all asks to come could have in common, for a matching
+ * constraint. */
 static bool match_is_hopeless(struct search *search, const struct spot *spot, size_t task,
                               const struct constraint *constraint)
 {
@@ -302,7 +311,7 @@ static bool match_is_hopeless(struct search *search, const struct spot *spot, si
     bool is_asked = false;
 
     if (constraint->value_now)
-        return false; /* each ask is counted with that value */
+        return false; /* a value is fixed already: ask_is_hopeless counts only devices with it */
     memset(is_out, 0, constraint->n_values + 1);
     for (size_t i = first; i < of->n_asks; i++) {
         struct need need;
@@ -319,19 +328,21 @@ static bool match_is_hopeless(struct search *search, const struct spot *spot, si
     return is_asked;
 }
 
-/* Whether there are fewer values than asks of which each must have another. */
+/* Whether a distinct constraint has fewer values left than asks that each need another one. */
 static bool distinct_is_hopeless(struct search *search, const struct spot *spot, size_t task,
                                  const struct constraint *constraint)
 {
     const struct task *of = &search->tasks[task];
     size_t first = task == spot->task ? spot->ask : 0;
     bool *is_there = search->sheet->flags;
-    size_t last = of->n_asks; /* that was looked at */
+    size_t last = of->n_asks; /* the last ask that was looked at */
     size_t n_asks = 0;
     size_t n_values = 0;
 
     if (constraint->has_unknown)
-        return false; /* these clash with nothing, not even with themselves */
+        /* A device without a comparable value clashes with nothing, so that there may be any number
+         * of them. */
+        return false;
     memset(is_there, 0, constraint->n_values + 1);
     for (size_t i = first; i < of->n_asks; i++) {
         struct need need = need_of(search, spot, task, i, 0);
@@ -340,7 +351,7 @@ static bool distinct_is_hopeless(struct search *search, const struct spot *spot,
             continue;
         n_asks++;
         if (last < of->n_asks && are_alike(of, last, i))
-            continue; /* it has the same */
+            continue; /* its values are those of the ask before, and counted */
         last = i;
         for (uint32_t j = 0; j < search->view->n_places; j++)
             if (is_left(search, &need, j))
@@ -397,8 +408,8 @@ static bool task_is_hopeless(struct search *search, const struct spot *spot, siz
     return false;
 }
 
-/* How many places it looks at, at most: each ask by itself, with those like it, and for every
- * constraint. */
+/* How many places a count looks at, at most: each ask by itself, together with those like it, and
+ * once for every constraint. */
 static uint64_t work(const struct search *search, const struct spot *spot)
 {
     uint64_t n = 1;

@@ -1,4 +1,7 @@
-/* alloc_explain.c - why not: for every device the first thing that speaks against it. */
+/* alloc_explain.c - explains why claims cannot be allocated on a node: for every request and every
+ * device the first thing that speaks against it (why.c), the nearest miss first. The search is made
+ * once more, without leaving anything out, to see how far it comes: what was taken by then is a
+ * reason, too. */
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
@@ -10,12 +13,15 @@
 #include "base/str.h"
 #include "resource/resource.h"
 
-/* Enough to come as far as a search gets; a proof is not needed for an explanation. */
+/* Enough steps to come as far as a search gets. An explanation does not need the proof that nothing
+ * else would do, which takes most of the steps. */
 #define EXPLAIN_STEPS_MAX 20000u
 #define TEXT_BYTES_MAX 16384u
-/* Pools of a node that others publish as well: one is a mistake, more are told by the first. */
+/* How many pools that other nodes publish as well are named: one is a mistake of a driver, and more
+ * of them have the same cause. */
 #define RIVALS_MAX 16u
-/* Of an explanation: thousands of requests, each with a line for every device of a large node. */
+/* The ceiling of an explanation: thousands of requests, each with a line for every device of a
+ * large node, are not read by anyone. */
 #define BYTES_MAX (256u << 20)
 
 static const char *const names[] = {
@@ -124,7 +130,7 @@ static void explain_want(struct search *search, const struct task *task, size_t 
 
 /* ---- the whole ---- */
 
-/* Takes what the search had when it came furthest, in place of what it has. */
+/* Puts the search back to where it came furthest, so that why.c sees what was taken there. */
 static void return_to(struct search *search, const struct furthest *furthest)
 {
     dv_search_untake_all(search);
@@ -133,7 +139,9 @@ static void return_to(struct search *search, const struct furthest *furthest)
 
         if (dv_take(search, &search->tasks[furthest->tasks[i]], pick->ask, pick->want, pick->place,
                     false) != TOOK)
-            return; /* a constraint that keeps traces: what is there has to do */
+            /* A constraint refuses what it had allowed, because it keeps traces (bound.c): the
+             * state so far has to do. */
+            return;
     }
 }
 
@@ -168,7 +176,7 @@ static dv_str summarize(const struct search *search, const struct dv_explanation
     return DV_STR("no request stands in the way by itself: their combination does");
 }
 
-/* Whether the search came to the want and no further. */
+/* Whether the search came as far as this want, and no further. */
 static bool is_stuck(const struct search *search, const struct spot *spot)
 {
     const struct furthest *furthest = search->furthest;
@@ -179,7 +187,7 @@ static bool is_stuck(const struct search *search, const struct spot *spot)
         return true;
     for (size_t i = 0; i < furthest->n_picks; i++)
         if (furthest->tasks[i] == spot->task && furthest->picks[i].ask == spot->ask)
-            return false; /* another alternative came further */
+            return false; /* another alternative of the request came further */
     return true;
 }
 
@@ -196,14 +204,14 @@ static void explain_requests(struct search *search, struct dv_explanation *expla
                 struct dv_why_request *request;
 
                 if (dv_arena_size_bytes(search->arena) - search->bytes_before > BYTES_MAX)
-                    return; /* longer than anyone reads */
+                    return; /* longer than anyone would read */
                 request = &explanation->requests[explanation->n_requests++];
                 explain_want(search, &search->tasks[i], j, k, request);
                 request->is_stuck = is_stuck(search, &(struct spot){i, j, k, 0, 0});
             }
 }
 
-/* Searches once more, without leaving anything out, for how far it comes. */
+/* Searches once more without leaving anything out, to see how far the search comes. */
 static void explain_further(struct search *search,
                             const struct dv_api_resource_claim *const *claims, size_t n_claims,
                             struct dv_explanation *explanation)
@@ -212,15 +220,15 @@ static void explain_further(struct search *search,
         .picks = DV_NEW_ARRAY(search->arena, struct pick, n_claims * DV_ALLOC_RESULTS_MAX),
         .tasks = DV_NEW_ARRAY(search->arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX),
     };
-    struct dv_err ignored = {0}; /* what there is to say was said before */
+    struct dv_err ignored = {0}; /* the outcome was told by the first search */
 
     search->err = &ignored;
     search->n_steps = 0;
     search->n_steps_max = EXPLAIN_STEPS_MAX;
     search->furthest = &furthest;
     if (!dv_search_begin(search, claims, n_claims))
-        return;                  /* it is at fault by itself, or there is nothing left to spend */
-    (void)dv_search_run(search); /* only how far it came counts */
+        return;                  /* the claims are at fault themselves, or the budget is spent */
+    (void)dv_search_run(search); /* its outcome is known; only how far it came counts */
     return_to(search, &furthest);
     explain_requests(search, explanation);
 }
@@ -243,7 +251,7 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
         .cost_max = cost_max,
     };
 
-    half.cost_max = cost_max / 2 + 1; /* the rest is for saying why */
+    half.cost_max = cost_max / 2 + 1; /* the other half is for the explanation */
     dv_allocate(inventory, node, claims, n_claims, &half, arena, &result, &err);
     *explanation = (struct dv_explanation){.outcome = result.outcome, .cost = result.cost};
     search.cost = result.cost;

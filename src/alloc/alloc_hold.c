@@ -1,7 +1,7 @@
-/* alloc_hold.c - devices by name, and who holds them.
- *
- * A key of the maps is the path followed by the lengths of its parts: names of pools may have
- * slashes, and what nobody has validated may have them anywhere. */
+/* alloc_hold.c - which devices are in use, by which claims. A device is known by its name (struct
+ * ident) whether or not a slice has it, because claims outlive slices: a slice that is published
+ * again finds its devices still held. A key of the maps is the path followed by the lengths of its
+ * parts: names of pools may have slashes, and what nobody has validated may have them anywhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@
 
 /* ---- keys ---- */
 
-/* Into inventory->text; the length of the path in *path_bytes. */
+/* Writes the key into inventory->text, and the length of the path, its beginning, into
+ * *path_bytes. */
 static dv_str compose(struct dv_inventory *inventory, const dv_str *parts, size_t n_parts,
                       size_t *path_bytes)
 {
@@ -35,7 +36,7 @@ static dv_str compose(struct dv_inventory *inventory, const dv_str *parts, size_
     return dv_buf_str(buf);
 }
 
-/* A struct of `size` bytes with the key behind it. */
+/* Allocates a struct of `size` bytes with the key behind it, so that one block has both. */
 static void *new_with_key(size_t size, dv_str *key)
 {
     char *block = dv_alloc(size + key->n);
@@ -117,7 +118,7 @@ bool dv_ident_is_in_use(const struct ident *ident)
 
 /* ---- one hold ---- */
 
-/* Where the next part of a hold's block goes. */
+/* A block for a hold and all that it refers to: where its next part goes. */
 struct block {
     char *at;
 };
@@ -142,7 +143,7 @@ static dv_str put_text(struct block *block, dv_str text)
 static size_t block_bytes(const struct dv_api_device_request_allocation_result *result, size_t n,
                           dv_str holder)
 {
-    size_t n_parts = 4 + 2 * n; /* each is rounded up */
+    size_t n_parts = 4 + 2 * n; /* each part is rounded up for alignment */
     size_t bytes = sizeof(struct hold) + holder.n + result->share_id.n +
                    n * sizeof(struct dv_quantity_entry) + n_parts * _Alignof(max_align_t);
 
@@ -177,8 +178,10 @@ static struct hold *hold_new(const struct dv_api_device_request_allocation_resul
 
 /* ---- sums ---- */
 
-/* The sums with what is consumed added or taken off, in a new arena: what a sum was before is not
- * kept. A sum that has become zero stays, as a share may consume nothing. */
+/* Makes the sums of consumed capacity anew, with the hold's part added or taken off. They go into a
+ * new arena, and the old one is freed: adding to large quantities in place would leave their old
+ * digits behind for ever. A sum that has become zero stays, because a share may consume nothing of
+ * a capacity. */
 static void change_sums(struct ident *ident, const struct hold *hold, bool adds)
 {
     struct dv_arena *arena;
@@ -222,8 +225,8 @@ static void add_hold(struct dv_inventory *inventory,
                      const struct dv_api_device_request_allocation_result *result, dv_str holder)
 {
     bool is_share = result->share_id.p && inventory->features.consumable_capacity;
-    struct ident *ident =
-        dv_ident_ref(inventory, result->driver, result->pool, result->device); /* the hold's */
+    /* This reference belongs to the hold. */
+    struct ident *ident = dv_ident_ref(inventory, result->driver, result->pool, result->device);
     struct hold *hold = hold_new(result, is_share, holder);
 
     dv_list_push(&ident->holds, &hold->link);
@@ -276,13 +279,13 @@ static void release(struct dv_inventory *inventory,
 
 void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident)
 {
-    ident->n_refs++; /* until all are gone */
+    ident->n_refs++; /* keeps the ident until all its holds are gone */
     while (!dv_list_is_empty(&ident->holds))
         drop_hold(inventory, ident, DV_CONTAINER(ident->holds.head.next, struct hold, link));
     dv_ident_unref(inventory, ident);
 }
 
-/* Keeps a copy for later, when the inventory is lent. */
+/* Puts a copy of the change off until the inventory is returned. False: it is not lent. */
 static bool put_off(struct dv_inventory *inventory, enum change_kind kind,
                     const struct dv_api_allocation_result *allocation, dv_str holder)
 {

@@ -27,8 +27,9 @@
 #define BITS 64u
 /* ---- what may be left out ---- */
 
-/* The places that the want may take while nothing is taken. False: something in it may fail, or
- * gives back what it should consume. */
+/* Finds the places that the want may take while nothing else is taken. False: looking at one of
+ * them may fail, or taking it would give back instead of consuming; then nothing may be left
+ * out. */
 static bool find_eligible(struct search *search, const struct task *task, struct want *want,
                           const size_t flat)
 {
@@ -70,7 +71,8 @@ static bool same_bits(const uint64_t *a, const uint64_t *b, size_t n_words)
     return a == b || memcmp(a, b, n_words * sizeof(uint64_t)) == 0;
 }
 
-/* Wants that can be counted together: that may take the same. */
+/* Gives wants that may take exactly the same places the same number: they can be counted
+ * together. */
 static void find_kinds(struct search *search)
 {
     size_t n_kinds = 0;
@@ -90,7 +92,8 @@ static void find_kinds(struct search *search)
             }
 }
 
-/* Whether the constraints of the task leave no traces and cannot fail. */
+/* What the constraints of the claim allow to be left out: nothing, when one of them can fail or
+ * leaves traces. */
 static enum bounds bounds_of_constraints(struct search *search, struct task *task)
 {
     enum bounds bounds = BOUNDS_TWINS;
@@ -116,7 +119,7 @@ static enum bounds bounds_of_constraints(struct search *search, struct task *tas
     return bounds;
 }
 
-/* Whether the two ask for the same devices in the same words. */
+/* Whether two wants ask for the same devices in the same words. */
 static bool same_terms(const struct task *task, const struct want *a, size_t flat_a,
                        const struct want *b, size_t flat_b)
 {
@@ -132,7 +135,8 @@ static bool same_terms(const struct task *task, const struct want *a, size_t fla
     return true;
 }
 
-/* The places of a want that asks for the same, before this one in the claim; NULL: none does. */
+/* The eligible places of an earlier want of the claim that asks for the same; NULL: there is none.
+ * A claim with a hundred equal requests is looked at once. */
 static uint64_t *eligible_of_alike(const struct task *task, size_t ask, size_t want)
 {
     const struct want *of = &task->asks[ask].wants[want];
@@ -162,7 +166,7 @@ static enum bounds bounds_of_task(struct search *search, struct task *task)
     return bounds;
 }
 
-/* Room for counting, as much as it will ever need. */
+/* Makes the scratch memory for counting, once, as large as any count needs. */
 static void make_sheet(struct search *search)
 {
     const struct node_view *view = search->view;
@@ -187,7 +191,8 @@ void dv_bound_begin(struct search *search)
 {
     struct dv_err *err = search->err;
     struct taken *taken = search->taken;
-    struct dv_err ignored; /* whoever gets there will run into it */
+    /* The search runs into the same error when it gets there, and reports it. */
+    struct dv_err ignored;
     enum bounds bounds = BOUNDS_TWINS;
 
     search->err = &ignored;
@@ -210,7 +215,8 @@ void dv_bound_begin(struct search *search)
 
 /* ---- twins ---- */
 
-/* Whether nothing but its name tells the device from others that look the same. */
+/* Whether nothing but its name tells the device from others with the same content, for this
+ * want. */
 static bool has_twins(const struct want *want, const struct device *device)
 {
     return !want->is_admin && !device->is_multi && device->ident->n_shares == 0;

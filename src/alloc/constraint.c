@@ -1,4 +1,6 @@
-/* constraint.c - what the devices of a claim must have in common, or must not. */
+/* constraint.c - the constraints of a claim: an attribute whose value all its devices must have in
+ * common (matchAttribute), or of which no two may have the same (distinctAttribute). Each is told
+ * of every device that is taken and given back. */
 #include <string.h>
 
 #include "alloc/inventory.h"
@@ -132,7 +134,7 @@ static bool overlap(const struct values *a, const struct values *b)
     return false;
 }
 
-/* What of `a` is also in `b`, which overlaps it. */
+/* The values that `a` and `b` have in common; there is at least one. */
 static struct values common_of(const struct values *a, const struct values *b,
                                struct dv_arena *arena)
 {
@@ -214,7 +216,8 @@ bool dv_constraint_add(struct search *search, struct constraint *constraint,
     else if (constraint->n_taken == 0)
         constraint->common = values;
     else
-        /* As in the reference it is not widened again when the device is given back. */
+        /* It is not widened again when the device is given back. The reference does not either, and
+         * its first solution depends on it. */
         constraint->common = common_of(&constraint->common, &values, search->arena);
     constraint->n_taken++;
     return true;
@@ -226,7 +229,8 @@ void dv_constraint_remove(struct constraint *constraint, const struct task *task
     if (!constraint->applies[task->first_want[ask] + want])
         return;
     constraint->n_taken--;
-    /* Of a request's devices only the last is remembered, and then none: as in the reference. */
+    /* Only the last device of a request is remembered, and after it was given back none. That is
+     * how the reference behaves, and its first solution depends on it. */
     if (constraint->is_distinct)
         constraint->seen[ask] = (struct values){0};
 }
@@ -250,7 +254,7 @@ bool dv_constraint_clashes(const struct search *search, const struct constraint 
 void dv_constraint_number(const struct search *search, struct constraint *constraint)
 {
     const struct node_view *view = search->view;
-    struct values *values; /* that have numbers */
+    struct values *values; /* the values that have been given numbers */
 
     if (constraint->value_of)
         return;
@@ -269,7 +273,8 @@ void dv_constraint_number(const struct search *search, struct constraint *constr
         while (at < constraint->n_values && !overlap(&values[at], &own))
             at++;
         if (at == constraint->n_values)
-            values[constraint->n_values++] = own; /* what cannot be compared equals nothing */
+            /* A value that cannot be compared equals no other, and gets a number of its own. */
+            values[constraint->n_values++] = own;
         constraint->value_of[i] = at + 1;
     }
 }

@@ -1,4 +1,5 @@
-/* counters.c - what devices take from the counters that their pool shares. */
+/* counters.c - counters that the devices of a pool share (partitionable devices): what each device
+ * takes from them, and what is left after all that is in use anywhere. */
 #include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/str.h"
@@ -14,7 +15,8 @@ static struct counter *find(const struct node_pool *pool, dv_str set, dv_str nam
     return NULL;
 }
 
-/* The first counter that the device consumes and the pool does not have. */
+/* Whether the pool has all counters that the device consumes; if not, pool->problem names the first
+ * that it lacks. */
 static bool knows_consumption(struct node_view *view, struct node_pool *pool,
                               const struct device *device)
 {
@@ -121,7 +123,8 @@ static void subtract(struct node_pool *pool, const struct dv_inventory_slice *sl
     }
 }
 
-/* Takes what is available out of the scratch arena; nearly always that takes no memory. */
+/* Copies what is available out of the scratch arena. Quantities below 19 digits need no memory, so
+ * nearly always nothing is allocated. */
 static void keep_sums(struct node_pool *pool)
 {
     dv_arena_free(pool->sums);
@@ -152,7 +155,7 @@ void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *
     dv_arena_reset(inventory->scratch);
 }
 
-/* Adds to what the place consumes of the counter: it may be named twice. */
+/* Adds to what the place consumes of the counter: a device may name one twice. */
 static void consume(struct node_view *view, struct place *place, const struct counter *counter,
                     const struct dv_quantity *value)
 {
@@ -183,7 +186,7 @@ void dv_place_find_counters(struct node_view *view, struct place *place)
             const struct counter *counter = find(place->pool, api->consumes_counters[i].counter_set,
                                                  api->consumes_counters[i].counters[j].key);
 
-            if (counter) /* with the gate off there are none */
+            if (counter) /* with the feature gate off a pool has no counters */
                 consume(view, place, counter, &api->consumes_counters[i].counters[j].value.value);
         }
 }

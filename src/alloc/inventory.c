@@ -1,4 +1,7 @@
-/* inventory.c - slices, classes and what is in use, kept current change by change. */
+/* inventory.c - adds and removes slices and classes. Each change marks the pools and nodes that it
+ * concerns with the number of a new turn; what was derived from them (node_view.c, the sums of
+ * counters.c) compares turns and is made anew when it is asked for. So a change costs what it
+ * concerns, and a search on another node costs nothing more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +15,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 
-/* A key or a device as it is stored: below 3 MiB, what a request may have. */
+/* The ceiling of a key, or of a device as text: a request to the API has less than 3 MiB. */
 #define TEXT_BYTES_MAX (8u << 20)
 
 struct dv_alloc_features dv_alloc_features_default(void)
@@ -92,7 +95,7 @@ static void add_device(struct dv_inventory *inventory, struct dv_inventory_slice
                        *api->allow_multiple_allocations;
 }
 
-/* Views that depend on the slice will notice. */
+/* Marks all that depends on the slice as changed. */
 static void touch(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
     slice->pool->slices_turn = ++inventory->turn;
@@ -226,7 +229,8 @@ struct dv_inventory *dv_inventory_new(const struct dv_alloc_features *features)
     return inventory;
 }
 
-/* A node goes with its last slice, and the list with it. */
+/* Removes all slices of a list. They are counted first: the node, and with it the list, is freed
+ * with its last slice. */
 static void free_slices(struct dv_inventory *inventory, struct dv_list *slices)
 {
     size_t n = 0;

@@ -1,4 +1,7 @@
-/* inventory.h - what an inventory is made of. */
+/* inventory.h - the parts of an inventory, for the files of this folder: slices with their devices,
+ * pools, what is in use, compiled selectors, and for each node a view of what it sees. A `turn` is
+ * a number that grows with every change: what was derived from something remembers its turn, and is
+ * made anew when that is another one. */
 #ifndef DV_ALLOC_INVENTORY_H
 #define DV_ALLOC_INVENTORY_H
 
@@ -19,44 +22,44 @@ struct dv_cel_budget;
 struct dv_cel_device;
 struct dv_cel_expr;
 
-/* A device by its name, whether or not a slice has it: what is in use is known by this. */
+/* A device by its name, whether or not a slice has it. What is in use is recorded here. */
 struct ident {
-    dv_str key;  /* of the map: see alloc_hold.c; in the same block */
-    dv_str path; /* "driver/pool/device", its beginning */
+    dv_str key;  /* its key in the map (see alloc_hold.c), in the same block */
+    dv_str path; /* "driver/pool/device", the beginning of the key */
     struct pool *pool;
-    size_t n_refs;        /* slices that have it, and holds */
+    size_t n_refs;        /* from slices that have it, and from holds */
     struct dv_list holds; /* the newest last */
     uint32_t n_dedicated;
     uint32_t n_shares;
-    uint32_t n_with_capacity;           /* of the shares: those that consume capacity */
-    struct dv_quantity_entry *consumed; /* summed, by name; in `sums` */
+    uint32_t n_with_capacity;           /* how many of the shares consume capacity */
+    struct dv_quantity_entry *consumed; /* the sums of what shares consume, by name; in `sums` */
     size_t n_consumed;
     struct dv_arena *sums; /* NULL: no capacity is consumed */
 };
 
-/* One result of an allocation that is held; a block with all that it refers to. */
+/* One result of an allocation that is held, in one block with all that it refers to. */
 struct hold {
     dv_str holder;
     dv_str share_id; /* p is NULL: it holds the whole device */
     const struct dv_quantity_entry *consumed;
     size_t n_consumed;
     bool has_capacity;
-    struct dv_link link; /* of its ident */
+    struct dv_link link; /* in the list of its ident */
 };
 
-/* All slices of a driver's pool, anywhere. */
+/* A driver's pool with all its slices, whatever nodes they are for. */
 struct pool {
-    dv_str key;  /* of the map: see alloc_hold.c; in the same block */
-    dv_str path; /* "driver/pool", its beginning */
+    dv_str key;  /* its key in the map (see alloc_hold.c), in the same block */
+    dv_str path; /* "driver/pool", the beginning of the key */
     dv_str driver;
     dv_str name;
     struct dv_list slices;
-    size_t n_refs;        /* slices and idents */
-    uint64_t slices_turn; /* changes with its slices, */
-    uint64_t usage_turn;  /* and with what of its devices is in use */
-    uint64_t seen_turn;   /* while views are made: where it is in the one of that turn */
+    size_t n_refs;        /* from slices and idents */
+    uint64_t slices_turn; /* the turn of the last change of its slices */
+    uint64_t usage_turn;  /* the turn of the last change of what is in use */
+    uint64_t seen_turn;   /* scratch of node_view.c: the view_turn in which seen_at was set */
     size_t seen_at;
-    uint64_t rival_turn; /* while rivals are looked for: the turn in which it was looked at */
+    uint64_t rival_turn; /* scratch of rival.c: the turn in which it was looked at */
 };
 
 struct device {
@@ -73,25 +76,25 @@ struct dv_inventory_slice {
     struct dv_object *object;
     const struct dv_api_resource_slice_spec *spec;
     struct pool *pool;
-    struct node *node; /* that it is for alone; NULL: it may be for any */
+    struct node *node; /* the only node that it is for; NULL: it may be for any */
     struct dv_arena *arena;
     struct device *devices;
     size_t n_devices;
     uint64_t order;
     struct dv_link in_pool; /* by `order` */
-    struct dv_link in_node; /* of its node's slices, or of the shared ones */
+    struct dv_link in_node; /* in its node's slices, or in the inventory's shared ones */
 };
 
-/* A compiled selector, and on which devices it was true. */
+/* A compiled selector, and on which devices it is known to be true or false. */
 struct selector {
     dv_str text; /* in the arena */
     struct dv_arena *arena;
     struct dv_cel_expr *expr; /* NULL: does not compile */
-    struct dv_err err;        /* then why */
-    uint64_t *known;          /* a bit for each slot */
+    struct dv_err err;        /* why it does not compile */
+    uint64_t *known;          /* a bit for each slot: it was evaluated on that device */
     uint64_t *matches;
     size_t n_words;
-    struct dv_link link; /* by use, newest first */
+    struct dv_link link; /* in the list by use, the newest first */
 };
 
 enum pool_state {
@@ -103,16 +106,16 @@ enum pool_state {
 struct counter {
     dv_str set;
     dv_str name;
-    struct dv_quantity value;     /* published */
-    struct dv_quantity available; /* less what is in use; as of `usage_turn` */
+    struct dv_quantity value;     /* as published */
+    struct dv_quantity available; /* the value less what is in use, as of `usage_turn` */
 };
 
 struct consumption {
-    uint32_t counter; /* index into the pool's */
+    uint32_t counter; /* index into the pool's counters */
     struct dv_quantity value;
 };
 
-/* One device as a node sees it. */
+/* One device as a node sees it: what the search takes. */
 struct place {
     struct device *device;
     struct node_pool *pool;
@@ -130,15 +133,17 @@ struct node_pool {
     dv_str problem;                     /* why it is invalid */
     struct dv_inventory_slice **slices; /* by name */
     size_t n_slices;
-    struct dv_inventory_slice **others; /* not for this node: they count for counters */
+    struct dv_inventory_slice **others; /* slices for other nodes: they count for counters */
     size_t n_others;
-    DV_VEC(dv_str) sets; /* of counters */
+    DV_VEC(dv_str) sets; /* the names of its sets of counters */
     struct counter *counters;
     size_t n_counters;
-    struct dv_arena *sums; /* what is available, where that takes memory; NULL: it does not */
+    struct dv_arena *sums; /* memory of `available`, where a quantity needs any; NULL: none does */
     uint64_t usage_turn;
-    bool is_late;      /* a device has binding conditions: these pools come last */
-    bool looked_wider; /* depends on slices of other nodes: pool->slices_turn as of `slices_turn` */
+    bool is_late; /* a device has binding conditions: these pools come last */
+    /* Slices of other nodes were looked at: it is current as long as the pool's slices_turn is this
+     * one. */
+    bool looked_wider;
     uint64_t slices_turn;
 };
 
@@ -148,14 +153,15 @@ struct obsolete {
     uint64_t slices_turn;
 };
 
-/* What a node sees; made anew when something that it depends on has changed. */
+/* What a node sees: its pools and their devices. Made anew when something that it depends on has
+ * changed. */
 struct node_view {
     struct dv_arena *arena;
     struct dv_str_entry *labels; /* a copy */
     size_t n_labels;
     struct node_pool *pools;
     size_t n_pools;
-    struct place *places; /* of usable pools, in the order of the search */
+    struct place *places; /* the devices of usable pools, in the order of the search */
     size_t n_places;
     DV_VEC(struct obsolete) obsolete;
     uint64_t own_turn;
@@ -163,13 +169,14 @@ struct node_view {
     bool has_invalid;
     bool checks_counters;
     bool has_negative; /* a device consumes less than nothing of a counter: it adds to it */
-    struct dv_err err; /* a node selector that cannot be: code DV_OK when there is none */
+    /* Set when a node selector cannot be evaluated; otherwise its code is DV_OK. */
+    struct dv_err err;
 };
 
 struct node {
     dv_str name; /* in the same block */
     struct dv_list slices;
-    size_t n_devices; /* of the slices */
+    size_t n_devices; /* of all its slices */
     uint64_t turn;
     struct node_view *view; /* NULL: not asked for yet */
 };
@@ -194,7 +201,7 @@ struct change {
 struct lent {
     bool is_lent;
     DV_VEC(struct change) changes;
-    struct dv_arena *arena; /* of the changes; NULL: there never were any */
+    struct dv_arena *arena; /* has the changes; NULL: there never were any */
 };
 
 struct dv_inventory {
@@ -208,7 +215,7 @@ struct dv_inventory {
     struct dv_map selectors;
     struct dv_list selectors_by_use;
     size_t n_selectors;
-    struct dv_list shared; /* slices that are for no single node */
+    struct dv_list shared; /* slices that are not for a single node */
     size_t n_shared_devices;
     uint64_t shared_turn;
     uint64_t classes_turn;
@@ -220,8 +227,8 @@ struct dv_inventory {
     uint64_t n_shares; /* for counted share ids */
     DV_VEC(uint32_t) free_slots;
     uint32_t n_slots;
-    struct dv_arena *scratch; /* of evaluations and views */
-    struct dv_buf text;       /* a key that is looked up, a content that is hashed */
+    struct dv_arena *scratch; /* for evaluations and for making views */
+    struct dv_buf text;       /* for a key that is looked up, or a content that is hashed */
 };
 
 /* alloc_hold.c */
@@ -234,7 +241,8 @@ void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident);
 bool dv_ident_is_in_use(const struct ident *ident);
 
 /* lend.c */
-/* NULL: it is not lent, and the change is to be made now. Otherwise where it is kept for later. */
+/* Puts a change off while the inventory is lent: returns where its details are to be kept. NULL: it
+ * is not lent, and the change is to be made now. */
 struct change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind);
 void dv_inventory_free_lent(struct dv_inventory *inventory);
 
@@ -253,11 +261,11 @@ const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *
 struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
 /* Whether dv_inventory_selector would have to compile it. */
 bool dv_inventory_is_new_selector(const struct dv_inventory *inventory, dv_str text);
-/* Whether it was evaluated on the device before; then what came of it. */
+/* Whether the selector was evaluated on the device before; if so, sets *matches. */
 bool dv_selector_recall(const struct selector *selector, const struct device *device,
                         bool *matches);
-/* Evaluates it within the budget, and remembers what comes of it. Fails when it does not compile,
- * or fails on the device. */
+/* Evaluates the selector within the budget, and remembers the result. Fails when it does not
+ * compile, or fails on the device. */
 DV_CHECKED bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selector,
                                      struct device *device, struct dv_cel_budget *budget,
                                      bool *matches, struct dv_err *err);
@@ -267,10 +275,12 @@ void dv_inventory_trim_selectors(struct dv_inventory *inventory);
 struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device);
 
 /* node_view.c */
-/* How many devices would be looked at to make the view, and to count what is left of counters. */
+/* How many devices would be looked at to make the view, and to sum up counters anew: the cost is
+ * charged before it is done. */
 void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
                             uint64_t *n_made, uint64_t *n_counted);
-/* What the node sees now. NULL: a node selector of a slice cannot be evaluated. */
+/* The current view of the node, made anew if needed. NULL: a node selector of a slice cannot be
+ * evaluated. */
 struct node_view *dv_inventory_view(struct dv_inventory *inventory,
                                     const struct dv_alloc_node *node, struct dv_err *err);
 void dv_node_view_free(struct node_view *view);
@@ -287,7 +297,7 @@ struct rival {
     const struct dv_inventory_slice *other;
 };
 
-/* One for each pool that the node shares, up to n_max; how many there are. */
+/* Finds a rival for each pool that the node shares with another, up to n_max; returns how many. */
 size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct rival *rivals,
                            size_t n_max);
 /* "pool gpu.example.com/n2 is also that of slice x of node n1" */

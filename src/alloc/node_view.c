@@ -1,4 +1,6 @@
-/* node_view.c - which slices make which pools on a node. */
+/* node_view.c - what a node sees: which slices are for it, which of them make complete pools of the
+ * newest generation, and the devices of these in the order in which the search tries them. A view
+ * is kept, and made anew when a slice or label that it depends on has changed. */
 #include <stdlib.h>
 
 #include "alloc/alloc.h"
@@ -12,11 +14,12 @@
 #include "resource/resource.h"
 #include "resource/select.h"
 
-/* A pool while its slices are being gathered. */
+/* A pool while its slices for the node are being gathered. */
 struct gathered {
     struct pool *pool;
     int64_t generation;
-    DV_VEC(struct dv_inventory_slice *) slices; /* in the order of the candidates */
+    /* Of the newest generation so far, in the order in which they were added. */
+    DV_VEC(struct dv_inventory_slice *) slices;
 };
 
 struct gathering {
@@ -57,7 +60,7 @@ bool dv_device_is_for(const struct device *device, const struct dv_alloc_node *n
     const struct dv_api_device *api = device->api;
 
     if (!is_true(device->slice->spec->per_device_node_selection)) {
-        *is_for = true; /* its slice is */
+        *is_for = true; /* the slice as a whole is for the node, or it would not be looked at */
         return true;
     }
     return selection_is_for(api->node_name, api->all_nodes, api->node_selector, node, is_for, err);
@@ -77,7 +80,7 @@ static bool slice_is_for(const struct dv_inventory_slice *slice, const struct dv
         return selection_is_for(spec->node_name, spec->all_nodes, spec->node_selector, node, is_for,
                                 err);
     if (!is_true(spec->per_device_node_selection))
-        return true; /* something newer than us: not for anyone */
+        return true; /* a selection that this version does not know: the slice is for no node */
     for (size_t i = 0; i < slice->n_devices && !*is_for; i++)
         if (!dv_device_is_for(&slice->devices[i], node, is_for, err))
             return false;
@@ -142,7 +145,9 @@ static bool contains(const struct gathered *gathered, const struct dv_inventory_
     return false;
 }
 
-/* All slices of the pool, anywhere: false when a newer generation makes this one obsolete. */
+/* Looks at all slices of the pool, also those of other nodes, because the node's own are fewer than
+ * the pool has. Those of others count for completeness and counters. False: one of them is of a
+ * newer generation, which makes the node's slices obsolete. */
 static bool look_wider(struct gathering *gathering, const struct gathered *gathered,
                        struct node_pool *pool)
 {
@@ -190,13 +195,14 @@ static int by_ident(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Slices with counters have those alone. */
+/* The devices of a slice that count: one that publishes counters has no devices. */
 static size_t n_devices(const struct dv_inventory_slice *slice)
 {
     return slice->spec->n_shared_counters > 0 ? 0 : slice->n_devices;
 }
 
-/* A device that two slices of the pool have; NULL when there is none. */
+/* Finds a device that two slices of the pool have; NULL: there is none. Sorting by address brings
+ * equal idents together. */
 static const struct device *find_twice(const struct node_pool *pool, struct dv_arena *arena)
 {
     size_t n = 0;

@@ -1,4 +1,6 @@
-/* result.c - the allocation of a claim as the API writes it. */
+/* result.c - writes what the search has chosen for a claim as the API's allocation: a result for
+ * each device, the configuration of the class and of the claim that applies, and a node selector
+ * that says where the devices can be used. */
 #include "alloc/inventory.h"
 #include "alloc/search.h"
 #include "base/arena.h"
@@ -63,7 +65,7 @@ static void add_class_configs(struct search *search, const struct task *task, si
 
         config->source = DV_STR("FromClass");
         config->device_configuration = class->spec.config[i].device_configuration;
-        /* Once for the class, for all requests that chose it. */
+        /* The configuration of a class is written once, for all requests that chose the class. */
         for (size_t j = at; j < task->n_asks; j++)
             if (task->asks[j].wants[task->asks[j].chosen].class == class)
                 requests[config->n_requests++] = task->asks[j].wants[task->asks[j].chosen].name;
@@ -94,7 +96,8 @@ static void add_claim_config(struct search *search, const struct task *task,
                              const struct dv_api_device_claim_configuration *from,
                              struct configs *configs)
 {
-    /* Once when it is for all, else once for every request that it names. */
+    /* A configuration of the claim is written once when it is for all requests, and otherwise once
+     * for every request that it names. */
     for (size_t i = 0; i < (from->n_requests ? task->n_asks : 1); i++) {
         struct dv_api_device_allocation_configuration *config;
 

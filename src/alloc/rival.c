@@ -38,7 +38,7 @@ size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct r
         struct pool *pool = slice->pool;
 
         if (pool->rival_turn == inventory->rival_turn)
-            continue; /* all slices of a pool have the same rivals */
+            continue; /* this pool was looked at: all its slices have the same rivals */
         pool->rival_turn = inventory->rival_turn;
         rivals[n] = (struct rival){slice, find_other(pool, node)};
         n += rivals[n].other != NULL;

@@ -1,7 +1,7 @@
-/* search.c - depth first, and the first solution wins: the reference's order, step by step.
- *
- * Where it is in trouble, branches that cannot hold a solution are left out: see bound.c. It keeps
- * its own stack, so that claims may be many. */
+/* search.c - the search for devices: depth first in the reference's order, and the first solution
+ * wins, so that the answer is the reference's. After a few steps back it begins again and leaves
+ * out branches that cannot hold a solution (bound.c, alloc_count.c). It keeps its own stack instead
+ * of calling itself, so that many claims with many devices cannot use up the thread's. */
 #include <stdint.h>
 
 #include "alloc/alloc.h"
@@ -14,13 +14,15 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 
-/* Half a second to five, by kind of step; the reference stops after ten. */
+/* Half a second to five, depending on what a step does; the reference gives up after ten
+ * seconds. */
 #define STEPS_MAX 10000000u
 #define STEPS_BETWEEN_QUESTIONS 1000u
-/* Most searches end with fewer steps back, and need no bounds. */
+/* Most searches end with fewer steps back than this: for them, finding out what may be left out
+ * would cost more than it saves. */
 #define BACKS_BEFORE_BOUNDS 4u
 #define BITS 64u
-/* What a search may take for sums of large numbers and for its stack. */
+/* The memory that a search may take, for sums of large quantities and for its stack. */
 #define BYTES_MAX (256u << 20)
 
 enum found {
@@ -28,25 +30,25 @@ enum found {
     FOUND_NOT,
     FOUND_LIMIT, /* the claim would get more devices than it may have */
     FOUND_ERROR,
-    FOUND_NOTHING_YET, /* there is more to try */
+    FOUND_NOTHING_YET, /* not decided yet: there is more to try */
 };
 
-/* Where the search stands. */
+/* Where the search is: which device of which request of which claim comes next. */
 struct at {
     size_t task;
     size_t ask;
     size_t want;
-    uint64_t device; /* how many of this want are taken */
+    uint64_t device; /* how many devices of this want are taken */
     uint32_t start;  /* the first place that may be tried */
     bool is_inside;  /* `want` has been chosen */
 };
 
-/* What is to be gone on with when a branch has led nowhere. */
+/* A place to go back to when a branch has led nowhere, with what is to be tried next there. */
 struct frame {
     enum frame_kind {
         FRAME_TASK,         /* a claim has all it asks for */
         FRAME_ALTERNATIVES, /* one of them is being tried */
-        FRAME_ALL,          /* one of all devices was taken */
+        FRAME_ALL,          /* one device of a want for all was taken */
         FRAME_PLACES,       /* places are being tried */
     } kind;
     struct at at;
@@ -72,7 +74,8 @@ bool dv_search_charge(struct search *search, uint64_t cost)
         search->cost += cost;
         return true;
     }
-    search->cost = dv_u64_max(search->cost, search->cost_max); /* what it is for is not done */
+    /* What is charged is not done, so it counts as spent to the limit. */
+    search->cost = dv_u64_max(search->cost, search->cost_max);
     search->gave_up = true;
     return dv_fail(search->err, DV_RESOURCE_EXHAUSTED,
                    "the search was given up at a cost of %llu, with neither a solution nor a proof "
@@ -98,7 +101,7 @@ static bool may_go_on(struct search *search)
 
 /* ---- entering ---- */
 
-/* Remembers how far it came. */
+/* Remembers what is taken, if the search never came this far before: for explanations. */
 static void look_back(struct search *search, const struct at *at)
 {
     struct furthest *furthest = search->furthest;
@@ -128,7 +131,8 @@ static void push(struct search *search, struct stack *stack, enum frame_kind kin
     *frame = (struct frame){.kind = kind, .at = *at, .next = at->start, .is_all_limit = true};
 }
 
-/* The next of all devices that are asked for. */
+/* Takes the next device of a want for all devices. There is no choice: when it cannot be had, the
+ * branch has failed. */
 static enum found enter_all(struct search *search, struct stack *stack, struct at *at)
 {
     struct task *task = &search->tasks[at->task];
@@ -153,13 +157,14 @@ static bool is_hopeless(struct search *search, const struct at *at)
                                 &(struct spot){at->task, at->ask, at->want, at->device, at->start});
 }
 
-/* One device of a want. */
+/* Begins with the next device of a want, or goes on to the next request when the want has all. */
 static enum found enter_want(struct search *search, struct stack *stack, struct at *at)
 {
     const struct task *task = &search->tasks[at->task];
     const struct want *want = &task->asks[at->ask].wants[at->want];
 
-    bool is_nothing = want->takes_all && want->n_devices == 0; /* all of them, but none is there */
+    /* "all devices" of a kind of which there is none is not fulfilled by taking nothing. */
+    bool is_nothing = want->takes_all && want->n_devices == 0;
 
     if (at->device >= want->n_devices && !is_nothing) {
         *at = (struct at){.task = at->task, .ask = at->ask + 1};
@@ -176,10 +181,11 @@ static enum found enter_want(struct search *search, struct stack *stack, struct 
     if (want->takes_all)
         return enter_all(search, stack, at);
     push(search, stack, FRAME_PLACES, at);
-    return FOUND_NOT; /* so far: the frame has all places before it */
+    /* Nothing is taken yet: resume() tries the places of the new frame, one by one. */
+    return FOUND_NOT;
 }
 
-/* A step of the search: `at` moves on, or a frame is left to go on with. */
+/* One step: `at` moves on, or a frame is pushed to which the search comes back. */
 static enum found enter(struct search *search, struct stack *stack, struct at *at)
 {
     const struct task *task = &search->tasks[at->task];
@@ -203,7 +209,7 @@ static enum found enter(struct search *search, struct stack *stack, struct at *a
 
 /* ---- going on ---- */
 
-/* Takes the place, if it is one that the want may have. */
+/* Takes the place for the want, if the want's selectors, node and capacity allow it. */
 static enum took try_place(struct search *search, const struct at *at, uint32_t place)
 {
     struct task *task = &search->tasks[at->task];
@@ -271,13 +277,16 @@ static enum found next_alternative(const struct search *search, struct frame *fr
     return FOUND_NOTHING_YET;
 }
 
-/* Goes on with the newest frame after a branch from it has led nowhere. */
+/* Goes on from the newest frame after a branch from it has led nowhere. Any result but
+ * FOUND_NOTHING_YET ends the frame. */
 static enum found resume(struct search *search, struct frame *frame, enum found found,
                          struct at *at)
 {
     switch (frame->kind) {
     case FRAME_TASK:
-        return FOUND_NOT; /* a limit is that of its own claim only */
+        /* The limit of devices is one claim's own: for the claim before, this branch has just
+         * failed. */
+        return FOUND_NOT;
     case FRAME_ALTERNATIVES:
         return next_alternative(search, frame, found, at);
     case FRAME_ALL:
@@ -299,7 +308,8 @@ static void note_choices(struct search *search, const struct stack *stack)
     }
 }
 
-/* Past the first steps: from the beginning again, with bounds, if there are any. */
+/* After the first steps back: finds out what may be left out, and if there is anything, begins the
+ * search again from the start with that. */
 static bool begins_again(struct search *search, struct stack *stack)
 {
     if (search->n_backs < BACKS_BEFORE_BOUNDS || search->bounds != BOUNDS_UNKNOWN ||

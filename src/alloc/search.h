@@ -1,4 +1,6 @@
-/* search.h - one search: the claims as they are asked for, and what has been taken so far. */
+/* search.h - one search for devices: what the claims ask for, and what has been taken for them so
+ * far. A claim is a `task`, a request of it an `ask`, and each alternative of a request a `want`; a
+ * `place` is a device as the node sees it, and a `pick` a device that was taken. */
 #ifndef DV_ALLOC_SEARCH_H
 #define DV_ALLOC_SEARCH_H
 
@@ -28,8 +30,9 @@ struct want {
     const struct dv_api_device_toleration *tolerations;
     size_t n_tolerations;
     const struct dv_api_capacity_requirements *capacity;
-    uint64_t *eligible; /* bits of places that it may take while nothing is: see bound.c */
-    size_t kind;        /* the same for wants with the same */
+    /* A bit for each place that it may take while nothing else is taken: see bound.c. */
+    uint64_t *eligible;
+    size_t kind; /* a number, the same for wants with the same eligible places */
 };
 
 struct ask {
@@ -61,14 +64,16 @@ struct constraint {
     dv_str attribute; /* "domain/id" */
     dv_str domain;
     dv_str id;
-    bool *applies; /* to each want of each ask: set in constraint.c */
+    bool *applies; /* whether it applies, to each want of each ask: see constraint.c */
     size_t n_taken;
-    struct values common; /* of matching: what all so far have */
-    struct values *seen;  /* of distinct: the last of each ask */
-    uint32_t *value_of;   /* places: a number for the value, 0: it has none; see bound.c */
+    /* For a matching constraint: the values that all devices so far have in common. */
+    struct values common;
+    struct values *seen; /* for a distinct constraint: the values of the last device of each ask */
+    uint32_t *value_of;  /* for each place the number of its value, for counting; 0: it has none */
     uint32_t n_values;
-    bool has_unknown;   /* some that cannot be compared */
-    uint32_t value_now; /* that the devices so far have, while counting; 0: there are none */
+    bool has_unknown; /* some places have a value that cannot be compared */
+    /* While counting: the number of the value that the devices so far have; 0: there are none. */
+    uint32_t value_now;
 };
 
 /* A device that was taken. */
@@ -76,14 +81,15 @@ struct pick {
     uint32_t place;
     uint32_t ask;
     uint32_t want;
-    bool is_multi;                      /* a part of it, share_id */
+    bool is_multi;                      /* it is a share of the device, named by share_id */
     bool has_counters;                  /* it took what it consumes of counters */
     struct dv_quantity_entry *consumed; /* of every capacity; is_multi only */
     size_t n_consumed;
     char share_id[37];
 };
 
-/* For what a pick consumes: a search takes and gives back millions of times. */
+/* Memory for what a pick consumes. It is used again and again, because a search takes and gives
+ * back devices millions of times. */
 struct room {
     struct dv_quantity_entry *consumed;
     size_t n;
@@ -93,42 +99,43 @@ struct task {
     const struct dv_api_resource_claim *claim;
     struct ask *asks;
     size_t n_asks;
-    size_t *first_want; /* of each ask, among all wants of the claim; the last is their number */
+    /* The index of each ask's first want among all wants of the claim; the last is their number. */
+    size_t *first_want;
     struct constraint *constraints;
     size_t n_constraints;
     struct pick picks[DV_ALLOC_RESULTS_MAX];
     size_t n_picks;
-    struct room rooms[DV_ALLOC_RESULTS_MAX]; /* of picks, used again and again */
-    uint64_t n_max; /* devices that it may come to have, with the largest alternatives */
+    struct room rooms[DV_ALLOC_RESULTS_MAX]; /* for each pick */
+    uint64_t n_max; /* how many devices it has when the largest alternatives are chosen */
 };
 
-/* The furthest that a search came, for explanations. */
+/* The state in which a search had taken the most devices, for explanations. */
 struct furthest {
-    struct pick *picks; /* with their task */
+    struct pick *picks; /* the devices that were taken, each with its task in `tasks` */
     size_t *tasks;
     size_t n_picks;
     bool is_set;
-    size_t task; /* where it stood */
+    size_t task; /* where the search stood */
     size_t ask;
     size_t want;
 };
 
 /* What this search has taken of a place. */
 struct taken {
-    uint32_t n_marks;             /* as a whole */
-    uint32_t n_shares;            /* in parts */
-    struct dv_quantity *capacity; /* of the parts, one for each capacity of the device */
+    uint32_t n_marks;             /* how often it was taken as a whole */
+    uint32_t n_shares;            /* how many shares of it were taken */
+    struct dv_quantity *capacity; /* what the shares take, one for each capacity of the device */
 };
 
 /* What may be left out of the search: see bound.c. */
 enum bounds {
-    BOUNDS_UNKNOWN, /* nothing is left out yet */
-    BOUNDS_NONE,    /* nothing may be */
-    BOUNDS_COUNT,   /* what counting shows to lead nowhere */
-    BOUNDS_TWINS,   /* and twins of what led nowhere */
+    BOUNDS_UNKNOWN, /* not looked at yet: nothing is left out */
+    BOUNDS_NONE,    /* nothing may be left out */
+    BOUNDS_COUNT,   /* branches that counting shows to lead nowhere are left out */
+    BOUNDS_TWINS,   /* and so are twins of devices that led nowhere */
 };
 
-/* What counting writes on. */
+/* Scratch memory of alloc_count.c. */
 struct sheet {
     uint64_t *counts;          /* one for each value */
     bool *flags;               /* the same */
@@ -146,9 +153,9 @@ struct search {
     struct taken *taken;       /* one for each place */
     uint64_t *marked;          /* bits of places that are taken as a whole */
     size_t n_words;            /* of such bits */
-    struct dv_quantity **used; /* of each pool's counters; NULL: nothing */
+    struct dv_quantity **used; /* what the search took of each pool's counters; NULL: nothing */
     enum bounds bounds;
-    struct sheet *sheet; /* when there are bounds */
+    struct sheet *sheet; /* NULL: nothing may be left out */
     uint64_t n_steps;
     uint64_t n_steps_max;
     uint64_t cost; /* see the COST_ constants */
@@ -158,12 +165,13 @@ struct search {
     struct dv_arena *arena;
     size_t bytes_before; /* of the arena, when it began */
     bool gave_up;
-    struct furthest *furthest; /* NULL: not asked for; else nothing is left out */
+    /* NULL: not asked for; otherwise nothing is left out of the search. */
+    struct furthest *furthest;
     struct dv_err *err;
 };
 
-/* What things cost, in units of CEL's cost, which takes about ten nanoseconds each: measured. What
- * is done at one go is counted before it is done. */
+/* What things cost, in units of CEL's cost, of which each takes about ten nanoseconds (measured).
+ * What is done in one go is charged before it is done. */
 #define COST_STEP 10u       /* of the search */
 #define COST_PLACE 1u       /* that is looked at: a few bits */
 #define COST_TAKE 4u        /* a place is tried: constraints, counters and taints come on top */
@@ -173,9 +181,9 @@ struct search {
 #define COST_VIEW_DEVICE 60u    /* of the pools as the node sees them */
 #define COST_COUNTER_DEVICE 10u /* what is left of the counters of a pool, after a change */
 
-/* Counts it. False: that is too much, and the search is given up. */
+/* Adds to the cost of the search. False: that is too much, and the search is given up. */
 DV_CHECKED bool dv_search_charge(struct search *search, uint64_t cost);
-/* Makes the view and reads the claims. */
+/* Makes the view of the node and reads the claims. */
 DV_CHECKED bool dv_search_begin(struct search *search,
                                 const struct dv_api_resource_claim *const *claims, size_t n_claims);
 /* The search itself. */
@@ -189,9 +197,9 @@ DV_CHECKED bool dv_want_selects(struct search *search, const struct task *task,
                                 const struct want *want, const struct place *place, bool *selects);
 
 /* bound.c */
-/* Finds out what may be left out. */
+/* Finds out what may be left out of the search, and sets search->bounds. */
 void dv_bound_begin(struct search *search);
-uint64_t dv_bound_work(const struct search *search); /* how many places that looks at */
+uint64_t dv_bound_work(const struct search *search); /* how many places dv_bound_begin looks at */
 /* Whether a twin of the place led nowhere, when all from `start` on were tried before it. */
 bool dv_bound_has_tried_twin(const struct search *search, const struct task *task,
                              const struct want *want, uint32_t start, uint32_t place);
@@ -205,8 +213,8 @@ struct spot {
     uint64_t n_taken;
     uint32_t start;
 };
-/* Whether there is time to look at so many places: counting must not cost more than it saves. They
- * are then counted as looked at. */
+/* Whether so many places may still be looked at for counting, which must not cost more than it
+ * saves. If so, they are charged. */
 bool dv_count_may(struct search *search, uint64_t n_places);
 /* Whether no solution can be found from here on. */
 bool dv_count_is_hopeless(struct search *search, const struct spot *spot);
@@ -236,13 +244,14 @@ dv_str dv_constraint_value(const struct constraint *constraint, const struct dev
                            struct dv_arena *arena);
 
 /* alloc_capacity.c */
-/* What `want` would consume of each capacity of the device, into consumed[], which has room for
- * them. False: not there, against the policy, or no longer available. */
+/* Computes what `want` would consume of each capacity of the device, into consumed[], which has
+ * room for them (or is NULL). False: a capacity is not there, the request is against its policy, or
+ * not enough is left. */
 DV_CHECKED bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,
                                  struct dv_quantity_entry *consumed);
-/* Whether it would give back rather than consume. */
+/* Whether a share of the device would give back capacity instead of consuming it. */
 bool dv_capacity_is_negative(const struct want *want, const struct device *device);
-/* Why not, as a sentence in the search's arena; empty when it fits. */
+/* Why dv_capacity_fits is false, as a sentence in the search's arena; empty when it fits. */
 dv_str dv_capacity_problem(struct search *search, const struct want *want, uint32_t place);
 
 /* take.c */
@@ -261,7 +270,8 @@ const struct counter *dv_place_lacks_counter(struct search *search, uint32_t pla
 /* Takes the device for a want of a task; `must`: a constraint against it is an error. */
 enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
                   bool must);
-void dv_untake(struct search *search, struct task *task); /* the last one that it took */
+/* Gives back the last device that the task took. */
+void dv_untake(struct search *search, struct task *task);
 void dv_search_untake_all(struct search *search);
 
 /* why.c: what speaks against the place, now, for a want. */

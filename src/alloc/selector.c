@@ -1,4 +1,6 @@
-/* selector.c - selectors compiled once, and their verdicts on devices. */
+/* selector.c - selectors, compiled once, with their verdicts on devices: two bits for each device,
+ * so that the same selector is evaluated on a device once as long as both exist, for all claims and
+ * nodes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +14,8 @@
 #include "cel/cel.h"
 #include "resource/resource.h"
 
-/* Classes have a few each, and most claims of a cluster the same ones. */
+/* How many compiled selectors are kept. Classes have a few each, and most claims of a cluster have
+ * the same ones. */
 #define SELECTORS_MAX 4096u
 
 #define BITS 64u
@@ -57,7 +60,8 @@ struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str te
     return selector;
 }
 
-/* Forgets those that were not used for longest. Not while a search holds some. */
+/* Forgets the selectors that were not used for longest, down to the limit. Not while a search is
+ * under way: it has pointers to them. */
 void dv_inventory_trim_selectors(struct dv_inventory *inventory)
 {
     while (inventory->n_selectors > SELECTORS_MAX)
@@ -202,7 +206,8 @@ bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selec
                                inventory->scratch, &is_match, err);
     dv_arena_reset(inventory->scratch);
     if (!is_ok)
-        return false; /* not kept: the message names the device's values */
+        /* A failure is not remembered, because its message names the values of this device. */
+        return false;
     make_room(selector, inventory->n_slots);
     selector->known[word] |= bit;
     if (is_match)

@@ -1,4 +1,6 @@
-/* take.c - taking one device, and giving it back: every refusal undoes what came before it. */
+/* take.c - takes one device for a claim, and gives it back. The checks are made in the reference's
+ * order, and each may refuse; a refusal undoes what the checks before it have taken, so that the
+ * search stands where it stood. */
 #include <stdio.h>
 
 #include "alloc/alloc.h"
@@ -67,8 +69,9 @@ static void release_counters(struct search *search, const struct place *place)
     }
 }
 
-/* Takes what the device consumes. Every counter of the pool must then be covered, also those that
- * it does not touch: as in the reference. The first that is not, or NULL. */
+/* Takes what the device consumes of the pool's counters. All counters of the pool must then be
+ * covered, also those that the device does not touch: the reference checks it so. Returns the first
+ * that is not, with nothing taken; otherwise NULL. */
 static const struct counter *reserve_counters(struct search *search, const struct place *place)
 {
     struct node_pool *pool = place->pool;
@@ -90,7 +93,7 @@ static const struct counter *reserve_counters(struct search *search, const struc
     return shortest;
 }
 
-/* Whether the device is shared already, so that its counters are taken. */
+/* Whether the device is shared already: then its counters were taken with its first share. */
 static bool is_shared(const struct search *search, uint32_t place)
 {
     const struct device *device = search->view->places[place].device;
@@ -120,11 +123,12 @@ static void name_share(struct search *search, struct pick *pick)
         search->options->share_id(search->options->ctx, pick->share_id);
     else
         (void)snprintf(pick->share_id, sizeof(pick->share_id),
-                       "00000000-0000-0000-0000-%012llx", /* never cut: 36 bytes */
+                       "00000000-0000-0000-0000-%012llx", /* 36 bytes, which fit */
                        (unsigned long long)++search->inventory->n_shares & 0xffffffffffffull);
 }
 
-/* Takes a part of a device that is shared by capacity; of any other only looks. */
+/* Takes a share of a device that is shared by capacity. For any other device it only looks whether
+ * it has the capacity. */
 static bool take_capacity(struct search *search, struct task *task, const struct want *want,
                           struct pick *pick)
 {
@@ -186,7 +190,8 @@ static void remove_from_constraints(struct task *task, size_t ask, size_t want)
 
 /* ---- taking ---- */
 
-/* An administrator's request may take what another has. */
+/* Marks the device as taken. It is a count, because an administrator's request may take a device
+ * that another one has. */
 static void mark(struct search *search, uint32_t place)
 {
     search->taken[place].n_marks++;
@@ -199,7 +204,7 @@ static void unmark(struct search *search, uint32_t place)
         search->marked[place / BITS] &= ~(1ull << place % BITS);
 }
 
-/* The steps after the counters; whoever calls gives those back when it is refused. */
+/* The checks after the counters. When one refuses, the caller gives the counters back. */
 static enum took take_rest(struct search *search, struct task *task, struct pick *pick, bool must)
 {
     const struct want *want = &task->asks[pick->ask].wants[pick->want];
@@ -240,7 +245,8 @@ enum took dv_take(struct search *search, struct task *task, size_t ask, size_t w
     };
     enum took took;
 
-    /* Counted only: who tries one place after the other looks whether that is too much. */
+    /* The cost is only added here; next_place in search.c looks before each place whether it has
+     * become too much. */
     search->cost += COST_TAKE + task->n_constraints * COST_TAKE + at->n_consumes +
                     (at->n_consumes ? at->pool->n_counters : 0) + at->device->api->n_capacity +
                     at->device->api->n_taints * (1 + wanted->n_tolerations);

@@ -1,5 +1,5 @@
-/* twin.c - devices of a pool that nothing but their name tells apart: where one of them leads
- * nowhere, so do the others. */
+/* twin.c - finds twins: devices of a pool that nothing but their name tells apart. Where one of
+ * them leads nowhere, so do the others, so that the search need not try them (bound.c). */
 #include "alloc/inventory.h"
 #include "base/arena.h"
 #include "base/buf.h"
@@ -20,7 +20,8 @@ static struct dv_api_device nameless(const struct dv_api_device *api)
     return copy;
 }
 
-/* What decides about a device, but for its name: all that it has, and what nodes it is for. */
+/* A hash of all that decides about a device but its name: what it publishes, and for which nodes it
+ * is. */
 uint64_t dv_device_content(struct dv_inventory *inventory, const struct device *device)
 {
     const struct dv_api_resource_slice_spec *spec = device->slice->spec;
@@ -50,7 +51,7 @@ static bool same_nodes(const struct dv_api_resource_slice_spec *a,
             dv_message_eq(&dv_message_node_selector, a->node_selector, b->node_selector));
 }
 
-/* The hashes are equal already; they are no proof. */
+/* Compares in full: equal hashes are no proof. */
 static bool are_twins(const struct place *a, const struct place *b)
 {
     struct dv_api_device left;
@@ -67,7 +68,8 @@ static bool are_twins(const struct place *a, const struct place *b)
 void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view)
 {
     size_t n_slots = 4;
-    uint32_t *last; /* place + 1 of the last one with that content; open addressing */
+    /* A hash table with open addressing: place + 1 of the last device with that content. */
+    uint32_t *last;
 
     while (n_slots < 2 * view->n_places)
         n_slots *= 2;

@@ -1,4 +1,5 @@
-/* why.c - why not: the first thing that speaks against a device. */
+/* why.c - explains one device: the first thing that speaks against giving it to a want, asked in
+ * the order in which the search asks. Used by alloc_explain.c. */
 #include "alloc/alloc.h"
 #include "alloc/inventory.h"
 #include "alloc/search.h"
@@ -13,7 +14,7 @@
 
 #define TEXT_BYTES_MAX 16384u
 
-/* What is being explained: one want, on one device. */
+/* What is being explained: one want on one device. */
 struct question {
     struct search *search;
     const struct task *task;
@@ -58,7 +59,7 @@ static dv_str print_report(const struct want *want, size_t i, const struct dv_ce
     }
     for (size_t j = 0; j < report->n_seen; j++) {
         if (dv_str_eq(report->seen[j].value, report->problem))
-            continue; /* it is what failed */
+            continue; /* this part of the conjunction is what failed */
         dv_buf_printf(&buf, "%s%.*s = %.*s", separator, DV_FMT(report->seen[j].expression),
                       DV_FMT(report->seen[j].value));
         separator = ", ";
@@ -130,7 +131,7 @@ static bool ask_gates(struct question *question)
     return false;
 }
 
-/* Which of the picks so far has the place; NULL: none. */
+/* Finds which of the devices taken so far is at the place; NULL: none. */
 static const struct pick *holder_of(const struct search *search, uint32_t place,
                                     const struct task **by)
 {
@@ -143,7 +144,7 @@ static const struct pick *holder_of(const struct search *search, uint32_t place,
     return NULL;
 }
 
-/* Who holds the whole device: the newest, should there be several. */
+/* The claim that holds the whole device: the newest, should there be several. */
 static dv_str holder(const struct ident *ident)
 {
     const struct dv_list *holds = &ident->holds;
@@ -157,7 +158,7 @@ static dv_str holder(const struct ident *ident)
     return DV_STR("another claim");
 }
 
-/* Whether it is shared, and serves this very request: it does so once. */
+/* Whether the device is shared and already serves this very request: it can do so only once. */
 static bool serves_already(const struct question *question)
 {
     const struct task *task = question->task;
@@ -228,7 +229,8 @@ static bool ask_counters(struct question *question)
     struct search *search = question->search;
     const struct counter *counter = dv_place_lacks_counter(search, question->place);
     const struct place *place = &search->view->places[question->place];
-    struct dv_quantity needed = {0}; /* of none: the pool is overdrawn already */
+    /* Stays zero when the device takes nothing of the counter: the pool was overdrawn before. */
+    struct dv_quantity needed = {0};
     struct dv_quantity left;
     struct dv_quantity missing;
     size_t index;
@@ -253,7 +255,8 @@ static bool ask_counters(struct question *question)
                                 DV_FMT(print_quantity(&counter->value, search->arena))));
 }
 
-/* A device of the claim that the constraint holds this one against: for matching any. */
+/* A device of the claim that is in conflict with this one by the constraint. For a matching
+ * constraint any of the others will do. */
 static const struct device *opponent(const struct question *question,
                                      const struct constraint *constraint)
 {
@@ -303,7 +306,8 @@ static bool ask_constraints(struct question *question)
     return false;
 }
 
-/* From the farthest miss to the nearest, as the search asks. */
+/* Asks from the farthest miss to the nearest, in the order of the search: the first answer is the
+ * reason. */
 void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
                     uint32_t place, struct dv_why_device *device)
 {
