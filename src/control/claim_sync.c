@@ -1,5 +1,8 @@
-/* claim_sync.c - a claim whose users may be gone: their reservations go, then its allocation, then
- * its finalizer, and at last the claim when it was made for a pod that is over. */
+/* claim_sync.c - the job for a claim whose users may be gone. In this order: reservations of pods
+ * that are gone are removed, the allocation when nobody is left, then the finalizer, and at last
+ * the claim itself when it was generated for a pod that is over. What is to be done is decided by
+ * release.c; each write is answered before the next begins, because it is made from the version
+ * before. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,22 +19,25 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* A scheduler puts the finalizer on before it writes the allocation; in this time it has. */
+/* A scheduler adds the finalizer before it writes the allocation. Within this time it has done so,
+ * and a finalizer without an allocation is one that a crash left. */
 #define LEFTOVER_MS 30000u
 
-/* Between looks at a claim whose reservation stays for a pod that the API does not have. */
+/* How often a claim is looked at that is reserved for a pod which the API does not have, but whose
+ * devices are still prepared. */
 #define HELD_LOOK_MS 5000u
 
 struct claim_job {
     struct dv_job job;
-    bool *stays; /* a value for each reservation */
-    size_t at;   /* the reservation that it is at */
+    bool *stays; /* for each reservation, whether it stays */
+    size_t at;   /* the reservation that is being looked at */
     struct dv_release release;
-    bool is_waiting; /* a finalizer for nothing may have to go, but not yet */
-    /* Kept from run to run: */
-    bool owes_finalizer;       /* we took the allocation away, and the finalizer is still there */
-    uint64_t leftover_version; /* that had a finalizer for nothing; 0: none */
-    uint64_t leftover_ms;      /* since when */
+    bool is_waiting; /* a finalizer without an allocation may have to go, but not yet */
+    /* The following are kept from run to run. */
+    bool owes_finalizer; /* we removed the allocation, and have yet to remove the finalizer */
+    /* The version in which the finalizer had no allocation; 0: none had. */
+    uint64_t leftover_version;
+    uint64_t leftover_ms; /* since when that is so */
 };
 
 static void judge(struct claim_job *claim_job);
@@ -65,7 +71,8 @@ static void finish(struct claim_job *claim_job)
 
 /* ---- writes ---- */
 
-/* A write of the claim was answered: it goes on with what the claim is now. False: it does not. */
+/* Takes over the answer to a write: the job goes on with the claim as it is now. False: the write
+ * failed, and the job has ended. */
 static bool go_on(struct claim_job *claim_job, const char *what,
                   const struct dv_api_status *failure)
 {
@@ -128,7 +135,8 @@ static void on_status_written(struct dv_job *job, const struct dv_api_status *fa
 {
     struct claim_job *claim_job = claim_job_of(job);
 
-    /* Also when it is not known whether it was written: then the claim tells. */
+    /* Set even when it is not known whether the write had its effect: the next run sees that in the
+     * claim. */
     claim_job->owes_finalizer = claim_job->release.removes_finalizer;
     if (go_on(claim_job, "write the claim's status", failure))
         remove_finalizer(claim_job);
@@ -169,8 +177,9 @@ static void remove_garbage(struct claim_job *claim_job)
 
 /* ---- decisions ---- */
 
-/* A finalizer without allocation: our own debt, or a scheduler's that is just about to allocate, or
- * what a crash left. True: wait and see. */
+/* Decides about a finalizer without an allocation. It may be one that we have yet to remove; or
+ * that of a scheduler that is just about to allocate; or one that a crash left. The last two look
+ * the same, so the claim is given some time. True: wait. */
 static bool is_to_wait(struct claim_job *claim_job)
 {
     struct dv_control *control = claim_job->job.control;
@@ -206,7 +215,9 @@ static void decide(struct claim_job *claim_job)
         remove_finalizer(claim_job);
 }
 
-/* What is prepared for it is in use until it is not; nobody tells when, so it is looked again. */
+/* Whether devices are still prepared for a pod that the API has forgotten: then its reservation
+ * stays, or another pod could get devices that are in use. Nobody tells when that ends, so the
+ * claim is looked at again after a while. */
 static bool is_held(struct claim_job *claim_job)
 {
     struct dv_control *control = claim_job->job.control;
@@ -250,7 +261,9 @@ static void ask_for_pod(struct claim_job *claim_job, dv_str name)
     dv_job_ask(job, on_pod);
 }
 
-/* Who of those that the claim is reserved for is still there. */
+/* Finds out which of the pods that the claim is reserved for are still there. The view may be
+ * behind, so a pod that it does not show is asked for from the server before its reservation is
+ * removed. */
 static void judge(struct claim_job *claim_job)
 {
     const struct dv_api_resource_claim *claim = claim_of(claim_job);

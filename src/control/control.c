@@ -1,3 +1,6 @@
+/* control.c - opens and closes the controllers. The views call control_views.c and evict.c, which
+ * put keys into queues; each queue runs the jobs of one kind (pod_sync.c, claim_sync.c,
+ * eviction_job.c, rule_job.c, node_job.c), which read the newest state and make requests. */
 #include "control/control.h"
 
 #include <assert.h>
@@ -17,7 +20,7 @@
 #include "control/evict.h"
 #include "resource/resource.h"
 
-/* As the reference: so many pods that are gone are remembered. */
+/* How many pods that are gone are remembered, as in the reference. */
 #define GONE_MAX 500u
 
 struct dv_control_gates dv_control_gates_default(void)
@@ -233,7 +236,8 @@ static void on_recorder_closed(void *ctx)
     part_closed(ctx);
 }
 
-/* Together 64 requests under way: as many as the reference has workers, and a few for the rest. */
+/* The queues, with how many jobs of each run at a time: together 64, as many requests as the
+ * reference has workers, and a few for what the reference has no workers for. */
 static const struct {
     size_t (*item_bytes)(void);
     size_t n_running_max;

@@ -1,3 +1,6 @@
+/* control_index.c - an index of things by words, many to many. A thing and its references to words
+ * are one block of memory, and every reference is linked into its word: so setting a thing costs
+ * its own words only, and nothing is searched. */
 #include "control/control_index.h"
 
 #include <stdbool.h>
@@ -44,7 +47,7 @@ static struct dv_index_word *want_word(struct dv_index *index, dv_str text)
     word = new_with_text(sizeof(*word), text, &own);
     word->text = own;
     dv_list_init(&word->refs);
-    (void)dv_map_set(&index->words, own, word); /* there was none */
+    (void)dv_map_set(&index->words, own, word); /* the caller has looked: there was none */
     return word;
 }
 
@@ -101,7 +104,7 @@ void dv_index_set(struct dv_index *index, dv_str text, const dv_str *words, size
             word->n_refs++;
             thing->n_refs++;
         }
-        (void)dv_map_set(&index->things, own, thing); /* `old`, which goes below */
+        (void)dv_map_set(&index->things, own, thing); /* returns `old`, which is freed below */
     } else {
         (void)dv_map_remove(&index->things, text);
     }

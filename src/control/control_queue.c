@@ -1,3 +1,6 @@
+/* control_queue.c - a queue of keys. An item is READY, WAITING for its timer, or RUNNING, and it
+ * exists only as long as there is something to do for its key. What is added while it runs is
+ * remembered in again_ms, so that no event is lost and no key runs twice at a time. */
 #include "control/control_queue.h"
 
 #include <assert.h>
@@ -9,9 +12,10 @@
 #include "base/defs.h"
 #include "base/num.h"
 
-/* So many runs in one turn of the loop: most end at once, and others wait too. */
+/* How many runs are begun in one turn of the loop: most of them end at once, and whatever else is
+ * on the loop shall not wait long. */
 #define RUNS_PER_TURN 128u
-/* Pauses differ by a fifth, so that what failed together is not tried together. */
+/* Pauses differ by up to a fifth, so that what failed together is not tried again together. */
 #define JITTER_PER_MILLE 200u
 #define NEVER UINT64_MAX
 
@@ -139,7 +143,7 @@ static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t
     item->key = (dv_str){text, key.n};
     item->space = dv_str_slice(item->key, 0, n_space);
     item->name = dv_str_slice(item->key, n_space + 1, key.n);
-    (void)dv_map_set(&queue->items, item->key, item); /* there was none */
+    (void)dv_map_set(&queue->items, item->key, item); /* add_at has looked: there was none */
     return item;
 }
 
@@ -218,7 +222,8 @@ uint64_t dv_queue_retry(struct dv_queue_item *item, uint64_t ms_min)
 {
     uint64_t pause_ms = DV_QUEUE_RETRY_MAX_MS;
 
-    if (item->n_failures < 14) /* 5 ms doubled so often is past the longest */
+    /* 5 ms doubled 14 times is past the longest pause, and more could overflow. */
+    if (item->n_failures < 14)
         pause_ms = dv_u64_min((uint64_t)DV_QUEUE_RETRY_MS << item->n_failures, pause_ms);
     pause_ms = dv_u64_max(dv_jitter(pause_ms, JITTER_PER_MILLE), ms_min);
     item->n_failures++;

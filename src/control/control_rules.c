@@ -1,4 +1,5 @@
-/* control_rules.c - DeviceTaintRules: which devices they concern, and what became of them. */
+/* control_rules.c - DeviceTaintRules: which claims they concern, the taints that they add to
+ * devices, and the counts that a rule tells in its status (rule_job.c writes them). */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -52,7 +53,7 @@ static void index_rule(struct dv_evictor *evictor, dv_str name,
     dv_index_set(&evictor->rules_by_word, name, &word, word.n > 0);
 }
 
-/* Claims that the rule selects are judged again. */
+/* Has the claims judged again whose devices the rule may select. */
 static void mark(struct dv_evictor *evictor, const struct dv_api_device_taint_rule *rule)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
@@ -68,7 +69,8 @@ static void remove_rule(struct dv_evictor *evictor, struct dv_rule *rule)
     free_rule(evictor, rule);
 }
 
-/* The map's keys are texts of the object. */
+/* Puts an object under its rule. The keys of the maps point into the object, so they are set anew
+ * with every object. */
 static void put_rule(struct dv_evictor *evictor, struct dv_rule *rule, struct dv_object *object)
 {
     struct dv_object *old = rule->object;
@@ -76,7 +78,8 @@ static void put_rule(struct dv_evictor *evictor, struct dv_rule *rule, struct dv
     rule->object = dv_object_ref(object);
     rule->name = object->meta->name;
     rule->uid = object->meta->uid;
-    (void)dv_map_set(&evictor->rules, rule->name, rule); /* itself, under its old text */
+    /* Returns the rule itself, which was under the text of the old object. */
+    (void)dv_map_set(&evictor->rules, rule->name, rule);
     (void)dv_map_set(&evictor->rule_uids, rule->uid, rule);
     dv_object_unref(old);
 }
@@ -101,7 +104,7 @@ void dv_evictor_rule_changed(void *ctx, struct dv_object *old, struct dv_object 
     is_same = rule && dv_message_eq(&dv_message_device_taint_rule_spec, &value_of(rule)->spec,
                                     &((struct dv_api_device_taint_rule *)now->value)->spec);
     if (rule && !is_same)
-        mark(evictor, value_of(rule)); /* what it selected */
+        mark(evictor, value_of(rule)); /* marks the claims that it selected until now */
     if (!rule)
         rule = DV_ALLOC(struct dv_rule);
     put_rule(evictor, rule, now);
@@ -173,7 +176,7 @@ struct tally {
     struct dv_map spaces;
 };
 
-/* The key lives as long as the tally. */
+/* Counts a pod once. The key must live as long as the tally. */
 static void add_pod(struct tally *tally, dv_str key)
 {
     static char here;
@@ -181,7 +184,7 @@ static void add_pod(struct tally *tally, dv_str key)
     dv_str name;
 
     dv_control_split(key, &space, &name);
-    (void)dv_map_set(&tally->pods, key, &here); /* once or again */
+    (void)dv_map_set(&tally->pods, key, &here); /* a pod that is counted again stays one */
     (void)dv_map_set(&tally->spaces, space, &here);
 }
 
@@ -219,7 +222,8 @@ static void count_users(const struct dv_evictor *evictor, const struct dv_used_c
     }
 }
 
-/* As if the rule's effect was NoExecute, and there was no other. */
+/* Counts what a rule with the effect None would do: judges all claims as if its effect was
+ * NoExecute and there were no other taints. */
 static void simulate(const struct dv_evictor *evictor, const struct dv_rule *rule,
                      const struct dv_used_claim *used, struct dv_arena *arena,
                      struct dv_rule_counts *counts, struct tally *tally)

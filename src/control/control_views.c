@@ -1,4 +1,6 @@
-/* control_views.c - from what the views tell to what has to be looked at again. */
+/* control_views.c - decides which keys a change that a view tells puts into which queue. Indexes of
+ * pods by the claims and templates that they name, and of claims by the pods that they are for,
+ * find what a change concerns without walking all objects. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -55,7 +57,8 @@ static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str spac
 
     if (!refs)
         return NULL;
-    DV_LIST_EACH (refs, link) { /* it may also be one that is only reserved for the pod */
+    /* The index also has claims that are only reserved for the pod, so the owner is compared. */
+    DV_LIST_EACH (refs, link) {
         dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
         struct dv_object *object;
         dv_str own_space;
@@ -105,7 +108,8 @@ extended_of(const struct dv_api_pod *pod)
     return pod->status.extended_resource_claim_status;
 }
 
-/* The names of all claims that the pod's spec and status have; `names` has room for them. */
+/* Gathers the names of all claims that the pod's spec and status mention, into `names`, which has
+ * room for them. */
 static size_t claim_names(const struct dv_api_pod *pod, dv_str *names)
 {
     const struct dv_api_pod_status *status = &pod->status;
@@ -157,7 +161,8 @@ static void index_pod(struct dv_control *control, dv_str key, const struct dv_ap
     dv_index_set(&control->pods, key, words, n);
 }
 
-/* What a pod leaves behind that is gone, or over. */
+/* Has the claims looked at that a pod mentions which is gone or over: they may be reserved for it
+ * or generated for it. */
 static void look_at_claims_of(struct dv_control *control, const struct dv_api_pod *pod,
                               struct dv_arena *arena)
 {
@@ -168,7 +173,8 @@ static void look_at_claims_of(struct dv_control *control, const struct dv_api_po
         dv_queue_add(&control->queues[DV_CONTROL_CLAIM_QUEUE], pod->metadata.namespace, names[i]);
 }
 
-/* Claims that are the pod's, or reserved for it, whatever its spec and status say. */
+/* Has the claims looked at that say themselves that they are the pod's or reserved for it. Its spec
+ * and status need not mention them: the status may never have been written. */
 static void look_at_held(struct dv_control *control, const struct dv_api_pod *pod)
 {
     dv_control_queue_all(control, DV_CONTROL_CLAIM_QUEUE, &control->claims, pod->metadata.uid);

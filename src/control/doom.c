@@ -1,4 +1,6 @@
-/* doom.c - pods that have to go, and their time. */
+/* doom.c - pods that have to be evicted, and when. A pod is doomed from the moment that a taint of
+ * one of its devices is not tolerated for ever; when its time has come it is queued for
+ * eviction_job.c, and when the taint goes before that, it may stay. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,8 +20,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* Timers run by the monotonic clock, times are by the wall's: it is looked at so often, in case
- * somebody has set it. */
+/* The time of an eviction is one of the wall clock, but timers run by the monotonic clock. Somebody
+ * may set the wall clock, so it is looked at at least this often. */
 #define LOOK_MS 60000u
 
 static void set_timer(struct dv_doomed *doomed);
@@ -31,7 +33,7 @@ void dv_doom_free(struct dv_doomed *doomed)
     free(doomed);
 }
 
-/* How long until the pod has to go. */
+/* How long until the pod has to go, by the wall clock as it is now. */
 static uint64_t left_ms(const struct dv_doomed *doomed)
 {
     struct dv_loop *loop = doomed->evictor->control->loop;
@@ -64,7 +66,7 @@ static void set_timer(struct dv_doomed *doomed)
     dv_queue_add(&control->queues[DV_CONTROL_EVICTION_QUEUE], space, name);
 }
 
-/* The rules that speak of the pod have something new to tell. */
+/* The rules that doom the pod have something new to tell in their status. */
 static void look_at_rules(struct dv_evictor *evictor, const struct dv_eviction *eviction)
 {
     for (size_t i = 0; i < eviction->n_rules; i++)
@@ -110,7 +112,8 @@ static void doom(struct dv_evictor *evictor, dv_str key, const struct dv_api_pod
     doomed->eviction.rules = DV_NEW_ARRAY(doomed->arena, dv_str, eviction->n_rules);
     for (size_t i = 0; i < eviction->n_rules; i++)
         doomed->eviction.rules[i] = dv_str_copy(eviction->rules[i], doomed->arena);
-    (void)dv_map_set(&evictor->doomed, doomed->key, doomed); /* there is none any more */
+    /* Dv_doom_set has removed the old one. */
+    (void)dv_map_set(&evictor->doomed, doomed->key, doomed);
     dv_index_set(&evictor->doomed_by_rule, doomed->key, doomed->eviction.rules,
                  doomed->eviction.n_rules);
     look_at_rules(evictor, &doomed->eviction);

@@ -1,4 +1,6 @@
-/* evict.c - judging claims by the taints of their devices, and pods by their claims. */
+/* evict.c - judges claims by the taints of their devices, and pods by their claims: who has to go,
+ * and when. Changes only mark what they may concern; judging follows in portions, so that a rule
+ * that selects ten thousand claims does not hold up the loop. The flow is drawn in evictor.h. */
 #include "control/evict.h"
 
 #include <stdbool.h>
@@ -17,9 +19,9 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* As the reference: so many pods that were evicted are remembered. */
+/* How many pods that were evicted are remembered, as in the reference. */
 #define EVICTED_MAX 500u
-/* Judgements in one turn of the loop: about a millisecond. */
+/* How many judgements are made in one turn of the loop: about a millisecond. */
 #define JUDGED_PER_TURN 256u
 
 struct dirty_pod {
@@ -139,7 +141,7 @@ static void mark_pod(struct dv_evictor *evictor, dv_str key)
     memcpy(dirty + 1, key.p, key.n);
     dirty->key = (dv_str){(const char *)(dirty + 1), key.n};
     dv_list_push(&evictor->dirty_order, &dirty->link);
-    (void)dv_map_set(&evictor->dirty_pods, dirty->key, dirty); /* there was none */
+    (void)dv_map_set(&evictor->dirty_pods, dirty->key, dirty); /* looked up above: there was none */
     wake(evictor);
 }
 
@@ -208,11 +210,12 @@ static struct dv_used_claim *new_claim(struct dv_evictor *evictor, dv_str key)
 
     memcpy(used + 1, key.p, key.n);
     used->key = (dv_str){(const char *)(used + 1), key.n};
-    (void)dv_map_set(&evictor->claims, used->key, used); /* there was none */
+    (void)dv_map_set(&evictor->claims, used->key, used); /* looked up above: there was none */
     return used;
 }
 
-/* Whether it holds the same devices for the same pods. */
+/* Whether two versions of a claim hold the same devices for the same pods: then nothing has to be
+ * judged. */
 static bool is_same_use(const struct dv_object *a, const struct dv_object *b)
 {
     const struct dv_api_resource_claim *x = a->value;
@@ -317,7 +320,8 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
         const struct dv_used_claim *used;
         dv_str claim = DV_STR_NONE;
 
-        (void)dv_control_use(pod, &pod->spec.resource_claims[i], &claim); /* none: no such key */
+        /* An entry without a claim leaves an empty name, under which there is no claim. */
+        (void)dv_control_use(pod, &pod->spec.resource_claims[i], &claim);
         used = dv_map_get(&evictor->claims,
                           dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(space), DV_FMT(claim)));
         if (used && dv_evictor_is_user(pod, used))
@@ -328,7 +332,8 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
     dv_doom_set(evictor, key, pod, &eviction);
 }
 
-/* Claims first: a pod is judged when all of its claims have been. */
+/* Makes the next judgement. Claims come first, because a pod is judged by the results of its
+ * claims. False: nothing is left to judge. */
 static bool judge_next(struct dv_evictor *evictor)
 {
     struct dv_link *link = dv_list_shift(&evictor->dirty_claims);

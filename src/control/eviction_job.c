@@ -1,4 +1,6 @@
-/* eviction_job.c - evicting a pod whose time has come: it is told why, then it is deleted. */
+/* eviction_job.c - evicts a pod whose time has come: reads it from the server, writes the reason
+ * into its status, and deletes it. Before each step it looks whether the pod is still to go,
+ * because taints may be removed meanwhile. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +25,7 @@
 
 struct eviction_job {
     struct dv_job job;
-    /* What was due when it began; in the job's arena. */
+    /* What was due when the job began; in its arena. */
     dv_str uid;
     struct dv_eviction eviction;
 };
@@ -40,7 +42,8 @@ static struct eviction_job *eviction_job_of(struct dv_job *job)
     return DV_CONTAINER(job, struct eviction_job, job);
 }
 
-/* Nothing is left to be done for that pod; `is_ours`: it was us who deleted it. */
+/* Ends the job for good: nothing is left to be done for that pod. `is_ours`: we have deleted it,
+ * which is counted. */
 static void finish(struct eviction_job *eviction_job, bool is_ours)
 {
     struct dv_job *job = &eviction_job->job;
@@ -49,12 +52,14 @@ static void finish(struct eviction_job *eviction_job, bool is_ours)
 
     if (is_ours)
         dv_recent_add(&evictor->evicted, eviction_job->uid);
-    if (doomed && dv_str_eq(doomed->uid, eviction_job->uid)) /* else one that took its name */
+    /* A new pod may have taken the name meanwhile, and may be doomed itself: that is not the one
+     * that was evicted. */
+    if (doomed && dv_str_eq(doomed->uid, eviction_job->uid))
         dv_doom_set(evictor, job->item.key, NULL, &(struct dv_eviction){.is_set = false});
     dv_job_finish(job);
 }
 
-/* Whether it is still the same that has to go. False: the job has ended. */
+/* Whether the same pod is still to be evicted. If not, the job is ended here. */
 static bool is_still_due(struct eviction_job *eviction_job)
 {
     struct dv_job *job = &eviction_job->job;
@@ -95,7 +100,8 @@ static void on_deleted(struct dv_job *job, const struct dv_api_status *failure)
     struct eviction_job *eviction_job = eviction_job_of(job);
 
     if (failure && failure->code != 404) {
-        dv_job_fail(job, "delete a pod", failure); /* 409: another pod has its name; GET tells */
+        /* Also for 409, a new pod of that name: the next run reads it. */
+        dv_job_fail(job, "delete a pod", failure);
         return;
     }
     if (!failure)
@@ -125,7 +131,8 @@ static void set_text(struct dv_json *object, const char *key, dv_str value, stru
     dv_json_set(object, dv_str_from_c(key), dv_json_new_str(value, arena), arena);
 }
 
-/* A strategic merge patch: conditions are merged by their type. */
+/* A strategic merge patch, by which conditions are merged by their type, so that the others
+ * stay. */
 static struct dv_json *condition_patch(const struct eviction_job *eviction_job)
 {
     struct dv_arena *arena = eviction_job->job.arena;
@@ -213,7 +220,8 @@ static void on_pod(struct dv_job *job, const struct dv_api_status *failure)
         mark_pod(eviction_job, pod);
 }
 
-/* Whether a rule has yet to say that pods will be evicted, before the first of them is. */
+/* Whether a rule that dooms the pod has yet to say in its status that pods will be evicted. It says
+ * so before the first of them is, so that whoever made the rule sees it in time. */
 static bool is_rule_first(const struct dv_evictor *evictor, const struct dv_eviction *eviction)
 {
     for (size_t i = 0; i < eviction->n_rules; i++) {
@@ -235,7 +243,7 @@ void dv_eviction_job_run(struct dv_queue_item *item)
     struct dv_job *job = &eviction_job->job;
 
     if (!object || !doomed || is_rule_first(control->evictor, &doomed->eviction)) {
-        dv_queue_finish(item); /* its timer or its rule brings it back */
+        dv_queue_finish(item); /* the timer of doom.c or the rule's job queues the pod again */
         return;
     }
     dv_job_begin(job, control, object);

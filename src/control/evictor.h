@@ -23,20 +23,20 @@
 
 struct dv_arena;
 
-/* Of events about pods. */
+/* The reason of events about pods. */
 #define DV_EVICTION_REASON "DeviceTaintManagerEviction"
 
-/* A claim that has an allocation. */
+/* A claim that has an allocation, and what was judged of it. */
 struct dv_used_claim {
     dv_str key;
     struct dv_object *object;
     struct dv_link dirty;
-    bool is_changed;        /* its users have, or its allocation */
-    struct dv_arena *arena; /* of `eviction`; NULL while that is not set */
+    bool is_changed;        /* its users or its allocation have changed since it was judged */
+    struct dv_arena *arena; /* has the texts of `eviction`; NULL while that is not set */
     struct dv_eviction eviction;
 };
 
-/* A pod that has to go. */
+/* A pod that has to be evicted, now or later. */
 struct dv_doomed {
     struct dv_evictor *evictor;
     struct dv_arena *arena; /* of all its texts */
@@ -51,8 +51,8 @@ struct dv_rule {
     dv_str name;
     dv_str uid;
     size_t n_evicted;
-    bool is_told;     /* its status was written, or could not be: evictions may begin */
-    bool is_waiting;  /* for the judgements that are due */
+    bool is_told;     /* its status was written, or cannot be: pods may be evicted */
+    bool is_waiting;  /* waits until pending judgements are made: its counts depend on them */
     uint64_t told_ms; /* when its status was written last */
 };
 
@@ -93,27 +93,28 @@ struct dv_evictor {
 
 /* pools.c: what slices publish */
 void dv_pools_fini(struct dv_evictor *evictor);
-/* The taints of a device in the newest generation of its pool. */
+/* Applies the taints that slices publish for a device, in the newest generation of its pool. */
 void dv_pools_apply(const struct dv_evictor *evictor,
                     const struct dv_api_device_request_allocation_result *result,
                     struct dv_arena *arena, struct dv_eviction *eviction);
-/* How many devices that are published the rule selects. */
+/* How many of the published devices the rule selects. */
 size_t dv_pools_count(const struct dv_evictor *evictor,
                       const struct dv_api_device_taint_selector *selector);
 
 /* evict.c: judgements */
-/* Claims that are found under the word are judged again. */
+/* Has the claims judged again that are found under the word. */
 void dv_evictor_mark_claims(struct dv_evictor *evictor, dv_str word);
 bool dv_evictor_is_judging(const struct dv_evictor *evictor);
-/* Whether the pod is driven out when the claim has to go. */
+/* Whether the pod uses the claim, and has to go with it. */
 bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim *claim);
 
 /* doom.c: pods that have to go */
-/* Of the pod with that key; NULL, or not set: it may stay. */
+/* Sets what was judged of the pod with that key. `pod` is NULL, or `eviction` not set: it may
+ * stay. */
 void dv_doom_set(struct dv_evictor *evictor, dv_str key, const struct dv_api_pod *pod,
                  const struct dv_eviction *eviction);
 void dv_doom_free(struct dv_doomed *doomed);
-/* It is due: NULL when it is not, or not any more. */
+/* The doomed pod whose time has come; NULL: it has not, or the pod may stay after all. */
 struct dv_doomed *dv_doom_due(const struct dv_evictor *evictor, dv_str key);
 
 /* control_rules.c */
@@ -121,11 +122,11 @@ void dv_rules_fini(struct dv_evictor *evictor);
 void dv_rules_apply(const struct dv_evictor *evictor,
                     const struct dv_api_device_request_allocation_result *result,
                     struct dv_arena *arena, struct dv_eviction *eviction);
-/* The rule's status may have changed. */
+/* Has the status of the rule with that uid looked at: its counts may have changed. */
 void dv_rules_look(struct dv_evictor *evictor, dv_str uid);
-/* The judgements that were due have been made. */
+/* All pending judgements have been made: rules that waited for them count now. */
 void dv_rules_judged(struct dv_evictor *evictor);
-/* What the rule's status counts. */
+/* Counts what the rule's status tells. */
 void dv_rules_count(const struct dv_evictor *evictor, const struct dv_rule *rule,
                     struct dv_arena *arena, struct dv_rule_counts *counts);
 

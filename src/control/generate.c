@@ -1,3 +1,5 @@
+/* generate.c - which claims a pod lacks, and what they look like: the names, the objects, and the
+ * patch of the pod's status. Names and texts are the reference's. Used by pod_sync.c. */
 #include "control/generate.h"
 
 #include <stdint.h>
@@ -7,7 +9,8 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* What five random characters are added to. The reference counts a dash that it then leaves out. */
+/* The longest base of a generated name, to which five random characters are added: a name has at
+ * most 63. The reference counts a dash that it then leaves out, hence 57 and not 58. */
 #define BASE_BYTES_MAX 57u
 
 /* ---- the claim ---- */
@@ -21,22 +24,26 @@ dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena
     pod = dv_str_slice(pod, 0, pod.n * BASE_BYTES_MAX / n);
     entry = dv_str_slice(entry, 0, entry.n * BASE_BYTES_MAX / n);
     while (pod.n > 0 && pod.p[pod.n - 1] == '.')
-        pod.n--; /* ".-" is in no name: the reference would never get its claim */
+        /* ".-" cannot be in a name: with it the server would refuse the claim for ever, as happens
+         * to the reference. */
+        pod.n--;
     return dv_str_printf(arena, "%.*s-%.*s", DV_FMT(pod), DV_FMT(entry));
 }
 
 dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry, unsigned number,
                              struct dv_arena *arena)
 {
-    /* What servers take for generated names: without vowels, and without what looks alike. */
+    /* The letters that servers use for generated names: without vowels, so that no words come out,
+     * and without what looks alike. */
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     dv_str text = dv_str_printf(arena, "%.*s/%.*s/%u", DV_FMT(pod_uid), DV_FMT(entry), number);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: the same in every process */
+    /* FNV-1a and not the seeded hash of maps: the name must be the same in every process. */
+    uint64_t hash = 0xcbf29ce484222325u;
     char suffix[5];
 
     for (size_t i = 0; i < text.n; i++)
         hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3u;
-    hash ^= hash >> 32; /* its low bits alone are not mixed enough */
+    hash ^= hash >> 32; /* the low bits alone, of which the name is made, are not mixed enough */
     for (size_t i = 0; i < sizeof(suffix); i++, hash /= sizeof(letters) - 1)
         suffix[i] = letters[hash % (sizeof(letters) - 1)];
     return dv_str_printf(arena, "%.*s%.*s", DV_FMT(generate_name), (int)sizeof(suffix), suffix);
@@ -161,7 +168,7 @@ static const struct dv_entry_plan *find_new(const struct dv_pod_plan *plan, dv_s
     return NULL;
 }
 
-/* One entry of the list; without `claim`, none is needed. */
+/* Adds one entry to the list. An empty `claim` says that none is needed. */
 static void add_status(struct dv_json *list, dv_str entry, dv_str claim, struct dv_arena *arena)
 {
     struct dv_json *item = dv_json_new_object(arena);
@@ -209,7 +216,8 @@ struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
     set_text(patch, "kind", DV_STR("Pod"), arena);
     set_text(meta, "name", pod->metadata.name, arena);
     set_text(meta, "namespace", pod->metadata.namespace, arena);
-    set_text(meta, "uid", pod->metadata.uid, arena); /* not that of one that took its name */
+    /* The server refuses the patch for a pod that took the name meanwhile. */
+    set_text(meta, "uid", pod->metadata.uid, arena);
     dv_json_set(patch, DV_STR("metadata"), meta, arena);
     dv_json_set(status, DV_STR("resourceClaimStatuses"), list, arena);
     dv_json_set(patch, DV_STR("status"), status, arena);

@@ -1,4 +1,5 @@
-/* job.c - runs of queues that ask the cluster. */
+/* job.c - what all jobs of the queues have in common: an arena and an object for the time of a run,
+ * one request at a time, and what is done about a failure. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,8 +17,8 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* When it is not known whether a request had an effect, views get this time to show it: a claim
- * that was made after all must be found before another is made. */
+/* When it is not known whether a request had its effect, the views get this time to show it. A
+ * claim that was made after all must be found before another one is made. */
 #define UNSURE_MS 1000u
 
 void dv_job_begin(struct dv_job *job, struct dv_control *control, struct dv_object *object)
@@ -27,7 +28,7 @@ void dv_job_begin(struct dv_job *job, struct dv_control *control, struct dv_obje
     job->object = dv_object_ref(object);
 }
 
-/* What the run had. */
+/* Frees what the run had: its arena and its object. */
 static void clean(struct dv_job *job)
 {
     assert(!job->is_asking);
@@ -79,13 +80,14 @@ void dv_job_finish_after(struct dv_job *job, uint64_t ms)
     dv_queue_finish_after(&job->item, ms);
 }
 
-/* The first of a row of failures is told, and then ever fewer. */
+/* The level at which a failure is logged: of failures in a row the first, second, fourth, eighth
+ * and so on are warnings, so that a server which is down for an hour does not fill the log. */
 static enum dv_log_level level_of(const struct dv_job *job, enum dv_code code)
 {
     uint32_t n = job->item.n_failures;
 
     if (code == DV_ABORTED)
-        return DV_LOG_DEBUG; /* somebody else was faster: nothing is wrong */
+        return DV_LOG_DEBUG; /* a conflict: somebody else was faster, and nothing is wrong */
     return (n & (n - 1)) == 0 ? DV_LOG_WARN : DV_LOG_DEBUG;
 }
 

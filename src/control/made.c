@@ -1,5 +1,5 @@
-/* made.c - claims that were made and that the view does not show yet: so that none is made twice.
- */
+/* made.c - claims that we have made and that the view does not show yet. A pod that is looked at in
+ * between must not get a second claim for the same entry. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* As the reference: a view that is so late has missed it, and the claim is gone. */
+/* How long such a claim is remembered, as in the reference. A view is never so late: by then it has
+ * missed the claim, which is gone again. */
 #define MADE_MS 3600000u
 
 struct made {
@@ -85,7 +86,7 @@ void dv_made_add(struct dv_control *control, struct dv_object *claim)
     struct made *made;
     char *text;
 
-    /* The embedded API has shown it before it answered. */
+    /* The embedded API shows a change before it answers: then nothing has to be remembered. */
     if (dv_control_get(control, DV_CONTROL_CLAIMS, meta->namespace, meta->name))
         return;
     made = dv_alloc(sizeof(*made) + n);
@@ -97,7 +98,8 @@ void dv_made_add(struct dv_control *control, struct dv_object *claim)
     made->object = dv_object_ref(claim);
     made->until_ms = dv_loop_now_ms(control->loop) + MADE_MS;
     dv_made_forget(control, meta->namespace, meta->name);
-    (void)dv_map_set(&control->made.claims, made->key, made); /* there is none any more */
+    /* Looked up above: an old one was removed. */
+    (void)dv_map_set(&control->made.claims, made->key, made);
     dv_list_push(&control->made.order, &made->link);
     dv_control_index_claim(control, made->key, claim->value);
     set_timer(control);

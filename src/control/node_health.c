@@ -1,3 +1,5 @@
+/* node_health.c - what is said of a node whose agent has fallen silent: a taint that keeps new pods
+ * away, and conditions that are unknown. Decides only; node_job.c watches the leases and writes. */
 #include "control/node_health.h"
 
 #include <stddef.h>
@@ -69,7 +71,8 @@ static struct dv_json *unknown_patch(const struct dv_api_node *node, struct dv_t
     return patch;
 }
 
-/* All taints but ours, and ours. */
+/* The patch of the taints: all that the node has, without ours or with it. The list is replaced as
+ * a whole, so the patch names the version that it was made from. */
 static struct dv_json *taints_patch(const struct dv_api_node *node, bool has_ours,
                                     struct dv_time now, struct dv_arena *arena)
 {

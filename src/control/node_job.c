@@ -1,6 +1,6 @@
-/* node_job.c - the leases of nodes, and what is written when one is not renewed.
- *
- * Times are our own: when a renewal was seen, not when the agent says that it was. */
+/* node_job.c - watches the leases of nodes, and writes what node_health.c decides when one is not
+ * renewed. What counts is when we have seen a renewal, and not the time in the lease: the clocks of
+ * nodes may be wrong. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +21,8 @@
 
 struct lease {
     dv_str node;
-    struct dv_time renewed; /* as the agent says */
-    uint64_t seen_ms;       /* when that changed */
+    struct dv_time renewed; /* the time in the lease */
+    uint64_t seen_ms;       /* when we saw it change, on the loop's clock */
 };
 
 size_t dv_node_job_bytes(void)
@@ -45,7 +45,7 @@ static struct lease *new_lease(struct dv_control *control, dv_str node)
 
     memcpy(lease + 1, node.p, node.n);
     lease->node = (dv_str){(const char *)(lease + 1), node.n};
-    (void)dv_map_set(&control->leases, lease->node, lease); /* there was none */
+    (void)dv_map_set(&control->leases, lease->node, lease); /* looked up above: there was none */
     return lease;
 }
 
@@ -90,8 +90,9 @@ static void on_written(struct dv_job *job, const struct dv_api_status *failure)
 {
     if (failure && failure->code != 404)
         dv_job_fail(job, "write what is known of a node", failure);
+    /* The view shows the change, which queues the node again for the next step. */
     else
-        dv_job_finish(job); /* the view shows it, and asks for the next step */
+        dv_job_finish(job);
 }
 
 static void write_step(struct dv_job *job, enum dv_health_step step)
@@ -124,7 +125,8 @@ void dv_node_job_run(struct dv_queue_item *item)
     enum dv_health_step step;
     uint64_t silent_ms;
 
-    if (!object || !lease) { /* one without a lease is of this process */
+    /* A node without a lease is that of this process, or of an agent that has not started yet. */
+    if (!object || !lease) {
         dv_queue_finish(item);
         return;
     }

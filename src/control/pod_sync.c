@@ -1,5 +1,7 @@
-/* pod_sync.c - a pod that lacks something: its claims are generated, written into its status, and
- * reserved for it when it runs without the scheduler. */
+/* pod_sync.c - the job for a pod that lacks something, in this order: its claims are created from
+ * templates, their names are written into its status, and when the pod was bound without the
+ * scheduler, its allocated claims are reserved for it. What is lacking is decided by generate.c and
+ * uses.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,11 +23,11 @@
 struct pod_job {
     struct dv_job job;
     struct dv_pod_plan plan;
-    size_t at;       /* the entry that it is at */
-    unsigned number; /* of the name that its claim is to have */
+    size_t at;       /* the entry that is being worked on */
+    unsigned number; /* which of its possible names the claim is to have */
 };
 
-/* Names that are tried for a claim before the server is left to find one. */
+/* How many names of our own are tried for a claim before the server is left to find one. */
 #define NAMES_MAX 4u
 
 static void create_claims(struct pod_job *pod_job);
@@ -82,8 +84,9 @@ static void fail_create(struct pod_job *pod_job, const struct dv_api_status *fai
     dv_job_fail(&pod_job->job, "create a claim", failure);
 }
 
-/* What has the name that the claim was to have: the claim, when we asked for it before and did not
- * hear of it; or another's. */
+/* The name that the claim was to have is taken, and what has it was read. It is our claim, when an
+ * earlier request made it and its answer was lost: then it is used. Or it is somebody else's: then
+ * the next name is tried. */
 static void on_found(struct dv_job *job, const struct dv_api_status *failure)
 {
     struct pod_job *pod_job = pod_job_of(job);
@@ -123,8 +126,8 @@ static void on_created(struct dv_job *job, const struct dv_api_status *failure)
     }
 }
 
-/* One that is not the name of the claim that was there before: those who knew that one shall see
- * that it is another. */
+/* Chooses a name that is not the one of a claim that the pod had before: whoever remembers that one
+ * shall see that this is another. */
 static dv_str choose_name(struct pod_job *pod_job, const struct dv_entry_plan *entry)
 {
     const struct dv_api_pod *pod = pod_of(pod_job);
@@ -160,7 +163,7 @@ static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
     struct pod_job *pod_job = pod_job_of(job);
 
     if (failure && failure->code == 404) {
-        dv_job_finish(job); /* the pod is gone, and its claims go with it */
+        dv_job_finish(job); /* the pod is gone, and the collector deletes its claims */
         return;
     }
     if (failure) {
@@ -171,7 +174,7 @@ static void on_applied(struct dv_job *job, const struct dv_api_status *failure)
     reserve_claims(pod_job);
 }
 
-/* What is known of all claims goes into the status in one write. */
+/* Writes the names of all claims that are known into the pod's status, in one patch. */
 static void apply_status(struct pod_job *pod_job)
 {
     struct dv_job *job = &pod_job->job;
@@ -230,7 +233,7 @@ static void on_reserved(struct dv_job *job, const struct dv_api_status *failure)
     reserve_claims(pod_job);
 }
 
-/* The claim of an entry when it is to be reserved for the pod; else NULL. */
+/* Finds the claim of an entry if it has to be reserved for the pod; otherwise NULL. */
 static struct dv_object *find_unreserved(struct pod_job *pod_job, const struct dv_entry_plan *entry)
 {
     const struct dv_api_pod *pod = pod_of(pod_job);

@@ -1,4 +1,6 @@
-/* pools.c - the taints of devices that are published. */
+/* pools.c - the taints that drivers publish in their slices. Only the newest generation of a pool
+ * counts. A change in a pool in which no slice has a taint that evicts, as nearly all are, has no
+ * claim judged. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -56,11 +58,11 @@ static struct dv_pool *want_pool(struct dv_evictor *evictor,
     memcpy(pool + 1, key.p, key.n);
     pool->key = (dv_str){(const char *)(pool + 1), key.n};
     dv_list_init(&pool->slices);
-    (void)dv_map_set(&evictor->pools, pool->key, pool); /* there was none */
+    (void)dv_map_set(&evictor->pools, pool->key, pool); /* looked up above: there was none */
     return pool;
 }
 
-/* A slice came or went. */
+/* Finds the newest generation of a pool anew, after a slice came or went. */
 static void refresh(struct dv_evictor *evictor, struct dv_pool *pool)
 {
     struct dv_link *link;
@@ -81,7 +83,8 @@ static void refresh(struct dv_evictor *evictor, struct dv_pool *pool)
     }
 }
 
-/* Whether claims of the pool may have to be judged again on account of it. */
+/* Removes a slice. True: claims of the pool may have to be judged again, because the slice had
+ * taints or hid others. */
 static bool remove_slice(struct dv_evictor *evictor, struct dv_pool_slice *slice)
 {
     struct dv_pool *pool = slice->pool;
@@ -104,7 +107,7 @@ static bool add_slice(struct dv_evictor *evictor, struct dv_object *object)
     slice->is_tainted = is_tainted(object->value);
     slice->pool = want_pool(evictor, &slice_of(slice)->spec);
     dv_list_push(&slice->pool->slices, &slice->link);
-    (void)dv_map_set(&evictor->slices, slice->name, slice); /* there is none any more */
+    (void)dv_map_set(&evictor->slices, slice->name, slice); /* the old one was removed */
     refresh(evictor, slice->pool);
     return slice->pool->n_tainted > 0;
 }
@@ -135,7 +138,8 @@ void dv_pools_fini(struct dv_evictor *evictor)
     size_t at = 0;
 
     while ((entry = dv_map_next(&evictor->slices, &at)) != NULL)
-        (void)remove_slice(evictor, entry->value); /* nothing is judged any more */
+        /* All is being freed, and nothing is judged any more. */
+        (void)remove_slice(evictor, entry->value);
     dv_map_fini(&evictor->slices);
     dv_map_fini(&evictor->pools);
 }

@@ -1,4 +1,4 @@
-/* recent.c - a set that forgets the oldest. */
+/* recent.c - a set of uids of bounded size that forgets the oldest first. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void dv_recent_add(struct dv_recent *recent, dv_str text)
     memcpy(uid + 1, text.p, text.n);
     uid->text = (dv_str){(const char *)(uid + 1), text.n};
     dv_list_push(&recent->order, &uid->link);
-    (void)dv_map_set(&recent->uids, uid->text, uid); /* there was none */
+    (void)dv_map_set(&recent->uids, uid->text, uid); /* looked up above: there was none */
 }
 
 bool dv_recent_has(const struct dv_recent *recent, dv_str uid)

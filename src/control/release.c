@@ -1,3 +1,6 @@
+/* release.c - decides what becomes of a claim when pods that it is reserved for are gone. The
+ * allocation goes with the last reservation, and the finalizer after it: while the finalizer is
+ * there, the claim cannot vanish with devices that are in use. Used by claim_sync.c. */
 #include "control/release.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* rule_job.c - writing the status of a DeviceTaintRule. */
+/* rule_job.c - writes the status of a DeviceTaintRule: how many pods it evicts, or would evict. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* As the reference: the first status is written at once, later ones so long after each other. */
+/* The first status is written at once, later ones this long after each other, as in the reference:
+ * while thousands of pods are evicted, the counts change all the time. */
 #define STATUS_MS 10000u
 
 size_t dv_rule_job_bytes(void)
@@ -27,7 +28,7 @@ size_t dv_rule_job_bytes(void)
     return sizeof(struct dv_job);
 }
 
-/* The rule has spoken, or cannot: pods that waited for it may go. */
+/* The rule has told what it does, or cannot: pods that waited for that may be evicted now. */
 static void set_told(struct dv_evictor *evictor, struct dv_rule *rule)
 {
     if (rule->is_told)
@@ -64,7 +65,7 @@ static dv_str api_version(const struct dv_kind *kind, struct dv_arena *arena)
     return copy;
 }
 
-/* How long the rule's status must stay as it is. */
+/* How long it takes until the rule's status may be written again. */
 static uint64_t wait_ms(const struct dv_control *control, const struct dv_rule *rule)
 {
     const struct dv_api_device_taint_rule *value = rule->object->value;
@@ -121,7 +122,8 @@ void dv_rule_job_run(struct dv_queue_item *item)
     struct dv_rule *rule = dv_map_get(&control->evictor->rules, item->name);
 
     if (rule && dv_evictor_is_judging(control->evictor))
-        rule->is_waiting = true; /* what it would count is not known yet */
+        /* Its counts are not known before the pending judgements are made. */
+        rule->is_waiting = true;
     else if (rule && dv_rule_is_settled(rule->object->value))
         set_told(control->evictor, rule);
     else if (rule) {

@@ -1,3 +1,5 @@
+/* taint.c - when a taint of a device puts a claim out of use, and for which devices a rule speaks.
+ * Pure; evict.c and control_rules.c feed it. */
 #include "control/taint.h"
 
 #include <string.h>
@@ -12,8 +14,9 @@ bool dv_taint_is_evicting(const struct dv_api_device_taint *taint)
     return dv_str_eq(taint->effect, DV_STR("NoExecute"));
 }
 
-/* An empty effect tolerates what keeps pods away, but not what drives them out; an empty key stands
- * for all keys only where any value will do. */
+/* Whether a toleration tolerates a taint that evicts. An empty effect does not: for devices it
+ * tolerates only what keeps pods away. An empty key stands for all keys only where any value will
+ * do. */
 static bool tolerates(const struct dv_api_device_toleration *toleration,
                       const struct dv_api_device_taint *taint)
 {
@@ -22,7 +25,8 @@ static bool tolerates(const struct dv_api_device_toleration *toleration,
            dv_device_toleration_matches(toleration, taint);
 }
 
-/* How long the taint is tolerated; false: for ever. */
+/* Finds how long the taint is tolerated: the shortest limit of all tolerations that match, 0 when
+ * none does. False: for ever. */
 static bool tolerated_s(const struct dv_api_device_request_allocation_result *result,
                         const struct dv_api_device_taint *taint, int64_t *seconds)
 {

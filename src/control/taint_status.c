@@ -1,4 +1,5 @@
-/* taint_status.c - what a DeviceTaintRule says about itself. */
+/* taint_status.c - the condition of a DeviceTaintRule that tells what the rule does: its words are
+ * the reference's. */
 #include <stdbool.h>
 #include <string.h>
 

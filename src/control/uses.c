@@ -1,3 +1,5 @@
+/* uses.c - which claims a pod uses, as its spec and status say it, and which pod a claim is for.
+ * Pure; all controllers ask here. */
 #include "control/uses.h"
 
 #include <stddef.h>
@@ -20,7 +22,8 @@ enum dv_use dv_control_use(const struct dv_api_pod *pod,
         return DV_USE_NAMED;
     }
     if (!entry->resource_claim_template_name.p)
-        return DV_USE_NOTHING; /* no server has let that pass */
+        /* An entry that names neither a claim nor a template is refused by every server. */
+        return DV_USE_NOTHING;
     for (size_t i = 0; i < status->n_resource_claim_statuses; i++) {
         if (!dv_str_eq(status->resource_claim_statuses[i].name, entry->name))
             continue;
@@ -99,7 +102,7 @@ bool dv_control_wants_admin(const struct dv_api_device_claim *devices)
         const struct dv_api_exact_device_request *exact = devices->requests[i].exactly;
 
         if (exact && exact->admin_access && *exact->admin_access)
-            return true; /* alternatives cannot ask for it */
+            return true; /* only a request without alternatives can ask for admin access */
     }
     return false;
 }
