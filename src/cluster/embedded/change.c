@@ -1,3 +1,6 @@
+/* change.c - from a value to a write: what CREATE, UPDATE, PATCH and DELETE have in common once
+ * they know what the object shall be. A small value is written at once; for a large one a worker
+ * makes the object and its text (dv_change_make), and the loop only commits them. */
 #include "cluster/embedded/change.h"
 
 #include <stdint.h>
@@ -98,8 +101,9 @@ bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta,
     return true;
 }
 
-/* It was deleted, and nothing holds it any more. A pod that has a time to end in ends by a
- * deletion without one. */
+/* Whether the object goes with this change: it was deleted before, and its last finalizer has been
+ * removed. A pod with a grace period does not go by itself: its node deletes it once more, without
+ * grace, when its containers have ended. */
 static bool is_at_its_end(const struct dv_kind *kind, const struct dv_object *old, void *value)
 {
     const int64_t *grace = old->meta->deletion_grace_period_seconds;
@@ -137,7 +141,8 @@ bool dv_change_commit(struct dv_op *op)
     void *value = result->value;
     const struct dv_api_object_meta *meta = dv_meta_of(value);
 
-    /* A token may have been revoked, or a namespace may have gone, while a worker had the rest. */
+    /* A token may have been revoked, or the namespace deleted, while a worker computed the change:
+     * both are looked at again. */
     if (op->work.run && op->request && op->request->is_authentic &&
         !op->request->is_authentic(op->request))
         return dv_op_fail(op, dv_status_unauthorized(op->arena));
@@ -171,7 +176,8 @@ bool dv_change_finish(struct dv_op *op, void *value)
     const struct dv_object *old = op->entry->object;
     bool is_end = is_at_its_end(kind, old, value);
 
-    /* Versions are not compared: they are the same, or were given by us. */
+    /* The version takes no part in the comparison: it is the stored one, or the caller was refused
+     * before. */
     dv_meta_of(value)->resource_version = old->meta->resource_version;
     op->result = (struct dv_result){
         .value = value,

@@ -1,4 +1,6 @@
-/* cluster_list.c - lists: in order, in pages, as of now or of an older version. */
+/* cluster_list.c - lists objects in the order of their keys, in pages, as of now or of an older
+ * version. An older state is made from the current one: what has changed since is found in the
+ * history, and shown as it was. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +21,7 @@
 #include "resource/select.h"
 #include "resource/status.h"
 
-/* What an object was, where that is not what it is. */
+/* The state of an object at the version of the list, when it has changed since. */
 struct past {
     dv_str key;
     struct dv_object *object; /* NULL: it was not there */
@@ -32,13 +34,13 @@ struct list {
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
-    uint64_t version; /* that it shows */
-    dv_str after;     /* key behind which it begins; empty: at the first */
+    uint64_t version; /* the version that the list shows */
+    dv_str after;     /* the key after which the page begins; empty: at the first */
     DV_VEC(struct past) pasts;
     size_t next_past;
     struct dv_list_page *page;
     DV_VEC(struct dv_object *) objects;
-    dv_str last_key; /* of the last object on the page */
+    dv_str last_key; /* of the last object on the page, for the token of the next */
     uint64_t limit;  /* 0: none */
     bool is_full;
     uint64_t n_remaining;
@@ -151,8 +153,9 @@ static bool is_in_space(const struct list *list, const struct dv_object *object)
     return list->query->space.n == 0 || dv_str_eq(object->meta->namespace, list->query->space);
 }
 
-/* Gathers the states at the list's version of all that has changed since, in the order of keys:
- * going forward, the first change of a name tells what it was before. */
+/* Gathers the states, at the list's version, of all objects that have changed since, in the
+ * order of keys. Going forward through the history, the first change of a name tells what it was
+ * before. */
 static void gather_pasts(struct list *list)
 {
     const struct dv_history *history = &list->shelf->history;
@@ -170,7 +173,8 @@ static void gather_pasts(struct list *list)
         key = key_of(object, list->arena);
         if (dv_str_cmp(key, list->after) <= 0 || dv_map_get(&seen, key))
             continue;
-        (void)dv_map_set(&seen, key, &seen); /* only that it is there counts */
+        /* The value is of no use: only that the key is there counts. */
+        (void)dv_map_set(&seen, key, &seen);
         *dv_vec_add_in(&list->pasts, list->arena) =
             (struct past){.key = key, .object = change->old};
     }
@@ -194,7 +198,7 @@ static bool is_selecting(const struct list *list)
     return !dv_label_selector_is_empty(list->labels) || !dv_field_selector_is_empty(list->fields);
 }
 
-/* False when the page is full and nothing more needs to be known. */
+/* Adds an object to the page. False: the page is full, and nothing more needs to be known. */
 static bool add(struct list *list, dv_str key, struct dv_object *object)
 {
     if (!wants(list, object))
@@ -202,14 +206,17 @@ static bool add(struct list *list, dv_str key, struct dv_object *object)
     if (list->limit > 0 && list->objects.n == list->limit) {
         list->is_full = true;
         list->n_remaining++;
-        return !is_selecting(list); /* how many remain is told only without selectors */
+        /* The number of remaining objects is told only without selectors, so only then they are
+         * counted. */
+        return !is_selecting(list);
     }
     *dv_vec_add_in(&list->objects, list->arena) = object;
     list->last_key = key;
     return true;
 }
 
-/* The pasts before `key` (all of them when it is empty): what has gone since. */
+/* Adds the objects before `key` (all that are left when it is empty) that were there at the list's
+ * version and are gone now. */
 static bool add_pasts(struct list *list, dv_str key)
 {
     while (list->next_past < list->pasts.n) {
@@ -240,7 +247,7 @@ static bool add_entry(struct list *list, const struct dv_entry *entry)
     return !past->object || add(list, key, past->object);
 }
 
-/* One name is asked for: no need to look at the others. */
+/* Whether a field selector asks for a single name: then the other objects need not be looked at. */
 static bool is_single(const struct list *list, dv_str *name)
 {
     return dv_field_selector_demands(list->fields, DV_STR("metadata.name"), name) &&
@@ -257,7 +264,8 @@ static void walk(struct list *list)
     if (is_single(list, &name)) {
         entry = dv_shelf_get(list->shelf, list->query->space, name);
         if (entry && entry->object)
-            (void)add(list, dv_entry_key(entry), entry->object); /* the only one */
+            /* There is only one object to add. */
+            (void)add(list, dv_entry_key(entry), entry->object);
         return;
     }
     range = list->after.n > 0 ? dv_shelf_range_after(list->shelf, list->query->space, list->after)
@@ -265,7 +273,7 @@ static void walk(struct list *list)
     while ((entry = dv_shelf_range_next(&range)) != NULL)
         if (!add_entry(list, entry))
             return;
-    (void)add_pasts(list, DV_STR_NONE); /* the last ones */
+    (void)add_pasts(list, DV_STR_NONE); /* those behind the last object that is still there */
 }
 
 bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *query,
@@ -279,7 +287,8 @@ bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *
 
     if (!parse_selectors(&list, failure) || !parse_version(&list, failure))
         return false;
-    /* Who asks for any version gets all of it, as from the reference's cache. */
+    /* With resourceVersion=0, "any version will do", the limit is ignored: the reference answers
+     * from its cache and does the same. */
     if (query->continue_token.n > 0 || !dv_str_eq(query->resource_version, DV_STR("0")))
         list.limit = query->limit;
     if (list.version < embedded->version)

@@ -1,3 +1,7 @@
+/* cluster_operation.c - operations: a request, or a change that the engine makes by itself, from
+ * its start to the answer. Operations on one name take turns; one that writes holds the name until
+ * the store has answered, then memory follows, views and watchers are told, and the caller is told
+ * last, in the next turn. The life is described in cluster_operation.h. */
 #include "cluster/embedded/cluster_operation.h"
 
 #include <assert.h>
@@ -18,10 +22,11 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* Those who write one object at a time wait for one another; more than this is not work but a
- * loop that runs wild. */
+/* How many operations may wait for one name. Writers of one object wait for each other; more than
+ * this is not work but a client in a loop. */
 #define N_WAITING_MAX 1000u
-/* Requests under way, all together: what they hold in memory is theirs, but not without end. */
+/* How many operations may be under way all together: each holds memory, and an answer of 429 is
+ * better than running out of it. */
 #define N_OPS_MAX 20000u
 
 /* ---- ends ---- */
@@ -110,7 +115,8 @@ bool dv_op_answer(struct dv_op *op, struct dv_object *object)
 
 /* ---- turns ---- */
 
-/* Lets those who wait have their turn, until one writes. */
+/* Lets those who wait for the name have their turn, until one of them writes or is handed to a
+ * worker. */
 static void run_waiting(struct dv_entry *entry)
 {
     struct dv_link *link;
@@ -165,7 +171,8 @@ void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_
     struct dv_embedded *embedded = op->embedded;
     struct dv_entry *entry;
 
-    /* The engine's own are few, and nobody would try them again. */
+    /* Only requests are refused: the engine's own operations are few, and nobody would try them
+     * again. */
     if (op->request && embedded->n_ops > N_OPS_MAX) {
         (void)dv_op_fail(
             op, dv_status_too_many_requests(1, op->arena, "too many requests, please try again"));
@@ -200,7 +207,8 @@ void dv_op_leave(struct dv_op *op)
     dv_link_remove(&op->link);
     if (!op->entry)
         return;
-    assert(dv_op_is_waiting(op)); /* so that somebody else holds the name, and goes on with it */
+    /* Somebody else holds the name, and goes on with those who wait. */
+    assert(dv_op_is_waiting(op));
     op->entry->n_waiting--;
     op->entry = NULL;
 }
@@ -269,9 +277,10 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
     run_waiting(entry);
 }
 
-/* The last net: whatever the checks before it have let through, nothing is stored that a restart
- * would not read. In release what others write, which is where the odd values come from; what the
- * controllers of this process write is not worth the time. */
+/* The last check before a write: whatever the checks before have let through, nothing is stored
+ * that a restart could not read. In release builds only what others write is checked, which is
+ * where odd values come from; for what the controllers of this process write it is not worth the
+ * time. */
 bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err)
 {
     bool is_of_others = op->request && !op->request->is_untracked;
@@ -309,8 +318,9 @@ static bool fail_unreadable(struct dv_op *op, const struct dv_object *object, dv
                                       err->msg));
 }
 
-/* Writes the version into a text that was made with DV_VERSION_ROOM for it. Quotes in what users
- * write are escaped, so nothing else looks like this. */
+/* Writes the version into a text that was made before the version was known, with DV_VERSION_ROOM
+ * in its place. Quotes in what users write are escaped, so nothing else in the text looks like
+ * this. */
 static void fill_in_version(struct dv_buf *text, dv_str version)
 {
     const dv_str before = DV_STR("\"resourceVersion\":\"");
@@ -323,7 +333,8 @@ static void fill_in_version(struct dv_buf *text, dv_str version)
     text->n -= DV_VERSION_ROOM.n - version.n;
 }
 
-/* The text of an object for the store, and whether it can be read: a worker's, or made now. */
+/* Takes the text of an object for the store, which a worker has made and checked, or makes and
+ * checks it now. */
 static bool take_text(struct dv_op *op, const struct dv_object *object, struct dv_buf *text,
                       struct dv_err *err)
 {
@@ -368,7 +379,8 @@ static bool put(struct dv_op *op, const struct dv_object *object)
     return true;
 }
 
-/* No object will have the version of the deletion, so that is kept by itself. */
+/* Removes the row. No object has the version of a deletion, so it is stored by itself: without it,
+ * the counter could go back after a restart, and a version would be given twice. */
 static bool take_out(struct dv_op *op, uint64_t version)
 {
     const struct dv_embedded_options *options = &op->embedded->options;

@@ -23,9 +23,10 @@
 #include "resource/validate.h"
 #include "json/json.h"
 
-/* A document in a message: as large as a body may be. */
+/* The ceiling of a document that is printed in a message: as large as a body may be. */
 #define DOC_BYTES_MAX (4u * 1024u * 1024u)
-/* Patches that go deeper than objects do only say what is wrong less exactly. */
+/* How deep a patch is followed to print the keys in the reference's order. No object is deeper; for
+ * a patch that is, only the message is less exact. */
 #define ORDER_DEPTH_MAX 16u
 
 static struct dv_json *current(struct dv_op *op)
@@ -56,8 +57,8 @@ static int by_key(const void *a, const void *b)
                       dv_json_key(*(struct dv_json *const *)b));
 }
 
-/* The reference prints a patched document with the keys of what the patch has touched in order,
- * and the rest as it was. */
+/* Orders the keys of a patched document for a message as the reference prints them: sorted where
+ * the patch has touched an object, and as they were elsewhere. */
 static struct dv_json *in_order(const struct dv_json *doc, const struct dv_json *patch,
                                 size_t depth, struct dv_arena *arena)
 {
@@ -126,7 +127,7 @@ static bool fail_notes(struct dv_op *op, const struct dv_json *doc,
 
 /* ---- the result ---- */
 
-/* Reads the patched document; NULL: the op has failed. */
+/* Reads the patched document as an object. NULL: the operation has failed. */
 static void *read_result(struct dv_op *op, const struct dv_json *doc)
 {
     const struct dv_message *message = dv_update_version(op)->message;
@@ -176,11 +177,11 @@ static dv_str text_of(const struct dv_json *object, dv_str key)
     dv_str text = {0};
 
     if (node && !dv_json_as_str(node, &text, &err))
-        return DV_STR_NONE; /* what is no text is found by the reader */
+        return DV_STR_NONE; /* a value that is no text is refused later, when the whole is read */
     return text;
 }
 
-/* False: the op has failed. */
+/* Checks what an apply configuration must have. False: the operation has failed. */
 static bool check_config(struct dv_op *op, const struct dv_json *config)
 {
     const struct dv_api_version *version = dv_update_version(op);
@@ -220,7 +221,8 @@ static void drop(struct dv_json *object, dv_str key)
         dv_json_remove(node);
 }
 
-/* What the endpoint does not change cannot be owned through it. */
+/* Removes from an apply configuration what this endpoint does not change (the status, or all but
+ * the status): fields that it does not set cannot be owned through it. */
 static struct dv_json *strip_config(struct dv_op *op)
 {
     struct dv_json *config = dv_json_copy(op->request->patch, op->arena);

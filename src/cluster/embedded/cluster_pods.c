@@ -1,3 +1,5 @@
+/* cluster_pods.c - the subresources of pods: a Binding gives a pod its node, an Eviction deletes it
+ * with the reason in its status. */
 #include "cluster/embedded/cluster_pods.h"
 
 #include <string.h>
@@ -13,7 +15,7 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* Sets the condition of that type; its time moves only when its status does. */
+/* Sets the condition of that type. Its time of transition changes only when its status does. */
 static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
                           const struct dv_api_pod_condition *wanted)
 {
@@ -38,7 +40,8 @@ static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
 
 /* ---- binding ---- */
 
-/* Entries of `from` added to a map that is sorted by key; they win. */
+/* Adds the entries of `from` to a map that is sorted by key; they replace those with the same
+ * key. */
 static void merge(struct dv_op *op, struct dv_str_entry **into, size_t *n_into,
                   const struct dv_str_entry *from, size_t n_from)
 {
@@ -60,7 +63,7 @@ static void merge(struct dv_op *op, struct dv_str_entry **into, size_t *n_into,
     *n_into = n;
 }
 
-/* Why the pod cannot be bound now; NULL when it can. */
+/* Returns why the pod cannot be bound now; NULL: it can. */
 static const struct dv_api_status *refuse_binding(struct dv_op *op, const struct dv_api_pod *pod)
 {
     struct dv_status_about about = dv_change_about(op);
@@ -86,7 +89,7 @@ static const struct dv_api_status *check_target(struct dv_op *op,
 {
     dv_str kind = binding->target.kind;
 
-    /* The reference does not make Invalid of these. */
+    /* The reference answers these with a plain error and not with 422 Invalid. */
     if (kind.n > 0 && !dv_str_eq(kind, DV_STR("Node")))
         return dv_status_new(500, DV_STR_NONE, op->arena,
                              "target.kind: Unsupported value: \"%.*s\": supported values: "

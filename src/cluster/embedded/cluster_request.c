@@ -1,5 +1,5 @@
-/* cluster_request.c - requests: which verb does what, and what happens to those that are given up.
- */
+/* cluster_request.c - the entry of requests into the embedded API: which verb is done by which
+ * function, and what becomes of a request that its caller cancels. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -141,14 +141,14 @@ void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *r
 
     if (!op || dv_op_has_ended(op))
         return;
-    if (op->is_computing) { /* the worker reads the request: its caller is told when it is through
-                             */
+    /* The worker still reads the request, so its caller is told when the worker has ended. */
+    if (op->is_computing) {
         op->is_given_up = true;
         return;
     }
     if (op->entry ? dv_op_is_waiting(op) : dv_link_is_in(&op->link)) {
         dv_op_leave(op);
-    } else { /* it is being written, and ends without its caller */
+    } else { /* it is being written: the caller is told now, and the write ends by itself */
         op->request = NULL;
         op = dv_op_new(embedded, request);
     }

@@ -20,9 +20,10 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* Objects being written together: a commit of a good size. */
+/* How many objects are written at a time: enough to fill a commit. */
 #define N_RUNNING_MAX 512u
-/* A full disk is often emptied within minutes. */
+/* The pauses after a failure grow from one to 30 seconds: a full disk is often emptied within
+ * minutes. */
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
@@ -95,7 +96,8 @@ static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry
     dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
 }
 
-/* What comes behind the last one that was begun. What is made meanwhile is written anyway. */
+/* Goes on behind the last object that was begun. Objects that are made meanwhile are written by
+ * their own requests. */
 static void go_on(struct dv_embedded *embedded)
 {
     struct dv_rewrite *rewrite = &embedded->rewrite;
@@ -123,7 +125,8 @@ void dv_embedded_rewrite_all(struct dv_embedded *embedded, void (*done)(void *ct
 
     rewrite->done = done;
     rewrite->ctx = ctx;
-    if (rewrite->is_running) { /* damaged again: what has been written is lost with the rest */
+    /* The new store was damaged, too: what has been written is lost, and it begins again. */
+    if (rewrite->is_running) {
         rewrite->has_failed = true;
         return;
     }

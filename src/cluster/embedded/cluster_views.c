@@ -1,5 +1,5 @@
-/* cluster_views.c - the views of the embedded API: told what is there in portions, then each
- * change. */
+/* cluster_views.c - the views of the embedded API. A new view is told what is there in portions, a
+ * few hundred objects a turn, and from then on each change as it becomes durable. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,17 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* Of what is there, told at once: a millisecond of whoever listens. */
+/* How many objects a new view is told in one turn: about a millisecond of whoever listens. */
 #define PORTION 500u
 
 struct local_view {
     struct dv_view view;
-    struct dv_link link; /* among the views of its kind */
+    struct dv_link link; /* in the list of views of its kind */
     struct dv_task task;
-    char *after; /* key up to which it has been told what was there */
+    char *after; /* the key up to which it has been told what was there */
     size_t n_after;
-    bool *is_gone; /* set when it is closed while it is told; NULL: it is not */
+    /* Set to true when the view is closed in its own callback; NULL: no callback is running. */
+    bool *is_gone;
 };
 
 static struct dv_embedded *embedded_of(const struct local_view *local)
@@ -34,7 +35,7 @@ static struct dv_embedded *embedded_of(const struct local_view *local)
     return DV_CONTAINER(local->view.cluster, struct dv_embedded, cluster);
 }
 
-/* Returns false when the view was closed by its owner. */
+/* Tells the view's owner of a change. False: the owner has closed the view. */
 static bool change(struct local_view *local, dv_str space, dv_str name, struct dv_object *now)
 {
     bool is_gone = false;
@@ -55,8 +56,8 @@ static void remember(struct local_view *local, const struct dv_entry *entry)
     memcpy(local->after, key.p, key.n);
 }
 
-/* Goes on in the order of the keys. What came or changed in between was told when it did, so what
- * the view shows already is passed over. */
+/* Tells the next portion of what is there, in the order of keys. What came or changed since the
+ * view was opened was told when it did, so objects that the view shows already are skipped. */
 static void tell_portion(struct dv_task *task)
 {
     struct local_view *local = DV_CONTAINER(task, struct local_view, task);
@@ -121,7 +122,8 @@ void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct 
     struct dv_link *link = shelf->views.head.next;
 
     while (link && link != &shelf->views.head) {
-        embedded->next_view = link->next; /* moved on when that view is closed by a callback */
+        /* Dv_view_close moves it on when a callback closes that very view. */
+        embedded->next_view = link->next;
         (void)change(DV_CONTAINER(link, struct local_view, link), meta->namespace, meta->name, now);
         link = embedded->next_view;
     }
@@ -130,7 +132,7 @@ void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct 
 
 void dv_views_end(struct dv_embedded *embedded)
 {
-    embedded->next_view = NULL; /* when it is a view that closes the API */
+    embedded->next_view = NULL; /* for the case that a view's callback closes the API */
     for (size_t i = 0; i < DV_N_KINDS; i++) {
         struct dv_link *link;
 

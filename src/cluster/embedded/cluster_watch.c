@@ -1,4 +1,7 @@
-/* cluster_watch.c - watchers: cursors over the history of a kind. */
+/* cluster_watch.c - watchers. A watcher is a cursor over the history of a kind: it keeps no
+ * queue of its own, so a slow one costs nothing until the history moves past it, and then it is
+ * closed as expired. All watchers together are told a bounded amount in a turn of the loop, each
+ * in its turn. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,31 +24,32 @@
 #include "resource/select.h"
 #include "resource/status.h"
 
-/* Events told to one watcher before the next one has its turn. */
+/* How many events one watcher is told before the next one has its turn. */
 #define PORTION 200u
-/* What all watchers are told in one turn of the loop, in bytes of objects: each watcher makes a
- * text of what is large, or at least copies it. Takes about 5 ms. */
+/* How much all watchers are told in one turn of the loop, in bytes of objects: each watcher prints
+ * what it is told, or at least copies it. This takes about 5 ms. */
 #define TURN_BYTES (2u * 1024u * 1024u)
-/* For what is not its object. */
+/* What an event counts beside the bytes of its object. */
 #define EVENT_BYTES 256u
 
 struct watching {
     struct dv_watcher *watcher;
     struct dv_embedded *embedded;
     struct dv_shelf *shelf;
-    struct dv_link link; /* among the shelf's watchers */
+    struct dv_link link; /* in the list of its kind's watchers */
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
     dv_str space;
-    DV_VEC(struct dv_object *) initial; /* references to what was there */
-    size_t n_told;                      /* of those */
+    DV_VEC(struct dv_object *) initial; /* references to what was there when it began */
+    size_t n_told;                      /* how many of them have been told */
     uint64_t initial_version;
     uint64_t since;
-    uint64_t next; /* number of the next change */
+    uint64_t next; /* the number of the next change in the history */
     bool has_initial;
     bool is_paused;
-    bool *is_gone; /* set when it is stopped while it is told; NULL: it is not */
+    /* Set to true when the watcher is stopped in its own callback; NULL: no callback is running. */
+    bool *is_gone;
 };
 
 static bool wants(const struct watching *watching, const struct dv_object *object)
@@ -59,7 +63,7 @@ static bool wants(const struct watching *watching, const struct dv_object *objec
 
 /* ---- telling ---- */
 
-/* False when the watcher was stopped in the call. */
+/* Tells one event. False: the watcher was stopped in the callback. */
 static bool tell(struct watching *watching, enum dv_object_event event, struct dv_object *object,
                  uint64_t version)
 {
@@ -89,7 +93,8 @@ static bool tell_change(struct watching *watching, struct dv_change *change)
     return true;
 }
 
-/* False when the watcher was stopped. */
+/* Tells what was there when the watcher began, as far as the budget goes. False: the watcher was
+ * stopped. */
 static bool tell_initial(struct watching *watching, size_t *budget)
 {
     while (*budget > 0 && watching->n_told < watching->initial.n && !watching->is_paused &&
@@ -123,7 +128,7 @@ static void end(struct watching *watching, bool is_expired)
         watcher->closed(watcher);
 }
 
-/* Tells a portion; true when there is more to tell. */
+/* Tells the watcher a portion of what is due. True: there is more to tell. */
 static bool tell_portion(struct watching *watching)
 {
     const struct dv_history *history = &watching->shelf->history;
@@ -146,8 +151,8 @@ static bool tell_portion(struct watching *watching)
     return !watching->is_paused && (watching->has_initial || watching->next < history->end);
 }
 
-/* A callback may stop any watcher: each is back in its list before it is called. Those whose turn
- * does not come now are the first next time. */
+/* Tells the watchers of one kind. A callback may stop any watcher, so each one is put at the end of
+ * the list before it is called. Those whose turn does not come now are the first next time. */
 static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
 {
     bool has_more = false;
@@ -161,7 +166,7 @@ static bool tell_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf)
         struct watching *watching = DV_CONTAINER(link, struct watching, link);
 
         dv_list_push(&shelf->watchers, link);
-        if (embedded->is_closing) /* by one of the callbacks */
+        if (embedded->is_closing) /* one of the callbacks has closed the API */
             end(watching, false);
         else
             has_more |= tell_portion(watching);
@@ -179,12 +184,14 @@ static void tell_all(struct dv_task *task)
 
     embedded->watch_room = TURN_BYTES;
     for (size_t n = 0; n < DV_N_KINDS; n++) {
-        /* Another kind is the first each time, so that none waits for the others for ever. */
+        /* Each turn begins with another kind, so that none waits for the others for ever. */
         struct dv_shelf *shelf = &embedded->shelves[(embedded->watch_first + n) % DV_N_KINDS];
 
         if (!shelf->is_woken)
             continue;
-        shelf->is_woken = false; /* a callback may start a watcher, and wake it */
+        /* Cleared before the callbacks, because one of them may start a watcher and set it
+         * again. */
+        shelf->is_woken = false;
         shelf->is_woken |= tell_shelf(embedded, shelf);
         has_more |= shelf->is_woken;
     }
@@ -336,6 +343,7 @@ uint64_t dv_watcher_version(const struct dv_watcher *watcher)
     }
     if (watching->next < history->first)
         return 0;
-    /* Everything before the next one; nothing of this kind is in between. */
+    /* All versions before that of the next change: between them nothing of this kind has
+     * changed. */
     return dv_history_get(history, watching->next)->version - 1;
 }

@@ -31,14 +31,14 @@ static void compute(struct dv_work *work)
 
     op->next = NULL;
     if (next)
-        (void)next(op, op->value); /* how it ended is in the op */
+        (void)next(op, op->value); /* its result is in the operation */
     else
         (void)op->run(op);
     if (op->result.value)
         dv_change_make(op);
 }
 
-/* Holds the name as a write does. */
+/* Starts the worker. The name stays held, as for a write. */
 static bool compute_next(struct dv_op *op)
 {
     op->is_computing = true;
@@ -53,7 +53,7 @@ static void on_computed(struct dv_work *work, const struct dv_err *err)
     struct dv_object *answer = op->answer;
     bool is_writing = false;
 
-    (void)err; /* nobody cancels it */
+    (void)err; /* the job cannot fail: nobody cancels it */
     op->is_computing = false;
     op->answer = NULL;
     if (op->is_given_up)

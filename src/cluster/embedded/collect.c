@@ -1,3 +1,7 @@
+/* collect.c - the collector: deletes objects whose owners are gone, ends foreground and orphaning
+ * deletions, and empties namespaces (namespaces.c). A change that leaves something to do puts
+ * entries into a queue (dv_collector_look); they are looked at in portions, and what is to be done
+ * is done by operations like any other, with the uid as a precondition. */
 #include "cluster/embedded/collect.h"
 
 #include <stdint.h>
@@ -18,8 +22,8 @@
 #include "cluster/objects/shelf.h"
 #include "resource/resource.h"
 
-/* Entries looked at before others have their turn, and ops of the collector under way together:
- * it shares commits with everybody, but does not crowd them out. */
+/* How many entries are looked at in one turn, and how many operations of the collector are under
+ * way together. It shares commits with everybody, and must not crowd them out. */
 #define PORTION 64u
 #define N_RUNNING_MAX 128u
 
@@ -51,7 +55,7 @@ static void on_timer(struct dv_timer *timer)
     collect(DV_CONTAINER(timer, struct dv_embedded, collector.timer));
 }
 
-/* Wakes for the first that is due. */
+/* Sets the timer for the first entry that is due. */
 static void arm(struct dv_embedded *embedded)
 {
     struct dv_collector *collector = &embedded->collector;
@@ -64,7 +68,8 @@ static void arm(struct dv_embedded *embedded)
             first_ms = DV_CONTAINER(link, struct dv_entry, due)->due_ms;
     }
     if (embedded->is_closing || first_ms == UINT64_MAX || dv_collector_is_busy(embedded))
-        return; /* who ends arms again */
+        /* As many operations as may be are under way: each that ends arms the timer again. */
+        return;
     if (first_ms <= dv_loop_now_ms(embedded->cluster.loop))
         dv_task_post(&collector->task, embedded->cluster.loop, on_task);
     else
@@ -77,7 +82,8 @@ void dv_collector_queue(struct dv_embedded *embedded, struct dv_entry *entry,
     if (dv_link_is_in(&entry->due)) {
         if (delay != DV_COLLECT_SOON)
             return;
-        dv_link_remove(&entry->due); /* sooner than it was to be */
+        /* It is due sooner than it was to be, and moves to another queue. */
+        dv_link_remove(&entry->due);
     }
     entry->due_ms = dv_loop_now_ms(embedded->cluster.loop) + delay_of(embedded, delay);
     dv_list_push(&embedded->collector.queues[delay], &entry->due);
@@ -91,7 +97,7 @@ bool dv_collector_is_busy(const struct dv_embedded *embedded)
 
 /* ---- ops ---- */
 
-/* Ends an op of the collector. What failed is looked at again later. */
+/* An operation of the collector has ended. What failed is looked at again later. */
 static void on_done(struct dv_op *op)
 {
     struct dv_embedded *embedded = op->embedded;
@@ -115,7 +121,8 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
     struct dv_collected *collected = DV_NEW(op->arena, struct dv_collected);
     struct dv_api_delete_options *options = DV_NEW(op->arena, struct dv_api_delete_options);
 
-    /* The object that was looked at, not one that takes its name meanwhile. */
+    /* The precondition names the object that was looked at: another one may take its name
+     * meanwhile. */
     options->preconditions = DV_NEW(op->arena, struct dv_api_preconditions);
     options->preconditions->uid = dv_str_copy(entry->object->meta->uid, op->arena);
     collected->kind = subject->shelf->kind;
@@ -129,7 +136,7 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
     dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
 }
 
-/* The uid that the op was made for is still there. */
+/* Whether the object that the operation was made for is still there. */
 static bool is_still_there(const struct dv_op *op)
 {
     return op->entry->object &&
@@ -139,9 +146,9 @@ static bool is_still_there(const struct dv_op *op)
 /* ---- owners ---- */
 
 enum ownership {
-    OWNER_SOLID,   /* it is there, or we cannot know */
-    OWNER_ABSENT,  /* it is not there any more */
-    OWNER_WAITING, /* it is being deleted, and waits for this one */
+    OWNER_SOLID,   /* the owner is there, or cannot be known */
+    OWNER_ABSENT,  /* the owner is gone */
+    OWNER_WAITING, /* the owner is being deleted in the foreground, and waits for this object */
 };
 
 static enum ownership look_at_owner(const struct dv_embedded *embedded,
@@ -157,7 +164,7 @@ static enum ownership look_at_owner(const struct dv_embedded *embedded,
     dv_api_version_split(reference->api_version, &group, &version);
     kind = dv_kind_by_name(group, version, reference->kind, NULL);
     if (!kind)
-        return OWNER_SOLID; /* of a kind that is not served here: somebody else's business */
+        return OWNER_SOLID; /* a kind that is not served here: somebody else looks after it */
     if (!owner || owner->kind != kind || !dv_str_eq(owner->meta->name, reference->name) ||
         (kind->is_namespaced && !dv_str_eq(owner->meta->namespace, object->meta->namespace)))
         return OWNER_ABSENT;
@@ -197,7 +204,8 @@ static void keep_references(struct dv_op *op, struct dv_api_object_meta *meta, d
     meta->n_owner_references = n;
 }
 
-/* An object whose owners are gone, seen with the name held. */
+/* Runs with the name held: deletes the object when all its owners are gone, or only removes the
+ * references to those that are, when another owner is left. */
 static bool run_collect(struct dv_op *op)
 {
     struct dv_object *object = op->entry->object;
@@ -217,12 +225,14 @@ static bool run_collect(struct dv_op *op)
     }
     options = DV_NEW(op->arena, struct dv_api_delete_options);
     if (n[OWNER_WAITING] > 0 && dv_kin_get(&op->embedded->kin, object->meta->uid))
-        options->propagation_policy = DV_STR("Foreground"); /* its own dependents first */
+        /* An owner waits for this object, so its own dependents go first. */
+        options->propagation_policy = DV_STR("Foreground");
     op->delete_options = options;
     return dv_delete_run(op);
 }
 
-/* A dependent of what is deleted without it. */
+/* Runs with the name held: removes the reference to an owner that is deleted without its dependents
+ * (orphaning). */
 static bool run_orphan(struct dv_op *op)
 {
     const struct dv_collected *owner = op->ctx;
@@ -248,7 +258,8 @@ static bool has_blocking(const struct dv_embedded *embedded, const struct dv_obj
     return false;
 }
 
-/* What has nothing to wait for any more. */
+/* Runs with the name held: removes the finalizer of an object that waited for its dependents, of
+ * which none is left. */
 static bool run_release(struct dv_op *op)
 {
     void *value;
@@ -284,7 +295,8 @@ static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *en
     }
 }
 
-/* A portion of the dependents at a time: each that has been freed leads back here. */
+/* Frees the dependents of an orphaning deletion, a portion at a time: each of them that has been
+ * written leads back here. */
 static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry)
 {
     const struct dv_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
@@ -300,7 +312,7 @@ static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry
 
         if (n++ == PORTION)
             break;
-        if (!dependent->op) /* else it is being written; we come back when it has been */
+        if (!dependent->op) /* one that is being written now leads back here when it has been */
             dv_collector_run(embedded, dependent, run_orphan, entry);
     }
 }
@@ -351,7 +363,8 @@ static void collect(struct dv_embedded *embedded)
 
 /* ---- changes ---- */
 
-/* Those that an object refers to as its owners may have waited for it. */
+/* Has the owners of an object looked at that is gone or has changed its references: they may have
+ * waited for it. */
 static void wake_owners(struct dv_embedded *embedded, const struct dv_object *old)
 {
     for (size_t i = 0; i < old->meta->n_owner_references; i++) {
@@ -374,7 +387,8 @@ static void wake_dependents(struct dv_embedded *embedded, const struct dv_object
                            DV_COLLECT_SOON);
 }
 
-/* Whether it waits for something that the collector does. */
+/* Whether the object waits for something that the collector does: then it is looked at after a
+ * restart. */
 static bool is_concerned(const struct dv_embedded *embedded, const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;

@@ -1,3 +1,5 @@
+/* collection.c - the verb DELETE_COLLECTION: lists what is selected and deletes each object by an
+ * operation of its own, a few hundred at a time. The answer comes when all are done. */
 #include "cluster/embedded/collection.h"
 
 #include <stdbool.h>
@@ -12,7 +14,7 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* Deletions of one collection under way together. */
+/* How many deletions of one collection are under way together. */
 #define N_RUNNING_MAX 256u
 
 struct collection {
@@ -23,7 +25,8 @@ struct collection {
 
 static void go_on(struct collection *collection);
 
-/* What went or changed hands by itself is none of our business any more. */
+/* Whether a deletion has failed. An object that is gone already (404), or was replaced by another
+ * (409), is no failure of the collection. */
 static bool is_failure(const struct dv_api_status *failure)
 {
     return failure && failure->code != 404 && failure->code != 409;
@@ -42,7 +45,8 @@ static void on_deleted(struct dv_op *child)
     go_on(collection);
 }
 
-/* Nothing more is deleted for a caller who has left: what they may do is theirs to tell. */
+/* Deletes one object. Nothing more is deleted for a caller who has cancelled: whether it may be
+ * deleted can no longer be asked. */
 static bool run(struct dv_op *child)
 {
     if (!child->parent->request)
@@ -59,7 +63,7 @@ static void start_one(struct collection *collection, const struct dv_object *obj
 
     if (op->delete_options)
         *options = *op->delete_options;
-    /* The one that was listed. */
+    /* The precondition names the object that was listed. */
     options->preconditions = DV_NEW(child->arena, struct dv_api_preconditions);
     options->preconditions->uid = object->meta->uid;
     child->parent = op;
@@ -71,7 +75,8 @@ static void start_one(struct collection *collection, const struct dv_object *obj
     dv_op_start(child, object->kind, object->meta->namespace, object->meta->name, run);
 }
 
-/* A child tells its end later, never from within dv_op_start. */
+/* Starts as many deletions as may be under way. A child tells its end in a later turn, never from
+ * within dv_op_start, so the loop is safe. */
 static void go_on(struct collection *collection)
 {
     struct dv_op *op = collection->op;

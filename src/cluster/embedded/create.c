@@ -1,4 +1,5 @@
-/* create.c - the verb CREATE. */
+/* create.c - the verb CREATE: chooses a name where the request has only generateName, sets what the
+ * server sets (uid, times, managedFields), validates and writes. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,12 +21,13 @@
 #include "resource/status.h"
 #include "json/json.h"
 
-/* generateName: so many random characters behind a prefix that is cut to leave room in a label. */
+/* For generateName: the number of random characters behind the prefix, which is cut so that the
+ * name fits into a label (63 bytes). */
 #define N_RANDOM 5u
 #define PREFIX_BYTES_MAX (63u - N_RANDOM)
 #define N_TRIES 8u
 
-/* Without vowels and what looks like others, so that names do not become words. */
+/* Without vowels, so that names do not become words, and without what looks alike. */
 static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
 static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
@@ -42,8 +44,8 @@ static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
     return (dv_str){name, n + N_RANDOM};
 }
 
-/* What the manager owns: what it sent, with the API's defaults; not what the server adds, nor the
- * status, which this endpoint does not write. */
+/* Records what the manager of the request owns: what it sent, with the API's defaults; not what the
+ * server adds, nor the status, which this endpoint does not write. */
 static void own_fields(struct dv_op *op, void *value, struct dv_managed_fields *managed)
 {
     const struct dv_api_version *version = dv_update_version(op);
@@ -134,7 +136,7 @@ static bool run(struct dv_op *op)
     return dv_create_value(op, value, NULL);
 }
 
-/* A name that nobody has, if chance allows. */
+/* Makes names at random until one is free, a few times at most. */
 static dv_str choose_name(struct dv_op *op, dv_str prefix)
 {
     const struct dv_request *request = op->request;

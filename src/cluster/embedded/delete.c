@@ -1,3 +1,6 @@
+/* delete.c - the verb DELETE. An object goes at once, or it is marked as deleted and goes later: a
+ * pod when its grace period has passed and its node has deleted it again, others when their last
+ * finalizer has been removed. */
 #include "cluster/embedded/delete.h"
 
 #include <stddef.h>
@@ -42,7 +45,8 @@ bool dv_delete_check_preconditions(struct dv_op *op)
     const struct dv_api_object_meta *meta = op->entry->object->meta;
     struct dv_status_about about = dv_change_about(op);
 
-    about.what = about.kind->name; /* the reference names the kind here, not the resource */
+    /* The reference's message names the kind here, and not the resource. */
+    about.what = about.kind->name;
     if (wanted && wanted->uid.p && !dv_str_eq(wanted->uid, meta->uid))
         return dv_op_fail(
             op, dv_status_conflict(&about, op->arena,
@@ -64,7 +68,8 @@ bool dv_delete_check_preconditions(struct dv_op *op)
 
 /* ---- dependents ---- */
 
-/* What becomes of the dependents: by what is asked for, else by what was asked for before. */
+/* Sets the finalizers that say what becomes of the dependents: by what this request asks for,
+ * otherwise by what an earlier one did. */
 static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
 {
     const struct dv_api_delete_options *options = options_of(op);
@@ -83,7 +88,8 @@ static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
     }
     if (is_orphan == was_orphan && is_foreground == was_foreground)
         return;
-    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_ORPHAN)); /* or it was not there */
+    /* It may not have been there. */
+    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_ORPHAN));
     (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_FOREGROUND));
     all = DV_NEW_ARRAY(op->arena, dv_str, meta->n_finalizers + 1);
     if (meta->n_finalizers > 0)
@@ -110,7 +116,7 @@ static void count_generation(struct dv_api_object_meta *meta)
         meta->generation++;
 }
 
-/* For what has no grace: it is being deleted from now on. */
+/* Marks an object that has no grace period as deleted from now on. */
 static void mark_deleted(struct dv_op *op, struct dv_api_object_meta *meta)
 {
     struct dv_time now = dv_engine_now(op->embedded);
@@ -122,7 +128,7 @@ static void mark_deleted(struct dv_op *op, struct dv_api_object_meta *meta)
     meta->deletion_grace_period_seconds = new_number(op, 0);
 }
 
-/* The reference takes a negative one for a second. */
+/* A negative grace period counts as one second, as in the reference. */
 static int64_t positive(int64_t grace)
 {
     return grace < 0 ? 1 : grace;
@@ -142,7 +148,8 @@ static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
     return positive(grace);
 }
 
-/* A pod that is being deleted already: its grace can only become shorter. False: nothing to do. */
+/* Shortens the grace period of a pod that is being deleted already; it can only become shorter.
+ * False: there is nothing to do. */
 static bool shorten_grace(struct dv_op *op, struct dv_api_object_meta *meta)
 {
     const int64_t *asked = options_of(op)->grace_period_seconds;
@@ -157,8 +164,8 @@ static bool shorten_grace(struct dv_op *op, struct dv_api_object_meta *meta)
 }
 
 enum grace {
-    GRACE_NONE,    /* it is not for this object */
-    GRACE_PENDING, /* it is being deleted, and that is all */
+    GRACE_NONE,    /* the object has no grace period */
+    GRACE_PENDING, /* it is being deleted, and nothing is to be done now */
     GRACE_SET,
 };
 
@@ -172,8 +179,9 @@ static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
             return GRACE_NONE;
         return shorten_grace(op, meta) ? GRACE_SET : GRACE_PENDING;
     }
-    /* The grace ends with the calendar, and is cut where the time is: their difference stays the
-     * time of the deletion, which shortening it counts from. */
+    /* The end of the grace period is cut to the last time that can be written, and the period with
+     * it: their difference must stay the time of the deletion, from which a shorter period is
+     * counted. */
     meta->deletion_timestamp = dv_api_time_add(now, grace_of(op, pod));
     meta->deletion_grace_period_seconds =
         new_number(op, meta->deletion_timestamp.seconds - now.seconds);
@@ -183,8 +191,8 @@ static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
 
 /* ---- ends ---- */
 
-/* It goes: `value` is told first when it has grace (none of it is left), so that watchers see the
- * reason before the end. */
+/* Removes the object. One with a grace period is first changed to `value`, with none of the period
+ * left, so that watchers see the reason before the end. */
 static bool remove_object(struct dv_op *op, void *value)
 {
     struct dv_object *old = op->entry->object;
@@ -261,7 +269,8 @@ bool dv_delete_run(struct dv_op *op)
             op, dv_status_forbidden(&about, op->arena, "this namespace may not be deleted"));
     if (!op->entry->object)
         return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    /* First of all: who may not delete it learns nothing of it. */
+    /* Admission is asked first, so that whoever may not delete the object learns nothing about
+     * it. */
     if (!dv_change_admit(op, NULL) || !dv_delete_check_preconditions(op))
         return false;
     return dv_delete_value(op, dv_change_copy(op));

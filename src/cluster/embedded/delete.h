@@ -11,14 +11,16 @@ struct dv_api_status;
 struct dv_arena;
 struct dv_op;
 
-/* NULL when the options (which may be NULL) can be. */
+/* Checks the options, which may be NULL. Returns the failure, or NULL when they are valid. */
 struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options *options,
                                               struct dv_arena *arena);
-/* That the object is the one which the options mean. False: the op has failed. */
+/* Checks the preconditions of the options: that the object is the one which is meant. False: the
+ * operation has failed. */
 DV_CHECKED bool dv_delete_check_preconditions(struct dv_op *op);
 /* Deletes the object as op->delete_options say; as `run` of an op. */
 bool dv_delete_run(struct dv_op *op);
-/* The same; a pod is told why in `value`, a copy of it. */
+/* Like dv_delete_run, for a pod whose status shall say why it is deleted: `value` is a copy of the
+ * pod with that reason, and is stored before the pod goes. */
 bool dv_delete_value(struct dv_op *op, void *value);
 
 #define DV_FINALIZER_FOREGROUND "foregroundDeletion"

@@ -1,3 +1,6 @@
+/* embedded.c - opens and closes the embedded API: loads what is stored, makes the namespaces that
+ * always exist, and holds requests back until these are there. Closing ends views and watchers, and
+ * waits for the operations that are under way. */
 #include "cluster/embedded.h"
 
 #include <stdlib.h>
@@ -23,7 +26,8 @@
 #include "json/json.h"
 
 #define N_HISTORY_MAX 10000u
-/* The reference has no limit but the disk's; an event takes a kilobyte or two. */
+/* How many Events are kept. The reference has no limit but the disk's; here an event takes a
+ * kilobyte or two of memory. */
 #define N_EVENTS_MAX 50000u
 #define EVENTS_BYTES_MAX (64u * 1024u * 1024u)
 #define WORKER_BYTES ((size_t)32 * 1024)
@@ -31,7 +35,7 @@
 #define SPACE_DELAY_MS 5000u
 #define OWNER_DELAY_MS 1000u
 #define GATES (DV_GATES_DEFAULT | DV_GATE_LIST_ATTRIBUTES | DV_GATE_NODE_ALLOCATABLE)
-/* Until the namespaces that always exist are tried again. */
+/* The pause before the namespaces that always exist are tried again. */
 #define START_AGAIN_MS 1000u
 
 static const struct dv_cluster_engine engine = {
@@ -45,7 +49,7 @@ static const struct dv_cluster_engine engine = {
 
 struct loading {
     struct dv_embedded *embedded;
-    struct dv_arena *arena; /* of one row */
+    struct dv_arena *arena; /* for one row at a time */
 };
 
 static const struct dv_kind *kind_of_key(dv_str key, dv_str *rest)
@@ -62,7 +66,7 @@ static const struct dv_kind *kind_of_key(dv_str key, dv_str *rest)
     return NULL;
 }
 
-/* The counter goes on from the largest version that is stored. */
+/* Raises the counter to the version of what is loaded: it goes on from the largest one. */
 static bool check_version(uint64_t version, struct dv_err *err)
 {
     if (version == 0 || version > INT64_MAX)
@@ -71,7 +75,7 @@ static bool check_version(uint64_t version, struct dv_err *err)
     return true;
 }
 
-/* Takes the reference. */
+/* Puts a loaded object into its place. Takes the reference. */
 static bool place_object(struct loading *loading, dv_str key, struct dv_object *object,
                          struct dv_err *err)
 {
@@ -85,7 +89,7 @@ static bool place_object(struct loading *loading, dv_str key, struct dv_object *
         dv_object_unref(object);
         return dv_fail(err, DV_DATA_LOSS, "the row is not of the object in it");
     }
-    (void)dv_shelf_set(entry, object); /* there was none */
+    (void)dv_shelf_set(entry, object); /* looked up above: there was none */
     dv_kin_change(&embedded->kin, entry, NULL, object);
     embedded->version = dv_u64_max(embedded->version, object->version);
     return true;
@@ -128,7 +132,7 @@ static bool load_meta(void *ctx, const struct dv_store_row *row, struct dv_err *
     uint64_t version;
 
     if (!dv_str_eq(row->key, DV_STR(DV_ENGINE_VERSION_KEY)))
-        return true; /* of a newer davit, which knows what to do with it */
+        return true; /* a row of a newer davit, which is kept for it */
     if (!dv_str_to_u64(row->value, &version) || version > INT64_MAX)
         return dv_fail(err, DV_DATA_LOSS, "stored version \"%.*s\": not a number up to %lld",
                        DV_FMT(row->value), (long long)INT64_MAX);
@@ -148,7 +152,8 @@ static void set_up(struct dv_embedded *embedded)
     dv_kin_init(&embedded->kin);
     for (size_t i = 0; i < DV_N_KINDS; i++)
         dv_shelf_init(&embedded->shelves[i], dv_kind((enum dv_kind_id)i));
-    embedded->version = 1; /* of nothing yet: a list that says 0 would mean any version */
+    /* Begins at 1 for an empty store: a list of version 0 would mean "any version". */
+    embedded->version = 1;
 }
 
 static bool load(struct dv_embedded *embedded, struct dv_err *err)
@@ -262,7 +267,8 @@ struct dv_embedded *dv_embedded_open(struct dv_loop *loop, struct dv_store *stor
     set_up(embedded);
     is_loaded = load(embedded, err);
     if (!is_loaded && err->code == DV_DATA_LOSS && dv_store_set_aside(store)) {
-        clear(embedded); /* found damaged while it was read: it is empty now */
+        /* The store was found damaged while it was read, and is empty now: so is memory. */
+        clear(embedded);
         set_up(embedded);
         is_loaded = load(embedded, err);
     }
@@ -313,7 +319,7 @@ void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void 
     dv_timer_cancel(&embedded->rewrite.timer);
     dv_watchers_end(embedded);
     dv_views_end(embedded);
-    get_ready(embedded); /* those that were held end now, one way or the other */
+    get_ready(embedded); /* requests that were held back are started now, and end with a failure */
     dv_task_post(&embedded->idle, embedded->cluster.loop, on_idle);
 }
 

@@ -1,3 +1,6 @@
+/* engine.c - what all files of the embedded API use: the time, the keys of the store, and the
+ * one place where a durable change is applied to memory and told to views, watchers and the
+ * collector. */
 #include "cluster/embedded/engine.h"
 
 #include "base/clock.h"

@@ -17,8 +17,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* What comes faster than old ones can be removed is refused: beyond a tenth more, and the last few.
- */
+/* Events that come faster than old ones can be removed are refused when there are a tenth, and this
+ * many, more than there may be. */
 #define N_MORE 64u
 #define BYTES_MORE (64u * 1024u)
 
@@ -36,8 +36,8 @@ bool dv_events_have_room(const struct dv_embedded *embedded)
                options->events_bytes_max + options->events_bytes_max / 10 + BYTES_MORE;
 }
 
-/* From the oldest on, until those that are left are few enough. Those that are on their way out are
- * counted as gone. */
+/* Deletes the oldest Events until few enough are left. Those whose deletion is under way count as
+ * gone. */
 static void bound(struct dv_task *task)
 {
     struct dv_embedded *embedded = DV_CONTAINER(task, struct dv_embedded, collector.bound);
@@ -56,7 +56,7 @@ static void bound(struct dv_task *task)
         if (entry->op || entry->object->meta->deletion_timestamp.is_set)
             continue;
         if (dv_collector_is_busy(embedded))
-            return; /* each that ends leads back here */
+            return; /* enough deletions are under way: each that ends leads back here */
         dv_collector_run(embedded, entry, dv_delete_run, entry);
     }
 }

@@ -1,3 +1,5 @@
+/* namespaces.c - what the collector does for many objects at a time: it empties a namespace that is
+ * being deleted, kind by kind, and then lets it go; and it sweeps Events that are old. */
 #include "cluster/embedded/namespaces.h"
 
 #include <stdbool.h>
@@ -35,8 +37,9 @@ static bool has_content(const struct dv_embedded *embedded, dv_str space)
     return false;
 }
 
-/* Something in it is being written, and may yet be made: who began before the namespace was
- * deleted. Walks everything; asked once, at the end. */
+/* Whether something in the namespace is being written: a request that began before the namespace
+ * was deleted may still create an object. This walks everything, but is asked only once, at the
+ * end. */
 static bool has_writers(const struct dv_embedded *embedded, dv_str space)
 {
     for (size_t i = 0; i < DV_N_KINDS; i++) {
@@ -70,8 +73,9 @@ static bool run_finalize(struct dv_op *op)
     return dv_change_finish(op, space);
 }
 
-/* Starts to delete what is not being deleted yet. Those that go lead back here, those that fail
- * too. True when something is busy otherwise, and has to be looked at again. */
+/* Starts to delete the objects of one kind that are not being deleted yet. Each deletion that ends
+ * leads back here, also one that fails. True: an object is busy with something else, and the
+ * namespace has to be looked at again. */
 static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
                         struct dv_entry *space)
 {
@@ -105,7 +109,7 @@ void dv_space_empty(struct dv_embedded *embedded, struct dv_entry *space)
         dv_collector_queue(embedded, space, DV_COLLECT_OWNER);
 }
 
-/* It is being deleted, and the time in which it keeps its content is over. */
+/* Whether the namespace is being deleted and the time in which it keeps its content is over. */
 static bool is_due(const struct dv_embedded *embedded, const struct dv_object *space)
 {
     struct dv_time since = space->meta->deletion_timestamp;
@@ -128,14 +132,14 @@ void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone)
 
 /* ---- events ---- */
 
-/* Events looked at before others have their turn. */
+/* How many Events are looked at before others on the loop have their turn. */
 #define SWEEP_PORTION 500u
-/* So often in the life of an event it is looked at. */
+/* How often an Event is looked at in its life: with an hour to live, once a minute. */
 #define SWEEPS_A_LIFE 60u
 #define SWEEP_PAUSE_MS 20u
 
-/* The time of the last write: the managers' times tell, and the event's own where these are not
- * kept. Both survive a restart. */
+/* The time of an Event's last write. The times in managedFields tell it, and where these are not
+ * kept (is_untracked) the Event's own times. Both survive a restart. */
 static int64_t last_change_s(const struct dv_object *event)
 {
     const struct dv_time *noted = &((const struct dv_api_event *)event->value)->last_timestamp;
@@ -177,7 +181,7 @@ static void sweep(struct dv_timer *timer)
         if (!entry->op && last_change_s(entry->object) <= oldest_s)
             dv_collector_run(embedded, entry, dv_delete_run, entry);
     }
-    dv_events_bound(embedded); /* what failed before is tried again */
+    dv_events_bound(embedded); /* deletions that failed before are tried again */
     collector->n_sweep_after = 0;
     if (entry) {
         remember(collector, entry);

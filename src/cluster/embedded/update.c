@@ -1,3 +1,5 @@
+/* update.c - the verb UPDATE, and what it shares with PATCH: is the object the one that is meant,
+ * who owns which field, and what this endpoint may change. */
 #include "cluster/embedded/update.h"
 
 #include <stddef.h>
@@ -41,7 +43,7 @@ struct dv_manager dv_update_manager(const struct dv_op *op)
 
 /* ---- is it the one that is meant? ---- */
 
-/* Where the reference keeps an object; it says so in one of its messages. */
+/* The key under which the reference keeps an object in etcd: one of its messages names it. */
 static dv_str registry_of(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_NODE ? DV_STR("minions") : kind->plural;
@@ -106,7 +108,8 @@ bool dv_update_check_names(struct dv_op *op, void *value)
     return true;
 }
 
-/* Leases are written by those who lead, and only after they have looked. */
+/* Leases must name the version that they were read in, as in the reference: two who want to lead
+ * would otherwise overwrite each other. */
 static bool needs_version(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_LEASE;
@@ -121,7 +124,8 @@ static bool fail_without_version(struct dv_op *op)
                                                   "update")};
     struct dv_problems problems = {.v = &problem, .n = 1, .arena = op->arena};
 
-    about.what = about.kind->plural; /* the reference names the resource here, not the kind */
+    /* The reference's message names the resource here, and not the kind. */
+    about.what = about.kind->plural;
     return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
 }
 
@@ -133,7 +137,8 @@ static struct dv_managed_fields managed_of(const struct dv_object *object)
                                       .n = object->meta->n_managed_fields};
 }
 
-/* Sets managedFields; as they were when nothing but their times would change. */
+/* Sets managedFields. When nothing but their times would change, they stay as they were, so that an
+ * update that changes nothing writes nothing. */
 static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fields *applied)
 {
     const struct dv_api_version *version = dv_update_version(op);

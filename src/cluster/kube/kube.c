@@ -1,3 +1,5 @@
+/* kube.c - the engine over a real API server: one HTTP client for all requests and views, the token
+ * and its renewal, and the versions of each kind that the server has. */
 #include "cluster/kube.h"
 
 #include <stdlib.h>
@@ -32,7 +34,7 @@ struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kube_conf
         .key = config->key,
         .socket_path = config->socket,
         .user_agent = options->user_agent.n ? options->user_agent : DV_STR("davit"),
-        /* Each view holds one, and requests share the rest. */
+        /* Each view holds a connection for its watch; requests share the rest. */
         .connections_max = 256,
     };
 
@@ -69,7 +71,7 @@ bool dv_remote_version_refused(struct dv_remote *remote, const struct dv_kind *k
     size_t *at = &remote->versions[kind->id];
 
     if (version != &kind->versions[*at])
-        return true; /* somebody else has found out, too */
+        return true; /* another request has found out the same meanwhile */
     *at = (*at + 1) % kind->n_versions;
     return *at != 0;
 }

@@ -1,4 +1,6 @@
-/* kube_config.c - kubeconfig files, and what a pod finds. */
+/* kube_config.c - reads where the server is and who we are: from a kubeconfig file, or from what a
+ * pod finds in its environment. What a configuration says and we do not do is refused rather than
+ * ignored. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,7 +12,7 @@
 #include "cluster/kube.h"
 #include "json/json.h"
 
-/* A kubeconfig with a hundred clusters and their certificates. */
+/* More than a kubeconfig with a hundred clusters and their certificates has. */
 #define CONFIG_BYTES_MAX (4u << 20)
 #define FILE_BYTES_MAX (1u << 20)
 
@@ -22,8 +24,8 @@ struct reading {
     struct dv_err *err;
 };
 
-/* A text that may be absent; a number is none, and is refused rather than left out: a token of
- * digits wants quotes. */
+/* Reads a text that may be absent. A number is refused rather than ignored: a token of digits needs
+ * quotes. */
 static bool read_text(struct reading *reading, const struct dv_json *object, const char *key,
                       dv_str *text)
 {
@@ -48,7 +50,8 @@ static bool read_flag(struct reading *reading, const struct dv_json *object, con
            dv_json_as_bool(dv_json_get(object, dv_str_from_c(key)), flag, reading->err);
 }
 
-/* What we do not do, and would change what a configuration means if it were passed over. */
+/* What we do not support, and what would change the meaning of a configuration if it were
+ * ignored. */
 struct refusal {
     const char *key;
     const char *why;
@@ -64,7 +67,7 @@ static bool refuse(struct reading *reading, const struct dv_json *object,
     return true;
 }
 
-/* The entry of that name in a list of {name, <what>: ...}. */
+/* Finds the entry of that name in a list of {name, <what>: ...}. */
 static bool find(struct reading *reading, const struct dv_json *config, const char *list,
                  const char *what, dv_str name, const struct dv_json **found)
 {
@@ -86,7 +89,7 @@ static bool find(struct reading *reading, const struct dv_json *config, const ch
                    DV_FMT(name), list);
 }
 
-/* Relative to where the configuration is. */
+/* Paths are relative to the directory of the configuration. */
 static dv_str path_of(const struct reading *reading, dv_str path)
 {
     if (dv_str_starts_with(path, DV_STR("/")) || reading->dir.n == 0)
@@ -94,7 +97,7 @@ static dv_str path_of(const struct reading *reading, dv_str path)
     return dv_str_printf(reading->arena, "%.*s/%.*s", DV_FMT(reading->dir), DV_FMT(path));
 }
 
-/* `<key>-data` in base64, or the file that `<key>` names. */
+/* Reads `<key>-data` in base64, or the file that `<key>` names. */
 static bool read_data(struct reading *reading, const struct dv_json *object, const char *key,
                       dv_str *text)
 {
@@ -190,7 +193,7 @@ static bool is_own_host(dv_str url)
            (n == host.n && dv_str_starts_with(host, DV_STR("127.")));
 }
 
-/* Who listens on the way would have the token. */
+/* Refuses to send a token over plain HTTP: whoever listens on the way would have it. */
 static bool check_plain(struct reading *reading, const struct dv_kube_config *config)
 {
     return config->token.n == 0 || dv_str_starts_with(config->server, DV_STR("https://")) ||
@@ -280,7 +283,7 @@ bool dv_kube_config_in_cluster(dv_str host, dv_str port, dv_str dir, struct dv_a
         !dv_file_read(path_of(&reading, DV_STR("ca.crt")), FILE_BYTES_MAX, arena, &fresh.ca, err))
         return dv_wrap(err, "service account");
     if (dv_file_read(path_of(&reading, DV_STR("namespace")), FILE_BYTES_MAX, arena, &fresh.space,
-                     &absent)) /* without the file it is "default" */
+                     &absent)) /* the file may be missing: then the namespace is "default" */
         fresh.space = dv_str_trim(fresh.space);
     *config = fresh;
     return true;

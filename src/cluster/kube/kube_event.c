@@ -1,3 +1,5 @@
+/* kube_event.c - reads what an API server sends: pages of lists, and the lines of a watch. What a
+ * server sends is not trusted: an object that a view could not show is refused here. */
 #include "cluster/kube/kube_event.h"
 
 #include "base/arena.h"
@@ -9,9 +11,9 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* What a buffer of lines keeps when a long one has gone. */
+/* How much memory a buffer of lines keeps after a long line has been taken from it. */
 #define KEPT_BYTES_MAX (64u << 10)
-/* Of a text of the server's in a message. */
+/* How much of a text of the server is shown in a message. */
 #define SHOWN_BYTES_MAX 80u
 
 dv_str dv_remote_text(const struct dv_json *object, const char *key)
@@ -62,7 +64,8 @@ struct dv_object *dv_remote_object(const struct dv_kind *kind, const struct dv_a
     return dv_object_new(kind, value);
 }
 
-/* What a view can show: with a name, a namespace if it has one, and a version. */
+/* Reads an object that a view can show: it must have a name, a namespace if its kind has them, and
+ * a version. */
 static struct dv_object *read_shown(const struct dv_kind *kind,
                                     const struct dv_api_version *version, const struct dv_json *doc,
                                     struct dv_arena *arena, struct dv_err *err)
@@ -231,7 +234,7 @@ bool dv_remote_lines_next(struct dv_remote_lines *lines, dv_str *part, dv_str *l
         dv_remote_lines_clear(lines);
     *part = dv_str_slice(*part, end + 1, part->n);
     if (is_whole && lines->kept.n == 0 && head.n <= lines->kept.max) {
-        *line = head; /* used where it is */
+        *line = head; /* a whole line in one piece is used where it is, without a copy */
         return true;
     }
     dv_buf_add(&lines->kept, head);

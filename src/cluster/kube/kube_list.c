@@ -1,4 +1,5 @@
-/* kube_list.c - a list, told page by page; at its end, what it has not is told to be gone. */
+/* kube_list.c - the listing of a view: pages are told as they come, and at the end everything that
+ * the view still shows and the list did not have is told to be gone. */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -12,9 +13,9 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-/* Told at once: a millisecond of whoever listens. */
+/* How many objects are told in one turn: about a millisecond of whoever listens. */
 #define PORTION 500u
-/* The server's tokens are some hundred bytes. */
+/* The ceiling of a continue token: those of servers have some hundred bytes. */
 #define MORE_BYTES_MAX 16384u
 
 static struct dv_name name_of(const void *item)

@@ -1,4 +1,5 @@
-/* kube_path.c - requests as the API writes them, and what its answers say. */
+/* kube_path.c - the pure part of requests over HTTP: paths and queries as the API writes them, and
+ * what its answers mean. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +14,7 @@
 #include "resource/status.h"
 #include "json/json.h"
 
-/* A server that asks for more is asked again earlier. */
+/* The longest Retry-After that is obeyed: a server that asks for more is asked again after this. */
 #define RETRY_AFTER_MS_MAX 60000u
 #define NUMBER_BYTES 24
 
@@ -86,7 +87,9 @@ struct dv_api_status *dv_remote_status(unsigned code, dv_str body, struct dv_are
         struct dv_api_status *status = DV_NEW(arena, struct dv_api_status);
 
         if (dv_decode_json(&dv_message_status, doc, DV_UNKNOWN_KEEP, arena, status, NULL, &err)) {
-            status->code = code; /* a gateway may have another opinion than the body */
+            /* The code of the HTTP answer counts: a gateway in between may answer otherwise than
+             * the body says. */
+            status->code = code;
             return status;
         }
     }
@@ -108,7 +111,7 @@ dv_str dv_remote_warning(dv_str field, struct dv_arena *arena)
 
     while (end > start && field.p[end - 1] != '"')
         end--;
-    if (end <= start) /* not quoted */
+    if (end <= start) /* there is no quoted name in the message */
         return dv_str_copy(field, arena);
     for (size_t i = start; i < end - 1; i++) {
         if (field.p[i] == '\\' && i + 1 < end - 1)

@@ -1,4 +1,5 @@
-/* kube_request.c - one request over HTTP, tried again while the server asks for patience. */
+/* kube_request.c - one request over HTTP: encoded, sent, and tried again while the server says that
+ * it is busy; in an older version of the API when the server does not have the newest. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -19,12 +20,14 @@
 #include "json/json.h"
 
 #define TIMEOUT_MS 30000u
-/* The server's own limit is 3 MiB; quoting may make it a little larger here. */
+/* The ceiling of a body. The server's own limit is 3 MiB of its encoding; ours may be a little
+ * larger. */
 #define BODY_BYTES_MAX (8u << 20)
 #define TARGET_BYTES_MAX 65536u
-/* "Come again at once" is not taken literally. */
+/* The shortest pause before a request is repeated, also when the server says "at once". */
 #define RETRY_MS_MIN 100u
-/* What nginx calls a client that has gone: there is no better number. */
+/* The code of a cancelled request. HTTP has none; nginx uses this one for a client that has
+ * gone. */
 #define CODE_CANCELLED 499
 
 struct exchange {
@@ -38,19 +41,19 @@ struct exchange {
     struct dv_buf body;
     struct dv_timer timer;
     struct dv_task task;
-    const struct dv_api_version *version; /* that it is asked in */
+    const struct dv_api_version *version; /* the version that the request is made in */
     uint64_t deadline_ms;
     bool is_fetching;
     bool is_cancelled;
-    struct dv_object *object; /* what was answered */
+    struct dv_object *object; /* what the server has answered */
     struct dv_object **objects;
     size_t n_objects;
-    struct dv_api_status *failure; /* to be told in the next turn */
+    struct dv_api_status *failure; /* a failure that is told in the next turn */
 };
 
 static const struct {
     dv_str name;
-    bool answers_status; /* not the object */
+    bool answers_status; /* the server answers with a Status instead of the object */
 } subresources[] = {
     [DV_SUB_NONE] = {DV_STR_INIT(""),         false},
     [DV_SUB_STATUS] = {DV_STR_INIT("status"),   false},
@@ -81,7 +84,7 @@ static void finish(struct exchange *exchange, const struct dv_api_status *failur
         request->objects = exchange->objects;
         request->n_objects = exchange->n_objects;
     }
-    request->done(request, failure); /* may free the request */
+    request->done(request, failure); /* may free the request: nothing is touched afterwards */
     dv_object_unref(exchange->object);
     for (size_t i = 0; i < exchange->n_objects; i++)
         dv_object_unref(exchange->objects[i]);
@@ -136,7 +139,8 @@ static void read_warnings(struct exchange *exchange)
     exchange->request->n_warnings = warnings.n;
 }
 
-/* What nothing holds back goes with the answer that says so. */
+/* Whether an object that DELETE answered with is gone: one that no finalizer or grace period holds
+ * back is. */
 static bool is_gone(const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
@@ -194,8 +198,8 @@ static void on_timer(struct dv_timer *timer)
     attempt(DV_CONTAINER(timer, struct exchange, timer));
 }
 
-/* The server is busy and says when to come again: it has not done anything yet. Who asks comes no
- * earlier, and not all at once. */
+/* Waits when the server is busy and says when to come again; it has not done anything yet. With
+ * jitter, so that not all come back at once. False: the answer is another one. */
 static bool waits(struct exchange *exchange)
 {
     struct dv_loop *loop = exchange->remote->cluster.loop;
@@ -217,8 +221,8 @@ static bool waits(struct exchange *exchange)
 
 static void print(struct exchange *exchange);
 
-/* The server does not have the kind in this version, but perhaps in an older one. What a patch
- * says is of its version. */
+/* Tries an older version of the API when the server does not have the kind in this one. Not for a
+ * patch: its document is written in one version. */
 static bool tries_other_version(struct exchange *exchange, const struct dv_api_status *status)
 {
     const struct dv_request *request = exchange->request;
@@ -259,7 +263,8 @@ static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *failed)
     } else if (read_answer(exchange, &err)) {
         finish(exchange, NULL);
     } else {
-        err.code = DV_INTERNAL; /* not the fault of who asked */
+        /* The answer cannot be read, which is not the fault of whoever asked. */
+        err.code = DV_INTERNAL;
         fail(exchange, &err);
     }
 }
@@ -388,7 +393,7 @@ static struct exchange *exchange_new(struct dv_remote *remote, struct dv_request
     return exchange;
 }
 
-/* A request may be made again: nothing of its last answer is left. */
+/* Clears the answer of an earlier use: the same request may be made again. */
 static void forget_answer(struct dv_request *request)
 {
     request->object = NULL;

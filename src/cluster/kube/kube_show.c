@@ -18,13 +18,13 @@ void dv_kube_view_tell(struct kube_view *view, struct dv_object *now)
     struct dv_object *old = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
 
     if (old && !dv_str_eq(old->meta->uid, now->meta->uid)) {
-        /* Two objects that had the same name, and a list that shows only the second: it came after
-         * the first had gone. */
+        /* The uid is another one: the old object went and a new one took its name while nobody
+         * watched. Both are told, as the watch would have done. */
         dv_kube_view_tell_gone(view, old);
         if (!dv_kube_view_is_live(view))
             return;
     } else if (old && old->version == now->version) {
-        return; /* told already */
+        return; /* the view shows this version already */
     }
     change(view, now->meta, now);
 }

@@ -1,4 +1,5 @@
-/* kube_token.c - a token that is in a file, and changes there. */
+/* kube_token.c - a token that is read from a file and changes there, as those of service accounts
+ * do. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -11,9 +12,9 @@
 #include "loop/loop.h"
 #include "rest/rest.h"
 
-/* Tokens of service accounts are renewed minutes before they end. */
+/* How often the file is read: tokens of service accounts are renewed minutes before they end. */
 #define PERIOD_MS 60000u
-/* When the server does not know a token, the file is looked at, but not all the time. */
+/* When the server refuses the token, the file is read at once, but not more often than this. */
 #define DOUBT_MS 1000u
 #define TOKEN_BYTES_MAX 65536u
 
@@ -23,12 +24,12 @@ struct kube_token {
     struct dv_timer timer;
     struct dv_work work;
     bool is_working;
-    struct dv_arena *arena; /* of the path */
+    struct dv_arena *arena; /* has the path */
     dv_str path;
-    struct dv_arena *text_arena; /* of one reading */
+    struct dv_arena *text_arena; /* has the text of the last reading */
     dv_str text;
     bool is_read;
-    uint64_t read_ms; /* when it was last */
+    uint64_t read_ms; /* when the file was last read */
 };
 
 static void token_free(struct kube_token *token)
@@ -58,7 +59,8 @@ static void on_done(struct dv_work *work, const struct dv_err *err)
         token_free(token);
         return;
     }
-    /* A file that cannot be read now may be in the middle of its renewal: the old token stays. */
+    /* A file that cannot be read, or is empty, may be in the middle of its renewal: the old token
+     * stays. */
     if (!err && token->is_read && dv_str_trim(token->text).n)
         dv_rest_client_set_token(token->remote->client, dv_str_trim(token->text));
     dv_timer_start(&token->timer, token->loop, dv_loop_now_ms(token->loop) + PERIOD_MS, on_timer);

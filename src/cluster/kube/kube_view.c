@@ -29,28 +29,30 @@
 #define LIST_TIMEOUT_MS 60000u
 #define PAGE_BYTES_MAX (64u << 20)
 #define TARGET_BYTES_MAX (128u << 10)
-/* Encoded, it may be three times as long, and leaves half of a target for the rest. */
+/* The ceiling of a selector. Percent-encoded it may be three times as long, which leaves half of a
+ * request target for the rest. */
 #define SELECTOR_BYTES_MAX (20u << 10)
-/* An object has at most 3 MiB, its event a little more. */
+/* The ceiling of a watch event: an object has at most 3 MiB, its event a little more. */
 #define EVENT_BYTES_MAX (8u << 20)
 /* How long a server is asked to keep a watch: from five to ten minutes, so that not all of them end
  * at once. */
 #define WATCH_S_MIN 300u
 #define WATCH_S_SPREAD 300u
-/* Servers send a bookmark about every minute: one that is silent longer is gone. */
+/* A watch on which nothing comes for so long is given up: servers send a bookmark about every
+ * minute. */
 #define WATCH_IDLE_MS 150000u
-/* A watch without news tells nothing of itself; one that has not failed by now, with the time for a
- * connection passed, works. */
+/* A watch without news tells nothing of itself: one that has not failed after this time, in which a
+ * connection would have, counts as working. */
 #define WORKS_MS 15000u
 #define PAUSE_MS_MIN 800u
 #define PAUSE_MS_MAX 30000u
 #define PAUSE_JITTER_PER_MILLE 500u
-/* A watch that lived this long was a good one: the next failure is the first again. */
+/* After a watch that lived this long, the next failure counts as the first again. */
 #define GOOD_MS 10000u
 
 static void start(struct kube_view *view, enum kube_state state);
 
-/* When nothing of it is lent any more. */
+/* Frees a closed view as soon as no fetch or callback uses it any more. */
 static void free_if_done(struct kube_view *view)
 {
     if (!view->is_closed || view->is_fetching || view->is_in_callback)
@@ -65,7 +67,8 @@ static void free_if_done(struct kube_view *view)
     free(view);
 }
 
-/* Whether there is somebody to go on for, after a callback. Else it may be gone now. */
+/* Whether the view is still open after a callback. If not, it may have been freed, and the caller
+ * must return. */
 static bool goes_on(struct kube_view *view)
 {
     if (dv_kube_view_is_live(view))
@@ -111,7 +114,7 @@ static void pause_before(struct kube_view *view, enum kube_state next, uint64_t 
                    on_timer);
 }
 
-/* Lists anew: at once, unless that was in vain before. */
+/* Lists again: at once, or after a pause when listing again did not help before. */
 static void list_again(struct kube_view *view)
 {
     dv_kube_list_forget(view);
@@ -134,8 +137,8 @@ static void fail(struct kube_view *view, const struct dv_err *err, enum kube_sta
 
 /* ---- answers that are none ---- */
 
-/* A server that has too much to do still knows our version; for one that found something wrong with
- * it a list is the way out. */
+/* How to go on after an error of the server. One that has too much to do (429, 5xx) still knows our
+ * version, so the watch goes on; after any other error a new list is the way out. */
 static enum kube_state next_after(int64_t code)
 {
     return code == 429 || code == 502 || code == 503 ? KUBE_WATCHING : KUBE_LISTING;
@@ -151,7 +154,7 @@ static void refused(struct kube_view *view, const char *verb, enum kube_state ne
     struct dv_err err;
 
     (void)dv_remote_retry_after(dv_rest_fetch_field(&view->fetch, DV_STR("Retry-After")),
-                                &wait_ms); /* 0 without one */
+                                &wait_ms); /* 0 when the answer has no Retry-After */
     if (view->fetch.status == 401)
         dv_remote_token_doubt(view->remote->token);
     if (view->fetch.status == 404 &&
@@ -198,7 +201,8 @@ static void end_pages(struct kube_view *view)
         dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
 }
 
-/* Large objects: fewer of them at once. */
+/* A page could not be read. It may have been too large: the next try asks for fewer objects at
+ * once. */
 static void fail_list(struct kube_view *view, const struct dv_err *err)
 {
     dv_kube_list_forget(view);
@@ -229,7 +233,7 @@ static void on_page(struct kube_view *view, const struct dv_err *failed)
     if (!failed && view->fetch.status == 200) {
         take_page(view);
     } else if (!failed && view->fetch.status == 410) {
-        list_again(view); /* the pages were asked for too slowly */
+        list_again(view); /* the list has expired because its pages were asked for too slowly */
     } else if (failed) {
         fail_list(view, failed);
     } else {
@@ -249,12 +253,14 @@ static void take_error(struct kube_view *view, const struct dv_remote_event *eve
                   DV_FMT(dv_str_slice(event->message, 0, 200)), (long long)event->code);
 }
 
-/* False: the watch is over, `next` says how to go on. Or the view is not live any more. */
+/* Takes one event of the watch. False: the watch is over, and `next` says how to go on; or the view
+ * was closed. */
 static bool take_event(struct kube_view *view, dv_str line, struct dv_err *err)
 {
     struct dv_remote_event event;
 
-    /* Who sends nonsense in place of the first event does so again. */
+    /* When not even the first event could be understood, it would be the same again: a list goes
+     * around it. */
     view->next = view->has_progress ? KUBE_WATCHING : KUBE_LISTING;
     dv_arena_reset(view->scratch);
     if (!dv_remote_event_read(view->view.options.kind, view->api_version, line, view->scratch,
@@ -285,11 +291,11 @@ static bool take_event(struct kube_view *view, dv_str line, struct dv_err *err)
 static void break_off(struct kube_view *view, struct dv_err *err)
 {
     if (!dv_kube_view_is_live(view))
-        return; /* the fetch is being cancelled already */
+        return; /* the fetch is being cancelled, and this is the rest of it */
     view->state = KUBE_BREAKING;
     dv_rest_fetch_cancel(&view->fetch);
     if (view->is_expired)
-        return; /* nothing unusual */
+        return; /* a watch that ends after its time is nothing unusual */
     (void)dv_wrap(err, "watch %.*s", DV_FMT(view->view.options.kind->plural));
     dv_kube_view_tell_trouble(view, err);
 }
@@ -322,7 +328,8 @@ static void on_watch_end(struct kube_view *view, const struct dv_err *failed)
     } else if (!failed && view->fetch.status != 200) {
         refused(view, "watch", next_after(view->fetch.status));
     } else if (now_ms - view->started_ms < GOOD_MS) {
-        pause_before(view, KUBE_WATCHING, 0); /* who ends them at once is not asked at once */
+        /* A server that ends watches at once is asked again after a pause only. */
+        pause_before(view, KUBE_WATCHING, 0);
     } else {
         view->pause_ms = 0;
         start(view, KUBE_WATCHING);
@@ -378,7 +385,8 @@ static void start(struct kube_view *view, enum kube_state state)
     view->state = state;
     view->started_ms = now_ms;
     view->is_expired = false;
-    /* All pages of a list are of one version. */
+    /* The pages of a list are asked for in one version of the API: it may change only before the
+     * first. */
     if (state == KUBE_WATCHING || view->more.n == 0)
         view->api_version = dv_remote_version(view->remote, view->view.options.kind);
     print_target(view);

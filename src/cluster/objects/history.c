@@ -1,3 +1,5 @@
+/* history.c - the last changes of a kind, numbered, with the states before and after: for watches
+ * and lists that begin at an older version. What is kept is bounded by number and by bytes. */
 #include "cluster/objects/history.h"
 
 #include <assert.h>
@@ -11,9 +13,9 @@
 
 #define FIRST_SIZE 16u
 
-/* What the old states of a kind may take, so that large slices do not fill the memory; but so many
- * changes are kept beyond it, so that who lists and then watches can, up to what is kept of the
- * largest objects. */
+/* How many bytes the old states of a kind may take, so that large slices do not fill the memory. A
+ * minimum of changes is kept beyond that, so that a client can list and then watch; and for the
+ * largest objects there is a second ceiling. */
 #define BYTES_MAX (4u * 1024u * 1024u)
 #define N_MIN 128u
 #define LARGE_BYTES_MAX (32u * 1024u * 1024u)
@@ -116,8 +118,9 @@ struct dv_object *dv_object_with_version(const struct dv_object *object, uint64_
     char text[24];
     void *value = dv_alloc(size);
 
-    memcpy(value, object->value, size); /* what it refers to is copied by the new object */
-    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)version); /* fits */
+    /* A shallow copy: the new object copies what it refers to. */
+    memcpy(value, object->value, size);
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)version); /* 20 digits fit */
     meta = (struct dv_api_object_meta *)((char *)value + ((const char *)object->meta -
                                                           (const char *)object->value));
     meta->resource_version = dv_str_from_c(text);

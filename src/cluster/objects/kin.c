@@ -1,3 +1,5 @@
+/* kin.c - who owns whom: objects by uid, and for each owner, also one that is not there, its
+ * dependents. */
 #include "cluster/objects/kin.h"
 
 #include <stdlib.h>
@@ -54,7 +56,8 @@ static struct dv_owner *take_owner(struct dv_kin *kin, dv_str uid)
     owner->n_uid = uid.n;
     if (uid.n > 0)
         memcpy(owner->uid, uid.p, uid.n);
-    (void)dv_map_set(&kin->owners, (dv_str){owner->uid, uid.n}, owner); /* there was none */
+    /* Looked up above: there was none. */
+    (void)dv_map_set(&kin->owners, (dv_str){owner->uid, uid.n}, owner);
     return owner;
 }
 
@@ -77,13 +80,15 @@ void dv_kin_change(struct dv_kin *kin, struct dv_entry *entry, const struct dv_o
     struct dv_dependence *before = entry->owners;
 
     if (old && (!now || !dv_str_eq(old->meta->uid, now->meta->uid)))
-        (void)dv_map_remove(&kin->objects, old->meta->uid); /* it was there */
-    if (now) /* the key is a text of the object, so it follows the newest */
+        (void)dv_map_remove(&kin->objects, old->meta->uid); /* every stored object is in the map */
+    if (now) /* the key points into the object, so it is set anew with each version */
         (void)dv_map_set(&kin->objects, now->meta->uid, entry);
     entry->owners = NULL;
     for (size_t i = 0; now && i < now->meta->n_owner_references; i++)
         depend(kin, entry, &now->meta->owner_references[i]);
-    while (before) { /* last, so that an owner that stays is not made anew */
+    /* After the new references were added, so that the record of an owner that stays is not freed
+     * and made again. */
+    while (before) {
         struct dv_dependence *next = before->next;
 
         forget(kin, before);

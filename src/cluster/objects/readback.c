@@ -1,3 +1,5 @@
+/* readback.c - checks that what is about to be stored can be read back and is the same. It has
+ * found several mistakes of printers and parsers; in debug and sanitizer builds it aborts. */
 #include "cluster/objects/readback.h"
 
 #include "base/arena.h"
@@ -8,7 +10,7 @@
 #include "store/store.h"
 #include "json/json.h"
 
-/* Where two texts begin to differ, for the message. */
+/* Finds where two texts begin to differ, for the message. */
 static size_t first_difference(dv_str a, dv_str b)
 {
     size_t n = dv_size_min(a.n, b.n);

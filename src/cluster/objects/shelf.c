@@ -1,3 +1,6 @@
+/* shelf.c - all objects of one kind: found by name in a hash table, and walked in the order of
+ * their keys in chunks of a sorted array, which is smaller and faster than a tree for lists of
+ * thousands. */
 #include "cluster/objects/shelf.h"
 
 #include <assert.h>
@@ -7,10 +10,12 @@
 #include "base/arena.h"
 #include "resource/resource.h"
 
-/* A change moves at most so many pointers, and a list reads so many in a row. */
+/* The size of a chunk: adding an object moves at most so many pointers, and a list reads so many in
+ * a row. */
 #define CHUNK_N 256u
 
-/* A namespace and a name of 253 bytes each, and more for those that will be refused. */
+/* The ceiling of a key: a namespace and a name of 253 bytes each, and more for names that will be
+ * refused with a proper message. */
 #define KEY_BYTES_MAX 2000u
 
 struct dv_shelf_chunk {
@@ -91,7 +96,7 @@ struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name
     }
     if (name.n > 0)
         memcpy(entry->key + n_before, name.p, name.n);
-    (void)dv_names_put(&shelf->names, entry); /* there was none */
+    (void)dv_names_put(&shelf->names, entry); /* looked up above: there was none */
     return entry;
 }
 
@@ -105,7 +110,7 @@ void dv_shelf_drop(struct dv_entry *entry)
 
 /* ---- in order ---- */
 
-/* The last chunk that begins at or before `key`; 0 when all begin behind it. */
+/* Finds the last chunk that begins at or before `key`; 0 when all begin behind it. */
 static size_t chunk_for(const struct dv_shelf *shelf, dv_str key)
 {
     size_t low = 0;
@@ -122,7 +127,7 @@ static size_t chunk_for(const struct dv_shelf *shelf, dv_str key)
     return low;
 }
 
-/* The first place in the chunk whose key is not before `key`. */
+/* Finds the first place in the chunk whose key is not before `key`. */
 static size_t place_for(const struct dv_shelf_chunk *chunk, dv_str key)
 {
     size_t low = 0;
@@ -139,8 +144,8 @@ static size_t place_for(const struct dv_shelf_chunk *chunk, dv_str key)
     return low;
 }
 
-/* A full chunk becomes two; at the end of the shelf the new one begins empty but for what comes,
- * so that keys in order fill their chunks. */
+/* Splits a full chunk in two. At the end of the shelf the new chunk begins with the new entry
+ * alone, so that keys that come in order fill their chunks. */
 static void split(struct dv_shelf *shelf, size_t i)
 {
     struct dv_shelf_chunk *left = shelf->chunks.v[i];

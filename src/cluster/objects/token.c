@@ -1,3 +1,5 @@
+/* token.c - continue tokens of lists: the version of the first page and the last key, in the
+ * reference's encoding. Clients send back what they got, or anything else: all of it is checked. */
 #include "cluster/objects/token.h"
 
 #include <string.h>
@@ -7,7 +9,8 @@
 #include "base/err.h"
 #include "json/json.h"
 
-/* A key is at most two names of 253 bytes; a token that is longer is not ours. */
+/* The ceiling of a token: a key has at most two names of 253 bytes, so a longer token is not
+ * ours. */
 #define TOKEN_BYTES_MAX 8192u
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -55,7 +58,8 @@ static bool decode(dv_str text, struct dv_arena *arena, dv_str *bytes, struct dv
     return true;
 }
 
-/* What the reference's reader says of a text that cannot be JSON from its first byte on. */
+/* Refuses a text that cannot be JSON from its first byte on, in the words of the reference's
+ * reader. */
 static bool check_start(dv_str bytes, struct dv_err *err)
 {
     unsigned first;
@@ -103,7 +107,7 @@ dv_str dv_token_print(const struct dv_token *token, struct dv_arena *arena)
     dv_buf_add_i64(&buf, token->version);
     dv_buf_add_c(&buf, ",\"start\":");
     dv_buf_add_json(&buf, token->after);
-    buf.p[--buf.n] = '\0'; /* the closing quote */
+    buf.p[--buf.n] = '\0'; /* removes the closing quote */
     dv_buf_add_c(&buf, "\\u0000\"}");
     text = encode(dv_buf_str(&buf), arena);
     dv_buf_fini(&buf);

@@ -1,3 +1,5 @@
+/* cluster_names.c - a hash table of entries by namespace and name, with open addressing: a lookup
+ * needs no key to be composed, and an entry needs no memory beside its slot. */
 #include "cluster/shared/cluster_names.h"
 
 #include <stdbool.h>
@@ -8,7 +10,8 @@
 
 #define FIRST_SLOTS 8u
 
-/* Names may not choose their place: both parts go through the seeded hash. */
+/* Hashes both parts with the process's seed, so that those who choose names cannot choose their
+ * places and slow the table down. */
 static uint64_t hash_of(dv_str space, dv_str name)
 {
     uint64_t hash = dv_hash(name);
@@ -27,7 +30,7 @@ static bool is_it(const struct dv_names *names, const struct dv_names_slot *slot
     return dv_str_eq(own.name, name) && dv_str_eq(own.space, space);
 }
 
-/* Its slot, or the free one where it would be. */
+/* Finds the slot of the entry, or the free one where it would be. */
 static struct dv_names_slot *find(const struct dv_names *names, uint64_t hash, dv_str space,
                                   dv_str name)
 {
@@ -93,7 +96,8 @@ void *dv_names_put(struct dv_names *names, void *item)
     return old;
 }
 
-/* Those behind a hole move up, unless they would pass their own place. */
+/* Closes the hole that a removed entry leaves: entries behind it move up, unless they would pass
+ * their own place. Without this, lookups would stop at the hole. */
 static void close_hole(struct dv_names *names, size_t hole)
 {
     size_t mask = names->n_slots - 1;

@@ -1,3 +1,6 @@
+/* recorder.c - writes Events. The same note again is counted in the Event that is there: one write
+ * for many notes that come meanwhile. Nobody waits for an Event, and nothing is kept beyond a
+ * bound: what is too much is dropped and counted. */
 #include "cluster/recorder.h"
 
 #include <assert.h>
@@ -14,24 +17,24 @@
 #include "resource/resource.h"
 
 #define MESSAGE_BYTES_MAX 1024u
-/* Events that are remembered, so that the same again is counted in them. */
+/* How many Events are remembered, so that the same note again is counted in them. */
 #define KNOWN_MAX 4096u
 #define WAITING_MAX 1024u
 #define RUNNING_MAX 32u
 #define NOT_FOUND 404
 #define NS_PER_S UINT64_C(1000000000)
 
-/* One event, from its first note on. */
+/* An Event that is remembered, from its first note on. */
 struct known {
     struct dv_recorder *recorder;
     struct dv_arena *arena;
-    struct dv_link age;  /* the longest unnoted first */
-    struct dv_link work; /* waits, or runs */
+    struct dv_link age;  /* in the list by age: the one that was noted longest ago is the first */
+    struct dv_link work; /* in the list of those that wait, or of those that are being written */
     dv_str key;
     struct dv_api_event event;
     struct dv_request request;
     struct dv_arena *patch_arena;
-    int64_t n_written; /* of event.count; 0: it is not there yet */
+    int64_t n_written; /* the count that was written; 0: the Event does not exist yet */
     int64_t n_writing;
     bool is_running;
 };
@@ -63,7 +66,7 @@ struct dv_note_subject dv_note_subject_of(const struct dv_object *object)
 
     return (struct dv_note_subject){
         .kind = object->kind->name,
-        /* The one other group whose objects get notes. */
+        /* resource.k8s.io is the only other group whose objects get notes. */
         .api_version = is_core ? version->version : DV_STR("resource.k8s.io/v1"),
         .space = object->meta->namespace,
         .name = object->meta->name,
@@ -151,7 +154,7 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
         return;
     }
     if (failure && was_there && failure->code == NOT_FOUND) {
-        known->n_written = 0; /* somebody removed it: a new one */
+        known->n_written = 0; /* somebody has deleted the Event: the next write makes a new one */
         dv_list_push(&recorder->waiting, &known->work);
         recorder->n_waiting++;
     } else if (failure) {
@@ -160,7 +163,7 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
         drop(known);
     } else {
         known->n_written = known->n_writing;
-        if (known->event.count > known->n_written) { /* noted again meanwhile */
+        if (known->event.count > known->n_written) { /* noted again while it was written */
             dv_list_push(&recorder->waiting, &known->work);
             recorder->n_waiting++;
         }
@@ -226,7 +229,8 @@ static void pump(struct dv_recorder *recorder)
 
 /* ---- notes ---- */
 
-/* Room for one more; false: all that are known are being written. */
+/* Makes room for one more by forgetting the oldest. False: all that are remembered are being
+ * written. */
 static bool make_room(struct dv_recorder *recorder)
 {
     struct dv_link *link;
@@ -299,7 +303,7 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     dv_link_remove(&known->age);
     dv_list_push(&recorder->ages, &known->age);
     if (known->is_running || dv_link_is_in(&known->work))
-        return; /* counted when that is done */
+        return; /* it is being written: the new count follows when that is done */
     dv_list_push(&recorder->waiting, &known->work);
     recorder->n_waiting++;
     pump(recorder);
