@@ -1,3 +1,5 @@
+/* fit.c - what a pod asks of a node and whether the node has it, devices aside: amounts of
+ * resources, room on nodes, and the filters in the reference's order and words. Pure. */
 #include "sched/fit.h"
 
 #include <stdlib.h>

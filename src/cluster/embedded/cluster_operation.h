@@ -31,16 +31,16 @@ struct dv_managed_fields;
 struct dv_object;
 struct dv_op;
 
-/* A change of the object: what it becomes (NULL: it goes), and the version of that. */
+/* One change of the object: what it becomes (NULL: it goes), and the version of the change. */
 struct dv_step {
     struct dv_object *now;
     uint64_t version;
 };
 
-/* A pod that goes is first changed to say so: two changes, one write. */
+/* A pod that goes is first changed to say why: two changes in one write. */
 #define DV_OP_N_STEPS 2u
 
-/* What a change comes to (change.c): all that can be made before the object has its version. */
+/* The result of a change (change.c): all that can be made before the object gets its version. */
 struct dv_result {
     void *value;            /* NULL: there is none */
     bool is_new;            /* there was no object */
@@ -48,36 +48,42 @@ struct dv_result {
     bool is_same;           /* nothing has changed */
     struct dv_object *made; /* with room for its version; NULL: not made yet */
     struct dv_buf text;     /* of `made`, for the store; max 0: not made yet */
-    bool is_unreadable;     /* that text, by `err` */
+    bool is_unreadable;     /* the text cannot be read back; `err` says why */
     struct dv_err err;
 };
 
 struct dv_op {
     struct dv_embedded *embedded;
     struct dv_request *request; /* NULL: the engine's own, or given up by its caller */
-    struct dv_op *parent;       /* whose request it serves too; NULL: none */
-    struct dv_link link;        /* among those that wait, or that are told next */
-    struct dv_entry *entry;     /* that it waits for or holds; NULL: none */
-    /* With the name held. True: it is writing. False: it has ended (dv_op_answer, dv_op_fail). */
+    /* The operation whose request it serves, too (DELETE_COLLECTION); NULL: none. */
+    struct dv_op *parent;
+    /* In the list of those that wait for the name, or of those that are told next. */
+    struct dv_link link;
+    struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
+    /* Runs with the name held. True: a write is under way. False: the operation has ended
+     * (dv_op_answer, dv_op_fail). */
     bool (*run)(struct dv_op *op);
-    void (*done)(struct dv_op *op); /* of the engine's own; NULL: nobody cares */
+    void (*done)(struct dv_op *op); /* for the engine's own operations; NULL: nobody waits for it */
     void *ctx;                      /* for `done` */
-    struct dv_arena *arena;         /* for what it makes; until it has been told */
+    /* Has what the operation makes, until its caller has been told. */
+    struct dv_arena *arena;
     const struct dv_api_delete_options *delete_options;
 
     /* While a worker computes it (cluster_work.c), `run` ends in a result instead of a write, and
      * nothing of the engine is looked at but what the op has here. */
-    bool is_computable; /* by a worker, when it is large */
+    bool is_computable; /* a worker may compute it, when it is large */
     bool is_computing;
-    bool is_given_up; /* by its caller meanwhile */
+    bool is_given_up; /* its caller has cancelled it meanwhile */
     struct dv_work work;
     struct dv_time now;
-    struct dv_object *space;  /* the namespace it goes into; a reference; NULL: none */
+    /* The namespace that the object is created in; a reference, or NULL. */
+    struct dv_object *space;
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
     /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
     bool (*next)(struct dv_op *op, void *value);
     void *value;
-    const struct dv_managed_fields *managed; /* of an apply; NULL: by this request */
+    /* The owners of fields after an apply; NULL: set them by this request. */
+    const struct dv_managed_fields *managed;
     dv_str sent_version;
     struct dv_result result;
 
@@ -99,37 +105,40 @@ struct dv_op {
 
 /* For a request, or (NULL) for the engine itself. */
 struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request);
-/* Waits for its turn at the name; then `run`. */
+/* Waits for its turn at the name, then calls `run`. */
 void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_str name,
                  bool (*run)(struct dv_op *op));
-/* Now, in whole seconds; for a worker, when it began. */
+/* The time in whole seconds; for a worker the time when it began. */
 struct dv_time dv_op_now(const struct dv_op *op);
-/* That `text`, of the object that is written, can be read again; where it is worth the time. */
+/* Checks that `text`, of the object that is written, can be read back, where that is worth the
+ * time. */
 DV_CHECKED bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err);
 /* cluster_work.c: hands the op to a worker, when it is large; false: it is not. */
 bool dv_op_work(struct dv_op *op);
-/* The worker is through with the op that holds `entry`: it is writing, or ends now. */
+/* The worker has ended for the operation that holds `entry`: a write is under way, or the operation
+ * ends now. */
 void dv_op_worked(struct dv_op *op, struct dv_entry *entry, bool is_writing);
-/* Out of the list that it waits in: nothing has happened yet. */
+/* Takes the operation out of the list that it waits in: nothing has happened yet. */
 void dv_op_leave(struct dv_op *op);
 bool dv_op_is_waiting(const struct dv_op *op);
-/* Its caller is told next. */
+/* Whether it has ended, and its caller is told next. */
 bool dv_op_has_ended(const struct dv_op *op);
 
-/* How an op ends. These return false, so that `run` can end with them. */
+/* These end an operation. They return false, so that `run` can return what they return. */
 bool dv_op_fail(struct dv_op *op, const struct dv_api_status *failure);
-/* With `object`, of which it takes a reference; NULL: with op->object as it is. */
+/* Ends with an answer: `object`, of which it takes a reference; NULL: op->object as it is. */
 bool dv_op_answer(struct dv_op *op, struct dv_object *object);
 
-/* What a write is made of: first the steps, in order, then the write. */
-/* The object will be `value`, whose metadata gets the version. Returns it, borrowed. */
+/* A write: first its steps in order, then dv_op_write. */
+/* Adds the step by which the object becomes `value`, whose metadata gets the version. Returns the
+ * new object, borrowed. */
 struct dv_object *dv_op_put(struct dv_op *op, void *value);
-/* The object will be gone. Returns the version of that. */
+/* Adds the step by which the object goes. Returns the version of that. */
 uint64_t dv_op_remove(struct dv_op *op);
-/* Hands the steps to the store. What is answered must be set. False: it is too large, and has
- * ended. */
+/* Hands the steps to the store. The answer must be set before. False: the object is too large, and
+ * the operation has ended. */
 bool dv_op_write(struct dv_op *op);
-/* Hands the object to the store as it is: nothing changes but the store. */
+/* Writes the object to the store as it is in memory: nothing changes but the store. */
 bool dv_op_rewrite(struct dv_op *op);
 
 #endif

@@ -6,7 +6,7 @@
 
 struct dv_op;
 
-/* As `run` of an op whose request has the Binding or Eviction. */
+/* These are the `run` of operations whose request has a Binding or an Eviction. */
 bool dv_pods_bind(struct dv_op *op);
 bool dv_pods_evict(struct dv_op *op);
 

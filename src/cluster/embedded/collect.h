@@ -20,7 +20,7 @@ struct dv_op;
 
 /* Entries wait in the queue of their delay, so that each queue is in the order of its times. */
 enum dv_collector_delay {
-    DV_COLLECT_SOON,  /* an owner went */
+    DV_COLLECT_SOON,  /* at once: an owner went */
     DV_COLLECT_OWNER, /* owner_delay_ms */
     DV_COLLECT_SPACE, /* space_delay_ms */
     DV_N_COLLECT_DELAYS,
@@ -28,16 +28,16 @@ enum dv_collector_delay {
 
 struct dv_collector {
     struct dv_list queues[DV_N_COLLECT_DELAYS];
-    struct dv_timer timer; /* for the first that is due */
+    struct dv_timer timer; /* fires when the first entry is due */
     struct dv_task task;
     size_t n_running;      /* ops of its own under way */
     struct dv_task bound;  /* removes the oldest events */
-    struct dv_timer sweep; /* of events */
-    char *sweep_after;     /* key where the sweep goes on; NULL: not sweeping */
+    struct dv_timer sweep; /* for old Events */
+    char *sweep_after;     /* the key behind which the sweep goes on; NULL: no sweep is under way */
     size_t n_sweep_after;
 };
 
-/* For whose sake an op of the collector runs; its op->ctx. */
+/* The object for whose sake an operation of the collector runs; its op->ctx. */
 struct dv_collected {
     const struct dv_kind *kind;
     dv_str space;
@@ -46,12 +46,12 @@ struct dv_collected {
 };
 
 void dv_collector_init(struct dv_embedded *embedded);
-/* Looks at all that was loaded. */
+/* Looks at all objects that were loaded: what a restart interrupted goes on. */
 void dv_collector_start(struct dv_embedded *embedded);
-/* Nothing more is begun; what runs ends by itself. */
+/* Begins nothing more; what is under way ends by itself. */
 void dv_collector_stop(struct dv_embedded *embedded);
 void dv_collector_fini(struct dv_embedded *embedded);
-/* A change became durable: does it leave something to do? */
+/* A change became durable: notes what it leaves to do. */
 void dv_collector_look(struct dv_embedded *embedded, struct dv_entry *entry,
                        const struct dv_object *old, const struct dv_object *now);
 

@@ -4,8 +4,8 @@
 
 struct dv_op;
 
-/* Deletes what the request selects, each as if it were deleted by itself; answers with what they
- * were when all are done. */
+/* Deletes the objects that the request selects, each as if it were deleted by itself. Answers, when
+ * all are done, with what the objects were. */
 void dv_collection_delete(struct dv_op *op);
 
 #endif

@@ -1,4 +1,4 @@
-/* engine.h - the embedded API from inside: what its files share. */
+/* engine.h - the state of the embedded API, and what its files do for each other. */
 #ifndef DV_CLUSTER_ENGINE_H
 #define DV_CLUSTER_ENGINE_H
 
@@ -31,8 +31,8 @@ struct dv_builtin {
 /* Writing everything again, an object at a time. */
 struct dv_rewrite {
     bool is_running;
-    bool has_failed; /* something: it begins again after a pause */
-    size_t kind;     /* that it is at, and behind which key */
+    bool has_failed; /* an object could not be written: it begins again after a pause */
+    size_t kind;     /* the kind that it is at, and `after`, the key behind which it goes on */
     char *after;
     size_t n_after;
     size_t n_running;
@@ -42,7 +42,7 @@ struct dv_rewrite {
     void *ctx;
 };
 
-/* In the store's space for the rest: the version of the newest deletion. */
+/* The key, in the store's space for the rest, of the newest deletion's version. */
 #define DV_ENGINE_VERSION_KEY "version"
 
 struct dv_embedded {
@@ -55,23 +55,24 @@ struct dv_embedded {
     uint64_t version;      /* of the newest change that is durable */
     uint64_t last_version; /* the newest that was given to a write */
 
-    size_t n_ops;           /* under way, with those that are answered but not told */
+    /* Operations under way, those that are answered but not told included. */
+    size_t n_ops;
     struct dv_list answers; /* of ops whose callers are told next */
     struct dv_task tell;
     struct dv_builtin builtins[DV_N_BUILTINS];
-    size_t n_starting;     /* of those: being written */
-    bool is_ready;         /* they have been, or could not be */
-    struct dv_list held;   /* of ops that came before that */
+    size_t n_starting;     /* how many of them are being written */
+    bool is_ready;         /* they exist, or could not be made: requests are served */
+    struct dv_list held;   /* operations of requests that came before that */
     struct dv_list events; /* entries of Events, in the order of their last writes */
     struct dv_timer start_again;
     struct dv_rewrite rewrite;
 
     struct dv_task watch;      /* tells the watchers what is due */
-    size_t watch_room;         /* how much more in this turn, in bytes */
-    size_t watch_first;        /* the kind whose watchers are the first */
-    struct dv_link *next_view; /* where telling a change to the views is */
+    size_t watch_room;         /* how many bytes the watchers may still be told in this turn */
+    size_t watch_first;        /* the kind whose watchers are told first in this turn */
+    struct dv_link *next_view; /* the next view to be told of a change; a callback may close it */
     bool is_closing;
-    struct dv_task idle; /* looks whether that is over */
+    struct dv_task idle; /* looks, when the API closes, whether nothing is under way any more */
     dv_closed_fn *closed;
     void *closed_ctx;
 };
@@ -90,12 +91,13 @@ struct dv_time dv_engine_now(const struct dv_embedded *embedded);
 /* An entry's key in the store: "Pod/default/web". */
 dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena);
 
-/* One change that has become durable: memory follows, and everybody is told. `now` NULL: it goes.
- * Takes the reference. */
+/* Applies a change that has become durable: memory follows, and views, watchers and the collector
+ * are told. `now` NULL: the object goes. Takes the reference. */
 void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
                      uint64_t version);
 
-/* cluster_views.c: a change, for the views of its kind; and those that end with the API. */
+/* cluster_views.c: tells a change to the views of its kind; closes those that are open when the API
+ * ends. */
 void dv_views_tell(struct dv_embedded *embedded, struct dv_shelf *shelf, struct dv_object *old,
                    struct dv_object *now);
 void dv_views_end(struct dv_embedded *embedded);
@@ -110,10 +112,10 @@ void dv_watchers_end(struct dv_embedded *embedded);
 /* cluster_request.c */
 void dv_embedded_request_start(struct dv_cluster *cluster, struct dv_request *request);
 void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
-/* Starts those that came before the API was ready. */
+/* Starts the operations of requests that came before the API was ready. */
 void dv_engine_release_held(struct dv_embedded *embedded);
 
-/* embedded.c: when the API closes and nothing is under way any more, this is the end of it. */
+/* embedded.c: ends the API when it is closing and nothing is under way any more. */
 void dv_engine_close_when_idle(struct dv_embedded *embedded);
 
 #endif

@@ -12,7 +12,7 @@ void dv_space_empty(struct dv_embedded *embedded, struct dv_entry *space);
 /* An object went: its namespace may have waited for that. */
 void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone);
 
-/* Looks for old events, now and then. */
+/* Starts to look for old Events from time to time. */
 void dv_sweep_start(struct dv_embedded *embedded);
 
 #endif

@@ -1,4 +1,4 @@
-/* report.h - what the engine does by itself and could not: for the log. */
+/* report.h - logs what the engine wanted to do by itself and could not. */
 #ifndef DV_CLUSTER_REPORT_H
 #define DV_CLUSTER_REPORT_H
 

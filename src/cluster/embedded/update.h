@@ -10,31 +10,33 @@
 
 struct dv_op;
 
-/* Makes an object of the request's value, under the request's name or its own. */
+/* Starts CREATE: makes an object of the request's value, under the name of the request or of the
+ * value. */
 void dv_create_start(struct dv_op *op);
-/* Makes an object of `value` (the op's, with defaults to come) under the name that is held.
- * `managed` (in the op's arena) NULL: the fields are the manager's by this request. */
+/* Creates an object from `value`, to which defaults are still added, under the name that is held.
+ * `managed`, in the operation's arena, are the owners of its fields; NULL: they become the
+ * manager's by this request. */
 bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed);
 
 bool dv_update_run(struct dv_op *op);
-/* The object that is there becomes `value`, as above. */
+/* Updates the stored object to `value`; `managed` as for dv_create_value. */
 bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed);
-/* spec.finalizers of a namespace. */
+/* Updates spec.finalizers of a namespace (the subresource "finalize"). */
 bool dv_update_finalize(struct dv_op *op);
 
 bool dv_patch_run(struct dv_op *op);
 
-/* That the object is the one which is meant, when `uid` or `version` are given. False: the op has
- * failed with a conflict. */
+/* Checks that the stored object has the `uid`, or the `version`, when one is given. False: the
+ * operation has failed with a conflict. */
 DV_CHECKED bool dv_update_check_uid(struct dv_op *op, dv_str uid);
 DV_CHECKED bool dv_update_check_version(struct dv_op *op, dv_str version);
-/* That name and namespace in the value are those of the request, where it has them; fills them in
- * where not. False: the op has failed. */
+/* Checks that name and namespace in the value are those of the request, and fills them in where the
+ * value has none. False: the operation has failed. */
 DV_CHECKED bool dv_update_check_names(struct dv_op *op, void *value);
 
-/* The version that the request is made in. */
+/* The version of the API that the request is made in. */
 const struct dv_api_version *dv_update_version(const struct dv_op *op);
-/* Who makes the request, for managedFields. */
+/* The manager who makes the request, for managedFields. */
 struct dv_manager dv_update_manager(const struct dv_op *op);
 
 #endif

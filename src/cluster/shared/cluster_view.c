@@ -1,3 +1,5 @@
+/* cluster_view.c - what the views of both engines have in common: the objects that a view shows, by
+ * name, and how they are looked up and walked. */
 #include "cluster/shared/cluster_view.h"
 
 #include <stddef.h>
