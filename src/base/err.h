@@ -41,9 +41,9 @@ struct dv_err {
 
 /* Sets the error at its cause. Returns false. */
 bool dv_fail(struct dv_err *err, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
-/* The same with the arguments of a function like it. */
+/* Like dv_fail, with the arguments of a variadic function. */
 bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list args) DV_PRINTF(3, 0);
-/* The same from an errno value, whose text is appended after ": ". */
+/* Like dv_fail, with the code for an errno value, whose text is appended after ": ". */
 bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...) DV_PRINTF(3, 4);
 /* No error: for where a status is told that may be success. Returns true. */
 static inline bool dv_succeed(struct dv_err *err)

@@ -9,7 +9,7 @@ struct dv_arena;
 /* Without doubled slashes, ".", a slash at the end, and ".." wherever a name stands before it, as
  * Go's path.Clean: "a//b/../c/" as "a/c", nothing as ".". The result is in `arena`. */
 dv_str dv_path_clean(dv_str path, struct dv_arena *arena);
-/* The same with a path that is not absolute taken from the root: "a/../b" as "/b". */
+/* Like dv_path_clean, but a path that is not absolute is taken from the root: "a/../b" as "/b". */
 dv_str dv_path_clean_absolute(dv_str path, struct dv_arena *arena);
 
 #endif

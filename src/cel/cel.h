@@ -140,7 +140,8 @@ struct dv_cel_device *dv_cel_device_new(const struct dv_cel_device_input *input,
 DV_CHECKED bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
                             struct dv_arena *scratch, bool *is_match, struct dv_err *err);
 
-/* The same with a choice of limit, and what it cost; `cost` is set also when it fails. */
+/* A budget for dv_cel_eval_within, which is like dv_cel_eval with a limit of the caller's choice.
+ * `cost` is what it has cost, and is set also when it fails. */
 struct dv_cel_budget {
     uint64_t cost_max;
     uint64_t cost;

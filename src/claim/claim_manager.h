@@ -78,7 +78,7 @@ void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster);
 void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx);
 /* All pods of the node are known: what was left unfinished is finished, now and every minute. */
 void dv_claims_set_ready(struct dv_claims *claims);
-/* The same now. */
+/* Finishes what was left unfinished at once, and not in the next minute only. */
 void dv_claims_reconcile(struct dv_claims *claims);
 
 /* What is decided on. Whoever changes it (an import) saves it. */

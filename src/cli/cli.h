@@ -143,7 +143,7 @@ bool dv_cli_option_get(const struct dv_cli_verb *verb, size_t index, struct dv_c
  * how to end. */
 void *dv_cli_call(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
                   const struct ProtobufCMessageDescriptor *response, enum dv_exit *exit);
-/* The same, and nothing is said when it fails: for what is good to know. */
+/* Like dv_cli_call, but says nothing when it fails: for what is only good to know. */
 void *dv_cli_ask(struct dv_cli *cli, const char *method, const struct ProtobufCMessage *request,
                  const struct ProtobufCMessageDescriptor *response);
 /* Makes a call whose answer is a stream: `each` gets every message, until the daemon ends it. */
@@ -194,7 +194,7 @@ const char *dv_cli_age_at(int64_t since_ms, int64_t now_ms, struct dv_arena *are
 /* Whether the descriptor's reader sees colours: a terminal that has them, of someone who has not
  * set NO_COLOR. */
 bool dv_cli_has_colours(int fd);
-/* The same as a decision. Unset variables are NULL. */
+/* The decision of dv_cli_has_colours, without its environment. Unset variables are NULL. */
 bool dv_cli_may_colour(bool is_terminal, const char *no_color, const char *term);
 /* What a terminal is told before a cell with this text; "" for most. */
 const char *dv_cli_colour_of(const char *cell);

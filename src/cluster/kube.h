@@ -38,7 +38,7 @@ struct dv_kube_config {
 DV_CHECKED bool dv_kube_config_parse(dv_str text, dv_str dir, dv_str context,
                                      struct dv_arena *arena, struct dv_kube_config *config,
                                      struct dv_err *err);
-/* The same from a file. Blocks. */
+/* Like dv_kube_config_parse, for the text of a file. Blocks. */
 DV_CHECKED bool dv_kube_config_load(dv_str path, dv_str context, struct dv_arena *arena,
                                     struct dv_kube_config *config, struct dv_err *err);
 /* As pods get it: KUBERNETES_SERVICE_HOST and _PORT, and the files of a service account in `dir`

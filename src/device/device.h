@@ -166,9 +166,10 @@ DV_CHECKED bool dv_device_apply_list(struct dv_device_state *state, dv_str resou
                                      struct dv_arena *arena, struct dv_device_diff *diff,
                                      struct dv_err *err);
 
-/* The same for a long list, in parts: it is read apart from the state, on any thread, and then
- * takes the place of the one before in a time that depends on what is held, not on its length.
- * Begun and ended on the state's thread; the resource stays until it has ended. */
+/* Does what dv_device_apply_list does for a long list, in parts: the list is read apart from the
+ * state, on any thread, and then takes the place of the one before in a time that depends on what
+ * is held, not on its length. Begun and ended on the state's thread; the resource stays until it
+ * has ended. */
 struct dv_device_list;
 struct dv_device_list *dv_device_list_begin(struct dv_device_state *state, dv_str resource);
 /* Reads it, once, on any thread; touches nothing of the state. Refuses as dv_device_apply_list. */

@@ -30,7 +30,7 @@ void dv_conn_start(struct dv_conn *conn, struct dv_loop *loop, struct dv_stream 
 void dv_conn_flush_later(struct dv_conn *conn);
 /* Ends the connection, later in this turn; the first reason counts. */
 void dv_conn_break(struct dv_conn *conn, enum dv_code code, const char *text);
-/* Likewise, after a GOAWAY for a peer that reads. */
+/* Like dv_conn_break, after a GOAWAY for a peer that reads. */
 void dv_conn_dismiss(struct dv_conn *conn, enum dv_code code, const char *text);
 bool dv_conn_is_breaking(const struct dv_conn *conn);
 

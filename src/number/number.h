@@ -45,12 +45,14 @@ struct dv_quantity {
  * 19 digits or more. DV_INVALID_ARGUMENT: not a quantity. DV_OUT_OF_RANGE: larger than we take. */
 DV_CHECKED bool dv_quantity_parse(dv_str text, struct dv_arena *arena, struct dv_quantity *quantity,
                                   struct dv_err *err);
-/* The same from a JSON string or number in an object: there blanks around it are left out. */
+/* Like dv_quantity_parse, for a JSON string or number in an object: there blanks around it are left
+ * out. */
 DV_CHECKED bool dv_quantity_parse_json(dv_str text, struct dv_arena *arena,
                                        struct dv_quantity *quantity, struct dv_err *err);
 struct dv_quantity dv_quantity_from_i64(int64_t value, enum dv_quantity_format format);
 struct dv_quantity dv_quantity_copy(const struct dv_quantity *quantity, struct dv_arena *arena);
-/* The same into `room` of dv_quantity_room bytes, aligned for pointers; nearly always none. */
+/* dv_quantity_copy_to is like dv_quantity_copy, into `room` of dv_quantity_room bytes, aligned for
+ * pointers; nearly always that is none. */
 size_t dv_quantity_room(const struct dv_quantity *quantity);
 struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void *room);
 

@@ -86,7 +86,7 @@ void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plug
 void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link);
 /* Whatever was at this path is there no more. */
 void dv_plugin_known_lose(struct dv_plugin_watcher *watcher, dv_str path);
-/* The same for a directory and all that is below it. */
+/* Like dv_plugin_known_lose, for a directory and all that is below it. */
 void dv_plugin_known_lose_dir(struct dv_plugin_watcher *watcher, dv_str path);
 void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher); /* by the latest scan */
 /* What is known in the directory, and the job that has just listed it did not find. */

@@ -101,7 +101,8 @@ enum dv_unknown {
 DV_CHECKED bool dv_decode_json(const struct dv_message *message, const struct dv_json *doc,
                                enum dv_unknown unknown, struct dv_arena *arena, void *value,
                                struct dv_decode_notes *notes, struct dv_err *err);
-/* The same from protobuf; `bytes` must live as long as the value. Unknown fields are skipped. */
+/* Like dv_decode_json, from protobuf; `bytes` must live as long as the value. Unknown fields are
+ * skipped. */
 DV_CHECKED bool dv_decode_pb(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,
                              void *value, struct dv_err *err);
 

@@ -42,8 +42,8 @@ bool dv_field_selector_is_empty(const struct dv_field_selector *selector);
 bool dv_field_selector_demands(const struct dv_field_selector *selector, dv_str label,
                                dv_str *value);
 
-/* The same of a selector's text, whatever the kind: for decisions that come before its fields are
- * looked up. False also when it cannot be read. */
+/* Like dv_field_selector_demands, for the text of a selector, whatever the kind: for decisions that
+ * come before its fields are looked up. False also when it cannot be read. */
 bool dv_field_selector_text_demands(dv_str text, dv_str label, struct dv_arena *arena,
                                     dv_str *value);
 

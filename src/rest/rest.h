@@ -45,7 +45,7 @@ dv_str dv_rest_request_field(const struct dv_rest_request *request, dv_str name)
  * gives "a" and "b/c". False at the end. Empty segments count: "/" gives one. A request with
  * broken encodings, or with what is not UTF-8 when decoded, never reaches a handler. */
 bool dv_rest_path_next(dv_str *rest, struct dv_arena *arena, dv_str *segment);
-/* The same for a query: "a=b+c&d" gives "a", "b c" and "d", "". */
+/* Like dv_rest_path_next, for the pairs of a query: "a=b+c&d" gives "a", "b c" and "d", "". */
 bool dv_rest_query_next(dv_str *rest, struct dv_arena *arena, dv_str *name, dv_str *value);
 /* The first value of that name; false when absent. */
 bool dv_rest_query_get(dv_str query, dv_str name, struct dv_arena *arena, dv_str *value);
@@ -152,7 +152,8 @@ void dv_rest_call_disown(struct dv_rest_call *call);
 void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value);
 /* The answer in one piece; the call is gone. */
 void dv_rest_call_reply(struct dv_rest_call *call, unsigned status, dv_str body);
-/* The same with a body that is not copied: takes the bytes and leaves `body` empty. */
+/* Like dv_rest_call_reply, with a body that is not copied: takes the bytes and leaves `body`
+ * empty. */
 void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct dv_buf *body);
 
 /* `cancelled` runs once if the client goes away or the server closes before the call is answered.

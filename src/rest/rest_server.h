@@ -219,7 +219,8 @@ void dv_rest_conn_completed(void *server, struct MHD_Connection *mhd, void **ctx
 DV_CHECKED bool dv_rest_conn_watch(struct dv_rest_conn *conn, int epoll_op);
 /* The client has to do something by then. */
 void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms);
-/* The same for the header of a request, and for the handshake before the first one. */
+/* Like dv_rest_conn_expect, for the header of a request, and for the handshake before the first
+ * one. */
 void dv_rest_conn_expect_header(struct dv_rest_conn *conn);
 void dv_rest_conn_suspend(struct dv_rest_conn *conn);
 void dv_rest_conn_resume(struct dv_rest_conn *conn); /* nothing happens unless it is suspended */

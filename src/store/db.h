@@ -110,7 +110,7 @@ struct dv_store_content {
     const char *set_aside; /* the note; NULL: none */
     const char *rows_from; /* a damaged database, for what can be read of it; NULL: no rows */
 };
-/* The same in the empty file at `path`; not synced. */
+/* Like dv_store_db_fill, for the empty file at `path`; it is not synced. */
 DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_content *content,
                                    struct dv_err *err);
 /* That it is ours, not newer than we know, and whole. What the disk cannot read is no damage. */

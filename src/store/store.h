@@ -85,8 +85,8 @@ struct dv_store_faults {
     enum dv_code code; /* that it fails with */
 };
 
-/* The same without a file, for tests of what stands on a store. `faults` (NULL: none) is kept, and
- * may be set anew at any time on the loop's thread. */
+/* Like dv_store_open, without a file: for tests of what stands on a store. `faults` (NULL: none) is
+ * kept, and may be set anew at any time on the loop's thread. */
 struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
                                       struct dv_store_faults *faults, struct dv_err *err);
 

@@ -130,9 +130,9 @@ enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store);
  * since an earlier time: on the heap, or NULL. */
 DV_CHECKED bool dv_store_attach(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
                                 struct dv_err *err);
-/* The same after damage was found in use, when `err` says what was found; it comes back with where
- * the file was set aside. The epoch is the next one then. False: not even that succeeded, `err` is
- * why, and the next attempt is for later. */
+/* Like dv_store_attach, after damage was found in use: `err` says what was found, and comes back
+ * with where the file was set aside. The epoch is the next one then. False: not even that
+ * succeeded, `err` is why, and the next attempt is for later. */
 bool dv_store_recover(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
                       struct dv_err *err);
 

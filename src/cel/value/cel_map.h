@@ -37,7 +37,7 @@ const struct dv_cel_map *dv_cel_map_with(const struct dv_cel_map *map, const str
 /* NULL when absent, also in a map of domains. */
 const struct dv_cel_val *dv_cel_map_find(const struct dv_cel_map *map,
                                          const struct dv_cel_val *key);
-/* The same for a string whose hash is known. */
+/* Like dv_cel_map_find, for a string whose hash is known. */
 const struct dv_cel_val *dv_cel_map_find_str(const struct dv_cel_map *map, dv_str key,
                                              uint32_t hash);
 /* As an index does it: a map of domains has everything. */

@@ -43,7 +43,7 @@ struct dv_cel_run {
 
 void dv_cel_run_node(struct dv_cel_run *run, const struct dv_cel_node *node,
                      struct dv_cel_val *out);
-/* The same for these two kinds of node. */
+/* Evaluate one kind of node each, for dv_cel_run_node. */
 void dv_cel_run_attr(struct dv_cel_run *run, const struct dv_cel_node *node,
                      struct dv_cel_val *out);
 void dv_cel_run_choose(struct dv_cel_run *run, const struct dv_cel_node *node,
@@ -58,7 +58,7 @@ static inline void dv_cel_run_charge(struct dv_cel_run *run, uint64_t cost)
     if (run->cost > run->cost_max)
         run->stop = DV_CEL_FAULT_COST;
 }
-/* The same for what takes time beside that. */
+/* Like dv_cel_run_charge, for work that takes time and has no cost in CEL's terms. */
 static inline void dv_cel_run_work(struct dv_cel_run *run, uint64_t work)
 {
     if (run->stop)

@@ -203,7 +203,8 @@ size_t dv_cel_utf8_len(dv_str s); /* in characters */
 const char *dv_cel_error_prefix(const struct dv_cel_val *error);
 /* For a person to read. */
 void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf);
-/* The same of a bool, a number, a time, a duration or an address: all that are short. */
+/* Like dv_cel_val_print, for values that are short: a bool, a number, a time, a duration or an
+ * address. */
 void dv_cel_val_print_short(const struct dv_cel_val *val, char text[DV_CEL_NUMBER_BYTES]);
 
 #endif

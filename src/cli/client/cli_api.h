@@ -68,8 +68,8 @@ struct dv_cli_answer {
  * answer; that is printed, and api->exit says how to end. */
 DV_CHECKED bool dv_cli_api_ask(struct dv_cli_api *api, const struct dv_cli_ask *ask,
                                struct dv_arena *arena, struct dv_cli_answer *answer);
-/* The same for an answer that goes on: `line` gets each line of it, and returns false to end it.
- * When the server ends it, that is a success; answer->doc stays NULL. */
+/* Like dv_cli_api_ask, for an answer that goes on: `line` gets each line of it, and returns false
+ * to end it. When the server ends it, that is a success; answer->doc stays NULL. */
 DV_CHECKED bool dv_cli_api_follow(struct dv_cli_api *api, const struct dv_cli_ask *ask,
                                   bool (*line)(void *ctx, dv_str text), void *ctx,
                                   struct dv_arena *arena, struct dv_cli_answer *answer);

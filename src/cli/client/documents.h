@@ -41,7 +41,7 @@ DV_CHECKED bool dv_cli_paths_add(dv_str path, struct dv_arena *arena, struct dv_
  * of it were added. DV_INVALID_ARGUMENT: "FILE, document 2: line 7, column 3: ..." */
 DV_CHECKED bool dv_cli_documents_split(dv_str file, dv_str text, struct dv_arena *arena,
                                        struct dv_cli_documents *documents, struct dv_err *err);
-/* The same of a file, "-" is standard input. Blocks. */
+/* Like dv_cli_documents_split, for the text of a file; "-" is standard input. Blocks. */
 DV_CHECKED bool dv_cli_documents_read(dv_str path, struct dv_arena *arena,
                                       struct dv_cli_documents *documents, struct dv_err *err);
 

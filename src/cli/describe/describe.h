@@ -48,7 +48,7 @@ void dv_describe_taint_rule(const struct dv_describe *d,
  * value prints the label alone, as a heading. */
 void dv_describe_line(const struct dv_describe *d, unsigned level, const char *label,
                       const char *fmt, ...) DV_PRINTF(4, 5);
-/* The same, and nothing when the text is empty. */
+/* Like dv_describe_line, but prints nothing when the text is empty. */
 void dv_describe_text(const struct dv_describe *d, unsigned level, const char *label, dv_str text);
 /* "a=b", one a line; <none> without any. */
 void dv_describe_entries(const struct dv_describe *d, unsigned level, const char *label,

@@ -65,7 +65,7 @@ dv_str dv_entry_name(const struct dv_entry *entry);
 
 /* NULL when the name is not taken, or too long to be. */
 struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str space, dv_str name);
-/* The same, made when it is not there; NULL when the name is too long. */
+/* Like dv_shelf_get, but makes the entry when there is none. NULL: the name is too long. */
 struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name);
 /* Frees an entry that nothing needs any more: no object, nobody who writes. */
 void dv_shelf_drop(struct dv_entry *entry);
@@ -84,7 +84,7 @@ struct dv_shelf_range {
     dv_str space; /* borrowed */
 };
 struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str space);
-/* The same, only those behind `key`. */
+/* Like dv_shelf_range, but only the entries behind `key`. */
 struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str space, dv_str key);
 struct dv_entry *dv_shelf_range_next(struct dv_shelf_range *range); /* NULL at the end */
 

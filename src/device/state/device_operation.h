@@ -53,7 +53,7 @@ dv_str *dv_device_operation_copy_ids(struct dv_device_operation *operation,
 /* Sets the step, and gives back what was taken. Returns false. */
 bool dv_device_operation_fail(struct dv_device_operation *operation, enum dv_device_failure failure,
                               const char *fmt, ...) DV_PRINTF(3, 4);
-/* The same with what the plugin said, in the reference's words. */
+/* Like dv_device_operation_fail, with what the plugin said, in the reference's words. */
 bool dv_device_operation_fail_status(struct dv_device_operation *operation,
                                      enum dv_device_failure failure, const char *before,
                                      const struct dv_err *status);

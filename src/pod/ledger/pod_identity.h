@@ -88,8 +88,9 @@ void dv_identities_add_path(struct dv_identities *set, dv_str path,
 void dv_identities_add_edits(struct dv_identities *set, const struct dv_cdi_index *index,
                              const struct dv_cdi_edits *edits, const struct dv_identity_host *host,
                              struct dv_arena *arena);
-/* The same for names; one that no spec has, or two have, gives nothing. `index` may be NULL here
- * and in what follows: no directories with specs are known, and no name gives anything. */
+/* Like dv_identities_add_edits, for the edits of these CDI names; a name that no spec has, or two
+ * have, gives nothing. `index` may be NULL here and in what follows: no directories with specs are
+ * known, and no name gives anything. */
 void dv_identities_add_cdi_names(struct dv_identities *set, const struct dv_cdi_index *index,
                                  const dv_str *names, size_t n_names,
                                  const struct dv_identity_host *host, struct dv_arena *arena);

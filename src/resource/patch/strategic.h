@@ -30,8 +30,8 @@ struct dv_patch_type dv_patch_type_of(const struct dv_field *field);
 /* `doc` under `patch`, as a new object. NULL: work->err is set. */
 struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_patch_type type,
                              const struct dv_json *doc, const struct dv_json *patch);
-/* The same for the lists of a field that merges; `order` (may be NULL) is its $setElementOrder. Of
- * `doc` and `patch` one may be NULL. */
+/* Like dv_patch_map, for the lists of a field that merges; `order` (may be NULL) is its
+ * $setElementOrder. Of `doc` and `patch` one may be NULL. */
 struct dv_json *dv_patch_list(struct dv_patch_work *work, const struct dv_field *field,
                               const struct dv_json *doc, const struct dv_json *patch,
                               const struct dv_json *order);

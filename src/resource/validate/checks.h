@@ -39,7 +39,7 @@ dv_check_text dv_check_uuid;
 dv_check_text dv_check_condition_reason;
 dv_check_text dv_check_interface_address; /* "192.0.2.5/24" */
 
-/* The same, and empty is `Required value`. */
+/* Checks the value by `check`; an empty one is a `Required value`. */
 void dv_check_required(struct dv_problems *problems, const struct path *path, const char *name,
                        dv_str value, dv_check_text *check);
 void dv_check_one_of(struct dv_problems *problems, const struct path *path, const char *name,
