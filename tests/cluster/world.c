@@ -20,6 +20,7 @@
 #include "serve/kube_api.h"
 #include "serve/tokens.h"
 #include "store/store.h"
+#include "support/turns.h"
 
 #define TURN_MS 20u
 
@@ -33,28 +34,10 @@ static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = DV_C
 
 /* ---- turns ---- */
 
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
 void world_turn(struct world *world, uint64_t ms)
 {
-    struct mark mark = {0};
-
     dv_clock_virtual_advance_ms(&world->clock, ms);
-    dv_task_post(&mark.task, world->loop, pass_mark);
-    assert_true(dv_loop_run_until(world->loop, is_passed, &mark, 60000));
+    loop_turns(world->loop, 1);
 }
 
 void world_wait(struct world *world, bool (*is_met)(void *ctx), void *ctx, uint64_t ms)

@@ -11,6 +11,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
+#include "support/turns.h"
 
 #define PATIENCE_MS 20000u
 #define STEP_MS 100u
@@ -128,30 +129,10 @@ void fake_cut(struct fake *fake)
 
 /* ---- time ---- */
 
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
 void fake_settle(struct fake *fake)
 {
     /* What one turn does may make the other side's socket ready for the next. */
-    for (int i = 0; i < 10; i++) {
-        struct mark mark = {0};
-
-        dv_task_post(&mark.task, fake->loop, pass_mark);
-        assert_true(dv_loop_run_until(fake->loop, is_passed, &mark, PATIENCE_MS));
-    }
+    loop_turns(fake->loop, 10);
 }
 
 void fake_advance(struct fake *fake, uint64_t ms)

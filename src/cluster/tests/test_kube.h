@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "cluster/kube.h"
 
 struct dv_arena;

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http2/http2.h"
 #include "support/dvtest.h"
+#include "support/lines.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 10000u
@@ -148,24 +150,16 @@ void fixture_close_channel(struct fixture *fixture)
 
 /* ---- life ---- */
 
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
-
 int fixture_start(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct dv_log_sink sink = {.write = keep_line, .level = DV_LOG_DEBUG, .format = DV_LOG_TEXT};
     struct dv_err err;
 
     assert_non_null(fixture);
     dv_buf_init(&fixture->complaints, 1u << 20);
     dv_buf_init(&fixture->states, 1u << 20);
     dv_buf_init(&fixture->log, 16u << 20);
-    sink.ctx = &fixture->log;
-    dv_log_set_sink(&sink);
+    lines_keep(&fixture->log, DV_LOG_DEBUG);
     dv_clock_virtual_init(&fixture->clock);
     fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
     assert_non_null(fixture->loop);
@@ -189,10 +183,9 @@ int fixture_end(void **state)
         dv_server_call_finish(fixture->held, NULL);
     advance(fixture, 1);
     dv_loop_free(fixture->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
     dv_buf_fini(&fixture->complaints);
     dv_buf_fini(&fixture->states);
-    dv_buf_fini(&fixture->log);
+    lines_end(&fixture->log);
     (void)unlink(fixture->path); /* gone, as a rule */
     assert_int_equal(rmdir(fixture->dir), 0);
     free(fixture);
@@ -332,32 +325,6 @@ static bool has_connections(void *ctx)
 void wait_connections(struct fixture *fixture, size_t n)
 {
     wait_until(fixture, has_connections, &(struct wait){.number = (int)n});
-}
-
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
-void settle(struct fixture *fixture)
-{
-    /* What one turn does may make the other side's socket ready for the next. */
-    for (int i = 0; i < 10; i++) {
-        struct mark mark = {0};
-
-        dv_task_post(&mark.task, fixture->loop, pass_mark);
-        assert_true(dv_loop_run_until(fixture->loop, is_passed, &mark, PATIENCE_MS));
-    }
 }
 
 void advance(struct fixture *fixture, uint64_t ms)

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
+#include "support/turns.h"
 
 #define TEST_ECHO "/test.Service/Echo"   /* answers what it was asked */
 #define TEST_HOLD "/test.Service/Hold"   /* keeps the call: the test answers */
@@ -73,8 +74,8 @@ void wait_held(struct fixture *fixture, int n_held);
 void wait_cancelled(struct fixture *fixture, int n_cancelled);
 void wait_complaint(struct fixture *fixture, const char *text);
 void wait_connections(struct fixture *fixture, size_t n);
-/* Lets everything that is due happen now. */
-void settle(struct fixture *fixture);
+/* Runs what is due, and what that makes due: a call goes back and forth a few times. */
+#define settle(fixture) loop_turns((fixture)->loop, 10)
 /* Turns the clock and lets what is due happen. */
 void advance(struct fixture *fixture, uint64_t ms);
 

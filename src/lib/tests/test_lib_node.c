@@ -15,6 +15,7 @@
 #include "pb/pb.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 #include "support/dvtest.h"
+#include "support/turns.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 10000u
@@ -220,30 +221,10 @@ int node_end(void **state)
 
 /* ---- waiting ---- */
 
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
 void node_settle(struct node *node)
 {
     /* What one turn does may make the other side's socket ready for the next. */
-    for (int i = 0; i < 20; i++) {
-        struct mark mark = {0};
-
-        dv_task_post(&mark.task, node->loop, pass_mark);
-        assert_true(dv_loop_run_until(node->loop, is_passed, &mark, PATIENCE_MS));
-    }
+    loop_turns(node->loop, 20);
 }
 
 void node_advance(struct node *node, uint64_t ms)

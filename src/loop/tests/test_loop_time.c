@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "loop/loop.h"
+#include "support/turns.h"
 
 struct fixture {
     struct dv_clock_virtual clock;
@@ -53,28 +54,10 @@ static bool never(void *ctx)
     return false;
 }
 
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
 /* Lets everything that is due happen. */
 static void turn(struct fixture *fixture)
 {
-    struct mark mark = {0};
-
-    dv_task_post(&mark.task, fixture->loop, pass_mark);
-    assert_true(dv_loop_run_until(fixture->loop, is_passed, &mark, 5000));
+    loop_turns(fixture->loop, 1);
 }
 
 static void note(struct numbered *item)

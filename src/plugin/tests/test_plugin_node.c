@@ -1,7 +1,6 @@
 #include "plugin/tests/test_plugin_node.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "loop/loop.h"
 #include "plugin/plugins.h"
+#include "plugin/watcher.h"
 #include "support/dvtest.h"
+#include "support/lines.h"
+#include "support/scratch.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 20000u
@@ -51,19 +54,6 @@ void make_file(const char *path)
 
     assert_true(fd >= 0);
     (void)close(fd); /* is empty */
-}
-
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
-{
-    (void)info;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-void remove_tree(const char *path)
-{
-    assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /* ---- handlers ---- */
@@ -183,12 +173,6 @@ static void fake_deregister(void *ctx, const struct dv_plugin_info *info)
 
 /* ---- life ---- */
 
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
-
 static void on_closed(void *ctx)
 {
     ((struct node *)ctx)->n_closed++;
@@ -217,14 +201,12 @@ static void start_handler(struct fake_handler *handler, struct dv_loop *loop)
 int node_start(void **state)
 {
     struct node *node = calloc(1, sizeof(*node));
-    struct dv_log_sink sink = {.write = keep_line, .level = DV_LOG_DEBUG, .format = DV_LOG_TEXT};
     struct dv_err err;
 
     assert_non_null(node);
     dv_buf_init(&node->log, 16u << 20);
     dv_buf_init(&node->changes, 1u << 20);
-    sink.ctx = &node->log;
-    dv_log_set_sink(&sink);
+    lines_keep(&node->log, DV_LOG_DEBUG);
     dv_clock_virtual_init(&node->clock);
     node->loop = dv_loop_new(&node->clock.clock, &err);
     assert_non_null(node->loop);
@@ -300,12 +282,11 @@ int node_end(void **state)
         node_close(node);
     settle(node);
     dv_loop_free(node->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
     dv_buf_fini(&node->device.calls);
     dv_buf_fini(&node->dra.calls);
     dv_buf_fini(&node->changes);
-    dv_buf_fini(&node->log);
-    remove_tree(node->dir);
+    lines_end(&node->log);
+    scratch_remove(node->dir);
     free(node);
     return 0;
 }

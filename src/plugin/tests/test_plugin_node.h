@@ -59,7 +59,6 @@ const char *node_path(const struct node *node, const char *name);
 void make_socket(const char *path);
 void make_dir(const char *path);
 void make_file(const char *path);
-void remove_tree(const char *path);
 
 void fake_handler_answer(struct fake_handler *handler, const struct dv_err *err);
 

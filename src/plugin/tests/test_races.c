@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "plugin/tests/test_plugin_node.h"
 #include "plugin/watcher.h"
+#include "support/scratch.h"
 
 #define ROUNDS 12u
 #define STEPS 1500u
@@ -191,7 +192,7 @@ static void what_is_known_in_the_end_is_what_is_there(void **state)
         dv_plugin_watcher_close(known.watcher, on_closed, &known);
         wait_count(node, &known.n_closed, 1);
         dv_map_fini(&known.paths);
-        remove_tree(node->registry);
+        scratch_remove(node->registry);
     }
 }
 

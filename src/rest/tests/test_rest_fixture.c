@@ -12,7 +12,9 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "loop/loop.h"
 #include "support/dvtest.h"
+#include "support/lines.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 20000u
@@ -199,23 +201,15 @@ void fixture_close(struct fixture *fixture, uint64_t grace_ms)
 
 /* ---- life ---- */
 
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    assert_true(level >= DV_LOG_DEBUG);
-    dv_buf_add(ctx, line);
-}
-
 int fixture_start(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct dv_log_sink sink = {.write = keep_line, .level = DV_LOG_DEBUG, .format = DV_LOG_TEXT};
     struct dv_err err;
 
     assert_non_null(fixture);
     dv_buf_init(&fixture->complaints, 1u << 20);
     dv_buf_init(&fixture->log, 64u << 20);
-    sink.ctx = &fixture->log;
-    dv_log_set_sink(&sink);
+    lines_keep(&fixture->log, DV_LOG_DEBUG);
     dv_clock_virtual_init(&fixture->clock);
     fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
     assert_non_null(fixture->loop);
@@ -238,9 +232,8 @@ int fixture_end(void **state)
     }
     assert_int_equal(fixture->n_ended, fixture->n_streams);
     dv_loop_free(fixture->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
     dv_buf_fini(&fixture->complaints);
-    dv_buf_fini(&fixture->log);
+    lines_end(&fixture->log);
     dv_arena_free(fixture->arena);
     free(fixture);
     return 0;
@@ -436,32 +429,6 @@ void wait_complaint(struct fixture *fixture, const char *text)
     if (!dv_loop_run_until(fixture->loop, has_complaint, &wait, PATIENCE_MS))
         fail_msg("complaints: %s; log: %s", dv_buf_c(&fixture->complaints),
                  dv_buf_c(&fixture->log));
-}
-
-struct mark {
-    struct dv_task task;
-    bool is_passed;
-};
-
-static void pass_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->is_passed = true;
-}
-
-static bool is_passed(void *ctx)
-{
-    return ((struct mark *)ctx)->is_passed;
-}
-
-void settle(struct fixture *fixture)
-{
-    /* What one turn does may make the other side's socket ready for the next. */
-    for (int i = 0; i < 10; i++) {
-        struct mark mark = {0};
-
-        dv_task_post(&mark.task, fixture->loop, pass_mark);
-        assert_true(dv_loop_run_until(fixture->loop, is_passed, &mark, PATIENCE_MS));
-    }
 }
 
 void advance(struct fixture *fixture, uint64_t ms)

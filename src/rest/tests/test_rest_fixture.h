@@ -10,7 +10,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "rest/rest.h"
+#include "support/turns.h"
 
 /* What the server does with a request depends on its path:
  *   /echo    answers with the body
@@ -82,7 +84,8 @@ void client_expect_closed(struct client *client);
 void wait_count(struct fixture *fixture, const int *number, int at_least);
 void wait_connections(struct fixture *fixture, size_t n);
 void wait_complaint(struct fixture *fixture, const char *text);
-void settle(struct fixture *fixture);
+/* Runs what is due, and what that makes due: a call goes back and forth a few times. */
+#define settle(fixture) loop_turns((fixture)->loop, 10)
 void advance(struct fixture *fixture, uint64_t ms);
 /* Whether the loop, left alone for a while, leaves the processor alone. */
 bool is_asleep(struct fixture *fixture);
