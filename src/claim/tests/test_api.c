@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "claim/tests/test_claim_host.h"
+#include "loop/loop.h"
 #include "support/dvtest.h"
 #include "json/json.h"
 
@@ -17,8 +18,8 @@ struct asked {
 static dv_str object_key(const struct api *api, const struct dv_kind *kind, dv_str space,
                          dv_str name)
 {
-    return dv_str_printf(api->host->arena, "%.*s/%.*s/%.*s", DV_FMT(kind->plural), DV_FMT(space),
-                         DV_FMT(name));
+    return dv_str_printf(api->host->rig.arena, "%.*s/%.*s/%.*s", DV_FMT(kind->plural),
+                         DV_FMT(space), DV_FMT(name));
 }
 
 static void answer_request(struct asked *asked)
@@ -45,7 +46,7 @@ static void answer_request(struct asked *asked)
     request->object =
         dv_map_get(&api->objects, object_key(api, request->kind, request->space, request->name));
     status.code = 404;
-    status.message = dv_str_printf(api->host->arena, "%.*s.resource.k8s.io \"%.*s\" not found",
+    status.message = dv_str_printf(api->host->rig.arena, "%.*s.resource.k8s.io \"%.*s\" not found",
                                    DV_FMT(request->kind->plural), DV_FMT(request->name));
     request->done(request, request->object ? NULL : &status);
 }
@@ -65,7 +66,7 @@ static void request_start(struct dv_cluster *cluster, struct dv_request *request
     asked->request = request;
     dv_list_push(&api->held, &asked->link);
     if (!api->holds)
-        dv_task_post(&asked->task, api->host->loop, on_asked);
+        dv_task_post(&asked->task, api->host->rig.loop, on_asked);
 }
 
 static void request_cancel(struct dv_cluster *cluster, struct dv_request *request)
@@ -78,7 +79,7 @@ static void request_cancel(struct dv_cluster *cluster, struct dv_request *reques
 
         if (asked->request == request) {
             asked->is_cancelled = true;
-            dv_task_post(&asked->task, api->host->loop, on_asked);
+            dv_task_post(&asked->task, api->host->rig.loop, on_asked);
         }
     }
 }
@@ -91,18 +92,18 @@ const struct dv_cluster_engine api_engine = {
 static void *decode(struct host *host, enum dv_kind_id kind, const char *json, void *value)
 {
     struct dv_err err;
-    const struct dv_json *doc = dv_yaml_parse(dv_str_from_c(json), NULL, host->arena, &err);
+    const struct dv_json *doc = dv_yaml_parse(dv_str_from_c(json), NULL, host->rig.arena, &err);
 
     assert_ok(doc, &err);
-    assert_ok(dv_decode_json(dv_kind(kind)->versions[0].message, doc, DV_UNKNOWN_KEEP, host->arena,
-                             value, NULL, &err),
+    assert_ok(dv_decode_json(dv_kind(kind)->versions[0].message, doc, DV_UNKNOWN_KEEP,
+                             host->rig.arena, value, NULL, &err),
               &err);
     return value;
 }
 
 void host_add_claim_json(struct host *host, const char *json)
 {
-    struct dv_api_resource_claim *claim = DV_NEW(host->arena, struct dv_api_resource_claim);
+    struct dv_api_resource_claim *claim = DV_NEW(host->rig.arena, struct dv_api_resource_claim);
     struct dv_object *object;
 
     (void)decode(host, DV_KIND_CLAIM, json, claim);
@@ -142,7 +143,7 @@ void host_remove_claim(struct host *host, const char *name)
 
 const struct dv_api_pod *host_pod_json(struct host *host, const char *json)
 {
-    return decode(host, DV_KIND_POD, json, DV_NEW(host->arena, struct dv_api_pod));
+    return decode(host, DV_KIND_POD, json, DV_NEW(host->rig.arena, struct dv_api_pod));
 }
 
 const struct dv_api_pod *host_pod(struct host *host, const char *name, const char *claims)
@@ -153,15 +154,15 @@ const struct dv_api_pod *host_pod(struct host *host, const char *name, const cha
     dv_str word;
 
     while (rest.n > 0 && dv_str_split(&rest, ' ', &word)) {
-        spec = dv_str_printf(host->arena, "%.*s{name: %.*s, resourceClaimName: %.*s},",
+        spec = dv_str_printf(host->rig.arena, "%.*s{name: %.*s, resourceClaimName: %.*s},",
                              DV_FMT(spec), DV_FMT(word), DV_FMT(word));
-        uses = dv_str_printf(host->arena, "%.*s{name: %.*s},", DV_FMT(uses), DV_FMT(word));
+        uses = dv_str_printf(host->rig.arena, "%.*s{name: %.*s},", DV_FMT(uses), DV_FMT(word));
     }
     return host_pod_json(
-        host, dv_str_to_c(dv_str_printf(host->arena,
+        host, dv_str_to_c(dv_str_printf(host->rig.arena,
                                         "{metadata: {name: %s, namespace: ns, uid: %s}, spec: "
                                         "{resourceClaims: [%.*s], containers: [{name: c, "
                                         "resources: {claims: [%.*s]}}]}}",
                                         name, name, DV_FMT(spec), DV_FMT(uses)),
-                          host->arena));
+                          host->rig.arena));
 }

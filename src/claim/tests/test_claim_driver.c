@@ -4,10 +4,12 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "claim/claim.h"
 #include "claim/tests/test_claim_host.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
+#include "plugin/plugin.h"
 #include "support/dvtest.h"
 
 #define MESSAGE_BYTES_MAX (15u << 20)
@@ -130,8 +132,8 @@ static void act(const struct served *served)
         return;
     for (size_t i = 0; i < served->uids.n; i++) {
         if (served->is_prepare)
-            (void)dv_map_set(&driver->prepared, dv_str_copy(served->uids.v[i], driver->host->arena),
-                             driver);
+            (void)dv_map_set(&driver->prepared,
+                             dv_str_copy(served->uids.v[i], driver->host->rig.arena), driver);
         else
             (void)dv_map_remove(&driver->prepared, served->uids.v[i]);
     }
@@ -320,7 +322,8 @@ static bool has_version(const struct driver *driver, const char *version)
 
 void driver_serve(struct driver *driver, struct host *host, const char *name, const char *file)
 {
-    struct dv_method *methods = DV_NEW_ARRAY(host->arena, struct dv_method, 2 * DV_COUNT(services));
+    struct dv_method *methods =
+        DV_NEW_ARRAY(host->rig.arena, struct dv_method, 2 * DV_COUNT(services));
     struct dv_service service = {.methods = methods, .ctx = driver};
     struct dv_server_options options = {
         .name = DV_STR("driver"), .mode = 0600, .services = &service, .n_services = 1};
@@ -340,8 +343,8 @@ void driver_serve(struct driver *driver, struct host *host, const char *name, co
         for (size_t k = 0; has_version(driver, services[i].version) && k < 2; k++)
             if (services[i].methods[k].path)
                 methods[service.n_methods++] = services[i].methods[k];
-    (void)snprintf(driver->path, sizeof(driver->path), "%s/%s", host->dir, file);
-    driver->server = dv_server_open(host->loop, dv_str_from_c(driver->path), &options, &err);
+    (void)snprintf(driver->path, sizeof(driver->path), "%s/%s", host->rig.dir, file);
+    driver->server = dv_server_open(host->rig.loop, dv_str_from_c(driver->path), &options, &err);
     assert_ok(driver->server, &err);
     host->n_serving++;
 }
@@ -364,7 +367,7 @@ static struct dv_plugin_info info_of(struct driver *driver)
     dv_str word;
 
     while (rest.n > 0 && dv_str_split(&rest, ' ', &word))
-        *dv_vec_add_in(&versions, driver->host->arena) = word;
+        *dv_vec_add_in(&versions, driver->host->rig.arena) = word;
     return (struct dv_plugin_info){
         .type = DV_STR("DRAPlugin"),
         .name = dv_str_from_c(driver->name),
@@ -402,21 +405,16 @@ void driver_start(struct driver *driver, struct host *host, const char *name, co
     host_wait_connected(host, name, true);
 }
 
-static void on_stopped(void *ctx)
-{
-    ((struct host *)ctx)->n_closed++;
-}
-
 void driver_stop(struct driver *driver)
 {
-    int n_closed = driver->host->n_closed;
+    int n_closed = driver->host->rig.n_closed;
 
     if (!driver->server)
         return;
-    dv_server_close(driver->server, 0, on_stopped, driver->host);
+    dv_server_close(driver->server, 0, rig_on_closed, &driver->host->rig);
     driver->server = NULL;
     driver->host->n_serving--;
-    host_wait_count(driver->host, &driver->host->n_closed, n_closed + 1);
+    host_wait_count(driver->host, &driver->host->rig.n_closed, n_closed + 1);
 }
 
 void driver_end(struct driver *driver)

@@ -1,16 +1,14 @@
 #include "claim/tests/test_claim_host.h"
 
-#include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "base/clock.h"
+#include "claim/claim.h"
 #include "support/dvtest.h"
-
-/* Real time: only a broken test waits so long. */
-#define PATIENCE_MS 10000u
+#include "support/rows.h"
+#include "support/turns.h"
 
 /* ---- waiting ---- */
 
@@ -23,7 +21,6 @@ struct patience {
 static bool is_over(void *ctx)
 {
     struct patience *patience = ctx;
-
     struct host *host = patience->host;
 
     host->is_disk_dead |= host->is_disk_dying && host->faults.n_until == 0;
@@ -34,11 +31,7 @@ static bool is_over(void *ctx)
 
 void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx)
 {
-    struct patience patience = {host, is_met, ctx};
-    size_t n = host->log.n > 1500 ? 1500 : host->log.n;
-
-    if (!dv_loop_run_until(host->loop, is_over, &patience, PATIENCE_MS))
-        fail_msg("waited in vain; log: ...%s", dv_buf_c(&host->log) + host->log.n - n);
+    rig_wait(&host->rig, is_over, &(struct patience){host, is_met, ctx});
 }
 
 struct wait {
@@ -74,67 +67,34 @@ void host_wait_text(struct host *host, const struct dv_buf *buf, const char *tex
     host_wait(host, has_text, &(struct wait){.buf = buf, .text = text});
 }
 
-struct mark {
-    struct dv_task task;
-    int n_passed;
-};
-
-static void on_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->n_passed++;
-}
-
 void host_turn(struct host *host)
 {
-    struct mark mark = {0};
+    struct mark mark;
 
-    dv_task_post(&mark.task, host->loop, on_mark);
+    mark_post(&mark, host->rig.loop);
     host_wait_count(host, &mark.n_passed, 1);
-}
-
-struct reading {
-    struct dv_store_read read;
-    int n_done;
-};
-
-static void on_read(struct dv_store_read *read, const struct dv_err *err)
-{
-    assert_null(err);
-    DV_CONTAINER(read, struct reading, read)->n_done++;
 }
 
 /* A way through the store's thread and the sockets and back. */
 void host_settle(struct host *host)
 {
     for (int i = 0; i < 12; i++) {
-        struct reading reading = {
-            .read = {.done = on_read,
-                     .space = 0,
-                     .n_rows_max = 1,
-                     .bytes_max = 1,
-                     .arena = host->arena}
-        };
+        struct rows rows;
 
-        dv_store_read(host->store, &reading.read);
-        host_wait_count(host, &reading.n_done, 1);
+        rows_read(&rows, host->store, 0, host->rig.arena);
+        host_wait_count(host, &rows.n_done, 1);
         host_turn(host);
     }
 }
 
 void host_advance(struct host *host, uint64_t ms)
 {
-    dv_clock_virtual_advance_ms(&host->clock, ms);
+    dv_clock_virtual_advance_ms(&host->rig.clock, ms);
     host_turn(host);
     host_settle(host);
 }
 
 /* ---- the node ---- */
-
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
 
 static bool is_wanted(void *ctx, dv_str pod_uid)
 {
@@ -175,22 +135,17 @@ void host_open(struct host *host)
     struct dv_err err;
 
     host->options.store = host->store;
-    host->claims = dv_claims_open(host->loop, &host->options, &err);
+    host->claims = dv_claims_open(host->rig.loop, &host->options, &err);
     assert_ok(host->claims, &err);
-}
-
-static void on_closed(void *ctx)
-{
-    ((struct host *)ctx)->n_closed++;
 }
 
 void host_close(struct host *host)
 {
-    int n_closed = host->n_closed;
+    int n_closed = host->rig.n_closed;
 
-    dv_claims_close(host->claims, on_closed, host);
+    dv_claims_close(host->claims, rig_on_closed, &host->rig);
     host->claims = NULL;
-    host_wait_count(host, &host->n_closed, n_closed + 1);
+    host_wait_count(host, &host->rig.n_closed, n_closed + 1);
 }
 
 void host_die(struct host *host)
@@ -213,16 +168,16 @@ static void open_store(struct host *host)
     static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
     struct dv_err err;
 
-    host->store = dv_store_open_memory(host->loop, &schema, &host->faults, &err);
+    host->store = dv_store_open_memory(host->rig.loop, &schema, &host->faults, &err);
     assert_ok(host->store, &err);
 }
 
 static void close_store(struct host *host)
 {
-    int n_closed = host->n_closed;
+    int n_closed = host->rig.n_closed;
 
-    dv_store_close(host->store, on_closed, host);
-    host_wait_count(host, &host->n_closed, n_closed + 1);
+    dv_store_close(host->store, rig_on_closed, &host->rig);
+    host_wait_count(host, &host->rig.n_closed, n_closed + 1);
 }
 
 struct writing {
@@ -256,46 +211,33 @@ static void take_rows(struct host *host, const struct dv_store_row *rows, size_t
 
 void host_come_back(struct host *host)
 {
-    struct reading reading = {
-        .read = {
-                 .done = on_read, .n_rows_max = SIZE_MAX, .bytes_max = SIZE_MAX, .arena = host->arena}
-    };
+    struct rows rows;
 
     if (!host->is_disk_dead)
         host_die(host);
     host_close(host);
-    dv_store_read(host->store, &reading.read);
-    host_wait_count(host, &reading.n_done, 1);
+    rows_read(&rows, host->store, 0, host->rig.arena);
+    host_wait_count(host, &rows.n_done, 1);
     host->is_disk_dead = false;
     host->is_disk_dying = false;
     host->faults.n_until = 0;
     close_store(host);
     open_store(host);
     host_open(host);
-    take_rows(host, reading.read.rows, reading.read.n_rows);
+    take_rows(host, rows.read.rows, rows.read.n_rows);
 }
 
 int host_start(void **state)
 {
     struct host *host = DV_ALLOC(struct host);
-    struct dv_log_sink sink = {
-        .write = keep_line, .ctx = &host->log, .level = DV_LOG_INFO, .format = DV_LOG_TEXT};
-    struct dv_err err;
 
-    host->arena = dv_arena_new();
-    dv_buf_init(&host->log, 64u << 20);
+    rig_init(&host->rig, "claim");
     dv_buf_init(&host->pods_changed, 1u << 20);
     dv_buf_init(&host->metrics, 1u << 20);
     dv_buf_init(&host->gone_pods, 1u << 20);
     dv_buf_init(&host->api.wiped, 1u << 20);
-    dv_log_set_sink(&sink);
-    dv_clock_virtual_init(&host->clock);
-    host->loop = dv_loop_new(&host->clock.clock, &err);
-    assert_ok(host->loop, &err);
-    (void)snprintf(host->dir, sizeof(host->dir), "/tmp/dv-claim-XXXXXX");
-    assert_non_null(mkdtemp(host->dir));
     open_store(host);
-    host->api.cluster = (struct dv_cluster){.engine = &api_engine, .loop = host->loop};
+    host->api.cluster = (struct dv_cluster){.engine = &api_engine, .loop = host->rig.loop};
     host->api.host = host;
     dv_list_init(&host->api.held);
     dv_map_init(&host->api.objects);
@@ -314,14 +256,6 @@ int host_start(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
-{
-    (void)info;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 int host_end(void **state)
 {
     struct host *host = *state;
@@ -335,15 +269,11 @@ int host_end(void **state)
     for (size_t at = 0; (entry = dv_map_next(&host->api.objects, &at)) != NULL;)
         dv_object_unref(entry->value);
     dv_map_fini(&host->api.objects);
-    dv_loop_free(host->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
-    dv_buf_fini(&host->log);
     dv_buf_fini(&host->pods_changed);
     dv_buf_fini(&host->metrics);
     dv_buf_fini(&host->gone_pods);
     dv_buf_fini(&host->api.wiped);
-    dv_arena_free(host->arena);
-    assert_int_equal(nftw(host->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    rig_fini(&host->rig);
     free(host);
     return 0;
 }
@@ -384,7 +314,7 @@ const char *pending_end(struct host *host, struct pending *pending)
 {
     host_wait_count(host, &pending->n_done, 1);
     assert_int_equal(pending->n_done, 1);
-    return dv_str_to_c(dv_str_from_c(pending->err.msg), host->arena);
+    return dv_str_to_c(dv_str_from_c(pending->err.msg), host->rig.arena);
 }
 
 const char *host_prepare(struct host *host, const struct dv_api_pod *pod)
@@ -413,12 +343,13 @@ const char *host_claim(struct host *host, const char *name)
         return "-";
     text = dv_str_from_c(dv_claim_phase_name(claim->record.phase));
     for (size_t i = 0; i < claim->record.n_drivers; i++)
-        text = dv_str_printf(host->arena, "%.*s %.*s:%zu", DV_FMT(text),
+        text = dv_str_printf(host->rig.arena, "%.*s %.*s:%zu", DV_FMT(text),
                              DV_FMT(claim->record.drivers[i].name),
                              claim->record.drivers[i].n_devices);
     for (size_t i = 0; i < claim->record.n_pods; i++)
-        text = dv_str_printf(host->arena, "%.*s %.*s", DV_FMT(text), DV_FMT(claim->record.pods[i]));
-    return dv_str_to_c(text, host->arena);
+        text = dv_str_printf(host->rig.arena, "%.*s %.*s", DV_FMT(text),
+                             DV_FMT(claim->record.pods[i]));
+    return dv_str_to_c(text, host->rig.arena);
 }
 
 const char *host_names(struct host *host, const struct dv_api_pod *pod)
@@ -429,12 +360,12 @@ const char *host_names(struct host *host, const struct dv_api_pod *pod)
     size_t n;
 
     if (!dv_claim_cdi_names(dv_claims_state(host->claims), pod, &pod->spec.containers[0],
-                            host->arena, &names, &n, &err))
-        return dv_str_to_c(dv_str_from_c(err.msg), host->arena);
+                            host->rig.arena, &names, &n, &err))
+        return dv_str_to_c(dv_str_from_c(err.msg), host->rig.arena);
     for (size_t i = 0; i < n; i++)
-        text = dv_str_printf(host->arena, "%.*s%s%.*s", DV_FMT(text), i > 0 ? " " : "",
+        text = dv_str_printf(host->rig.arena, "%.*s%s%.*s", DV_FMT(text), i > 0 ? " " : "",
                              DV_FMT(names[i].id));
-    return dv_str_to_c(text, host->arena);
+    return dv_str_to_c(text, host->rig.arena);
 }
 
 static bool is_connected(void *ctx)

@@ -8,14 +8,15 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
+#include "plugin/plugin.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/rig.h"
 
 #define GPU "gpu.example.com"
 #define NIC "nic.example.com"
@@ -82,8 +83,7 @@ struct api {
 extern const struct dv_cluster_engine api_engine;
 
 struct host {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
+    struct rig rig;
     struct dv_store *store;
     struct dv_store_faults faults;
     bool is_disk_dead;  /* every write fails from now on */
@@ -91,14 +91,10 @@ struct host {
     struct dv_claims_options options;
     struct dv_claims *claims;
     struct api api;
-    struct dv_arena *arena;
-    char dir[64];
-    struct dv_buf log;
     struct dv_buf pods_changed; /* uids, each with a space */
     struct dv_buf metrics;      /* "PrepareResources ok;" "<method> OK;" */
     struct dv_buf gone_pods;    /* uids that are not wanted, with a space each */
-    int n_closed;
-    int n_serving; /* drivers */
+    int n_serving;              /* drivers */
 };
 
 int host_start(void **state);

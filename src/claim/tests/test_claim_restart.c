@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "claim/claim.h"
 #include "claim/manager/claims.h"
 #include "claim/tests/test_claim_host.h"
 #include "support/dvtest.h"
@@ -274,7 +275,7 @@ static void finishes_what_pods_have_left_behind(void **state)
     set_gone(host, "p1 ");
     gpu.manner = DRIVER_FAILS;
     host_advance(host, 60000);
-    host_wait_text(host, &host->log, "cannot unprepare what is left");
+    host_wait_text(host, &host->rig.log, "cannot unprepare what is left");
     assert_string_equal(host_claim(host, "c1"), "unpreparing " GPU ":1 p1");
     gpu.manner = DRIVER_WORKS;
     host_advance(host, 60000);

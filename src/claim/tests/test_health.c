@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
+#include "claim/claim.h"
 #include "claim/tests/test_claim_host.h"
 #include "grpc/grpc.h"
 #include "pb/pb.h"
@@ -177,20 +179,21 @@ static void reads_a_message_as_it_is_meant(void **state)
 
 static const char *status_of(struct host *host, const struct dv_api_pod *pod)
 {
-    struct dv_claim_status_options options = {.now_wall_ns = dv_clock_wall_ns(&host->clock.clock)};
+    struct dv_claim_status_options options = {.now_wall_ns =
+                                                  dv_clock_wall_ns(&host->rig.clock.clock)};
     struct dv_api_resource_status *entries;
     dv_str text = DV_STR("");
     size_t n;
 
     dv_claim_container_status(dv_claims_state(host->claims), pod, &pod->spec.containers[0], NULL, 0,
-                              &options, host->arena, &entries, &n);
+                              &options, host->rig.arena, &entries, &n);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < entries[i].n_resources; k++)
             text = dv_str_printf(
-                host->arena, "%.*s%.*s %.*s=%.*s:%.*s;", DV_FMT(text), DV_FMT(entries[i].name),
+                host->rig.arena, "%.*s%.*s %.*s=%.*s:%.*s;", DV_FMT(text), DV_FMT(entries[i].name),
                 DV_FMT(entries[i].resources[k].resource_id), DV_FMT(entries[i].resources[k].health),
                 DV_FMT(entries[i].resources[k].message));
-    return dv_str_to_c(text, host->arena);
+    return dv_str_to_c(text, host->rig.arena);
 }
 
 /* 59, 60, 62, 70 */
@@ -266,7 +269,7 @@ static void asks_only_those_who_tell(void **state)
     driver_serve(&nic, host, NIC, "nic.sock");
     nic.versions = "v1.DRAPlugin v1.DRAResourceHealth"; /* says so, and does not */
     driver_register(&nic);
-    host_wait_text(host, &host->log, "does not tell of health after all");
+    host_wait_text(host, &host->rig.log, "does not tell of health after all");
     host_advance(host, 60000);
     assert_int_equal(gpu.n_watches + nic.n_watches, 0);
     driver_end(&gpu);
@@ -285,7 +288,8 @@ static void remembers_health_over_a_restart(void **state)
     host_settle(host);
     host_come_back(host);
     assert_int_equal(dv_claim_health_get(dv_claims_state(host->claims), DV_STR(GPU), DV_STR("pool"),
-                                         DV_STR("dev"), dv_clock_wall_ns(&host->clock.clock), NULL),
+                                         DV_STR("dev"), dv_clock_wall_ns(&host->rig.clock.clock),
+                                         NULL),
                      DV_CLAIM_UNHEALTHY);
     driver_end(&gpu);
 }

@@ -1,32 +1,25 @@
 #include "device/tests/test_device_host.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/manager/devices.h"
 #include "device/state/device_state.h"
+#include "loop/loop.h"
+#include "store/store_saver.h"
 #include "support/dvtest.h"
-
-/* Real time: only a broken test waits so long. */
-#define PATIENCE_MS 20000u
+#include "support/rows.h"
 
 static const char *const spaces[] = {"devices"};
 static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
 
 /* ---- life ---- */
-
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
 
 static void on_changed(void *ctx)
 {
@@ -44,15 +37,10 @@ static void on_pods_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_uids
     dv_buf_add_c(&host->told, "| ");
 }
 
-static void on_closed(void *ctx)
-{
-    ((struct host *)ctx)->n_closed++;
-}
-
 static void open_devices(struct host *host)
 {
     const struct dv_devices_options options = {
-        .kubelet_dir = dv_str_from_c(host->dir),
+        .kubelet_dir = dv_str_from_c(host->rig.dir),
         .store = host->store,
         .changed = on_changed,
         .pods_changed = on_pods_changed,
@@ -60,7 +48,7 @@ static void open_devices(struct host *host)
     };
     struct dv_err err;
 
-    host->devices = dv_devices_open(host->loop, &options, &err);
+    host->devices = dv_devices_open(host->rig.loop, &options, &err);
     assert_ok(host->devices, &err);
     dv_device_set_sources_ready(dv_devices_state(host->devices), true);
 }
@@ -70,7 +58,7 @@ void host_open(struct host *host)
     struct dv_err err;
 
     host->faults = (struct dv_store_faults){0};
-    host->store = dv_store_open_memory(host->loop, &schema, &host->faults, &err);
+    host->store = dv_store_open_memory(host->rig.loop, &schema, &host->faults, &err);
     assert_ok(host->store, &err);
     open_devices(host);
 }
@@ -88,29 +76,29 @@ void host_reopen_on_disk(struct host *host)
     struct dv_err err;
 
     host_close(host);
-    (void)snprintf(path, sizeof(path), "%s/state.db", host->dir);
-    host->store = dv_store_open(host->loop, dv_str_from_c(path), &options, &err);
+    (void)snprintf(path, sizeof(path), "%s/state.db", host->rig.dir);
+    host->store = dv_store_open(host->rig.loop, dv_str_from_c(path), &options, &err);
     assert_ok(host->store, &err);
     open_devices(host);
 }
 
 static void close_devices(struct host *host)
 {
-    int n_closed = host->n_closed;
+    int n_closed = host->rig.n_closed;
 
-    dv_devices_close(host->devices, on_closed, host);
+    dv_devices_close(host->devices, rig_on_closed, &host->rig);
     host->devices = NULL;
-    assert_int_equal(host->n_closed, n_closed); /* never before close has returned */
-    host_wait_count(host, &host->n_closed, n_closed + 1);
+    assert_int_equal(host->rig.n_closed, n_closed); /* never before close has returned */
+    rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 1);
 }
 
 static void close_store(struct host *host)
 {
-    int n_closed = host->n_closed;
+    int n_closed = host->rig.n_closed;
 
-    dv_store_close(host->store, on_closed, host);
+    dv_store_close(host->store, rig_on_closed, &host->rig);
     host->store = NULL;
-    host_wait_count(host, &host->n_closed, n_closed + 1);
+    rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 1);
 }
 
 void host_close(struct host *host)
@@ -122,31 +110,13 @@ void host_close(struct host *host)
 int host_start(void **state)
 {
     struct host *host = DV_ALLOC(struct host);
-    struct dv_log_sink sink = {
-        .write = keep_line, .ctx = &host->log, .level = DV_LOG_INFO, .format = DV_LOG_TEXT};
-    struct dv_err err;
 
-    host->arena = dv_arena_new();
-    dv_buf_init(&host->log, 16u << 20);
+    rig_init(&host->rig, "device");
     dv_buf_init(&host->told, 1u << 20);
-    dv_log_set_sink(&sink);
-    dv_clock_virtual_init(&host->clock);
-    host->loop = dv_loop_new(&host->clock.clock, &err);
-    assert_ok(host->loop, &err);
-    (void)snprintf(host->dir, sizeof(host->dir), "/tmp/dv-device-XXXXXX");
-    assert_non_null(mkdtemp(host->dir));
-    (void)snprintf(host->plugins, sizeof(host->plugins), "%s/device-plugins", host->dir);
+    (void)snprintf(host->plugins, sizeof(host->plugins), "%s/device-plugins", host->rig.dir);
     host_open(host);
     *state = host;
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
-{
-    (void)info;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 int host_end(void **state)
@@ -155,64 +125,10 @@ int host_end(void **state)
 
     if (host->devices)
         host_close(host);
-    dv_loop_free(host->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
-    dv_buf_fini(&host->log);
     dv_buf_fini(&host->told);
-    dv_arena_free(host->arena);
-    assert_int_equal(nftw(host->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    rig_fini(&host->rig);
     free(host);
     return 0;
-}
-
-/* ---- waiting ---- */
-
-void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx)
-{
-    size_t n = host->log.n > 900 ? 900 : host->log.n;
-
-    if (!dv_loop_run_until(host->loop, is_met, ctx, PATIENCE_MS))
-        fail_msg("waited in vain; %s; log: ...%s", host->devices ? host_capacity(host) : "closed",
-                 dv_buf_c(&host->log) + host->log.n - n);
-}
-
-struct wait {
-    struct host *host;
-    const int *count;
-    int n;
-    const char *text;
-};
-
-static bool has_count(void *ctx)
-{
-    const struct wait *wait = ctx;
-
-    return *wait->count >= wait->n;
-}
-
-void host_wait_count(struct host *host, const int *count, int at_least)
-{
-    host_wait(host, has_count, &(struct wait){.count = count, .n = at_least});
-}
-
-struct mark {
-    struct dv_task task;
-    int n_passed;
-};
-
-static void on_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->n_passed++;
-}
-
-/* Timers that are due fire before the tasks of a turn. */
-void host_advance(struct host *host, uint64_t ms)
-{
-    struct mark mark = {0};
-
-    dv_clock_virtual_advance_ms(&host->clock, ms);
-    dv_task_post(&mark.task, host->loop, on_mark);
-    host_wait_count(host, &mark.n_passed, 1);
 }
 
 /* ---- plugins ---- */
@@ -222,16 +138,21 @@ const char *host_capacity(struct host *host)
     struct dv_device_capacities capacities;
     struct dv_device_resource_info info;
 
-    dv_devices_capacity(host->devices, host->arena, &capacities);
+    dv_devices_capacity(host->devices, host->rig.arena, &capacities);
     if (capacities.n_removed > 0)
         return "removed";
     if (capacities.n == 0)
         return "-";
     assert_true(dv_device_find(dv_devices_state(host->devices), DV_STR(GPU), &info));
-    return dv_str_to_c(dv_str_printf(host->arena, "%zu/%zu%s", capacities.v[0].capacity,
+    return dv_str_to_c(dv_str_printf(host->rig.arena, "%zu/%zu%s", capacities.v[0].capacity,
                                      capacities.v[0].allocatable, info.n_plugins == 0 ? "!" : ""),
-                       host->arena);
+                       host->rig.arena);
 }
+
+struct wait {
+    struct host *host;
+    const char *text;
+};
 
 static bool has_capacity(void *ctx)
 {
@@ -242,7 +163,7 @@ static bool has_capacity(void *ctx)
 
 void host_wait_capacity(struct host *host, const char *capacity)
 {
-    host_wait(host, has_capacity, &(struct wait){.host = host, .text = capacity});
+    rig_wait(&host->rig, has_capacity, &(struct wait){.host = host, .text = capacity});
 }
 
 static bool is_serving(void *ctx)
@@ -260,11 +181,11 @@ void host_add(struct host *host, struct device_plugin *plugin, const char *name,
 {
     int n = plugin->n_registered;
 
-    device_plugin_start(plugin, host->loop, host->plugins, name, GPU, devices);
+    device_plugin_start(plugin, host->rig.loop, host->plugins, name, GPU, devices);
     device_plugin_register(plugin, host->plugins);
-    host_wait_count(host, &plugin->n_registered, n + 1);
+    rig_wait_count(&host->rig, &plugin->n_registered, n + 1);
     assert_int_equal(plugin->err.code, DV_OK);
-    host_wait(host, is_serving, &(struct wait){.host = host, .text = name});
+    rig_wait(&host->rig, is_serving, &(struct wait){.host = host, .text = name});
 }
 
 static bool is_missed(void *ctx)
@@ -278,7 +199,7 @@ static bool is_missed(void *ctx)
 void host_kill(struct host *host, struct device_plugin *plugin)
 {
     device_plugin_kill(plugin);
-    host_wait(host, is_missed, host);
+    rig_wait(&host->rig, is_missed, host);
 }
 
 /* ---- pods ---- */
@@ -324,7 +245,7 @@ static enum dv_code run(struct host *host, const char *pod, int64_t amount,
 
     dv_device_activate_pod(dv_devices_state(host->devices), request.pod_uid);
     start(host->devices, &pending.run, &request);
-    host_wait_count(host, &pending.n_done, 1);
+    rig_wait_count(&host->rig, &pending.n_done, 1);
     *err = pending.err;
     return pending.err.code;
 }
@@ -347,7 +268,7 @@ enum dv_code host_release(struct host *host, const char *pod, struct dv_err *err
     dv_device_deactivate_pod(dv_devices_state(host->devices), dv_str_from_c(pod));
     (void)dv_device_collect(dv_devices_state(host->devices));
     dv_devices_save(host->devices, &pending.save);
-    host_wait_count(host, &pending.n_done, 1);
+    rig_wait_count(&host->rig, &pending.n_done, 1);
     *err = pending.err;
     return pending.err.code;
 }
@@ -368,7 +289,7 @@ static const char *held_in(const struct dv_device_state *state, dv_str pod, stru
 
 const char *host_held(struct host *host, const char *pod)
 {
-    return held_in(dv_devices_state(host->devices), dv_str_from_c(pod), host->arena);
+    return held_in(dv_devices_state(host->devices), dv_str_from_c(pod), host->rig.arena);
 }
 
 /* ---- what is in the store ---- */
@@ -382,37 +303,17 @@ static bool is_saved(void *ctx)
            !dv_timer_is_set(&saver->retry_timer) && saver->n_changes == 0;
 }
 
-struct reading {
-    struct dv_store_read read;
-    int n_done;
-};
-
-static void on_read(struct dv_store_read *read, const struct dv_err *err)
-{
-    assert_null(err);
-    DV_CONTAINER(read, struct reading, read)->n_done++;
-}
-
-static struct reading *read_all(struct host *host)
-{
-    struct reading *reading = DV_NEW(host->arena, struct reading);
-
-    reading->read = (struct dv_store_read){
-        .done = on_read, .n_rows_max = SIZE_MAX, .bytes_max = SIZE_MAX, .arena = host->arena};
-    dv_store_read(host->store, &reading->read);
-    host_wait_count(host, &reading->n_done, 1);
-    return reading;
-}
-
-static struct dv_device_state *load_all(const struct reading *reading)
+static struct dv_device_state *load_all(struct host *host)
 {
     struct dv_device_state *state = dv_device_state_new(NULL);
     struct dv_err err;
+    struct rows rows;
 
-    for (size_t i = 0; i < reading->read.n_rows; i++)
-        assert_ok(
-            dv_device_load(state, reading->read.rows[i].key, reading->read.rows[i].value, 1, &err),
-            &err);
+    rows_read(&rows, host->store, 0, host->rig.arena);
+    rig_wait_count(&host->rig, &rows.n_done, 1);
+    for (size_t i = 0; i < rows.read.n_rows; i++)
+        assert_ok(dv_device_load(state, rows.read.rows[i].key, rows.read.rows[i].value, 1, &err),
+                  &err);
     return state;
 }
 
@@ -436,10 +337,10 @@ void host_wait_saved(struct host *host)
 {
     struct dv_device_state *stored;
 
-    host_wait(host, is_saved, host);
+    rig_wait(&host->rig, is_saved, host);
     assert_null(dv_devices_store_error(host->devices));
-    stored = load_all(read_all(host));
-    check_part(stored, dv_devices_state(host->devices), host->arena);
-    check_part(dv_devices_state(host->devices), stored, host->arena);
+    stored = load_all(host);
+    check_part(stored, dv_devices_state(host->devices), host->rig.arena);
+    check_part(dv_devices_state(host->devices), stored, host->rig.arena);
     dv_device_state_free(stored);
 }

@@ -7,30 +7,23 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "store/store.h"
 #include "support/device_plugin.h"
+#include "support/rig.h"
 
-struct dv_arena;
 struct dv_devices;
-struct dv_loop;
 
 #define GPU "vendor.io/gpu"
 
 struct host {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
-    char dir[64];     /* the kubelet's */
+    struct rig rig;   /* its directory is the kubelet's */
     char plugins[96]; /* device-plugins in it */
     struct dv_store *store;
     struct dv_store_faults faults;
     struct dv_devices *devices; /* NULL: closed */
-    struct dv_arena *arena;     /* of the test */
     int n_changed;
     struct dv_buf told; /* pods whose devices' health changed: "p0 p1 | " for each time */
-    int n_closed;
-    struct dv_buf log;
 };
 
 int host_start(void **state); /* opens it, too */
@@ -41,10 +34,6 @@ void host_close(struct host *host);
 /* Closes it and opens it again over a store in a file: what was written there by the last such one
  * is loaded. */
 void host_reopen_on_disk(struct host *host);
-
-void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx);
-void host_wait_count(struct host *host, const int *count, int at_least);
-void host_advance(struct host *host, uint64_t ms);
 
 /* Starts the plugin, registers it, and waits for its list. */
 void host_add(struct host *host, struct device_plugin *plugin, const char *name,

@@ -38,9 +38,9 @@ static void options_that_fail_fail_the_registration_4(void **state)
     struct host *host = *state;
     struct device_plugin plugin = {.fails_at_options = DV_INTERNAL};
 
-    device_plugin_start(&plugin, host->loop, host->plugins, "a.sock", GPU, "g0");
+    device_plugin_start(&plugin, host->rig.loop, host->plugins, "a.sock", GPU, "g0");
     device_plugin_register(&plugin, host->plugins);
-    host_wait_count(host, &plugin.n_registered, 1);
+    rig_wait_count(&host->rig, &plugin.n_registered, 1);
     assert_err(&plugin.err, DV_UNKNOWN, "failed to get device plugin options");
     assert_err(&plugin.err, DV_UNKNOWN, "not today");
     assert_int_equal(plugin.n_options, 1);
@@ -54,12 +54,12 @@ static void a_list_that_fails_at_once_leaves_a_resource_without_devices_5(void *
     struct host *host = *state;
     struct device_plugin plugin = {.refuses_list = true};
 
-    device_plugin_start(&plugin, host->loop, host->plugins, "a.sock", GPU, "g0");
+    device_plugin_start(&plugin, host->rig.loop, host->plugins, "a.sock", GPU, "g0");
     device_plugin_register(&plugin, host->plugins);
-    host_wait_count(host, &plugin.n_registered, 1);
+    rig_wait_count(&host->rig, &plugin.n_registered, 1);
     assert_int_equal(plugin.err.code, DV_OK);
     host_wait_capacity(host, "0/0!");
-    host_advance(host, GRACE_MS - 1000);
+    rig_advance(&host->rig, GRACE_MS - 1000);
     assert_string_equal(host_capacity(host), "0/0!");
     assert_int_equal(plugin.n_options + plugin.n_lists, 2); /* never again */
     device_plugin_kill(&plugin);
@@ -79,12 +79,12 @@ static void a_plugin_that_does_not_serve_is_refused_after_ten_seconds(void **sta
     struct host *host = *state;
     struct device_plugin plugin = {0};
 
-    device_plugin_start(&plugin, host->loop, host->plugins, "a.sock", GPU, "g0");
+    device_plugin_start(&plugin, host->rig.loop, host->plugins, "a.sock", GPU, "g0");
     (void)unlink(plugin.path);
     device_plugin_register(&plugin, host->plugins);
-    host_wait(host, is_registering, host);
-    host_advance(host, 10000);
-    host_wait_count(host, &plugin.n_registered, 1);
+    rig_wait(&host->rig, is_registering, host);
+    rig_advance(&host->rig, 10000);
+    rig_wait_count(&host->rig, &plugin.n_registered, 1);
     assert_err(&plugin.err, DV_UNKNOWN, "failed to dial device plugin");
     device_plugin_kill(&plugin);
 }
@@ -147,13 +147,13 @@ static void the_watcher_s_way_is_the_same_3(void **state)
             .registration = {.done = on_watched, .info = &info, .deadline_ms = UINT64_MAX}
         };
 
-        device_plugin_start(&plugins[i], host->loop, host->plugins, names[i], GPU, lists[i]);
+        device_plugin_start(&plugins[i], host->rig.loop, host->plugins, names[i], GPU, lists[i]);
         info.endpoint = dv_str_from_c(plugins[i].path);
         handler.start(handler.ctx, &watched.registration);
-        host_wait_count(host, &watched.n_done, 1);
+        rig_wait_count(&host->rig, &watched.n_done, 1);
         assert_int_equal(watched.err.code, DV_OK);
         host_wait_capacity(host, wanted[i]);
-        host_wait_count(host, &plugins[i].n_lists, 1);
+        rig_wait_count(&host->rig, &plugins[i].n_lists, 1);
     }
     for (size_t i = 0; i < DV_COUNT(plugins); i++) {
         struct dv_plugin_info info = {.name = DV_STR(GPU),
@@ -178,11 +178,12 @@ static void a_resource_is_removed_five_minutes_after_its_plugin_went(void **stat
     host_kill(host, &plugin);
     assert_string_equal(host_capacity(host), "2/0!");
     host_wait_saved(host);
-    host_advance(host, GRACE_MS);
+    rig_advance(&host->rig, GRACE_MS);
     assert_string_equal(host_capacity(host), "2/0!"); /* longer than that, not as long */
     n_changed = host->n_changed;
-    host_advance(host, 1);
-    host_wait_count(host, &host->n_changed, n_changed + 1); /* nobody has asked: a timer did it */
+    rig_advance(&host->rig, 1);
+    rig_wait_count(&host->rig, &host->n_changed,
+                   n_changed + 1); /* nobody has asked: a timer did it */
     assert_string_equal(host_capacity(host), "removed");
     assert_true(dv_devices_is_removed(host->devices, DV_STR(GPU)));
     host_wait_saved(host);
@@ -200,14 +201,14 @@ static void a_plugin_that_comes_back_in_time_removes_nothing(void **state)
 
     host_add(host, &plugin, "a.sock", "g0 g1");
     host_kill(host, &plugin);
-    host_advance(host, GRACE_MS - 1000);
+    rig_advance(&host->rig, GRACE_MS - 1000);
     host_add(host, &plugin, "a.sock", "g0 g1");
-    host_advance(host, 2 * GRACE_MS);
+    rig_advance(&host->rig, 2 * GRACE_MS);
     assert_string_equal(host_capacity(host), "2/2");
     host_kill(host, &plugin); /* and then the time begins anew */
-    host_advance(host, GRACE_MS - 1000);
+    rig_advance(&host->rig, GRACE_MS - 1000);
     assert_string_equal(host_capacity(host), "2/0!");
-    host_advance(host, 2000);
+    rig_advance(&host->rig, 2000);
     assert_string_equal(host_capacity(host), "removed");
 }
 
@@ -220,7 +221,7 @@ static void what_is_held_of_a_removed_resource_stays_held(void **state)
     host_add(host, &plugin, "a.sock", "g0 g1");
     assert_int_equal(host_allocate(host, "p0", 1, &err), DV_OK);
     host_kill(host, &plugin);
-    host_advance(host, GRACE_MS + 1);
+    rig_advance(&host->rig, GRACE_MS + 1);
     host_wait_capacity(host, "removed");
     assert_string_equal(host_held(host, "p0"), "g0");
     host_wait_saved(host);
@@ -247,7 +248,7 @@ static void after_a_start_without_its_plugin_a_resource_goes_too_18(void **state
     host_reopen_on_disk(host);
     assert_string_equal(host_capacity(host), "0/0!");
     assert_string_equal(host_held(host, "p0"), "g0");
-    host_advance(host, GRACE_MS + 1);
+    rig_advance(&host->rig, GRACE_MS + 1);
     host_wait_capacity(host, "removed");
     host_wait_saved(host);
     host_reopen_on_disk(host);
@@ -281,7 +282,7 @@ static void those_that_hold_a_device_are_told_of_its_health(void **state)
     host_wait_capacity(host, "3/2");
     assert_string_equal(dv_buf_c(&host->told), "p0 | ");
     device_plugin_list(&plugin, "g0 g1! g2");
-    host_wait(host, is_told_twice, host);
+    rig_wait(&host->rig, is_told_twice, host);
     assert_string_equal(dv_buf_c(&host->told), "p0 | p0 p1 | ");
     host_kill(host, &plugin); /* changes no device's own health: section 13 */
     assert_string_equal(dv_buf_c(&host->told), "p0 | p0 p1 | ");
@@ -356,7 +357,7 @@ static void hang(struct host *host, struct device_plugin *plugin, struct hanging
     *hanging = (struct hanging){.run = {.done = on_hanging}};
     dv_device_activate_pod(dv_devices_state(host->devices), request.pod_uid);
     dv_devices_allocate(host->devices, &hanging->run, &request);
-    host_wait_count(host, &plugin->n_allocate, plugin->n_allocate + 1);
+    rig_wait_count(&host->rig, &plugin->n_allocate, plugin->n_allocate + 1);
     assert_int_equal(hanging->n_done, 0);
 }
 
@@ -368,19 +369,19 @@ static void an_allocation_ends_when_its_plugin_is_too_slow_or_it_is_cancelled(vo
 
     host_add(host, &plugin, "a.sock", "g0");
     hang(host, &plugin, &hanging);
-    host_advance(host, 60000);
-    host_wait_count(host, &hanging.n_done, 1);
+    rig_advance(&host->rig, 60000);
+    rig_wait_count(&host->rig, &hanging.n_done, 1);
     assert_err(&hanging.err, hanging.err.code, "deadline");
     hang(host, &plugin, &hanging);
     dv_devices_cancel(&hanging.run);
     dv_devices_cancel(&hanging.run); /* twice is once */
     assert_int_equal(hanging.n_done, 0);
-    host_wait_count(host, &hanging.n_done, 1);
+    rig_wait_count(&host->rig, &hanging.n_done, 1);
     assert_int_equal(hanging.err.code, DV_CANCELLED);
     assert_string_equal(host_held(host, "p0"), "");
     hang(host, &plugin, &hanging);
     device_plugin_answer(&plugin);
-    host_wait_count(host, &hanging.n_done, 1);
+    rig_wait_count(&host->rig, &hanging.n_done, 1);
     assert_int_equal(hanging.err.code, DV_OK);
     assert_string_equal(host_held(host, "p0"), "g0");
     host_kill(host, &plugin);

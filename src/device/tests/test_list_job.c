@@ -18,7 +18,7 @@ static const char *devices(struct host *host, unsigned n, unsigned n_ill)
     dv_buf_init(&buf, 1u << 20);
     for (unsigned i = 0; i < n; i++)
         dv_buf_printf(&buf, "%sd%u%s", i > 0 ? " " : "", i, i < n_ill ? "!" : "");
-    text = dv_str_to_c(dv_buf_str(&buf), host->arena);
+    text = dv_str_to_c(dv_buf_str(&buf), host->rig.arena);
     dv_buf_fini(&buf);
     return text;
 }
@@ -35,7 +35,7 @@ static void a_long_list_counts_and_short_and_long_ones_follow_in_order(void **st
     assert_string_equal(host_held(host, "p0"), "d0 d1");
     device_plugin_list(&plugin, devices(host, N_LONG, 1));
     host_wait_capacity(host, "8000/7999");
-    assert_string_equal(dv_str_to_c(dv_buf_str(&host->told), host->arena), "p0 | ");
+    assert_string_equal(dv_str_to_c(dv_buf_str(&host->told), host->rig.arena), "p0 | ");
     device_plugin_list(&plugin, "d0 d1 d2");
     host_wait_capacity(host, "3/3");
     device_plugin_list(&plugin, devices(host, N_LONG + 1, 2));
@@ -79,9 +79,9 @@ static void a_plugin_that_goes_while_its_list_is_read_leaves_nothing_behind(void
     host_add(host, &plugin, "a.sock", "d0 d1");
     host_wait_capacity(host, "2/2");
     device_plugin_list(&plugin, devices(host, N_LONG, 0));
-    host_wait(host, is_reading, host);
+    rig_wait(&host->rig, is_reading, host);
     host_kill(host, &plugin); /* noticed before its list has been read, or after */
-    host_wait(host, is_idle, host);
+    rig_wait(&host->rig, is_idle, host);
     assert_true(dv_str_ends_with(dv_str_from_c(host_capacity(host)), DV_STR("/0!")));
     host_add(host, &again, "a.sock", "d7");
     host_wait_capacity(host, "1/1");
@@ -97,7 +97,7 @@ static void a_manager_that_closes_waits_for_the_list_that_is_read(void **state)
     host_add(host, &plugin, "a.sock", "d0");
     host_wait_capacity(host, "1/1");
     device_plugin_list(&plugin, devices(host, N_LONG, 0));
-    host_wait(host, is_reading, host);
+    rig_wait(&host->rig, is_reading, host);
     host_close(host); /* the test's end finds what is left */
     device_plugin_kill(&plugin);
 }

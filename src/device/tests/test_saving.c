@@ -4,6 +4,7 @@
 #include "device/device_manager.h"
 #include "device/tests/test_device_host.h"
 #include "store/store.h"
+#include "store/store_saver.h"
 #include "support/device_plugin.h"
 
 /* Longer than the first pause before another attempt. */
@@ -18,7 +19,7 @@ static bool is_done(struct host *host, enum dv_code code, const struct dv_err *e
     assert_err(err, DV_RESOURCE_EXHAUSTED, "save the state of devices: store in memory");
     assert_non_null(dv_devices_store_error(host->devices));
     assert_int_equal(host->faults.n_until, 0);
-    host_advance(host, RETRY_MS);
+    rig_advance(&host->rig, RETRY_MS);
     host_wait_saved(host);
     return false;
 }
@@ -47,7 +48,7 @@ static void live(struct host *host)
         assert_int_equal(host_release(host, "p0", &err), DV_OK);
     assert_string_equal(host_held(host, "p0"), "");
     host_kill(host, &plugin);
-    host_advance(host, 300001);
+    rig_advance(&host->rig, 300001);
     host_wait_capacity(host, "removed");
     assert_string_equal(host_held(host, "p1"), "g1 g2");
 }
@@ -63,7 +64,7 @@ static void every_write_of_a_life_may_fail_once(void **state)
         live(host);
         has_failed = host->faults.n_until == 0;
         host->faults.n_until = 0;
-        host_advance(host, RETRY_MS);
+        rig_advance(&host->rig, RETRY_MS);
         host_wait_saved(host);
         host_close(host);
         host_open(host);
@@ -85,7 +86,7 @@ static void a_disk_that_fails_for_long_is_tried_with_growing_pauses(void **state
     assert_int_equal(host_allocate(host, "p0", 1, &err), DV_RESOURCE_EXHAUSTED);
     host->faults.n_until = 1;
     for (int i = 0; i < 100; i++) { /* 100 s */
-        host_advance(host, 1000);
+        rig_advance(&host->rig, 1000);
         n_tries += host->faults.n_until == 0;
         host->faults.n_until = 1;
     }
@@ -175,7 +176,7 @@ static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void
                                  .prefix = DV_STR("~"),
                                  .n_rows_max = 2,
                                  .bytes_max = SIZE_MAX,
-                                 .arena = host->arena};
+                                 .arena = host->rig.arena};
 
     for (size_t i = 0; i < DV_COUNT(extras); i++) {
         extras[i].change =
@@ -185,11 +186,11 @@ static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void
         dv_devices_save(host->devices, &extras[i].save);
         assert_int_equal(extras[i].n_prepared, 0);
     }
-    host_wait_count(host, &extras[1].n_done, 1);
-    host_wait_count(host, &extras[0].n_done, 1);
+    rig_wait_count(&host->rig, &extras[1].n_done, 1);
+    rig_wait_count(&host->rig, &extras[0].n_done, 1);
     assert_int_equal(extras[0].n_prepared + extras[1].n_prepared, 2);
     dv_store_read(host->store, &read);
-    host_wait(host, has_row, &read);
+    rig_wait(&host->rig, has_row, &read);
     assert_str(read.rows[0].value, "last");
 }
 

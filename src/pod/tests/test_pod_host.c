@@ -1,28 +1,18 @@
 #include "pod/tests/test_pod_host.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "base/buf.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "loop/loop.h"
 #include "store/store_saver.h"
 #include "support/dvtest.h"
-
-/* Real time: only a broken test waits so long. */
-#define PATIENCE_MS 20000u
+#include "support/rows.h"
 
 /* ---- life ---- */
-
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
 
 static void on_devices_changed(void *ctx)
 {
@@ -48,15 +38,10 @@ static void on_damaged(void *ctx, const char *set_aside)
     fail_msg("%s", set_aside);
 }
 
-static void on_closed(void *ctx)
-{
-    ((struct host *)ctx)->n_closed++;
-}
-
 static void open_all(struct host *host)
 {
     const struct dv_devices_options devices = {
-        .kubelet_dir = dv_str_from_c(host->dir),
+        .kubelet_dir = dv_str_from_c(host->rig.dir),
         .store = host->store,
         .space = DV_SPACE_DEVICES,
         .changed = on_devices_changed,
@@ -72,10 +57,10 @@ static void open_all(struct host *host)
     };
     struct dv_err err;
 
-    host->devices = dv_devices_open(host->loop, &devices, &err);
+    host->devices = dv_devices_open(host->rig.loop, &devices, &err);
     assert_ok(host->devices, &err);
     pods.devices = host->devices;
-    host->pods = dv_pods_open(host->loop, &pods, &err);
+    host->pods = dv_pods_open(host->rig.loop, &pods, &err);
     assert_ok(host->pods, &err);
     host_start_plugin(host);
 }
@@ -85,24 +70,24 @@ static void open_memory(struct host *host)
     struct dv_err err;
 
     host->faults = (struct dv_store_faults){0};
-    host->store = dv_store_open_memory(host->loop, &dv_node_schema, &host->faults, &err);
+    host->store = dv_store_open_memory(host->rig.loop, &dv_node_schema, &host->faults, &err);
     assert_ok(host->store, &err);
     open_all(host);
 }
 
 void host_close(struct host *host)
 {
-    int n_closed = host->n_closed;
+    int n_closed = host->rig.n_closed;
     struct dv_pods *pods = host->pods;
 
     host->pods = NULL;
-    dv_pods_close(pods, on_closed, host);
-    host_wait_count(host, &host->n_closed, n_closed + 1);
-    dv_devices_close(host->devices, on_closed, host);
+    dv_pods_close(pods, rig_on_closed, &host->rig);
+    rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 1);
+    dv_devices_close(host->devices, rig_on_closed, &host->rig);
     host->devices = NULL;
-    host_wait_count(host, &host->n_closed, n_closed + 2);
-    dv_store_close(host->store, on_closed, host);
-    host_wait_count(host, &host->n_closed, n_closed + 3);
+    rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 2);
+    dv_store_close(host->store, rig_on_closed, &host->rig);
+    rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 3);
     device_plugin_kill(&host->plugin);
     host->store = NULL;
 }
@@ -120,8 +105,8 @@ void host_reopen_on_disk(struct host *host)
     struct dv_err err;
 
     host_close(host);
-    (void)snprintf(path, sizeof(path), "%s/state.db", host->dir);
-    host->store = dv_store_open(host->loop, dv_str_from_c(path), &options, &err);
+    (void)snprintf(path, sizeof(path), "%s/state.db", host->rig.dir);
+    host->store = dv_store_open(host->rig.loop, dv_str_from_c(path), &options, &err);
     assert_ok(host->store, &err);
     open_all(host);
 }
@@ -129,34 +114,17 @@ void host_reopen_on_disk(struct host *host)
 int host_start(void **state)
 {
     struct host *host = DV_ALLOC(struct host);
-    struct dv_log_sink sink = {
-        .write = keep_line, .ctx = &host->log, .level = DV_LOG_INFO, .format = DV_LOG_TEXT};
     struct dv_err err;
 
-    host->arena = dv_arena_new();
-    dv_buf_init(&host->log, 16u << 20);
-    dv_log_set_sink(&sink);
-    dv_clock_virtual_init(&host->clock);
-    host->loop = dv_loop_new(&host->clock.clock, &err);
-    assert_ok(host->loop, &err);
-    assert_ok(dv_topology_machine_parse(DV_STR("0"), host->arena, &host->machine, &err), &err);
+    rig_init(&host->rig, "pod");
+    assert_ok(dv_topology_machine_parse(DV_STR("0"), host->rig.arena, &host->machine, &err), &err);
     assert_ok(dv_topology_config_parse(DV_STR("none"), DV_STR("container"), NULL, 0, &host->machine,
                                        &host->topology, &err),
               &err);
-    (void)snprintf(host->dir, sizeof(host->dir), "/tmp/dv-pod-XXXXXX");
-    assert_non_null(mkdtemp(host->dir));
-    (void)snprintf(host->plugins, sizeof(host->plugins), "%s/device-plugins", host->dir);
+    (void)snprintf(host->plugins, sizeof(host->plugins), "%s/device-plugins", host->rig.dir);
     open_memory(host);
     *state = host;
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
-{
-    (void)info;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 int host_end(void **state)
@@ -165,60 +133,9 @@ int host_end(void **state)
 
     if (host->pods)
         host_close(host);
-    dv_loop_free(host->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
-    dv_buf_fini(&host->log);
-    dv_arena_free(host->arena);
-    assert_int_equal(nftw(host->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    rig_fini(&host->rig);
     free(host);
     return 0;
-}
-
-/* ---- waiting ---- */
-
-void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx)
-{
-    size_t n = host->log.n > 900 ? 900 : host->log.n;
-
-    if (!dv_loop_run_until(host->loop, is_met, ctx, PATIENCE_MS))
-        fail_msg("waited in vain; log: ...%s", dv_buf_c(&host->log) + host->log.n - n);
-}
-
-struct wait {
-    const int *count;
-    int n;
-};
-
-static bool has_count(void *ctx)
-{
-    const struct wait *wait = ctx;
-
-    return *wait->count >= wait->n;
-}
-
-void host_wait_count(struct host *host, const int *count, int at_least)
-{
-    host_wait(host, has_count, &(struct wait){count, at_least});
-}
-
-struct mark {
-    struct dv_task task;
-    int n_passed;
-};
-
-static void on_mark(struct dv_task *task)
-{
-    DV_CONTAINER(task, struct mark, task)->n_passed++;
-}
-
-/* Timers that are due fire before the tasks of a turn. */
-void host_advance(struct host *host, uint64_t ms)
-{
-    struct mark mark = {0};
-
-    dv_clock_virtual_advance_ms(&host->clock, ms);
-    dv_task_post(&mark.task, host->loop, on_mark);
-    host_wait_count(host, &mark.n_passed, 1);
 }
 
 /* ---- the plugin ---- */
@@ -242,15 +159,15 @@ static bool is_gone(void *ctx)
 
 void host_start_plugin(struct host *host)
 {
-    device_plugin_start(&host->plugin, host->loop, host->plugins, "a.sock", GPU, "g0 g1 g2 g3");
+    device_plugin_start(&host->plugin, host->rig.loop, host->plugins, "a.sock", GPU, "g0 g1 g2 g3");
     device_plugin_register(&host->plugin, host->plugins);
-    host_wait(host, is_there, host);
+    rig_wait(&host->rig, is_there, host);
 }
 
 void host_kill_plugin(struct host *host)
 {
     device_plugin_kill(&host->plugin);
-    host_wait(host, is_gone, host);
+    rig_wait(&host->rig, is_gone, host);
 }
 
 /* ---- pods ---- */
@@ -299,7 +216,7 @@ enum dv_code host_admit(struct host *host, struct asked *asked, const char *uid,
                         const char *amounts)
 {
     host_ask(host, asked, uid, amounts);
-    host_wait_count(host, &asked->n_done, 1);
+    rig_wait_count(&host->rig, &asked->n_done, 1);
     return asked->err.code;
 }
 
@@ -324,7 +241,7 @@ void host_begin_release(struct host *host, struct asked *asked, const char *uid)
 enum dv_code host_release(struct host *host, struct asked *asked, const char *uid)
 {
     host_begin_release(host, asked, uid);
-    host_wait_count(host, &asked->n_done, 1);
+    rig_wait_count(&host->rig, &asked->n_done, 1);
     return asked->err.code;
 }
 
@@ -366,14 +283,14 @@ static const char *join(const char **texts, size_t n, struct dv_arena *arena)
 
 const char *host_pods(struct host *host)
 {
-    const char **texts = DV_NEW_ARRAY(host->arena, const char *, dv_pods_count(host->pods));
+    const char **texts = DV_NEW_ARRAY(host->rig.arena, const char *, dv_pods_count(host->pods));
     struct dv_pod_view view;
     size_t at = 0;
     size_t n = 0;
 
     while (dv_pods_next(host->pods, &at, &view))
-        texts[n++] = pod_text(dv_devices_state(host->devices), view.spec->ref.uid, host->arena);
-    return join(texts, n, host->arena);
+        texts[n++] = pod_text(dv_devices_state(host->devices), view.spec->ref.uid, host->rig.arena);
+    return join(texts, n, host->rig.arena);
 }
 
 struct saving {
@@ -387,52 +304,30 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
     DV_CONTAINER(save, struct saving, save)->n_done++;
 }
 
-struct reading {
-    struct dv_store_read read;
-    int n_done;
-};
-
-static void on_read(struct dv_store_read *read, const struct dv_err *err)
-{
-    assert_null(err);
-    DV_CONTAINER(read, struct reading, read)->n_done++;
-}
-
-static void read_space(struct host *host, uint32_t space, struct reading *reading)
-{
-    *reading = (struct reading){
-        .read = {.done = on_read,
-                 .space = space,
-                 .n_rows_max = SIZE_MAX,
-                 .bytes_max = SIZE_MAX,
-                 .arena = host->arena}
-    };
-    dv_store_read(host->store, &reading->read);
-    host_wait_count(host, &reading->n_done, 1);
-}
-
 const char *host_stored(struct host *host)
 {
     struct saving saving = {.save = {.done = on_saved}};
     struct dv_device_state *state = dv_device_state_new(NULL);
-    struct reading devices;
-    struct reading pods;
+    struct rows devices;
+    struct rows pods;
     const char **texts;
     const char *text;
     struct dv_err err;
 
     dv_devices_save(host->devices, &saving.save); /* with all that waits */
-    host_wait_count(host, &saving.n_done, 1);
-    read_space(host, DV_SPACE_DEVICES, &devices);
-    read_space(host, DV_SPACE_PODS, &pods);
+    rig_wait_count(&host->rig, &saving.n_done, 1);
+    rows_read(&devices, host->store, DV_SPACE_DEVICES, host->rig.arena);
+    rows_read(&pods, host->store, DV_SPACE_PODS, host->rig.arena);
+    rig_wait_count(&host->rig, &devices.n_done, 1);
+    rig_wait_count(&host->rig, &pods.n_done, 1);
     for (size_t i = 0; i < devices.read.n_rows; i++)
         assert_ok(
             dv_device_load(state, devices.read.rows[i].key, devices.read.rows[i].value, 1, &err),
             &err);
-    texts = DV_NEW_ARRAY(host->arena, const char *, pods.read.n_rows);
+    texts = DV_NEW_ARRAY(host->rig.arena, const char *, pods.read.n_rows);
     for (size_t i = 0; i < pods.read.n_rows; i++)
-        texts[i] = pod_text(state, pods.read.rows[i].key, host->arena);
-    text = join(texts, pods.read.n_rows, host->arena);
+        texts[i] = pod_text(state, pods.read.rows[i].key, host->rig.arena);
+    text = join(texts, pods.read.n_rows, host->rig.arena);
     dv_device_state_free(state);
     return text;
 }

@@ -6,12 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "pod/pod.h"
 #include "store/store.h"
 #include "support/device_plugin.h"
+#include "support/rig.h"
 #include "topology/topology.h"
 
 #define GPU "vendor.io/gpu"
@@ -28,10 +27,8 @@ struct asked {
 };
 
 struct host {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
-    char dir[64];
-    char plugins[96];
+    struct rig rig;
+    char plugins[96]; /* device-plugins in its directory */
     struct dv_store *store;
     struct dv_store_faults faults;
     struct dv_devices *devices;
@@ -39,12 +36,9 @@ struct host {
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
     struct device_plugin plugin; /* with GPUs g0 to g3 */
-    struct dv_arena *arena;
-    int n_closed;
     int n_ended;
     int n_verdicts;
     struct dv_pod_times times; /* of the last one */
-    struct dv_buf log;
 };
 
 int host_start(void **state); /* open, the plugin is there */
@@ -56,9 +50,6 @@ void host_renew(struct host *host);
 void host_reopen_on_disk(struct host *host);
 void host_close(struct host *host);
 
-void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx);
-void host_wait_count(struct host *host, const int *count, int at_least);
-void host_advance(struct host *host, uint64_t ms);
 void host_kill_plugin(struct host *host);
 void host_start_plugin(struct host *host);
 

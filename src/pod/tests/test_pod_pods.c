@@ -71,7 +71,7 @@ static bool is_done(struct host *host, const struct asked *asked, const char *be
         return true;
     assert_err(&asked->err, DV_RESOURCE_EXHAUSTED, "fails as it was told");
     assert_int_equal(host->faults.n_until, 0);
-    host_advance(host, RETRY_MS);
+    rig_advance(&host->rig, RETRY_MS);
     assert_string_equal(host_pods(host), before);
     return false;
 }
@@ -143,19 +143,19 @@ static void a_pod_waits_for_its_plugin_and_no_longer_than_it_may(void **state)
 
     host_kill_plugin(host);
     host_ask(host, &asked, "p0", "1");
-    host_wait(host, is_waiting, host);
-    host_advance(host, DV_POD_WAIT_MS - 1);
+    rig_wait(&host->rig, is_waiting, host);
+    rig_advance(&host->rig, DV_POD_WAIT_MS - 1);
     assert_int_equal(asked.n_done, 0);
-    host_advance(host, 1);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_advance(&host->rig, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_false(asked.is_admitted);
     assert_non_null(strstr(asked.err.msg, "no healthy devices present")); /* 62 */
     assert_int_equal(host->times.all_ns, (uint64_t)DV_POD_WAIT_MS * 1000000);
     assert_int_equal(host->times.allocation_ns, 0);
     host_ask(host, &asked, "p0", "1");
-    host_wait(host, is_waiting, host);
+    rig_wait(&host->rig, is_waiting, host);
     host_start_plugin(host);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_true(asked.is_admitted);
     host_check(host, "p0=g0 ");
 }
@@ -166,7 +166,7 @@ static void a_pod_is_refused_when_the_resource_was_removed(void **state)
     struct asked asked;
 
     host_kill_plugin(host);
-    host_advance(host, 300001);
+    rig_advance(&host->rig, 300001);
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     assert_false(asked.is_admitted);
     assert_string_equal(asked.reason, "UnknownResource");
@@ -183,27 +183,27 @@ static void an_admission_can_be_cancelled_at_any_time(void **state)
 
     host_ask(host, &asked, "p0", "1"); /* before it has begun */
     dv_pods_cancel(&asked.admission);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_int_equal(asked.err.code, DV_CANCELLED);
     host->plugin.holds_allocate = true; /* while a plugin is asked */
     host_ask(host, &asked, "p0", "1");
-    host_wait_count(host, &host->plugin.n_allocate, 1);
+    rig_wait_count(&host->rig, &host->plugin.n_allocate, 1);
     dv_pods_cancel(&asked.admission);
     dv_pods_cancel(&asked.admission);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_int_equal(asked.err.code, DV_CANCELLED);
     host->plugin.holds_allocate = false;
     host_check(host, "");
     assert_free(host, 4);
     host_kill_plugin(host); /* while it waits */
     host_ask(host, &asked, "p0", "1");
-    host_wait(host, is_waiting, host);
+    rig_wait(&host->rig, is_waiting, host);
     dv_pods_cancel(&asked.admission);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_int_equal(asked.err.code, DV_CANCELLED);
     assert_string_equal(host_pods(host), "");
     host_ask(host, &asked, "p0", "1"); /* and when all ends */
-    host_wait(host, is_waiting, host);
+    rig_wait(&host->rig, is_waiting, host);
     host_close(host);
     assert_int_equal(asked.err.code, DV_CANCELLED);
 }
@@ -216,11 +216,11 @@ static void what_is_under_way_for_a_pod_keeps_others_from_it(void **state)
 
     host->plugin.holds_allocate = true;
     host_ask(host, &first, "p0", "1");
-    host_wait_count(host, &host->plugin.n_allocate, 1);
+    rig_wait_count(&host->rig, &host->plugin.n_allocate, 1);
     assert_int_equal(host_admit(host, &second, "p0", "1"), DV_ABORTED);
     assert_int_equal(host_release(host, &second, "p0"), DV_ABORTED);
     device_plugin_answer(&host->plugin);
-    host_wait_count(host, &first.n_done, 1);
+    rig_wait_count(&host->rig, &first.n_done, 1);
     assert_true(first.is_admitted);
     host_check(host, "p0=g0 ");
 }
@@ -248,7 +248,7 @@ static void lose_all(struct host *host)
     struct loss loss = {.write = {.done = on_lost}};
 
     dv_store_write(host->store, &loss.write, changes, DV_COUNT(changes));
-    host_wait_count(host, &loss.n_done, 1);
+    rig_wait_count(&host->rig, &loss.n_done, 1);
 }
 
 static void all_is_written_anew_into_a_store_that_lost_it(void **state)
@@ -273,16 +273,16 @@ static void a_rewrite_that_fails_is_tried_again(void **state)
     lose_all(host);
     host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
     dv_pods_save_all(host->pods);
-    host_advance(host, 0);
+    rig_advance(&host->rig, 0);
     assert_int_equal(host->faults.n_until, 0);
     assert_string_equal(host_stored(host), ""); /* the pod is not there yet */
     host->faults.n_until = 1;
-    host_advance(host, RETRY_MS);
+    rig_advance(&host->rig, RETRY_MS);
     assert_int_equal(host->faults.n_until, 0);
     assert_int_equal(host_admit(host, &asked, "p1", "1"), DV_OK); /* others are not held up */
-    host_advance(host, 2 * RETRY_MS);
+    rig_advance(&host->rig, 2 * RETRY_MS);
     host_check(host, "p0=g0 p1=g1 ");
-    assert_non_null(strstr(dv_buf_c(&host->log), "cannot write all pods anew; trying again"));
+    assert_non_null(strstr(dv_buf_c(&host->rig.log), "cannot write all pods anew; trying again"));
 }
 
 static void a_rewrite_that_fails_is_tried_once_more_at_the_end(void **state)
@@ -293,7 +293,7 @@ static void a_rewrite_that_fails_is_tried_once_more_at_the_end(void **state)
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
     dv_pods_save_all(host->pods);
-    host_advance(host, 0);
+    rig_advance(&host->rig, 0);
     host->faults.n_until = 1;
     host_close(host); /* in vain, and without hanging */
     assert_int_equal(host->faults.n_until, 0);
@@ -310,14 +310,14 @@ static void a_rewrite_brings_no_released_pod_back(void **state)
     assert_int_equal(host_admit(host, &first, "p1", "1"), DV_OK);
     host_begin_release(host, &first, "p0"); /* in the same write */
     dv_pods_save_all(host->pods);
-    host_wait_count(host, &first.n_done, 1);
+    rig_wait_count(&host->rig, &first.n_done, 1);
     host_check(host, "p1=g1 ");
     host_begin_release(host, &first, "p1"); /* in the write before it */
-    host_advance(host, 0);
+    rig_advance(&host->rig, 0);
     dv_pods_save_all(host->pods);
     host_ask(host, &second, "p2", "1");
-    host_wait_count(host, &first.n_done, 1);
-    host_wait_count(host, &second.n_done, 1);
+    rig_wait_count(&host->rig, &first.n_done, 1);
+    rig_wait_count(&host->rig, &second.n_done, 1);
     host_check(host, "p2=g0 ");
 }
 
@@ -337,12 +337,12 @@ static void admissions_are_counted_whatever_comes_of_them(void **state)
     assert_int_equal(counts->n_requests, 3);
     assert_int_equal(host->n_ended, 3);
     assert_int_equal(host->n_verdicts, 2);
-    host_advance(host, RETRY_MS);
+    rig_advance(&host->rig, RETRY_MS);
     host->plugin.holds_allocate = true;
     host_ask(host, &asked, "p3", "1");
-    host_wait_count(host, &host->plugin.n_allocate, 3);
+    rig_wait_count(&host->rig, &host->plugin.n_allocate, 3);
     dv_pods_cancel(&asked.admission);
-    host_wait_count(host, &asked.n_done, 1);
+    rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_int_equal(counts->n_requests, 4);
     assert_int_equal(counts->n_errors, 0); /* policy none counts none */
     assert_int_equal(counts->of_containers.n_kept + counts->of_pods.n_kept, 0);
