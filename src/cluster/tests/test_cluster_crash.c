@@ -24,6 +24,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/api.h"
 
 #define N_ROUNDS 200
 #define N_CLIENTS 16u
@@ -127,11 +128,9 @@ static void start_client(struct child *child, struct dv_embedded *embedded, uint
 
 static int run_child(const char *path, const char *first)
 {
-    static const char *const names[] = {[SPACE_OBJECTS] = "objects", [SPACE_META] = "meta"};
-    static const struct dv_store_schema schema = {.spaces = names, .n_spaces = 2};
-    const struct dv_store_options options = {.schema = &schema, .damaged = on_damaged};
-    const struct dv_embedded_options how = {.space_objects = SPACE_OBJECTS,
-                                            .space_meta = SPACE_META};
+    const struct dv_store_options options = {.schema = &api_schema, .damaged = on_damaged};
+    const struct dv_embedded_options how = {.space_objects = API_SPACE_OBJECTS,
+                                            .space_meta = API_SPACE_META};
     static struct child child;
     struct dv_err err;
     struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);

@@ -9,6 +9,7 @@
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/api.h"
 
 #define POD "{\"metadata\":{\"name\":\"p1\"}," POD_SPEC "}"
 #define CLAIM "{\"metadata\":{\"name\":\"c1\"}," CLAIM_SPEC "}"
@@ -217,7 +218,8 @@ static void on_wiped(struct dv_store_write *write, const struct dv_err *err)
 static void everything_is_written_again_when_asked(void **state)
 {
     struct fixture *fixture = *state;
-    const struct dv_store_change wipe = {.kind = DV_STORE_DELETE_PREFIX, .space = SPACE_OBJECTS};
+    const struct dv_store_change wipe = {.kind = DV_STORE_DELETE_PREFIX,
+                                         .space = API_SPACE_OBJECTS};
     struct dv_store_write write = {.done = on_wiped};
     bool is_rewritten = false;
 

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -12,26 +11,14 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "loop/loop.h"
+#include "support/api.h"
+#include "support/scratch.h"
+#include "support/turns.h"
 #include "json/json.h"
-
-#define WAIT_MS 20000u
-
-static const char *const space_names[] = {[SPACE_OBJECTS] = "objects", [SPACE_META] = "meta"};
-static const struct dv_store_schema schema = {.spaces = space_names, .n_spaces = 2};
 
 void run_until(struct fixture *fixture, bool (*is_met)(void *ctx), void *ctx)
 {
-    assert_true(dv_loop_run_until(fixture->loop, is_met, ctx, WAIT_MS));
-}
-
-static void set_true(void *ctx)
-{
-    *(bool *)ctx = true;
-}
-
-static bool is_true(void *ctx)
-{
-    return *(const bool *)ctx;
+    loop_wait(fixture->loop, is_met, ctx);
 }
 
 /* ---- life ---- */
@@ -45,50 +32,32 @@ static void on_damaged(void *ctx, const char *set_aside)
 static void open_store(struct fixture *fixture)
 {
     const struct dv_store_options options = {
-        .schema = &schema, .damaged = on_damaged, .ctx = fixture};
+        .schema = &api_schema, .damaged = on_damaged, .ctx = fixture};
     struct dv_err err;
 
     if (fixture->dir[0])
         fixture->store = dv_store_open(fixture->loop, dv_str_from_c(fixture->path), &options, &err);
     else
-        fixture->store = dv_store_open_memory(fixture->loop, &schema, &fixture->faults, &err);
+        fixture->store = dv_store_open_memory(fixture->loop, &api_schema, &fixture->faults, &err);
     if (!fixture->store)
         fail_msg("%s", err.msg);
 }
 
 static void close_store(struct fixture *fixture)
 {
-    bool is_closed = false;
-
-    dv_store_close(fixture->store, set_true, &is_closed);
-    run_until(fixture, is_true, &is_closed);
+    api_close_store(fixture->loop, fixture->store);
     fixture->store = NULL;
-}
-
-static bool has_spaces(void *ctx)
-{
-    struct fixture *fixture = ctx;
-
-    return dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
 void open_api(struct fixture *fixture)
 {
-    struct dv_err err;
-
-    fixture->embedded = dv_embedded_open(fixture->loop, fixture->store, &fixture->options, &err);
-    if (!fixture->embedded)
-        fail_msg("%s", err.msg);
+    fixture->embedded = api_open_embedded(fixture->loop, fixture->store, &fixture->options);
     fixture->cluster = dv_embedded_cluster(fixture->embedded);
-    run_until(fixture, has_spaces, fixture);
 }
 
 void close_api(struct fixture *fixture)
 {
-    bool is_closed = false;
-
-    dv_embedded_close(fixture->embedded, set_true, &is_closed);
-    run_until(fixture, is_true, &is_closed);
+    api_close_embedded(fixture->loop, fixture->embedded);
     fixture->embedded = NULL;
 }
 
@@ -118,8 +87,8 @@ static struct fixture *new_fixture(void)
     dv_clock_virtual_init(&fixture->clock);
     fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
     fixture->arena = dv_arena_new();
-    fixture->options =
-        (struct dv_embedded_options){.space_objects = SPACE_OBJECTS, .space_meta = SPACE_META};
+    fixture->options = (struct dv_embedded_options){.space_objects = API_SPACE_OBJECTS,
+                                                    .space_meta = API_SPACE_META};
     return fixture;
 }
 
@@ -144,25 +113,11 @@ int start_on_disk(void **state)
     struct fixture *fixture = new_fixture();
 
     *state = fixture;
-    (void)snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/davit-cluster-XXXXXX");
-    assert_non_null(mkdtemp(fixture->dir));
+    scratch_make("cluster", fixture->dir, sizeof(fixture->dir));
     (void)snprintf(fixture->path, sizeof(fixture->path), "%s/store", fixture->dir);
     open_store(fixture);
     open_api(fixture);
     return 0;
-}
-
-static void remove_files(const struct fixture *fixture)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
-
-    for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
-        char path[120];
-
-        (void)snprintf(path, sizeof(path), "%s%s", fixture->path, suffixes[i]);
-        (void)unlink(path); /* not all are there */
-    }
-    assert_int_equal(rmdir(fixture->dir), 0);
 }
 
 int end(void **state)
@@ -174,7 +129,7 @@ int end(void **state)
     if (fixture->store)
         close_store(fixture);
     if (fixture->dir[0])
-        remove_files(fixture);
+        scratch_remove(fixture->dir);
     dv_arena_free(fixture->arena); /* objects before the loop: they need none */
     dv_loop_free(fixture->loop);
     free(fixture);
@@ -399,40 +354,16 @@ bool exists(struct fixture *fixture, enum dv_kind_id kind, const char *space, co
 
 /* ---- time ---- */
 
-struct quiet {
-    struct fixture *fixture;
-    uint64_t version;
-    size_t n_turns;
-};
-
-/* So many turns without a change, and nothing in the store's queue: the engine has come to rest. */
-#define N_QUIET_TURNS 20u
-
 static bool is_quiet(void *ctx)
 {
-    struct quiet *quiet = ctx;
-    struct dv_store_stats stats;
-    uint64_t version = dv_embedded_version(quiet->fixture->embedded);
-
-    dv_store_get_stats(quiet->fixture->store, &stats);
-    quiet->n_turns = stats.n_queued == 0 && version == quiet->version ? quiet->n_turns + 1 : 0;
-    quiet->version = version;
-    return quiet->n_turns > N_QUIET_TURNS;
-}
-
-static void stay_awake(struct dv_timer *timer)
-{
-    dv_timer_start(timer, timer->loop, dv_loop_now_ms(timer->loop), stay_awake);
+    return api_is_quiet(ctx, true);
 }
 
 void settle(struct fixture *fixture)
 {
-    struct quiet quiet = {.fixture = fixture};
-    struct dv_timer timer = {0};
+    struct api_quiet quiet = {.store = fixture->store, .embedded = fixture->embedded};
 
-    dv_timer_start(&timer, fixture->loop, dv_loop_now_ms(fixture->loop), stay_awake);
-    run_until(fixture, is_quiet, &quiet);
-    dv_timer_cancel(&timer);
+    api_wait_awake(fixture->loop, is_quiet, &quiet);
 }
 
 void pass(struct fixture *fixture, uint64_t ms)

@@ -16,11 +16,6 @@
 struct dv_arena;
 struct dv_loop;
 
-enum {
-    SPACE_OBJECTS,
-    SPACE_META,
-};
-
 struct fixture {
     struct dv_clock_virtual clock;
     struct dv_loop *loop;

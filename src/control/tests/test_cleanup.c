@@ -7,6 +7,7 @@
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 
 #define FINALIZER_NAME "resource.kubernetes.io/delete-protection"
 
@@ -34,7 +35,7 @@ static void an_allocated_claim_is_reserved_for_a_pod_on_a_node(void **state)
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
     (void)make(world, DV_KIND_POD, "default", POD("q", BY_NAME("l"), ON_NODE));
     (void)make(world, DV_KIND_POD, "default", POD("r", BY_NAME("k"), ""));
-    assert_int_equal(world->n_requests, 0); /* allocating is the scheduler's */
+    assert_int_equal(world->api.front.n_requests, 0); /* allocating is the scheduler's */
     allocate(world, "k", RESULT("d0", ""), "");
     assert_int_equal(look_claim(world, "k")->status.n_reserved_for, 1);
     assert_str(look_claim(world, "k")->status.reserved_for[0].name, "p");
@@ -152,7 +153,7 @@ static void a_full_claim_takes_no_more(void **state)
                   text(world, "{status: {reservedFor: [%s]}}", list_of));
     open_control(world);
     assert_int_equal(look_claim(world, "k")->status.n_reserved_for, 256);
-    assert_int_equal(world->n_requests, 0);
+    assert_int_equal(world->api.front.n_requests, 0);
 }
 
 static void pods_that_the_view_does_not_show_are_asked_for(void **state)
@@ -165,9 +166,9 @@ static void pods_that_the_view_does_not_show_are_asked_for(void **state)
         "{metadata: {name: p, labels: {hidden: a}}, spec: {nodeName: n1, containers: [{name: "
         "c, image: pause}], resourceClaims: [{name: e, resourceClaimName: k}]}}");
     allocate(world, "k", RESULT("d0", ""), "p");
-    world->hidden = DV_STR("!hidden");
+    world->api.front.hidden = DV_STR("!hidden");
     open_control(world);
-    assert_int_equal(world->n_requests, 1);
+    assert_int_equal(world->api.front.n_requests, 1);
     assert_int_equal(look_claim(world, "k")->status.n_reserved_for, 1);
     assert_non_null(look_claim(world, "k")->status.allocation);
 }

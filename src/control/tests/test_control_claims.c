@@ -7,6 +7,7 @@
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 
 static void start_with_template(struct world *world)
 {
@@ -57,13 +58,13 @@ static void nothing_is_done_when_all_is_there(void **state)
 
     start_with_template(world);
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_TEMPLATE, ""));
-    n = world->n_requests;
+    n = world->api.front.n_requests;
     assert_int_equal(n, 2); /* the claim and the status */
     change(world, DV_KIND_POD, "default", "p", "{metadata: {labels: {x: z}}}");
     change_status(world, DV_KIND_POD, "default", "p", "{status: {phase: Running}}");
     close_control(world);
     open_control(world);
-    assert_int_equal(world->n_requests, n);
+    assert_int_equal(world->api.front.n_requests, n);
 }
 
 static void a_template_that_comes_later_is_used(void **state)
@@ -108,7 +109,7 @@ static void a_status_that_was_lost_is_repaired(void **state)
     change_status(world, DV_KIND_POD, "default", "p", "{status: {resourceClaimStatuses: null}}");
     assert_non_null(generated(world, "p", "e"));
     assert_int_equal(look_pod(world, "p")->status.n_resource_claim_statuses, 1);
-    assert_int_equal(world->n_claims_made, 1);
+    assert_int_equal(world->api.front.n_created[DV_KIND_CLAIM], 1);
 }
 
 static void an_entry_that_needs_no_claim_gets_none(void **state)
@@ -210,7 +211,7 @@ static void pods_without_need_are_left_alone(void **state)
         "{metadata: {name: going, finalizers: [example.com/f]}, spec: {containers: [{name: c, "
         "image: pause}]}}");
     delete_gently(world, DV_KIND_POD, "default", "going");
-    assert_int_equal(world->n_requests, 0);
+    assert_int_equal(world->api.front.n_requests, 0);
 }
 
 static void a_pod_that_is_being_deleted_gets_no_claim(void **state)
@@ -222,7 +223,7 @@ static void a_pod_that_is_being_deleted_gets_no_claim(void **state)
     delete_gently(world, DV_KIND_POD, "default", "p");
     open_control(world);
     assert_non_null(look_pod(world, "p"));
-    assert_int_equal(world->n_requests, 0);
+    assert_int_equal(world->api.front.n_requests, 0);
 }
 
 static void long_names_still_make_a_claim(void **state)
@@ -252,19 +253,19 @@ static void claims_that_the_view_does_not_show_are_remembered(void **state)
     (void)make(world, DV_KIND_TEMPLATE, "default",
                "{metadata: {name: t}, spec: {metadata: {labels: {hidden: a}}, spec: {devices: "
                "{requests: [{name: r, exactly: {deviceClassName: c}}]}}}}");
-    world->hidden = DV_STR("!hidden");
+    world->api.front.hidden = DV_STR("!hidden");
     open_control(world);
-    world->fault = FAULT_BEFORE;
-    world->fault_at = 2; /* the status, which is then written after all */
+    world->api.front.fault = FAULT_BEFORE;
+    world->api.front.fault_at = 2; /* the status, which is then written after all */
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_TEMPLATE, ""));
     pass(world, 5000);
     assert_non_null(generated(world, "p", "e"));
     assert_int_equal(look_pod(world, "p")->status.n_resource_claim_statuses, 1);
     change(world, DV_KIND_POD, "default", "p", "{metadata: {labels: {a: b}}}");
-    assert_int_equal(world->n_claims_made, 1);
+    assert_int_equal(world->api.front.n_created[DV_KIND_CLAIM], 1);
     pass(world, 3600000); /* a view that is so late has missed that the claim is gone again */
     change(world, DV_KIND_POD, "default", "p", "{metadata: {labels: {a: c}}}");
-    assert_int_equal(world->n_claims_made, 2);
+    assert_int_equal(world->api.front.n_created[DV_KIND_CLAIM], 2);
 }
 
 static void a_claim_whose_making_was_not_heard_of_is_found(void **state)
@@ -274,16 +275,16 @@ static void a_claim_whose_making_was_not_heard_of_is_found(void **state)
     (void)make(world, DV_KIND_TEMPLATE, "default",
                "{metadata: {name: t}, spec: {metadata: {labels: {hidden: a}}, spec: {devices: "
                "{requests: [{name: r, exactly: {deviceClassName: c}}]}}}}");
-    world->hidden = DV_STR("!hidden");
-    world->fault = FAULT_AFTER;
-    world->fault_at = 1;
+    world->api.front.hidden = DV_STR("!hidden");
+    world->api.front.fault = FAULT_AFTER;
+    world->api.front.fault_at = 1;
     open_control(world);
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_TEMPLATE, ""));
     close_control(world); /* and what is remembered is forgotten */
     open_control(world);
     pass(world, 5000);
     assert_non_null(generated(world, "p", "e"));
-    assert_int_equal(world->n_claims_made, 0); /* as far as one heard */
+    assert_int_equal(world->api.front.n_created[DV_KIND_CLAIM], 0); /* as far as one heard */
     assert_true(
         dv_str_eq(look_pod(world, "p")->status.resource_claim_statuses[0].resource_claim_name,
                   generated(world, "p", "e")->metadata.name));

@@ -8,6 +8,7 @@
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 
 /* ---- a story with all that controllers do ---- */
 
@@ -89,7 +90,7 @@ static uint64_t count_requests(void)
     begin_story(world);
     open_control(world);
     check_end(world);
-    n = world->n_requests;
+    n = world->api.front.n_requests;
     (void)end_world((void **)&world);
     return n;
 }
@@ -107,8 +108,8 @@ static void every_request_may_fail_once(void **state)
 
             (void)start_world((void **)&world);
             begin_story(world);
-            world->fault = faults[i];
-            world->fault_at = at;
+            world->api.front.fault = faults[i];
+            world->api.front.fault_at = at;
             open_control(world);
             pass(world, 15000);
             check_end(world);
@@ -123,14 +124,14 @@ static void all_requests_may_fail_for_a_while(void **state)
     struct dv_control_stats stats;
 
     begin_story(world);
-    world->fault = FAULT_BEFORE;
+    world->api.front.fault = FAULT_BEFORE;
     open_control(world);
     pass(world, 120000);
     dv_control_get_stats(world->control, &stats);
     /* the pauses have grown: each of the eight or so is tried a few dozen times at most */
     assert_true(stats.n_retries > 30);
     assert_true(stats.n_retries < 400);
-    world->fault = FAULT_NONE;
+    world->api.front.fault = FAULT_NONE;
     pass(world, 75000);
     check_end(world);
 }
@@ -146,11 +147,11 @@ static void it_may_be_closed_at_any_point(void **state)
 
         (void)start_world((void **)&world);
         begin_story(world);
-        world->fault = at % 2 ? FAULT_AFTER : FAULT_BEFORE;
-        world->fault_at = at;
+        world->api.front.fault = at % 2 ? FAULT_AFTER : FAULT_BEFORE;
+        world->api.front.fault_at = at;
         open_control(world);
         close_control(world);
-        world->fault = FAULT_NONE;
+        world->api.front.fault = FAULT_NONE;
         open_control(world);
         pass(world, 45000); /* a finalizer that was left goes after half a minute */
         check_end(world);
@@ -164,15 +165,15 @@ static void it_may_be_closed_while_requests_are_under_way(void **state)
 
     begin_story(world);
     for (unsigned i = 0; i < 5; i++) {
-        world->is_holding = true;
+        world->api.front.is_holding = true;
         open_control(world);
         close_control(world);
-        world->is_holding = false;
+        world->api.front.is_holding = false;
     }
     open_control(world);
     pass(world, 45000);
     check_end(world);
-    assert_int_equal(world->n_claims_made, 2);
+    assert_int_equal(world->api.front.n_created[DV_KIND_CLAIM], 2);
 }
 
 static void it_may_be_closed_before_it_has_begun(void **state)
@@ -181,11 +182,11 @@ static void it_may_be_closed_before_it_has_begun(void **state)
     struct dv_err err;
 
     begin_story(world);
-    world->control = dv_control_open(world->loop, &world->options, &err);
+    world->control = dv_control_open(world->api.loop, &world->options, &err);
     assert_ok(world->control, &err);
     assert_false(dv_control_is_ready(world->control));
     close_control(world);
-    assert_int_equal(world->n_requests, 0);
+    assert_int_equal(world->api.front.n_requests, 0);
     open_control(world);
     assert_true(dv_control_is_ready(world->control));
     pass(world, 1000);
@@ -202,7 +203,7 @@ static void a_claim_that_changes_meanwhile_is_looked_at_again(void **state)
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
     (void)make(world, DV_KIND_POD, "default", POD("q", BY_NAME("k"), ON_NODE));
     allocate(world, "k", RESULT("d0", ""), "p");
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     open_control(world); /* the reservation for q is on its way */
     change_status(world, DV_KIND_CLAIM, "default", "k",
                   "{status: {devices: [{driver: d.example, pool: p, device: d0}]}}");
@@ -220,7 +221,7 @@ static void a_pod_that_goes_meanwhile_leaves_nothing(void **state)
 
     (void)make(world, DV_KIND_TEMPLATE, "default", TEMPLATE);
     open_control(world);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_TEMPLATE, ""));
     destroy(world, DV_KIND_POD, "default", "p"); /* before its claim is made */
     release_requests(world);
@@ -237,11 +238,11 @@ static void an_eviction_that_is_cancelled_on_its_way_stops(void **state)
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
     allocate(world, "k", RESULT("bad", ""), "p");
     (void)make(world, DV_KIND_TAINT_RULE, "", RULE);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     open_control(world);
     for (unsigned i = 0; i < 2; i++) { /* the rule's status, then GET */
         release_requests(world);
-        world->is_holding = true;
+        world->api.front.is_holding = true;
         settle(world);
     }
     destroy(world, DV_KIND_TAINT_RULE, "", "r");
@@ -261,10 +262,10 @@ static void another_may_delete_the_pod_first(void **state)
     (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
     allocate(world, "k", RESULT("bad", ""), "p");
     (void)make(world, DV_KIND_TAINT_RULE, "", RULE);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     open_control(world);
     release_requests(world);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     settle(world);
     destroy(world, DV_KIND_POD, "default", "p");
     release_requests(world);
@@ -290,7 +291,7 @@ static void a_pod_that_takes_the_name_of_an_evicted_one_is_judged_for_itself(voi
         /* again, and gone before the API is asked for it */
         (void)make(world, DV_KIND_POD, "default", POD("p", BY_NAME("k"), ON_NODE));
         allocate(world, "k", RESULT("bad", ""), "p");
-        world->is_holding = true;
+        world->api.front.is_holding = true;
         open_control(world);
         destroy(world, DV_KIND_POD, "default", "p");
         if (i == 0) { /* one that uses the same claim */

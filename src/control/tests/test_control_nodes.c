@@ -10,6 +10,7 @@
 #include "control/node_health.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 #include "json/json.h"
 
 #define LEASES "kube-node-lease"
@@ -184,12 +185,12 @@ static void what_fails_is_written_later(void **state)
     renew(world, "n1", 0);
     open_control(world);
     for (unsigned i = 0; i < 2 * DV_COUNT(faults); i++) {
-        world->fault = faults[i % DV_COUNT(faults)];
-        world->fault_at = world->n_requests + 1 + i / DV_COUNT(faults);
+        world->api.front.fault = faults[i % DV_COUNT(faults)];
+        world->api.front.fault_at = world->api.front.n_requests + 1 + i / DV_COUNT(faults);
         pass(world, 50000);
         assert_true(is_tainted(world, "n1"));
         assert_string_equal(ready_of(world, "n1"), "Unknown");
-        world->fault_at = world->n_requests + 1;
+        world->api.front.fault_at = world->api.front.n_requests + 1;
         renew(world, "n1", i + 1);
         pass(world, 5000);
         assert_false(is_tainted(world, "n1"));

@@ -12,6 +12,8 @@
 #include "control/tests/test_control_world.h"
 #include "control/uses.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
+#include "support/dice.h"
 
 #define N_WORLDS 60u
 #define N_STEPS 200u
@@ -352,11 +354,12 @@ static void all_comes_right_in_the_end(void **state)
         (void)start_world((void **)&world);
         story.world = world;
         toggle_template(&story);
-        world->fault_seed = i % 3 ? i + 1 : 0;
+        world->api.front.luck.state = i + 1;
+        world->api.front.fault_odds = i % 3 ? 5 : 0;
         open_control(world);
         for (unsigned step = 0; step < N_STEPS; step++)
             act(&story);
-        world->fault_seed = 0;
+        world->api.front.fault_odds = 0;
         if (!look(world, DV_KIND_TEMPLATE, "default", "t"))
             toggle_template(&story);
         pass(world, 100000); /* the longest pause, and what a finalizer for nothing waits */

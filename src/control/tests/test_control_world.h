@@ -7,42 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/defs.h"
-#include "base/list.h"
-#include "base/str.h"
 #include "cluster/cluster.h"
 #include "control/control.h"
 #include "resource/resource.h"
-
-struct dv_arena;
-struct dv_loop;
-
-enum fault {
-    FAULT_NONE,
-    FAULT_BEFORE,   /* the request fails, and has no effect */
-    FAULT_AFTER,    /* it has its effect, and fails all the same */
-    FAULT_CONFLICT, /* as BEFORE, with 409 */
-};
+#include "support/api.h"
 
 struct world {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
-    struct dv_store *store;
-    struct dv_embedded *embedded;
-    struct dv_cluster *back; /* the API itself: what tests do */
-    struct dv_cluster front; /* what the controllers see */
+    struct api api; /* the controllers have its front */
     struct dv_control_options options;
     struct dv_control *control; /* NULL: closed */
-    struct dv_arena *arena;     /* for what tests make; until the end */
-    struct dv_list held;        /* requests in the wrapper's hands */
-    bool is_holding;            /* requests are kept, until release_requests */
-    dv_str hidden;              /* a label selector: what else there is, the views do not show */
-    enum fault fault;
-    uint64_t fault_at;   /* the number of the request that fails, from 1; 0: all of them do */
-    uint64_t n_requests; /* of the controllers, events excepted */
-    size_t n_claims_made;
-    unsigned fault_seed; /* not 0: requests fail at random, one in five or so */
 };
 
 /* With the API and without the controllers. */
@@ -52,7 +25,7 @@ int end_world(void **state);
 void open_control(struct world *world);
 void close_control(struct world *world);
 
-/* Objects as YAML. Each fails the test when the API refuses. */
+/* Objects as YAML. Each fails the test when the API refuses, and settles afterwards. */
 struct dv_object *make(struct world *world, enum dv_kind_id kind, const char *space,
                        const char *yaml);
 /* A merge patch, of the object or of its status. */
@@ -60,7 +33,7 @@ void change(struct world *world, enum dv_kind_id kind, const char *space, const 
             const char *yaml);
 void change_status(struct world *world, enum dv_kind_id kind, const char *space, const char *name,
                    const char *yaml);
-/* The same, and the code of the answer: 0 is success. */
+/* A merge patch that may be refused: the code of the answer, 0 is success. */
 int attempt(struct world *world, enum dv_kind_id kind, enum dv_subresource subresource,
             const char *space, const char *name, const char *yaml);
 /* At once, also a pod; gone is fine. */
@@ -83,7 +56,7 @@ const struct dv_api_resource_claim *generated(struct world *world, const char *p
 size_t n_events(struct world *world, const char *pod, const char *reason, const char *message);
 
 /* A text, until the end of the test. */
-const char *text(struct world *world, const char *fmt, ...) DV_PRINTF(2, 3);
+#define text(world, ...) api_text(&(world)->api, __VA_ARGS__)
 
 void settle(struct world *world);
 void pass(struct world *world, uint64_t ms);

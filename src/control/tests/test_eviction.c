@@ -9,6 +9,7 @@
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 
 #define TAINTED(taints) "{name: d0, taints: [" taints "]}"
 #define NO_EXECUTE "{key: k, value: v, effect: NoExecute}"
@@ -362,10 +363,10 @@ static void a_clock_that_is_set_is_noticed(void **state)
     add_pod(world, "q", "l", RESULT("d0", TOLERATING(FOR("7200"))));
     (void)make(world, DV_KIND_TAINT_RULE, "", rule(world, "r", SELECT(""), "NoExecute"));
     pass(world, 1000);
-    world->clock.wall_offset_ns += 3700000000000u; /* forward: within a minute */
+    world->api.clock.wall_offset_ns += 3700000000000u; /* forward: within a minute */
     pass(world, 61000);
     assert_true(is_evicted(world, "p"));
-    world->clock.wall_offset_ns -= 3600000000000u; /* back: it is waited for */
+    world->api.clock.wall_offset_ns -= 3600000000000u; /* back: it is waited for */
     pass(world, 120000);
     assert_false(is_evicted(world, "q"));
 }
@@ -407,10 +408,10 @@ static void a_rule_speaks_before_it_acts(void **state)
 
     open_control(world);
     add_pod(world, "p", "k", RESULT("d0", ""));
-    n = world->n_requests;
-    world->is_holding = true;
+    n = world->api.front.n_requests;
+    world->api.front.is_holding = true;
     (void)make(world, DV_KIND_TAINT_RULE, "", rule(world, "r", SELECT(""), "NoExecute"));
-    assert_int_equal(world->n_requests, n + 1); /* its status, and nothing else */
+    assert_int_equal(world->api.front.n_requests, n + 1); /* its status, and nothing else */
     release_requests(world);
     settle(world);
     assert_true(is_evicted(world, "p"));

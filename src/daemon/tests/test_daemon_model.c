@@ -26,7 +26,7 @@ static uint64_t step(struct story *story)
     unsigned n_acts = roll(&story->dice, 4);
     uint64_t ms = 50 + roll(&story->dice, 1500);
 
-    dv_arena_reset(world->arena);
+    dv_arena_reset(world->api.arena);
     for (unsigned i = 0; i < n_acts; i++) {
         act(story);
         check_always(story);
@@ -42,7 +42,7 @@ static void rest_a_while(struct story *story)
     struct world *world = story->world;
 
     for (uint64_t ms = 0; ms < REST_MS; ms += REST_STEP_MS) {
-        dv_arena_reset(world->arena);
+        dv_arena_reset(world->api.arena);
         turn_nodes(story, true);
         pass(world, REST_STEP_MS);
         check_always(story);
@@ -54,7 +54,7 @@ static void rest(struct story *story)
 {
     struct world *world = story->world;
 
-    world->has_faults = false;
+    set_faults(world, false);
     start_control(world);
     start_sched(world, 0);
     kill_sched(world, 1);
@@ -83,7 +83,7 @@ static void run(uint64_t seed)
     start_control(world);
     start_sched(world, 0);
     for (unsigned i = 1; i <= N_RESTS; i++) {
-        world->has_faults = true;
+        set_faults(world, true);
         for (uint64_t ms = 0; ms < STORY_MS / N_RESTS;)
             ms += step(&story);
         rest(&story);

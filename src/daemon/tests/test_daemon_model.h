@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "daemon/tests/test_model_world.h"
 #include "resource/resource.h"
+#include "support/dice.h"
 
 struct dv_api_object_meta;
 struct dv_api_pod;

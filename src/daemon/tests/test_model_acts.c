@@ -181,8 +181,8 @@ static void mark_meddled(struct story *story, dv_str claim)
     for (size_t i = 0, n = list(world, DV_KIND_POD, &pods); i < n; i++)
         for (size_t j = 0; j < n_claims_of(pods[i]->value); j++)
             if (dv_str_eq(claim_of(pods[i]->value, j), claim))
-                *dv_vec_add_in(&names, world->arena) =
-                    dv_str_copy(pods[i]->meta->name, world->arena);
+                *dv_vec_add_in(&names, world->api.arena) =
+                    dv_str_copy(pods[i]->meta->name, world->api.arena);
     for (size_t i = 0; i < names.n; i++)
         (void)change(world, DV_KIND_POD, DV_SUB_NONE, names.v[i], mark);
 }
@@ -382,7 +382,7 @@ static void die(struct story *story)
 
 static void jump(struct story *story)
 {
-    dv_clock_virtual_advance_ms(&story->world->clock, 1000 * (1 + pick(story, 120)));
+    dv_clock_virtual_advance_ms(&story->world->api.clock, 1000 * (1 + pick(story, 120)));
 }
 
 static const struct {

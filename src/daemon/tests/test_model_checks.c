@@ -132,7 +132,7 @@ bool delete_broken(struct story *story)
         (void)find_faulty(story, pods[i]->value, &fault);
         if (fault) {
             (void)destroy(story->world, DV_KIND_POD,
-                          dv_str_copy(pods[i]->meta->name, story->world->arena), 0);
+                          dv_str_copy(pods[i]->meta->name, story->world->api.arena), 0);
             return true;
         }
     }

@@ -57,12 +57,12 @@ static bool is_excused(struct story *story, const char *uid)
 static void prepare(struct story *story, unsigned node, const struct dv_api_resource_claim *claim)
 {
     const struct dv_api_allocation_result *allocation = claim->status.allocation;
-    const char *uid = dv_str_to_c(claim->metadata.uid, story->world->arena);
+    const char *uid = dv_str_to_c(claim->metadata.uid, story->world->api.arena);
 
     for (size_t i = 0; i < allocation->devices.n_results; i++) {
         const struct dv_api_device_request_allocation_result *result =
             &allocation->devices.results[i];
-        const char *device = dv_str_to_c(result->device, story->world->arena);
+        const char *device = dv_str_to_c(result->device, story->world->api.arena);
         struct prepared *added;
         bool is_there = false;
 
@@ -134,7 +134,8 @@ static void turn_node(struct story *story, unsigned node)
     for (size_t i = 0, n = list(world, DV_KIND_POD, &pods); i < n; i++)
         if (dv_str_eq(((const struct dv_api_pod *)pods[i]->value)->spec.node_name,
                       NAME(world, "n%u", node)))
-            *dv_vec_add_in(&names, world->arena) = dv_str_copy(pods[i]->meta->name, world->arena);
+            *dv_vec_add_in(&names, world->api.arena) =
+                dv_str_copy(pods[i]->meta->name, world->api.arena);
     for (size_t i = 0; i < names.n; i++)
         turn_pod(story, node, names.v[i]);
 }

@@ -9,48 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/defs.h"
-#include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "resource/resource.h"
+#include "support/api.h"
 
-struct dv_arena;
 struct dv_control;
-struct dv_embedded;
-struct dv_loop;
 struct dv_sched;
-struct dv_store;
 
 #define N_SCHEDS 2u
 
-struct dice {
-    uint64_t state;
-};
-
-unsigned roll(struct dice *dice, unsigned sides);
-
 struct world {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
-    struct dv_store *store;
-    struct dv_embedded *embedded;
-    struct dv_cluster *back;           /* the API itself: what users, nodes and drivers ask */
-    struct dv_cluster front;           /* what controllers and schedulers ask */
+    struct api api;                    /* controllers and schedulers have its front */
     struct dv_control *control;        /* NULL: killed */
     struct dv_sched *scheds[N_SCHEDS]; /* the same */
-    struct dv_arena *arena;            /* for what is made in one step */
-    struct dv_list relays;             /* requests through the front */
-    struct dice luck;                  /* of requests */
-    bool has_faults;
-    uint64_t n_requests;
-    char dir[32];
-    char path[48];
+    bool has_faults;                   /* of requests through the front; see set_faults */
 };
 
 struct world *world_new(uint64_t seed);
 void world_free(struct world *world);
+/* From now on, requests through the front are late, get lost or fail at random; or no more. */
+void set_faults(struct world *world, bool has_faults);
 
 void start_control(struct world *world);
 void kill_control(struct world *world);
@@ -74,7 +53,7 @@ struct dv_object *look(const struct world *world, enum dv_kind_id kind, dv_str n
 size_t list(struct world *world, enum dv_kind_id kind, struct dv_object ***objects);
 
 /* A text, until the end of the step. */
-const char *text(struct world *world, const char *fmt, ...) DV_PRINTF(2, 3);
+#define text(world, ...) api_text(&(world)->api, __VA_ARGS__)
 #define NAME(...) dv_str_from_c(text(__VA_ARGS__))
 
 /* ---- time ---- */

@@ -1,6 +1,5 @@
 #include "pod/tests/test_agent_host.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,19 +17,17 @@
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
+#include "store/store.h"
+#include "support/api.h"
 #include "support/dvtest.h"
+#include "support/lines.h"
+#include "support/scratch.h"
 #include "topology/topology.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 20000u
 
 /* ---- the parts ---- */
-
-static void keep_line(void *ctx, enum dv_log_level level, dv_str line)
-{
-    (void)level;
-    dv_buf_add(ctx, line);
-}
 
 static void on_devices_changed(void *ctx)
 {
@@ -120,21 +117,13 @@ static struct dv_store *open_store(struct world *world, const char *file)
     return store;
 }
 
-static bool has_spaces(void *ctx)
-{
-    return dv_embedded_n(((struct world *)ctx)->api, dv_kind(DV_KIND_NAMESPACE)) >= 4;
-}
-
 static void open_api(struct world *world)
 {
     const struct dv_embedded_options options = {.space_objects = DV_SPACE_OBJECTS,
                                                 .space_meta = DV_SPACE_META};
-    struct dv_err err;
 
     world->api_store = open_store(world, "api.db");
-    world->api = dv_embedded_open(world->loop, world->api_store, &options, &err);
-    assert_ok(world->api, &err);
-    run_until(world, has_spaces, world);
+    world->api = api_open_embedded(world->loop, world->api_store, &options);
     world->shaky.inner = dv_embedded_cluster(world->api);
 }
 
@@ -317,13 +306,11 @@ static void write_spec(struct world *world)
 int world_start(void **state)
 {
     struct world *world = DV_ALLOC(struct world);
-    struct dv_log_sink sink = {
-        .write = keep_line, .ctx = &world->log, .level = DV_LOG_INFO, .format = DV_LOG_TEXT};
     struct dv_err err;
 
     world->arena = dv_arena_new();
     dv_buf_init(&world->log, 64u << 20);
-    dv_log_set_sink(&sink);
+    lines_keep(&world->log, DV_LOG_INFO);
     dv_clock_virtual_init(&world->clock);
     world->loop = dv_loop_new(&world->clock.clock, &err);
     assert_ok(world->loop, &err);
@@ -331,8 +318,7 @@ int world_start(void **state)
     assert_ok(dv_topology_config_parse(DV_STR("none"), DV_STR("container"), NULL, 0,
                                        &world->machine, &world->topology, &err),
               &err);
-    (void)snprintf(world->dir, sizeof(world->dir), "/tmp/dv-agent-XXXXXX");
-    assert_non_null(mkdtemp(world->dir));
+    scratch_make("agent", world->dir, sizeof(world->dir));
     (void)snprintf(world->plugins, sizeof(world->plugins), "%s/device-plugins", world->dir);
     (void)snprintf(world->specs, sizeof(world->specs), "%s/cdi", world->dir);
     write_spec(world);
@@ -346,14 +332,6 @@ int world_start(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
-{
-    (void)info;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 int world_end(void **state)
 {
     struct world *world = *state;
@@ -361,63 +339,38 @@ int world_end(void **state)
     world_close(world);
     dra_driver_fini(&world->driver);
     dv_loop_free(world->loop);
-    dv_log_set_sink(&(struct dv_log_sink){0});
-    dv_buf_fini(&world->log);
+    lines_end(&world->log);
     dv_arena_free(world->arena);
-    assert_int_equal(nftw(world->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    scratch_remove(world->dir);
     free(world);
     return 0;
 }
 
 /* ---- time ---- */
 
-/* So many turns without a change, and nothing in the store's queue: all has come to rest. */
-#define N_QUIET_TURNS 30u
-
-struct quiet {
+struct settling {
+    struct api_quiet quiet; /* of the API; the node has a store of its own */
     struct world *world;
-    uint64_t version;
-    size_t n_turns;
 };
 
-static bool is_written(struct dv_store *store)
+static bool is_settled(void *ctx)
 {
-    struct dv_store_stats stats;
+    struct settling *settling = ctx;
+    struct dv_store_stats stats = {0};
 
-    if (!store)
-        return true;
-    dv_store_get_stats(store, &stats);
-    return stats.n_queued == 0;
-}
-
-static bool is_quiet(void *ctx)
-{
-    struct quiet *quiet = ctx;
-    uint64_t version = dv_embedded_version(quiet->world->api);
-    bool is_idle = is_written(quiet->world->api_store) && is_written(quiet->world->store);
-
-    quiet->n_turns = is_idle && version == quiet->version ? quiet->n_turns + 1 : 0;
-    quiet->version = version;
-    return quiet->n_turns > N_QUIET_TURNS;
-}
-
-static void stay_awake(struct dv_timer *timer)
-{
-    dv_timer_start(timer, timer->loop, dv_loop_now_ms(timer->loop), stay_awake);
-}
-
-static void run_awake(struct world *world, bool (*is_met)(void *ctx), void *ctx)
-{
-    struct dv_timer timer = {0};
-
-    dv_timer_start(&timer, world->loop, dv_loop_now_ms(world->loop), stay_awake);
-    run_until(world, is_met, ctx);
-    dv_timer_cancel(&timer);
+    if (settling->world->store)
+        dv_store_get_stats(settling->world->store, &stats);
+    return api_is_quiet(&settling->quiet, stats.n_queued == 0);
 }
 
 void settle(struct world *world)
 {
-    run_awake(world, is_quiet, &(struct quiet){.world = world});
+    struct settling settling = {
+        .quiet = {.store = world->api_store, .embedded = world->api},
+        .world = world,
+    };
+
+    api_wait_awake(world->loop, is_settled, &settling);
 }
 
 static bool is_counted_down(void *ctx)
@@ -428,7 +381,7 @@ static bool is_counted_down(void *ctx)
 void turn(struct world *world, int n)
 {
     if (n > 0)
-        run_awake(world, is_counted_down, &n);
+        api_wait_awake(world->loop, is_counted_down, &n);
 }
 
 void pass(struct world *world, uint64_t ms)

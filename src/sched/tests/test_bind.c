@@ -11,6 +11,7 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
+#include "support/api_front.h"
 
 /* ---- changes in between ---- */
 
@@ -20,7 +21,7 @@ static void decide(struct world *world)
     make_node(world, "n1", 1);
     make_claim(world, "c1", 1);
     open_sched(world);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     make_pod(world, "p1", "c1", "");
     settle(world);
     assert_int_equal(numbers(world).n_in_flight, 1);
@@ -50,7 +51,7 @@ static void a_pod_that_is_replaced_meanwhile_is_another(void **state)
     assert_string_equal(node_of(world, "p1"), "n1");
     assert_int_equal(look_claim(world, "c1")->status.n_reserved_for, 1);
     assert_str(look_claim(world, "c1")->status.reserved_for[0].uid,
-               dv_str_to_c(look_pod(world, "p1")->metadata.uid, world->arena));
+               dv_str_to_c(look_pod(world, "p1")->metadata.uid, world->api.arena));
     assert_at_rest(world);
 }
 
@@ -124,8 +125,8 @@ static void a_binding_that_is_refused_is_undone(void **state)
     make_node(world, "n1", 1);
     make_claim(world, "c1", 1);
     make_pod(world, "p1", "c1", "");
-    world->fault = FAULT_REFUSED;
-    world->fault_at = 3;
+    world->api.front.fault = FAULT_REFUSED;
+    world->api.front.fault_at = 3;
     open_sched(world);
     assert_string_equal(node_of(world, "p1"), "");
     assert_string_equal(devices_of(world, "c1"), "");
@@ -196,7 +197,7 @@ static void of_two_schedulers_the_first_to_write_wins(void **state)
     open_sched(world);
     make_claim(world, "c1", 1);
     make_claim(world, "c2", 1);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     make_pod(world, "p1", "c1", ", schedulerName: first");
     settle(world);
     world->options.scheduler_name = DV_STR("second");
@@ -293,10 +294,10 @@ static void a_clock_that_jumps_changes_nothing(void **state)
 
     world->options.binding_timeout_ms = 10000;
     make_slow_device(world);
-    world->clock.wall_offset_ns += UINT64_C(3600) * 1000000000u;
+    world->api.clock.wall_offset_ns += UINT64_C(3600) * 1000000000u;
     pass(world, 5000);
     assert_string_equal(devices_of(world, "c1"), "n1/slow");
-    world->clock.wall_offset_ns -= UINT64_C(7200) * 1000000000u;
+    world->api.clock.wall_offset_ns -= UINT64_C(7200) * 1000000000u;
     pass(world, 4000);
     set_condition(world, "a/ready");
     assert_string_equal(node_of(world, "p1"), "n1");
@@ -395,7 +396,7 @@ static void a_class_serves_an_extended_resource(void **state)
         pod = look_pod(world, "p1");
         assert_non_null(pod->status.extended_resource_claim_status);
         assert_str(pod->status.extended_resource_claim_status->resource_claim_name,
-                   dv_str_to_c(claim->metadata.name, world->arena));
+                   dv_str_to_c(claim->metadata.name, world->api.arena));
         assert_int_equal(pod->status.extended_resource_claim_status->n_request_mappings, 1);
         assert_true(dv_str_starts_with(claim->metadata.name, DV_STR("p1-extended-resources-")));
         assert_at_rest(world);
@@ -447,7 +448,7 @@ static void devices_for_extended_resources_are_held_before_their_claim_is_there(
     make_extended_class(world);
     make_node(world, "n1", 1);
     open_sched(world);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     make_extended_pod(world, "p1", "ex.ample/gpu", 1);
     make_extended_pod(world, "p2", "ex.ample/gpu", 1);
     settle(world);

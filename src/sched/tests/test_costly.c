@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
+#include "support/api_front.h"
 
 #define WAIT_MS 60000u
 #define SLICE_COST 20000u
@@ -38,7 +39,7 @@ static bool has_job(void *ctx)
 /* Until a search is being made beside the loop, or was. */
 static void wait_for_job(struct world *world)
 {
-    assert_true(dv_loop_run_until(world->loop, has_job, world, WAIT_MS));
+    assert_true(dv_loop_run_until(world->api.loop, has_job, world, WAIT_MS));
 }
 
 static void a_costly_search_is_made_beside_the_loop(void **state)
@@ -151,7 +152,7 @@ static void what_happens_meanwhile_counts(void **state)
         (void)start_world((void **)&world);
         world->options.slice_cost = 1;
         open_sched(world);
-        world->is_holding = true; /* so that nothing is final before it happens */
+        world->api.front.is_holding = true; /* so that nothing is final before it happens */
         make_node(world, "n1", 4);
         make_costly_claim(world, "c1", "");
         make_pod(world, "p1", "c1", ", nodeSelector: {zone: z1}");

@@ -6,6 +6,7 @@
 #include "base/defs.h"
 #include "resource/resource.h"
 #include "sched/tests/test_sched_world.h"
+#include "support/api_front.h"
 
 #define FINALIZERS "finalizers: [resource.kubernetes.io/delete-protection]"
 
@@ -111,14 +112,14 @@ static void a_pod_that_is_bound_keeps_the_claim_that_its_status_names(void **sta
     for (unsigned i = 1; i <= 6; i++) {
         const struct dv_api_pod_extended_resource_claim_status *status;
 
-        world->fault = FAULT_AFTER;
-        world->fault_at = world->n_requests + i;
+        world->api.front.fault = FAULT_AFTER;
+        world->api.front.fault_at = world->api.front.n_requests + i;
         (void)make(world, DV_KIND_POD,
                    "{metadata: {name: p1}, spec: {containers: [{name: c, image: pause, resources: "
                    "{requests: {e.example/gpu: 1}, limits: {e.example/gpu: 1}}}]}}");
         settle(world);
-        world->fault = FAULT_REFUSED;
-        world->fault_at = world->n_requests + 1;
+        world->api.front.fault = FAULT_REFUSED;
+        world->api.front.fault_at = world->api.front.n_requests + 1;
         pass(world, 15000);
         assert_string_equal(node_of(world, "p1"), "n0");
         status = look_pod(world, "p1")->status.extended_resource_claim_status;
@@ -131,7 +132,7 @@ static void a_pod_that_is_bound_keeps_the_claim_that_its_status_names(void **sta
         clean_up(world);
         pass(world, 1000);
     }
-    world->fault = FAULT_NONE;
+    world->api.front.fault = FAULT_NONE;
     assert_at_rest(world);
 }
 

@@ -12,6 +12,7 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
+#include "support/api_front.h"
 
 static void a_pod_is_bound_and_its_claim_allocated_and_reserved(void **state)
 {
@@ -29,10 +30,10 @@ static void a_pod_is_bound_and_its_claim_allocated_and_reserved(void **state)
     assert_str(claim->status.reserved_for[0].name, "p1");
     assert_str(claim->status.reserved_for[0].resource, "pods");
     assert_str(claim->status.reserved_for[0].uid,
-               dv_str_to_c(look_pod(world, "p1")->metadata.uid, world->arena));
+               dv_str_to_c(look_pod(world, "p1")->metadata.uid, world->api.arena));
     assert_int_equal(claim->metadata.n_finalizers, 1);
     assert_true(claim->status.allocation->allocation_timestamp.is_set);
-    assert_int_equal(world->n_requests, 3); /* finalizer, status, binding */
+    assert_int_equal(world->api.front.n_requests, 3); /* finalizer, status, binding */
     assert_int_equal(n_events(world, "p1", "Scheduled"), 1);
     assert_at_rest(world);
 }
@@ -46,7 +47,7 @@ static void a_pod_without_claims_costs_one_write(void **state)
     make_pod(world, "p1", NULL, "");
     settle(world);
     assert_string_equal(node_of(world, "p1"), "n1");
-    assert_int_equal(world->n_requests, 1);
+    assert_int_equal(world->api.front.n_requests, 1);
     assert_at_rest(world);
 }
 
@@ -61,7 +62,7 @@ static void a_finalizer_that_is_there_is_not_written_again(void **state)
     make_pod(world, "p1", "c1", "");
     open_sched(world);
     assert_string_equal(node_of(world, "p1"), "n1");
-    assert_int_equal(world->n_requests, 2);
+    assert_int_equal(world->api.front.n_requests, 2);
 }
 
 static void only_its_own_pods_are_scheduled(void **state)
@@ -158,20 +159,20 @@ static void the_same_is_not_said_twice(void **state)
     make_claim(world, "c1", 2);
     make_pod(world, "p1", "c1", "");
     open_sched(world);
-    assert_int_equal(world->n_requests, 1); /* the condition */
+    assert_int_equal(world->api.front.n_requests, 1); /* the condition */
     make_node(world, "n2", 1);
     pass(world, 20000);
     assert_string_equal(said_of(world, "p1"),
                         "0/2 nodes are available: 2 cannot allocate all claims. still not "
                         "schedulable");
-    n = world->n_requests;
+    n = world->api.front.n_requests;
     change(world, DV_KIND_NODE, "n2", "{metadata: {labels: {a: b}}}");
     pass(world, 20000);
-    assert_int_equal(world->n_requests, n);
+    assert_int_equal(world->api.front.n_requests, n);
     close_sched(world);
     open_sched(world); /* and not after a restart */
     pass(world, 20000);
-    assert_int_equal(world->n_requests, n);
+    assert_int_equal(world->api.front.n_requests, n);
     assert_int_equal(n_events(world, "p1", "FailedScheduling"), 2);
 }
 
@@ -209,7 +210,7 @@ static void what_is_decided_and_not_written_counts(void **state)
 
     make_node(world, "n1", 1);
     open_sched(world);
-    world->is_holding = true;
+    world->api.front.is_holding = true;
     make_claim(world, "c1", 1);
     make_pod(world, "p1", "c1", "");
     make_claim(world, "c2", 1);
@@ -236,7 +237,7 @@ static void pods_share_a_claim(void **state)
     for (unsigned i = 0; i < 8; i++)
         assert_string_equal(node_of(world, text(world, "p%u", i)), node_of(world, "p0"));
     assert_int_equal(look_claim(world, "c1")->status.n_reserved_for, 8);
-    assert_true(world->n_requests < 8 + 2 * 8); /* reservations are written together */
+    assert_true(world->api.front.n_requests < 8 + 2 * 8); /* reservations are written together */
     assert_at_rest(world);
 }
 
@@ -463,7 +464,7 @@ static void a_bound_pod_gets_its_devices_there(void **state)
     make_claim(world, "c2", 1); /* it comes later */
     settle(world);
     assert_string_equal(devices_of(world, "c2"), "n1/gpu-0");
-    assert_int_equal(world->n_requests, 4); /* and nothing is bound */
+    assert_int_equal(world->api.front.n_requests, 4); /* and nothing is bound */
     assert_at_rest(world);
 }
 
@@ -492,7 +493,7 @@ static void in_strict_mode_bound_pods_are_left_alone(void **state)
     make_pod(world, "p1", "c1", ", nodeName: n1");
     open_sched(world);
     assert_string_equal(devices_of(world, "c1"), "");
-    assert_int_equal(world->n_requests, 0);
+    assert_int_equal(world->api.front.n_requests, 0);
 }
 
 /* ---- numbers ---- */

@@ -9,6 +9,7 @@
 #include "base/defs.h"
 #include "cluster/embedded.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
 
 /* Pods with and without claims, shared claims, extended resources, one that does not fit, one that
  * is bound already. */
@@ -49,7 +50,7 @@ static void check_end(struct world *world)
                         "schedulable");
     assert_non_null(look_pod(world, "p7")->status.extended_resource_claim_status);
     /* Of claims for extended resources, only the one that is used is left. */
-    assert_int_equal(dv_embedded_n(world->embedded, dv_kind(DV_KIND_CLAIM)), 5);
+    assert_int_equal(dv_embedded_n(world->api.embedded, dv_kind(DV_KIND_CLAIM)), 5);
     assert_at_rest(world);
 }
 
@@ -64,12 +65,12 @@ static void the_end_is_the_same_whatever_fails(void **state)
             struct world *world;
 
             (void)start_world((void **)&world);
-            world->fault = faults[i];
-            world->fault_at = at;
+            world->api.front.fault = faults[i];
+            world->api.front.fault_at = at;
             tell_story(world);
             check_end(world);
             if (n_requests == 1)
-                n_requests = world->n_requests;
+                n_requests = world->api.front.n_requests;
             (void)end_world((void **)&world);
         }
     assert_true(n_requests > 15);
@@ -79,10 +80,10 @@ static void nothing_works_for_a_minute_and_then_all_does(void **state)
 {
     struct world *world = *state;
 
-    world->fault = FAULT_BEFORE;
+    world->api.front.fault = FAULT_BEFORE;
     tell_story(world);
     assert_string_equal(node_of(world, "p1"), "");
-    world->fault = FAULT_NONE;
+    world->api.front.fault = FAULT_NONE;
     pass(world, 30000);
     check_end(world);
 }
@@ -97,7 +98,7 @@ static void it_may_be_closed_at_any_point(void **state)
         (void)start_world((void **)&world);
         make_node(world, "n1", 3);
         open_sched(world);
-        world->is_holding = true;
+        world->api.front.is_holding = true;
         make_claim(world, "c1", 1);
         make_pod(world, "p1", "c1", "");
         make_claim(world, "c2", 1);
@@ -108,7 +109,7 @@ static void it_may_be_closed_at_any_point(void **state)
             release_some(world, 1);
         }
         close_sched(world);
-        world->is_holding = false;
+        world->api.front.is_holding = false;
         open_sched(world);
         pass(world, 15000);
         assert_string_equal(node_of(world, "p1"), "n1");

@@ -10,20 +10,12 @@
 #include "base/defs.h"
 #include "base/map.h"
 #include "resource/resource.h"
+#include "support/api_front.h"
+#include "support/dice.h"
 
 #define N_NODES 5u
 #define N_PODS 24u
 #define N_STEPS 120u
-
-struct dice {
-    uint64_t state;
-};
-
-static unsigned roll(struct dice *dice, unsigned sides)
-{
-    dice->state = dice->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(dice->state >> 33) % sides;
-}
 
 /* What decisions may cost in a turn: so little that they are made in many, and beside the loop. */
 static const uint64_t slice_costs[] = {0, 1, 7, 300};
@@ -99,18 +91,18 @@ static void restart(struct world *world, struct dice *dice)
 static void hold_or_release(struct world *world, struct dice *dice)
 {
     (void)dice;
-    if (world->is_holding)
+    if (world->api.front.is_holding)
         release_requests(world);
     else
-        world->is_holding = true;
+        world->api.front.is_holding = true;
 }
 
 static void break_something(struct world *world, struct dice *dice)
 {
     static const enum fault faults[] = {FAULT_BEFORE, FAULT_AFTER, FAULT_CONFLICT, FAULT_REFUSED};
 
-    world->fault = faults[roll(dice, DV_COUNT(faults))];
-    world->fault_at = world->n_requests + 1 + roll(dice, 3);
+    world->api.front.fault = faults[roll(dice, DV_COUNT(faults))];
+    world->api.front.fault_at = world->api.front.n_requests + 1 + roll(dice, 3);
 }
 
 static void let_time_pass(struct world *world, struct dice *dice)
@@ -172,7 +164,7 @@ static void no_device_is_given_twice(struct world *world)
         for (size_t j = 0; allocation && j < allocation->devices.n_results; j++) {
             const struct dv_api_device_request_allocation_result *result =
                 &allocation->devices.results[j];
-            dv_str key = dv_str_printf(world->arena, "%.*s/%.*s", DV_FMT(result->pool),
+            dv_str key = dv_str_printf(world->api.arena, "%.*s/%.*s", DV_FMT(result->pool),
                                        DV_FMT(result->device));
 
             if (dv_map_set(&held, key, claims[i]))
@@ -188,13 +180,13 @@ static void a_bound_pod_has_what_it_asked_for(struct world *world, const struct 
 {
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         const struct dv_api_resource_claim *claim = look_claim(
-            world, dv_str_to_c(pod->spec.resource_claims[i].resource_claim_name, world->arena));
+            world, dv_str_to_c(pod->spec.resource_claims[i].resource_claim_name, world->api.arena));
         bool is_reserved = false;
 
         assert_non_null(claim);
         assert_non_null(claim->status.allocation);
         assert_str(claim->status.allocation->devices.results[0].pool,
-                   dv_str_to_c(pod->spec.node_name, world->arena));
+                   dv_str_to_c(pod->spec.node_name, world->api.arena));
         for (size_t j = 0; j < claim->status.n_reserved_for; j++)
             is_reserved |= dv_str_eq(claim->status.reserved_for[j].uid, pod->metadata.uid);
         assert_true(is_reserved);
@@ -228,13 +220,13 @@ static bool is_open(struct world *world, const char *node)
 /* No node would do: computed here, from nothing but what is stored. */
 static void a_waiting_pod_has_a_reason(struct world *world, const struct dv_api_pod *pod)
 {
-    const char *name = dv_str_to_c(pod->metadata.name, world->arena);
+    const char *name = dv_str_to_c(pod->metadata.name, world->api.arena);
     const struct dv_api_resource_claim *claim = NULL;
     size_t n_wanted = 0;
 
     if (pod->spec.n_resource_claims > 0) {
         claim = look_claim(
-            world, dv_str_to_c(pod->spec.resource_claims[0].resource_claim_name, world->arena));
+            world, dv_str_to_c(pod->spec.resource_claims[0].resource_claim_name, world->api.arena));
         if (claim && !claim->status.allocation)
             n_wanted = (size_t)claim->spec.devices.requests[0].exactly->count;
     }
@@ -286,7 +278,7 @@ static void all_ends_well(void **state)
             act(world, &dice);
             no_device_is_given_twice(world);
         }
-        world->fault = FAULT_NONE;
+        world->api.front.fault = FAULT_NONE;
         release_requests(world);
         pass(world, 30000);
         no_device_is_given_twice(world);

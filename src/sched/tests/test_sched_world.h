@@ -6,41 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/defs.h"
-#include "base/list.h"
-#include "cluster/cluster.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
-
-struct dv_arena;
-struct dv_embedded;
-struct dv_loop;
-struct dv_store;
-
-enum fault {
-    FAULT_NONE,
-    FAULT_BEFORE,   /* the request fails with 503, and has no effect */
-    FAULT_AFTER,    /* it has its effect, and fails all the same */
-    FAULT_CONFLICT, /* as BEFORE, with 409 */
-    FAULT_REFUSED,  /* as BEFORE, with 422 */
-};
+#include "support/api.h"
 
 struct world {
-    struct dv_clock_virtual clock;
-    struct dv_loop *loop;
-    struct dv_store *store;
-    struct dv_embedded *embedded;
-    struct dv_cluster *back; /* the API itself: what tests do */
-    struct dv_cluster front; /* what schedulers see */
+    struct api api; /* schedulers have its front */
     struct dv_sched_options options;
     struct dv_sched *sched; /* NULL: closed */
-    struct dv_arena *arena; /* for what tests make; until the end */
-    struct dv_list held;    /* requests that are kept back */
-    bool is_holding;        /* requests are kept, until release_requests */
-    enum fault fault;
-    uint64_t fault_at;   /* the number of the request that fails, from 1; 0: all do */
-    uint64_t n_requests; /* of schedulers, events excepted */
 };
 
 /* With the API, a class "gpu", and without a scheduler. */
@@ -78,7 +51,7 @@ struct dv_sched_numbers numbers(struct world *world);
 void assert_at_rest(struct world *world);
 
 /* A text, until the end of the test. */
-const char *text(struct world *world, const char *fmt, ...) DV_PRINTF(2, 3);
+#define text(world, ...) api_text(&(world)->api, __VA_ARGS__)
 
 void settle(struct world *world);
 void pass(struct world *world, uint64_t ms);

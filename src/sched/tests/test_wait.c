@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "resource/resource.h"
 #include "sched/sched.h"
+#include "support/api_front.h"
 
 static uint64_t n_attempts(struct world *world)
 {
@@ -40,7 +41,7 @@ static void make_generated(struct world *world, const char *pod, const char *uid
 
 static const char *uid_of(struct world *world, const char *pod)
 {
-    return dv_str_to_c(look_pod(world, pod)->metadata.uid, world->arena);
+    return dv_str_to_c(look_pod(world, pod)->metadata.uid, world->api.arena);
 }
 
 static void a_generated_claim_is_waited_for(void **state)
@@ -102,7 +103,7 @@ static void what_is_waited_for_long_is_said(void **state)
         pass(world, 3000);
         assert_non_null(strstr(said_of(world, "p1"), rows[i].said));
         assert_int_equal(n_attempts(world), 0);
-        assert_int_equal(world->n_requests, 1);
+        assert_int_equal(world->api.front.n_requests, 1);
         (void)end_world((void **)&world);
     }
 }
@@ -209,10 +210,10 @@ static void nothing_is_polled(void **state)
     uint64_t n;
 
     make_waiting(world);
-    n = world->n_requests;
+    n = world->api.front.n_requests;
     pass(world, 600000);
     assert_int_equal(n_attempts(world), 3);
-    assert_int_equal(world->n_requests, n);
+    assert_int_equal(world->api.front.n_requests, n);
 }
 
 /* ---- back-off and fairness ---- */
