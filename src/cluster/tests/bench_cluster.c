@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/bench.h"
 #include "json/json.h"
 
 #define N_CLIENTS_MAX 64u
@@ -70,27 +70,6 @@ struct bench {
     size_t n_events;
 };
 
-static uint64_t now_ns(void)
-{
-    return dv_clock_now_ns(dv_clock_real());
-}
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* exists on every Linux */
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static void must(bool is_ok, const char *what, const struct dv_err *err)
-{
-    if (is_ok)
-        return;
-    (void)fprintf(stderr, "%s: %s\n", what, err ? err->msg : "failed");
-    exit(1);
-}
-
 /* ---- life ---- */
 
 static void set_true(void *ctx)
@@ -105,7 +84,7 @@ static bool is_true(void *ctx)
 
 static void wait_for(struct bench *bench, bool (*is_met)(void *ctx), void *ctx)
 {
-    must(dv_loop_run_until(bench->loop, is_met, ctx, WAIT_MS), "waiting", NULL);
+    bench_must(dv_loop_run_until(bench->loop, is_met, ctx, WAIT_MS), "waiting", NULL);
 }
 
 static void on_damaged(void *ctx, const char *set_aside)
@@ -113,18 +92,6 @@ static void on_damaged(void *ctx, const char *set_aside)
     (void)ctx;
     (void)fprintf(stderr, "damaged: %s\n", set_aside);
     exit(1);
-}
-
-static void remove_files(const struct bench *bench)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
-
-    for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
-        char path[220];
-
-        (void)snprintf(path, sizeof(path), "%s%s", bench->path, suffixes[i]);
-        (void)unlink(path); /* not all are there */
-    }
 }
 
 static bool is_ready(void *ctx)
@@ -141,9 +108,9 @@ static void open_all(struct bench *bench)
     struct dv_err err;
 
     bench->store = dv_store_open(bench->loop, dv_str_from_c(bench->path), &options, &err);
-    must(bench->store != NULL, "store", &err);
+    bench_must(bench->store != NULL, "store", &err);
     bench->embedded = dv_embedded_open(bench->loop, bench->store, &how, &err);
-    must(bench->embedded != NULL, "embedded", &err);
+    bench_must(bench->embedded != NULL, "embedded", &err);
     bench->cluster = dv_embedded_cluster(bench->embedded);
 }
 
@@ -203,22 +170,15 @@ static void choose(struct bench *bench, enum dv_kind_id kind)
     struct dv_err err;
     const struct dv_json *doc = dv_json_parse(dv_str_from_c(json), NULL, bench->arena, &err);
 
-    must(doc != NULL, "json", &err);
+    bench_must(doc != NULL, "json", &err);
     bench->kind = kind;
     bench->value = dv_arena_alloc(bench->arena, message->size, message->align);
-    must(dv_decode_json(message, doc, DV_UNKNOWN_DROP, bench->arena, bench->value, NULL, &err),
-         "decode", &err);
+    bench_must(
+        dv_decode_json(message, doc, DV_UNKNOWN_DROP, bench->arena, bench->value, NULL, &err),
+        "decode", &err);
 }
 
 /* ---- creates ---- */
-
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
 
 static void report(struct bench *bench, const char *what, uint64_t ns, uint64_t cpu)
 {
@@ -226,7 +186,7 @@ static void report(struct bench *bench, const char *what, uint64_t ns, uint64_t 
     size_t middle = n / 2;
     size_t slow = n * 99 / 100;
 
-    qsort(bench->ns.v, n, sizeof(bench->ns.v[0]), by_size);
+    qsort(bench->ns.v, n, sizeof(bench->ns.v[0]), bench_by_size);
     printf("  %-44s %9.0f/s  p50 %8.1f us  p99 %8.1f us  cpu %6.1f us\n", what,
            (double)n / ((double)ns / 1e9), (double)bench->ns.v[middle] / 1e3,
            (double)bench->ns.v[slow] / 1e3, (double)cpu / 1e3 / (double)n);
@@ -240,7 +200,7 @@ static bool is_idle(void *ctx)
 
 static bool has_next(const struct bench *bench)
 {
-    return bench->n_max > 0 ? bench->n_made < bench->n_max : now_ns() < bench->until_ns;
+    return bench->n_max > 0 ? bench->n_made < bench->n_max : bench_now_ns() < bench->until_ns;
 }
 
 static void create_next(struct client *client);
@@ -253,7 +213,7 @@ static void on_created(struct dv_request *request, const struct dv_api_status *f
         (void)fprintf(stderr, "create: %.*s\n", DV_FMT(failure->message));
         exit(1);
     }
-    *dv_vec_add(&client->bench->ns) = now_ns() - client->begin_ns;
+    *dv_vec_add(&client->bench->ns) = bench_now_ns() - client->begin_ns;
     client->bench->n_busy--;
     create_next(client);
 }
@@ -270,7 +230,7 @@ static void create_next(struct client *client)
     (void)snprintf(client->key, sizeof(client->key), "obj-%08x-%zu",
                    (unsigned)(bench->n_made * 2654435761u), bench->n_made);
     bench->n_made++;
-    client->begin_ns = now_ns();
+    client->begin_ns = bench_now_ns();
     client->request =
         (struct dv_request){.verb = DV_VERB_CREATE,
                             .kind = kind,
@@ -287,8 +247,8 @@ static void on_put(struct dv_store_write *write, const struct dv_err *err)
 {
     struct client *client = DV_CONTAINER(write, struct client, write);
 
-    must(!err, "put", err);
-    *dv_vec_add(&client->bench->ns) = now_ns() - client->begin_ns;
+    bench_must(!err, "put", err);
+    *dv_vec_add(&client->bench->ns) = bench_now_ns() - client->begin_ns;
     client->bench->n_busy--;
     put_next(client);
 }
@@ -305,7 +265,7 @@ static void put_next(struct client *client)
                    (unsigned)(bench->n_made * 2654435761u), bench->n_made);
     bench->n_made++;
     change.key = dv_str_from_c(client->key);
-    client->begin_ns = now_ns();
+    client->begin_ns = bench_now_ns();
     client->write.done = on_put;
     dv_store_write(bench->store, &client->write, &change, 1);
 }
@@ -314,8 +274,8 @@ static void put_next(struct client *client)
 static void run(struct bench *bench, size_t n_clients, size_t n,
                 void (*next)(struct client *client), const char *what)
 {
-    uint64_t begin = now_ns();
-    uint64_t cpu = cpu_ns();
+    uint64_t begin = bench_now_ns();
+    uint64_t cpu = bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 
     bench->n_max = n > 0 ? bench->n_made + n : 0;
     bench->until_ns = begin + CREATE_MS * UINT64_C(1000000);
@@ -325,7 +285,7 @@ static void run(struct bench *bench, size_t n_clients, size_t n,
     }
     wait_for(bench, is_idle, bench);
     if (what)
-        report(bench, what, now_ns() - begin, cpu_ns() - cpu);
+        report(bench, what, bench_now_ns() - begin, bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
     dv_vec_clear(&bench->ns);
 }
 
@@ -339,7 +299,8 @@ static void bench_creates(struct bench *bench)
     choose(bench, DV_KIND_CLAIM);
     run(bench, 1, 0, create_next, "create a claim, 1 in flight");
     run(bench, 64, 0, create_next, "create a claim, 64 in flight");
-    must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list", NULL);
+    bench_must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
+               NULL);
     dv_buf_init(&text, 1u << 20);
     dv_encode_json_text(query.kind->versions[0].message, page.objects[0]->value, NULL, DV_STR_NONE,
                         &text);
@@ -361,8 +322,9 @@ static void bench_gets(struct bench *bench)
     uint64_t begin;
     size_t n_found = 0;
 
-    must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list", NULL);
-    begin = now_ns();
+    bench_must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
+               NULL);
+    begin = bench_now_ns();
     for (size_t i = 0; i < 1000000; i++) {
         const struct dv_object *object = page.objects[(i * 7919) % page.n_objects];
 
@@ -370,7 +332,7 @@ static void bench_gets(struct bench *bench)
                                    object->meta->name) != NULL;
     }
     printf("  %-44s %9.0f/s  of %zu claims\n", "get by name",
-           (double)n_found / ((double)(now_ns() - begin) / 1e9), page.n_objects);
+           (double)n_found / ((double)(bench_now_ns() - begin) / 1e9), page.n_objects);
 }
 
 static void bench_list(struct bench *bench)
@@ -382,23 +344,23 @@ static void bench_list(struct bench *bench)
 
     choose(bench, DV_KIND_SLICE);
     run(bench, 64, N_LIST - dv_embedded_n(bench->embedded, query.kind), create_next, NULL);
-    begin = now_ns();
+    begin = bench_now_ns();
     for (size_t i = 0; i < 100; i++) {
         dv_arena_reset(bench->arena);
-        must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
-             NULL);
+        bench_must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
+                   NULL);
     }
-    printf("  %-44s %9.1f us  %zu slices\n", "list all slices", (double)(now_ns() - begin) / 1e5,
-           page.n_objects);
+    printf("  %-44s %9.1f us  %zu slices\n", "list all slices",
+           (double)(bench_now_ns() - begin) / 1e5, page.n_objects);
     query.field_selector = DV_STR("spec.nodeName=node-a,spec.driver=gpu.example.com");
-    begin = now_ns();
+    begin = bench_now_ns();
     for (size_t i = 0; i < 100; i++) {
         dv_arena_reset(bench->arena);
-        must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
-             NULL);
+        bench_must(dv_embedded_list(bench->embedded, &query, bench->arena, &page, &failure), "list",
+                   NULL);
     }
     printf("  %-44s %9.1f us  %zu slices\n", "list slices of a node and driver",
-           (double)(now_ns() - begin) / 1e5, page.n_objects);
+           (double)(bench_now_ns() - begin) / 1e5, page.n_objects);
 }
 
 /* ---- watches ---- */
@@ -441,17 +403,18 @@ static void bench_watches(struct bench *bench)
                         .event = on_event},
             .bench = bench,
         };
-        must(dv_watcher_start(bench->embedded, &watchers[i].watcher, bench->arena, &failure),
-             "watch", NULL);
+        bench_must(dv_watcher_start(bench->embedded, &watchers[i].watcher, bench->arena, &failure),
+                   "watch", NULL);
     }
-    begin = now_ns();
-    cpu = cpu_ns();
+    begin = bench_now_ns();
+    cpu = bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
     run(bench, 64, N_EVENTS, create_next, NULL);
     wait_for(bench, has_told_all, bench);
     printf("  %-44s %9.0f events/s  in all %.1f ms, cpu %.1f ms\n",
            "100 watchers, 1,000 creates, 64 in flight",
-           (double)bench->n_events / ((double)(now_ns() - begin) / 1e9),
-           (double)(now_ns() - begin) / 1e6, (double)(cpu_ns() - cpu) / 1e6);
+           (double)bench->n_events / ((double)(bench_now_ns() - begin) / 1e9),
+           (double)(bench_now_ns() - begin) / 1e6,
+           (double)(bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e6);
     for (size_t i = 0; i < N_WATCHERS; i++)
         dv_watcher_stop(&watchers[i].watcher);
 }
@@ -480,20 +443,6 @@ static void bench_memory(struct bench *bench, enum dv_kind_id kind)
            (double)(heap_bytes() - before) / (double)n);
 }
 
-static size_t resident_kib(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[200];
-    size_t kib = 0;
-
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtoull(line + 6, NULL, 10);
-    if (file)
-        (void)fclose(file);
-    return kib;
-}
-
 static void bench_restart(struct bench *bench)
 {
     uint64_t begin;
@@ -504,11 +453,12 @@ static void bench_restart(struct bench *bench)
         run(bench, 64, N_RESTART - n, create_next, NULL);
     close_all(bench);
     (void)malloc_trim(0);
-    begin = now_ns();
+    begin = bench_now_ns();
     open_all(bench);
     printf("  %-44s %9.0f ms  %zu claims and %zu slices, %zu KiB resident\n", "restart",
-           (double)(now_ns() - begin) / 1e6, dv_embedded_n(bench->embedded, dv_kind(DV_KIND_CLAIM)),
-           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_SLICE)), resident_kib());
+           (double)(bench_now_ns() - begin) / 1e6,
+           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_CLAIM)),
+           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_SLICE)), bench_resident_kib());
     wait_for(bench, is_ready, bench);
 }
 
@@ -518,7 +468,7 @@ static void bench_dir(const char *dir)
     struct dv_err err;
 
     bench->loop = dv_loop_new(dv_clock_real(), &err);
-    must(bench->loop != NULL, "loop", &err);
+    bench_must(bench->loop != NULL, "loop", &err);
     bench->arena = dv_arena_new();
     (void)snprintf(bench->path, sizeof(bench->path), "%s/bench-cluster-%d", dir, (int)getpid());
     printf("%s\n", dir);
@@ -532,11 +482,11 @@ static void bench_dir(const char *dir)
     bench_list(bench);
     bench_watches(bench);
     close_all(bench); /* the floor's rows are no objects */
-    remove_files(bench);
+    bench_remove_store(bench->path);
     open_all(bench);
     bench_restart(bench);
     close_all(bench);
-    remove_files(bench);
+    bench_remove_store(bench->path);
     dv_vec_fini(&bench->ns);
     dv_arena_free(bench->arena);
     dv_loop_free(bench->loop);

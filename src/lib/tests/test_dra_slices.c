@@ -10,20 +10,9 @@
 #include "base/num.h"
 #include "lib/dra/dra_slices.h"
 #include "resource/resource.h"
+#include "support/arena.h"
 
 #define DRIVER "gpu.example.com"
-
-static int start(void **state)
-{
-    *state = dv_arena_new();
-    return 0;
-}
-
-static int end(void **state)
-{
-    dv_arena_free(*state);
-    return 0;
-}
 
 /* ---- names ---- */
 
@@ -396,7 +385,7 @@ static void what_a_server_dropped_names_the_feature(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define SLICE_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+#define SLICE_TEST(name) arena_test(name)
         SLICE_TEST(names_begin_with_the_number_in_hex),
         SLICE_TEST(a_name_tells_its_number_or_nothing),
         SLICE_TEST(a_pool_is_spread_over_as_many_slices_as_it_needs),

@@ -11,21 +11,10 @@
 #include "lib/dra/dra_claim.h"
 #include "lib/dra/dra_slices.h"
 #include "resource/resource.h"
+#include "support/arena.h"
 #include "json/json.h"
 
 #define DRIVER "gpu.example.com"
-
-static int start(void **state)
-{
-    *state = dv_arena_new();
-    return 0;
-}
-
-static int end(void **state)
-{
-    dv_arena_free(*state);
-    return 0;
-}
 
 static const char *print_slice(const struct dv_lib_wish *wish, size_t number,
                                struct dv_arena *arena)
@@ -327,7 +316,7 @@ static void a_claim_that_is_not_the_one_or_not_ready_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define WISH_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+#define WISH_TEST(name) arena_test(name)
         WISH_TEST(all_that_a_device_has_becomes_its_slice),
         WISH_TEST(a_pool_is_of_a_node_of_some_or_of_all),
         WISH_TEST(mistakes_in_a_pool_are_refused),

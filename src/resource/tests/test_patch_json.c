@@ -1,6 +1,9 @@
 #include "test_resource_patch.h"
 
 #include "resource/patch.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
+#include "json/json.h"
 
 #define REFUSED "the server rejected our request due to an error in our request"
 
@@ -41,11 +44,11 @@ static void operations_change_the_document(void **state)
 {
     (void)state;
     for (size_t i = 0; i < DV_COUNT(good); i++) {
-        struct dv_json *doc = parse(good[i].doc);
+        struct dv_json *doc = parse_yaml(good[i].doc);
         struct dv_json *got;
         struct dv_err err;
 
-        got = dv_patch_json(doc, parse(good[i].patch), arena, &err);
+        got = dv_patch_json(doc, parse_yaml(good[i].patch), arena, &err);
         assert_ok(got, &err);
         assert_doc(got, good[i].wanted);
         assert_doc(doc, good[i].doc);
@@ -90,8 +93,8 @@ static void what_does_not_apply_is_refused(void **state)
     for (size_t i = 0; i < DV_COUNT(bad); i++) {
         struct dv_err err;
 
-        assert_null(
-            dv_patch_json(parse("{a: 1, l: [1, 2], o: {}}"), parse(bad[i].patch), arena, &err));
+        assert_null(dv_patch_json(parse_yaml("{a: 1, l: [1, 2], o: {}}"), parse_yaml(bad[i].patch),
+                                  arena, &err));
         assert_err(&err, bad[i].code, bad[i].message);
     }
 }
@@ -99,7 +102,7 @@ static void what_does_not_apply_is_refused(void **state)
 static struct dv_json *repeated(const char *op, size_t n)
 {
     struct dv_json *patch = dv_json_new_array(arena);
-    const struct dv_json *one = parse(op);
+    const struct dv_json *one = parse_yaml(op);
 
     for (size_t i = 0; i < n; i++)
         dv_json_append(patch, dv_json_copy(one, arena));
@@ -111,11 +114,11 @@ static void there_is_a_limit_to_the_operations(void **state)
     struct dv_err err;
 
     (void)state;
-    assert_ok(dv_patch_json(parse("{a: 1}"), repeated("{op: test, path: /a, value: 1}", 10000),
+    assert_ok(dv_patch_json(parse_yaml("{a: 1}"), repeated("{op: test, path: /a, value: 1}", 10000),
                             arena, &err),
               &err);
-    assert_null(dv_patch_json(parse("{a: 1}"), repeated("{op: test, path: /a, value: 1}", 10001),
-                              arena, &err));
+    assert_null(dv_patch_json(parse_yaml("{a: 1}"),
+                              repeated("{op: test, path: /a, value: 1}", 10001), arena, &err));
     assert_err(&err, DV_RESOURCE_EXHAUSTED,
                "Request entity too large: The allowed maximum operations in a JSON patch is 10000, "
                "got 10001");
@@ -126,7 +129,7 @@ static void copies_cannot_grow_without_end(void **state)
     struct dv_err err;
 
     (void)state;
-    assert_null(dv_patch_json(parse("{a: {b: xxxxxxxxxxxxxxxxxxxx}}"),
+    assert_null(dv_patch_json(parse_yaml("{a: {b: xxxxxxxxxxxxxxxxxxxx}}"),
                               repeated("{op: copy, from: /a, path: /a/c}", 1000), arena, &err));
     assert_err(&err, DV_FAILED_PRECONDITION, REFUSED);
 }
@@ -149,9 +152,9 @@ static void walking_long_lists_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(operations_change_the_document),     patch_test(what_does_not_apply_is_refused),
-        patch_test(there_is_a_limit_to_the_operations), patch_test(copies_cannot_grow_without_end),
-        patch_test(walking_long_lists_is_bounded),
+        doc_test(operations_change_the_document),     doc_test(what_does_not_apply_is_refused),
+        doc_test(there_is_a_limit_to_the_operations), doc_test(copies_cannot_grow_without_end),
+        doc_test(walking_long_lists_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

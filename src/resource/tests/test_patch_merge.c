@@ -1,6 +1,9 @@
 #include "test_resource_patch.h"
 
 #include "resource/patch.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
+#include "json/json.h"
 
 static const struct {
     const char *doc;
@@ -30,7 +33,7 @@ static void members_are_merged_and_null_removes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_doc(dv_patch_merge(parse(cases[i].doc), parse(cases[i].patch), arena),
+        assert_doc(dv_patch_merge(parse_yaml(cases[i].doc), parse_yaml(cases[i].patch), arena),
                    cases[i].wanted);
 }
 
@@ -54,21 +57,21 @@ static void only_objects_are_patches_for_objects(void **state)
     struct dv_err err;
 
     (void)state;
-    assert_ok(dv_patch_merge_check(parse("{}"), &err), &err);
-    assert_false(dv_patch_merge_check(parse("[]"), &err));
+    assert_ok(dv_patch_merge_check(parse_yaml("{}"), &err), &err);
+    assert_false(dv_patch_merge_check(parse_yaml("[]"), &err));
     assert_err(&err, DV_INVALID_ARGUMENT,
                "error decoding patch: json: cannot unmarshal array into Go value of type "
                "map[string]interface {}");
-    assert_false(dv_patch_merge_check(parse("null"), &err));
+    assert_false(dv_patch_merge_check(parse_yaml("null"), &err));
     assert_err(&err, DV_INVALID_ARGUMENT, "Invalid JSON Patch");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(members_are_merged_and_null_removes),
-        patch_test(deep_patches_need_no_stack),
-        patch_test(only_objects_are_patches_for_objects),
+        doc_test(members_are_merged_and_null_removes),
+        doc_test(deep_patches_need_no_stack),
+        doc_test(only_objects_are_patches_for_objects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,9 @@
 
 #include "resource/patch.h"
 #include "resource/resource.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
+#include "json/json.h"
 
 /* An object under several managers. */
 struct thing {
@@ -30,8 +33,8 @@ static struct dv_apply_result try_apply(const struct thing *thing, const char *n
     struct dv_apply_result result;
     struct dv_err err;
 
-    assert_ok(dv_apply(thing->message, thing->live, &thing->managed, parse(config), &who, force,
-                       arena, &result, &err),
+    assert_ok(dv_apply(thing->message, thing->live, &thing->managed, parse_yaml(config), &who,
+                       force, arena, &result, &err),
               &err);
     return result;
 }
@@ -49,7 +52,7 @@ static void apply(struct thing *thing, const char *name, const char *config)
 static void update(struct thing *thing, const char *name, const char *doc)
 {
     struct dv_manager who = manager(thing, name);
-    struct dv_json *new = parse(doc);
+    struct dv_json *new = parse_yaml(doc);
 
     dv_apply_update(thing->message, thing->live, new, &thing->managed, &who, arena,
                     &thing->managed);
@@ -283,7 +286,7 @@ static void ownership_that_was_never_kept_begins_with_an_apply(void **state)
     struct dv_apply_result result;
 
     (void)state;
-    thing.live = parse("{metadata: {uid: u}, spec: {nodeName: k}}");
+    thing.live = parse_yaml("{metadata: {uid: u}, spec: {nodeName: k}}");
     update(&thing, "a", "{metadata: {uid: u}, spec: {nodeName: m}}");
     assert_int_equal(thing.managed.n, 0);
     result = try_apply(&thing, "m", "{spec: {nodeName: o}}", false);
@@ -297,7 +300,7 @@ static void old_entries_of_updates_are_folded_together(void **state)
 
     (void)state;
     for (int i = 0; i < 15; i++) {
-        struct dv_json *doc = parse("{metadata: {uid: u, labels: {}}}");
+        struct dv_json *doc = parse_yaml("{metadata: {uid: u, labels: {}}}");
         struct dv_json *labels =
             dv_json_get(dv_json_get(doc, DV_STR("metadata")), DV_STR("labels"));
         struct dv_manager who = manager(&thing, "");
@@ -381,8 +384,8 @@ static void configurations_must_fit_the_tables(void **state)
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        assert_false(dv_apply(thing.message, NULL, &thing.managed, parse(cases[i].config), &who,
-                              false, arena, &result, &err));
+        assert_false(dv_apply(thing.message, NULL, &thing.managed, parse_yaml(cases[i].config),
+                              &who, false, arena, &result, &err));
         assert_err(&err, DV_INTERNAL, cases[i].message);
     }
 }
@@ -390,21 +393,21 @@ static void configurations_must_fit_the_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(what_is_applied_is_owned),
-        patch_test(what_is_no_longer_applied_goes),
-        patch_test(a_map_that_becomes_empty_is_null),
-        patch_test(changing_what_another_owns_is_a_conflict),
-        patch_test(the_same_value_is_shared),
-        patch_test(force_takes_the_field_over),
-        patch_test(items_are_told_apart_by_their_keys),
-        patch_test(sets_are_owned_value_by_value),
-        patch_test(a_status_has_owners_of_its_own),
-        patch_test(updates_own_what_they_change),
-        patch_test(a_write_that_changes_nothing_keeps_its_time),
-        patch_test(ownership_that_was_never_kept_begins_with_an_apply),
-        patch_test(old_entries_of_updates_are_folded_together),
-        patch_test(kubectl_goes_over_from_the_client_to_the_server),
-        patch_test(configurations_must_fit_the_tables),
+        doc_test(what_is_applied_is_owned),
+        doc_test(what_is_no_longer_applied_goes),
+        doc_test(a_map_that_becomes_empty_is_null),
+        doc_test(changing_what_another_owns_is_a_conflict),
+        doc_test(the_same_value_is_shared),
+        doc_test(force_takes_the_field_over),
+        doc_test(items_are_told_apart_by_their_keys),
+        doc_test(sets_are_owned_value_by_value),
+        doc_test(a_status_has_owners_of_its_own),
+        doc_test(updates_own_what_they_change),
+        doc_test(a_write_that_changes_nothing_keeps_its_time),
+        doc_test(ownership_that_was_never_kept_begins_with_an_apply),
+        doc_test(old_entries_of_updates_are_folded_together),
+        doc_test(kubectl_goes_over_from_the_client_to_the_server),
+        doc_test(configurations_must_fit_the_tables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-#include "test_resource_patch.h"
-
 #include "resource/patch/field_set.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
 
 static struct dv_fields read_set(const char *json)
 {
@@ -97,10 +97,10 @@ static void members_are_told_by_their_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(sets_are_printed_in_one_way),
-        patch_test(what_is_no_set_is_refused),
-        patch_test(sets_are_combined_member_by_member),
-        patch_test(members_are_told_by_their_paths),
+        doc_test(sets_are_printed_in_one_way),
+        doc_test(what_is_no_set_is_refused),
+        doc_test(sets_are_combined_member_by_member),
+        doc_test(members_are_told_by_their_paths),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 #include "support/dvtest.h"
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "resource/patch.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
+#include "support/arena.h"
 
 static void failures_name_what_they_are_about(void **state)
 {
@@ -117,25 +117,13 @@ static void errors_become_failures_and_come_back(void **state)
     }
 }
 
-static int start(void **state)
-{
-    *state = dv_arena_new();
-    return 0;
-}
-
-static int end(void **state)
-{
-    dv_arena_free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(failures_name_what_they_are_about, start, end),
-        cmocka_unit_test_setup_teardown(problems_are_told_once_and_listed_each, start, end),
-        cmocka_unit_test_setup_teardown(conflicts_of_apply_are_told_by_manager, start, end),
-        cmocka_unit_test_setup_teardown(errors_become_failures_and_come_back, start, end),
+        arena_test(failures_name_what_they_are_about),
+        arena_test(problems_are_told_once_and_listed_each),
+        arena_test(conflicts_of_apply_are_told_by_manager),
+        arena_test(errors_become_failures_and_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

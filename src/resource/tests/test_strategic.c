@@ -2,6 +2,8 @@
 
 #include "resource/patch.h"
 #include "resource/resource.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
 
 /* All on pods: {metadata: {finalizers}}, {spec: {containers by name, volumes that retain keys}}. */
 static const struct {
@@ -69,8 +71,8 @@ static void patches_follow_the_tables(void **state)
         struct dv_json *got;
         struct dv_err err;
 
-        got = dv_patch_strategic(&dv_message_pod, parse(good[i].doc), parse(good[i].patch), arena,
-                                 &err);
+        got = dv_patch_strategic(&dv_message_pod, parse_yaml(good[i].doc),
+                                 parse_yaml(good[i].patch), arena, &err);
         assert_ok(got, &err);
         assert_doc(got, good[i].wanted);
     }
@@ -113,8 +115,8 @@ static void wrong_patches_are_told_as_the_reference_does(void **state)
     for (size_t i = 0; i < DV_COUNT(bad); i++) {
         struct dv_err err;
 
-        assert_null(
-            dv_patch_strategic(&dv_message_pod, parse(doc), parse(bad[i].patch), arena, &err));
+        assert_null(dv_patch_strategic(&dv_message_pod, parse_yaml(doc), parse_yaml(bad[i].patch),
+                                       arena, &err));
         assert_err(&err, bad[i].code, bad[i].message);
     }
 }
@@ -122,8 +124,8 @@ static void wrong_patches_are_told_as_the_reference_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(patches_follow_the_tables),
-        patch_test(wrong_patches_are_told_as_the_reference_does),
+        doc_test(patches_follow_the_tables),
+        doc_test(wrong_patches_are_told_as_the_reference_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,11 @@
 #include "test_resource_patch.h"
 
+#include "base/arena.h"
 #include "resource/resource.h"
 #include "resource/table.h"
+#include "support/docs.h"
+#include "support/dvtest.h"
+#include "json/json.h"
 
 #define NOW 1767225600 /* 2026-01-01T00:00:00Z */
 
@@ -48,7 +52,7 @@ static struct dv_object *new_object(enum dv_kind_id id, const char *yaml)
     void *value = dv_arena_alloc(arena, message->size, message->align);
     struct dv_err err;
 
-    assert_ok(dv_decode_json(message, parse(yaml), DV_UNKNOWN_DROP, arena, value, NULL, &err),
+    assert_ok(dv_decode_json(message, parse_yaml(yaml), DV_UNKNOWN_DROP, arena, value, NULL, &err),
               &err);
     return dv_object_new(kind, value);
 }
@@ -221,10 +225,10 @@ static void the_wide_columns_of_a_pod_are_its_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        patch_test(ages_are_printed_in_one_or_two_units),
-        patch_test(every_kind_has_its_row),
-        patch_test(a_pod_is_told_in_one_word),
-        patch_test(the_wide_columns_of_a_pod_are_its_places),
+        doc_test(ages_are_printed_in_one_or_two_units),
+        doc_test(every_kind_has_its_row),
+        doc_test(a_pod_is_told_in_one_word),
+        doc_test(the_wide_columns_of_a_pod_are_its_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

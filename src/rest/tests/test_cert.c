@@ -5,8 +5,8 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "base/arena.h"
 #include "rest/rest.h"
+#include "support/arena.h"
 
 #define NOW_S 1700000000ull
 #define NOW_NS (NOW_S * 1000000000ull)
@@ -26,18 +26,6 @@ static const dv_str groups[] = {
     DV_STR_INIT("\xc3\xa4ltere Gr\xc3\xbc\xc3\x9f"
                 "e"),
 };
-
-static int start(void **state)
-{
-    *state = dv_arena_new();
-    return 0;
-}
-
-static int end(void **state)
-{
-    dv_arena_free(*state);
-    return 0;
-}
 
 static struct dv_rest_cert make_ca(struct dv_arena *arena)
 {
@@ -293,14 +281,14 @@ static void tokens_are_long_and_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_ca_vouches_for_what_it_has_signed, start, end),
-        cmocka_unit_test_setup_teardown(a_certificate_is_for_its_hosts, start, end),
-        cmocka_unit_test_setup_teardown(a_certificate_names_its_subject_in_full, start, end),
-        cmocka_unit_test_setup_teardown(what_cannot_be_in_a_certificate_is_refused, start, end),
-        cmocka_unit_test_setup_teardown(a_ca_that_is_none_is_refused, start, end),
-        cmocka_unit_test_setup_teardown(the_end_of_a_certificate_is_told, start, end),
-        cmocka_unit_test_setup_teardown(hashes_are_those_of_the_standard, start, end),
-        cmocka_unit_test_setup_teardown(tokens_are_long_and_differ, start, end),
+        arena_test(a_ca_vouches_for_what_it_has_signed),
+        arena_test(a_certificate_is_for_its_hosts),
+        arena_test(a_certificate_names_its_subject_in_full),
+        arena_test(what_cannot_be_in_a_certificate_is_refused),
+        arena_test(a_ca_that_is_none_is_refused),
+        arena_test(the_end_of_a_certificate_is_told),
+        arena_test(hashes_are_those_of_the_standard),
+        arena_test(tokens_are_long_and_differ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

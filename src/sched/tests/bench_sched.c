@@ -28,6 +28,7 @@
 #include "resource/resource.h"
 #include "sched/sched.h"
 #include "store/store.h"
+#include "support/bench.h"
 #include "json/json.h"
 
 #define N_CLIENTS 128u
@@ -106,41 +107,6 @@ struct bench {
     struct client clients[N_CLIENTS];
 };
 
-static uint64_t now_ns(void)
-{
-    return dv_clock_now_ns(dv_clock_real());
-}
-
-static uint64_t cpu_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    (void)clock_gettime(clock, &now); /* exists on every Linux */
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static void must(bool is_ok, const char *what, const struct dv_err *err)
-{
-    if (is_ok)
-        return;
-    (void)fprintf(stderr, "%s: %s\n", what, err ? err->msg : "failed");
-    exit(1);
-}
-
-static size_t resident_kib(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[200];
-    size_t kib = 0;
-
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtoull(line + 6, NULL, 10);
-    if (file)
-        (void)fclose(file);
-    return kib;
-}
-
 /* ---- requests ---- */
 
 static void step(struct client *client);
@@ -163,7 +129,7 @@ static struct dv_json *parse(struct client *client, dv_str text)
     struct dv_err err;
     struct dv_json *doc = dv_json_parse(text, NULL, client->arena, &err);
 
-    must(doc != NULL, "json", &err);
+    bench_must(doc != NULL, "json", &err);
     return doc;
 }
 
@@ -183,9 +149,9 @@ static void create(struct client *client, enum dv_kind_id kind, dv_str text)
     void *value = dv_arena_alloc(client->arena, message->size, message->align);
     struct dv_err err;
 
-    must(dv_decode_json(message, parse(client, text), DV_UNKNOWN_DROP, client->arena, value, NULL,
-                        &err),
-         "decode", &err);
+    bench_must(dv_decode_json(message, parse(client, text), DV_UNKNOWN_DROP, client->arena, value,
+                              NULL, &err),
+               "decode", &err);
     start(client, kind, (struct dv_request){.verb = DV_VERB_CREATE, .value = value});
 }
 
@@ -322,7 +288,7 @@ static bool make_own(struct client *client)
         create(client, DV_KIND_CLAIM, claim_text(client, i));
         return true;
     case 2:
-        client->bench->made_ns[i] = now_ns();
+        client->bench->made_ns[i] = bench_now_ns();
         patch(client, DV_KIND_POD, DV_SUB_STATUS, dv_str_printf(arena, "pod-%zu", i),
               dv_str_printf(arena,
                             "{\"status\":{\"resourceClaimStatuses\":[{\"name\":\"gpu\","
@@ -352,7 +318,7 @@ static bool make_sharing(struct client *client)
     case 1: {
         dv_str source = dv_str_printf(arena, "\"resourceClaimName\":\"claim-%zu\"", claim);
 
-        client->bench->made_ns[i] = now_ns();
+        client->bench->made_ns[i] = bench_now_ns();
         create(client, DV_KIND_POD, dv_str_printf(arena, POD, i, dv_str_to_c(source, arena)));
         return true;
     }
@@ -430,7 +396,7 @@ static bool is_idle(void *ctx)
 
 static void wait_for(struct bench *bench, bool (*is_met)(void *ctx), void *ctx)
 {
-    must(dv_loop_run_until(bench->loop, is_met, ctx, WAIT_MS), "waiting", NULL);
+    bench_must(dv_loop_run_until(bench->loop, is_met, ctx, WAIT_MS), "waiting", NULL);
 }
 
 static void start_clients(struct bench *bench, size_t n, size_t n_clients)
@@ -461,7 +427,7 @@ static void on_pod(void *ctx, struct dv_object *old, struct dv_object *now)
         !dv_str_to_size(dv_str_slice(pod->metadata.name, 4, pod->metadata.name.n), &i) ||
         bench->bound_ns[i])
         return;
-    bench->bound_ns[i] = now_ns();
+    bench->bound_ns[i] = bench_now_ns();
     bench->n_bound++;
     for (size_t j = 0; bench->shape->mode == STEADY && j < N_CLIENTS; j++)
         if (bench->clients[j].pod == i && bench->clients[j].step == 9) {
@@ -477,14 +443,6 @@ static bool are_all_bound(void *ctx)
     return bench->n_bound == bench->shape->n_pods && bench->n_busy == 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void report(struct bench *bench, uint64_t begin_ns, uint64_t ns, uint64_t cpu,
                    uint64_t loop_cpu)
 {
@@ -495,7 +453,7 @@ static void report(struct bench *bench, uint64_t begin_ns, uint64_t ns, uint64_t
 
     for (size_t i = 0; i < n; i++)
         bench->bound_ns[i] -= bench->made_ns[i] > begin_ns ? bench->made_ns[i] : begin_ns;
-    qsort(bench->bound_ns, n, sizeof(bench->bound_ns[0]), by_size);
+    qsort(bench->bound_ns, n, sizeof(bench->bound_ns[0]), bench_by_size);
     dv_sched_get_numbers(bench->sched, &numbers);
     printf("  %-30s %7.0f pods/s  p50 %7.1f ms  p99 %7.1f ms  cpu %5.1f us (loop %5.1f)  nodes "
            "%6.1f  allocator %5.2f  RSS %zu MiB\n",
@@ -503,7 +461,7 @@ static void report(struct bench *bench, uint64_t begin_ns, uint64_t ns, uint64_t
            (double)bench->bound_ns[middle] / 1e6, (double)bench->bound_ns[slow] / 1e6,
            (double)cpu / 1e3 / (double)n, (double)loop_cpu / 1e3 / (double)n,
            (double)numbers.n_node_visits / (double)n, (double)numbers.n_allocations / (double)n,
-           resident_kib() / 1024);
+           bench_resident_kib() / 1024);
 }
 
 /* ---- a run ---- */
@@ -533,11 +491,11 @@ static void open_all(struct bench *bench)
     struct dv_err err;
 
     bench->loop = dv_loop_new(dv_clock_real(), &err);
-    must(bench->loop != NULL, "loop", &err);
+    bench_must(bench->loop != NULL, "loop", &err);
     bench->store = dv_store_open(bench->loop, dv_str_from_c(bench->path), &options, &err);
-    must(bench->store != NULL, "store", &err);
+    bench_must(bench->store != NULL, "store", &err);
     bench->embedded = dv_embedded_open(bench->loop, bench->store, &how, &err);
-    must(bench->embedded != NULL, "embedded", &err);
+    bench_must(bench->embedded != NULL, "embedded", &err);
     bench->cluster = dv_embedded_cluster(bench->embedded);
     client->bench = bench;
     client->arena = dv_arena_new();
@@ -549,18 +507,6 @@ static void open_all(struct bench *bench)
     wait_for(bench, is_idle, bench);
     start_clients(bench, bench->shape->n_nodes, N_CLIENTS);
     wait_for(bench, is_idle, bench);
-}
-
-static void remove_files(const struct bench *bench)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
-
-    for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
-        char path[220];
-
-        (void)snprintf(path, sizeof(path), "%s%s", bench->path, suffixes[i]);
-        (void)unlink(path); /* not all are there */
-    }
 }
 
 static void close_all(struct bench *bench)
@@ -579,7 +525,7 @@ static void close_all(struct bench *bench)
     dv_loop_free(bench->loop);
     for (size_t i = 0; i < N_CLIENTS; i++)
         dv_arena_free(bench->clients[i].arena);
-    remove_files(bench);
+    bench_remove_store(bench->path);
     free(bench->made_ns);
     free(bench->bound_ns);
 }
@@ -600,22 +546,22 @@ static void run(const struct shape *shape, const char *dir)
     bench.made_ns = dv_alloc(shape->n_pods * sizeof(bench.made_ns[0]));
     bench.bound_ns = dv_alloc(shape->n_pods * sizeof(bench.bound_ns[0]));
     bench.pods = dv_view_open(bench.cluster, &seen, &err);
-    must(bench.pods != NULL, "view", &err);
+    bench_must(bench.pods != NULL, "view", &err);
     if (shape->mode == BURST) {
         start_clients(&bench, shape->n_pods, N_CLIENTS);
         wait_for(&bench, is_idle, &bench);
     }
     options.cluster = bench.cluster;
-    begin = now_ns();
-    cpu = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-    loop_cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    begin = bench_now_ns();
+    cpu = bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    loop_cpu = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     bench.sched = dv_sched_open(bench.loop, &options, &err);
-    must(bench.sched != NULL, "sched", &err);
+    bench_must(bench.sched != NULL, "sched", &err);
     if (shape->mode != BURST)
         start_clients(&bench, shape->n_pods, N_CLIENTS);
     wait_for(&bench, are_all_bound, &bench);
-    report(&bench, begin, now_ns() - begin, cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu,
-           cpu_ns(CLOCK_THREAD_CPUTIME_ID) - loop_cpu);
+    report(&bench, begin, bench_now_ns() - begin, bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu,
+           bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - loop_cpu);
     close_all(&bench);
 }
 

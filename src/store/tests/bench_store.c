@@ -8,16 +8,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"
 #include "store/store.h"
+#include "support/bench.h"
 
 #define KEY_BYTES_MAX 64u
 #define KEY_BYTES 29u /* of which are used */
@@ -56,32 +57,10 @@ struct run {
     struct client clients[N_CLIENTS_MAX];
 };
 
-static uint64_t now_ns(void)
-{
-    return dv_clock_now_ns(dv_clock_real());
-}
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* exists on every Linux */
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* What this process has handed to the kernel so far. */
 static uint64_t written_bytes(void)
 {
-    FILE *file = fopen("/proc/self/io", "r");
-    char line[100];
-    uint64_t n = 0;
-
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, "wchar: ", 7) == 0)
-            n = strtoull(line + 7, NULL, 10);
-    if (file)
-        (void)fclose(file);
-    return n;
+    return bench_proc("/proc/self/io", "wchar: ");
 }
 
 static void must(bool is_ok, const char *what)
@@ -94,14 +73,6 @@ static void must(bool is_ok, const char *what)
 
 /* ---- numbers ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double percentile_us(const struct samples *samples, size_t per_cent)
 {
     size_t place = samples->ns.n * per_cent / 100;
@@ -111,7 +82,7 @@ static double percentile_us(const struct samples *samples, size_t per_cent)
 
 static void report(const char *what, struct samples *samples)
 {
-    qsort(samples->ns.v, samples->ns.n, sizeof(samples->ns.v[0]), by_size);
+    qsort(samples->ns.v, samples->ns.n, sizeof(samples->ns.v[0]), bench_by_size);
     printf("  %-34s %9.0f/s  p50 %8.1f us  p99 %8.1f us  cpu %6.1f us  %7.0f bytes written\n", what,
            (double)samples->n_ops / ((double)samples->busy_ns / 1e9), percentile_us(samples, 50),
            percentile_us(samples, 99), (double)samples->cpu_ns / 1e3 / (double)samples->n_ops,
@@ -139,20 +110,20 @@ static void run_floor(const char *dir, size_t record_bytes, size_t n_at_once,
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     must(fd >= 0 && pwrite(fd, bytes, FLOOR_FILE_BYTES, 0) == FLOOR_FILE_BYTES && fsync(fd) == 0,
          path);
-    begin_cpu_ns = cpu_ns();
-    begin_ns = last_ns = now_ns();
+    begin_cpu_ns = bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    begin_ns = last_ns = bench_now_ns();
     while (last_ns < begin_ns + SLICE_MS * UINT64_C(1000000)) {
         uint64_t done_ns;
 
         must(pwrite(fd, bytes, n, at) == (ssize_t)n && fdatasync(fd) == 0, path);
         at = at + 2 * (off_t)n <= FLOOR_FILE_BYTES ? at + (off_t)n : 0;
-        done_ns = now_ns();
+        done_ns = bench_now_ns();
         *dv_vec_add(&samples->ns) = done_ns - last_ns;
         last_ns = done_ns;
         samples->n_ops += n_at_once;
     }
     samples->busy_ns += last_ns - begin_ns;
-    samples->cpu_ns += cpu_ns() - begin_cpu_ns;
+    samples->cpu_ns += bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_cpu_ns;
     samples->written_bytes = samples->n_ops * record_bytes;
     must(close(fd) == 0 && unlink(path) == 0, path);
     free(bytes);
@@ -173,7 +144,7 @@ static void on_done(struct dv_store_write *write, const struct dv_err *err)
 {
     struct client *client = DV_CONTAINER(write, struct client, write);
     struct run *run = client->run;
-    uint64_t done_ns = now_ns();
+    uint64_t done_ns = bench_now_ns();
 
     if (err) {
         (void)fprintf(stderr, "%s\n", err->msg);
@@ -199,7 +170,7 @@ static void write_one(struct client *client)
     };
 
     value[0]++; /* no two rows are the same */
-    client->begin_ns = now_ns();
+    client->begin_ns = bench_now_ns();
     dv_store_write(run->store, &client->write, &change, 1);
 }
 
@@ -211,8 +182,8 @@ static bool is_over(void *ctx)
 static void run_store(struct run *run, size_t n_clients, struct samples *samples)
 {
     uint64_t begin_bytes = written_bytes();
-    uint64_t begin_cpu_ns = cpu_ns();
-    uint64_t begin_ns = now_ns();
+    uint64_t begin_cpu_ns = bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t begin_ns = bench_now_ns();
 
     run->samples = samples;
     run->until_ns = begin_ns + SLICE_MS * UINT64_C(1000000);
@@ -223,8 +194,8 @@ static void run_store(struct run *run, size_t n_clients, struct samples *samples
     }
     if (!dv_loop_run_until(run->loop, is_over, run, 60000))
         must(false, "store hangs");
-    samples->busy_ns += now_ns() - begin_ns;
-    samples->cpu_ns += cpu_ns() - begin_cpu_ns;
+    samples->busy_ns += bench_now_ns() - begin_ns;
+    samples->cpu_ns += bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_cpu_ns;
     samples->written_bytes += written_bytes() - begin_bytes;
 }
 
@@ -306,13 +277,13 @@ static void report_reopen(struct run *run, const char *dir)
 
     dv_store_close(run->store, NULL, NULL);
     dv_loop_free(run->loop);
-    begin_ns = now_ns();
+    begin_ns = bench_now_ns();
     open_store(run, dir);
-    open_ns = now_ns();
+    open_ns = bench_now_ns();
     if (!dv_store_load(run->store, 0, count_row, &n_rows, &err))
         must(false, err.msg);
     printf("  %-34s open and check %.1f ms, load %.1f ms\n", "restart", //
-           (double)(open_ns - begin_ns) / 1e6, (double)(now_ns() - open_ns) / 1e6);
+           (double)(open_ns - begin_ns) / 1e6, (double)(bench_now_ns() - open_ns) / 1e6);
     assert(n_rows == run->n_rows);
 }
 
