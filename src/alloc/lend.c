@@ -35,11 +35,6 @@ void dv_inventory_lend(struct dv_inventory *inventory)
     inventory->lent.is_lent = true;
 }
 
-bool dv_inventory_is_lent(const struct dv_inventory *inventory)
-{
-    return inventory->lent.is_lent;
-}
-
 static void carry_out(struct dv_inventory *inventory, const struct change *change)
 {
     switch (change->kind) {

@@ -119,6 +119,11 @@ static void add_value(struct dv_buf *buf, enum dv_log_format format,
         add_quoted(buf, text);
 }
 
+static const char *level_name(enum dv_log_level level)
+{
+    return (size_t)level < DV_COUNT(level_names) ? level_names[level] : "level";
+}
+
 static void add_text_line(struct dv_buf *buf, const char *time, enum dv_log_level level,
                           const char *msg, const struct dv_log_field *fields)
 {
@@ -126,7 +131,7 @@ static void add_text_line(struct dv_buf *buf, const char *time, enum dv_log_leve
         dv_buf_add_c(buf, time);
         dv_buf_add_char(buf, ' ');
     }
-    dv_buf_add_c(buf, dv_log_level_name(level));
+    dv_buf_add_c(buf, level_name(level));
     dv_buf_add_char(buf, ' ');
     dv_buf_add_c(buf, msg);
     for (; fields->key; fields++) {
@@ -148,7 +153,7 @@ static void add_json_line(struct dv_buf *buf, const char *time, enum dv_log_leve
         dv_buf_add_char(buf, ',');
     }
     dv_buf_add_c(buf, "\"level\":");
-    dv_buf_add_json(buf, dv_str_from_c(dv_log_level_name(level)));
+    dv_buf_add_json(buf, dv_str_from_c(level_name(level)));
     dv_buf_add_c(buf, ",\"msg\":");
     dv_buf_add_json(buf, dv_str_from_c(msg));
     for (; fields->key; fields++) {
@@ -160,8 +165,9 @@ static void add_json_line(struct dv_buf *buf, const char *time, enum dv_log_leve
     dv_buf_add_c(buf, "}\n");
 }
 
-void dv_log_format(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
-                   enum dv_log_level level, const char *msg, const struct dv_log_field *fields)
+/* One line, as the sink would get it; pure. */
+static void format_line(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
+                        enum dv_log_level level, const char *msg, const struct dv_log_field *fields)
 {
     char time[DV_TIME_BYTES] = "";
 
@@ -190,10 +196,10 @@ void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_log
     struct dv_buf buf;
 
     dv_buf_init(&buf, LINE_BYTES_MAX);
-    dv_log_format(&buf, the_sink.format, wall_ns, level, msg, fields);
+    format_line(&buf, the_sink.format, wall_ns, level, msg, fields);
     if (buf.is_over) {
         dv_buf_clear(&buf);
-        dv_log_format(&buf, the_sink.format, wall_ns, level, msg, &none);
+        format_line(&buf, the_sink.format, wall_ns, level, msg, &none);
     }
     the_sink.write(the_sink.ctx, level, dv_buf_str(&buf));
     dv_buf_fini(&buf);
@@ -224,11 +230,6 @@ void dv_log_to_stderr(enum dv_log_level level, enum dv_log_format format)
     };
 
     dv_log_set_sink(&sink);
-}
-
-const char *dv_log_level_name(enum dv_log_level level)
-{
-    return (size_t)level < DV_COUNT(level_names) ? level_names[level] : "level";
 }
 
 bool dv_log_level_parse(dv_str name, enum dv_log_level *level)

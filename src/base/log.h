@@ -91,11 +91,6 @@ bool dv_log_is_on(enum dv_log_level level);
 /* For the macro: `fields` ends with one whose key is NULL. */
 void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_log_field *fields);
 
-/* One line, as the sink would get it; pure. */
-void dv_log_format(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
-                   enum dv_log_level level, const char *msg, const struct dv_log_field *fields);
-
-const char *dv_log_level_name(enum dv_log_level level);
 DV_CHECKED bool dv_log_level_parse(dv_str name, enum dv_log_level *level);
 
 #endif

@@ -224,18 +224,6 @@ struct dv_histogram *dv_family_histogram(struct dv_family *family, const dv_str 
     return &get_series(family, HISTOGRAM, values)->u.histogram;
 }
 
-void dv_family_remove(struct dv_family *family, const dv_str *values)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
-    size_t place;
-
-    print_labels(family, values, &text);
-    if (!find_series(family, dv_buf_c(&text), &place))
-        return;
-    free(family->series.v[place]);
-    dv_vec_remove(&family->series, place);
-}
-
 static void forget_series(struct dv_family *family)
 {
     for (size_t i = 0; i < family->series.n; i++)

@@ -62,8 +62,6 @@ extern const double dv_seconds_bounds[DV_SECONDS_BOUNDS];
 struct dv_counter *dv_family_counter(struct dv_family *family, const dv_str *values);
 struct dv_gauge *dv_family_gauge(struct dv_family *family, const dv_str *values);
 struct dv_histogram *dv_family_histogram(struct dv_family *family, const dv_str *values);
-/* Ends one, with its handle; nothing happens when there is none, or when it was over the limit. */
-void dv_family_remove(struct dv_family *family, const dv_str *values);
 
 void dv_counter_add(struct dv_counter *counter, uint64_t n);
 void dv_gauge_set(struct dv_gauge *gauge, double value);

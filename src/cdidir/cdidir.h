@@ -80,8 +80,6 @@ const struct dv_cdi_index *dv_cdi_dirs_index(const struct dv_cdi_dirs *dirs);
 /* Directories first, then files in the order of the index; a file may have several. They stay as
  * long as the index. */
 size_t dv_cdi_dirs_problems(const struct dv_cdi_dirs *dirs, const struct dv_cdi_problem **problems);
-/* "/etc/cdi, /var/run/cdi", for messages. */
-dv_str dv_cdi_dirs_text(const struct dv_cdi_dirs *dirs);
 
 /* Looks at everything now. Costs a look at each file, and the reading of those that differ. True
  * when there are other specs or problems; `changed` is called then, too. */

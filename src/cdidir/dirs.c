@@ -414,11 +414,6 @@ size_t dv_cdi_dirs_problems(const struct dv_cdi_dirs *dirs, const struct dv_cdi_
     return dv_cdi_files_problems(&dirs->files, problems);
 }
 
-dv_str dv_cdi_dirs_text(const struct dv_cdi_dirs *dirs)
-{
-    return dirs->text;
-}
-
 bool dv_cdi_dirs_refresh(struct dv_cdi_dirs *dirs)
 {
     bool is_changed = look_at_all(dirs);

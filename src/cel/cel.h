@@ -74,7 +74,6 @@ void dv_cel_explain_error(dv_str text, const struct dv_cel_options *options, str
 
 /* The worst case, over all devices that the API allows; UINT64_MAX when it has no bound. */
 uint64_t dv_cel_max_cost(const struct dv_cel_expr *expr);
-dv_str dv_cel_text(const struct dv_cel_expr *expr);
 /* "bool", "google.protobuf.Any" or "dyn". */
 void dv_cel_print_type(const struct dv_cel_expr *expr, struct dv_buf *buf);
 

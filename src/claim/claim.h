@@ -85,7 +85,7 @@ struct dv_claim {
         bool is_prepare;           /* that is what failed; else it was unprepared */
         uint64_t until_ms;         /* no chore asks its drivers before, */
         uint64_t next_ms;          /* nor for so long after the next failure, */
-        uint64_t epoch;            /* unless they have come back (dv_claims_epoch), */
+        uint64_t epoch;            /* unless they have come back (dv_claim_epoch), */
         uint64_t wake_at_ms;       /* and then not before this: they may come back to fail again */
         uint64_t wake_ms;
     } pause;
@@ -310,9 +310,6 @@ bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str driver);
 /* After every change of a driver's instances or their connections. */
 enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str driver,
                                  bool has_plan);
-/* The next instance at or after *at, drivers by age; NULL at the end. Start with 0. For looking
- * only: it costs their number. */
-struct dv_dra_instance *dv_dra_next(const struct dv_dra_drivers *drivers, size_t *at);
 
 /* ---- calls (5.3, 7) ---- */
 

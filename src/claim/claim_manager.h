@@ -84,9 +84,6 @@ void dv_claims_reconcile(struct dv_claims *claims);
 /* What is decided on. Whoever changes it (an import) saves it. */
 struct dv_claim_state *dv_claims_state(struct dv_claims *claims);
 const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims);
-/* Another number whenever a driver has come, come back or gone; 0: none of that name is connected.
- */
-uint64_t dv_claims_epoch(const struct dv_claims *claims, dv_str driver);
 /* The sum for all drivers of the pod's claims. */
 uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid);
 /* For DRA drivers, which register through the plugin watcher. */

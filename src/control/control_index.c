@@ -118,10 +118,3 @@ const struct dv_list *dv_index_find(const struct dv_index *index, dv_str text)
 
     return word ? &word->refs : NULL;
 }
-
-size_t dv_index_n(const struct dv_index *index, dv_str text)
-{
-    const struct dv_index_word *word = dv_map_get(&index->words, text);
-
-    return word ? word->n_refs : 0;
-}

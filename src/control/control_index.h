@@ -33,6 +33,5 @@ void dv_index_fini(struct dv_index *index);
 void dv_index_set(struct dv_index *index, dv_str thing, const dv_str *words, size_t n_words);
 /* Links of struct dv_index_ref; NULL: nothing is found. Valid until the index is changed. */
 const struct dv_list *dv_index_find(const struct dv_index *index, dv_str word);
-size_t dv_index_n(const struct dv_index *index, dv_str word);
 
 #endif

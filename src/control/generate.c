@@ -49,9 +49,10 @@ dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry,
     return dv_str_printf(arena, "%.*s%.*s", DV_FMT(generate_name), (int)sizeof(suffix), suffix);
 }
 
-struct dv_api_resource_claim *
-dv_control_new_claim(const struct dv_api_pod *pod, dv_str entry,
-                     const struct dv_api_resource_claim_template *template, struct dv_arena *arena)
+/* The claim for an entry; refers to the pod and the template. */
+static struct dv_api_resource_claim *
+build_claim(const struct dv_api_pod *pod, dv_str entry,
+            const struct dv_api_resource_claim_template *template, struct dv_arena *arena)
 {
     static const bool yes = true;
     const struct dv_api_object_meta *like = &template->spec.metadata;
@@ -128,9 +129,8 @@ static bool plan_entry(const struct dv_api_pod *pod, const struct dv_api_pod_res
                        DV_FMT(spec->resource_claim_template_name));
     entry->step = DV_ENTRY_CREATE;
     entry->new_claim = DV_NEW(arena, struct dv_api_resource_claim);
-    dv_message_copy(&dv_message_resource_claim,
-                    dv_control_new_claim(pod, spec->name, template, arena), arena,
-                    entry->new_claim);
+    dv_message_copy(&dv_message_resource_claim, build_claim(pod, spec->name, template, arena),
+                    arena, entry->new_claim);
     return true;
 }
 

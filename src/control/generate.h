@@ -50,10 +50,6 @@ dv_str dv_control_generate_name(dv_str pod, dv_str entry, struct dv_arena *arena
  * and perhaps made is found under it, and not made twice. */
 dv_str dv_control_claim_name(dv_str generate_name, dv_str pod_uid, dv_str entry, unsigned number,
                              struct dv_arena *arena);
-/* The claim for an entry; refers to the pod and the template. */
-struct dv_api_resource_claim *
-dv_control_new_claim(const struct dv_api_pod *pod, dv_str entry,
-                     const struct dv_api_resource_claim_template *template, struct dv_arena *arena);
 /* The pod's status as it shall be: an apply patch with the names of all claims that are known. NULL
  * when the pod's status says that already. */
 struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,

@@ -94,11 +94,6 @@ struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api)
     return dv_embedded_cluster(api->embedded);
 }
 
-struct dv_tokens *dv_daemon_api_tokens(struct dv_daemon_api *api)
-{
-    return api->tokens;
-}
-
 void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx)
 {
     dv_embedded_rewrite_all(api->embedded, done, ctx);

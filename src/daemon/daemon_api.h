@@ -34,7 +34,6 @@ DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_fe
 /* Whether what always exists is there: on the first start it takes a write. */
 bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
-struct dv_tokens *dv_daemon_api_tokens(struct dv_daemon_api *api);
 /* The store has lost what it had. */
 void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx);
 /* `closed` runs when nothing of it is left. */

@@ -243,7 +243,6 @@ void dv_device_add_running(struct dv_device_state *state, dv_str pod_uid, dv_str
 void dv_device_activate_pod(struct dv_device_state *state, dv_str pod_uid);
 /* Its devices are given back by the next collection. */
 void dv_device_deactivate_pod(struct dv_device_state *state, dv_str pod_uid);
-bool dv_device_pod_is_active(const struct dv_device_state *state, dv_str pod_uid);
 
 /* Between the two, what init containers of the pod lend to its later containers is kept; otherwise
  * it is forgotten when another pod is handled. They nest. */
@@ -375,7 +374,6 @@ void dv_device_operation_answer(struct dv_device_operation *operation, dv_str re
 void dv_device_operation_refuse(struct dv_device_operation *operation, const struct dv_err *status);
 /* Gives back what was taken and has not become a record. NULL is fine. */
 void dv_device_operation_free(struct dv_device_operation *operation);
-void dv_device_operation_freep(struct dv_device_operation **operation); /* for DV_CLEANUP */
 
 /* Keeps a device from being chosen though it is free, or soon will be: until it is let go, as often
  * as it was kept back. False: there is none of that id. */

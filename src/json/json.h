@@ -97,7 +97,6 @@ bool dv_json_is_go_field(dv_str key, const char *name);
 /* Where its value begins, from 1, counted in characters; 0 for what was not read. A column past
  * 16,777,215 stays there. */
 uint32_t dv_json_line(const struct dv_json *node);
-uint32_t dv_json_column(const struct dv_json *node);
 /* The text of an array or object as it was read, blanks and all; nothing for other nodes, for what
  * was not read from JSON, and for all of a document once something in it was edited. */
 dv_str dv_json_source(const struct dv_json *node);
@@ -123,7 +122,6 @@ struct dv_json *dv_json_at(const struct dv_json *array,
 DV_CHECKED bool dv_json_as_str(const struct dv_json *node, dv_str *value, struct dv_err *err);
 DV_CHECKED bool dv_json_as_i64(const struct dv_json *node, int64_t *value, struct dv_err *err);
 DV_CHECKED bool dv_json_as_u64(const struct dv_json *node, uint64_t *value, struct dv_err *err);
-DV_CHECKED bool dv_json_as_double(const struct dv_json *node, double *value, struct dv_err *err);
 DV_CHECKED bool dv_json_as_bool(const struct dv_json *node, bool *value, struct dv_err *err);
 dv_str dv_json_number_text(const struct dv_json *node); /* as it will be printed */
 /* The member, or DV_INVALID_ARGUMENT naming the object and the key that it lacks. */
@@ -135,8 +133,6 @@ DV_CHECKED bool dv_json_expect(const struct dv_json *node, enum dv_json_kind kin
  * the position when the node was not read. Returns false. */
 bool dv_json_fail(const struct dv_json *node, struct dv_err *err, const char *fmt, ...)
     DV_PRINTF(3, 4);
-/* "spec.containers[0].name", "metadata.labels[a.b/c]"; nothing for a root. */
-void dv_json_print_path(const struct dv_json *node, struct dv_buf *buf);
 
 /* Same value: members in any order, numbers by value: 64-bit integers exactly, all else as doubles,
  * so that 1.0 is 1. */

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -102,7 +101,8 @@ static void print_step(const struct dv_json *parent, const struct dv_json *node,
     }
 }
 
-void dv_json_print_path(const struct dv_json *node, struct dv_buf *buf)
+/* "spec.containers[0].name", "metadata.labels[a.b/c]"; nothing for a root. */
+static void print_path(const struct dv_json *node, struct dv_buf *buf)
 {
     DV_VEC(const struct dv_json *) steps = {0}; /* from the node up to the root */
 
@@ -121,7 +121,7 @@ static void describe_path(const struct dv_json *node, char text[ERROR_PATH_BYTES
     bool is_cut;
 
     dv_buf_init(&buf, PATH_BYTES_MAX);
-    dv_json_print_path(node, &buf);
+    print_path(node, &buf);
     path = dv_buf_str(&buf);
     is_cut = path.n > ERROR_PATH_BYTES;
     if (is_cut)
@@ -217,19 +217,6 @@ bool dv_json_as_u64(const struct dv_json *node, uint64_t *value, struct dv_err *
         return false;
     return dv_str_to_u64(text_of(node), value) ||
            fail_range(node, "an unsigned 64-bit integer", err);
-}
-
-bool dv_json_as_double(const struct dv_json *node, double *value, struct dv_err *err)
-{
-    double number;
-
-    if (!dv_json_expect(node, DV_JSON_NUMBER, err))
-        return false;
-    number = dv_json_text_to_double(text_of(node));
-    if (!isfinite(number))
-        return fail_range(node, "within the range of a double", err);
-    *value = number;
-    return true;
 }
 
 dv_str dv_json_number_text(const struct dv_json *node)

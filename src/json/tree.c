@@ -259,11 +259,6 @@ uint32_t dv_json_line(const struct dv_json *node)
     return node->line;
 }
 
-uint32_t dv_json_column(const struct dv_json *node)
-{
-    return node->column;
-}
-
 bool dv_json_is_repeated(const struct dv_json *node)
 {
     return node->is_repeated;

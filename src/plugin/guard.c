@@ -118,7 +118,8 @@ void dv_guard_free(struct dv_guard *guard)
     free(guard);
 }
 
-enum dv_policy_mode dv_guard_mode(const struct dv_guard *guard)
+/* Without a guard (NULL) nothing is judged. */
+static enum dv_policy_mode mode_of(const struct dv_guard *guard)
 {
     return guard ? dv_policy_mode(guard->policy) : DV_POLICY_OFF;
 }
@@ -129,7 +130,7 @@ const struct dv_policy_peer *dv_guard_identify(const struct dv_guard *guard,
                                                const struct dv_stream *stream,
                                                struct dv_arena *arena)
 {
-    return dv_guard_mode(guard) == DV_POLICY_OFF ? NULL : dv_peer_identify(stream, arena);
+    return mode_of(guard) == DV_POLICY_OFF ? NULL : dv_peer_identify(stream, arena);
 }
 
 static bool is_same(const struct refusal *refusal, enum dv_policy_action action, bool is_warning,
@@ -205,7 +206,7 @@ bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_peer *peer,
                     enum dv_policy_action action, dv_str name, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    enum dv_policy_mode mode = dv_guard_mode(guard);
+    enum dv_policy_mode mode = mode_of(guard);
     struct dv_policy_verdict verdict;
     uint64_t n;
     dv_str who;
@@ -237,7 +238,7 @@ bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *stream,
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
 
-    if (dv_guard_mode(guard) == DV_POLICY_OFF)
+    if (mode_of(guard) == DV_POLICY_OFF)
         return true;
     arena = dv_arena_new();
     return dv_guard_judge(guard, dv_guard_identify(guard, stream, arena), action, name, err);

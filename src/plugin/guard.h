@@ -26,7 +26,6 @@ struct dv_guard *dv_guard_open(dv_str path, struct dv_err *err);
 void dv_guard_free(struct dv_guard *guard); /* NULL is fine */
 /* Loads it again; on failure what was loaded before counts. */
 DV_CHECKED bool dv_guard_reload(struct dv_guard *guard, struct dv_err *err);
-enum dv_policy_mode dv_guard_mode(const struct dv_guard *guard); /* NULL: DV_POLICY_OFF */
 
 /* Who is at the other end, in `arena`; NULL when the guard is NULL or off. */
 const struct dv_policy_peer *dv_guard_identify(const struct dv_guard *guard,

@@ -126,20 +126,17 @@ static void run_make(struct dv_plugin_scan *scan)
             return;
 }
 
-void dv_plugin_scan_run(struct dv_plugin_scan *scan)
+/* On a worker thread: it may block. */
+static void on_run(struct dv_work *work)
 {
     static void (*const runs[])(struct dv_plugin_scan *) = {
         [DV_PLUGIN_SCAN_MAKE] = run_make,
         [DV_PLUGIN_SCAN_LIST] = run_list,
         [DV_PLUGIN_SCAN_LOOK] = run_look,
     };
+    struct dv_plugin_scan *scan = DV_CONTAINER(work, struct dv_plugin_scan, work);
 
     runs[scan->kind](scan);
-}
-
-static void on_run(struct dv_work *work)
-{
-    dv_plugin_scan_run(DV_CONTAINER(work, struct dv_plugin_scan, work));
 }
 
 struct dv_plugin_scan *dv_plugin_scan_new(enum dv_plugin_scan_kind kind, dv_str path)

@@ -59,7 +59,5 @@ struct dv_plugin_scan {
 struct dv_plugin_scan *dv_plugin_scan_new(enum dv_plugin_scan_kind kind, dv_str path);
 void dv_plugin_scan_add(struct dv_plugin_scan *scan, dv_str path); /* to DV_PLUGIN_SCAN_LOOK */
 void dv_plugin_scan_free(struct dv_plugin_scan *scan);             /* NULL is fine */
-/* Does the job, blocking; what dv_work_start has done on a worker thread. */
-void dv_plugin_scan_run(struct dv_plugin_scan *scan);
 
 #endif

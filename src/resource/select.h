@@ -23,9 +23,6 @@ struct dv_field_selector;
  * DV_INVALID_ARGUMENT with the reference's message. */
 struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err);
-/* What is wrong with a selector, in full: an error's message has room for the beginning only. Empty
- * when nothing is. */
-dv_str dv_label_selector_complaint(dv_str text, struct dv_arena *arena);
 bool dv_label_selector_matches(const struct dv_label_selector *selector,
                                const struct dv_str_entry *labels, size_t n_labels);
 bool dv_label_selector_is_empty(const struct dv_label_selector *selector);

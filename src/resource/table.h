@@ -27,10 +27,6 @@ const struct dv_column *dv_table_columns(const struct dv_kind *kind,
 /* The cells of an object, as a JSON array in the order of the columns; ages are seen from `now`. */
 struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_api_version *version,
                                struct dv_time now, struct dv_arena *arena);
-/* The conditions of a row: what a pod that has ended shows beside its cells. NULL: the row has
- * none.
- */
-struct dv_json *dv_table_conditions(const struct dv_object *object, struct dv_arena *arena);
 /* "5m", "3d4h": as kubectl prints an age. */
 dv_str dv_age_print(int64_t seconds, struct dv_arena *arena);
 

@@ -21,31 +21,7 @@
 
 /* ---- resources ---- */
 
-void dv_sched_resources_init(struct resources *resources)
-{
-    static const dv_str fixed[RESOURCE_N_FIXED] = {
-        [RESOURCE_CPU] = DV_STR_INIT("cpu"),
-        [RESOURCE_MEMORY] = DV_STR_INIT("memory"),
-        [RESOURCE_STORAGE] = DV_STR_INIT("ephemeral-storage"),
-        [RESOURCE_PODS] = DV_STR_INIT("pods"),
-    };
-
-    *resources = (struct resources){0};
-    dv_map_init(&resources->by_name);
-    for (size_t i = 0; i < DV_COUNT(fixed); i++)
-        /* Made in this order, so that their numbers are those of the enum. */
-        (void)dv_sched_resource(resources, fixed[i]);
-}
-
-void dv_sched_resources_fini(struct resources *resources)
-{
-    for (size_t i = 0; i < resources->names.n; i++)
-        free(resources->names.v[i]);
-    dv_vec_fini(&resources->names);
-    dv_map_fini(&resources->by_name);
-}
-
-uint32_t dv_sched_resource(struct resources *resources, dv_str name)
+static uint32_t resource_number(struct resources *resources, dv_str name)
 {
     struct resource_name *known = dv_map_get(&resources->by_name, name);
     char *text;
@@ -61,6 +37,30 @@ uint32_t dv_sched_resource(struct resources *resources, dv_str name)
     *dv_vec_add(&resources->names) = known;
     dv_map_set(&resources->by_name, known->name, known);
     return known->number;
+}
+
+void dv_sched_resources_init(struct resources *resources)
+{
+    static const dv_str fixed[RESOURCE_N_FIXED] = {
+        [RESOURCE_CPU] = DV_STR_INIT("cpu"),
+        [RESOURCE_MEMORY] = DV_STR_INIT("memory"),
+        [RESOURCE_STORAGE] = DV_STR_INIT("ephemeral-storage"),
+        [RESOURCE_PODS] = DV_STR_INIT("pods"),
+    };
+
+    *resources = (struct resources){0};
+    dv_map_init(&resources->by_name);
+    for (size_t i = 0; i < DV_COUNT(fixed); i++)
+        /* Made in this order, so that their numbers are those of the enum. */
+        (void)resource_number(resources, fixed[i]);
+}
+
+void dv_sched_resources_fini(struct resources *resources)
+{
+    for (size_t i = 0; i < resources->names.n; i++)
+        free(resources->names.v[i]);
+    dv_vec_fini(&resources->names);
+    dv_map_fini(&resources->by_name);
 }
 
 /* ---- amounts ---- */
@@ -110,7 +110,7 @@ static void add_entries(struct amounts *amounts, struct resources *resources,
                         const struct dv_quantity_entry *entries, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t resource = dv_sched_resource(resources, entries[i].key);
+        uint32_t resource = resource_number(resources, entries[i].key);
         struct amount *amount = amount_of(amounts, resource);
 
         amount->n = sum(amount->n, to_number(resource, &entries[i].value));
@@ -173,7 +173,7 @@ static void set_pod_level(struct amounts *amounts, struct resources *resources,
                           const struct dv_api_resource_requirements *asked)
 {
     for (size_t i = 0; asked && i < asked->n_requests; i++) {
-        uint32_t resource = dv_sched_resource(resources, asked->requests[i].key);
+        uint32_t resource = resource_number(resources, asked->requests[i].key);
 
         amount_of(amounts, resource)->n = to_number(resource, &asked->requests[i].value);
     }
@@ -270,7 +270,7 @@ void dv_sched_room_read(struct room *room, struct resources *resources,
     room->has_taints = node->spec.n_taints > 0;
     for (size_t i = 0; i < node->status.n_allocatable; i++) {
         const struct dv_quantity_entry *entry = &node->status.allocatable[i];
-        uint32_t resource = dv_sched_resource(resources, entry->key);
+        uint32_t resource = resource_number(resources, entry->key);
 
         *has_of(room, resource) = to_number(resource, &entry->value);
     }

@@ -39,7 +39,6 @@ struct resources {
 
 void dv_sched_resources_init(struct resources *resources);
 void dv_sched_resources_fini(struct resources *resources);
-uint32_t dv_sched_resource(struct resources *resources, dv_str name);
 
 struct amount {
     uint32_t resource;

@@ -69,10 +69,6 @@ enum dv_sched_queue {
     DV_SCHED_N_QUEUES,
 };
 
-/* What the labels `result` and `queue` say: "scheduled", "unschedulable". */
-const char *dv_sched_result_name(enum dv_sched_result result);
-const char *dv_sched_queue_name(enum dv_sched_queue queue);
-
 struct dv_sched_numbers {
     uint64_t n_attempts[DV_SCHED_N_RESULTS];
     size_t n_pending[DV_SCHED_N_QUEUES];

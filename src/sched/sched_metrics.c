@@ -8,7 +8,8 @@
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 
-const char *dv_sched_result_name(enum dv_sched_result result)
+/* What the label `result` says. */
+static const char *result_name(enum dv_sched_result result)
 {
     static const char *const names[DV_SCHED_N_RESULTS] = {
         [DV_SCHED_SCHEDULED] = "scheduled",
@@ -19,7 +20,8 @@ const char *dv_sched_result_name(enum dv_sched_result result)
     return result < DV_SCHED_N_RESULTS ? names[result] : "unknown";
 }
 
-const char *dv_sched_queue_name(enum dv_sched_queue queue)
+/* What the label `queue` says. */
+static const char *queue_name(enum dv_sched_queue queue)
 {
     static const char *const names[DV_SCHED_N_QUEUES] = {
         [DV_SCHED_ACTIVE] = "active",
@@ -58,8 +60,7 @@ static void open_attempts(struct dv_sched *sched)
         dv_metrics_add_histogram(metrics, &seconds, dv_seconds_bounds, DV_SECONDS_BOUNDS);
 
     for (size_t i = 0; i < DV_SCHED_N_RESULTS; i++) {
-        const dv_str values[] = {sched->name,
-                                 dv_str_from_c(dv_sched_result_name((enum dv_sched_result)i))};
+        const dv_str values[] = {sched->name, dv_str_from_c(result_name((enum dv_sched_result)i))};
 
         sched->metrics.attempts[i] = dv_family_counter(counts, values);
         sched->metrics.attempt_seconds[i] = dv_family_histogram(times, values);
@@ -80,7 +81,7 @@ static void open_pods(struct dv_sched *sched)
     struct dv_family *family = dv_metrics_add_gauge(metrics, &pending);
 
     for (size_t i = 0; i < DV_SCHED_N_QUEUES; i++) {
-        const dv_str value = dv_str_from_c(dv_sched_queue_name((enum dv_sched_queue)i));
+        const dv_str value = dv_str_from_c(queue_name((enum dv_sched_queue)i));
 
         sched->metrics.pending[i] = dv_family_gauge(family, &value);
     }

@@ -153,7 +153,7 @@ void dv_sched_queue(struct pod *pod)
     dv_sched_turn(sched);
 }
 
-struct pod *dv_sched_queue_next(struct dv_sched *sched)
+static struct pod *next_in_queue(struct dv_sched *sched)
 {
     struct pod *pod = sched->heap.n > 0 ? sched->heap.v[0] : NULL;
 
@@ -201,7 +201,7 @@ static void on_turn(struct dv_timer *timer)
         else if (sched->attempt)
             dv_sched_attempt_go_on(sched);
         else
-            dv_sched_decide(dv_sched_queue_next(sched));
+            dv_sched_decide(next_in_queue(sched));
     }
     sched->numbers.slice_cost_max = dv_u64_max(sched->numbers.slice_cost_max, sched->slice_cost);
     dv_sched_turn(sched);

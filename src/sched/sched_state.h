@@ -443,7 +443,6 @@ void dv_sched_set_state(struct pod *pod, enum pod_state state);
 /* Puts the pod into the queue, at once or when its back-off has ended. */
 void dv_sched_queue(struct pod *pod);
 void dv_sched_unqueue(struct pod *pod);
-struct pod *dv_sched_queue_next(struct dv_sched *sched);
 /* Has decisions made in the next turn of the loop, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
 /* Counts what is done in this turn, so that the scheduler gives way to others before it takes

@@ -59,6 +59,5 @@ bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *call,
 /* The header of a call has come, and its body is yet to: says whose the connection is. */
 void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *call,
                    const struct dv_rest_request *request);
-size_t dv_kube_n_watches(const struct dv_kube *kube);
 
 #endif

@@ -10,14 +10,6 @@ unsigned dv_topology_mask_count(dv_numa_mask mask)
     return (unsigned)__builtin_popcountll(mask);
 }
 
-bool dv_topology_mask_is_narrower(dv_numa_mask a, dv_numa_mask b)
-{
-    unsigned n_a = dv_topology_mask_count(a);
-    unsigned n_b = dv_topology_mask_count(b);
-
-    return n_a != n_b ? n_a < n_b : a < b;
-}
-
 static bool is_in_range(int64_t id)
 {
     return id >= 0 && id <= DV_NUMA_ID_MAX;

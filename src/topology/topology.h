@@ -28,8 +28,6 @@ typedef uint64_t dv_numa_mask;
 #define DV_NUMA_ID_MAX 63
 
 unsigned dv_topology_mask_count(dv_numa_mask mask);
-/* Fewer nodes; with as many, the numerically smaller, which has more of the low ones. */
-bool dv_topology_mask_is_narrower(dv_numa_mask a, dv_numa_mask b);
 /* DV_OUT_OF_RANGE: an id outside 0..63. */
 DV_CHECKED bool dv_topology_mask_from_ids(const int64_t *ids, size_t n_ids, dv_numa_mask *mask,
                                           struct dv_err *err);

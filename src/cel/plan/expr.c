@@ -97,11 +97,6 @@ uint64_t dv_cel_max_cost(const struct dv_cel_expr *expr)
     return expr->program.max_cost;
 }
 
-dv_str dv_cel_text(const struct dv_cel_expr *expr)
-{
-    return expr->program.text;
-}
-
 void dv_cel_print_type(const struct dv_cel_expr *expr, struct dv_buf *buf)
 {
     dv_cel_type_print(expr->program.ast->type, false, buf);

@@ -50,7 +50,7 @@ bool dv_cel_is_key(const struct dv_cel_val *val)
     return val->kind == DV_CEL_STRING || val->kind == DV_CEL_BOOL || dv_cel_is_number(val);
 }
 
-uint32_t dv_cel_key_hash(const struct dv_cel_val *key)
+static uint32_t key_hash(const struct dv_cel_val *key)
 {
     switch (key->kind) {
     case DV_CEL_STRING:
@@ -120,7 +120,7 @@ static void add(struct dv_cel_map *map, const struct dv_cel_val *key,
         entries = map->entries = larger;
         map->v = larger->v;
     }
-    entries->v[entries->n_used] = (struct dv_cel_entry){*key, *value, dv_cel_key_hash(key)};
+    entries->v[entries->n_used] = (struct dv_cel_entry){*key, *value, key_hash(key)};
     entries->n_used++;
     map->n++;
     if (entries->n_slots > 0)
@@ -162,7 +162,7 @@ void dv_cel_map_set(struct dv_cel_map *map, const struct dv_cel_val *key,
     const struct dv_cel_entry *entry = NULL;
 
     if (dv_cel_is_key(key))
-        entry = find(map, key, dv_cel_key_hash(key));
+        entry = find(map, key, key_hash(key));
     if (entry)
         map->entries->v[entry - map->v].value = *value;
     else
@@ -185,7 +185,7 @@ const struct dv_cel_val *dv_cel_map_find(const struct dv_cel_map *map, const str
     const struct dv_cel_entry *entry = NULL;
 
     if (dv_cel_is_key(key))
-        entry = find(map, key, dv_cel_key_hash(key));
+        entry = find(map, key, key_hash(key));
     return entry ? &entry->value : NULL;
 }
 
@@ -205,13 +205,6 @@ const struct dv_cel_val *dv_cel_map_find_str(const struct dv_cel_map *map, dv_st
     val = dv_cel_string(key);
     entry = find(map, &val, hash);
     return entry ? &entry->value : NULL;
-}
-
-const struct dv_cel_val *dv_cel_map_get(const struct dv_cel_map *map, const struct dv_cel_val *key)
-{
-    const struct dv_cel_val *value = dv_cel_map_find(map, key);
-
-    return value || !map->is_domains ? value : &dv_cel_empty_map;
 }
 
 enum dv_cel_equality dv_cel_map_compare(const struct dv_cel_map *a, const struct dv_cel_map *b)

@@ -40,11 +40,8 @@ const struct dv_cel_val *dv_cel_map_find(const struct dv_cel_map *map,
 /* Like dv_cel_map_find, for a string whose hash is known. */
 const struct dv_cel_val *dv_cel_map_find_str(const struct dv_cel_map *map, dv_str key,
                                              uint32_t hash);
-/* As an index does it: a map of domains has everything. */
-const struct dv_cel_val *dv_cel_map_get(const struct dv_cel_map *map, const struct dv_cel_val *key);
 
 bool dv_cel_is_key(const struct dv_cel_val *val);
-uint32_t dv_cel_key_hash(const struct dv_cel_val *key);
 uint32_t dv_cel_str_hash(dv_str s);
 enum dv_cel_equality dv_cel_map_compare(const struct dv_cel_map *a, const struct dv_cel_map *b);
 

@@ -32,7 +32,9 @@ struct dv_claim_state *dv_claims_state(struct dv_claims *claims)
     return claims->state;
 }
 
-uint64_t dv_claims_epoch(const struct dv_claims *claims, dv_str driver)
+/* Another number whenever a driver has come, come back or gone; 0: none of that name is connected.
+ */
+static uint64_t driver_epoch(const struct dv_claims *claims, dv_str driver)
 {
     struct dv_err err;
     const struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, driver, &err);
@@ -57,7 +59,7 @@ uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *c
     uint64_t sum = 0;
 
     for (size_t i = 0; i < claim->record.n_drivers; i++)
-        sum += dv_claims_epoch(claims, claim->record.drivers[i].name);
+        sum += driver_epoch(claims, claim->record.drivers[i].name);
     return sum;
 }
 

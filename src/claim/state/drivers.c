@@ -289,19 +289,3 @@ enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str dr
         return has_plan ? DV_DRA_WIPE_CANCEL : DV_DRA_WIPE_KEEP;
     return has_plan ? DV_DRA_WIPE_KEEP : DV_DRA_WIPE_PLAN;
 }
-
-struct dv_dra_instance *dv_dra_next(const struct dv_dra_drivers *drivers, size_t *at)
-{
-    const struct dv_map_entry *entry;
-    struct dv_link *link;
-    size_t i = 0;
-
-    for (size_t place = 0; (entry = dv_map_next(&drivers->by_name, &place)) != NULL;)
-        DV_LIST_EACH (&((struct driver *)entry->value)->instances, link) {
-            if (i++ == *at) {
-                (*at)++;
-                return DV_CONTAINER(link, struct dv_dra_instance, link);
-            }
-        }
-    return NULL;
-}

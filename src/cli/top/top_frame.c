@@ -21,8 +21,6 @@
 #define COLUMN_MIN 8u
 /* Between columns. */
 #define GAP 2u
-/* What one line takes that is read elsewhere than on a terminal. */
-#define WIDTH_MAX 4096u
 
 struct drawing {
     const struct dv_top_data *data;

@@ -49,7 +49,8 @@ void dv_view_fini(struct dv_view *view)
     dv_arena_free(view->arena);
 }
 
-bool dv_view_wants(const struct dv_view *view, const struct dv_object *object)
+/* Whether the view shows objects like this one. */
+static bool is_wanted(const struct dv_view *view, const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
 
@@ -62,7 +63,7 @@ void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_o
 {
     struct dv_object *old;
 
-    if (now && !dv_view_wants(view, now))
+    if (now && !is_wanted(view, now))
         now = NULL;
     if (now)
         old = dv_names_put(&view->objects, dv_object_ref(now));

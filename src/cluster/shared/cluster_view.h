@@ -32,8 +32,6 @@ DV_CHECKED bool dv_view_init(struct dv_view *view, struct dv_cluster *cluster,
                              const struct dv_view_options *options, struct dv_err *err);
 void dv_view_fini(struct dv_view *view);
 
-/* Whether the view shows objects like this one. */
-bool dv_view_wants(const struct dv_view *view, const struct dv_object *object);
 /* The object of that name is now this one, or gone (NULL): changes what the view shows, and tells
  * it when it is a change. The view may be closed by its owner in the call. */
 void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_object *now);

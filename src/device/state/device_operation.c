@@ -290,11 +290,6 @@ void dv_device_operation_free(struct dv_device_operation *operation)
     free(operation);
 }
 
-void dv_device_operation_freep(struct dv_device_operation **operation)
-{
-    dv_device_operation_free(*operation);
-}
-
 const struct dv_device_step *dv_device_operation_step(const struct dv_device_operation *operation)
 {
     return &operation->step;

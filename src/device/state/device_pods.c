@@ -196,13 +196,6 @@ void dv_device_deactivate_pod(struct dv_device_state *state, dv_str pod_uid)
     dv_device_pod_drop(pod);
 }
 
-bool dv_device_pod_is_active(const struct dv_device_state *state, dv_str pod_uid)
-{
-    const struct dv_device_pod *pod = dv_device_pod_find(state, pod_uid);
-
-    return pod && pod->is_active;
-}
-
 void dv_device_begin_admission(struct dv_device_state *state, dv_str pod_uid)
 {
     dv_device_pod_ensure(state, pod_uid)->n_admissions++;

@@ -3,6 +3,7 @@
 #include "json/json.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "json/tree.h"
 
 #define DEPTH_MAX 40u
 #define NODES_MAX 5000u
@@ -59,13 +61,12 @@ static bool has_odd_character(dv_str text)
 static bool is_exception(const struct dv_json *node)
 {
     struct dv_err err;
-    double number;
     dv_str text;
 
     if (dv_json_key(node).n > KEY_BYTES_MAX || has_odd_character(dv_json_key(node)))
         return true;
     if (dv_json_is(node, DV_JSON_NUMBER))
-        return !dv_json_as_double(node, &number, &err);
+        return !isfinite(dv_json_text_to_double(dv_json_number_text(node)));
     return dv_json_is(node, DV_JSON_STRING) && dv_json_as_str(node, &text, &err) &&
            has_odd_character(text);
 }

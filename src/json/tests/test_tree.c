@@ -23,7 +23,6 @@ static void getters_give_values_of_their_kind(void **state)
     struct dv_err err;
     uint64_t u;
     int64_t i;
-    double d;
     dv_str s;
     bool b;
 
@@ -34,8 +33,6 @@ static void getters_give_values_of_their_kind(void **state)
     assert_int_equal(i, -5);
     assert_ok(dv_json_as_u64(find(doc, "u"), &u, &err), &err);
     assert_true(u == UINT64_MAX);
-    assert_ok(dv_json_as_double(find(doc, "d"), &d, &err), &err);
-    assert_true(d == 1.5);
     assert_ok(dv_json_as_bool(find(doc, "b"), &b, &err), &err);
     assert_true(b);
     assert_true(dv_json_is(find(doc, "n"), DV_JSON_NULL));
@@ -89,21 +86,21 @@ static void a_number_that_does_not_fit_is_out_of_range(void **state)
 {
     static const struct {
         const char *text;
-        bool is_i64, is_u64, is_double;
+        bool is_i64, is_u64;
     } rows[] = {
-        {"9223372036854775807",  true,  true,  true },
-        {"9223372036854775808",  false, true,  true },
-        {"-9223372036854775808", true,  false, true },
-        {"-9223372036854775809", false, false, true },
-        {"18446744073709551615", false, true,  true },
-        {"18446744073709551616", false, false, true },
-        {"-1",                   true,  false, true },
-        {"1.0",                  false, false, true },
-        {"1e3",                  false, false, true },
-        {"1e308",                false, false, true },
-        {"1e309",                false, false, false},
-        {"-1e309",               false, false, false},
-        {"1e-400",               false, false, true },
+        {"9223372036854775807",  true,  true },
+        {"9223372036854775808",  false, true },
+        {"-9223372036854775808", true,  false },
+        {"-9223372036854775809", false, false },
+        {"18446744073709551615", false, true },
+        {"18446744073709551616", false, false },
+        {"-1",                   true,  false },
+        {"1.0",                  false, false },
+        {"1e3",                  false, false },
+        {"1e308",                false, false },
+        {"1e309",                false, false },
+        {"-1e309",               false, false },
+        {"1e-400",               false, false },
     };
 
     (void)state;
@@ -112,12 +109,10 @@ static void a_number_that_does_not_fit_is_out_of_range(void **state)
         struct dv_err err = {0};
         uint64_t u;
         int64_t s;
-        double d;
 
         assert_int_equal(dv_json_as_i64(node, &s, &err), rows[i].is_i64);
         assert_int_equal(dv_json_as_u64(node, &u, &err), rows[i].is_u64);
-        assert_int_equal(dv_json_as_double(node, &d, &err), rows[i].is_double);
-        if (!rows[i].is_i64 || !rows[i].is_u64 || !rows[i].is_double)
+        if (!rows[i].is_i64 || !rows[i].is_u64)
             assert_int_equal(err.code, DV_OUT_OF_RANGE);
     }
 }
@@ -274,7 +269,7 @@ static void a_copy_outlives_what_it_was_copied_from(void **state)
     memset(text, 'x', sizeof(text));
     assert_str(print(copy), "{\"a\":[\"x\",1,{\"b\":[[]]}],\"c\":null}");
     assert_str(print(part), "[\"x\",1,{\"b\":[[]]}]");
-    assert_int_equal(dv_json_column(find(copy, "a/1")), 11);
+    assert_int_equal(dv_json_line(find(copy, "a/1")), 1);
     assert_null(dv_json_parent(part));
     assert_str(dv_json_key(part), "");
 }

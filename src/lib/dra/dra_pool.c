@@ -44,7 +44,8 @@ struct dv_lib_pool *dv_lib_pool_new(struct dv_lib_publisher *publisher, dv_str n
     return pool;
 }
 
-void dv_lib_pool_free(struct dv_lib_pool *pool)
+/* Not while it runs. */
+static void pool_free(struct dv_lib_pool *pool)
 {
     dv_timer_cancel(&pool->timer);
     dv_link_remove(&pool->link);
@@ -75,7 +76,7 @@ void dv_lib_pool_close(struct dv_lib_pool *pool)
     if (pool->is_running)
         dv_request_cancel(pool->publisher->options.cluster, &pool->request);
     else
-        dv_lib_pool_free(pool);
+        pool_free(pool);
 }
 
 /* ---- the end of a run ---- */
@@ -141,7 +142,7 @@ static void succeed(struct dv_lib_pool *pool)
     if (has_created)
         dv_lib_pool_look(pool, LOOK_AGAIN_MS);
     if (!pool->wanted.wish && !dv_timer_is_set(&pool->timer)) {
-        dv_lib_pool_free(pool); /* nothing of it is left */
+        pool_free(pool); /* nothing of it is left */
         return;
     }
     if (is_told && pool->wanted.wish)
@@ -224,7 +225,7 @@ static void on_written(struct dv_lib_pool *pool)
         publisher->options.dropped(publisher->options.ctx, pool->name, &err);
     if (publisher->is_closing) { /* by that */
         drop_plan(pool);
-        dv_lib_pool_free(pool);
+        pool_free(pool);
     } else if (pool->has_next || pool->at == pool->n_steps) {
         succeed(pool);
     } else {
@@ -240,7 +241,7 @@ static void on_done(struct dv_request *request, const struct dv_api_status *fail
 
     if (pool->publisher->is_closing) {
         drop_plan(pool);
-        dv_lib_pool_free(pool);
+        pool_free(pool);
     } else if (!failure || (request->verb == DV_VERB_DELETE && failure->code == 404)) {
         on_written(pool);
     } else {

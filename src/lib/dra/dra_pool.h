@@ -43,8 +43,6 @@ struct dv_lib_pool {
 };
 
 struct dv_lib_pool *dv_lib_pool_new(struct dv_lib_publisher *publisher, dv_str name);
-/* Not while it runs. */
-void dv_lib_pool_free(struct dv_lib_pool *pool);
 /* Takes the arena. */
 void dv_lib_pool_want(struct dv_lib_pool *pool, const struct dv_lib_wanted *wanted);
 /* Looks at it so much later, or earlier if that is due already. */

@@ -406,29 +406,6 @@ void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid)
         drop_holding(ledger, pod->holdings.v[n - 1]);
 }
 
-static bool is_any_or(dv_str wanted, dv_str text)
-{
-    return wanted.n == 0 || dv_str_eq(wanted, text);
-}
-
-size_t dv_ledger_release_from(struct dv_ledger *ledger, const struct dv_ledger_holder *holder)
-{
-    const struct pod *pod = dv_map_get(&ledger->pods, holder->pod_uid);
-    size_t n_dropped = 0;
-
-    for (size_t n = pod ? pod->holdings.n : 0; n > 0; n--) {
-        struct holding *holding = pod->holdings.v[n - 1];
-
-        if (holding->holder.way == holder->way && is_any_or(holder->giver, holding->holder.giver) &&
-            is_any_or(holder->container, holding->holder.container) &&
-            is_any_or(holder->claim, holding->holder.claim)) {
-            drop_holding(ledger, holding);
-            n_dropped++;
-        }
-    }
-    return n_dropped;
-}
-
 /* ---- life ---- */
 
 struct dv_ledger *dv_ledger_new(void)
@@ -464,7 +441,9 @@ void dv_ledger_freep(struct dv_ledger **ledger)
 
 /* ---- for people ---- */
 
-void dv_ledger_holder_print(const struct dv_ledger_holder *holder, struct dv_buf *buf)
+/* "pod a/x through resource example.com/gpu device gpu0", "pod b/y through driver d.example.com
+ * claim b/c device pool/gpu-0"; of many devices the first few. */
+static void print_holder(const struct dv_ledger_holder *holder, struct dv_buf *buf)
 {
     dv_buf_printf(buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->space), DV_FMT(holder->name),
                   holder->way == DV_LEDGER_PLUGIN ? "resource" : "driver", DV_FMT(holder->giver));
@@ -484,9 +463,9 @@ bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     dv_buf_init(&buf, TOLD_BYTES_MAX);
-    dv_ledger_holder_print(conflict->holder, &buf);
+    print_holder(conflict->holder, &buf);
     dv_buf_add_c(&buf, "; wanted by ");
-    dv_ledger_holder_print(holder, &buf);
+    print_holder(holder, &buf);
     return dv_fail(err, DV_FAILED_PRECONDITION, "%s %.*s is held by %s",
                    dv_identity_kind_name(conflict->identity.kind), DV_FMT(conflict->identity.text),
                    dv_buf_c(&buf));

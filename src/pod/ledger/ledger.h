@@ -45,10 +45,6 @@ struct dv_ledger_holder {
     size_t n_devices;
 };
 
-/* "pod a/x through resource example.com/gpu device gpu0", "pod b/y through driver d.example.com
- * claim b/c device pool/gpu-0"; of many devices the first few. */
-void dv_ledger_holder_print(const struct dv_ledger_holder *holder, struct dv_buf *buf);
-
 struct dv_ledger *dv_ledger_new(void);
 void dv_ledger_free(struct dv_ledger *ledger);   /* NULL is fine */
 void dv_ledger_freep(struct dv_ledger **ledger); /* for DV_CLEANUP */
@@ -77,9 +73,6 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
 
 /* The pod holds nothing any more. */
 void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid);
-/* The pod holds nothing any more through this way, giver, container and claim, whatever devices; an
- * empty giver, container or claim stands for all of them. Returns how many holdings went. */
-size_t dv_ledger_release_from(struct dv_ledger *ledger, const struct dv_ledger_holder *holder);
 
 /* How many pods hold something. */
 size_t dv_ledger_n_pods(const struct dv_ledger *ledger);

@@ -185,9 +185,11 @@ void dv_identities_add_path(struct dv_identities *set, dv_str path,
     dv_identities_add(set, (struct dv_identity){DV_IDENTITY_PATH, clean}, arena);
 }
 
-void dv_identities_add_options(struct dv_identities *set, const struct dv_device_options *options,
-                               const struct dv_cdi_index *index,
-                               const struct dv_identity_host *host, struct dv_arena *arena)
+/* Of an Allocate answer: device nodes and CDI names, those in its annotations too. Mounts are no
+ * devices. */
+static void add_options(struct dv_identities *set, const struct dv_device_options *options,
+                        const struct dv_cdi_index *index, const struct dv_identity_host *host,
+                        struct dv_arena *arena)
 {
     for (size_t i = 0; i < options->n_nodes; i++)
         dv_identities_add_path(set, options->nodes[i].host_path, host, arena);
@@ -230,8 +232,11 @@ static bool another_has(const struct dv_api_device *devices, size_t n_devices, s
     return false;
 }
 
-void dv_identities_add_attributes(struct dv_identities *set, const struct dv_api_device *devices,
-                                  size_t n_devices, size_t at, struct dv_arena *arena)
+/* Of the attributes of devices[at]: resource.kubernetes.io/pciBusID, and each text that is a PCI
+ * address or a UUID, unless another of the devices of its slice has it too, in that attribute: then
+ * it is that of a parent. */
+static void add_attributes(struct dv_identities *set, const struct dv_api_device *devices,
+                           size_t n_devices, size_t at, struct dv_arena *arena)
 {
     for (size_t i = 0; i < devices[at].n_attributes; i++) {
         const struct dv_api_device_attribute_entry *entry = &devices[at].attributes[i];
@@ -289,7 +294,7 @@ bool dv_identities_of_record(const struct dv_device_record *record,
     *n_ids = ids_of(record, arena, ids);
     for (size_t i = 0; i < *n_ids; i++)
         add_text(&found, (*ids)[i], arena);
-    dv_identities_add_options(&found, &options, index, host, arena);
+    add_options(&found, &options, index, host, arena);
     *set = found;
     return true;
 }
@@ -303,7 +308,7 @@ void dv_identities_of_claim_device(const struct dv_claim_device *device,
     *set = (struct dv_identities){0};
     for (size_t i = 0; i < n_devices; i++) {
         if (dv_str_eq(devices[i].name, device->name))
-            dv_identities_add_attributes(set, devices, n_devices, i, arena);
+            add_attributes(set, devices, n_devices, i, arena);
     }
     dv_identities_add_cdi_names(set, index, device->cdi_ids, device->n_cdi_ids, host, arena);
 }

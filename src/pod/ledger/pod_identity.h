@@ -94,16 +94,6 @@ void dv_identities_add_edits(struct dv_identities *set, const struct dv_cdi_inde
 void dv_identities_add_cdi_names(struct dv_identities *set, const struct dv_cdi_index *index,
                                  const dv_str *names, size_t n_names,
                                  const struct dv_identity_host *host, struct dv_arena *arena);
-/* Of an Allocate answer: device nodes and CDI names, those in its annotations too. Mounts are no
- * devices. */
-void dv_identities_add_options(struct dv_identities *set, const struct dv_device_options *options,
-                               const struct dv_cdi_index *index,
-                               const struct dv_identity_host *host, struct dv_arena *arena);
-/* Of the attributes of devices[at]: resource.kubernetes.io/pciBusID, and each text that is a PCI
- * address or a UUID, unless another of the devices of its slice has it too, in that attribute: then
- * it is that of a parent. */
-void dv_identities_add_attributes(struct dv_identities *set, const struct dv_api_device *devices,
-                                  size_t n_devices, size_t at, struct dv_arena *arena);
 
 /* All of what a container holds of a resource; `ids` are its devices, each once, and both are in
  * `arena`. DV_INVALID_ARGUMENT: its answer is not an Allocate answer. */

@@ -104,10 +104,8 @@ static void operate(struct dv_ledger *ledger, const uint8_t *op, const struct dv
 
     switch (op[0] % 5) {
     case 0:
-        dv_ledger_release(ledger, holder.pod_uid);
-        break;
     case 1:
-        (void)dv_ledger_release_from(ledger, &holder);
+        dv_ledger_release(ledger, holder.pod_uid);
         break;
     case 2:
         ask(ledger, &holder, identities, n);

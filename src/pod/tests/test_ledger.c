@@ -246,7 +246,6 @@ static void what_is_released_is_free(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     DV_CLEANUP(dv_ledger_freep) struct dv_ledger *ledger = dv_ledger_new();
-    struct dv_ledger_holder holder;
 
     (void)state;
     hold(ledger, "x r:v.com/gpu gpu0", "uuid:a", arena);
@@ -255,17 +254,8 @@ static void what_is_released_is_free(void **state)
     hold(ledger, "z r:v.com/gpu gpu0", "uuid:a", arena);
     assert_int_equal(dv_ledger_n_pods(ledger), 2);
 
-    holder = holder_of("x d:", arena);
-    assert_int_equal(dv_ledger_release_from(ledger, &holder), 2);
-    assert_int_equal(dv_ledger_release_from(ledger, &holder), 0);
+    dv_ledger_release(ledger, DV_STR("uid-x"));
     assert_string_equal(ask(ledger, "y d:e.com p/g", "uuid:b uuid:c", arena), "");
-    assert_string_not_equal(ask(ledger, "y d:e.com p/g", "uuid:a", arena), "");
-
-    holder = holder_of("x r:v.com/gpu", arena);
-    holder.container = DV_STR("other");
-    assert_int_equal(dv_ledger_release_from(ledger, &holder), 0);
-    holder.container = DV_STR("main");
-    assert_int_equal(dv_ledger_release_from(ledger, &holder), 1);
     assert_int_equal(dv_ledger_n_pods(ledger), 1);
     assert_non_null(strstr(ask(ledger, "y d:e.com p/g", "uuid:a", arena), "pod ns/z"));
     dv_ledger_release(ledger, DV_STR("uid-z"));

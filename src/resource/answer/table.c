@@ -368,29 +368,3 @@ struct dv_json *dv_table_cells(const struct dv_object *object, const struct dv_a
     adders[object->kind->id](&row, object);
     return row.cells;
 }
-
-struct dv_json *dv_table_conditions(const struct dv_object *object, struct dv_arena *arena)
-{
-    static const struct {
-        dv_str phase;
-        dv_str message;
-    } ends[] = {
-        {DV_STR_INIT("Succeeded"), DV_STR_INIT("The pod has completed successfully.")},
-        {DV_STR_INIT("Failed"),    DV_STR_INIT("The pod failed.")                    },
-    };
-    struct dv_json *list = dv_json_new_array(arena);
-    struct dv_json *made = dv_json_new_object(arena);
-    const struct dv_api_pod *pod = object->value;
-
-    for (size_t i = 0; object->kind->id == DV_KIND_POD && i < DV_COUNT(ends); i++) {
-        if (!dv_str_eq(pod->status.phase, ends[i].phase))
-            continue;
-        dv_json_set(made, DV_STR("type"), dv_json_new_str(DV_STR("Completed"), arena), arena);
-        dv_json_set(made, DV_STR("status"), dv_json_new_str(DV_STR("True"), arena), arena);
-        dv_json_set(made, DV_STR("reason"), dv_json_new_str(ends[i].phase, arena), arena);
-        dv_json_set(made, DV_STR("message"), dv_json_new_str(ends[i].message, arena), arena);
-        dv_json_append(list, made);
-        return list;
-    }
-    return NULL;
-}

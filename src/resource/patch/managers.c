@@ -83,8 +83,8 @@ struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_ar
     return managed;
 }
 
-struct dv_owner *dv_owners_find(struct dv_owners *owners, const struct dv_manager *manager,
-                                bool is_applied)
+static struct dv_owner *find_owner(struct dv_owners *owners, const struct dv_manager *manager,
+                                   bool is_applied)
 {
     for (size_t i = 0; i < owners->n; i++) {
         struct dv_owner *owner = &owners->v[i];
@@ -100,7 +100,7 @@ struct dv_owner *dv_owners_find(struct dv_owners *owners, const struct dv_manage
 struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager *manager,
                                bool is_applied, struct dv_arena *arena)
 {
-    struct dv_owner *owner = dv_owners_find(owners, manager, is_applied);
+    struct dv_owner *owner = find_owner(owners, manager, is_applied);
 
     if (owner)
         return owner;

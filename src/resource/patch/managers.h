@@ -34,8 +34,6 @@ struct dv_owners dv_owners_decode(const struct dv_managed_fields *managed, struc
 struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_arena *arena);
 /* The entry of a manager, made when there is none. Entries of Update are told apart by version,
  * too. */
-struct dv_owner *dv_owners_find(struct dv_owners *owners, const struct dv_manager *manager,
-                                bool is_applied);
 struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager *manager,
                                bool is_applied, struct dv_arena *arena);
 /* Brings the entries of Update down to their limit: the oldest become one of "ancient-changes". */

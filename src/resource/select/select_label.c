@@ -379,14 +379,6 @@ struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *
     return NULL;
 }
 
-dv_str dv_label_selector_complaint(dv_str text, struct dv_arena *arena)
-{
-    struct parser parser = {.rest = text, .arena = arena};
-    struct dv_label_selector selector = {0};
-
-    return parse(&parser, &selector) ? DV_STR("") : parser.why;
-}
-
 /* ---- matching ---- */
 
 static bool has_value(const struct requirement *requirement, dv_str value)

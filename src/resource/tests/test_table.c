@@ -121,7 +121,6 @@ static void every_kind_has_its_row(void **state)
         assert_doc(cells, rows[i].cells);
         assert_non_null(dv_table_columns(object->kind, version, &n));
         assert_int_equal(n, dv_json_n(cells));
-        assert_null(dv_table_conditions(object, arena));
         dv_object_unref(object);
     }
 }
@@ -216,9 +215,6 @@ static void the_wide_columns_of_a_pod_are_its_places(void **state)
     (void)state;
     assert_doc(dv_table_cells(object, &object->kind->versions[0], now, arena),
                "[x, 0/0, Succeeded, '0', 60s, 10.0.0.1, k, m, 1/2]");
-    assert_doc(dv_table_conditions(object, arena),
-               "[{type: Completed, status: 'True', reason: Succeeded, message: The pod has "
-               "completed successfully.}]");
     dv_object_unref(object);
 }
 

@@ -17,8 +17,6 @@ void dv_check_pod_update(struct dv_problems *problems, const struct dv_api_pod *
                          const struct dv_api_pod *old);
 void dv_check_pod_status(struct dv_problems *problems, const struct dv_api_pod *pod,
                          const struct dv_api_pod *old);
-void dv_check_tolerations(struct dv_problems *problems, const struct path *path,
-                          const struct dv_api_toleration *tolerations, size_t n);
 
 /* How `from` becomes `to`, line by line: the hunks of a unified diff with three lines around. */
 void dv_diff_lines(dv_str from, dv_str to, struct dv_buf *buf);

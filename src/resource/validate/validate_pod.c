@@ -241,8 +241,8 @@ static void check_toleration(struct dv_problems *problems, const struct path *pa
         dv_check_one_of(problems, path, "effect", toleration->effect, effects, DV_COUNT(effects));
 }
 
-void dv_check_tolerations(struct dv_problems *problems, const struct path *path,
-                          const struct dv_api_toleration *tolerations, size_t n)
+static void check_tolerations(struct dv_problems *problems, const struct path *path,
+                              const struct dv_api_toleration *tolerations, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct path item = dv_path_index(path, i);
@@ -267,7 +267,7 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
     check_gates(problems, spec);
     check_names(problems, spec);
     check_deadline(problems, spec);
-    dv_check_tolerations(problems, &tolerations, spec->tolerations, spec->n_tolerations);
+    check_tolerations(problems, &tolerations, spec->tolerations, spec->n_tolerations);
     check_images(problems, "containers", spec->containers, spec->n_containers);
     check_images(problems, "initContainers", spec->init_containers, spec->n_init_containers);
 }

@@ -107,11 +107,6 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
         dv_task_post(&kube->close_task, kube->options.loop, close_if_idle);
 }
 
-size_t dv_kube_n_watches(const struct dv_kube *kube)
-{
-    return kube->n_watches;
-}
-
 /* ---- objects ---- */
 
 /* Which methods a path of objects has: those of a collection, of one object, of a subresource. */

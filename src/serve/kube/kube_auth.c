@@ -84,14 +84,14 @@ static bool take_place(struct dv_kube_call *call)
     return false;
 }
 
-bool dv_kube_is_request_authentic(struct dv_request *request)
-{
-    return dv_kube_is_authentic(request->ctx);
-}
-
-bool dv_kube_is_authentic(const struct dv_kube_call *call)
+static bool is_authentic(const struct dv_kube_call *call)
 {
     return !call->token_hash.n || dv_tokens_is_valid(call->kube->options.tokens, call->token_hash);
+}
+
+bool dv_kube_is_request_authentic(struct dv_request *request)
+{
+    return is_authentic(request->ctx);
 }
 
 bool dv_kube_authenticate(struct dv_kube_call *call)
@@ -202,7 +202,7 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
     dv_str node, driver;
     enum dv_auth_scope scope = dv_auth_scope(&call->user, &node, &driver);
 
-    if (!dv_kube_is_authentic(call)) {
+    if (!is_authentic(call)) {
         call->is_revoked = true;
         *dv_vec_add_in(problems, problems->arena) = (struct dv_problem){
             DV_PROBLEM_FORBIDDEN, DV_STR_NONE, DV_STR("the token was revoked meanwhile")};

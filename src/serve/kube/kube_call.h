@@ -147,7 +147,6 @@ bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user
 /* dv_tokens_create, in the call's arena; tokens of what is gone make room. */
 void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op);
 /* Whether the call's token, if any, is still good: what takes its time asks again. */
-bool dv_kube_is_authentic(const struct dv_kube_call *call);
 bool dv_kube_is_request_authentic(struct dv_request *request);
 /* 403: the call's user may not do what is wished. `reason` may be empty. */
 struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,

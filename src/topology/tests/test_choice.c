@@ -8,7 +8,10 @@
 /* 4.4 and 4.3 as the specification has them, step by step: the oracle of this file. */
 static bool candidate_is_fitter(dv_numa_mask current, dv_numa_mask candidate)
 {
-    return current != candidate && dv_topology_mask_is_narrower(candidate, current);
+    unsigned n_current = dv_topology_mask_count(current);
+    unsigned n_candidate = dv_topology_mask_count(candidate);
+
+    return n_candidate != n_current ? n_candidate < n_current : candidate < current;
 }
 
 static bool candidate_wins(unsigned wanted, dv_numa_mask current, dv_numa_mask candidate)

@@ -21,28 +21,6 @@ static void masks_are_made_of_ids_that_fit(void **state)
     }
 }
 
-static void narrower_is_fewer_then_lower(void **state)
-{
-    static const struct {
-        dv_numa_mask a;
-        dv_numa_mask b;
-        bool want;
-    } cases[] = {
-        {0x8, 0x3,        true },
-        {0x3, 0x8,        false},
-        {0x3, 0x5,        true },
-        {0x5, 0x3,        false},
-        {0x5, 0x5,        false},
-        {0,   0x1,        true },
-        {0x1, UINT64_MAX, true },
-    };
-
-    (void)state;
-    for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_int_equal(dv_topology_mask_is_narrower(cases[i].a, cases[i].b), cases[i].want);
-    assert_int_equal(dv_topology_mask_count(UINT64_MAX), 64);
-}
-
 static void nodes_are_read_from_the_list_of_the_kernel(void **state)
 {
     static const struct {
@@ -149,7 +127,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_are_made_of_ids_that_fit),
-        cmocka_unit_test(narrower_is_fewer_then_lower),
         cmocka_unit_test(nodes_are_read_from_the_list_of_the_kernel),
         cmocka_unit_test(what_is_no_list_of_nodes_is_refused),
         cmocka_unit_test(distances_are_read_in_order),
