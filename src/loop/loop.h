@@ -1,4 +1,4 @@
-/* loop.h - the event loop: time, deferred work, Unix sockets, worker threads, watches, processes.
+/* loop.h - the event loop: time, deferred work, Unix sockets, worker threads, watches, signals.
  *
  * One loop, one thread. Every function here is called on the loop's thread (dv_async_wake
  * excepted), every callback runs on it (a work job's `run` excepted), and never before the function
@@ -137,8 +137,6 @@ DV_CHECKED bool dv_socket_path_check(dv_str path, struct dv_err *err);
  * dv_stream_start. DV_UNAVAILABLE: nobody listens, or the listener's queue is full.
  * DV_NOT_FOUND: no such path. */
 struct dv_stream *dv_stream_connect(struct dv_loop *loop, dv_str path, struct dv_err *err);
-/* Takes the connected socket `fd`, also on failure. */
-struct dv_stream *dv_stream_open(struct dv_loop *loop, int fd, struct dv_err *err);
 /* Begins to read; `handler` is kept until close. */
 void dv_stream_start(struct dv_stream *stream, struct dv_stream_handler *handler);
 /* Hands the bytes to the kernel, as many as it takes now; the rest is copied and queued. A failure
@@ -177,9 +175,6 @@ DV_CHECKED bool dv_socket_is_free(dv_str path, struct dv_err *err);
 /* Who listens at `path`, found out by a connection that says nothing. Fails as dv_stream_connect.
  */
 DV_CHECKED bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err);
-/* Takes the listening socket `fd` (socket activation), also on failure. */
-struct dv_listener *dv_listener_open_fd(struct dv_loop *loop, int fd,
-                                        struct dv_listener_handler *handler, struct dv_err *err);
 /* Removes the socket file if it is still the one made by open. `closed` may be NULL. */
 void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void *ctx);
 
@@ -237,31 +232,5 @@ struct dv_signal *dv_signal_open(struct dv_loop *loop, int signum,
                                  void (*raised)(void *ctx, int signum), void *ctx,
                                  struct dv_err *err);
 void dv_signal_close(struct dv_signal *signal, dv_closed_fn *closed, void *ctx);
-
-/* ---- processes ---- */
-
-struct dv_process;
-
-struct dv_process_exit {
-    int status; /* of exit(), when signum is 0 */
-    int signum; /* that ended it */
-};
-
-struct dv_process_options {
-    const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
-    const char *const *env;  /* ends with NULL; NULL: ours */
-    const char *dir;         /* NULL: ours */
-    int fds[3];              /* lent to the child as 0, 1, 2; negative: /dev/null */
-};
-
-/* Starts it; `exited` runs once. DV_NOT_FOUND: no such program. */
-struct dv_process *dv_process_open(struct dv_loop *loop, const struct dv_process_options *options,
-                                   void (*exited)(void *ctx, struct dv_process_exit exit),
-                                   void *ctx, struct dv_err *err);
-pid_t dv_process_pid(const struct dv_process *process);
-/* DV_NOT_FOUND: it has ended. */
-DV_CHECKED bool dv_process_kill(struct dv_process *process, int signum, struct dv_err *err);
-/* Does not end the process: kill it first if it should not outlive the handle. */
-void dv_process_close(struct dv_process *process, dv_closed_fn *closed, void *ctx);
 
 #endif

@@ -16,7 +16,7 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)spent.tv_sec * NS_PER_S + (uint64_t)spent.tv_nsec;
 }
 
-void dv_loop_start_turn(struct dv_loop *loop)
+static void start_turn(struct dv_loop *loop)
 {
     loop->turn = (struct dv_loop_turn){
         .at_ns = uv_hrtime(),
@@ -32,7 +32,7 @@ void dv_loop_end_turn(struct dv_loop *loop)
     uint64_t whole_ns;
     uint64_t asleep_ns;
 
-    dv_loop_start_turn(loop);
+    start_turn(loop);
     whole_ns = loop->turn.at_ns - before.at_ns;
     asleep_ns = loop->turn.asleep_ns - before.asleep_ns;
     hold.wall_ns = whole_ns > asleep_ns ? whole_ns - asleep_ns : 0;
@@ -46,5 +46,5 @@ void dv_loop_watch_holds(struct dv_loop *loop, dv_loop_held_fn *held, void *ctx)
     loop->held = held;
     loop->held_ctx = ctx;
     if (held)
-        dv_loop_start_turn(loop);
+        start_turn(loop);
 }

@@ -111,7 +111,8 @@ static void read_peer(struct dv_stream *stream)
     stream->peer = peer_of(fd);
 }
 
-struct dv_stream *dv_stream_open(struct dv_loop *loop, int fd, struct dv_err *err)
+/* Takes the connected socket `fd`, also on failure. */
+static struct dv_stream *open_stream(struct dv_loop *loop, int fd, struct dv_err *err)
 {
     struct dv_stream *stream = stream_alloc(loop);
     int status = uv_pipe_open(&stream->pipe, fd);
@@ -137,7 +138,7 @@ struct dv_stream *dv_stream_connect(struct dv_loop *loop, dv_str path, struct dv
         (void)dv_fail_errno(err, errno, "connect to %.*s", DV_FMT(path));
         return NULL;
     }
-    return dv_stream_open(loop, fd, err);
+    return open_stream(loop, fd, err);
 }
 
 static int fd_of(const struct dv_stream *stream)
@@ -375,8 +376,9 @@ void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void 
     uv_close((uv_handle_t *)&listener->pipe, on_listener_closed);
 }
 
-struct dv_listener *dv_listener_open_fd(struct dv_loop *loop, int fd,
-                                        struct dv_listener_handler *handler, struct dv_err *err)
+/* Takes the listening socket `fd`, also on failure. */
+static struct dv_listener *open_listener(struct dv_loop *loop, int fd,
+                                         struct dv_listener_handler *handler, struct dv_err *err)
 {
     struct dv_listener *listener = DV_ALLOC(struct dv_listener);
     int status = uv_pipe_init(&loop->uv, &listener->pipe, 0);
@@ -478,7 +480,7 @@ struct dv_listener *dv_listener_open(struct dv_loop *loop, dv_str path, mode_t m
     if (fd < 0)
         return NULL;
     (void)lstat(name, &info); /* unknown: then close leaves the file */
-    listener = dv_listener_open_fd(loop, fd, handler, err);
+    listener = open_listener(loop, fd, handler, err);
     if (!listener) {
         (void)dv_wrap(err, "%s", name);
         (void)unlink(name); /* gone is what we want */

@@ -47,7 +47,6 @@ bool dv_loop_fail_uv(struct dv_err *err, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* loop_hold.c */
-void dv_loop_start_turn(struct dv_loop *loop);
 void dv_loop_end_turn(struct dv_loop *loop);
 
 /* timer.c */

@@ -332,7 +332,7 @@ int main(int argc, char **argv)
     node_start(&node, bench.loop, dir, davitd, "127.0.0.1:0");
     (void)printf("started again with all of them in %.0f ms\n", (double)node.ready_us / 1000);
     node_stop(&node);
-    remove_tree(bench.loop, dir);
+    remove_tree(dir);
     dv_loop_free(bench.loop);
     dv_arena_free(arena);
     return 0;

@@ -273,7 +273,7 @@ static void bench_memory(struct dv_loop *loop, const char *dir, const char *davi
     struct node node;
     double empty;
 
-    remove_tree(loop, dir); /* what was admitted before is not to be counted */
+    remove_tree(dir); /* what was admitted before is not to be counted */
     if (mkdir(dir, 0700) < 0)
         die("make the directory", NULL);
     node_start(&node, loop, dir, davitd, "none");
@@ -316,7 +316,7 @@ int main(int argc, char **argv)
     bench_lists(&node);
     node_stop(&node);
     bench_memory(loop, dir, davitd);
-    remove_tree(loop, dir);
+    remove_tree(dir);
     dv_loop_free(loop);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "grpc/grpc.h"
@@ -24,11 +25,10 @@ _Noreturn void die(const char *what, const struct dv_err *err); /* err: NULL for
 struct node {
     struct dv_loop *loop;
     const char *dir; /* of all it has */
-    struct dv_process *process;
+    pid_t pid;
     struct dv_channel *channel; /* davit.sock */
     struct dv_channel *kubelet; /* kubelet.sock */
     uint64_t ready_us;          /* from exec to `ready` */
-    bool is_gone;
     int out[2];
 };
 
@@ -38,7 +38,7 @@ void node_start(struct node *node, struct dv_loop *loop, const char *dir, const 
 void node_stop(struct node *node);
 uint64_t node_cpu_us(const struct node *node);
 double node_rss_mb(const struct node *node);
-void remove_tree(struct dv_loop *loop, const char *path);
+void remove_tree(const char *path);
 
 /* ---- a plugin ---- */
 

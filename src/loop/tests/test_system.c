@@ -21,8 +21,6 @@ struct fixture {
     char dir[64];
     int n_closed;
     int signum;
-    struct dv_process_exit exit;
-    int n_exits;
 };
 
 static int start(void **state)
@@ -247,54 +245,6 @@ static void signals_arrive_on_the_loop(void **state)
     assert_err(&err, DV_INVALID_ARGUMENT, "signal 9");
 }
 
-static void on_exit_of(void *ctx, struct dv_process_exit exit)
-{
-    struct fixture *fixture = ctx;
-
-    fixture->exit = exit;
-    fixture->n_exits++;
-}
-
-static bool has_exited(void *ctx)
-{
-    return ((struct fixture *)ctx)->n_exits > 0;
-}
-
-static void processes_start_and_their_end_is_told(void **state)
-{
-    static const char *const exit_7[] = {"sh", "-c", "exit 7", NULL};
-    static const char *const wait_long[] = {"sleep", "100", NULL};
-    static const char *const missing[] = {"no-such-program-here", NULL};
-    struct fixture *fixture = *state;
-    struct dv_process_options options = {
-        .argv = exit_7, .fds = {-1, -1, -1}
-    };
-    struct dv_process *process;
-    struct dv_err err;
-
-    process = dv_process_open(fixture->loop, &options, on_exit_of, fixture, &err);
-    assert_non_null(process);
-    assert_true(dv_loop_run_until(fixture->loop, has_exited, fixture, 5000));
-    assert_int_equal(fixture->exit.status, 7);
-    assert_false(dv_process_kill(process, SIGTERM, &err));
-    assert_err(&err, DV_NOT_FOUND, "has ended");
-    dv_process_close(process, NULL, NULL);
-
-    fixture->n_exits = 0;
-    options.argv = wait_long;
-    process = dv_process_open(fixture->loop, &options, on_exit_of, fixture, &err);
-    assert_non_null(process);
-    assert_true(dv_process_pid(process) > 0);
-    assert_ok(dv_process_kill(process, SIGKILL, &err), &err);
-    assert_true(dv_loop_run_until(fixture->loop, has_exited, fixture, 5000));
-    assert_int_equal(fixture->exit.signum, SIGKILL);
-    dv_process_close(process, NULL, NULL);
-
-    options.argv = missing;
-    assert_null(dv_process_open(fixture->loop, &options, on_exit_of, fixture, &err));
-    assert_err(&err, DV_NOT_FOUND, "no-such-program-here");
-}
-
 struct pipe_end {
     int fd;
     unsigned events;
@@ -342,7 +292,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_watch_may_be_closed_by_its_own_callback, start, end),
         cmocka_unit_test_setup_teardown(lost_events_are_told, start, end),
         cmocka_unit_test_setup_teardown(signals_arrive_on_the_loop, start, end),
-        cmocka_unit_test_setup_teardown(processes_start_and_their_end_is_told, start, end),
         cmocka_unit_test_setup_teardown(readiness_of_a_foreign_descriptor_is_told, start, end),
     };
 

@@ -1,11 +1,15 @@
 #include "rest/tests/test_program.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/dvtest.h"
+#include "support/spawn.h"
 
 /* Real time: only a broken test waits so long. */
 #define PATIENCE_MS 30000u
@@ -21,22 +25,14 @@ static void on_output(void *ctx, unsigned events)
         dv_buf_add(&program->output, (dv_str){bytes, (size_t)n});
         return;
     }
-    program->is_closed = 1;
+    program->is_closed = true;
     dv_poll_set(program->poll, 0);
-}
-
-static void on_exited(void *ctx, struct dv_process_exit exit)
-{
-    struct program *program = ctx;
-
-    program->exit = exit;
-    program->has_exited = 1;
 }
 
 void program_start(struct program *program, struct fixture *fixture, const char *const *argv)
 {
-    struct dv_process_options options = {.argv = argv};
     struct dv_err err;
+    int error;
     int in[2];
     int out[2];
 
@@ -44,22 +40,21 @@ void program_start(struct program *program, struct fixture *fixture, const char 
     dv_buf_init(&program->output, 64u << 20);
     assert_int_equal(pipe2(in, O_CLOEXEC), 0);
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    options.fds[0] = in[0];
-    options.fds[1] = options.fds[2] = out[1];
     program->in = in[1];
     program->out = out[0];
     program->poll = dv_poll_open(fixture->loop, program->out, on_output, program, &err);
     assert_non_null(program->poll);
     dv_poll_set(program->poll, DV_POLL_READ);
-    program->process = dv_process_open(fixture->loop, &options, on_exited, program, &err);
+    program->pid = spawn_program(argv, (int[3]){in[0], out[1], out[1]});
+    error = errno;
     (void)close(in[0]);
     (void)close(out[1]);
-    if (!program->process && err.code == DV_NOT_FOUND) {
+    if (program->pid < 0 && error == ENOENT) {
         program_end(program);
         skip();
     }
-    if (!program->process)
-        fail_msg("%s", err.msg);
+    if (program->pid < 0)
+        fail_msg("%s: %s", argv[0], strerror(error));
 }
 
 void program_start_python(struct program *program, struct fixture *fixture, const char *script,
@@ -103,27 +98,31 @@ void program_expect(struct program *program, const char *text)
                  dv_buf_c(&program->fixture->log));
 }
 
-static bool is_over(void *ctx)
+static bool is_closed(void *ctx)
 {
-    const struct program *program = ctx;
-
-    return program->has_exited && program->is_closed;
+    return ((const struct program *)ctx)->is_closed;
 }
 
 void program_wait(struct program *program)
 {
-    if (!dv_loop_run_until(program->fixture->loop, is_over, program, PATIENCE_MS))
+    int how;
+
+    if (!dv_loop_run_until(program->fixture->loop, is_closed, program, PATIENCE_MS))
         fail_msg("it has not ended, but said \"%.1000s\"; log: %s", dv_buf_c(&program->output),
                  dv_buf_c(&program->fixture->log));
+    if (program->pid < 0)
+        return; /* waited for already */
+    /* What has closed its output is about to end. */
+    assert_int_equal(waitpid(program->pid, &how, 0), program->pid);
+    program->pid = -1;
+    program->status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
 void program_end(struct program *program)
 {
     (void)close(program->in);
-    if (program->process) {
+    if (program->pid > 0)
         program_wait(program);
-        dv_process_close(program->process, NULL, NULL);
-    }
     dv_poll_close(program->poll, NULL, NULL);
     (void)close(program->out);
     dv_buf_fini(&program->output);
@@ -132,7 +131,7 @@ void program_end(struct program *program)
 void program_end_well(struct program *program)
 {
     program_wait(program);
-    if (program->exit.status != 0)
+    if (program->status != 0)
         fail_msg("it failed: %.2000s", dv_buf_c(&program->output));
     program_end(program);
 }

@@ -2,20 +2,21 @@
 #ifndef DV_REST_TEST_PROGRAM_H
 #define DV_REST_TEST_PROGRAM_H
 
+#include <sys/types.h>
+
 #include "base/buf.h"
 #include "loop/loop.h"
 #include "rest/tests/test_rest_fixture.h"
 
 struct program {
     struct fixture *fixture;
-    struct dv_process *process;
+    pid_t pid; /* -1: it has been waited for */
     struct dv_poll *poll;
     int in; /* closed, it is told to end */
     int out;
     struct dv_buf output;
-    int is_closed; /* its output */
-    int has_exited;
-    struct dv_process_exit exit;
+    bool is_closed; /* its output */
+    int status;     /* as a shell has it */
 };
 
 /* Skips the test when there is no such program. `argv` ends with NULL. */

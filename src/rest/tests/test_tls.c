@@ -32,8 +32,8 @@ static void expect_curl(struct fixture *fixture, const char *const *argv, int st
 
     program_start(&program, fixture, argv);
     program_wait(&program);
-    if (program.exit.status != status || !strstr(dv_buf_c(&program.output), text))
-        fail_msg("curl: %d \"%.500s\", want %d \"%s\"; log: %s", program.exit.status,
+    if (program.status != status || !strstr(dv_buf_c(&program.output), text))
+        fail_msg("curl: %d \"%.500s\", want %d \"%s\"; log: %s", program.status,
                  dv_buf_c(&program.output), status, text, dv_buf_c(&fixture->log));
     program_end(&program);
 }
