@@ -42,11 +42,8 @@ struct dv_cdi_name {
 /* The parts are borrowed from `text`. DV_INVALID_ARGUMENT: not such a name, and why not. */
 DV_CHECKED bool dv_cdi_name_parse(dv_str text, struct dv_cdi_name *name, struct dv_err *err);
 
-/* A container's annotation that asks a runtime for devices: "cdi.k8s.io/<plugin>_<device id>" with
- * names between commas. Slashes in the id become underscores. Both texts go into `arena`. */
-DV_CHECKED bool dv_cdi_annotation_print(dv_str plugin, dv_str device_id, const dv_str *names,
-                                        size_t n_names, struct dv_arena *arena, dv_str *key,
-                                        dv_str *value, struct dv_err *err);
+/* Whether it is a container's annotation that asks a runtime for devices:
+ * "cdi.k8s.io/<plugin>_<device id>", with names between commas. */
 bool dv_cdi_annotation_is_request(dv_str key);
 /* The names in the value of such an annotation, borrowed from it. */
 DV_CHECKED bool dv_cdi_annotation_parse(dv_str value, struct dv_arena *arena, dv_str **names,
@@ -194,8 +191,6 @@ struct dv_cdi_spec *dv_cdi_spec_new(const struct dv_cdi_file *file);
 struct dv_cdi_spec *dv_cdi_spec_ref(struct dv_cdi_spec *spec);
 void dv_cdi_spec_unref(struct dv_cdi_spec *spec);   /* NULL is fine */
 void dv_cdi_spec_unrefp(struct dv_cdi_spec **spec); /* for DV_CLEANUP */
-/* DV_INVALID_ARGUMENT: its first problem, and how many there are. */
-DV_CHECKED bool dv_cdi_spec_check(const struct dv_cdi_spec *spec, struct dv_err *err);
 /* The document to write it as. Read again it is the same spec. */
 struct dv_json *dv_cdi_spec_to_json(const struct dv_cdi_spec *spec, struct dv_arena *arena);
 
@@ -242,8 +237,6 @@ void dv_cdi_index_sweep(struct dv_cdi_index *index);
 /* NULL when no spec has it. */
 const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, dv_str full_name);
 
-/* The next device at or after *at, in no order that counts; NULL at the end. Start with 0. */
-const struct dv_cdi_entry *dv_cdi_index_next(const struct dv_cdi_index *index, size_t *at);
 /* The next spec with problems, in the order of specs; NULL at the end. Start with 0. */
 const struct dv_cdi_spec *dv_cdi_index_refused(const struct dv_cdi_index *index, size_t *at);
 
@@ -275,14 +268,6 @@ struct dv_json *dv_cdi_edits_to_json(const struct dv_cdi_edits *edits, struct dv
 
 /* -- For people ----------------------------------------------------------------------------- */
 
-/* What a list shows. */
-enum dv_cdi_list {
-    DV_CDI_LIST_DEVICES, /* "vendor.com/gpu=0  /etc/cdi/vendor.yaml" */
-    DV_CDI_LIST_CLASSES, /* "vendor.com/gpu" */
-    DV_CDI_LIST_VENDORS,
-};
-/* A line each, sorted; a device that two specs have says so. */
-void dv_cdi_list_print(const struct dv_cdi_index *index, enum dv_cdi_list list, struct dv_buf *buf);
 /* A line for each problem of each file, and for each device that two files of one directory have.
  * Returns how many. */
 size_t dv_cdi_check_print(const struct dv_cdi_index *index, struct dv_buf *buf);

@@ -279,13 +279,6 @@ const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, d
     return named ? named->entry : NULL;
 }
 
-const struct dv_cdi_entry *dv_cdi_index_next(const struct dv_cdi_index *index, size_t *at)
-{
-    const struct dv_map_entry *entry = dv_map_next(&index->by_name, at);
-
-    return entry ? ((const struct dv_cdi_named *)entry->value)->entry : NULL;
-}
-
 const struct dv_cdi_spec *dv_cdi_index_refused(const struct dv_cdi_index *index, size_t *at)
 {
     return *at < index->refused.n ? index->refused.v[(*at)++].spec : NULL;

@@ -5,36 +5,18 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/map.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "cdi/cdi_index.h"
 
-/* What two entries are sorted by. */
-static dv_str text_of(const struct dv_cdi_entry *entry, enum dv_cdi_list list)
+static int by_name(const void *a, const void *b)
 {
-    switch (list) {
-    case DV_CDI_LIST_DEVICES:
-        return entry->device->full_name;
-    case DV_CDI_LIST_CLASSES:
-        return entry->spec->kind;
-    case DV_CDI_LIST_VENDORS:
-        return entry->spec->vendor;
-    }
-    return DV_STR_NONE;
+    return dv_str_cmp((*(const struct dv_cdi_entry *const *)a)->device->full_name,
+                      (*(const struct dv_cdi_entry *const *)b)->device->full_name);
 }
 
-static int compare(const void *a, const void *b, void *list)
-{
-    const struct dv_cdi_entry *const *x = a;
-    const struct dv_cdi_entry *const *y = b;
-    const enum dv_cdi_list *by = list;
-
-    return dv_str_cmp(text_of(*x, *by), text_of(*y, *by));
-}
-
-static const struct dv_cdi_entry **sort_by(const struct dv_cdi_index *index, enum dv_cdi_list list,
-                                           struct dv_arena *arena)
+const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,
+                                              struct dv_arena *arena, size_t *n_entries)
 {
     const struct dv_cdi_entry **entries =
         DV_NEW_ARRAY(arena, const struct dv_cdi_entry *, index->by_name.n);
@@ -44,45 +26,10 @@ static const struct dv_cdi_entry **sort_by(const struct dv_cdi_index *index, enu
 
     while ((at = dv_map_next(&index->by_name, &place)) != NULL)
         entries[n++] = ((const struct dv_cdi_named *)at->value)->entry;
-    qsort_r(entries, n, sizeof(const struct dv_cdi_entry *), compare, &list);
+    if (n > 0)
+        qsort(entries, n, sizeof(const struct dv_cdi_entry *), by_name);
+    *n_entries = n;
     return entries;
-}
-
-const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,
-                                              struct dv_arena *arena, size_t *n_entries)
-{
-    *n_entries = index->by_name.n;
-    return sort_by(index, DV_CDI_LIST_DEVICES, arena);
-}
-
-static void print_line(const struct dv_cdi_entry *entry, enum dv_cdi_list list, size_t width,
-                       struct dv_buf *buf)
-{
-    dv_str text = text_of(entry, list);
-
-    if (list != DV_CDI_LIST_DEVICES) {
-        dv_buf_printf(buf, "%.*s\n", DV_FMT(text));
-        return;
-    }
-    dv_buf_printf(buf, "%-*.*s  %.*s", (int)width, DV_FMT(text), DV_FMT(entry->spec->path));
-    if (entry->rival)
-        dv_buf_printf(buf, "  (not usable: %.*s has it too)", DV_FMT(entry->rival->path));
-    dv_buf_add_char(buf, '\n');
-}
-
-void dv_cdi_list_print(const struct dv_cdi_index *index, enum dv_cdi_list list, struct dv_buf *buf)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_cdi_entry **entries = sort_by(index, list, arena);
-    size_t n = index->by_name.n;
-    size_t width = 0;
-
-    for (size_t i = 0; i < n; i++)
-        width = dv_size_max(width, text_of(entries[i], list).n);
-    for (size_t i = 0; i < n; i++) {
-        if (i == 0 || compare(&entries[i - 1], &entries[i], &list) != 0)
-            print_line(entries[i], list, width, buf);
-    }
 }
 
 static int by_rank(const void *a, const void *b)

@@ -29,8 +29,6 @@ static const struct rules class_rules = {"class", "_-.", DV_CDI_CLASS_BYTES_MAX,
 static const struct rules device_rules = {"device name", "_-.:", DV_CDI_DEVICE_BYTES_MAX, false};
 static const struct rules key_rules = {"annotation name", "_-.", KEY_NAME_BYTES_MAX, false};
 static const struct rules label_rules = {"annotation prefix", "-", KEY_PREFIX_BYTES_MAX, false};
-static const struct rules request_rules = {"plugin and device id", "_-.", KEY_NAME_BYTES_MAX,
-                                           false};
 
 static bool is_inside(char c, const char *inside)
 {
@@ -121,51 +119,6 @@ bool dv_cdi_check_annotation_key(dv_str key, struct dv_err *err)
         return check_name(key, &key_rules, err);
     return check_prefix(dv_str_slice(key, 0, slash), err) &&
            check_name(dv_str_slice(key, slash + 1, key.n), &key_rules, err);
-}
-
-static dv_str join_names(const dv_str *names, size_t n_names, struct dv_arena *arena)
-{
-    size_t n = 0;
-    char *text;
-
-    for (size_t i = 0; i < n_names; i++)
-        n += names[i].n + 1;
-    if (n == 0)
-        return DV_STR("");
-    text = dv_arena_alloc_raw(arena, n, 1);
-    n = 0;
-    for (size_t i = 0; i < n_names; i++) {
-        memcpy(&text[n], names[i].p, names[i].n);
-        n += names[i].n;
-        text[n++] = ',';
-    }
-    return (dv_str){text, n - 1};
-}
-
-bool dv_cdi_annotation_print(dv_str plugin, dv_str device_id, const dv_str *names, size_t n_names,
-                             struct dv_arena *arena, dv_str *key, dv_str *value, struct dv_err *err)
-{
-    size_t n = plugin.n + 1 + device_id.n;
-    struct dv_cdi_name parts;
-    char *text;
-
-    if (plugin.n == 0 || device_id.n == 0)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "CDI annotation: the %s is empty",
-                       plugin.n == 0 ? "plugin" : "device id");
-    text = dv_arena_alloc_raw(arena, n, 1);
-    memcpy(text, plugin.p, plugin.n);
-    text[plugin.n] = '_';
-    for (size_t i = 0; i < device_id.n; i++)
-        text[plugin.n + 1 + i] = (char)(device_id.p[i] == '/' ? '_' : device_id.p[i]);
-    if (!check_name((dv_str){text, n}, &request_rules, err))
-        return dv_wrap(err, "CDI annotation");
-    for (size_t i = 0; i < n_names; i++) {
-        if (!dv_cdi_name_parse(names[i], &parts, err))
-            return dv_wrap(err, "CDI annotation");
-    }
-    *key = dv_str_printf(arena, "%.*s%.*s", DV_FMT(ANNOTATION_PREFIX), (int)n, text);
-    *value = join_names(names, n_names, arena);
-    return true;
 }
 
 bool dv_cdi_annotation_is_request(dv_str key)

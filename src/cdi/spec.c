@@ -140,14 +140,3 @@ void dv_cdi_spec_unrefp(struct dv_cdi_spec **spec)
 {
     dv_cdi_spec_unref(*spec);
 }
-
-bool dv_cdi_spec_check(const struct dv_cdi_spec *spec, struct dv_err *err)
-{
-    if (spec->n_problems == 0)
-        return true;
-    if (spec->n_problems == 1)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "CDI spec %.*s: %.*s", DV_FMT(spec->path),
-                       DV_FMT(spec->problems[0]));
-    return dv_fail(err, DV_INVALID_ARGUMENT, "CDI spec %.*s: %zu problems, the first: %.*s",
-                   DV_FMT(spec->path), spec->n_problems, DV_FMT(spec->problems[0]));
-}

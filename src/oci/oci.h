@@ -51,9 +51,6 @@ struct dv_json *dv_oci_apply(const struct dv_json *config, const struct dv_cdi_e
                              const struct dv_oci_host *host, struct dv_arena *arena,
                              struct dv_err *err);
 
-/* A copy of `config` with that annotation. DV_ALREADY_EXISTS: it has it with another value. */
-struct dv_json *dv_oci_annotate(const struct dv_json *config, dv_str key, dv_str value,
-                                struct dv_arena *arena, struct dv_err *err);
 /* The names that the config's CDI annotations ask for, in their order. */
 DV_CHECKED bool dv_oci_requested(const struct dv_json *config, struct dv_arena *arena,
                                  dv_str **names, size_t *n_names, struct dv_err *err);

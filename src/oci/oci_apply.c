@@ -214,31 +214,6 @@ struct dv_json *dv_oci_apply(const struct dv_json *config, const struct dv_cdi_e
     return edit.config;
 }
 
-struct dv_json *dv_oci_annotate(const struct dv_json *config, dv_str key, dv_str value,
-                                struct dv_arena *arena, struct dv_err *err)
-{
-    struct dv_json *copy = copy_config(config, arena, err);
-    struct dv_json *all = copy ? dv_oci_object(copy, DV_STR("annotations"), arena, err) : NULL;
-    const struct dv_json *old = dv_json_get(all, key);
-    dv_str text;
-
-    if (!all)
-        return NULL;
-    if (old && !dv_json_as_str(old, &text, err)) {
-        (void)dv_wrap(err, "OCI config"); /* tells by NULL */
-        return NULL;
-    }
-    if (old && !dv_str_eq(text, value)) {
-        (void)dv_fail(err, DV_ALREADY_EXISTS,
-                      "OCI config: annotation \"%.*s\" is \"%.*s\" already, not \"%.*s\"",
-                      DV_FMT(key), DV_FMT(text), DV_FMT(value));
-        return NULL;
-    }
-    if (!old)
-        dv_json_set(all, key, dv_json_new_str(value, arena), arena);
-    return copy;
-}
-
 /* The request in one annotation, added to those before. */
 static bool add_request(const struct dv_json *annotation, struct dv_arena *arena, dv_str *names,
                         size_t *n_names, struct dv_err *err)

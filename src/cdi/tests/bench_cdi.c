@@ -5,6 +5,7 @@
  * reading that one. */
 #include "cdi/cdi.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,13 +54,12 @@ static struct dv_cdi_spec *read_spec(unsigned number, struct dv_buf *buf)
 {
     struct dv_cdi_file file = {.path = DV_STR("/etc/cdi/vendor.json"), .priority = number % 2};
     struct dv_cdi_spec *spec;
-    struct dv_err err;
 
     dv_buf_clear(buf);
     print_spec(number, buf);
     file.text = dv_buf_str(buf);
     spec = dv_cdi_spec_new(&file);
-    must(dv_cdi_spec_check(spec, &err), &err);
+    assert(spec->n_problems == 0);
     return spec;
 }
 

@@ -8,6 +8,7 @@
 #include "base/arena.h" /* IWYU pragma: export */
 #include "base/buf.h"   /* IWYU pragma: export */
 #include "base/defs.h"  /* IWYU pragma: export */
+#include "base/err.h"   /* IWYU pragma: export */
 #include "cdi/cdi.h"    /* IWYU pragma: export */
 #include "json/json.h"  /* IWYU pragma: export */
 
@@ -32,6 +33,15 @@ static inline struct dv_cdi_spec *spec_at(const char *path, uint32_t priority, c
     return dv_cdi_spec_new(&file);
 }
 
+/* Whether nothing is wrong with it; `err` gets the first problem. */
+static inline bool check_spec(const struct dv_cdi_spec *spec, struct dv_err *err)
+{
+    if (spec->n_problems == 0)
+        return true;
+    return dv_fail(err, DV_INVALID_ARGUMENT, "CDI spec %.*s: %.*s", DV_FMT(spec->path),
+                   DV_FMT(spec->problems[0]));
+}
+
 /* Of specs that it takes. */
 static inline struct dv_cdi_index *index_of(struct dv_cdi_spec **specs, size_t n_specs)
 {
@@ -40,6 +50,19 @@ static inline struct dv_cdi_index *index_of(struct dv_cdi_spec **specs, size_t n
     for (size_t i = 0; i < n_specs; i++)
         dv_cdi_spec_unref(specs[i]);
     return index;
+}
+
+/* The devices by name, a line each: "v.com/c=a /etc/cdi/v.yaml", with the file that has it too. */
+static inline void print_devices(const struct dv_cdi_index *index, struct dv_buf *buf)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    size_t n;
+    const struct dv_cdi_entry **entries = dv_cdi_index_list(index, arena, &n);
+
+    for (size_t i = 0; i < n; i++)
+        dv_buf_printf(buf, "%.*s %.*s%s%.*s\n", DV_FMT(entries[i]->device->full_name),
+                      DV_FMT(entries[i]->spec->path), entries[i]->rival ? " and " : "",
+                      DV_FMT(entries[i]->rival ? entries[i]->rival->path : DV_STR_NONE));
 }
 
 static inline dv_str print_json(const struct dv_json *node, struct dv_arena *arena)

@@ -16,12 +16,14 @@
 static void print_index(const struct dv_cdi_index *index, struct dv_buf *buf)
 {
     static const char *const names[] = {"p", "q", "r", "s", "t"};
-    size_t n = 0;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    size_t n;
+    const struct dv_cdi_entry **entries = dv_cdi_index_list(index, arena, &n);
 
-    dv_cdi_list_print(index, DV_CDI_LIST_DEVICES, buf);
+    for (size_t i = 0; i < n; i++)
+        dv_buf_printf(buf, "%.*s %.*s\n", DV_FMT(entries[i]->device->full_name),
+                      DV_FMT(entries[i]->spec->path));
     (void)dv_cdi_check_print(index, buf); /* its number of lines is plain to see */
-    for (size_t at = 0; dv_cdi_index_next(index, &at) != NULL; n++)
-        ;
     dv_buf_printf(buf, "%zu entries\n", n);
     for (size_t i = 0; i < DV_COUNT(names); i++) {
         char full[] = "v.com/gpu=?";

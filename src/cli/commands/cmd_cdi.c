@@ -26,36 +26,6 @@ static const struct dv_json_style style = {.indent = 4};
 
 /* ---- list ---- */
 
-struct entries {
-    const struct dv_cdi_entry **v;
-    size_t n;
-    size_t size;
-};
-
-static int by_name(const void *a, const void *b)
-{
-    return dv_str_cmp((*(const struct dv_cdi_entry *const *)a)->device->full_name,
-                      (*(const struct dv_cdi_entry *const *)b)->device->full_name);
-}
-
-/* Each device once, as it counts. */
-static struct entries gather(const struct dv_cli_specs *specs, struct dv_arena *arena)
-{
-    struct entries entries = {0};
-
-    for (size_t i = 0; i < specs->n; i++)
-        for (size_t k = 0; specs->v[i]->n_problems == 0 && k < specs->v[i]->n_devices; k++) {
-            const struct dv_cdi_device *device = &specs->v[i]->devices[k];
-            const struct dv_cdi_entry *entry = dv_cdi_index_find(specs->index, device->full_name);
-
-            if (entry && entry->device == device)
-                *dv_vec_add_in(&entries, arena) = entry;
-        }
-    if (entries.n > 0)
-        qsort(entries.v, entries.n, sizeof(entries.v[0]), by_name);
-    return entries;
-}
-
 static struct dv_json *entry_node(const struct dv_cdi_entry *entry, struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
@@ -80,14 +50,15 @@ static void warn(const struct dv_cli_specs *specs)
 static enum dv_exit list(struct dv_cli *cli, const struct dv_cli_specs *specs)
 {
     static const char *const headers[] = {"DEVICE", "SPEC", "CONFLICTS WITH"};
-    struct entries entries = gather(specs, cli->arena);
+    size_t n;
+    const struct dv_cdi_entry **entries = dv_cdi_index_list(specs->index, cli->arena, &n);
     struct dv_json *devices = dv_json_new_array(cli->arena);
     struct dv_table table;
 
     warn(specs);
     dv_table_init(&table, cli->arena, headers, DV_COUNT(headers));
-    for (size_t i = 0; i < entries.n; i++) {
-        const struct dv_cdi_entry *entry = entries.v[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_cdi_entry *entry = entries[i];
 
         dv_json_append(devices, entry_node(entry, cli->arena));
         dv_table_add(&table, dv_cli_plain(entry->device->full_name, cli->arena));
@@ -97,7 +68,7 @@ static enum dv_exit list(struct dv_cli *cli, const struct dv_cli_specs *specs)
     }
     if (cli->output != DV_OUTPUT_TABLE)
         dv_cli_print_json(cli, devices, &style);
-    else if (entries.n > 0)
+    else if (n > 0)
         dv_table_print(&table, cli->has_headers);
     else
         (void)fprintf(stderr, "No devices in the specs of %.*s\n", DV_FMT(cli->cdi_dirs));

@@ -2,6 +2,7 @@
  * runtimes write them: 40 variables, 20 mounts, and some. */
 #include "oci/oci.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +66,6 @@ static struct dv_cdi_index *make_index(void)
     struct dv_cdi_file file = {.path = DV_STR("/etc/cdi/vendor.json")};
     struct dv_cdi_index *index;
     struct dv_cdi_spec *spec;
-    struct dv_err err;
 
     dv_buf_init(&buf, CONFIG_BYTES_MAX);
     dv_buf_add_c(&buf, "{\"cdiVersion\":\"0.6.0\",\"kind\":\"v.com/c\",\"devices\":[");
@@ -79,7 +79,7 @@ static struct dv_cdi_index *make_index(void)
     dv_buf_add_c(&buf, "]}");
     file.text = dv_buf_str(&buf);
     spec = dv_cdi_spec_new(&file);
-    must(dv_cdi_spec_check(spec, &err), &err);
+    assert(spec->n_problems == 0);
     index = dv_cdi_index_new(&spec, 1);
     dv_cdi_spec_unref(spec);
     return index;
