@@ -39,8 +39,6 @@ static bool is_secret(const struct dv_log_field *field)
 {
     dv_str key = dv_str_from_c(field->key);
 
-    if (field->kind == DV_FIELD_SECRET)
-        return true;
     for (size_t i = 0; i < DV_COUNT(secret_words); i++)
         if (has_word(key, secret_words[i]))
             return true;

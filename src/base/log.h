@@ -4,8 +4,8 @@
  *            DV_F_STR("socket", path), DV_F_U64("retry_ms", delay), DV_F_ERR(err));
  *
  * The message is a constant sentence that begins with the module; what varies are fields. A field
- * made with DV_F_SECRET, and any field whose key names a secret (token, password, authorization,
- * ...), is printed as [redacted] whatever its value.
+ * whose key names a secret (token, password, authorization, ...) is printed as [redacted] whatever
+ * its value.
  *
  * The sink is set once at start, before other threads exist; lines are written whole, so threads
  * may log too. */

@@ -43,7 +43,6 @@ static void end_with(struct dv_rest_transfer *transfer, const struct dv_err *err
     transfer->is_ended = true;
     transfer->err = *err;
     dv_timer_cancel(&transfer->timer);
-    dv_task_cancel(&transfer->resume_task);
     dv_link_remove(&transfer->link);
     dv_list_push(&transfer->client->ended, &transfer->link);
     dv_rest_client_work_later(transfer->client);
@@ -215,9 +214,7 @@ static void expect_bytes(struct dv_rest_transfer *transfer)
     if (fetch->idle_ms == 0)
         return;
     transfer->idle_at_ms =
-        transfer->is_paused
-            ? NEVER
-            : dv_u64_add_clamped(dv_loop_now_ms(transfer->client->loop), fetch->idle_ms);
+        dv_u64_add_clamped(dv_loop_now_ms(transfer->client->loop), fetch->idle_ms);
     arm(transfer);
 }
 
@@ -294,15 +291,11 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     n *= size;
     if (transfer->is_ended)
         return 0;
-    if (transfer->is_paused) {
-        transfer->is_held = true;
-        return CURL_WRITEFUNC_PAUSE;
-    }
     expect_bytes(transfer);
     if (fetch->status == 0)
         take_status(transfer);
     if (fetch->on_body && fetch->status / 100 == 2) {
-        fetch->on_body(fetch, (dv_str){bytes, n}); /* it may cancel or pause */
+        fetch->on_body(fetch, (dv_str){bytes, n}); /* it may cancel */
         return transfer->is_ended ? 0 : n;
     }
     dv_buf_add(&transfer->body, (dv_str){bytes, n});
@@ -376,41 +369,6 @@ void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch)
 {
     if (fetch->priv)
         dv_rest_transfer_end(fetch->priv, DV_CANCELLED, "cancelled");
-}
-
-/* ---- pushing back ---- */
-
-void dv_rest_fetch_pause(struct dv_rest_fetch *fetch)
-{
-    struct dv_rest_transfer *transfer = fetch->priv;
-
-    if (!transfer || transfer->is_ended || transfer->is_paused)
-        return;
-    transfer->is_paused = true;
-    dv_task_cancel(&transfer->resume_task);
-    expect_bytes(transfer);
-}
-
-static void on_resume_task(struct dv_task *task)
-{
-    struct dv_rest_transfer *transfer = DV_CONTAINER(task, struct dv_rest_transfer, resume_task);
-    struct dv_rest_client *client = transfer->client;
-
-    transfer->is_held = false;
-    (void)curl_easy_pause(transfer->easy, CURLPAUSE_CONT); /* what fails in it ends the transfer */
-    dv_rest_client_take_ended(client);
-}
-
-void dv_rest_fetch_resume(struct dv_rest_fetch *fetch)
-{
-    struct dv_rest_transfer *transfer = fetch->priv;
-
-    if (!transfer || transfer->is_ended || !transfer->is_paused)
-        return;
-    transfer->is_paused = false;
-    expect_bytes(transfer);
-    if (transfer->is_held)
-        dv_task_post(&transfer->resume_task, transfer->client->loop, on_resume_task);
 }
 
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name)

@@ -164,8 +164,6 @@ bool dv_rest_call_is_cancelled(const struct dv_rest_call *call);
 
 /* Memory that lives as long as the call. */
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call);
-uint64_t dv_rest_call_id(const struct dv_rest_call *call);
-dv_str dv_rest_call_peer(const struct dv_rest_call *call); /* "127.0.0.1:4711", "unix" */
 
 struct dv_rest_identity {
     dv_str name;          /* the certificate's CN */
@@ -246,7 +244,7 @@ struct dv_rest_fetch {
     uint64_t idle_ms;      /* the longest time without a byte of the answer; 0: no limit */
     size_t body_bytes_max; /* of an answer that is gathered; 0: 64 MiB */
     /* The next part of the body of an answer with a 2xx status. NULL: it is gathered, as that of
-     * any other status always is. May cancel or pause. */
+     * any other status always is. May cancel. */
     void (*on_body)(struct dv_rest_fetch *fetch, dv_str part);
     /* The end, exactly once. err: NULL when the answer is complete. DV_UNAVAILABLE: no connection,
      * or it broke. DV_UNAUTHENTICATED: the server is not who it should be.
@@ -266,9 +264,6 @@ struct dv_rest_fetch {
 void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fetch);
 /* `done` still runs, with DV_CANCELLED; on_body does not. Nothing happens once `done` has run. */
 void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch);
-/* No more parts until it is resumed, and no end by idle_ms; the server is pushed back. */
-void dv_rest_fetch_pause(struct dv_rest_fetch *fetch);
-void dv_rest_fetch_resume(struct dv_rest_fetch *fetch); /* parts come later, not from within */
 /* The first field of the answer of that name, in any case of letters; empty when absent. */
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name);
 

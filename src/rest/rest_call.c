@@ -363,16 +363,6 @@ struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call)
     return call->arena;
 }
 
-uint64_t dv_rest_call_id(const struct dv_rest_call *call)
-{
-    return call->id;
-}
-
-dv_str dv_rest_call_peer(const struct dv_rest_call *call)
-{
-    return dv_str_from_c(call->peer);
-}
-
 dv_str dv_rest_request_field(const struct dv_rest_request *request, dv_str name)
 {
     for (size_t i = 0; i < request->n_fields; i++)

@@ -77,9 +77,6 @@ struct dv_rest_transfer {
     uint64_t idle_at_ms;
     bool is_connected;
     bool is_ended;
-    bool is_paused; /* by the owner */
-    bool is_held;   /* by libcurl, which keeps a part until it is told to go on */
-    struct dv_task resume_task;
     struct dv_err err; /* of the end; code DV_OK: success */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ static inline pid_t spawn_program(const char *const *argv, const int fds[3])
         else
             (void)posix_spawn_file_actions_adddup2(&actions, fds[i], i);
     }
-    error = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    error = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     errno = error;
     return error == 0 ? pid : -1;

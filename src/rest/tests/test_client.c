@@ -258,83 +258,6 @@ static void the_body_of_a_refusal_is_not_taken_for_the_stream(void **state)
     asker_close(&asker);
 }
 
-static char block[10000];
-
-static void a_reader_that_pauses_pushes_back(void **state)
-{
-    struct fixture *fixture = *state;
-    struct asker asker;
-    struct ask ask;
-    struct dv_err err;
-
-    fixture->options.unsent_bytes_max = 1000000;
-    serve(fixture, &asker);
-    memset(block, 'x', sizeof(block));
-    begin_stream(&ask, &asker);
-    dv_rest_fetch_pause(&ask.fetch);
-    dv_rest_fetch_pause(&ask.fetch); /* idempotent */
-    for (int i = 0; i < 100; i++) {
-        while (dv_rest_stream_send(&fixture->stream, (dv_str){block, sizeof(block)}, &err))
-            ;
-        settle(fixture);
-    }
-    assert_int_equal(ask.n_parts, 0);
-    assert_in_range(dv_rest_stream_unsent_bytes(&fixture->stream), 900000, 1000000);
-    assert_true(is_asleep(fixture));
-    advance(fixture, 3600000); /* no limit of idleness while it is paused, but the server's */
-    assert_int_equal(ask.n_done, 0);
-    assert_int_equal(ask.body.n, 0);
-    wait_count(fixture, &fixture->n_ended, 1); /* the server gave up */
-    dv_rest_fetch_resume(&ask.fetch);
-    wait_count(fixture, &ask.n_done, 1);
-    assert_int_equal(ask.err.code, DV_UNAVAILABLE);
-    ask_fini(&ask);
-    asker_close(&asker);
-}
-
-static void pause_it(struct ask *ask)
-{
-    dv_rest_fetch_pause(&ask->fetch);
-}
-
-static void a_paused_stream_goes_on_without_loss(void **state)
-{
-    struct fixture *fixture = *state;
-    struct asker asker;
-    struct ask ask;
-    struct dv_err err;
-    size_t n_sent = 0;
-
-    serve(fixture, &asker);
-    begin_stream(&ask, &asker);
-    ask.on_part = pause_it; /* after every part */
-    for (int i = 0; i < 300; i++) {
-        memset(block, 'a' + i % 26, sizeof(block));
-        assert_ok(dv_rest_stream_send(&fixture->stream, (dv_str){block, sizeof(block)}, &err),
-                  &err);
-        n_sent += sizeof(block);
-    }
-    dv_rest_stream_finish(&fixture->stream);
-    while (ask.n_done == 0) {
-        int n_parts = ask.n_parts;
-
-        dv_rest_fetch_resume(&ask.fetch);
-        assert_int_equal(ask.n_parts, n_parts); /* not from within */
-        if (n_parts % 3 == 0) {
-            dv_rest_fetch_pause(&ask.fetch);
-            dv_rest_fetch_resume(&ask.fetch);
-        }
-        settle(fixture);
-        assert_true(ask.n_parts <= n_parts + 1);
-    }
-    assert_int_equal(ask.err.code, DV_OK);
-    assert_int_equal(ask.body.n, n_sent);
-    for (size_t i = 0; i < n_sent; i++)
-        assert_int_equal(ask.body.p[i], 'a' + (int)(i / sizeof(block) % 26));
-    ask_fini(&ask);
-    asker_close(&asker);
-}
-
 static void a_unix_socket_is_asked_as_well(void **state)
 {
     struct fixture *fixture = *state;
@@ -400,8 +323,6 @@ int main(void)
         TEST(large_bodies_go_both_ways),
         TEST(a_stream_comes_as_it_is_sent),
         TEST(the_body_of_a_refusal_is_not_taken_for_the_stream),
-        TEST(a_reader_that_pauses_pushes_back),
-        TEST(a_paused_stream_goes_on_without_loss),
         TEST(a_unix_socket_is_asked_as_well),
         TLS_TEST(a_client_shows_its_certificate),
     };

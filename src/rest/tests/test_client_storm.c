@@ -61,11 +61,7 @@ static void prod_one(struct storm *storm, size_t i)
         assert_int_equal(ask->n_done, 1);
         ask_fini(ask);
         storm->is_busy[i] = false;
-    } else if (pick(storm, 3) == 0) {
-        dv_rest_fetch_pause(&ask->fetch);
-    } else if (pick(storm, 2) == 0) {
-        dv_rest_fetch_resume(&ask->fetch);
-    } else if (pick(storm, 10) == 0) {
+    } else if (pick(storm, 30) == 0) {
         dv_rest_fetch_cancel(&ask->fetch);
     }
 }

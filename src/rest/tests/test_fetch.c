@@ -63,8 +63,6 @@ static void on_done(struct dv_rest_fetch *fetch, const struct dv_err *err)
         dv_buf_printf(&ask->fields, "%.*s: %.*s\n", DV_FMT(fetch->answer_fields[i].name),
                       DV_FMT(fetch->answer_fields[i].value));
     dv_rest_fetch_cancel(fetch); /* too late: nothing happens */
-    dv_rest_fetch_pause(fetch);
-    dv_rest_fetch_resume(fetch);
     if (ask->on_done)
         ask->on_done(ask);
 }

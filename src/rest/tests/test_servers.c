@@ -19,7 +19,7 @@ static void on_request(void *ctx, struct dv_rest_call *call, const struct dv_res
 
     (void)request;
     fixture->n_held++;
-    dv_rest_call_reply(call, 200, dv_rest_call_peer(call));
+    dv_rest_call_reply(call, 200, DV_STR("here"));
 }
 
 static void servers_listen_where_they_are_told(void **state)
@@ -99,7 +99,7 @@ static void a_listening_socket_may_be_given(void **state)
     wait_count(fixture, &fixture->n_held, 1);
     settle(fixture);
     assert_true(recv(client, got, sizeof(got) - 1, MSG_DONTWAIT) > 0);
-    assert_non_null(strstr(got, "\r\n\r\nunix"));
+    assert_non_null(strstr(got, "\r\n\r\nhere"));
     (void)close(client);
     dv_rest_server_close(server, 0, NULL, NULL);
     settle(fixture);
