@@ -202,8 +202,8 @@ bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selec
         *err = selector->err;
         return false;
     }
-    is_ok = dv_cel_eval_within(selector->expr, dv_device_cel(inventory, device), budget,
-                               inventory->scratch, &is_match, err);
+    is_ok = dv_cel_eval(selector->expr, dv_device_cel(inventory, device), budget,
+                        inventory->scratch, &is_match, err);
     dv_arena_reset(inventory->scratch);
     if (!is_ok)
         /* A failure is not remembered, because its message names the values of this device. */

@@ -3,7 +3,7 @@
  *     struct dv_cel_expr *expr = dv_cel_compile(text, &options, arena, err);
  *     struct dv_cel_device *device = dv_cel_device_new(&input, arena);
  *
- *     if (!dv_cel_eval(expr, device, scratch, &is_match, err)) ...
+ *     if (!dv_cel_eval(expr, device, &budget, scratch, &is_match, err)) ...
  *     dv_arena_reset(scratch);
  *
  * A compiled expression and a prepared device are immutable: any thread may use them, each with a
@@ -133,16 +133,9 @@ struct dv_cel_device *dv_cel_device_new(const struct dv_cel_device_input *input,
 
 /* -- Evaluating ------------------------------------------------------------------------------ */
 
-/* Whether the device matches. `scratch` is for the evaluation alone: reset it afterwards, or after
- * a few. DV_INVALID_ARGUMENT: the expression fails on this device. DV_RESOURCE_EXHAUSTED: it costs
- * more than DV_CEL_COST_MAX. */
-DV_CHECKED bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
-                            struct dv_arena *scratch, bool *is_match, struct dv_err *err);
-
-/* A budget for dv_cel_eval_within, which is like dv_cel_eval with a limit of the caller's choice.
- * `cost` is what it has cost, and is set also when it fails. */
+/* What an evaluation may cost, and what it did: `cost` and `work` are set also when it fails. */
 struct dv_cel_budget {
-    uint64_t cost_max;
+    uint64_t cost_max; /* DV_CEL_COST_MAX: the API's */
     uint64_t cost;
     uint64_t work_max; /* 0: DV_CEL_WORK_MAX */
     uint64_t work;     /* beside the cost */
@@ -151,9 +144,13 @@ struct dv_cel_budget {
     bool (*is_cancelled)(void *ctx);
     void *ctx;
 };
-DV_CHECKED bool dv_cel_eval_within(const struct dv_cel_expr *expr,
-                                   const struct dv_cel_device *device, struct dv_cel_budget *budget,
-                                   struct dv_arena *scratch, bool *is_match, struct dv_err *err);
+
+/* Whether the device matches. `scratch` is for the evaluation alone: reset it afterwards, or after
+ * a few. DV_INVALID_ARGUMENT: the expression fails on this device. DV_RESOURCE_EXHAUSTED: it costs
+ * more than the budget has. */
+DV_CHECKED bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
+                            struct dv_cel_budget *budget, struct dv_arena *scratch, bool *is_match,
+                            struct dv_err *err);
 
 /* -- Explaining ------------------------------------------------------------------------------ */
 

@@ -208,8 +208,8 @@ static void replay_result(struct replay *replay, const struct dv_cel_expr *expr,
         printf("no device %.*s\n", DV_FMT(id));
         exit(2);
     }
-    is_ok = dv_cel_eval_within(expr, make_device(line, has_lists, replay->arena), &budget,
-                               replay->scratch, &is_match, &err);
+    is_ok = dv_cel_eval(expr, make_device(line, has_lists, replay->arena), &budget, replay->scratch,
+                        &is_match, &err);
     compare(replay, RESULT, id,
             is_ok ? (is_match ? DV_STR("true") : DV_STR("false")) : DV_STR("error"),
             member(result, "result"));

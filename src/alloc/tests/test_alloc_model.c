@@ -69,6 +69,7 @@ bool model_evaluate(const struct world *world, dv_str expression, const struct m
             api->allow_multiple_allocations && *api->allow_multiple_allocations,
         .list_type_attributes = features->list_attributes,
     };
+    struct dv_cel_budget budget = {.cost_max = DV_CEL_COST_MAX};
     const struct dv_cel_expr *expr;
     struct dv_err err;
 
@@ -78,7 +79,8 @@ bool model_evaluate(const struct world *world, dv_str expression, const struct m
         capacities[i] =
             (struct dv_cel_capacity){api->capacity[i].key, api->capacity[i].value.value};
     expr = dv_cel_compile(expression, &options, arena, &err);
-    return expr && dv_cel_eval(expr, dv_cel_device_new(&input, arena), arena, is_match, &err);
+    return expr &&
+           dv_cel_eval(expr, dv_cel_device_new(&input, arena), &budget, arena, is_match, &err);
 }
 
 static bool is_selected(struct model *model, const struct dv_api_device_selector *selectors,

@@ -134,9 +134,9 @@ static bool fail(const struct dv_cel_val *error, struct dv_err *err)
     return dv_fail(err, code_of(error), "%s%.*s", dv_cel_error_prefix(error), DV_FMT(error->s));
 }
 
-bool dv_cel_eval_within(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
-                        struct dv_cel_budget *budget, struct dv_arena *scratch, bool *is_match,
-                        struct dv_err *err)
+bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
+                 struct dv_cel_budget *budget, struct dv_arena *scratch, bool *is_match,
+                 struct dv_err *err)
 {
     struct dv_cel_run run = {.arena = scratch,
                              .cost_max = budget->cost_max,
@@ -160,12 +160,4 @@ bool dv_cel_eval_within(const struct dv_cel_expr *expr, const struct dv_cel_devi
                        DV_FMT(dv_cel_val_type_name(&result)));
     *is_match = result.b;
     return true;
-}
-
-bool dv_cel_eval(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
-                 struct dv_arena *scratch, bool *is_match, struct dv_err *err)
-{
-    struct dv_cel_budget budget = {.cost_max = DV_CEL_COST_MAX};
-
-    return dv_cel_eval_within(expr, device, &budget, scratch, is_match, err);
 }

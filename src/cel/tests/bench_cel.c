@@ -39,10 +39,11 @@ static void run_compile(struct work *work)
 
 static void run_eval(struct work *work)
 {
+    struct dv_cel_budget budget = {.cost_max = DV_CEL_COST_MAX};
     struct dv_err err;
     bool is_match;
 
-    if (dv_cel_eval(work->expr, work->device, work->arena, &is_match, &err))
+    if (dv_cel_eval(work->expr, work->device, &budget, work->arena, &is_match, &err))
         work->n_matches += is_match;
     dv_arena_reset(work->arena);
 }

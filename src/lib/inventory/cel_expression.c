@@ -103,7 +103,7 @@ bool davit_cel_eval(const struct davit_cel *cel, const char *driver, const char 
     bool is_ok;
 
     prepared = read_device(cel, driver, device, arena, &err);
-    is_ok = prepared && dv_cel_eval_within(cel->expr, prepared, &budget, arena, is_match, &err);
+    is_ok = prepared && dv_cel_eval(cel->expr, prepared, &budget, arena, is_match, &err);
     if (cost)
         *cost = budget.cost;
     return is_ok || dv_lib_tell(error, &err);
