@@ -41,7 +41,6 @@ enum dv_field_kind {
     DV_FIELD_U64,
     DV_FIELD_I64,
     DV_FIELD_BOOL,
-    DV_FIELD_SECRET,
 };
 
 struct dv_log_field {
@@ -57,7 +56,6 @@ struct dv_log_field {
 #define DV_F_U64(key, value) DV_F_NUM(key, DV_FIELD_U64, (uint64_t)(value))
 #define DV_F_I64(key, value) DV_F_NUM(key, DV_FIELD_I64, (uint64_t)(int64_t)(value))
 #define DV_F_BOOL(key, value) DV_F_NUM(key, DV_FIELD_BOOL, (value) ? 1 : 0)
-#define DV_F_SECRET(key) DV_F_NUM(key, DV_FIELD_SECRET, 0)
 #define DV_F_END DV_F_NUM(NULL, DV_FIELD_U64, 0)
 /* code=... and error=... */
 #define DV_F_CODE(err) DV_F_C("code", dv_code_name((err)->code))

@@ -23,7 +23,8 @@
 
 /* ---- running libcurl ---- */
 
-void dv_rest_client_take_ended(struct dv_rest_client *client)
+/* Looks what libcurl is done with. */
+static void take_ended(struct dv_rest_client *client)
 {
     CURLMsg *message;
     int n_left;
@@ -45,7 +46,7 @@ static void run(struct dv_rest_client *client, curl_socket_t fd, int events)
 
     /* Fails only when called from within itself, which nothing here does. */
     (void)curl_multi_socket_action(client->multi, fd, events, &n_running);
-    dv_rest_client_take_ended(client);
+    take_ended(client);
 }
 
 static void on_timer(struct dv_timer *timer)

@@ -84,8 +84,6 @@ struct dv_rest_transfer {
 
 /* Later in this turn: starts what waits, tells the ends. */
 void dv_rest_client_work_later(struct dv_rest_client *client);
-/* Looks what libcurl is done with. */
-void dv_rest_client_take_ended(struct dv_rest_client *client);
 
 /* ---- rest_request.c ---- */
 

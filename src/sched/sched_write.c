@@ -59,7 +59,6 @@ struct draft {
     struct dv_api_resource_claim value;
     bool has_finalizer;
     bool is_changed;
-    bool is_freed; /* its devices are given back, because nobody uses it */
 };
 
 static bool has_finalizer(const struct dv_api_resource_claim *claim)
@@ -76,7 +75,6 @@ static void free_devices(struct draft *draft)
     draft->value.status.devices = NULL;
     draft->value.status.n_devices = 0;
     draft->is_changed = true;
-    draft->is_freed = true;
 }
 
 static void remove_reservation(struct draft *draft, dv_str uid)

@@ -29,7 +29,6 @@ struct dv_instance {
     struct dv_link link; /* in the manager's list, until the channel is closed */
     struct dv_call health_call;
     struct dv_timer health_timer;
-    bool is_watching; /* health_call runs */
     bool is_closing;
     char text[];
 };

@@ -63,7 +63,6 @@ static void on_health_done(struct dv_call *call, const struct dv_err *err)
     struct dv_claim_health_diff diff;
     bool is_final = err && err->code == DV_UNIMPLEMENTED;
 
-    instance->is_watching = false;
     dv_claim_health_clear(claims->state, instance->base.driver, arena, &diff);
     dv_saver_later(&claims->saver);
     if (!claims->options.is_strict)
@@ -83,7 +82,6 @@ static void on_health_done(struct dv_call *call, const struct dv_err *err)
 
 static void watch_health(struct dv_instance *instance)
 {
-    instance->is_watching = true;
     instance->health_call = (struct dv_call){
         .method = dv_dra_health_method(instance->base.health),
         .message = on_health,
