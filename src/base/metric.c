@@ -21,6 +21,8 @@
 /* Peers may choose values: what is longer is cut, so that a page has an end. No name that we know
  * of is longer. */
 #define VALUE_BYTES_MAX 256u
+/* All labels of a series: names are ours and short, escaping makes at most two bytes of one. */
+#define LABELS_BYTES_MAX (LABELS_MAX * (2u * VALUE_BYTES_MAX + 128u))
 /* "-1.7976931348623157e+308" and the end. */
 #define NUMBER_BYTES 32u
 
@@ -139,13 +141,14 @@ static dv_str cut(dv_str value)
 
 static void print_labels(const struct dv_family *family, const dv_str *values, struct dv_buf *text)
 {
-    dv_buf_init(text, SIZE_MAX);
+    dv_buf_init(text, LABELS_BYTES_MAX);
     dv_buf_add(text, DV_STR("")); /* so that it is a string in any case */
     for (size_t i = 0; i < family->spec.n_labels; i++) {
         dv_buf_printf(text, "%s%s=\"", i == 0 ? "" : ",", family->spec.labels[i]);
         add_escaped(text, cut(values[i]), true);
         dv_buf_add_char(text, '"');
     }
+    assert(!text->is_over);
 }
 
 /* Where the series is, or where it belongs. There are few, and who counts often keeps the handle.

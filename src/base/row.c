@@ -1,17 +1,17 @@
 #include "base/row.h"
 
-#include <stdint.h>
+#include <assert.h>
 
 void dv_row_changes_init(struct dv_row_changes *changes, struct dv_arena *arena)
 {
     *changes = (struct dv_row_changes){.arena = arena};
-    /* The store refuses what is too long for a row; cut off, it would be taken for another. */
-    dv_buf_init(&changes->key, SIZE_MAX);
-    dv_buf_init(&changes->value, SIZE_MAX);
+    dv_buf_init(&changes->key, DV_ROW_BYTES_MAX);
+    dv_buf_init(&changes->value, DV_ROW_BYTES_MAX);
 }
 
 void dv_row_changes_add(struct dv_row_changes *changes)
 {
+    assert(!changes->key.is_over && !changes->value.is_over); /* a part is another row */
     *dv_vec_add_in(&changes->v, changes->arena) = (struct dv_row_change){
         .key = dv_str_copy(dv_buf_str(&changes->key), changes->arena),
         .value = dv_str_copy(dv_buf_str(&changes->value), changes->arena),

@@ -13,6 +13,10 @@
 
 struct dv_arena;
 
+/* A key or a value is made of what came in messages and files of at most 64 MiB. What is too long
+ * for a row, the store refuses and tells. */
+#define DV_ROW_BYTES_MAX (256u * 1024u * 1024u)
+
 struct dv_row_change {
     dv_str key;
     dv_str value;   /* empty: the row goes. No row has an empty value */

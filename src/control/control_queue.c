@@ -12,6 +12,8 @@
 #include "base/defs.h"
 #include "base/num.h"
 
+/* Two names of an object, which has at most 3 MiB. */
+#define KEY_BYTES_MAX (4u * 1024u * 1024u)
 /* How many runs are begun in one turn of the loop: most of them end at once, and whatever else is
  * on the loop shall not wait long. */
 #define RUNS_PER_TURN 128u
@@ -27,7 +29,7 @@ void dv_queue_init(struct dv_queue *queue, const struct dv_queue_options *option
     dv_map_init(&queue->items);
     dv_list_init(&queue->ready);
     dv_list_init(&queue->running);
-    dv_buf_init(&queue->key, SIZE_MAX);
+    dv_buf_init(&queue->key, KEY_BYTES_MAX);
 }
 
 static void drop(struct dv_queue_item *item)
@@ -158,6 +160,7 @@ static void add_at(struct dv_queue *queue, dv_str space, dv_str name, uint64_t a
     dv_buf_add(&queue->key, space);
     dv_buf_add_char(&queue->key, '/');
     dv_buf_add(&queue->key, name);
+    assert(!queue->key.is_over);
     key = dv_buf_str(&queue->key);
     item = dv_map_get(&queue->items, key);
     if (!item) {

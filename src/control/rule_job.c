@@ -19,6 +19,8 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
+/* "resource.k8s.io/v1beta2" and its like. */
+#define VERSION_BYTES_MAX 128u
 /* The first status is written at once, later ones this long after each other, as in the reference:
  * while thousands of pods are evicted, the counts change all the time. */
 #define STATUS_MS 10000u
@@ -58,7 +60,7 @@ static dv_str api_version(const struct dv_kind *kind, struct dv_arena *arena)
     struct dv_buf text;
     dv_str copy;
 
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&text, VERSION_BYTES_MAX);
     dv_api_version_print(&kind->versions[0], &text);
     copy = dv_str_copy(dv_buf_str(&text), arena);
     dv_buf_fini(&text);

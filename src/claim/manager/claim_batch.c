@@ -8,6 +8,10 @@
 #include "http2/http2.h"
 
 #define CALL_TIMEOUT_MS 45000u
+/* The message of an error, and the words around it. */
+#define STATUS_BYTES_MAX (DV_ERR_MSG_BYTES + 256u)
+/* What drivers take at once: the limit of gRPC where none is set. */
+#define REQUEST_BYTES_MAX (4u * 1024u * 1024u)
 /* What a driver may answer at once; what is kept of it is far less. */
 #define ANSWER_BYTES_MAX (16u * 1024u * 1024u)
 
@@ -46,7 +50,7 @@ static void fail_status(struct dv_claim_batch *batch, const struct dv_err *statu
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&text, STATUS_BYTES_MAX);
     dv_claim_status_print(status, &text);
     (void)dv_fail(&batch->err, status->code, "%s: %s",
                   is_prepare(batch) ? "NodePrepareResources" : "NodeUnprepareResources",
@@ -58,7 +62,7 @@ static void fail_claim(struct dv_claim_batch *batch, const struct dv_err *status
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&text, STATUS_BYTES_MAX);
     dv_claim_status_print(status, &text);
     (void)dv_fail(&batch->err, status->code, "%s failed for ResourceClaim %.*s: %s",
                   is_prepare(batch) ? "NodePrepareResources" : "NodeUnprepareResources",
@@ -135,10 +139,14 @@ static void ask(struct dv_claim_batch *batch)
     struct dv_claim **asked = takes_one(batch) ? &batch->claims[batch->at] : batch->claims;
     DV_CLEANUP(dv_buf_fini) struct dv_buf request;
 
-    dv_buf_init(&request, SIZE_MAX);
+    dv_buf_init(&request, REQUEST_BYTES_MAX);
     dv_buf_clear(&batch->message);
     dv_claim_request_encode(batch->service, is_prepare(batch), asked,
                             takes_one(batch) ? 1 : batch->n_claims, batch->driver, &request);
+    if (!dv_buf_check(&request, "the claims of one call", &batch->err)) {
+        dv_task_post(&batch->task, claims->loop, on_ended);
+        return;
+    }
     batch->call = (struct dv_call){
         .method = method_of(batch),
         .message = on_message,

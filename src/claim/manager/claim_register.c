@@ -8,6 +8,9 @@
 #include "plugin/plugin.h"
 #include "resource/validate.h"
 
+/* What a driver says of itself has at most 32 KiB; a refusal quotes it. */
+#define TEXT_BYTES_MAX (64u * 1024u)
+
 static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *info,
                    struct dv_buf *text, enum dv_dra_service *service, struct dv_err *err)
 {
@@ -54,7 +57,7 @@ static bool open_instance(struct dv_claims *claims, const struct dv_plugin_info 
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     enum dv_dra_service service;
 
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&text, TEXT_BYTES_MAX);
     if (claims->is_closing)
         return dv_fail(err, DV_CANCELLED, "davitd is stopping");
     return choose(claims, info, &text, &service, err) &&

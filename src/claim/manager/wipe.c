@@ -9,6 +9,7 @@
  * reference deletes all slices of the node at once; but drivers on the Go helper publish them again
  * only half a minute later, and nothing could be scheduled meanwhile. The pods that are wait for
  * their drivers. After a boot it is the same: drivers come back as they do after a restart. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@
 #include "resource/resource.h"
 
 /* A driver that is only restarted is back by then. */
+/* The names of drivers, of some hundred bytes each; every one has a socket on this node. */
+#define SELECTOR_BYTES_MAX (16u * 1024u * 1024u)
 #define WIPE_DELAY_MS 30000u
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 300000u
@@ -108,12 +111,13 @@ static dv_str make_selector(struct wipe *wipe)
     struct dv_buf buf;
     dv_str selector;
 
-    dv_buf_init(&buf, SIZE_MAX); /* of names that are bounded, as their number is */
+    dv_buf_init(&buf, SELECTOR_BYTES_MAX);
     if (wipe->driver.n > 0)
         dv_buf_printf(&buf, "spec.driver=%.*s,", DV_FMT(wipe->driver));
     dv_buf_printf(&buf, "spec.nodeName=%.*s", DV_FMT(claims->options.node_name));
     if (wipe->driver.n == 0 && !claims->options.is_strict)
         add_others(claims, &buf);
+    assert(!buf.is_over); /* a name left out would have its slices deleted */
     dv_arena_reset(wipe->arena);
     selector = dv_str_copy(dv_buf_str(&buf), wipe->arena);
     dv_buf_fini(&buf);

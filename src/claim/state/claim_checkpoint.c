@@ -12,6 +12,8 @@
 
 /* Of namespace and name together: the API's are 63 and 253 bytes at most, and a key of the store
  * has room for more. */
+/* A checkpoint of no claims. */
+#define EMPTY_BYTES_MAX 1024u
 #define CLAIM_NAME_MAX 512u
 
 static const struct dv_json_style go_style = {.escape_html = true};
@@ -117,8 +119,9 @@ void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, st
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_json *file = dv_json_new_object(arena);
 
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&text, buf->max);
     dv_claim_checkpoint_text(checkpoint, &text);
+    buf->is_over |= text.is_over; /* so that who asks for the file is told */
     set(file, "Data", dv_json_new_str(dv_buf_str(&text), arena), arena);
     set(file, "Checksum", dv_json_new_u64(dv_claim_checkpoint_sum(dv_buf_str(&text)), arena),
         arena);
@@ -408,7 +411,7 @@ enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *
     uint32_t sum;
     dv_str data;
 
-    dv_buf_init(&empty, SIZE_MAX);
+    dv_buf_init(&empty, EMPTY_BYTES_MAX);
     dv_claim_checkpoint_text(&nothing, &empty);
     data = dv_str_copy(dv_buf_str(&empty), arena); /* what is not there is as in a new file */
     sum = dv_claim_checkpoint_sum(data);

@@ -5,6 +5,7 @@
 #include "base/calendar.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/row.h"
 #include "base/visible.h"
 #include "claim/state/claim_state.h"
 #include "pb/pb.h"
@@ -343,7 +344,7 @@ static void remove_cell(struct dv_claim_state *state, struct dv_claim_health_dri
 {
     struct dv_claim_gone *gone = dv_vec_add(&state->gone);
 
-    dv_buf_init(&gone->key, SIZE_MAX);
+    dv_buf_init(&gone->key, DV_ROW_BYTES_MAX);
     dv_claim_health_key_encode(driver->name, cell->entry.key, &gone->key);
     (void)dv_map_remove(&driver->cells, cell->entry.key);
     free_cell(cell);
@@ -416,7 +417,7 @@ void dv_claim_health_clear(struct dv_claim_state *state, dv_str name, struct dv_
     dv_map_fini(&changed.keys);
     gone = dv_vec_add(&state->gone);
     gone->is_prefix = true;
-    dv_buf_init(&gone->key, SIZE_MAX);
+    dv_buf_init(&gone->key, DV_ROW_BYTES_MAX);
     dv_claim_health_key_encode(driver->name, DV_STR_NONE, &gone->key);
     (void)dv_map_remove(&state->health, driver->name);
     free_driver(driver);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/row.h"
 #include "resource/resource.h"
 
 /* -- Life ----------------------------------------------------------------------------------- */
@@ -304,7 +305,7 @@ void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry)
     struct dv_claim_gone *gone = dv_vec_add(&state->gone);
 
     assert(entry->claim.n_calls == 0 && dv_list_is_empty(&entry->waiters));
-    dv_buf_init(&gone->key, SIZE_MAX);
+    dv_buf_init(&gone->key, DV_ROW_BYTES_MAX);
     dv_claim_key_encode(entry->claim.record.space, entry->claim.record.name, &gone->key);
     while (entry->pods.n > 0)
         remove_pod(state, entry, entry->pods.v[entry->pods.n - 1]);

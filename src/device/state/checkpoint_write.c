@@ -1,4 +1,5 @@
 /* checkpoint_write.c - kubelet_internal_checkpoint: its bytes and its checksum (12.2, 12.3). */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -109,6 +110,9 @@ void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, st
     dv_buf_add_char(buf, '}');
 }
 
+/* The state of a node; the file of it has less. */
+#define TEXT_BYTES_MAX (1024u * 1024u * 1024u)
+
 /* FNV-1a of 32 bits. */
 static uint32_t hash(dv_str text)
 {
@@ -124,8 +128,9 @@ uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint)
     struct dv_buf buf;
     uint32_t sum;
 
-    dv_buf_init(&buf, SIZE_MAX);
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_device_checkpoint_text(checkpoint, &buf);
+    assert(!buf.is_over); /* a sum of a part would be a wrong one */
     sum = hash(dv_buf_str(&buf));
     dv_buf_fini(&buf);
     return sum;

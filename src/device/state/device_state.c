@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/row.h"
 
 struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts)
 {
@@ -17,7 +18,7 @@ struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts)
     dv_list_init(&state->inactive);
     dv_list_init(&state->leaked);
     dv_list_init(&state->dirty);
-    dv_buf_init(&state->key, SIZE_MAX);
+    dv_buf_init(&state->key, DV_ROW_BYTES_MAX);
     return state;
 }
 

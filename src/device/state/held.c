@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/row.h"
 #include "device/state/device_codec.h"
 #include "device/state/device_state.h"
 
@@ -128,7 +129,7 @@ void dv_device_held_remove(struct dv_device_held *held)
     if (held->is_saved) {
         struct dv_buf *key = dv_vec_add(&state->gone);
 
-        dv_buf_init(key, SIZE_MAX);
+        dv_buf_init(key, DV_ROW_BYTES_MAX);
         dv_device_held_store_key(held, key);
     }
     (void)dv_map_remove(&state->held, held->key); /* its memory goes next */

@@ -15,6 +15,8 @@
 
 /* "T15:04:05.000000": the digits that Go wants of a time in microseconds, no more and no fewer. */
 #define MICRO_DIGITS 6u
+/* A document has at most 64 MiB; printing makes at most six bytes of one (\u0000). */
+#define RAW_BYTES_MAX (6u * DV_DECODE_BYTES_MAX)
 
 struct decoder {
     enum dv_unknown unknown;
@@ -119,16 +121,17 @@ static bool decode_bytes(struct decoder *d, const struct dv_json *node, dv_str *
     return dv_base64_decode(text, d->arena, bytes) || dv_json_fail(node, d->err, "expected base64");
 }
 
-static void decode_raw(struct decoder *d, const struct dv_json *node, dv_str *text)
+static bool decode_raw(struct decoder *d, const struct dv_json *node, dv_str *text)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
-    dv_buf_init(&buf, SIZE_MAX);
+    dv_buf_init(&buf, RAW_BYTES_MAX);
     *text = dv_json_source(node);
     if (text->p)
-        return;
+        return true;
     dv_json_print(node, NULL, &buf);
     *text = dv_str_copy(dv_buf_str(&buf), d->arena);
+    return dv_buf_check(&buf, "a field that is kept as text", d->err);
 }
 
 static bool decode_int_or_str(struct decoder *d, const struct dv_json *node,
@@ -174,8 +177,7 @@ static bool decode_value(struct decoder *d, const struct dv_field *field,
     case DV_TYPE_BYTES:
         return decode_bytes(d, node, at);
     case DV_TYPE_RAW:
-        decode_raw(d, node, at);
-        return true;
+        return decode_raw(d, node, at);
     case DV_TYPE_INT_OR_STR:
         return decode_int_or_str(d, node, at);
     case DV_TYPE_STRINGS:
@@ -302,14 +304,14 @@ static bool look_at_unknown(struct decoder *d, const struct dv_message *message,
 }
 
 /* All members that the table does not have, as text. */
-static void keep_unknown(struct decoder *d, const struct dv_message *message, char *value,
+static bool keep_unknown(struct decoder *d, const struct dv_message *message, char *value,
                          const struct dv_json *node, bool is_root)
 {
     const dv_str *unknown = dv_unknown_of(message, value);
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
     dv_str *text;
 
-    dv_buf_init(&buf, SIZE_MAX);
+    dv_buf_init(&buf, RAW_BYTES_MAX);
     if (unknown) /* of a view of the same struct */
         dv_buf_add(&buf, *unknown);
     for (const struct dv_json *child = dv_json_first(node); child; child = dv_json_next(child)) {
@@ -322,10 +324,11 @@ static void keep_unknown(struct decoder *d, const struct dv_message *message, ch
         dv_json_print(child, NULL, &buf);
     }
     if (buf.n == 0)
-        return;
+        return true;
     text = DV_NEW(d->arena, dv_str);
     *text = dv_str_copy(dv_buf_str(&buf), d->arena);
     dv_store_pointer(value + message->unknown_offset, text);
+    return dv_buf_check(&buf, "unknown fields", d->err);
 }
 
 /* The field of that name. Members usually come in the order of the table: `*next` is where the last
@@ -373,7 +376,7 @@ static bool decode_object(struct decoder *d, const struct dv_message *message, c
         }
     }
     if (has_unknown && d->unknown == DV_UNKNOWN_KEEP)
-        keep_unknown(d, message, value, node, is_root);
+        return keep_unknown(d, message, value, node, is_root);
     return true;
 }
 

@@ -14,6 +14,10 @@
 #include "resource/codec/layout.h"
 #include "json/json.h"
 
+/* A kept object has at most 16 MiB; as JSON each byte takes at most six (\u0000), beside its names.
+ */
+#define TEXT_BYTES_MAX (256u * 1024u * 1024u)
+
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
 
 static void put(struct dv_buf *buf, dv_str text)
@@ -271,14 +275,14 @@ struct dv_json *dv_encode_json(const struct dv_message *message, const void *val
                                const struct dv_api_version *version, dv_str kind,
                                struct dv_arena *arena)
 {
-    struct dv_json_opts opts = {.nodes_max = SIZE_MAX, .bytes_max = SIZE_MAX};
+    struct dv_json_opts opts = {.nodes_max = TEXT_BYTES_MAX, .bytes_max = TEXT_BYTES_MAX};
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
     struct dv_json *doc;
     struct dv_err err;
 
-    dv_buf_init(&buf, SIZE_MAX);
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_encode_json_text(message, value, version, kind, &buf);
     doc = dv_json_parse(dv_str_copy(dv_buf_str(&buf), arena), &opts, arena, &err);
-    assert(doc); /* our own text, and far below the reader's limits */
+    assert(doc); /* our own text, which is below the ceiling */
     return doc;
 }

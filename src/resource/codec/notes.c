@@ -11,6 +11,9 @@
 
 /* As many as the reference tells; so many mistakes have one cause. */
 #define NOTES_MAX 100u
+/* A path is made of keys of one document, which has at most 64 MiB; each is quoted once. */
+#define PATH_BYTES_MAX (64u * 1024u * 1024u)
+#define NOTE_BYTES_MAX (6u * PATH_BYTES_MAX)
 #define FIRST_NOTES 8u
 
 static size_t index_of(const struct dv_json *parent, const struct dv_json *item)
@@ -69,13 +72,13 @@ static void note(struct dv_decode_notes *notes, const char *what, const struct d
     DV_CLEANUP(dv_buf_fini) struct dv_buf path;
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
-    dv_buf_init(&path, SIZE_MAX);
-    dv_buf_init(&text, SIZE_MAX);
+    dv_buf_init(&path, PATH_BYTES_MAX);
+    dv_buf_init(&text, NOTE_BYTES_MAX);
     if (!notes || notes->n >= NOTES_MAX)
         return;
     print_path(member, &path, arena);
     dv_buf_printf(&text, "%s field ", what);
-    dv_buf_add_json(&text, dv_buf_str(&path));
+    dv_buf_add_json(&text, path.is_over ? DV_STR("(its path is too long)") : dv_buf_str(&path));
     add(notes, dv_buf_str(&text), arena);
 }
 

@@ -7,6 +7,9 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 
+/* The uids of one object, which has at most 3 MiB, and a few words. */
+#define WARNING_BYTES_MAX (4u * 1024u * 1024u)
+
 static void add_duplicate(struct dv_buf *warning, dv_str uid)
 {
     dv_buf_add(warning, warning->n > 0
@@ -25,7 +28,7 @@ dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena)
     struct dv_api_owner_reference *kept;
     size_t n = 0;
 
-    dv_buf_init(&warning, SIZE_MAX);
+    dv_buf_init(&warning, WARNING_BYTES_MAX);
     dv_map_init(&seen);
     kept = DV_NEW_ARRAY(arena, struct dv_api_owner_reference, meta->n_owner_references);
     for (size_t i = 0; i < meta->n_owner_references; i++) {
