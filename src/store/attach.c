@@ -39,7 +39,7 @@ static bool attach_file(struct dv_store *store, char **set_aside, struct dv_err 
 
     if (!dv_store_db_open(db, store->files.path, store->options.schema, err))
         return false;
-    if (dv_store_db_check(db, err) && dv_store_db_upgrade(db, store, err) &&
+    if (dv_store_db_check(db, err) && dv_store_db_add_spaces(db, err) &&
         dv_store_db_load_note(db, set_aside, err)) {
         if (!store->wake) /* the first time */
             dv_store_load_asides(store);

@@ -117,9 +117,8 @@ DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_conte
 DV_CHECKED bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err);
 /* Whether it is ours, of today's version, and that much of it can be read. */
 bool dv_store_db_is_todays(struct dv_store_db *db);
-/* Makes missing spaces and takes the steps to today's version, for which `store` uses `db`. */
-DV_CHECKED bool dv_store_db_upgrade(struct dv_store_db *db, struct dv_store *store,
-                                    struct dv_err *err);
+/* Makes the spaces of the schema that are missing. */
+DV_CHECKED bool dv_store_db_add_spaces(struct dv_store_db *db, struct dv_err *err);
 /* The note of the file that was set aside, on the heap; NULL: none. */
 DV_CHECKED bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_err *err);
 DV_CHECKED bool dv_store_db_drop_note(struct dv_store_db *db, struct dv_err *err);

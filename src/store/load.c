@@ -13,8 +13,6 @@ static bool recover_at_start(struct dv_store *store, struct dv_err *err)
 {
     char *set_aside;
 
-    if (!store->wake) /* a step: what it fails in sees to it */
-        return false;
     (void)dv_wrap(err, "store %s", store->name);
     if (!store->db.is_damaged ||
         !dv_store_recover(store, dv_store_rest_at_start(store), &set_aside, err))
@@ -31,11 +29,9 @@ struct load {
     void *ctx;
     uint32_t space;
     struct dv_buf after; /* the last key */
-    bool is_refused;     /* by `each` */
-    bool goes_on;        /* over a row that is refused: it is set aside */
 };
 
-/* The rows behind `after`. False: they could not be read, or were refused. */
+/* The rows behind `after`. False: they could not be read. */
 static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *err)
 {
     struct dv_store_cursor cursor = {0};
@@ -51,29 +47,10 @@ static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *
             continue;
         dv_buf_clear(&load->after);
         dv_buf_add(&load->after, row.key);
-        if (load->each(load->ctx, &row, err))
-            continue;
-        if (load->goes_on) {
+        if (!load->each(load->ctx, &row, err))
             dv_store_note_aside(store, load->space, &row, err);
-            continue;
-        }
-        load->is_refused = true;
-        is_ok = false;
     }
     dv_store_cursor_fini(&cursor);
-    return is_ok;
-}
-
-static bool run(struct dv_store *store, struct load *load, struct dv_err *err)
-{
-    bool is_ok;
-
-    assert(!store->has_begun && !store->filling);
-    dv_buf_init(&load->after, DV_STORE_KEY_BYTES_MAX);
-    do
-        is_ok = load_rows(store, load, err);
-    while (!is_ok && !load->is_refused && recover_at_start(store, err));
-    dv_buf_fini(&load->after);
     return is_ok;
 }
 
@@ -82,16 +59,13 @@ bool dv_store_load(struct dv_store *store, uint32_t space,
                    void *ctx, struct dv_err *err)
 {
     struct load load = {.each = each, .ctx = ctx, .space = space};
+    bool is_ok;
 
-    return run(store, &load, err);
-}
-
-bool dv_store_load_usable(struct dv_store *store, uint32_t space,
-                          bool (*each)(void *ctx, const struct dv_store_row *row,
-                                       struct dv_err *err),
-                          void *ctx, struct dv_err *err)
-{
-    struct load load = {.each = each, .ctx = ctx, .space = space, .goes_on = true};
-
-    return run(store, &load, err);
+    assert(!store->has_begun && !store->filling);
+    dv_buf_init(&load.after, DV_STORE_KEY_BYTES_MAX);
+    do
+        is_ok = load_rows(store, &load, err);
+    while (!is_ok && recover_at_start(store, err));
+    dv_buf_fini(&load.after);
+    return is_ok;
 }

@@ -19,16 +19,14 @@
 static const char make_notes[] =
     "CREATE TABLE IF NOT EXISTS _davit (k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID";
 
+/* What is written today. A change of the layout counts it up, and says here how to read the old. */
+#define VERSION 1u
+
 static void check_name(const char *name)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
     assert(name[0] >= 'a' && name[0] <= 'z' && name[n] == '\0' && n <= SPACE_NAME_BYTES_MAX);
-}
-
-static uint32_t version_of(const struct dv_store_schema *schema)
-{
-    return (uint32_t)schema->n_steps + 1;
 }
 
 static bool exec_with_number(struct dv_store_db *db, const char *pragma, uint32_t value,
@@ -60,7 +58,7 @@ static bool make_spaces(struct dv_store_db *db, struct dv_err *err)
         if (!dv_store_db_exec(db, text, err))
             return false;
     }
-    return exec_with_number(db, "user_version", version_of(db->schema), err);
+    return exec_with_number(db, "user_version", VERSION, err);
 }
 
 static bool first_row(struct dv_store_db *db, const char *text, sqlite3_stmt **statement,
@@ -235,10 +233,10 @@ bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err)
         return false;
     if (id != APPLICATION_ID)
         return dv_fail(err, DV_FAILED_PRECONDITION, "a database, but not one of davit's");
-    if (version > version_of(db->schema))
+    if (version > VERSION)
         return dv_fail(err, DV_FAILED_PRECONDITION,
                        "made by a newer davit: it has version %lld, this one knows up to %u",
-                       (long long)version, version_of(db->schema));
+                       (long long)version, VERSION);
     return check_whole(db, err) && use_wal(db, err);
 }
 
@@ -249,8 +247,7 @@ bool dv_store_db_is_todays(struct dv_store_db *db)
     struct dv_err err;
 
     return ask_number(db, "PRAGMA application_id", &id, &err) && id == APPLICATION_ID &&
-           ask_number(db, "PRAGMA user_version", &version, &err) &&
-           version == version_of(db->schema);
+           ask_number(db, "PRAGMA user_version", &version, &err) && version == VERSION;
 }
 
 static bool has_all_spaces(struct dv_store_db *db)
@@ -262,32 +259,20 @@ static bool has_all_spaces(struct dv_store_db *db)
     return true;
 }
 
-static bool take_steps(struct dv_store_db *db, struct dv_store *store, uint32_t version,
-                       struct dv_err *err)
-{
-    for (; version < version_of(db->schema); version++) {
-        const struct dv_store_step *step = &db->schema->steps[version - 1];
-
-        if (!step->up(store, err))
-            return dv_wrap(err, "from version %u to %u: %s", version, version + 1, step->what);
-    }
-    return true;
-}
-
-bool dv_store_db_upgrade(struct dv_store_db *db, struct dv_store *store, struct dv_err *err)
+bool dv_store_db_add_spaces(struct dv_store_db *db, struct dv_err *err)
 {
     int64_t version;
 
     if (!ask_number(db, "PRAGMA user_version", &version, err))
         return false;
-    if (version == version_of(db->schema) && has_all_spaces(db))
+    if (version == VERSION && has_all_spaces(db))
         return true;
     if (version < 1)
         return dv_fail(err, DV_FAILED_PRECONDITION, "version %lld never existed",
                        (long long)version);
     if (!dv_store_db_begin(db, err))
         return false;
-    if (!make_spaces(db, err) || !take_steps(db, store, (uint32_t)version, err)) {
+    if (!make_spaces(db, err)) {
         dv_store_db_rollback(db);
         return false;
     }

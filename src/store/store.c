@@ -351,20 +351,6 @@ const char *dv_store_set_aside(const struct dv_store *store)
 
 /* ---- operations ---- */
 
-bool dv_store_migrate(struct dv_store *store, const struct dv_store_change *changes,
-                      size_t n_changes, struct dv_err *err)
-{
-    struct dv_store_batch *batch = dv_store_batch_new();
-    bool is_ok;
-
-    assert(!store->wake); /* a step runs within open */
-    for (size_t i = 0; i < n_changes; i++)
-        dv_store_batch_add(batch, &changes[i]);
-    is_ok = dv_store_db_apply(&store->db, batch, err);
-    dv_store_batch_free(batch);
-    return is_ok;
-}
-
 /* What it holds of the queue; false when it has been refused. */
 static bool measure(struct dv_store *store, struct dv_store_op *op,
                     const struct dv_store_change *changes, size_t n_changes)

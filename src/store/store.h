@@ -32,21 +32,11 @@ struct dv_store;
 
 /* ---- schema ---- */
 
-/* One step up. It runs once, at open, in the transaction that also records the new version; it may
- * use dv_store_load and dv_store_migrate. Gather what is to change first, then change it. */
-struct dv_store_step {
-    const char *what; /* for the error: "pods by uid" */
-    bool (*up)(struct dv_store *store, struct dv_err *err);
-};
-
 struct dv_store_schema {
     /* Names ([a-z][a-z0-9_]*); a space is known everywhere else by its place in this table. Those
      * that the file does not have yet are made. */
     const char *const *spaces;
     size_t n_spaces;
-    /* steps[i] takes version i + 1 to version i + 2: what is written today is n_steps + 1. */
-    const struct dv_store_step *steps;
-    size_t n_steps;
 };
 
 /* ---- life ---- */
@@ -116,22 +106,15 @@ struct dv_store_row {
 };
 
 /* Hands all rows of a space to `each`, in key order; a row is borrowed for the call. Blocks, and is
- * for start-up: before the first write, and for steps. Ends with the error of an `each` that
- * fails. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over. With
- * keeps_readable it goes on with the next row that can be read instead: dv_store_set_aside
+ * for start-up: before the first write. A row that `each` refuses is set aside, with the error as
+ * the reason: the next write of any kind moves it out of its space, and its key is as good as new
+ * from here on. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over.
+ * With keeps_readable it goes on with the next row that can be read instead: dv_store_set_aside
  * tells. */
 DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t space,
                               bool (*each)(void *ctx, const struct dv_store_row *row,
                                            struct dv_err *err),
                               void *ctx, struct dv_err *err);
-
-/* Like dv_store_load, but a row that `each` refuses does not end it: the row is set aside, with the
- * error as the reason, and the next write of any kind moves it out of its space. Its key is as good
- * as new from here on. */
-DV_CHECKED bool dv_store_load_usable(struct dv_store *store, uint32_t space,
-                                     bool (*each)(void *ctx, const struct dv_store_row *row,
-                                                  struct dv_err *err),
-                                     void *ctx, struct dv_err *err);
 
 /* A row that was set aside. All of it is kept in the file, in the table `_set_aside`. */
 struct dv_store_aside {
@@ -185,10 +168,6 @@ struct dv_store_write {
  * in the order of submission (refusals by the queue's bounds excepted: they come at once). */
 void dv_store_write(struct dv_store *store, struct dv_store_write *write,
                     const struct dv_store_change *changes, size_t n_changes);
-
-/* For steps: applies the changes to the step's transaction, at once. */
-DV_CHECKED bool dv_store_migrate(struct dv_store *store, const struct dv_store_change *changes,
-                                 size_t n_changes, struct dv_err *err);
 
 /* ---- reading later ---- */
 

@@ -205,7 +205,7 @@ struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_op
 {
     struct dv_claims *claims = new_claims(loop, options);
 
-    if (!dv_store_load_usable(options->store, options->space, load_row, claims, err)) {
+    if (!dv_store_load(options->store, options->space, load_row, claims, err)) {
         free_claims(claims);
         return NULL;
     }

@@ -127,9 +127,9 @@ static bool open_place(struct place *place, bool is_export, struct dv_err *err)
     place->store = dv_store_open(place->loop, path, &options, err);
     if (!place->store)
         return false;
-    if (!dv_store_load_usable(place->store, DV_SPACE_DEVICES, load_row, place, err) ||
-        !dv_store_load_usable(place->store, DV_SPACE_CLAIMS, load_claim, place, err) ||
-        !dv_store_load_usable(place->store, DV_SPACE_PODS, count_row, place, err))
+    if (!dv_store_load(place->store, DV_SPACE_DEVICES, load_row, place, err) ||
+        !dv_store_load(place->store, DV_SPACE_CLAIMS, load_claim, place, err) ||
+        !dv_store_load(place->store, DV_SPACE_PODS, count_row, place, err))
         return false;
     name_asides(place);
     return check_damage(place, file, err);

@@ -159,10 +159,9 @@ static void set_up(struct dv_embedded *embedded)
 static bool load(struct dv_embedded *embedded, struct dv_err *err)
 {
     struct loading loading = {.embedded = embedded, .arena = dv_arena_new()};
-    bool is_ok = dv_store_load_usable(embedded->store, embedded->options.space_objects, load_row,
-                                      &loading, err) &&
-                 dv_store_load_usable(embedded->store, embedded->options.space_meta, load_meta,
-                                      &loading, err);
+    bool is_ok =
+        dv_store_load(embedded->store, embedded->options.space_objects, load_row, &loading, err) &&
+        dv_store_load(embedded->store, embedded->options.space_meta, load_meta, &loading, err);
 
     dv_arena_free(loading.arena);
     return is_ok;

@@ -165,8 +165,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
 
 static bool load(struct dv_devices *devices, struct dv_err *err)
 {
-    return dv_store_load_usable(devices->options.store, devices->options.space, load_row, devices,
-                                err);
+    return dv_store_load(devices->options.store, devices->options.space, load_row, devices, err);
 }
 
 static bool make_dir(const char *dir, struct dv_err *err)

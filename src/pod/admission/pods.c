@@ -335,7 +335,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
     pods->holdings = dv_holdings_new(pods);
-    if (!dv_store_load_usable(options->store, DV_SPACE_PODS, load_row, pods, err)) {
+    if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
         return NULL;

@@ -201,124 +201,6 @@ static void a_space_that_is_new_is_made(void **state)
     assert_string_equal(load_rows(fixture, 2), "slice=1 ");
 }
 
-/* ---- steps ---- */
-
-static int n_first_steps;
-
-static bool gather(void *ctx, const struct dv_store_row *row, struct dv_err *err)
-{
-    struct dv_buf *keys = ctx;
-
-    (void)err;
-    dv_buf_add(keys, row->key);
-    dv_buf_add_char(keys, '\n');
-    return true;
-}
-
-/* Pods get "node/" before their keys. */
-static bool move_pods(struct dv_store *store, struct dv_err *err)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf keys;
-    dv_str rest;
-    dv_str key;
-
-    n_first_steps++;
-    dv_buf_init(&keys, 10000);
-    if (!dv_store_load(store, PODS, gather, &keys, err))
-        return false;
-    rest = dv_buf_str(&keys);
-    while (dv_str_split(&rest, '\n', &key) && key.n > 0) {
-        char name[100];
-        const struct dv_store_change changes[] = {
-            {DV_STORE_DELETE, PODS, key,                                                                    DV_STR_INIT("")},
-            {DV_STORE_PUT,
-             PODS,                  {name, (size_t)snprintf(name, sizeof(name), "node/%.*s", DV_FMT(key))},
-             DV_STR_INIT("moved")                                                                                          },
-        };
-
-        if (!dv_store_migrate(store, changes, DV_COUNT(changes), err))
-            return false;
-    }
-    return true;
-}
-
-static bool add_slice(struct dv_store *store, struct dv_err *err)
-{
-    const struct dv_store_change change = {DV_STORE_PUT, 2, DV_STR_INIT("made"),
-                                           DV_STR_INIT("by a step")};
-
-    return dv_store_migrate(store, &change, 1, err);
-}
-
-static bool fail_step(struct dv_store *store, struct dv_err *err)
-{
-    (void)store;
-    return dv_fail(err, DV_INVALID_ARGUMENT, "pod x has no node");
-}
-
-static const struct dv_store_step good_steps[] = {
-    {"pods by node", move_pods},
-    {"slices",       add_slice},
-};
-static const struct dv_store_step bad_steps[] = {
-    {"pods by node", move_pods},
-    {"slices",       fail_step},
-};
-static const struct dv_store_schema good_schema = {spaces, 3, good_steps, DV_COUNT(good_steps)};
-static const struct dv_store_schema bad_schema = {spaces, 3, bad_steps, DV_COUNT(bad_steps)};
-
-static void steps_take_an_old_store_to_todays_version(void **state)
-{
-    struct fixture *fixture = *state;
-
-    must_open(fixture);
-    must_put(fixture, PODS, "a", "1");
-    must_put(fixture, PODS, "b", "2");
-    close_store(fixture);
-    fixture->options.schema = &good_schema;
-    n_first_steps = 0;
-    must_open(fixture);
-    assert_int_equal(n_first_steps, 1);
-    assert_string_equal(load_rows(fixture, PODS), "node/a=moved node/b=moved ");
-    assert_string_equal(load_rows(fixture, 2), "made=by a step ");
-    reopen(fixture);
-    assert_int_equal(n_first_steps, 1);
-    assert_string_equal(load_rows(fixture, PODS), "node/a=moved node/b=moved ");
-}
-
-static void a_new_store_takes_no_steps(void **state)
-{
-    struct fixture *fixture = *state;
-
-    fixture->options.schema = &good_schema;
-    n_first_steps = 0;
-    must_open(fixture);
-    assert_int_equal(n_first_steps, 0);
-    assert_string_equal(load_rows(fixture, 2), "");
-}
-
-static void a_step_that_fails_leaves_the_old_version(void **state)
-{
-    struct fixture *fixture = *state;
-    const struct dv_store_schema *old = fixture->options.schema;
-
-    must_open(fixture);
-    must_put(fixture, PODS, "a", "1");
-    close_store(fixture);
-    fixture->options.schema = &bad_schema;
-    assert_false(open_store(fixture));
-    assert_err(&fixture->err, DV_INVALID_ARGUMENT,
-               "from version 2 to 3: slices: pod x has no node");
-    assert_err(&fixture->err, DV_INVALID_ARGUMENT, fixture->path);
-    fixture->options.schema = old;
-    must_open(fixture);
-    assert_string_equal(load_rows(fixture, PODS), "a=1 ");
-    close_store(fixture);
-    fixture->options.schema = &good_schema;
-    must_open(fixture);
-    assert_string_equal(load_rows(fixture, PODS), "node/a=moved ");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,9 +214,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_database_of_others_is_refused_and_left_alone, start, end),
         cmocka_unit_test_setup_teardown(a_newer_version_is_refused_and_left_alone, start, end),
         cmocka_unit_test_setup_teardown(a_space_that_is_new_is_made, start, end),
-        cmocka_unit_test_setup_teardown(steps_take_an_old_store_to_todays_version, start, end),
-        cmocka_unit_test_setup_teardown(a_new_store_takes_no_steps, start, end),
-        cmocka_unit_test_setup_teardown(a_step_that_fails_leaves_the_old_version, start, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,29 +150,6 @@ static void a_read_with_a_key_out_of_bounds_is_refused(void **state)
     assert_int_equal(reader.code, DV_INVALID_ARGUMENT);
 }
 
-static bool refuse_b(void *ctx, const struct dv_store_row *row, struct dv_err *err)
-{
-    (*(int *)ctx)++;
-    if (dv_str_eq(row->key, DV_STR("b")))
-        return dv_fail(err, DV_INVALID_ARGUMENT, "b is not a pod");
-    return true;
-}
-
-static void loading_ends_with_the_error_of_its_reader(void **state)
-{
-    static const char *const keys[] = {"a", "b", "c"};
-    struct fixture *fixture = *state;
-    int n_rows = 0;
-
-    must_open(fixture);
-    fill(fixture, keys, DV_COUNT(keys));
-    reopen(fixture);
-    assert_false(dv_store_load(fixture->store, PODS, refuse_b, &n_rows, &fixture->err));
-    assert_err(&fixture->err, DV_INVALID_ARGUMENT, "b is not a pod");
-    assert_int_equal(n_rows, 2);
-    assert_string_equal(load_rows(fixture, PODS), "a=value b=value c=value ");
-}
-
 static void a_store_in_memory_behaves_the_same(void **state)
 {
     struct fixture *fixture = *state;
@@ -232,7 +209,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_read_gives_a_page_of_what_was_asked, start, end),
         cmocka_unit_test_setup_teardown(a_read_sees_what_was_submitted_before_it, start, end),
         cmocka_unit_test_setup_teardown(a_read_with_a_key_out_of_bounds_is_refused, start, end),
-        cmocka_unit_test_setup_teardown(loading_ends_with_the_error_of_its_reader, start, end),
         cmocka_unit_test_setup_teardown(a_store_in_memory_behaves_the_same, start, end),
         cmocka_unit_test_setup_teardown(the_nth_write_to_a_store_in_memory_can_be_made_to_fail,
                                         start, end),
