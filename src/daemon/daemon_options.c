@@ -7,13 +7,11 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "pod/pod.h"
 #include "json/json.h"
 
 /* A configuration file is a screen or two. */
 #define CONFIG_BYTES_MAX (1u << 20)
-
-/* A driver that starts with the machine is there within a minute. */
-#define WAIT_DEFAULT_MS 60000u
 
 /* The kernel's limit is 64, and the end. */
 #define HOST_NAME_BYTES 65
@@ -354,7 +352,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .topology_scope = DV_STR("container"),
         .sys_dir = DV_STR("/sys"),
         .boot_id_file = DV_STR("/proc/sys/kernel/random/boot_id"),
-        .wait_ms = WAIT_DEFAULT_MS,
+        .wait_ms = DV_POD_WAIT_MS,
         .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,
         .log_level = DV_LOG_INFO,

@@ -494,18 +494,6 @@ enum dv_channel_state dv_channel_state(const struct dv_channel *channel)
     return channel->state;
 }
 
-const char *dv_channel_state_name(enum dv_channel_state state)
-{
-    static const char *const names[] = {
-        [DV_CHANNEL_CONNECTING] = "connecting",
-        [DV_CHANNEL_READY] = "ready",
-        [DV_CHANNEL_FAILING] = "failing",
-        [DV_CHANNEL_LOST] = "lost",
-    };
-
-    return names[state];
-}
-
 void dv_channel_retry_now(struct dv_channel *channel)
 {
     if (!dv_timer_is_set(&channel->retry_timer))

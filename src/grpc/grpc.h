@@ -51,7 +51,6 @@ struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,
 /* Calls that run end with DV_CANCELLED before `closed` runs. `closed` may be NULL. */
 void dv_channel_close(struct dv_channel *channel, dv_closed_fn *closed, void *ctx);
 enum dv_channel_state dv_channel_state(const struct dv_channel *channel);
-const char *dv_channel_state_name(enum dv_channel_state state);
 /* Tries to connect now, if it waits for the end of a back-off. */
 void dv_channel_retry_now(struct dv_channel *channel);
 

@@ -132,10 +132,6 @@ const struct dv_err *dv_h2_complaint(const struct dv_h2 *h2);
 void dv_h2_shut_down(struct dv_h2 *h2);
 
 size_t dv_h2_n_calls(const struct dv_h2 *h2);
-/* All calls that the handler knows and that have not been given up, the waiting ones last; NULL is
- * the end. Get the next before you cancel one. */
-struct dv_h2_call *dv_h2_first_call(struct dv_h2 *h2);
-struct dv_h2_call *dv_h2_next_call(struct dv_h2 *h2, struct dv_h2_call *call);
 
 /* ---- calls ---- */
 
@@ -172,6 +168,5 @@ void *dv_h2_call_ctx(const struct dv_h2_call *call);
 void dv_h2_call_set_ctx(struct dv_h2_call *call, void *ctx);
 size_t dv_h2_call_unsent_bytes(const struct dv_h2_call *call);
 uint64_t dv_h2_call_n_received(const struct dv_h2_call *call); /* messages so far */
-bool dv_h2_call_is_finished(const struct dv_h2_call *call);    /* server: dv_h2_finish was called */
 
 #endif

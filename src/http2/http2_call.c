@@ -390,8 +390,3 @@ uint64_t dv_h2_call_n_received(const struct dv_h2_call *call)
 {
     return call->n_received;
 }
-
-bool dv_h2_call_is_finished(const struct dv_h2_call *call)
-{
-    return call->state == CALL_FINISHED;
-}

@@ -459,28 +459,3 @@ size_t dv_h2_n_calls(const struct dv_h2 *h2)
 {
     return h2->n_calls;
 }
-
-/* The first at `link` or after it that the handler knows of. */
-static struct dv_h2_call *known_from(struct dv_h2 *h2, struct dv_link *link)
-{
-    for (;; link = link->next) {
-        struct dv_h2_call *call = DV_CONTAINER(link, struct dv_h2_call, link);
-
-        if (link == &h2->waiting.head)
-            return NULL;
-        if (link == &h2->open.head)
-            link = &h2->waiting.head; /* goes on at the first of those */
-        else if (call->state != CALL_BEGUN)
-            return call;
-    }
-}
-
-struct dv_h2_call *dv_h2_first_call(struct dv_h2 *h2)
-{
-    return known_from(h2, h2->open.head.next);
-}
-
-struct dv_h2_call *dv_h2_next_call(struct dv_h2 *h2, struct dv_h2_call *call)
-{
-    return known_from(h2, call->link.next);
-}

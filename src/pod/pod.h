@@ -93,7 +93,8 @@ const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *s
 
 /* ---- the pods of the node ---- */
 
-/* How long an admission waits for what has not come back, unless told otherwise. */
+/* How long an admission waits for what has not come back, unless told otherwise: a driver that
+ * starts with the machine is there within a minute. */
 #define DV_POD_WAIT_MS 60000u
 #define DV_POD_WAIT_FOR_EVER_MS (UINT64_MAX - 1)
 

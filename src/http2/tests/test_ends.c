@@ -357,25 +357,6 @@ static void a_call_may_be_started_at_the_end_of_another(void **state)
     pair_fini(&pair);
 }
 
-static void live_calls_can_be_walked(void **state)
-{
-    struct wire wire;
-    struct side server;
-    struct dv_h2_call *call;
-    size_t n = 0;
-
-    (void)state;
-    wire_meet_server(&wire, &server, NULL);
-    server.on_message = hold;
-    wire_say(&wire, &server,
-             "headers 1 " REQUEST "\nheaders 3 :method=GET\nheaders 5 " REQUEST
-             "\nheaders 7 " REQUEST "|connection=close\nheaders 9 " REQUEST);
-    for (call = dv_h2_first_call(server.h2); call; call = dv_h2_next_call(server.h2, call))
-        assert_int_equal(side_number(call), ++n); /* and none that its handler does not know */
-    assert_int_equal(n, 3);
-    wire_part(&wire, &server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,7 +371,6 @@ int main(void)
         cmocka_unit_test(a_client_may_cancel_in_every_callback),
         cmocka_unit_test(an_ended_call_takes_no_orders),
         cmocka_unit_test(a_call_may_be_started_at_the_end_of_another),
-        cmocka_unit_test(live_calls_can_be_walked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
