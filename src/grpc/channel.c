@@ -12,6 +12,8 @@
 #include "grpc/grpc.h"
 #include "grpc/grpc_conn.h"
 #include "grpc/ids.h"
+#include "http2/http2.h"
+#include "pb/pb.h"
 
 /* As gRPC's connection back-off has it: 1 s, times 1.6, at most 120 s, a fifth of jitter. */
 #define BACKOFF_FIRST_MS 1000u
@@ -500,4 +502,15 @@ void dv_channel_retry_now(struct dv_channel *channel)
         return;
     dv_timer_cancel(&channel->retry_timer);
     on_retry(&channel->retry_timer);
+}
+
+/* ---- messages ---- */
+
+struct dv_h2_msg *dv_grpc_encode(const struct ProtobufCMessage *message)
+{
+    size_t n = dv_pb_size(message);
+    struct dv_h2_msg *msg = dv_h2_msg_new(n);
+
+    dv_pb_encode(message, dv_h2_msg_data(msg), n);
+    return msg;
 }

@@ -29,6 +29,7 @@ enum dv_channel_state {
     DV_CHANNEL_LOST,    /* connects_once: it will not be tried again */
 };
 
+struct ProtobufCMessage;
 struct dv_channel;
 
 struct dv_channel_options {
@@ -55,6 +56,9 @@ enum dv_channel_state dv_channel_state(const struct dv_channel *channel);
 void dv_channel_retry_now(struct dv_channel *channel);
 
 #define DV_NO_DEADLINE UINT64_MAX
+
+/* A generated message as calls carry it, with one reference. */
+struct dv_h2_msg *dv_grpc_encode(const struct ProtobufCMessage *message);
 
 /* One call, embedded in what waits for it; zeroed, then filled in; lent to the channel until `done`
  * has run. */

@@ -10,7 +10,6 @@
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "loop/loop.h"
-#include "pb/pb.h"
 #include "plugin/failure.h"
 #include "plugin/guard.h"
 #include "plugin/info.h"
@@ -234,15 +233,10 @@ static void fail_info(struct dv_plugin_operation *op)
 static void notify(struct dv_plugin_operation *op, bool is_registered, const char *error)
 {
     RegistrationV1__RegistrationStatus status = REGISTRATION_V1__REGISTRATION_STATUS__INIT;
-    struct dv_h2_msg *msg;
-    size_t n;
 
     status.plugin_registered = is_registered;
     status.error = error;
-    n = dv_pb_size(&status.base);
-    msg = dv_h2_msg_new(n);
-    dv_pb_encode(&status.base, dv_h2_msg_data(msg), n);
-    start_call(op, NOTIFY, NOTIFY_TIMEOUT_MS, NULL, msg);
+    start_call(op, NOTIFY, NOTIFY_TIMEOUT_MS, NULL, dv_grpc_encode(&status.base));
 }
 
 /* ---- what the plugin says of itself ---- */

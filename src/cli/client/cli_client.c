@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "cli/cli.h"
 #include "grpc/grpc.h"
-#include "http2/http2.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
 
@@ -76,8 +75,6 @@ static enum dv_exit run(struct session *session, const char *method,
         .message_bytes_max = MESSAGE_BYTES_MAX,
         .connects_once = true,
     };
-    size_t n = dv_pb_size(request);
-    struct dv_h2_msg *msg;
 
     session->loop = dv_loop_new(dv_clock_real(), &session->err);
     if (!session->loop)
@@ -88,15 +85,13 @@ static enum dv_exit run(struct session *session, const char *method,
         dv_loop_free(session->loop);
         return session->is_quiet ? DV_EXIT_FAILED : dv_cli_complain("%s", session->err.msg);
     }
-    msg = dv_h2_msg_new(n);
-    dv_pb_encode(request, dv_h2_msg_data(msg), n);
     session->call.method = method;
     session->call.message = on_message;
     session->call.done = on_done;
     session->call.is_stream = session->each != NULL;
     session->call.deadline_ms =
         session->each ? DV_NO_DEADLINE : dv_loop_now_ms(session->loop) + session->cli->timeout_ms;
-    dv_call_start(session->channel, &session->call, msg);
+    dv_call_start(session->channel, &session->call, dv_grpc_encode(request));
     dv_loop_run(session->loop);
     dv_channel_close(session->channel, NULL, NULL);
     dv_loop_free(session->loop);

@@ -15,7 +15,6 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/embedded/report.h"
 #include "cluster/objects/shelf.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -57,7 +56,7 @@ static void on_written(struct dv_op *op)
     rewrite->n_running--;
     if (op->failure && !rewrite->has_failed) {
         rewrite->has_failed = true;
-        dv_report_retry("cannot write all objects anew", op->failure);
+        dv_engine_report_retry("cannot write all objects anew", op->failure);
     }
     go_on(op->embedded);
 }

@@ -14,7 +14,6 @@
 #include "cluster/embedded/cluster_operation.h"
 #include "cluster/embedded/collect.h"
 #include "cluster/embedded/engine.h"
-#include "cluster/embedded/report.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/history.h"
 #include "cluster/objects/kin.h"
@@ -197,7 +196,7 @@ static void on_builtin(struct dv_request *request, const struct dv_api_status *f
 
     embedded->n_starting--;
     if (failure && failure->code != 409 && !embedded->is_closing) {
-        dv_report_retry("cannot make a namespace", failure);
+        dv_engine_report_retry("cannot make a namespace", failure);
         dv_timer_start(&embedded->start_again, embedded->cluster.loop,
                        dv_loop_now_ms(embedded->cluster.loop) + START_AGAIN_MS, on_start_again);
     }

@@ -4,9 +4,12 @@
 #include "cluster/embedded/engine.h"
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/events.h"
 #include "cluster/objects/history.h"
+#include "resource/status.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -28,6 +31,14 @@ dv_str dv_engine_key(const struct dv_entry *entry, struct dv_arena *arena)
     dv_str key = dv_entry_key(entry);
 
     return dv_str_printf(arena, "%.*s/%.*s", DV_FMT(kind), DV_FMT(key));
+}
+
+void dv_engine_report_retry(const char *what, const struct dv_api_status *failure)
+{
+    struct dv_err err;
+
+    dv_status_to_err(failure, &err);
+    dv_log(DV_LOG_WARN, "cluster: trying again", DV_F_C("what", what), DV_F_ERR(&err));
 }
 
 void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,

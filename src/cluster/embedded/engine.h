@@ -85,6 +85,8 @@ static inline struct dv_api_object_meta *dv_meta_of(void *value)
     return value;
 }
 
+/* Logs what the engine could not do by itself, and does again. */
+void dv_engine_report_retry(const char *what, const struct dv_api_status *failure);
 /* Now, in whole seconds, as objects have it. */
 struct dv_time dv_engine_now(const struct dv_embedded *embedded);
 

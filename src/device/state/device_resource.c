@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "device/state/device_state.h"
+#include "resource/validate.h"
 
 struct dv_device_resource *dv_device_resource_find(const struct dv_device_state *state, dv_str name)
 {
@@ -184,4 +186,11 @@ void dv_device_drop(struct dv_device *device)
 bool dv_device_is_healthy_now(const struct dv_device *device)
 {
     return device->resource->sets == DV_DEVICE_SETS_LIVE && device->is_listed && device->is_healthy;
+}
+
+bool dv_device_name_check(dv_str resource, struct dv_err *err)
+{
+    return dv_is_extended_resource_name(resource) ||
+           dv_fail(err, DV_INVALID_ARGUMENT, "the ResourceName \"%.*s\" is invalid",
+                   DV_FMT(resource));
 }

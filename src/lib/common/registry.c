@@ -3,7 +3,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "lib/common/lib_message.h"
 #include "lib/common/parts.h"
 #include "lib/common/socket.h"
 #include "lib/common/streams.h"
@@ -55,7 +54,7 @@ static void handle_get_info(void *ctx, struct dv_server_call *call, dv_str reque
     info.n_supported_versions = options->n_versions;
     if (options->streams && options->streams->n == 0)
         set_timer(registry, WATCH_TIMEOUT_MS);
-    dv_server_call_reply(call, dv_lib_encode(&info.base));
+    dv_server_call_reply(call, dv_grpc_encode(&info.base));
 }
 
 static void handle_notify(void *ctx, struct dv_server_call *call, dv_str request)
@@ -74,7 +73,7 @@ static void handle_notify(void *ctx, struct dv_server_call *call, dv_str request
         return;
     }
     if (status->plugin_registered) {
-        dv_server_call_reply(call, dv_lib_encode(&response.base));
+        dv_server_call_reply(call, dv_grpc_encode(&response.base));
         options->registered(options->ctx);
         return;
     }

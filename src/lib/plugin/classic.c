@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "grpc/grpc.h"
-#include "lib/common/lib_message.h"
 #include "lib/common/lib_name.h"
 #include "lib/common/parts.h"
 #include "lib/common/streams.h"
@@ -95,7 +94,7 @@ static struct dv_h2_msg *make_request(const struct dv_lib_classic_options *from)
     request.endpoint = dv_str_to_c(from->endpoint, arena);
     request.resource_name = dv_str_to_c(from->resource, arena);
     request.options = &options;
-    return dv_lib_encode(&request.base);
+    return dv_grpc_encode(&request.base);
 }
 
 static void start_attempt(struct dv_lib_classic *classic)

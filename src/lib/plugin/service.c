@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "lib/common/lib_call.h"
-#include "lib/common/lib_message.h"
 #include "lib/plugin/device_plugin.h"
 #include "lib/plugin/plugin_devices.h"
 #include "pb/pb.h"
@@ -30,7 +29,7 @@ static void handle_options(void *ctx, struct dv_server_call *call, dv_str reques
     (void)request; /* has no fields */
     options.pre_start_required = way->plugin->options.prestart != NULL;
     options.get_preferred_allocation_available = way->plugin->options.prefer != NULL;
-    dv_server_call_reply(call, dv_lib_encode(&options.base));
+    dv_server_call_reply(call, dv_grpc_encode(&options.base));
 }
 
 static void handle_watch(void *ctx, struct dv_server_call *call, dv_str request)
@@ -129,7 +128,7 @@ static void handle_prestart(void *ctx, struct dv_server_call *call, dv_str reque
         DpV1beta1__PreStartContainerResponse nothing =
             DP_V1BETA1__PRE_START_CONTAINER_RESPONSE__INIT;
 
-        dv_server_call_reply(call, dv_lib_encode(&nothing.base));
+        dv_server_call_reply(call, dv_grpc_encode(&nothing.base));
         return;
     }
     rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_PRESTART, 1);
@@ -180,7 +179,7 @@ static void handle_prefer(void *ctx, struct dv_server_call *call, dv_str request
         DpV1beta1__PreferredAllocationResponse nothing =
             DP_V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 
-        dv_server_call_reply(call, dv_lib_encode(&nothing.base));
+        dv_server_call_reply(call, dv_grpc_encode(&nothing.base));
         return;
     }
     rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_PREFER, ask->n_container_requests);

@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "lib/common/driver.h"
-#include "lib/common/lib_message.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
@@ -26,7 +25,7 @@ static void accept_register(struct dv_server_call *call)
 {
     DpV1beta1__Empty empty = DP_V1BETA1__EMPTY__INIT;
 
-    dv_server_call_reply(call, dv_lib_encode(&empty.base));
+    dv_server_call_reply(call, dv_grpc_encode(&empty.base));
 }
 
 static void handle_register(void *ctx, struct dv_server_call *call, dv_str request)
@@ -323,7 +322,7 @@ static void start(struct probe *probe, struct node *node, const char *method,
     probe->call.method = method;
     probe->call.done = on_done;
     probe->call.deadline_ms = deadline_ms;
-    dv_call_start(node->channel, &probe->call, dv_lib_encode(request));
+    dv_call_start(node->channel, &probe->call, dv_grpc_encode(request));
 }
 
 void probe_start(struct probe *probe, struct node *node, const char *method,

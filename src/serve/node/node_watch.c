@@ -52,7 +52,7 @@ static void send_list(struct watch *watch)
         return;
     }
     watch->is_behind = false;
-    msg = dv_serve_encode(watch->make(watch, scratch));
+    msg = dv_grpc_encode(watch->make(watch, scratch));
     ok = dv_server_call_send(watch->call, msg, &err);
     dv_h2_msg_unref(msg);
     if (!ok) {

@@ -10,9 +10,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
-#include "http2/http2.h"
 #include "loop/loop.h"
-#include "pb/pb.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
@@ -21,18 +19,9 @@
 
 #define NS_PER_MS 1000000u
 
-struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message)
-{
-    size_t n = dv_pb_size(message);
-    struct dv_h2_msg *msg = dv_h2_msg_new(n);
-
-    dv_pb_encode(message, dv_h2_msg_data(msg), n);
-    return msg;
-}
-
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message)
 {
-    dv_server_call_reply(call, dv_serve_encode(message));
+    dv_server_call_reply(call, dv_grpc_encode(message));
 }
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena)

@@ -24,7 +24,6 @@ struct dv_server_call;
 
 /* Encodes the message and ends the call with it. */
 void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *message);
-struct dv_h2_msg *dv_serve_encode(const struct ProtobufCMessage *message);
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
 
