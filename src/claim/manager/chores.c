@@ -217,7 +217,7 @@ static void pump(struct dv_claims *claims)
         start(claims, &chores->items[chores->at++]);
     if (chores->is_asked && chores->n_running == 0 && chores->at == chores->n_items) {
         chores->is_asked = false;
-        dv_claim_chores_look(claims);
+        dv_claims_reconcile(claims);
     }
 }
 
@@ -234,7 +234,7 @@ static void on_look(struct dv_task *task)
     pump(claims);
 }
 
-void dv_claim_chores_look(struct dv_claims *claims)
+void dv_claims_reconcile(struct dv_claims *claims)
 {
     if (claims->chores.is_ready && !claims->is_closing)
         dv_task_post(&claims->chores.task, claims->loop, on_look);
@@ -244,7 +244,7 @@ static void on_timer(struct dv_timer *timer)
 {
     struct dv_claims *claims = DV_CONTAINER(timer, struct dv_claims, chores.timer);
 
-    dv_claim_chores_look(claims);
+    dv_claims_reconcile(claims);
     dv_timer_start(timer, claims->loop, dv_loop_now_ms(claims->loop) + PERIOD_MS, on_timer);
 }
 
@@ -254,11 +254,6 @@ void dv_claims_set_ready(struct dv_claims *claims)
         return;
     claims->chores.is_ready = true;
     on_timer(&claims->chores.timer);
-}
-
-void dv_claims_reconcile(struct dv_claims *claims)
-{
-    dv_claim_chores_look(claims);
 }
 
 void dv_claim_chores_stop(struct dv_claims *claims)

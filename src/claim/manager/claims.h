@@ -201,7 +201,6 @@ void dv_claim_batch_fini(struct dv_claim_batch *batch);
 dv_str dv_claim_batch_method(const struct dv_claim_batch *batch);
 
 /* chores.c */
-void dv_claim_chores_look(struct dv_claims *claims);
 /* How the drivers' answers for it were; err: NULL when they were good. */
 void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
                        const struct dv_err *err);

@@ -114,7 +114,7 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
     dv_claims_tell_changed(claims);
     if (is_connected) {
         dv_claims_wake(claims);
-        dv_claim_chores_look(claims);
+        dv_claims_reconcile(claims);
     }
 }
 

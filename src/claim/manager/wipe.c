@@ -21,9 +21,9 @@
 #include "claim/manager/claims.h"
 #include "resource/resource.h"
 
-/* A driver that is only restarted is back by then. */
 /* The names of drivers, of some hundred bytes each; every one has a socket on this node. */
 #define SELECTOR_BYTES_MAX (16u * 1024u * 1024u)
+/* A driver that is only restarted is back by then. */
 #define WIPE_DELAY_MS 30000u
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 300000u

@@ -10,10 +10,10 @@
 #include "claim/state/claim_state.h"
 #include "json/json.h"
 
-/* Of namespace and name together: the API's are 63 and 253 bytes at most, and a key of the store
- * has room for more. */
 /* A checkpoint of no claims. */
 #define EMPTY_BYTES_MAX 1024u
+/* Of namespace and name together: the API's are 63 and 253 bytes at most, and a key of the store
+ * has room for more. */
 #define CLAIM_NAME_MAX 512u
 
 static const struct dv_json_style go_style = {.escape_html = true};

@@ -163,11 +163,6 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     return dv_device_load(devices->state, row->key, row->value, dv_loop_now_ns(devices->loop), err);
 }
 
-static bool load(struct dv_devices *devices, struct dv_err *err)
-{
-    return dv_store_load(devices->options.store, devices->options.space, load_row, devices, err);
-}
-
 static bool make_dir(const char *dir, struct dv_err *err)
 {
     if (mkdir(dir, PLUGIN_DIR_MODE) < 0 && errno != EEXIST)
@@ -208,8 +203,9 @@ struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices
 
     /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, which
      * nobody may take for a stale one then. */
-    if (make_dir(dir, err) && load(devices, err) && dv_devices_clean(devices, err) &&
-        dv_devices_serve(devices, err)) {
+    if (make_dir(dir, err) &&
+        dv_store_load(options->store, options->space, load_row, devices, err) &&
+        dv_devices_clean(devices, err) && dv_devices_serve(devices, err)) {
         dv_devices_watch_grace(devices); /* of all that was loaded */
         return devices;
     }

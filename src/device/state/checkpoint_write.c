@@ -189,11 +189,6 @@ static struct dv_json *placed_to_json(const struct dv_device_record *record, str
     return keyed_to_json(members, record->n_placed, arena);
 }
 
-static void set(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena)
-{
-    dv_json_set(object, key, value, arena);
-}
-
 static struct dv_json *record_to_json(const struct dv_device_record *record, struct dv_arena *arena)
 {
     struct dv_json *entry = dv_json_new_object(arena);
@@ -201,14 +196,14 @@ static struct dv_json *record_to_json(const struct dv_device_record *record, str
 
     dv_buf_init(&response, record->response.n * 2 + 4); /* 4 bytes for 3 */
     dv_base64_encode(record->response, &response);
-    set(entry, DV_STR("PodUID"), dv_json_new_str(record->pod_uid, arena), arena);
-    set(entry, DV_STR("ContainerName"), dv_json_new_str(record->container, arena), arena);
-    set(entry, DV_STR("ResourceName"), dv_json_new_str(record->resource, arena), arena);
-    set(entry, DV_STR("DeviceIDs"), placed_to_json(record, arena), arena);
-    set(entry, DV_STR("AllocResp"),
-        record->response.p ? dv_json_new_str(dv_buf_str(&response), arena)
-                           : dv_json_new_null(arena),
-        arena);
+    dv_json_set(entry, DV_STR("PodUID"), dv_json_new_str(record->pod_uid, arena), arena);
+    dv_json_set(entry, DV_STR("ContainerName"), dv_json_new_str(record->container, arena), arena);
+    dv_json_set(entry, DV_STR("ResourceName"), dv_json_new_str(record->resource, arena), arena);
+    dv_json_set(entry, DV_STR("DeviceIDs"), placed_to_json(record, arena), arena);
+    dv_json_set(entry, DV_STR("AllocResp"),
+                record->response.p ? dv_json_new_str(dv_buf_str(&response), arena)
+                                   : dv_json_new_null(arena),
+                arena);
     return entry;
 }
 
@@ -248,10 +243,10 @@ void dv_device_checkpoint_encode(const struct dv_device_checkpoint *checkpoint, 
     struct dv_json *file = dv_json_new_object(arena);
     struct dv_json *data = dv_json_new_object(arena);
 
-    set(data, DV_STR("PodDeviceEntries"), records_to_json(checkpoint, arena), arena);
-    set(data, DV_STR("RegisteredDevices"), registered_to_json(checkpoint, arena), arena);
-    set(file, DV_STR("Data"), data, arena);
-    set(file, DV_STR("Checksum"), dv_json_new_u64(dv_device_checkpoint_sum(checkpoint), arena),
-        arena);
+    dv_json_set(data, DV_STR("PodDeviceEntries"), records_to_json(checkpoint, arena), arena);
+    dv_json_set(data, DV_STR("RegisteredDevices"), registered_to_json(checkpoint, arena), arena);
+    dv_json_set(file, DV_STR("Data"), data, arena);
+    dv_json_set(file, DV_STR("Checksum"),
+                dv_json_new_u64(dv_device_checkpoint_sum(checkpoint), arena), arena);
     dv_json_print(file, &style, buf);
 }

@@ -20,11 +20,6 @@
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
 
-static void put(struct dv_buf *buf, dv_str text)
-{
-    dv_buf_add(buf, text);
-}
-
 /* The end of an object begins one that has members with a comma. */
 static void put_name(struct dv_buf *buf, dv_str name)
 {
@@ -51,7 +46,7 @@ static void put_object(struct dv_buf *buf, const struct dv_message *message, con
 static void put_time(struct dv_buf *buf, const struct dv_time *time, bool with_micros)
 {
     if (!time->is_set) {
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
         return;
     }
     dv_buf_add_char(buf, '"');
@@ -69,7 +64,7 @@ static void put_quantity(struct dv_buf *buf, const struct dv_quantity *quantity)
 static void put_bytes(struct dv_buf *buf, dv_str bytes)
 {
     if (!bytes.p) {
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
         return;
     }
     dv_buf_add_char(buf, '"');
@@ -80,7 +75,7 @@ static void put_bytes(struct dv_buf *buf, dv_str bytes)
 static void put_strs(struct dv_buf *buf, const struct dv_strs *strs)
 {
     if (!strs->v) {
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
         return;
     }
     dv_buf_add_char(buf, '[');
@@ -103,7 +98,7 @@ static void put_int_or_str(struct dv_buf *buf, const struct dv_int_or_str *value
 static void put_raw(struct dv_buf *buf, dv_str text)
 {
     if (text.n == 0)
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
     else
         dv_json_text_add_raw(buf, text);
 }
@@ -115,7 +110,7 @@ static void put_value(struct dv_buf *buf, const struct dv_field *field, const vo
         dv_json_text_add_str(buf, *(const dv_str *)value);
         break;
     case DV_TYPE_BOOL:
-        put(buf, *(const bool *)value ? DV_STR("true") : DV_STR("false"));
+        dv_buf_add(buf, *(const bool *)value ? DV_STR("true") : DV_STR("false"));
         break;
     case DV_TYPE_INT32:
     case DV_TYPE_INT64:
@@ -155,7 +150,7 @@ static void put_items(struct dv_buf *buf, const struct dv_field *field, const ch
         return;
     put_name(buf, field->name);
     if (!items.first) {
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
         return;
     }
     dv_buf_add_char(buf, is_map ? '{' : '[');
@@ -210,7 +205,7 @@ static void put_pointer(struct dv_buf *buf, const struct dv_field *field, const 
     if (value)
         put_value(buf, field, value);
     else
-        put(buf, DV_STR("null"));
+        dv_buf_add(buf, DV_STR("null"));
 }
 
 static void put_unknown(struct dv_buf *buf, const dv_str *unknown)
