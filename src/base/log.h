@@ -19,9 +19,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 
-struct dv_buf;
 struct dv_clock;
-struct dv_err;
 
 enum dv_log_level {
     DV_LOG_ERROR,

@@ -34,7 +34,6 @@ struct dv_claim_step;
 struct dv_claims;
 struct dv_cluster;
 struct dv_store;
-struct dv_store_change;
 
 struct dv_claims_options {
     struct dv_store *store;     /* kept, like the cluster; both outlive the manager */

@@ -12,7 +12,6 @@
 
 struct dv_api_pod;
 struct dv_api_resource_claim;
-struct dv_api_resource_claim_template;
 struct dv_arena;
 struct dv_json;
 

@@ -9,14 +9,12 @@
 #include "loop/loop.h"
 
 struct dv_cluster;
-struct dv_embedded;
 struct dv_err;
 struct dv_health;
 struct dv_node_feed;
 struct dv_node_metrics;
 struct dv_options;
 struct dv_store;
-struct dv_tokens;
 
 struct dv_daemon_api;
 

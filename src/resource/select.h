@@ -8,8 +8,6 @@
 #include "base/defs.h"
 #include "base/str.h"
 
-struct dv_api_label_selector;
-struct dv_api_node;
 struct dv_api_node_selector;
 struct dv_arena;
 struct dv_err;

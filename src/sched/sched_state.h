@@ -25,7 +25,6 @@
 #include "sched/fit.h"
 #include "sched/sched.h"
 
-struct dv_alloc_node;
 struct dv_arena;
 struct dv_counter;
 struct dv_family;

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/clock.h"

@@ -23,7 +23,6 @@
 #include "base/str.h"
 #include "pod/ledger/pod_identity.h"
 
-struct dv_buf;
 struct dv_err;
 struct dv_ledger;
 

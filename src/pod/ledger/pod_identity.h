@@ -27,7 +27,6 @@ struct dv_arena;
 struct dv_cdi_edits;
 struct dv_cdi_index;
 struct dv_claim_device;
-struct dv_device_options;
 struct dv_device_record;
 struct dv_err;
 

@@ -7,10 +7,8 @@
 #include "base/str.h"
 
 struct dv_api_pod;
-struct dv_api_toleration;
 struct dv_buf;
 struct dv_problems;
-struct path;
 
 /* Only a few fields of the spec may change. */
 void dv_check_pod_update(struct dv_problems *problems, const struct dv_api_pod *pod,

@@ -17,7 +17,6 @@ struct NodeV1__StatusResponse;
 struct NodeV1__WatchPodsResponse;
 struct ProtobufCMessage;
 struct dv_arena;
-struct dv_h2_msg;
 struct dv_node;
 struct dv_pod_ref;
 struct dv_server_call;
