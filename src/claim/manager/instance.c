@@ -8,6 +8,7 @@
 #include "claim/manager/claims.h"
 #include "http2/http2.h"
 #include "plugin/guard.h"
+#include "plugin/plugin.h"
 #include "policy/policy.h"
 
 #define HEALTH_RETRY_MS 5000u

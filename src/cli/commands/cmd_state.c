@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/row.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "claim/claim.h"
 #include "cli/cli.h"

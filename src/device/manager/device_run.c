@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "device/device.h"

@@ -6,6 +6,7 @@
 #include "device/state/device_codec.h"
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/key.h"
 #include "base/row.h"
 #include "device/state/device_message.h"

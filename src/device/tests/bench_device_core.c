@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/row.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "pb/pb.h"

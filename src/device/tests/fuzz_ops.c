@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/row.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "fuzz_check.h"
 #include "pb/pb.h"

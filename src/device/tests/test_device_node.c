@@ -8,6 +8,7 @@
 #include "base/row.h"
 #include "base/vec.h"
 #include "pb/pb.h"
+#include "topology/topology.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
 
