@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from built import need_systemd
 from procs import until
 
 PATIENCE_S = 60
@@ -41,6 +42,7 @@ def manager(short_dir):
 
 
 def start(make_node, manager, monkeypatch, usec):
+    need_systemd()
     monkeypatch.setenv("NOTIFY_SOCKET", manager.path)
     monkeypatch.delenv("WATCHDOG_PID", raising=False)
     if usec:

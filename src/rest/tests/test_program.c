@@ -60,7 +60,7 @@ void program_start(struct program *program, struct fixture *fixture, const char 
 void program_start_python(struct program *program, struct fixture *fixture, const char *script,
                           const char *const args[3])
 {
-    const char *argv[] = {"/usr/bin/python3", "-u", "-c", script, NULL, NULL, NULL, NULL};
+    const char *argv[] = {"python3", "-u", "-c", script, NULL, NULL, NULL, NULL};
 
     for (size_t i = 0; i < 3 && args[i]; i++)
         argv[4 + i] = args[i];

@@ -15,6 +15,7 @@ for folder in ("node", "api", "claims"):
 sys.path.insert(0, HERE)
 
 from browsers import WAIT_S, Browser  # noqa: E402
+from built import need_ui  # noqa: E402
 from claim_nodes import ClaimNode  # noqa: E402
 from peers import folder_of  # noqa: E402
 from procs import Procs, until  # noqa: E402
@@ -79,6 +80,7 @@ def browser():
 
 @pytest.fixture
 def make_node(procs, short_dir):
+    need_ui()
     made = []
 
     def make(*options):
