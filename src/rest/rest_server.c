@@ -117,6 +117,11 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
     unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u);
 
+#if MHD_VERSION >= 0x00097707
+    /* All is on the loop's thread. Without the flag, releases that have it put a new connection
+     * into a queue, and tell of it long after add_conn has returned. */
+    flags |= MHD_USE_NO_THREAD_SAFETY;
+#endif
     server->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, dv_rest_call_access, server, MHD_OPTION_ARRAY, options,
         tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls_options, MHD_OPTION_END);

@@ -237,7 +237,7 @@ static void bench_lists(struct node *node)
         uint64_t cpu_us;
         NodeV1__ListDevicesRequest ask = NODE_V1__LIST_DEVICES_REQUEST__INIT; /* of nothing */
         struct wait wait = {0};
-        enum { FLIPS = 5 };
+        const int n_flips = 5;
 
         ask.resource = "bench.example/none";
         plugin_open(&plugin, node, 2 + (unsigned)i, sizes[i]);
@@ -250,7 +250,7 @@ static void bench_lists(struct node *node)
         wait_allocatable(node, plugin.resource, sizes[i]);
         cpu_us = node_cpu_us(node);
         start_ns = measure_now_ns();
-        for (int flip = 0; flip < FLIPS; flip++) {
+        for (int flip = 0; flip < n_flips; flip++) {
             plugin.i_sick = flip % 2 == 0 ? sizes[i] / 2 : SIZE_MAX;
             send_list(&plugin);
             do /* the daemon reads in order: its next answer comes after the list */
@@ -259,8 +259,8 @@ static void bench_lists(struct node *node)
         }
         flip_ns = measure_now_ns() - start_ns;
         (void)printf("%12zu %14.2f %14.2f %14.2f\n", sizes[i], (double)first_ns / 1e6,
-                     (double)flip_ns / 1e6 / FLIPS,
-                     (double)(node_cpu_us(node) - cpu_us) / 1000 / FLIPS);
+                     (double)flip_ns / 1e6 / n_flips,
+                     (double)(node_cpu_us(node) - cpu_us) / 1000 / n_flips);
         wait_allocatable(node, plugin.resource, sizes[i] - 1);
         dv_server_close(plugin.server, 0, NULL, NULL);
         wait_allocatable(node, plugin.resource, 0);
