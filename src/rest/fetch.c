@@ -125,7 +125,6 @@ static const struct {
 } results[] = {
     {CURLE_OPERATION_TIMEDOUT,       DV_DEADLINE_EXCEEDED,  NULL                                           },
     {CURLE_UNSUPPORTED_PROTOCOL,     DV_INTERNAL,           "the answer is not HTTP"                       },
-    {CURLE_WEIRD_SERVER_REPLY,       DV_INTERNAL,           NULL                                           },
     {CURLE_BAD_CONTENT_ENCODING,     DV_INTERNAL,           NULL                                           },
     {CURLE_URL_MALFORMAT,            DV_INVALID_ARGUMENT,   NULL                                           },
     {CURLE_GOT_NOTHING,              DV_UNAVAILABLE,        "the server closed without an answer"          },
@@ -157,6 +156,10 @@ static void explain(const struct dv_rest_transfer *transfer, CURLcode result, st
 
     if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(transfer, err))
         return;
+    if (result == CURLE_WEIRD_SERVER_REPLY) { /* which it says of a status line since 8.0 only */
+        (void)dv_fail(err, DV_INTERNAL, "the answer is not HTTP: %s", said);
+        return;
+    }
     for (size_t i = 0; i < DV_COUNT(results); i++) {
         if (results[i].from != result)
             continue;

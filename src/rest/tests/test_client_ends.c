@@ -442,7 +442,7 @@ int main(void)
         PLAIN_TEST(what_cannot_be_sent_is_refused),
         PLAIN_TEST(nobody_there_is_said_with_the_url),
         PLAIN_TEST(a_missing_unix_socket_is_nobody_there),
-        PLAIN_TEST(a_handshake_that_does_not_end_has_its_time),
+        TLS_TEST(a_handshake_that_does_not_end_has_its_time),
         PLAIN_TEST(who_waits_for_a_connection_may_stop_waiting),
         PLAIN_TEST(a_fetch_may_be_cancelled_at_every_stage),
         TLS_TEST(a_fetch_may_be_cancelled_at_every_stage),

@@ -366,6 +366,7 @@ static void without_a_ca_of_ones_own_the_systems_count(void **state)
     struct dv_rest_cert cert;
     struct peer peer;
     struct ask ask;
+    bool has_cas;
 
     start_peer(&peer, fixture, cert_of(fixture, &cert));
     asker_close(&peer.asker);
@@ -375,9 +376,15 @@ static void without_a_ca_of_ones_own_the_systems_count(void **state)
     ask_init(&ask, &peer.asker, "GET", "/plain");
     ask_start(&ask);
     ask_wait(&ask);
-    assert_err(&ask.err, DV_UNAUTHENTICATED, "issuer is unknown");
+    has_cas = ask.err.code != DV_INVALID_ARGUMENT;
+    if (has_cas)
+        assert_err(&ask.err, DV_UNAUTHENTICATED, "issuer is unknown");
+    else
+        assert_err(&ask.err, DV_INVALID_ARGUMENT, "CA cert");
     ask_fini(&ask);
     end_peer(&peer);
+    if (!has_cas)
+        skip(); /* ca-certificates is not installed */
 }
 
 static void tls_and_plain_do_not_mix(void **state)
