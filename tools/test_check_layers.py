@@ -15,6 +15,25 @@ check_layers = importlib.util.module_from_spec(SPEC)
 LOADER.exec_module(check_layers)
 
 
+# Rows and folders as ARCHITECTURE.md draws them, so that the tests do not change with the tree.
+PAGE = """
+```
+     effects: on the loop     |  pure: values in, values out
+  5  claim   device   daemon  |
+  4  plugin                   |  alloc
+  3  grpc    store    rest    |
+  2  loop                     |  http2  pb  json  cel
+  0                         base
+```
+
+```
+claim   [state] < manager
+rest    shared < server < both
+        shared < client
+```
+"""
+
+
 def findings(files):
     """The findings for a tree of {path: text}."""
     with tempfile.TemporaryDirectory() as folder:
@@ -23,7 +42,7 @@ def findings(files):
             path = tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return check_layers.Layers(tree).check()
+        return check_layers.Layers(tree, check_layers.Shape(PAGE)).check()
 
 
 class CheckLayers(unittest.TestCase):
@@ -38,10 +57,13 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(findings(files), [])
 
     def test_knows_the_diagram(self):
-        self.assertEqual(check_layers.PLACES["base"], (0, True))
-        self.assertEqual(check_layers.PLACES["grpc"], (3, False))
-        self.assertEqual(check_layers.PLACES["pb"], (2, True))
-        self.assertEqual(len(check_layers.PLACES), 28)
+        page = Path(SCRIPT).parent.parent / "ARCHITECTURE.md"
+        shape = check_layers.Shape(page.read_text(encoding="utf-8"))
+        self.assertEqual(shape.places["base"], (0, True))
+        self.assertEqual(shape.places["grpc"], (3, False))
+        self.assertEqual(shape.places["pb"], (2, True))
+        self.assertEqual(shape.folders["device"]["manager"], {"state"})
+        self.assertIn(("device", "state"), shape.pure_folders)
 
     def test_allows_going_down(self):
         self.allows({
@@ -49,7 +71,7 @@ class CheckLayers(unittest.TestCase):
             "src/grpc/call.c": '#include "grpc/grpc.h"\n#include "call.h"\n#include "base/vec.h"\n'
                                '#include "http2/http2.h"\n#include "loop/loop.h"\n'
                                '#include <string.h>\n',
-            "src/grpc/kube/deep.c": '#include "grpc/call.h"\n',
+            "src/grpc/tests/test_deep.c": '#include "grpc/call.h"\n',
         })
 
     def test_refuses_an_upward_include(self):
@@ -125,6 +147,46 @@ class CheckLayers(unittest.TestCase):
             "src/http2/meson.build": "needs = ['loop']\n",
             "src/http2/test_a.c": '#include "loop/loop.h"\n',
         }, "src/http2/test_a.c:1: row: ", "src/http2/test_a.c:1: pure: ")
+
+    def test_holds_the_order_of_folders(self):
+        self.allows({
+            "src/rest/meson.build": "",
+            "src/rest/rest.h": "",
+            "src/rest/also.h": '#include "rest/rest.h"\n',
+            "src/rest/main.c": '#include "rest/both/b.h"\n',
+            "src/rest/shared/s.h": '#include "rest/also.h"\n',
+            "src/rest/both/b.h": '#include "rest/shared/s.h"\n#include "rest/server/v.h"\n',
+            "src/rest/tests/test_b.c": '#include "rest/both/b.h"\n',
+        })
+        self.refuses({
+            "src/rest/meson.build": "",
+            "src/rest/client/c.c": '#include "rest/shared/s.h"\n#include "rest/server/v.h"\n',
+            "src/rest/rest.h": '#include "rest/shared/s.h"\n',
+            "src/rest/shared/s.h": '#include "rest/tests/test_it.h"\n',
+        }, "src/rest/client/c.c:2: folder: rest/client includes rest/server/v.h; before it come only: "
+           "shared",
+            "src/rest/rest.h:1: folder: a header for others includes rest/shared/s.h",
+            "src/rest/shared/s.h:1: tests: rest/tests/test_it.h is for tests")
+
+    def test_knows_what_is_pure_in_a_module(self):
+        self.refuses({
+            "src/claim/meson.build": "needs = ['loop']\n",
+            "src/claim/manager/m.c": '#include "loop/loop.h"\n',
+            "src/claim/state/s.c": '#include "loop/loop.h"\n',
+        }, "src/claim/state/s.c:1: pure: claim/state is pure, loop/loop.h has effects")
+
+    def test_knows_the_headers_of_a_module_with_folders(self):
+        self.refuses({
+            "src/plugin/meson.build": "needs = ['rest']\n",
+            "src/plugin/a.c": '#include "rest/also.h"\n#include "rest/shared/s.h"\n',
+        }, "src/plugin/a.c:2: private header: rest/shared/s.h is rest's own")
+
+    def test_refuses_what_has_no_place_or_no_room(self):
+        files = {f"src/rest/shared/f{i}.c": "" for i in range(41)}
+        self.refuses({**files, "src/rest/meson.build": "", "src/rest/util/a.c": "",
+                      "src/loop/meson.build": "", "src/loop/f0.c": "", "src/loop/test_f0.c": ""},
+                     "src/rest/util:1: unknown folder: ", "src/rest/shared:1: crowd: 41 files",
+                     "src/rest/shared/f0.c:1: name: src/loop/f0.c has the same name")
 
     def test_refuses_a_module_without_a_place(self):
         self.refuses({"src/utils/a.c": ""}, "src/utils:1: unknown module: utils")
