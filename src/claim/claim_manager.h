@@ -37,7 +37,7 @@ struct dv_store;
 
 struct dv_claims_options {
     struct dv_store *store;     /* kept, like the cluster; both outlive the manager */
-    uint32_t space;             /* of the store, for this module alone */
+    uint32_t table;             /* of the store, for this module alone */
     struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claims_connect */
     dv_str node_name;
     dv_str boot_id;         /* of the kernel */

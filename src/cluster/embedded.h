@@ -30,8 +30,8 @@ struct dv_arena;
 struct dv_embedded;
 
 struct dv_embedded_options {
-    uint32_t space_objects; /* of the store: "KIND/namespace/name" -> the object as JSON */
-    uint32_t space_meta;    /* of the store: the counter and the like */
+    uint32_t table_objects; /* of the store: "KIND/namespace/name" -> the object as JSON */
+    uint32_t table_meta;    /* of the store: the counter and the like */
     unsigned gates;         /* enum dv_gate: what may be used; 0: all that davit knows of */
     size_t n_history_max;   /* changes kept of each kind; 0: 10,000 */
     uint64_t event_ttl_ms;  /* Events are removed so long after their last change; 0: 1 h */

@@ -25,12 +25,12 @@ static dv_str printable(dv_str bytes, struct dv_arena *arena)
 }
 
 /* Objects and tokens may hold secrets; what a node's own rows hold are devices. */
-static bool may_show(const char *space)
+static bool may_show(const char *table)
 {
-    const char *const *spaces = dv_node_schema.spaces;
+    const char *const *tables = dv_node_schema.tables;
 
-    return strcmp(space, spaces[DV_SPACE_DEVICES]) == 0 ||
-           strcmp(space, spaces[DV_SPACE_CLAIMS]) == 0 || strcmp(space, spaces[DV_SPACE_PODS]) == 0;
+    return strcmp(table, tables[DV_TABLE_DEVICES]) == 0 ||
+           strcmp(table, tables[DV_TABLE_CLAIMS]) == 0 || strcmp(table, tables[DV_TABLE_PODS]) == 0;
 }
 
 /* The write is empty: it is the store that has something to do in it. Tried again with any other.
@@ -46,15 +46,15 @@ static void note(struct dv_daemon *daemon, const struct dv_store_aside *aside)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str held = dv_str_slice(aside->held, 0, HELD_BYTES_MAX);
 
-    if (aside->is_new && may_show(aside->space))
+    if (aside->is_new && may_show(aside->table))
         dv_health_note(daemon->health, DV_HEALTH_ROW_SET_ASIDE,
                        "%s: the row %.*s cannot be used and is set aside, what it held may be "
                        "given out again: %.*s; its content: %.*s",
-                       aside->space, DV_FMT(printable(aside->key, arena)),
+                       aside->table, DV_FMT(printable(aside->key, arena)),
                        DV_FMT(printable(aside->why, arena)), DV_FMT(printable(held, arena)));
     else
         dv_health_note(daemon->health, DV_HEALTH_ROW_SET_ASIDE,
-                       "%s: the row %.*s cannot be used and is set aside%s: %.*s", aside->space,
+                       "%s: the row %.*s cannot be used and is set aside%s: %.*s", aside->table,
                        DV_FMT(printable(aside->key, arena)),
                        aside->is_new ? "" : " since an earlier start",
                        DV_FMT(printable(aside->why, arena)));

@@ -237,7 +237,7 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
     struct dv_devices_options options = {
         .kubelet_dir = daemon->options->kubelet_dir,
         .store = daemon->store,
-        .space = DV_SPACE_DEVICES,
+        .table = DV_TABLE_DEVICES,
         .guard = daemon->guard,
         .is_strict = daemon->options->is_strict,
         .changed = on_devices_changed,
@@ -256,7 +256,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_claims_options options = {
         .store = daemon->store,
-        .space = DV_SPACE_CLAIMS,
+        .table = DV_TABLE_CLAIMS,
         .guard = daemon->guard,
         .node_name = daemon->options->node_name,
         .is_strict = daemon->options->is_strict,

@@ -59,15 +59,15 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
                                          struct dv_err *err)
 {
     struct dv_daemon_api *api = DV_ALLOC(struct dv_daemon_api);
-    struct dv_embedded_options embedded = {.space_objects = DV_SPACE_OBJECTS,
-                                           .space_meta = DV_SPACE_META};
+    struct dv_embedded_options embedded = {.table_objects = DV_TABLE_OBJECTS,
+                                           .table_meta = DV_TABLE_META};
 
     api->loop = loop;
     api->options = options;
     api->metrics = metrics;
     api->health = health;
     api->arena = dv_arena_new();
-    api->tokens = dv_tokens_open(loop, store, DV_SPACE_TOKENS, err);
+    api->tokens = dv_tokens_open(loop, store, DV_TABLE_TOKENS, err);
     if (api->tokens)
         api->embedded = dv_embedded_open(loop, store, &embedded, err);
     if (api->embedded)

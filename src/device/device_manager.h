@@ -25,7 +25,7 @@ struct dv_devices;
 struct dv_devices_options {
     dv_str kubelet_dir;     /* device-plugins in it is made if it is not there */
     struct dv_store *store; /* kept; outlives the manager */
-    uint32_t space;         /* of the store, for this module alone */
+    uint32_t table;         /* of the store, for this module alone */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
     bool is_strict;         /* as the reference, quirks included */
     /* Something about a resource has changed: its devices, its plugin, what is free. Once a turn at

@@ -42,12 +42,12 @@ struct dv_pod_ref {
 /* ---- the node's part of the store ---- */
 
 enum dv_node_space {
-    DV_SPACE_DEVICES, /* module device's */
-    DV_SPACE_PODS,    /* this one's: by uid, the Pod as JSON */
-    DV_SPACE_OBJECTS, /* the embedded API's: its objects, */
-    DV_SPACE_META,    /* its counters, */
-    DV_SPACE_TOKENS,  /* and who may use it */
-    DV_SPACE_CLAIMS,  /* module claim's */
+    DV_TABLE_DEVICES, /* module device's */
+    DV_TABLE_PODS,    /* this one's: by uid, the Pod as JSON */
+    DV_TABLE_OBJECTS, /* the embedded API's: its objects, */
+    DV_TABLE_META,    /* its counters, */
+    DV_TABLE_TOKENS,  /* and who may use it */
+    DV_TABLE_CLAIMS,  /* module claim's */
 };
 extern const struct dv_store_schema dv_node_schema;
 

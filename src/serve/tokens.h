@@ -32,7 +32,7 @@ struct dv_token {
 
 /* Loads what is stored. Blocks: for start-up, before anything is written. With a NULL store tokens
  * live as long as the process. The store outlives it. */
-struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t space,
+struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t table,
                                  struct dv_err *err);
 /* No creation or revocation may be under way. NULL is fine. */
 void dv_tokens_close(struct dv_tokens *tokens);

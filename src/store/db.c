@@ -131,7 +131,7 @@ bool dv_store_db_open(struct dv_store_db *db, const char *path,
                       const struct dv_store_schema *schema, struct dv_err *err)
 {
     *db = (struct dv_store_db){.schema = schema};
-    db->verbs = dv_alloc(sizeof(*db->verbs) * schema->n_spaces);
+    db->verbs = dv_alloc(sizeof(*db->verbs) * schema->n_tables);
     if (!connect(db, path, err))
         goto failed;
     db->begin = dv_store_db_prepare(db, "BEGIN IMMEDIATE", err);
@@ -152,7 +152,7 @@ void dv_store_db_close(struct dv_store_db *db)
 
     if (!db->sql)
         return;
-    for (size_t i = 0; i < db->schema->n_spaces; i++)
+    for (size_t i = 0; i < db->schema->n_tables; i++)
         for (size_t verb = 0; verb < DV_STORE_N_VERBS; verb++)
             (void)sqlite3_finalize(db->verbs[i][verb]); /* repeats the last step's error */
     (void)sqlite3_finalize(db->begin);

@@ -31,7 +31,7 @@ enum dv_store_verb {
 struct dv_store_db {
     struct sqlite3 *sql; /* NULL: not open */
     const struct dv_store_schema *schema;
-    struct sqlite3_stmt *(*verbs)[DV_STORE_N_VERBS]; /* by space; each prepared when first needed */
+    struct sqlite3_stmt *(*verbs)[DV_STORE_N_VERBS]; /* by table; each prepared when first needed */
     struct sqlite3_stmt *begin;
     struct sqlite3_stmt *commit;
     struct sqlite3_stmt *rollback;
@@ -76,13 +76,13 @@ DV_CHECKED bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch 
                                   struct dv_err *err);
 
 /* Rows whose key begins with `prefix` and, unless that is empty, lies behind `after`. One cursor a
- * space at a time. */
+ * table at a time. */
 struct dv_store_cursor {
     struct sqlite3_stmt *select;
-    uint32_t space;
+    uint32_t table;
 };
 DV_CHECKED bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db,
-                                     uint32_t space, dv_str prefix, dv_str after,
+                                     uint32_t table, dv_str prefix, dv_str after,
                                      struct dv_err *err);
 /* The next row, borrowed until the next call; *is_end when there is none. */
 DV_CHECKED bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
@@ -101,7 +101,7 @@ DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_s
 
 /* schema.c */
 
-/* Makes all spaces in an empty database and, unless it is NULL, the note of a damaged file that was
+/* Makes all tables in an empty database and, unless it is NULL, the note of a damaged file that was
  * set aside. */
 DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
 /* What a new database begins with. */
@@ -117,7 +117,7 @@ DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_conte
 DV_CHECKED bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err);
 /* Whether it is ours, of today's version, and that much of it can be read. */
 bool dv_store_db_is_todays(struct dv_store_db *db);
-/* Makes the spaces of the schema that are missing. */
+/* Makes the tables of the schema that are missing. */
 DV_CHECKED bool dv_store_db_add_spaces(struct dv_store_db *db, struct dv_err *err);
 /* The note of the file that was set aside, on the heap; NULL: none. */
 DV_CHECKED bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_err *err);

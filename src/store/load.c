@@ -1,4 +1,4 @@
-/* load.c - all rows of a space at start-up, over damage that shows only then. */
+/* load.c - all rows of a table at start-up, over damage that shows only then. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static bool recover_at_start(struct dv_store *store, struct dv_err *err)
 struct load {
     bool (*each)(void *ctx, const struct dv_store_row *row, struct dv_err *err);
     void *ctx;
-    uint32_t space;
+    uint32_t table;
     struct dv_buf after; /* the last key */
 };
 
@@ -36,7 +36,7 @@ static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *
 {
     struct dv_store_cursor cursor = {0};
     bool is_end = false;
-    bool is_ok = dv_store_cursor_init(&cursor, &store->db, load->space, DV_STR_NONE,
+    bool is_ok = dv_store_cursor_init(&cursor, &store->db, load->table, DV_STR_NONE,
                                       dv_buf_str(&load->after), err);
 
     while (is_ok && !is_end) {
@@ -48,17 +48,17 @@ static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *
         dv_buf_clear(&load->after);
         dv_buf_add(&load->after, row.key);
         if (!load->each(load->ctx, &row, err))
-            dv_store_note_aside(store, load->space, &row, err);
+            dv_store_note_aside(store, load->table, &row, err);
     }
     dv_store_cursor_fini(&cursor);
     return is_ok;
 }
 
-bool dv_store_load(struct dv_store *store, uint32_t space,
+bool dv_store_load(struct dv_store *store, uint32_t table,
                    bool (*each)(void *ctx, const struct dv_store_row *row, struct dv_err *err),
                    void *ctx, struct dv_err *err)
 {
-    struct load load = {.each = each, .ctx = ctx, .space = space};
+    struct load load = {.each = each, .ctx = ctx, .table = table};
     bool is_ok;
 
     assert(!store->has_begun && !store->filling);

@@ -62,8 +62,8 @@ static bool add_rows(struct dv_store_db *from, sqlite3_stmt *select, struct dv_s
     }
 }
 
-/* Of one space, one way. */
-static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const char *space,
+/* Of one table, one way. */
+static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const char *table,
                         const char *order, bool *is_whole, struct dv_err *err)
 {
     char text[STATEMENT_BYTES];
@@ -73,13 +73,13 @@ static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const 
     bool is_ok;
 
     /* Names have a limit: see schema.c. */
-    (void)snprintf(text, sizeof(text), "SELECT k, v FROM \"%s\" NOT INDEXED ORDER BY i %s", space,
+    (void)snprintf(text, sizeof(text), "SELECT k, v FROM \"%s\" NOT INDEXED ORDER BY i %s", table,
                    order);
     select = dv_store_db_prepare(from, text, &unreadable);
     if (!select)
-        return true; /* the space was not there, or its description is gone */
+        return true; /* the table was not there, or its description is gone */
     (void)snprintf(text, sizeof(text), "INSERT OR IGNORE INTO \"%s\" (k, v) VALUES (?1, ?2)",
-                   space);
+                   table);
     insert = dv_store_db_prepare(to, text, err);
     is_ok = insert && add_rows(from, select, to, insert, is_whole, err);
     (void)sqlite3_finalize(insert); /* both repeat the last step's error */
@@ -89,11 +89,11 @@ static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const 
 
 static bool salvage_all(struct dv_store_db *from, struct dv_store_db *to, struct dv_err *err)
 {
-    for (size_t i = 0; i < to->schema->n_spaces; i++) {
+    for (size_t i = 0; i < to->schema->n_tables; i++) {
         bool is_whole = false;
 
         for (size_t way = 0; way < DV_COUNT(orders) && !is_whole; way++)
-            if (!salvage_way(from, to, to->schema->spaces[i], orders[way], &is_whole, err))
+            if (!salvage_way(from, to, to->schema->tables[i], orders[way], &is_whole, err))
                 return false;
     }
     return dv_store_db_salvage_asides(from, to, err);

@@ -49,12 +49,12 @@ static bool make_spaces(struct dv_store_db *db, struct dv_err *err)
 
     if (!dv_store_db_exec(db, make_notes, err))
         return false;
-    for (size_t i = 0; i < db->schema->n_spaces; i++) {
-        check_name(db->schema->spaces[i]);
+    for (size_t i = 0; i < db->schema->n_tables; i++) {
+        check_name(db->schema->tables[i]);
         (void)snprintf(text, sizeof(text), /* names have a limit */
                        "CREATE TABLE IF NOT EXISTS \"%s\" (i INTEGER PRIMARY KEY, "
                        "k BLOB NOT NULL UNIQUE, v BLOB NOT NULL)",
-                       db->schema->spaces[i]);
+                       db->schema->tables[i]);
         if (!dv_store_db_exec(db, text, err))
             return false;
     }
@@ -252,8 +252,8 @@ bool dv_store_db_is_todays(struct dv_store_db *db)
 
 static bool has_all_spaces(struct dv_store_db *db)
 {
-    for (size_t i = 0; i < db->schema->n_spaces; i++)
-        if (sqlite3_table_column_metadata(db->sql, NULL, db->schema->spaces[i], NULL, NULL, NULL,
+    for (size_t i = 0; i < db->schema->n_tables; i++)
+        if (sqlite3_table_column_metadata(db->sql, NULL, db->schema->tables[i], NULL, NULL, NULL,
                                           NULL, NULL, NULL) != SQLITE_OK)
             return false;
     return true;

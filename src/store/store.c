@@ -400,7 +400,7 @@ void dv_store_write(struct dv_store *store, struct dv_store_write *write,
     if (!measure(store, op, changes, n_changes) || !admit(store, op))
         return;
     for (size_t i = 0; i < n_changes; i++) {
-        assert(changes[i].space < store->options.schema->n_spaces);
+        assert(changes[i].table < store->options.schema->n_tables);
         dv_store_batch_add(store->filling, &changes[i]);
     }
     store->filling->n_writes++;
@@ -410,7 +410,7 @@ void dv_store_read(struct dv_store *store, struct dv_store_read *read)
 {
     struct dv_store_op *op = &read->priv;
 
-    assert(read->space < store->options.schema->n_spaces);
+    assert(read->table < store->options.schema->n_tables);
     *op = (struct dv_store_op){.is_read = true};
     read->rows = NULL;
     read->n_rows = 0;

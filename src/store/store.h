@@ -1,6 +1,6 @@
-/* store.h - durable state: spaces of rows, changed in atomic sets, on a thread of its own.
+/* store.h - durable state: tables of rows, changed in atomic sets, on a thread of its own.
  *
- * A space is a table from keys to values, both bytes, in the order of the keys. Changes are
+ * A table maps keys to values, both bytes, in the order of the keys. Changes are
  * submitted on the loop's thread and applied in the order of submission, each set whole or not at
  * all; `done` runs when the set is on the disk. All sets submitted in one turn of the loop, and
  * all that arrive while a commit is under way, share the next commit.
@@ -33,10 +33,10 @@ struct dv_store;
 /* ---- schema ---- */
 
 struct dv_store_schema {
-    /* Names ([a-z][a-z0-9_]*); a space is known everywhere else by its place in this table. Those
+    /* Names ([a-z][a-z0-9_]*); a table is known everywhere else by its place in this list. Those
      * that the file does not have yet are made. */
-    const char *const *spaces;
-    size_t n_spaces;
+    const char *const *tables;
+    size_t n_tables;
 };
 
 /* ---- life ---- */
@@ -105,20 +105,20 @@ struct dv_store_row {
     dv_str value;
 };
 
-/* Hands all rows of a space to `each`, in key order; a row is borrowed for the call. Blocks, and is
+/* Hands all rows of a table to `each`, in key order; a row is borrowed for the call. Blocks, and is
  * for start-up: before the first write. A row that `each` refuses is set aside, with the error as
- * the reason: the next write of any kind moves it out of its space, and its key is as good as new
+ * the reason: the next write of any kind moves it out of its table, and its key is as good as new
  * from here on. DV_DATA_LOSS: found damaged only now, set aside; the store is empty: start over.
  * With keeps_readable it goes on with the next row that can be read instead: dv_store_set_aside
  * tells. */
-DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t space,
+DV_CHECKED bool dv_store_load(struct dv_store *store, uint32_t table,
                               bool (*each)(void *ctx, const struct dv_store_row *row,
                                            struct dv_err *err),
                               void *ctx, struct dv_err *err);
 
 /* A row that was set aside. All of it is kept in the file, in the table `_set_aside`. */
 struct dv_store_aside {
-    const char *space;
+    const char *table;
     dv_str key;
     dv_str why;
     dv_str held; /* the first bytes of its value; of new ones only */
@@ -148,7 +148,7 @@ enum dv_store_kind {
 
 struct dv_store_change {
     enum dv_store_kind kind;
-    uint32_t space;
+    uint32_t table;
     dv_str key;
     dv_str value;
 };
@@ -174,7 +174,7 @@ void dv_store_write(struct dv_store *store, struct dv_store_write *write,
 /* A read, embedded in what waits for it. It and all it points to are lent until `done`. */
 struct dv_store_read {
     void (*done)(struct dv_store_read *read, const struct dv_err *err); /* err: NULL on success */
-    uint32_t space;
+    uint32_t table;
     dv_str prefix; /* rows whose key begins so; a row's whole key gives it first */
     dv_str after;  /* rows behind this key only: where the last page ended; "": from the first */
     size_t n_rows_max;

@@ -36,21 +36,21 @@ static struct dv_store_aside *add(struct dv_store *store)
     return dv_vec_add_in(&store->asides, store->arena);
 }
 
-void dv_store_note_aside(struct dv_store *store, uint32_t space, const struct dv_store_row *row,
+void dv_store_note_aside(struct dv_store *store, uint32_t table, const struct dv_store_row *row,
                          const struct dv_err *why)
 {
     struct dv_store_aside *aside = add(store);
     struct dv_store_pending *pending = dv_vec_add_in(&store->pending, store->arena);
 
     *pending = (struct dv_store_pending){
-        .space = space,
+        .table = table,
         .key = dv_str_copy(row->key, store->arena),
         .why = dv_str_copy(dv_str_from_c(why->msg), store->arena),
     };
     if (!aside)
         return;
     *aside = (struct dv_store_aside){
-        .space = store->options.schema->spaces[space],
+        .table = store->options.schema->tables[table],
         .key = pending->key,
         .why = pending->why,
         .held = dv_str_copy(dv_str_slice(row->value, 0, dv_size_min(row->value.n, HELD_BYTES_MAX)),
@@ -81,7 +81,7 @@ void dv_store_load_asides(struct dv_store *store)
 
         if (aside)
             *aside = (struct dv_store_aside){
-                .space = dv_str_to_c(column(select, 0, store->arena), store->arena),
+                .table = dv_str_to_c(column(select, 0, store->arena), store->arena),
                 .key = column(select, 1, store->arena),
                 .why = column(select, 2, store->arena),
             };
@@ -104,7 +104,7 @@ static bool bind_text(sqlite3_stmt *statement, int place, dv_str text)
 }
 
 static bool copy_row(struct dv_store_db *db, const struct dv_store_pending *pending,
-                     const char *space, struct dv_err *err)
+                     const char *table, struct dv_err *err)
 {
     char text[STATEMENT_BYTES];
     char now[DV_TIME_BYTES];
@@ -115,12 +115,12 @@ static bool copy_row(struct dv_store_db *db, const struct dv_store_pending *pend
     (void)snprintf(text, sizeof(text), /* names have a limit: see schema.c */
                    "INSERT INTO _set_aside (at, space, k, v, why) "
                    "SELECT ?1, ?2, k, v, ?3 FROM \"%s\" WHERE k = ?4",
-                   space);
+                   table);
     insert = dv_store_db_prepare(db, text, err);
     if (!insert)
         return false;
     is_ok = bind_text(insert, 1, dv_str_from_c(now)) &&
-            bind_text(insert, 2, dv_str_from_c(space)) && bind_text(insert, 3, pending->why) &&
+            bind_text(insert, 2, dv_str_from_c(table)) && bind_text(insert, 3, pending->why) &&
             bind_bytes(insert, 4, pending->key);
     is_ok = is_ok ? dv_store_db_run(db, insert, err) : dv_store_db_fail(db, err, "%s", text);
     (void)sqlite3_finalize(insert); /* repeats the step's error */
@@ -128,13 +128,13 @@ static bool copy_row(struct dv_store_db *db, const struct dv_store_pending *pend
 }
 
 static bool delete_row(struct dv_store_db *db, const struct dv_store_pending *pending,
-                       const char *space, struct dv_err *err)
+                       const char *table, struct dv_err *err)
 {
     char text[STATEMENT_BYTES];
     sqlite3_stmt *statement;
     bool is_ok;
 
-    (void)snprintf(text, sizeof(text), "DELETE FROM \"%s\" WHERE k = ?1", space);
+    (void)snprintf(text, sizeof(text), "DELETE FROM \"%s\" WHERE k = ?1", table);
     statement = dv_store_db_prepare(db, text, err);
     if (!statement)
         return false;
@@ -154,9 +154,9 @@ bool dv_store_move_pending(struct dv_store *store, struct dv_err *err)
         return false;
     for (size_t i = 0; i < store->pending.n; i++) {
         const struct dv_store_pending *pending = &store->pending.v[i];
-        const char *space = store->options.schema->spaces[pending->space];
+        const char *table = store->options.schema->tables[pending->table];
 
-        if (!copy_row(db, pending, space, err) || !delete_row(db, pending, space, err))
+        if (!copy_row(db, pending, table, err) || !delete_row(db, pending, table, err))
             return dv_wrap(err, "set a row aside");
     }
     return true;

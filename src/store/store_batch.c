@@ -86,7 +86,7 @@ void dv_store_batch_add(struct dv_store_batch *batch, const struct dv_store_chan
 
     *record = (struct dv_store_record){
         .kind = change->kind,
-        .space = change->space,
+        .table = change->table,
         .at = batch->bytes.n,
         .key_n = change->key.n,
         .value_n = has_value ? change->value.n : 0,

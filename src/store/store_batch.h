@@ -14,7 +14,7 @@
 /* One change; its bytes are in the batch: key, value, room for a checksum. */
 struct dv_store_record {
     enum dv_store_kind kind;
-    uint32_t space;
+    uint32_t table;
     size_t at;
     size_t key_n;
     size_t value_n;

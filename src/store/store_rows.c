@@ -1,4 +1,4 @@
-/* store_rows.c - rows in and out of a space. A change is a look-up by key and another by row id:
+/* store_rows.c - rows in and out of a table. A change is a look-up by key and another by row id:
  * what it costs grows with the depth of two trees only. */
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "store/store_batch.h"
 
-/* Around the name of the space. */
+/* Around the name of the table. */
 static const struct {
     const char *before;
     const char *after;
@@ -24,17 +24,17 @@ static const struct {
     [DV_STORE_VERB_SELECT_RANGE] = {"SELECT k, v FROM", "WHERE k >= ?1 AND k < ?2 ORDER BY k"            },
 };
 
-static sqlite3_stmt *statement_of(struct dv_store_db *db, uint32_t space, enum dv_store_verb verb,
+static sqlite3_stmt *statement_of(struct dv_store_db *db, uint32_t table, enum dv_store_verb verb,
                                   struct dv_err *err)
 {
     sqlite3_stmt **statement;
     char text[256];
 
-    assert(space < db->schema->n_spaces);
-    statement = &db->verbs[space][verb];
+    assert(table < db->schema->n_tables);
+    statement = &db->verbs[table][verb];
     if (!*statement) {
         int n = snprintf(text, sizeof(text), "%s \"%s\" %s", texts[verb].before,
-                         db->schema->spaces[space], texts[verb].after);
+                         db->schema->tables[table], texts[verb].after);
 
         assert(n > 0 && (size_t)n < sizeof(text)); /* names have a limit: see schema.c */
         *statement = dv_store_db_prepare(db, text, err);
@@ -92,9 +92,9 @@ static dv_str bytes_of(const struct bound *bound)
     return (dv_str){bound->bytes, bound->n};
 }
 
-static bool delete_prefix(struct dv_store_db *db, uint32_t space, dv_str prefix, struct dv_err *err)
+static bool delete_prefix(struct dv_store_db *db, uint32_t table, dv_str prefix, struct dv_err *err)
 {
-    sqlite3_stmt *statement = statement_of(db, space, DV_STORE_VERB_DELETE_RANGE, err);
+    sqlite3_stmt *statement = statement_of(db, table, DV_STORE_VERB_DELETE_RANGE, err);
     struct bound end;
 
     set_end(&end, prefix);
@@ -110,15 +110,15 @@ static bool apply(struct dv_store_db *db, struct dv_store_batch *batch,
 
     switch (record->kind) {
     case DV_STORE_PUT:
-        statement = statement_of(db, record->space, DV_STORE_VERB_PUT, err);
+        statement = statement_of(db, record->table, DV_STORE_VERB_PUT, err);
         return statement && bind(db, statement, 1, key, err) &&
                bind(db, statement, 2, dv_store_batch_seal(batch, record), err) &&
                dv_store_db_run(db, statement, err);
     case DV_STORE_DELETE:
-        statement = statement_of(db, record->space, DV_STORE_VERB_DELETE, err);
+        statement = statement_of(db, record->table, DV_STORE_VERB_DELETE, err);
         return statement && bind(db, statement, 1, key, err) && dv_store_db_run(db, statement, err);
     case DV_STORE_DELETE_PREFIX:
-        return delete_prefix(db, record->space, key, err);
+        return delete_prefix(db, record->table, key, err);
     case DV_STORE_REBUILT:
         break;
     }
@@ -143,19 +143,19 @@ static bool bind_copy(struct dv_store_db *db, sqlite3_stmt *statement, int place
     return true;
 }
 
-bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db, uint32_t space,
+bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db, uint32_t table,
                           dv_str prefix, dv_str after, struct dv_err *err)
 {
-    sqlite3_stmt *select = statement_of(db, space, DV_STORE_VERB_SELECT_RANGE, err);
+    sqlite3_stmt *select = statement_of(db, table, DV_STORE_VERB_SELECT_RANGE, err);
     struct bound begin;
     struct bound end;
 
     if (!select)
         return false;
-    assert(!sqlite3_stmt_busy(select)); /* a second cursor on the space */
+    assert(!sqlite3_stmt_busy(select)); /* a second cursor on the table */
     set_begin(&begin, prefix, after);
     set_end(&end, prefix);
-    *cursor = (struct dv_store_cursor){select, space};
+    *cursor = (struct dv_store_cursor){select, table};
     return bind_copy(db, select, 1, &begin, err) && bind_copy(db, select, 2, &end, err);
 }
 
@@ -169,7 +169,7 @@ static dv_str column(sqlite3_stmt *select, int place)
 bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
                           struct dv_store_row *row, bool *is_end, struct dv_err *err)
 {
-    const char *space = db->schema->spaces[cursor->space];
+    const char *table = db->schema->tables[cursor->table];
     dv_str key;
     int status;
 
@@ -179,11 +179,11 @@ bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db
     if (*is_end)
         return true;
     if (status != SQLITE_ROW)
-        return dv_store_db_fail(db, err, "space %s", space);
+        return dv_store_db_fail(db, err, "table %s", table);
     key = column(cursor->select, 0);
     if (!dv_store_unseal(key, column(cursor->select, 1), &row->value)) {
         db->is_damaged = true;
-        return dv_fail(err, DV_DATA_LOSS, "space %s: key \"%.*s\": wrong checksum", space,
+        return dv_fail(err, DV_DATA_LOSS, "table %s: key \"%.*s\": wrong checksum", table,
                        DV_FMT(key));
     }
     row->key = key;

@@ -17,13 +17,13 @@
 
 static void on_task(struct dv_task *task);
 
-struct dv_store_change dv_store_change_of(uint32_t space, const struct dv_row_change *change)
+struct dv_store_change dv_store_change_of(uint32_t table, const struct dv_row_change *change)
 {
     return (struct dv_store_change){
         .kind = change->value.n > 0 ? DV_STORE_PUT
                 : change->is_prefix ? DV_STORE_DELETE_PREFIX
                                     : DV_STORE_DELETE,
-        .space = space,
+        .table = table,
         .key = change->key,
         .value = change->value,
     };
@@ -161,7 +161,7 @@ static void gather(struct dv_saver *saver)
     }
     dv_map_fini(&newer);
     for (size_t i = 0; i < n_fresh; i++)
-        changes[n++] = dv_store_change_of(saver->options.space, &fresh[i]);
+        changes[n++] = dv_store_change_of(saver->options.table, &fresh[i]);
     saver->arena = arena;
     saver->changes = changes;
     saver->n_changes = n;

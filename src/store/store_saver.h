@@ -25,7 +25,7 @@ struct dv_save {
     /* err: NULL when it is on the disk. Else it is not, and is tried again by itself. */
     void (*done)(struct dv_save *save, const struct dv_err *err);
     /* Written in the same transaction, or not at all: after a failure these are not tried again. In
-     * other spaces of the store. They live until `done`. */
+     * other tables of the store. They live until `done`. */
     const struct dv_store_change *extra;
     size_t n_extra;
     /* Runs when the write is put together, to set `extra` to what is true then. May be NULL. */
@@ -37,7 +37,7 @@ struct dv_save {
 struct dv_saver_options {
     struct dv_loop *loop;
     struct dv_store *store;
-    uint32_t space;   /* where the state's rows are */
+    uint32_t table;   /* where the state's rows are */
     const char *what; /* in errors and in the log: "devices" */
     /* Takes what has changed since the last time, in `arena`. */
     size_t (*take)(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes);
@@ -64,7 +64,7 @@ struct dv_saver {
 };
 
 /* A state's change as a change of the store. */
-struct dv_store_change dv_store_change_of(uint32_t space, const struct dv_row_change *change);
+struct dv_store_change dv_store_change_of(uint32_t table, const struct dv_row_change *change);
 
 /* `options` is copied. */
 void dv_saver_init(struct dv_saver *saver, const struct dv_saver_options *options);

@@ -27,7 +27,7 @@ struct dv_store_batch;
 
 /* A row that is still to be moved aside. */
 struct dv_store_pending {
-    uint32_t space;
+    uint32_t table;
     dv_str key;
     dv_str why;
 };
@@ -105,7 +105,7 @@ void *dv_store_run(void *store);
 /* store_aside.c */
 
 /* Remembers a row that cannot be used, until it is moved. At start-up. */
-void dv_store_note_aside(struct dv_store *store, uint32_t space, const struct dv_store_row *row,
+void dv_store_note_aside(struct dv_store *store, uint32_t table, const struct dv_store_row *row,
                          const struct dv_err *why);
 /* Reads what was set aside by earlier starts. */
 void dv_store_load_asides(struct dv_store *store);

@@ -201,7 +201,7 @@ static void run_read(struct dv_store *store, struct dv_store_read *read)
     struct dv_store_cursor cursor = {0};
     struct dv_err err;
     bool is_ok =
-        dv_store_cursor_init(&cursor, &store->db, read->space, read->prefix, read->after, &err) &&
+        dv_store_cursor_init(&cursor, &store->db, read->table, read->prefix, read->after, &err) &&
         read_rows(store, read, &cursor, &err);
 
     dv_store_cursor_fini(&cursor);

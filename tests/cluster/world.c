@@ -25,12 +25,12 @@
 #define TURN_MS 20u
 
 enum {
-    SPACE_OBJECTS,
-    SPACE_META,
+    TABLE_OBJECTS,
+    TABLE_META,
 };
 
-static const char *const spaces[] = {"objects", "meta"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+static const char *const tables[] = {"objects", "meta"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
 /* ---- turns ---- */
 
@@ -93,8 +93,8 @@ static void make_tls(struct world *world, struct dv_rest_tls *tls, struct dv_kub
 
 static void open_api(struct world *world, const struct world_options *options)
 {
-    struct dv_embedded_options embedded = {.space_objects = SPACE_OBJECTS,
-                                           .space_meta = SPACE_META,
+    struct dv_embedded_options embedded = {.table_objects = TABLE_OBJECTS,
+                                           .table_meta = TABLE_META,
                                            .n_history_max = options->n_history_max};
     struct dv_kube_options kube = {.loop = world->loop};
     struct dv_api_user_info admin = dv_auth_admin(DV_STR("admin"), world->arena);

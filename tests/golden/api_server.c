@@ -29,13 +29,13 @@
 #include "store/store.h"
 
 enum {
-    SPACE_OBJECTS,
-    SPACE_META,
+    TABLE_OBJECTS,
+    TABLE_META,
     SPACE_TOKENS,
 };
 
-static const char *const spaces[] = {"objects", "meta", "tokens"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+static const char *const tables[] = {"objects", "meta", "tokens"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
 struct server {
     struct dv_arena *arena;
@@ -142,7 +142,7 @@ static bool open_all(struct server *server, const struct options *chosen, struct
     const char *file = chosen->file;
     struct dv_rest_tls tls;
     struct dv_store_options store_options = {.schema = &schema};
-    struct dv_embedded_options options = {.space_objects = SPACE_OBJECTS, .space_meta = SPACE_META};
+    struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS, .table_meta = TABLE_META};
     struct dv_kube_options kube = {.anonymous = chosen->anonymous};
     struct dv_rest_server_options rest = {.name = DV_STR("api"),
                                           .handle = handle,

@@ -10,10 +10,10 @@
 #include "support/turns.h"
 #include "json/json.h"
 
-static const char *const space_names[] = {
-    [API_SPACE_OBJECTS] = "objects", [API_SPACE_META] = "meta"};
-const struct dv_store_schema api_schema = {.spaces = space_names,
-                                           .n_spaces = DV_COUNT(space_names)};
+static const char *const table_names[] = {
+    [API_TABLE_OBJECTS] = "objects", [API_TABLE_META] = "meta"};
+const struct dv_store_schema api_schema = {.tables = table_names,
+                                           .n_tables = DV_COUNT(table_names)};
 
 /* ---- life ---- */
 
@@ -59,8 +59,8 @@ static void on_damaged(void *ctx, const char *set_aside)
 static void open_all(struct api *api)
 {
     const struct dv_store_options options = {.schema = &api_schema, .damaged = on_damaged};
-    const struct dv_embedded_options how = {.space_objects = API_SPACE_OBJECTS,
-                                            .space_meta = API_SPACE_META};
+    const struct dv_embedded_options how = {.table_objects = API_TABLE_OBJECTS,
+                                            .table_meta = API_TABLE_META};
     struct dv_err err;
 
     api->store = api->dir[0] ? dv_store_open(api->loop, dv_str_from_c(api->path), &options, &err)

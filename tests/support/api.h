@@ -37,8 +37,8 @@ struct api {
 
 /* The store's spaces, for those who open the two themselves. */
 enum {
-    API_SPACE_OBJECTS,
-    API_SPACE_META,
+    API_TABLE_OBJECTS,
+    API_TABLE_META,
 };
 extern const struct dv_store_schema api_schema;
 

@@ -9,11 +9,11 @@ static void on_read(struct dv_store_read *read, const struct dv_err *err)
     DV_CONTAINER(read, struct rows, read)->n_done++;
 }
 
-void rows_read(struct rows *rows, struct dv_store *store, uint32_t space, struct dv_arena *arena)
+void rows_read(struct rows *rows, struct dv_store *store, uint32_t table, struct dv_arena *arena)
 {
     *rows = (struct rows){
         .read = {.done = on_read,
-                 .space = space,
+                 .table = table,
                  .n_rows_max = SIZE_MAX,
                  .bytes_max = SIZE_MAX,
                  .arena = arena}

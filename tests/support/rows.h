@@ -15,6 +15,6 @@ struct rows {
 };
 
 /* Wait for n_done. The rows are in the arena. Fails the test when they cannot be read. */
-void rows_read(struct rows *rows, struct dv_store *store, uint32_t space, struct dv_arena *arena);
+void rows_read(struct rows *rows, struct dv_store *store, uint32_t table, struct dv_arena *arena);
 
 #endif

@@ -142,7 +142,7 @@ static void init_saver(struct dv_claims *claims)
     struct dv_saver_options options = {
         .loop = claims->loop,
         .store = claims->options.store,
-        .space = claims->options.space,
+        .table = claims->options.table,
         .what = "claims",
         .take = take_changes,
         .rested = on_rested,
@@ -205,7 +205,7 @@ struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_op
 {
     struct dv_claims *claims = new_claims(loop, options);
 
-    if (!dv_store_load(options->store, options->space, load_row, claims, err)) {
+    if (!dv_store_load(options->store, options->table, load_row, claims, err)) {
         free_claims(claims);
         return NULL;
     }

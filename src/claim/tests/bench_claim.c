@@ -349,8 +349,8 @@ static void on_damaged(void *ctx, const char *set_aside)
 
 static void open_all(struct bench *bench, const char *parent)
 {
-    static const char *const spaces[] = {"claims"};
-    static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+    static const char *const tables[] = {"claims"};
+    static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
     static const struct dv_cluster_engine engine = {.request_start = request_start,
                                                     .request_cancel = request_cancel};
     struct dv_store_options store_options = {.schema = &schema, .damaged = on_damaged};

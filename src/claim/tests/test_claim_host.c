@@ -164,8 +164,8 @@ void host_die_at_write(struct host *host, uint64_t n)
 
 static void open_store(struct host *host)
 {
-    static const char *const spaces[] = {"claims"};
-    static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+    static const char *const tables[] = {"claims"};
+    static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
     struct dv_err err;
 
     host->store = dv_store_open_memory(host->rig.loop, &schema, &host->faults, &err);

@@ -79,7 +79,7 @@ static void name_asides(const struct place *place)
     for (size_t i = 0; i < n; i++)
         if (asides[i].is_new)
             (void)fprintf(stderr, "davit: %s: the row %s cannot be used, and is left out: %s\n",
-                          asides[i].space, dv_cli_plain(asides[i].key, place->cli->arena),
+                          asides[i].table, dv_cli_plain(asides[i].key, place->cli->arena),
                           dv_cli_plain(asides[i].why, place->cli->arena));
 }
 
@@ -128,9 +128,9 @@ static bool open_place(struct place *place, bool is_export, struct dv_err *err)
     place->store = dv_store_open(place->loop, path, &options, err);
     if (!place->store)
         return false;
-    if (!dv_store_load(place->store, DV_SPACE_DEVICES, load_row, place, err) ||
-        !dv_store_load(place->store, DV_SPACE_CLAIMS, load_claim, place, err) ||
-        !dv_store_load(place->store, DV_SPACE_PODS, count_row, place, err))
+    if (!dv_store_load(place->store, DV_TABLE_DEVICES, load_row, place, err) ||
+        !dv_store_load(place->store, DV_TABLE_CLAIMS, load_claim, place, err) ||
+        !dv_store_load(place->store, DV_TABLE_PODS, count_row, place, err))
         return false;
     name_asides(place);
     return check_damage(place, file, err);
@@ -335,7 +335,7 @@ static dv_str claim_placeholder(dv_str uid, struct dv_arena *arena)
 static bool is_added(const struct changes *changes, dv_str uid)
 {
     for (size_t i = 0; i < changes->n; i++)
-        if (changes->v[i].space == DV_SPACE_PODS && dv_str_eq(changes->v[i].key, uid))
+        if (changes->v[i].table == DV_TABLE_PODS && dv_str_eq(changes->v[i].key, uid))
             return true;
     return false;
 }
@@ -360,7 +360,7 @@ static bool import_claims(struct place *place, const char *path, struct changes 
     for (size_t i = 0; i < n; i++)
         if (!is_added(changes, uids[i]))
             *dv_vec_add_in(changes, arena) = (struct dv_store_change){
-                DV_STORE_PUT, DV_SPACE_PODS, uids[i], claim_placeholder(uids[i], arena)};
+                DV_STORE_PUT, DV_TABLE_PODS, uids[i], claim_placeholder(uids[i], arena)};
     (void)printf("%zu claims read from %s\n", n_new, path);
     if (n_new < checkpoint.n_records)
         (void)printf("%zu left out: no object can have their names\n",
@@ -400,7 +400,7 @@ static void add_pods(struct changes *changes, const struct dv_device_checkpoint 
             first++;
         if (first == i)
             *dv_vec_add_in(changes, arena) = (struct dv_store_change){
-                DV_STORE_PUT, DV_SPACE_PODS, uid, placeholder(checkpoint, uid, arena)};
+                DV_STORE_PUT, DV_TABLE_PODS, uid, placeholder(checkpoint, uid, arena)};
     }
 }
 
@@ -436,14 +436,14 @@ static bool import_state(struct place *place, const struct paths *paths, struct 
     dv_device_checkpoint_load(place->state, &checkpoint, dv_loop_now_ns(place->loop), &n_left_out);
     n_writes = dv_device_take_changes(place->state, arena, &writes);
     for (size_t i = 0; i < n_writes; i++)
-        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_SPACE_DEVICES, &writes[i]);
+        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_TABLE_DEVICES, &writes[i]);
     add_pods(&changes, &checkpoint, arena);
     if (!import_claims(place, paths->claims, &changes, err))
         return false;
     import_health(place, paths->health);
     n_writes = dv_claim_take_changes(place->claims, arena, &writes);
     for (size_t i = 0; i < n_writes; i++)
-        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_SPACE_CLAIMS, &writes[i]);
+        *dv_vec_add_in(&changes, arena) = dv_store_change_of(DV_TABLE_CLAIMS, &writes[i]);
     if (changes.n > 0 && !save(place, &changes, err))
         return false;
     (void)printf("%zu allocations read from %s\n", checkpoint.n_records - n_left_out,

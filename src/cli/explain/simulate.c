@@ -345,8 +345,8 @@ static void on_damaged(void *ctx, const char *set_aside)
 static bool open_world(struct sim *sim, dv_str path, struct dv_err *err)
 {
     const struct dv_store_options store = {.schema = &dv_node_schema, .damaged = on_damaged};
-    const struct dv_embedded_options embedded = {.space_objects = DV_SPACE_OBJECTS,
-                                                 .space_meta = DV_SPACE_META};
+    const struct dv_embedded_options embedded = {.table_objects = DV_TABLE_OBJECTS,
+                                                 .table_meta = DV_TABLE_META};
     struct dv_view_options pods = {.kind = dv_kind(DV_KIND_POD), .changed = on_pod, .ctx = sim};
     struct dv_view_options claims = {
         .kind = dv_kind(DV_KIND_CLAIM), .changed = on_claim, .ctx = sim};

@@ -362,7 +362,7 @@ static bool put(struct dv_op *op, const struct dv_object *object)
     struct dv_embedded *embedded = op->embedded;
     const struct dv_kind *kind = object->kind;
     struct dv_store_change change = {.kind = DV_STORE_PUT,
-                                     .space = embedded->options.space_objects,
+                                     .table = embedded->options.table_objects,
                                      .key = dv_engine_key(op->entry, op->arena)};
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_err err;
@@ -386,10 +386,10 @@ static bool take_out(struct dv_op *op, uint64_t version)
     const struct dv_embedded_options *options = &op->embedded->options;
     const struct dv_store_change changes[] = {
         {.kind = DV_STORE_DELETE,
-         .space = options->space_objects,
+         .table = options->table_objects,
          .key = dv_engine_key(op->entry,           op->arena)                  },
         { .kind = DV_STORE_PUT,
-         .space = options->space_meta,
+         .table = options->table_meta,
          .key = DV_STR(DV_ENGINE_VERSION_KEY),
          .value = dv_str_printf(op->arena, "%llu", (unsigned long long)version)},
     };

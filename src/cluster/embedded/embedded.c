@@ -159,8 +159,8 @@ static bool load(struct dv_embedded *embedded, struct dv_err *err)
 {
     struct loading loading = {.embedded = embedded, .arena = dv_arena_new()};
     bool is_ok =
-        dv_store_load(embedded->store, embedded->options.space_objects, load_row, &loading, err) &&
-        dv_store_load(embedded->store, embedded->options.space_meta, load_meta, &loading, err);
+        dv_store_load(embedded->store, embedded->options.table_objects, load_row, &loading, err) &&
+        dv_store_load(embedded->store, embedded->options.table_meta, load_meta, &loading, err);
 
     dv_arena_free(loading.arena);
     return is_ok;

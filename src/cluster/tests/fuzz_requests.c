@@ -29,10 +29,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SPACE_OBJECTS, SPACE_META };
+enum { TABLE_OBJECTS, TABLE_META };
 
-static const char *const space_names[] = {[SPACE_OBJECTS] = "objects", [SPACE_META] = "meta"};
-static const struct dv_store_schema schema = {.spaces = space_names, .n_spaces = 2};
+static const char *const table_names[] = {[TABLE_OBJECTS] = "objects", [TABLE_META] = "meta"};
+static const struct dv_store_schema schema = {.tables = table_names, .n_tables = 2};
 
 static const struct {
     char letter;
@@ -230,7 +230,7 @@ static void check_rows(struct world *world)
 {
     struct rows rows = {
         .read = {.done = on_read,
-                 .space = SPACE_OBJECTS,
+                 .table = TABLE_OBJECTS,
                  .n_rows_max = 10000,
                  .bytes_max = SIZE_MAX,
                  .arena = world->arena}
@@ -252,8 +252,8 @@ static void check_rows(struct world *world)
 
 static void open_world(struct world *world)
 {
-    const struct dv_embedded_options options = {.space_objects = SPACE_OBJECTS,
-                                                .space_meta = SPACE_META};
+    const struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS,
+                                                .table_meta = TABLE_META};
     struct dv_err err;
 
     dv_clock_virtual_init(&world->clock);

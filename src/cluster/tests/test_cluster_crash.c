@@ -129,8 +129,8 @@ static void start_client(struct child *child, struct dv_embedded *embedded, uint
 static int run_child(const char *path, const char *first)
 {
     const struct dv_store_options options = {.schema = &api_schema, .damaged = on_damaged};
-    const struct dv_embedded_options how = {.space_objects = API_SPACE_OBJECTS,
-                                            .space_meta = API_SPACE_META};
+    const struct dv_embedded_options how = {.table_objects = API_TABLE_OBJECTS,
+                                            .table_meta = API_TABLE_META};
     static struct child child;
     struct dv_err err;
     struct dv_loop *loop = dv_loop_new(dv_clock_real(), &err);

@@ -219,7 +219,7 @@ static void everything_is_written_again_when_asked(void **state)
 {
     struct fixture *fixture = *state;
     const struct dv_store_change wipe = {.kind = DV_STORE_DELETE_PREFIX,
-                                         .space = API_SPACE_OBJECTS};
+                                         .table = API_TABLE_OBJECTS};
     struct dv_store_write write = {.done = on_wiped};
     bool is_rewritten = false;
 

@@ -87,8 +87,8 @@ static struct fixture *new_fixture(void)
     dv_clock_virtual_init(&fixture->clock);
     fixture->loop = dv_loop_new(&fixture->clock.clock, &err);
     fixture->arena = dv_arena_new();
-    fixture->options = (struct dv_embedded_options){.space_objects = API_SPACE_OBJECTS,
-                                                    .space_meta = API_SPACE_META};
+    fixture->options = (struct dv_embedded_options){.table_objects = API_TABLE_OBJECTS,
+                                                    .table_meta = API_TABLE_META};
     return fixture;
 }
 

@@ -22,8 +22,8 @@
 /* Requests of the benchmark under way at a time. */
 #define N_ASKED_MAX 64u
 
-static const char *const space_names[] = {"objects", "meta"};
-static const struct dv_store_schema schema = {.spaces = space_names, .n_spaces = 2};
+static const char *const table_names[] = {"objects", "meta"};
+static const struct dv_store_schema schema = {.tables = table_names, .n_tables = 2};
 
 struct asked;
 
@@ -201,7 +201,7 @@ static void run(size_t n_pods)
         die("store", &err);
     bench.embedded =
         dv_embedded_open(bench.loop, bench.store,
-                         &(struct dv_embedded_options){.space_objects = 0, .space_meta = 1}, &err);
+                         &(struct dv_embedded_options){.table_objects = 0, .table_meta = 1}, &err);
     if (!bench.embedded)
         die("API", &err);
     options.cluster = dv_embedded_cluster(bench.embedded);

@@ -134,7 +134,7 @@ static void init_saver(struct dv_devices *devices)
     struct dv_saver_options options = {
         .loop = devices->loop,
         .store = devices->options.store,
-        .space = devices->options.space,
+        .table = devices->options.table,
         .what = "devices",
         .take = take_changes,
         .rested = on_rested,
@@ -204,7 +204,7 @@ struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices
     /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, which
      * nobody may take for a stale one then. */
     if (make_dir(dir, err) &&
-        dv_store_load(options->store, options->space, load_row, devices, err) &&
+        dv_store_load(options->store, options->table, load_row, devices, err) &&
         dv_devices_clean(devices, err) && dv_devices_serve(devices, err)) {
         dv_devices_watch_grace(devices); /* of all that was loaded */
         return devices;

@@ -16,8 +16,8 @@
 #include "support/dvtest.h"
 #include "support/rows.h"
 
-static const char *const spaces[] = {"devices"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+static const char *const tables[] = {"devices"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
 
 /* ---- life ---- */
 

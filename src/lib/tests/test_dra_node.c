@@ -20,8 +20,8 @@
 
 #define PATIENCE_MS 10000u
 
-static const char *const space_names[] = {"objects", "meta"};
-static const struct dv_store_schema schema = {.spaces = space_names, .n_spaces = 2};
+static const char *const table_names[] = {"objects", "meta"};
+static const struct dv_store_schema schema = {.tables = table_names, .n_tables = 2};
 
 /* ---- the driver ---- */
 
@@ -156,7 +156,7 @@ int dra_node_start(void **state)
 int dra_node_start_with(void **state, unsigned gates)
 {
     struct dra_node *test = DV_ALLOC(struct dra_node);
-    struct dv_embedded_options options = {.space_objects = 0, .space_meta = 1, .gates = gates};
+    struct dv_embedded_options options = {.table_objects = 0, .table_meta = 1, .gates = gates};
     void *node;
     struct dv_err err;
 

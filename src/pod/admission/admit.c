@@ -258,7 +258,7 @@ void dv_admission_save(struct dv_pod_admission *admission)
 
     admission->priv.change = (struct dv_store_change){
         .kind = DV_STORE_PUT,
-        .space = DV_SPACE_PODS,
+        .table = DV_TABLE_PODS,
         .key = pod->spec.ref.uid,
         .value = pod->json,
     };

@@ -67,7 +67,7 @@ void dv_pods_forget_ended(struct dv_pods *pods, dv_str uid)
     forgetting->pods = pods;
     forgetting->change = (struct dv_store_change){
         .kind = DV_STORE_DELETE,
-        .space = DV_SPACE_PODS,
+        .table = DV_TABLE_PODS,
         .key = {forgetting->key, prefix.n + uid.n}
     };
     forgetting->write.done = on_written;

@@ -63,7 +63,7 @@ static void give_back(struct dv_pod_release *release)
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
     (void)dv_device_collect(state); /* at least this one */
     release->priv.changes[0] = (struct dv_store_change){
-        .kind = DV_STORE_DELETE, .space = DV_SPACE_PODS, .key = pod->spec.ref.uid};
+        .kind = DV_STORE_DELETE, .table = DV_TABLE_PODS, .key = pod->spec.ref.uid};
     release->priv.save.done = on_released;
     release->priv.save.extra = release->priv.changes;
     release->priv.save.n_extra = 1;
@@ -72,7 +72,7 @@ static void give_back(struct dv_pod_release *release)
             dv_str_printf(pod->arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(pod->spec.ref.uid));
 
         release->priv.changes[1] = (struct dv_store_change){
-            .kind = DV_STORE_PUT, .space = DV_SPACE_PODS, .key = key, .value = DV_STR("{}")};
+            .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = key, .value = DV_STR("{}")};
         release->priv.save.n_extra = 2;
     }
     dv_devices_save(pods->options.devices, &release->priv.save);

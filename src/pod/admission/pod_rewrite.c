@@ -32,14 +32,14 @@ static void gather(struct dv_save *save)
         const struct dv_pod *pod = entry->value;
 
         if (pod->was_admitted)
-            changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_SPACE_PODS,
+            changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_TABLE_PODS,
                                                     dv_str_copy(pod->spec.ref.uid, arena),
                                                     dv_str_copy(pod->json, arena)};
     }
     at = 0;
     while ((entry = dv_map_next(&pods->ended, &at)) != NULL)
         changes[n++] = (struct dv_store_change){
-            DV_STORE_PUT, DV_SPACE_PODS,
+            DV_STORE_PUT, DV_TABLE_PODS,
             dv_str_printf(arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(entry->key)), DV_STR("{}")};
     changes[n++] = (struct dv_store_change){.kind = DV_STORE_REBUILT};
     save->extra = changes;

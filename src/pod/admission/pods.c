@@ -18,11 +18,11 @@
 #include "resource/resource.h"
 #include "store/store.h"
 
-static const char *const spaces[] = {
-    [DV_SPACE_DEVICES] = "devices", [DV_SPACE_PODS] = "pods",     [DV_SPACE_OBJECTS] = "objects",
-    [DV_SPACE_META] = "meta",       [DV_SPACE_TOKENS] = "tokens", [DV_SPACE_CLAIMS] = "claims",
+static const char *const tables[] = {
+    [DV_TABLE_DEVICES] = "devices", [DV_TABLE_PODS] = "pods",     [DV_TABLE_OBJECTS] = "objects",
+    [DV_TABLE_META] = "meta",       [DV_TABLE_TOKENS] = "tokens", [DV_TABLE_CLAIMS] = "claims",
 };
-const struct dv_store_schema dv_node_schema = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+const struct dv_store_schema dv_node_schema = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
 /* ---- pods ---- */
 
@@ -335,7 +335,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
     pods->holdings = dv_holdings_new(pods);
-    if (!dv_store_load(options->store, DV_SPACE_PODS, load_row, pods, err)) {
+    if (!dv_store_load(options->store, DV_TABLE_PODS, load_row, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
         return NULL;

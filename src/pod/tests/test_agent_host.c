@@ -119,8 +119,8 @@ static struct dv_store *open_store(struct world *world, const char *file)
 
 static void open_api(struct world *world)
 {
-    const struct dv_embedded_options options = {.space_objects = DV_SPACE_OBJECTS,
-                                                .space_meta = DV_SPACE_META};
+    const struct dv_embedded_options options = {.table_objects = DV_TABLE_OBJECTS,
+                                                .table_meta = DV_TABLE_META};
 
     world->api_store = open_store(world, "api.db");
     world->api = api_open_embedded(world->loop, world->api_store, &options);
@@ -131,7 +131,7 @@ static void open_claims(struct world *world)
 {
     const struct dv_claims_options options = {
         .store = world->store,
-        .space = DV_SPACE_CLAIMS,
+        .table = DV_TABLE_CLAIMS,
         .node_name = DV_STR(NODE),
         .boot_id = dv_str_from_c(world->boot_id),
         .is_wanted = is_wanted,
@@ -208,7 +208,7 @@ void world_open_node(struct world *world)
     const dv_str specs = dv_str_from_c(world->specs);
     struct dv_devices_options devices = {
         .kubelet_dir = dv_str_from_c(world->dir),
-        .space = DV_SPACE_DEVICES,
+        .table = DV_TABLE_DEVICES,
         .changed = on_devices_changed,
         .pods_changed = on_health_changed,
         .ctx = world,

@@ -152,7 +152,7 @@ static bool is_written(void *ctx)
 static void put_pod(struct world *world, const char *uid, dv_str json)
 {
     const struct dv_store_change change = {
-        .kind = DV_STORE_PUT, .space = DV_SPACE_PODS, .key = dv_str_from_c(uid), .value = json};
+        .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = dv_str_from_c(uid), .value = json};
     struct writing writing = {.write = {.done = on_written}};
 
     dv_store_write(world->store, &writing.write, &change, 1);

@@ -43,7 +43,7 @@ static void open_all(struct host *host)
     const struct dv_devices_options devices = {
         .kubelet_dir = dv_str_from_c(host->rig.dir),
         .store = host->store,
-        .space = DV_SPACE_DEVICES,
+        .table = DV_TABLE_DEVICES,
         .changed = on_devices_changed,
         .ctx = host,
     };
@@ -316,8 +316,8 @@ const char *host_stored(struct host *host)
 
     dv_devices_save(host->devices, &saving.save); /* with all that waits */
     rig_wait_count(&host->rig, &saving.n_done, 1);
-    rows_read(&devices, host->store, DV_SPACE_DEVICES, host->rig.arena);
-    rows_read(&pods, host->store, DV_SPACE_PODS, host->rig.arena);
+    rows_read(&devices, host->store, DV_TABLE_DEVICES, host->rig.arena);
+    rows_read(&pods, host->store, DV_TABLE_PODS, host->rig.arena);
     rig_wait_count(&host->rig, &devices.n_done, 1);
     rig_wait_count(&host->rig, &pods.n_done, 1);
     for (size_t i = 0; i < devices.read.n_rows; i++)

@@ -242,8 +242,8 @@ static void on_lost(struct dv_store_write *write, const struct dv_err *err)
 static void lose_all(struct host *host)
 {
     static const struct dv_store_change changes[] = {
-        {.kind = DV_STORE_DELETE_PREFIX, .space = DV_SPACE_DEVICES},
-        {.kind = DV_STORE_DELETE_PREFIX, .space = DV_SPACE_PODS   },
+        {.kind = DV_STORE_DELETE_PREFIX, .table = DV_TABLE_DEVICES},
+        {.kind = DV_STORE_DELETE_PREFIX, .table = DV_TABLE_PODS   },
     };
     struct loss loss = {.write = {.done = on_lost}};
 

@@ -34,8 +34,8 @@
 #define N_CLIENTS 128u
 #define WAIT_MS 600000u
 
-static const char *const spaces[] = {"objects", "meta"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 2};
+static const char *const tables[] = {"objects", "meta"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = 2};
 
 enum mode {
     BURST,
@@ -486,7 +486,7 @@ static bool is_true(void *ctx)
 static void open_all(struct bench *bench)
 {
     const struct dv_store_options options = {.schema = &schema, .damaged = on_damaged};
-    const struct dv_embedded_options how = {.space_objects = 0, .space_meta = 1};
+    const struct dv_embedded_options how = {.table_objects = 0, .table_meta = 1};
     struct client *client = &bench->clients[0];
     struct dv_err err;
 

@@ -38,7 +38,7 @@ struct entry {
 struct dv_tokens {
     struct dv_loop *loop;
     struct dv_store *store; /* may be NULL */
-    uint32_t space;
+    uint32_t table;
     struct dv_map by_hash;
     struct dv_list creating; /* of struct entry, that are not in the table yet */
 };
@@ -185,14 +185,14 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     return true;
 }
 
-struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t space,
+struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, uint32_t table,
                                  struct dv_err *err)
 {
     struct dv_tokens *tokens = DV_ALLOC(struct dv_tokens);
 
     tokens->loop = loop;
     tokens->store = store;
-    tokens->space = space;
+    tokens->table = table;
     dv_map_init(&tokens->by_hash);
     dv_list_init(&tokens->creating);
     if (store && !dv_store_load(store, space, load_row, tokens, err)) {
@@ -413,10 +413,10 @@ static void write_created(struct dv_token_op *op, const struct entry *entry,
     dv_buf_init(&row, ROW_BYTES_MAX);
     print_row(entry, &row);
     changes[0] =
-        (struct dv_store_change){DV_STORE_PUT, tokens->space, entry->token.hash, dv_buf_str(&row)};
+        (struct dv_store_change){DV_STORE_PUT, tokens->table, entry->token.hash, dv_buf_str(&row)};
     for (size_t i = 0; i < over->n; i++)
         changes[i + 1] =
-            (struct dv_store_change){DV_STORE_DELETE, tokens->space, over->v[i]->token.hash, {0}};
+            (struct dv_store_change){DV_STORE_DELETE, tokens->table, over->v[i]->token.hash, {0}};
     op->write.done = on_create_written;
     dv_store_write(tokens->store, &op->write, changes, over->n + 1);
     dv_buf_fini(&row);
@@ -492,6 +492,6 @@ void dv_tokens_revoke(struct dv_tokens *tokens, struct dv_token_op *op)
         op->write.done = on_revoke_written;
         dv_store_write(
             tokens->store, &op->write,
-            &(struct dv_store_change){DV_STORE_DELETE, tokens->space, entry->token.hash, {0}}, 1);
+            &(struct dv_store_change){DV_STORE_DELETE, tokens->table, entry->token.hash, {0}}, 1);
     }
 }

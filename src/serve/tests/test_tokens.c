@@ -13,8 +13,8 @@
 #include "serve/tokens.h"
 #include "store/store.h"
 
-static const char *const spaces[] = {"tokens"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+static const char *const tables[] = {"tokens"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
 
 struct fixture {
     struct dv_clock_virtual clock;

@@ -27,8 +27,8 @@
 #define FLOOR_FILE_BYTES (4u << 20)
 #define N_CLIENTS_MAX 64u
 
-static const char *const spaces[] = {"objects"};
-static const struct dv_store_schema schema = {.spaces = spaces, .n_spaces = 1};
+static const char *const tables[] = {"objects"};
+static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
 
 struct samples {
     DV_VEC(uint64_t) ns;

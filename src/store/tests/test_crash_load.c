@@ -38,7 +38,7 @@ static void write_next(struct crash_client *client)
                                            (unsigned)(client->number % CRASH_N_KEYS))};
     changes[0] = changes[1] = (struct dv_store_change){
         DV_STORE_PUT, PODS, key_s, make_value(client->number, load->value_bytes, value)};
-    changes[1].space = CLAIMS;
+    changes[1].table = CLAIMS;
     changes[2] = (struct dv_store_change){
         DV_STORE_DELETE,
         CLAIMS,

@@ -456,7 +456,7 @@ static void damage_in_use_is_told_first_and_rebuilt_from_memory(void **state)
     in_use = (struct in_use){
         .write = {.done = on_lost       },
         .read = {.done = on_read_lost,
-                  .space = PODS,
+                  .table = PODS,
                   .n_rows_max = SIZE_MAX,
                   .bytes_max = SIZE_MAX,
                   .arena = arena},

@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "store/tests/test_store_fixture.h"
 
-static const char *const spaces[] = {"pods", "claims", "slices"};
+static const char *const tables[] = {"pods", "claims", "slices"};
 
 /* Runs SQL on the closed file, as some other tool would. */
 static void run_sql(struct fixture *fixture, const char *text)
@@ -188,7 +188,7 @@ static void a_newer_version_is_refused_and_left_alone(void **state)
 static void a_space_that_is_new_is_made(void **state)
 {
     struct fixture *fixture = *state;
-    static const struct dv_store_schema larger = {.spaces = spaces, .n_spaces = DV_COUNT(spaces)};
+    static const struct dv_store_schema larger = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
     must_open(fixture);
     must_put(fixture, PODS, "a", "1");

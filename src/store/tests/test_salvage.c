@@ -33,7 +33,7 @@ static int end_keeping(void **state)
     return end(state);
 }
 
-static void fill(struct fixture *fixture, uint32_t space)
+static void fill(struct fixture *fixture, uint32_t table)
 {
     char bytes[ROW_BYTES + 1];
 
@@ -43,7 +43,7 @@ static void fill(struct fixture *fixture, uint32_t space)
         (void)snprintf(key, sizeof(key), "row-%03zu", i);
         (void)make_value(i, ROW_BYTES, bytes);
         bytes[ROW_BYTES] = '\0';
-        must_put(fixture, space, key, bytes);
+        must_put(fixture, table, key, bytes);
     }
 }
 
@@ -85,9 +85,9 @@ static size_t place_of(const char *path, size_t i)
 }
 
 /* How many rows it loads; all are as they were written, and come in order. */
-static size_t count_rows(struct fixture *fixture, uint32_t space)
+static size_t count_rows(struct fixture *fixture, uint32_t table)
 {
-    const char *rows = load_rows(fixture, space);
+    const char *rows = load_rows(fixture, table);
     char value[ROW_BYTES + 1];
     char row[ROW_BYTES + 32];
     size_t n = 0;

@@ -40,7 +40,7 @@ static void on_damaged(void *ctx, const char *set_aside)
 static int run_child(const char *path, const char *first)
 {
     static const char *const names[] = {[PODS] = "pods", [CLAIMS] = "claims"};
-    static const struct dv_store_schema schema = {.spaces = names, .n_spaces = 2};
+    static const struct dv_store_schema schema = {.tables = names, .n_tables = 2};
     const struct dv_store_options options = {.schema = &schema, .damaged = on_damaged};
     struct crash_load load = {
         .last = UINT64_MAX, .value_bytes = KILL_VALUE_BYTES, .acknowledged = tell};

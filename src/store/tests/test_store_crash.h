@@ -1,6 +1,6 @@
 /* test_store_crash.h - a load whose every state is known, for tests that cut it off.
  *
- * Set n writes row n % CRASH_N_KEYS of both spaces with the value n, deletes another row from one
+ * Set n writes row n % CRASH_N_KEYS of both tables with the value n, deletes another row from one
  * of them, and says n is the last. So the rows show which sets were applied: the first n, or the
  * store is wrong. */
 #ifndef DV_STORE_TEST_STORE_CRASH_H

@@ -408,7 +408,7 @@ static void a_write_from_before_the_news_does_not_get_into_the_new_file(void **s
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct reader reader = {
         .read = {.done = on_read,
-                 .space = PODS,
+                 .table = PODS,
                  .n_rows_max = SIZE_MAX,
                  .bytes_max = SIZE_MAX,
                  .arena = arena}

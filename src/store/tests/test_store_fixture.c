@@ -19,8 +19,8 @@
 /* Where there is one: how long a disk takes is no part of any test. */
 static const char memory_dir[] = "/dev/shm";
 
-static const char *const space_names[] = {[PODS] = "pods", [CLAIMS] = "claims"};
-static const struct dv_store_schema schema = {.spaces = space_names, .n_spaces = 2};
+static const char *const table_names[] = {[PODS] = "pods", [CLAIMS] = "claims"};
+static const struct dv_store_schema schema = {.tables = table_names, .n_tables = 2};
 
 static void on_damaged(void *ctx, const char *set_aside)
 {
@@ -158,17 +158,17 @@ enum dv_code write_set(struct fixture *fixture, const struct dv_store_change *ch
     return waiting.code;
 }
 
-enum dv_code put(struct fixture *fixture, uint32_t space, const char *key, const char *value)
+enum dv_code put(struct fixture *fixture, uint32_t table, const char *key, const char *value)
 {
-    const struct dv_store_change change = {DV_STORE_PUT, space, dv_str_from_c(key),
+    const struct dv_store_change change = {DV_STORE_PUT, table, dv_str_from_c(key),
                                            dv_str_from_c(value)};
 
     return write_set(fixture, &change, 1);
 }
 
-void must_put(struct fixture *fixture, uint32_t space, const char *key, const char *value)
+void must_put(struct fixture *fixture, uint32_t table, const char *key, const char *value)
 {
-    assert_ok(put(fixture, space, key, value) == DV_OK, &fixture->err);
+    assert_ok(put(fixture, table, key, value) == DV_OK, &fixture->err);
 }
 
 static void add_row(struct fixture *fixture, const struct dv_store_row *row)
@@ -179,12 +179,12 @@ static void add_row(struct fixture *fixture, const struct dv_store_row *row)
     dv_buf_add_char(&fixture->text, ' ');
 }
 
-const char *rows_of(struct fixture *fixture, uint32_t space)
+const char *rows_of(struct fixture *fixture, uint32_t table)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct waiting waiting = {
         .read = {.done = on_read,
-                 .space = space,
+                 .table = table,
                  .arena = arena,
                  .n_rows_max = SIZE_MAX,
                  .bytes_max = SIZE_MAX},
@@ -209,10 +209,10 @@ static bool each_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     return true;
 }
 
-const char *load_rows(struct fixture *fixture, uint32_t space)
+const char *load_rows(struct fixture *fixture, uint32_t table)
 {
     dv_buf_clear(&fixture->text);
-    if (!dv_store_load(fixture->store, space, each_row, fixture, &fixture->err))
+    if (!dv_store_load(fixture->store, table, each_row, fixture, &fixture->err))
         return NULL;
     return dv_buf_c(&fixture->text);
 }

@@ -43,13 +43,13 @@ void reopen(struct fixture *fixture);
 
 /* Writes, and runs the loop until it is done. */
 enum dv_code write_set(struct fixture *fixture, const struct dv_store_change *changes, size_t n);
-enum dv_code put(struct fixture *fixture, uint32_t space, const char *key, const char *value);
-void must_put(struct fixture *fixture, uint32_t space, const char *key, const char *value);
+enum dv_code put(struct fixture *fixture, uint32_t table, const char *key, const char *value);
+void must_put(struct fixture *fixture, uint32_t table, const char *key, const char *value);
 
 /* "key=value " of all rows, read through the thread; until the next call. */
-const char *rows_of(struct fixture *fixture, uint32_t space);
+const char *rows_of(struct fixture *fixture, uint32_t table);
 /* The same, loaded as at start-up. */
-const char *load_rows(struct fixture *fixture, uint32_t space);
+const char *load_rows(struct fixture *fixture, uint32_t table);
 /* Row i of a large set: distinct, and as long as asked. */
 dv_str make_value(size_t i, size_t n, char *bytes);
 

@@ -93,7 +93,7 @@ static void a_read_gives_a_page_of_what_was_asked(void **state)
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
         struct reader reader = {
             .read = {.done = on_read,
-                     .space = PODS,
+                     .table = PODS,
                      .prefix = dv_str_from_c(cases[i].prefix),
                      .after = dv_str_from_c(cases[i].after),
                      .n_rows_max = cases[i].n_rows_max,
@@ -123,7 +123,7 @@ static void a_read_sees_what_was_submitted_before_it(void **state)
     struct writer writer = {.write = {.done = on_write}};
     struct reader reader = {
         .read = {
-                 .done = on_read, .space = PODS, .n_rows_max = 10, .bytes_max = 10, .arena = arena}
+                 .done = on_read, .table = PODS, .n_rows_max = 10, .bytes_max = 10, .arena = arena}
     };
 
     must_open(fixture);

@@ -9,11 +9,11 @@
 #include "store/store.h"
 #include "store/tests/test_store_fixture.h"
 
-#define CHANGE(kind, space, key, value)                                                            \
-    ((struct dv_store_change){(kind), (space), DV_STR(key), DV_STR(value)})
-#define PUT(space, key, value) CHANGE(DV_STORE_PUT, space, key, value)
-#define DELETE(space, key) CHANGE(DV_STORE_DELETE, space, key, "")
-#define DELETE_PREFIX(space, key) CHANGE(DV_STORE_DELETE_PREFIX, space, key, "")
+#define CHANGE(kind, table, key, value)                                                            \
+    ((struct dv_store_change){(kind), (table), DV_STR(key), DV_STR(value)})
+#define PUT(table, key, value) CHANGE(DV_STORE_PUT, table, key, value)
+#define DELETE(table, key) CHANGE(DV_STORE_DELETE, table, key, "")
+#define DELETE_PREFIX(table, key) CHANGE(DV_STORE_DELETE_PREFIX, table, key, "")
 
 /* One of many writes that are under way together. */
 struct client {
