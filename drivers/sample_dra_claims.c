@@ -144,7 +144,7 @@ static char *make_record(const struct davit_dra_claim *claim)
 
     if (!out)
         abort(); /* no memory */
-    (void)fprintf(out, "%s %s", claim->ref.space, claim->ref.name);
+    (void)fprintf(out, "%s %s", claim->ref.claim_namespace, claim->ref.name);
     for (size_t i = 0; i < claim->n_results; i++)
         (void)fprintf(out, " %s/%s", claim->results[i].pool, claim->results[i].device);
     (void)fputc('\n', out);

@@ -53,7 +53,7 @@ struct davit_dra;
 
 /* Which claim: all that is known when it is to be unprepared, as it may be gone by then. */
 struct davit_dra_claim_ref {
-    const char *space; /* its namespace */
+    const char *claim_namespace;
     const char *name;
     const char *uid;
 };

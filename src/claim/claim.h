@@ -64,7 +64,7 @@ struct dv_claim_driver {
 
 /* A claim as it is written. */
 struct dv_claim_record {
-    dv_str space; /* its namespace */
+    dv_str namespace;
     dv_str name;
     dv_str uid;
     const dv_str *pods; /* uids, sorted */
@@ -103,7 +103,7 @@ void dv_claim_state_free(struct dv_claim_state *state); /* NULL is fine */
 
 size_t dv_claim_count(const struct dv_claim_state *state);
 /* NULL when there is none. */
-struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str space, dv_str name);
+struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str namespace, dv_str name);
 /* The next claim at or after *at, by age; NULL at the end. Start with 0. */
 struct dv_claim *dv_claim_next(const struct dv_claim_state *state, size_t *at);
 /* All that a pod uses, in the order in which it came to use them; in `arena`. */

@@ -114,7 +114,7 @@ void dv_claims_each_call(const struct dv_claims *claims,
 
 /* A claim whose preparing waits, for a driver or for another pod; it may have no record yet. */
 struct dv_claim_wait {
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid;
     dv_str pod_uid;
@@ -190,8 +190,8 @@ void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *op
                          dv_str pod_uid);
 /* Forgets a claim whatever its drivers and pods have to say: for a driver that does not come back.
  * DV_NOT_FOUND: no such claim here. */
-void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str space,
-                       dv_str name);
+void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation,
+                       dv_str namespace, dv_str name);
 /* `done` still runs: with DV_CANCELLED, or with the end that was reached before. The claims stay as
  * recorded. */
 void dv_claims_cancel(struct dv_claim_operation *operation);

@@ -47,7 +47,7 @@ struct dv_cli {
     dv_str file;   /* the last one */
     dv_str *files; /* all, in their order */
     size_t n_files;
-    dv_str space; /* the namespace */
+    dv_str namespace;
     dv_str uid;
     dv_str container;
     dv_str kubelet_dir;

@@ -29,7 +29,7 @@ struct dv_view;
 
 struct dv_view_options {
     const struct dv_kind *kind;
-    dv_str space; /* a namespace; empty: all */
+    dv_str namespace; /* empty: all */
     dv_str label_selector;
     dv_str field_selector;
     /* An object came (old is NULL), changed, or went (now is NULL); both are borrowed for the call.
@@ -50,7 +50,7 @@ void dv_view_close(struct dv_view *view);
 bool dv_view_is_synced(const struct dv_view *view);
 size_t dv_view_n(const struct dv_view *view);
 /* Borrowed until the next turn of the loop: take a reference to keep it. NULL when absent. */
-struct dv_object *dv_view_get(const struct dv_view *view, dv_str space, dv_str name);
+struct dv_object *dv_view_get(const struct dv_view *view, dv_str namespace, dv_str name);
 /* The next object at or after *at, which is moved past it; NULL at the end. Start with 0. In no
  * particular order; the view must not change in between. */
 struct dv_object *dv_view_next(const struct dv_view *view, size_t *at);
@@ -97,7 +97,7 @@ struct dv_request {
     enum dv_subresource subresource;
     const struct dv_kind *kind;
     const struct dv_api_version *version; /* that it is made in; NULL: the newest */
-    dv_str space;
+    dv_str namespace;
     dv_str name;       /* empty in CREATE: metadata.name or generateName of the value */
     const void *value; /* CREATE, UPDATE: the struct of the kind, or of the subresource */
     enum dv_patch_type patch_type;

@@ -40,7 +40,7 @@ struct dv_embedded_options {
     size_t events_bytes_max;
     /* How long a deleted namespace keeps its content; 0: 5 s, as in the reference, so that who
      * works in it sees that it is terminating. */
-    uint64_t space_delay_ms;
+    uint64_t namespace_delay_ms;
     /* How long foreground and orphaning deletions, and owners that never were, wait for the
      * collector; 0: 1 s. What a deleted owner leaves behind is collected at once. */
     uint64_t owner_delay_ms;
@@ -67,7 +67,7 @@ void dv_embedded_rewrite_all(struct dv_embedded *embedded, void (*done)(void *ct
 uint64_t dv_embedded_version(const struct dv_embedded *embedded);
 /* Borrowed until the next turn; NULL when absent. */
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
-                                  dv_str space, dv_str name);
+                                  dv_str namespace, dv_str name);
 size_t dv_embedded_n(const struct dv_embedded *embedded, const struct dv_kind *kind);
 
 enum dv_version_match {
@@ -79,7 +79,7 @@ enum dv_version_match {
 struct dv_list_query {
     const struct dv_kind *kind;
     const struct dv_api_version *version;
-    dv_str space;
+    dv_str namespace;
     dv_str label_selector;
     dv_str field_selector;
     dv_str resource_version; /* as sent */
@@ -117,7 +117,7 @@ enum dv_object_event {
 struct dv_watcher {
     const struct dv_kind *kind;
     const struct dv_api_version *version;
-    dv_str space;
+    dv_str namespace;
     dv_str label_selector;
     dv_str field_selector;
     uint64_t since;         /* changes after it; with 0 what is there comes first */

@@ -27,7 +27,7 @@ struct dv_kube_config {
     dv_str token;
     dv_str token_file; /* read anew every minute; `token` is what it had first */
     dv_str socket;     /* a Unix socket in place of the server's host */
-    dv_str space;      /* the context's namespace; empty: "default" */
+    dv_str namespace;  /* the context's namespace; empty: "default" */
 };
 
 /* From a kubeconfig text. Files that it names are read, from `dir` on. An empty `context` is the

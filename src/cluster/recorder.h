@@ -18,7 +18,7 @@ struct dv_recorder;
 struct dv_note_subject {
     dv_str kind;        /* "Pod" */
     dv_str api_version; /* "v1", "resource.k8s.io/v1" */
-    dv_str space;       /* empty: it is in none */
+    dv_str namespace;   /* empty: it is in none */
     dv_str name;
     dv_str uid;
 };

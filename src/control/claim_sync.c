@@ -101,7 +101,7 @@ static void write_claim(struct claim_job *claim_job, enum dv_subresource subreso
     job->request = (struct dv_request){.verb = DV_VERB_UPDATE,
                                        .subresource = subresource,
                                        .kind = dv_kind(DV_KIND_CLAIM),
-                                       .space = claim->metadata.namespace,
+                                       .namespace = claim->metadata.namespace,
                                        .name = claim->metadata.name,
                                        .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
                                        .value = claim};
@@ -169,7 +169,7 @@ static void remove_garbage(struct claim_job *claim_job)
     options->preconditions->uid = claim->metadata.uid;
     job->request = (struct dv_request){.verb = DV_VERB_DELETE,
                                        .kind = dv_kind(DV_KIND_CLAIM),
-                                       .space = claim->metadata.namespace,
+                                       .namespace = claim->metadata.namespace,
                                        .name = claim->metadata.name,
                                        .delete_options = options};
     dv_job_ask(job, on_deleted);
@@ -256,7 +256,7 @@ static void ask_for_pod(struct claim_job *claim_job, dv_str name)
 
     job->request = (struct dv_request){.verb = DV_VERB_GET,
                                        .kind = dv_kind(DV_KIND_POD),
-                                       .space = claim_of(claim_job)->metadata.namespace,
+                                       .namespace = claim_of(claim_job)->metadata.namespace,
                                        .name = name};
     dv_job_ask(job, on_pod);
 }
@@ -291,7 +291,8 @@ void dv_claim_job_run(struct dv_queue_item *item)
     struct claim_job *claim_job = DV_CONTAINER(item, struct claim_job, job.item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_CLAIM_QUEUE]);
-    struct dv_object *object = dv_control_get(control, DV_CONTROL_CLAIMS, item->space, item->name);
+    struct dv_object *object =
+        dv_control_get(control, DV_CONTROL_CLAIMS, item->namespace, item->name);
 
     if (!object) {
         dv_queue_finish(item);

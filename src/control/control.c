@@ -43,15 +43,15 @@ const char *dv_claim_source_name(enum dv_claim_source source)
 /* ---- what the files ask for ---- */
 
 struct dv_object *dv_control_get(const struct dv_control *control, enum dv_control_view view,
-                                 dv_str space, dv_str name)
+                                 dv_str namespace, dv_str name)
 {
-    return control->views[view] ? dv_view_get(control->views[view], space, name) : NULL;
+    return control->views[view] ? dv_view_get(control->views[view], namespace, name) : NULL;
 }
 
-const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str space,
+const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str namespace,
                                             dv_str name)
 {
-    const struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, space, name);
+    const struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, namespace, name);
 
     return object ? object->value : NULL;
 }
@@ -63,11 +63,11 @@ struct dv_time dv_control_now(const struct dv_control *control)
     return (struct dv_time){.seconds = (int64_t)(ns / 1000000000u), .is_set = true};
 }
 
-void dv_control_split(dv_str key, dv_str *space, dv_str *name)
+void dv_control_split(dv_str key, dv_str *namespace, dv_str *name)
 {
     size_t n = dv_str_find_char(key, '/');
 
-    *space = dv_str_slice(key, 0, n);
+    *namespace = dv_str_slice(key, 0, n);
     *name = dv_str_slice(key, n + 1, key.n);
 }
 
@@ -81,11 +81,11 @@ void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queu
         return;
     DV_LIST_EACH (refs, link) {
         const struct dv_index_ref *ref = DV_CONTAINER(link, struct dv_index_ref, link);
-        dv_str space;
+        dv_str namespace;
         dv_str name;
 
-        dv_control_split(ref->thing, &space, &name);
-        dv_queue_add(&control->queues[queue], space, name);
+        dv_control_split(ref->thing, &namespace, &name);
+        dv_queue_add(&control->queues[queue], namespace, name);
     }
 }
 

@@ -135,7 +135,7 @@ void dv_queue_stop(struct dv_queue *queue)
 
 /* ---- adding ---- */
 
-static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t n_space)
+static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t n_namespace)
 {
     struct dv_queue_item *item = dv_alloc(queue->options.item_bytes + key.n);
     char *text = (char *)item + queue->options.item_bytes;
@@ -143,13 +143,13 @@ static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t
     memcpy(text, key.p, key.n);
     item->queue = queue;
     item->key = (dv_str){text, key.n};
-    item->space = dv_str_slice(item->key, 0, n_space);
-    item->name = dv_str_slice(item->key, n_space + 1, key.n);
+    item->namespace = dv_str_slice(item->key, 0, n_namespace);
+    item->name = dv_str_slice(item->key, n_namespace + 1, key.n);
     (void)dv_map_set(&queue->items, item->key, item); /* add_at has looked: there was none */
     return item;
 }
 
-static void add_at(struct dv_queue *queue, dv_str space, dv_str name, uint64_t at_ms)
+static void add_at(struct dv_queue *queue, dv_str namespace, dv_str name, uint64_t at_ms)
 {
     struct dv_queue_item *item;
     dv_str key;
@@ -157,14 +157,14 @@ static void add_at(struct dv_queue *queue, dv_str space, dv_str name, uint64_t a
     if (queue->is_stopping)
         return;
     dv_buf_clear(&queue->key);
-    dv_buf_add(&queue->key, space);
+    dv_buf_add(&queue->key, namespace);
     dv_buf_add_char(&queue->key, '/');
     dv_buf_add(&queue->key, name);
     assert(!queue->key.is_over);
     key = dv_buf_str(&queue->key);
     item = dv_map_get(&queue->items, key);
     if (!item) {
-        wait_until(new_item(queue, key, space.n), at_ms);
+        wait_until(new_item(queue, key, namespace.n), at_ms);
         return;
     }
     switch (item->state) {
@@ -180,14 +180,14 @@ static void add_at(struct dv_queue *queue, dv_str space, dv_str name, uint64_t a
     }
 }
 
-void dv_queue_add(struct dv_queue *queue, dv_str space, dv_str name)
+void dv_queue_add(struct dv_queue *queue, dv_str namespace, dv_str name)
 {
-    add_at(queue, space, name, 0);
+    add_at(queue, namespace, name, 0);
 }
 
-void dv_queue_add_after(struct dv_queue *queue, dv_str space, dv_str name, uint64_t ms)
+void dv_queue_add_after(struct dv_queue *queue, dv_str namespace, dv_str name, uint64_t ms)
 {
-    add_at(queue, space, name, dv_u64_add_clamped(dv_loop_now_ms(queue->options.loop), ms));
+    add_at(queue, namespace, name, dv_u64_add_clamped(dv_loop_now_ms(queue->options.loop), ms));
 }
 
 /* ---- ends of runs ---- */

@@ -32,7 +32,7 @@ enum dv_queue_state {
 struct dv_queue_item {
     struct dv_queue *queue;
     dv_str key;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     enum dv_queue_state state;
     uint32_t n_failures; /* in a row */
@@ -75,9 +75,9 @@ void dv_queue_start(struct dv_queue *queue);
 void dv_queue_stop(struct dv_queue *queue);
 
 /* Runs it soon, also when it waits; never from within this call. */
-void dv_queue_add(struct dv_queue *queue, dv_str space, dv_str name);
+void dv_queue_add(struct dv_queue *queue, dv_str namespace, dv_str name);
 /* Runs it when that time has passed, or earlier when that was asked for. */
-void dv_queue_add_after(struct dv_queue *queue, dv_str space, dv_str name, uint64_t ms);
+void dv_queue_add_after(struct dv_queue *queue, dv_str namespace, dv_str name, uint64_t ms);
 
 /* The run is over, and the item is given back unless it was added meanwhile. */
 void dv_queue_finish(struct dv_queue_item *item);

@@ -173,19 +173,19 @@ void dv_rules_apply(const struct dv_evictor *evictor,
 
 struct tally {
     struct dv_map pods;
-    struct dv_map spaces;
+    struct dv_map namespaces;
 };
 
 /* Counts a pod once. The key must live as long as the tally. */
 static void add_pod(struct tally *tally, dv_str key)
 {
     static char here;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
 
-    dv_control_split(key, &space, &name);
+    dv_control_split(key, &namespace, &name);
     (void)dv_map_set(&tally->pods, key, &here); /* a pod that is counted again stays one */
-    (void)dv_map_set(&tally->spaces, space, &here);
+    (void)dv_map_set(&tally->namespaces, namespace, &here);
 }
 
 static void count_doomed(const struct dv_evictor *evictor, const struct dv_rule *rule,
@@ -212,11 +212,11 @@ static void count_users(const struct dv_evictor *evictor, const struct dv_used_c
     DV_LIST_EACH (refs, link) {
         dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
         const struct dv_api_pod *pod;
-        dv_str space;
+        dv_str namespace;
         dv_str name;
 
-        dv_control_split(key, &space, &name);
-        pod = dv_control_get_pod(evictor->control, space, name);
+        dv_control_split(key, &namespace, &name);
+        pod = dv_control_get_pod(evictor->control, namespace, name);
         if (pod && dv_evictor_is_user(pod, used))
             add_pod(tally, key);
     }
@@ -274,13 +274,13 @@ void dv_rules_count(const struct dv_evictor *evictor, const struct dv_rule *rule
 
     *counts = (struct dv_rule_counts){.n_evicted = rule->n_evicted};
     dv_map_init(&tally.pods);
-    dv_map_init(&tally.spaces);
+    dv_map_init(&tally.namespaces);
     if (dv_taint_is_evicting(taint))
         count_doomed(evictor, rule, &tally);
     else if (dv_str_eq(taint->effect, DV_STR("None")))
         count_simulated(evictor, rule, arena, counts, &tally);
     counts->n_pods = tally.pods.n;
-    counts->n_spaces = tally.spaces.n;
+    counts->n_namespaces = tally.namespaces.n;
     dv_map_fini(&tally.pods);
-    dv_map_fini(&tally.spaces);
+    dv_map_fini(&tally.namespaces);
 }

@@ -16,14 +16,14 @@
 #include "control/uses.h"
 #include "resource/resource.h"
 
-static dv_str claim_word(dv_str space, dv_str name, struct dv_arena *arena)
+static dv_str claim_word(dv_str namespace, dv_str name, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "claim %.*s/%.*s", DV_FMT(space), DV_FMT(name));
+    return dv_str_printf(arena, "claim %.*s/%.*s", DV_FMT(namespace), DV_FMT(name));
 }
 
-static dv_str template_word(dv_str space, dv_str name, struct dv_arena *arena)
+static dv_str template_word(dv_str namespace, dv_str name, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "template %.*s/%.*s", DV_FMT(space), DV_FMT(name));
+    return dv_str_printf(arena, "template %.*s/%.*s", DV_FMT(namespace), DV_FMT(name));
 }
 
 static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)
@@ -33,23 +33,23 @@ static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *are
 
 /* ---- looking up ---- */
 
-static const struct dv_api_resource_claim *find_claim(void *ctx, dv_str space, dv_str name)
+static const struct dv_api_resource_claim *find_claim(void *ctx, dv_str namespace, dv_str name)
 {
-    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_CLAIMS, space, name);
+    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_CLAIMS, namespace, name);
 
     return object ? object->value : NULL;
 }
 
-static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_str space,
+static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_str namespace,
                                                                   dv_str name)
 {
-    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_TEMPLATES, space, name);
+    const struct dv_object *object = dv_control_get(ctx, DV_CONTROL_TEMPLATES, namespace, name);
 
     return object ? object->value : NULL;
 }
 
-static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str space, dv_str pod_uid,
-                                                          dv_str entry)
+static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str namespace,
+                                                          dv_str pod_uid, dv_str entry)
 {
     const struct dv_control *control = ctx;
     const struct dv_list *refs = dv_index_find(&control->claims, pod_uid);
@@ -61,14 +61,14 @@ static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str spac
     DV_LIST_EACH (refs, link) {
         dv_str key = DV_CONTAINER(link, struct dv_index_ref, link)->thing;
         struct dv_object *object;
-        dv_str own_space;
+        dv_str own_namespace;
         dv_str name;
 
-        dv_control_split(key, &own_space, &name);
-        object = dv_control_get(control, DV_CONTROL_CLAIMS, own_space, name);
+        dv_control_split(key, &own_namespace, &name);
+        object = dv_control_get(control, DV_CONTROL_CLAIMS, own_namespace, name);
         if (!object)
             object = dv_made_get(control, key);
-        if (object && dv_str_eq(own_space, space) &&
+        if (object && dv_str_eq(own_namespace, namespace) &&
             dv_control_is_owned_by(object->meta, pod_uid) &&
             dv_str_eq(dv_control_entry_of(object->meta), entry))
             return object->value;
@@ -236,13 +236,13 @@ static void look_at_pods(struct dv_control *control, dv_str word)
         return;
     DV_LIST_EACH (refs, link) {
         const struct dv_api_pod *pod;
-        dv_str space;
+        dv_str namespace;
         dv_str name;
 
-        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &space, &name);
-        pod = dv_control_get_pod(control, space, name);
+        dv_control_split(DV_CONTAINER(link, struct dv_index_ref, link)->thing, &namespace, &name);
+        pod = dv_control_get_pod(control, namespace, name);
         if (pod && dv_control_needs_work(pod, &control->lookup))
-            dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], space, name);
+            dv_queue_add(&control->queues[DV_CONTROL_POD_QUEUE], namespace, name);
     }
 }
 

@@ -94,12 +94,12 @@ struct dv_control {
 
 /* The object of a view; NULL when absent, or when the view's gate is off. */
 struct dv_object *dv_control_get(const struct dv_control *control, enum dv_control_view view,
-                                 dv_str space, dv_str name);
-const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str space,
+                                 dv_str namespace, dv_str name);
+const struct dv_api_pod *dv_control_get_pod(const struct dv_control *control, dv_str namespace,
                                             dv_str name);
 struct dv_time dv_control_now(const struct dv_control *control); /* wall time, whole seconds */
 /* "namespace/name" into its parts. */
-void dv_control_split(dv_str key, dv_str *space, dv_str *name);
+void dv_control_split(dv_str key, dv_str *namespace, dv_str *name);
 /* Adds all that the index has under the word. */
 void dv_control_queue_all(struct dv_control *control, enum dv_control_queue queue,
                           const struct dv_index *index, dv_str word);
@@ -140,7 +140,7 @@ void dv_made_init(struct dv_control *control);
 void dv_made_fini(struct dv_control *control);
 void dv_made_add(struct dv_control *control, struct dv_object *claim);
 /* The view has shown it, or that it is gone. */
-void dv_made_forget(struct dv_control *control, dv_str space, dv_str name);
+void dv_made_forget(struct dv_control *control, dv_str namespace, dv_str name);
 struct dv_object *dv_made_get(const struct dv_control *control, dv_str key);
 /* From now on the claim is found by the uids of its pod and of those it is reserved for. */
 void dv_control_index_claim(struct dv_control *control, dv_str key,

@@ -53,7 +53,7 @@ static void set_timer(struct dv_doomed *doomed)
 {
     struct dv_control *control = doomed->evictor->control;
     uint64_t ms = left_ms(doomed);
-    dv_str space;
+    dv_str namespace;
     dv_str name;
 
     if (ms > 0) {
@@ -62,8 +62,8 @@ static void set_timer(struct dv_doomed *doomed)
         return;
     }
     dv_timer_cancel(&doomed->timer);
-    dv_control_split(doomed->key, &space, &name);
-    dv_queue_add(&control->queues[DV_CONTROL_EVICTION_QUEUE], space, name);
+    dv_control_split(doomed->key, &namespace, &name);
+    dv_queue_add(&control->queues[DV_CONTROL_EVICTION_QUEUE], namespace, name);
 }
 
 /* The rules that doom the pod have something new to tell in their status. */
@@ -87,11 +87,11 @@ static void tell_cancelled(struct dv_evictor *evictor, dv_str key)
 {
     const struct dv_object *object;
     struct dv_note_subject subject;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
 
-    dv_control_split(key, &space, &name);
-    object = dv_control_get(evictor->control, DV_CONTROL_PODS, space, name);
+    dv_control_split(key, &namespace, &name);
+    object = dv_control_get(evictor->control, DV_CONTROL_PODS, namespace, name);
     if (!object)
         return;
     subject = dv_note_subject_of(object);

@@ -311,11 +311,11 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     struct dv_eviction eviction = {0};
     const struct dv_api_pod *pod;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
 
-    dv_control_split(key, &space, &name);
-    pod = dv_control_get_pod(evictor->control, space, name);
+    dv_control_split(key, &namespace, &name);
+    pod = dv_control_get_pod(evictor->control, namespace, name);
     for (size_t i = 0; pod && i < pod->spec.n_resource_claims; i++) {
         const struct dv_used_claim *used;
         dv_str claim = DV_STR_NONE;
@@ -323,7 +323,7 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
         /* An entry without a claim leaves an empty name, under which there is no claim. */
         (void)dv_control_use(pod, &pod->spec.resource_claims[i], &claim);
         used = dv_map_get(&evictor->claims,
-                          dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(space), DV_FMT(claim)));
+                          dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(claim)));
         if (used && dv_evictor_is_user(pod, used))
             dv_eviction_merge(&eviction, &used->eviction, scratch);
     }

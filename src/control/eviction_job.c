@@ -118,7 +118,7 @@ static void delete_pod(struct eviction_job *eviction_job)
     options->preconditions->uid = eviction_job->uid;
     job->request = (struct dv_request){.verb = DV_VERB_DELETE,
                                        .kind = dv_kind(DV_KIND_POD),
-                                       .space = job->item.space,
+                                       .namespace = job->item.namespace,
                                        .name = job->item.name,
                                        .delete_options = options};
     dv_job_ask(job, on_deleted);
@@ -195,7 +195,7 @@ static void mark_pod(struct eviction_job *eviction_job, const struct dv_api_pod 
     job->request = (struct dv_request){.verb = DV_VERB_PATCH,
                                        .subresource = DV_SUB_STATUS,
                                        .kind = dv_kind(DV_KIND_POD),
-                                       .space = job->item.space,
+                                       .namespace = job->item.namespace,
                                        .name = job->item.name,
                                        .patch_type = DV_PATCH_STRATEGIC,
                                        .patch = condition_patch(eviction_job),
@@ -238,7 +238,8 @@ void dv_eviction_job_run(struct dv_queue_item *item)
     struct eviction_job *eviction_job = DV_CONTAINER(item, struct eviction_job, job.item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_EVICTION_QUEUE]);
-    struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, item->space, item->name);
+    struct dv_object *object =
+        dv_control_get(control, DV_CONTROL_PODS, item->namespace, item->name);
     const struct dv_doomed *doomed = dv_doom_due(control->evictor, item->key);
     struct dv_job *job = &eviction_job->job;
 
@@ -254,7 +255,7 @@ void dv_eviction_job_run(struct dv_queue_item *item)
         eviction_job->eviction.rules[i] = dv_str_copy(eviction_job->eviction.rules[i], job->arena);
     job->request = (struct dv_request){.verb = DV_VERB_GET,
                                        .kind = dv_kind(DV_KIND_POD),
-                                       .space = item->space,
+                                       .namespace = item->namespace,
                                        .name = item->name};
     dv_job_ask(job, on_pod);
 }

@@ -99,7 +99,7 @@ static bool plan_entry(const struct dv_api_pod *pod, const struct dv_api_pod_res
                        const struct dv_control_lookup *lookup, const struct dv_control_gates *gates,
                        struct dv_arena *arena, struct dv_entry_plan *entry, struct dv_err *err)
 {
-    dv_str space = pod->metadata.namespace;
+    dv_str namespace = pod->metadata.namespace;
     const struct dv_api_resource_claim *claim = NULL;
     const struct dv_api_resource_claim_template *template;
     enum dv_use use = dv_control_use(pod, spec, &entry->claim);
@@ -109,17 +109,17 @@ static bool plan_entry(const struct dv_api_pod *pod, const struct dv_api_pod_res
     if (!entry->is_generated)
         return true;
     if (use == DV_USE_GENERATED)
-        claim = lookup->claim(lookup->ctx, space, entry->claim);
+        claim = lookup->claim(lookup->ctx, namespace, entry->claim);
     if (claim && dv_control_is_owned_by(&claim->metadata, pod->metadata.uid))
         return true;
-    claim = lookup->generated(lookup->ctx, space, pod->metadata.uid, spec->name);
+    claim = lookup->generated(lookup->ctx, namespace, pod->metadata.uid, spec->name);
     if (claim) {
         entry->step = DV_ENTRY_ADOPT;
         entry->claim = dv_str_copy(claim->metadata.name, arena);
         return true;
     }
     entry->claim = DV_STR_NONE;
-    template = lookup->template(lookup->ctx, space, spec->resource_claim_template_name);
+    template = lookup->template(lookup->ctx, namespace, spec->resource_claim_template_name);
     entry->step = DV_ENTRY_STUCK;
     if (!template)
         return dv_fail(err, DV_NOT_FOUND, "resource claim template \"%.*s\" not found",

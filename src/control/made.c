@@ -105,7 +105,7 @@ void dv_made_add(struct dv_control *control, struct dv_object *claim)
     set_timer(control);
 }
 
-void dv_made_forget(struct dv_control *control, dv_str space, dv_str name)
+void dv_made_forget(struct dv_control *control, dv_str namespace, dv_str name)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = NULL;
     struct made *made;
@@ -114,7 +114,7 @@ void dv_made_forget(struct dv_control *control, dv_str space, dv_str name)
         return;
     scratch = dv_arena_new();
     made = dv_map_get(&control->made.claims,
-                      dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(space), DV_FMT(name)));
+                      dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(name)));
     if (made)
         drop(control, made);
 }

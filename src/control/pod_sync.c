@@ -118,7 +118,7 @@ static void on_created(struct dv_job *job, const struct dv_api_status *failure)
     } else if (failure->code == 409 && name.n > 0) {
         job->request = (struct dv_request){.verb = DV_VERB_GET,
                                            .kind = dv_kind(DV_KIND_CLAIM),
-                                           .space = entry->new_claim->metadata.namespace,
+                                           .namespace = entry->new_claim->metadata.namespace,
                                            .name = name};
         dv_job_ask(job, on_found);
     } else {
@@ -152,7 +152,7 @@ static void create_claim(struct pod_job *pod_job, const struct dv_entry_plan *en
     entry->new_claim->metadata.name = choose_name(pod_job, entry);
     job->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                        .kind = dv_kind(DV_KIND_CLAIM),
-                                       .space = entry->new_claim->metadata.namespace,
+                                       .namespace = entry->new_claim->metadata.namespace,
                                        .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
                                        .value = entry->new_claim};
     dv_job_ask(job, on_created);
@@ -189,7 +189,7 @@ static void apply_status(struct pod_job *pod_job)
     job->request = (struct dv_request){.verb = DV_VERB_PATCH,
                                        .subresource = DV_SUB_STATUS,
                                        .kind = dv_kind(DV_KIND_POD),
-                                       .space = pod->metadata.namespace,
+                                       .namespace = pod->metadata.namespace,
                                        .name = pod->metadata.name,
                                        .patch_type = DV_PATCH_APPLY,
                                        .patch = patch,
@@ -265,7 +265,7 @@ static void reserve_claims(struct pod_job *pod_job)
             (struct dv_request){.verb = DV_VERB_UPDATE,
                                 .subresource = DV_SUB_STATUS,
                                 .kind = dv_kind(DV_KIND_CLAIM),
-                                .space = copy->metadata.namespace,
+                                .namespace = copy->metadata.namespace,
                                 .name = copy->metadata.name,
                                 .field_manager = DV_STR(DV_CONTROL_CLAIMS_MANAGER),
                                 .value = dv_control_reserve(copy, pod_of(pod_job), job->arena)};
@@ -280,7 +280,8 @@ void dv_pod_job_run(struct dv_queue_item *item)
     struct pod_job *pod_job = DV_CONTAINER(item, struct pod_job, job.item);
     struct dv_control *control =
         DV_CONTAINER(item->queue, struct dv_control, queues[DV_CONTROL_POD_QUEUE]);
-    struct dv_object *object = dv_control_get(control, DV_CONTROL_PODS, item->space, item->name);
+    struct dv_object *object =
+        dv_control_get(control, DV_CONTROL_PODS, item->namespace, item->name);
     const struct dv_api_pod *pod = object ? object->value : NULL;
 
     if (!pod || pod->metadata.deletion_timestamp.is_set || dv_control_pod_is_done(pod)) {

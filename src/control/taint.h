@@ -59,10 +59,10 @@ dv_str dv_taint_rule_word(const struct dv_api_device_taint_selector *selector,
 /* ---- a rule's status ---- */
 
 struct dv_rule_counts {
-    size_t n_pods;      /* that are to be evicted, or would be */
-    size_t n_spaces;    /* that these are in */
-    size_t n_evicted;   /* since we began */
-    size_t n_published; /* devices; for the effect None, as the next */
+    size_t n_pods;       /* that are to be evicted, or would be */
+    size_t n_namespaces; /* that these are in */
+    size_t n_evicted;    /* since we began */
+    size_t n_published;  /* devices; for the effect None, as the next */
     size_t n_allocated;
 };
 

@@ -58,7 +58,7 @@ static const char *describe_evicting(const struct dv_rule_counts *counts, struct
     if (counts->n_pods == 0)
         return counts->n_evicted > 0 ? "Completed" : "NotStarted";
     add_count(text, counts->n_pods, "pod needs to be evicted in ", "pods need to be evicted in ");
-    add_spaces(text, counts->n_spaces);
+    add_spaces(text, counts->n_namespaces);
     dv_buf_add_char(text, '.');
     return "PodsPendingEviction";
 }
@@ -70,7 +70,7 @@ static const char *describe_none(const struct dv_rule_counts *counts, struct dv_
     add_count(text, counts->n_allocated, "allocated device selected. ",
               "allocated devices selected. ");
     add_count(text, counts->n_pods, "pod would be evicted in ", "pods would be evicted in ");
-    add_spaces(text, counts->n_spaces);
+    add_spaces(text, counts->n_namespaces);
     dv_buf_add_c(text, " if the effect was NoExecute. This information will not be updated again. "
                        "Recreate the DeviceTaintRule to trigger an update.");
     return "NoEffect";

@@ -53,11 +53,12 @@ bool dv_control_is_pod(const struct dv_api_resource_claim_consumer_reference *co
 /* How claims and templates are found. */
 struct dv_control_lookup {
     void *ctx;
-    const struct dv_api_resource_claim *(*claim)(void *ctx, dv_str space, dv_str name);
+    const struct dv_api_resource_claim *(*claim)(void *ctx, dv_str namespace, dv_str name);
     /* A claim that the pod of that uid controls, for that entry of it. */
-    const struct dv_api_resource_claim *(*generated)(void *ctx, dv_str space, dv_str pod_uid,
+    const struct dv_api_resource_claim *(*generated)(void *ctx, dv_str namespace, dv_str pod_uid,
                                                      dv_str entry);
-    const struct dv_api_resource_claim_template *(*template)(void *ctx, dv_str space, dv_str name);
+    const struct dv_api_resource_claim_template *(*template)(void *ctx, dv_str namespace,
+                                                             dv_str name);
 };
 
 /* Whether something is to be done for a pod that is not done: claims to be generated or written

@@ -80,11 +80,11 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
 
 bool dv_daemon_api_is_settled(const struct dv_daemon_api *api)
 {
-    static const dv_str spaces[] = {DV_STR_INIT("default"), DV_STR_INIT("kube-system"),
-                                    DV_STR_INIT("kube-node-lease"), DV_STR_INIT("kube-public")};
+    static const dv_str namespaces[] = {DV_STR_INIT("default"), DV_STR_INIT("kube-system"),
+                                        DV_STR_INIT("kube-node-lease"), DV_STR_INIT("kube-public")};
 
-    for (size_t i = 0; i < DV_COUNT(spaces); i++)
-        if (!dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, spaces[i]))
+    for (size_t i = 0; i < DV_COUNT(namespaces); i++)
+        if (!dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, namespaces[i]))
             return false;
     return true;
 }

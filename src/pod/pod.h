@@ -35,13 +35,13 @@ struct dv_pods;
 /* A pod by its uid, or where that is empty by namespace and name. */
 struct dv_pod_ref {
     dv_str uid;
-    dv_str space; /* the namespace; empty: "default" */
+    dv_str namespace; /* empty: "default" */
     dv_str name;
 };
 
 /* ---- the node's part of the store ---- */
 
-enum dv_node_space {
+enum dv_node_namespace {
     DV_TABLE_DEVICES, /* module device's */
     DV_TABLE_PODS,    /* this one's: by uid, the Pod as JSON */
     DV_TABLE_OBJECTS, /* the embedded API's: its objects, */

@@ -73,7 +73,8 @@ void dv_validate_before_update(const struct dv_validation *validation,
 /* Adds what the object's namespace (its metadata; NULL: unknown) does not let it ask for: admin
  * access to devices, in a new claim or template, or newly granted in a claim's status. */
 void dv_validate_admin_access(const struct dv_validation *validation,
-                              const struct dv_api_object_meta *space, struct dv_problems *problems);
+                              const struct dv_api_object_meta *namespace,
+                              struct dv_problems *problems);
 
 /* Adds what is wrong with the options of a deletion. */
 void dv_validate_delete_options(const struct dv_api_delete_options *options,

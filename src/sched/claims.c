@@ -204,9 +204,9 @@ void dv_sched_claim_unassume(struct claim *claim)
 
 /* ---- records ---- */
 
-struct claim *dv_sched_claim(struct dv_sched *sched, dv_str space, dv_str name)
+struct claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name)
 {
-    dv_str key = dv_sched_key(sched, space, name);
+    dv_str key = dv_sched_key(sched, namespace, name);
     struct claim *claim = dv_map_get(&sched->claims, key);
     char *text;
 

@@ -132,7 +132,7 @@ static void send_condition(struct pod *pod)
         .verb = DV_VERB_PATCH,
         .subresource = DV_SUB_STATUS,
         .kind = dv_kind(DV_KIND_POD),
-        .space = dv_str_copy(meta->namespace, pod->say_arena),
+        .namespace = dv_str_copy(meta->namespace, pod->say_arena),
         .name = dv_str_copy(meta->name, pod->say_arena),
         .patch_type = DV_PATCH_STRATEGIC,
         .patch = condition_patch(pod, pod->say_arena),
@@ -260,7 +260,7 @@ void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, c
                       (unsigned long long)dv_random_u64());
     event->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                          .kind = dv_kind(DV_KIND_EVENT),
-                                         .space = event->value.metadata.namespace,
+                                         .namespace = event->value.metadata.namespace,
                                          .value = &event->value,
                                          .done = on_told};
     dv_list_push(&sched->events, &event->link);

@@ -31,10 +31,10 @@
 
 /* ---- for all files ---- */
 
-dv_str dv_sched_key(struct dv_sched *sched, dv_str space, dv_str name)
+dv_str dv_sched_key(struct dv_sched *sched, dv_str namespace, dv_str name)
 {
     dv_buf_clear(&sched->text);
-    dv_buf_add(&sched->text, space);
+    dv_buf_add(&sched->text, namespace);
     dv_buf_add_char(&sched->text, '/');
     dv_buf_add(&sched->text, name);
     return dv_buf_str(&sched->text);

@@ -140,7 +140,7 @@ static void fill_bind(struct op *op)
     struct dv_api_binding *binding = DV_NEW(op->arena, struct dv_api_binding);
 
     binding->metadata.name = op->request.name;
-    binding->metadata.namespace = op->request.space;
+    binding->metadata.namespace = op->request.namespace;
     binding->metadata.uid = dv_str_copy(op->pod->object->meta->uid, op->arena);
     binding->target.kind = DV_STR("Node");
     binding->target.name = op->node;
@@ -159,7 +159,7 @@ void dv_sched_op_ask(struct op *op)
         return;
     }
     op->request = (struct dv_request){.kind = dv_kind(DV_KIND_POD),
-                                      .space = dv_str_copy(meta->namespace, op->arena),
+                                      .namespace = dv_str_copy(meta->namespace, op->arena),
                                       .name = dv_str_copy(meta->name, op->arena),
                                       .done = on_answer};
     if (op->step == OP_CREATE) {

@@ -394,7 +394,7 @@ void dv_sched_crowds_free(struct dv_sched *sched);
 
 void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Returns the record of that claim, making one when there is none. */
-struct claim *dv_sched_claim(struct dv_sched *sched, dv_str space, dv_str name);
+struct claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name);
 const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim);
 /* Takes over a newer state, from the view or from the answer to a write; an older one is
  * ignored. */
@@ -521,6 +521,6 @@ void dv_sched_request(struct dv_sched *sched, struct dv_request *request);
 void dv_sched_request_done(struct dv_sched *sched);
 struct dv_time dv_sched_now(const struct dv_sched *sched);
 /* "namespace/name" into sched->text. */
-dv_str dv_sched_key(struct dv_sched *sched, dv_str space, dv_str name);
+dv_str dv_sched_key(struct dv_sched *sched, dv_str namespace, dv_str name);
 
 #endif

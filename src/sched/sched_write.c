@@ -215,7 +215,7 @@ static void start(struct claim *claim, enum claim_step step, struct dv_request r
     claim->step = step;
     claim->request = request;
     claim->request.kind = dv_kind(DV_KIND_CLAIM);
-    claim->request.space = claim->object->meta->namespace;
+    claim->request.namespace = claim->object->meta->namespace;
     claim->request.name = claim->object->meta->name;
     claim->request.done = on_answer;
     dv_sched_request(claim->sched, &claim->request);
@@ -232,7 +232,7 @@ static void start_update(struct claim *claim, enum claim_step step, const struct
           (struct dv_request){.verb = DV_VERB_UPDATE,
                               .subresource = step == CLAIM_WRITING ? DV_SUB_STATUS : DV_SUB_NONE,
                               .value = value});
-    claim->request.space = value->metadata.namespace;
+    claim->request.namespace = value->metadata.namespace;
     claim->request.name = value->metadata.name;
 }
 
@@ -256,24 +256,24 @@ static void start_finalizer(struct claim *claim, bool is_wanted)
 static void start_delete(struct claim *claim)
 {
     dv_str uid = dv_str_copy(claim->object->meta->uid, claim->arena);
-    dv_str space = dv_str_copy(claim->object->meta->namespace, claim->arena);
+    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
     dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
 
     claim->preconditions = (struct dv_api_preconditions){.uid = uid};
     claim->delete_options = (struct dv_api_delete_options){.preconditions = &claim->preconditions};
     start(claim, CLAIM_DELETING,
           (struct dv_request){.verb = DV_VERB_DELETE, .delete_options = &claim->delete_options});
-    claim->request.space = space;
+    claim->request.namespace = namespace;
     claim->request.name = name;
 }
 
 static void start_read(struct claim *claim)
 {
-    dv_str space = dv_str_copy(claim->object->meta->namespace, claim->arena);
+    dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
     dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
 
     start(claim, CLAIM_READING, (struct dv_request){.verb = DV_VERB_GET});
-    claim->request.space = space;
+    claim->request.namespace = namespace;
     claim->request.name = name;
 }
 

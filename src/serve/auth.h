@@ -97,7 +97,7 @@ struct dv_auth_request {
     dv_str group;
     dv_str resource;
     dv_str subresource;
-    dv_str space;
+    dv_str namespace;
     dv_str name; /* with a path: the node that it is about, if it is about one */
     dv_str field_selector;
 };

@@ -56,7 +56,7 @@ static void ask(struct storm *storm, enum dv_verb verb, enum dv_subresource sub,
     asked->request = (struct dv_request){
         .verb = verb, .subresource = sub, .kind = dv_kind(kind), .done = on_done};
     if (dv_kind(kind)->is_namespaced)
-        asked->request.space = DV_STR("default");
+        asked->request.namespace = DV_STR("default");
     if (name)
         asked->request.name = dv_str_copy(dv_str_from_c(name), asked->arena);
     if (yaml) {

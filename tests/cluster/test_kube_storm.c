@@ -159,7 +159,7 @@ static void write_something(struct storm *storm)
 
     job->storm = storm;
     job->request.kind = dv_kind(DV_KIND_CONFIG_MAP);
-    job->request.space = DV_STR("default");
+    job->request.namespace = DV_STR("default");
     job->request.done = on_done;
     fill(job, (unsigned)(proxy_random(&storm->random) % N_NAMES));
     job->request.name = job->map.metadata.name;

@@ -93,7 +93,7 @@ static struct dv_claim_record record_of(const struct dv_json *json, struct dv_ar
     struct dv_claim_record record = {
         .uid = text_of(json, "ClaimUID"),
         .name = text_of(json, "ClaimName"),
-        .space = text_of(json, "Namespace"),
+        .namespace = text_of(json, "Namespace"),
     };
 
     for (const struct dv_json *item = dv_json_first(pods); item; item = dv_json_next(item))

@@ -279,11 +279,11 @@ static void replay_get(struct replay *replay, const char *what, const json_t *re
     struct dv_arena *arena = replay->state.arena;
     const json_t *request = json_object_get(record, "request");
     const json_t *error = json_object_get(record, "error");
-    dv_str space = state_text(request, "pod_namespace");
+    dv_str namespace = state_text(request, "pod_namespace");
     dv_str name = state_text(request, "pod_name");
     struct dv_err err;
     PodresV1__GetPodResourcesResponse *got =
-        dv_podres_get(&replay->state.node, space, name, arena, &err);
+        dv_podres_get(&replay->state.node, namespace, name, arena, &err);
     PodresV1__GetPodResourcesResponse *want;
 
     if (error) {
@@ -296,7 +296,7 @@ static void replay_get(struct replay *replay, const char *what, const json_t *re
         replay->score->n_by_rule[ONLY_ACTIVE]++;
         compare_not_found(replay, what, got, &err,
                           dv_str_printf(arena, "pod %.*s in namespace %.*s not found", DV_FMT(name),
-                                        DV_FMT(space)));
+                                        DV_FMT(namespace)));
         return;
     }
     if (!got) {

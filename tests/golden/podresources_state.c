@@ -237,7 +237,7 @@ static void read_claims(struct state *state)
         json_t *driver;
 
         claim->name = state_text(from, "ClaimName");
-        claim->space = state_text(from, "Namespace");
+        claim->namespace = state_text(from, "Namespace");
         json_object_foreach(drivers, name, driver) v[claim->n_drivers++] =
             read_driver(name, json_object_get(driver, "Devices"), state->arena);
         qsort(v, claim->n_drivers, sizeof(v[0]), compare_drivers);

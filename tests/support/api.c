@@ -146,10 +146,10 @@ static void on_done(struct dv_request *request, const struct dv_api_status *fail
     }
 }
 
-static dv_str namespace_of(enum dv_kind_id kind, const char *space)
+static dv_str namespace_of(enum dv_kind_id kind, const char *namespace)
 {
-    if (space)
-        return dv_str_from_c(space);
+    if (namespace)
+        return dv_str_from_c(namespace);
     return dv_kind(kind)->is_namespaced ? DV_STR("default") : DV_STR_NONE;
 }
 
@@ -173,14 +173,14 @@ static struct dv_json *parse(struct api *api, const char *yaml)
     return doc;
 }
 
-struct api_reply api_create(struct api *api, enum dv_kind_id kind, const char *space,
+struct api_reply api_create(struct api *api, enum dv_kind_id kind, const char *namespace,
                             const char *yaml)
 {
     const struct dv_message *message = dv_kind(kind)->versions[0].message;
     void *value = dv_arena_alloc(api->arena, message->size, message->align);
     const struct dv_request request = {.verb = DV_VERB_CREATE,
                                        .kind = dv_kind(kind),
-                                       .space = namespace_of(kind, space),
+                                       .namespace = namespace_of(kind, namespace),
                                        .value = value};
     struct dv_err err;
 
@@ -191,12 +191,12 @@ struct api_reply api_create(struct api *api, enum dv_kind_id kind, const char *s
 }
 
 struct api_reply api_patch(struct api *api, enum dv_kind_id kind, enum dv_subresource subresource,
-                           const char *space, const char *name, const char *yaml)
+                           const char *namespace, const char *name, const char *yaml)
 {
     const struct dv_request request = {.verb = DV_VERB_PATCH,
                                        .subresource = subresource,
                                        .kind = dv_kind(kind),
-                                       .space = namespace_of(kind, space),
+                                       .namespace = namespace_of(kind, namespace),
                                        .name = dv_str_from_c(name),
                                        .patch_type = DV_PATCH_MERGE,
                                        .patch = parse(api, yaml),
@@ -205,13 +205,13 @@ struct api_reply api_patch(struct api *api, enum dv_kind_id kind, enum dv_subres
     return ask(api, &request);
 }
 
-struct api_reply api_delete(struct api *api, enum dv_kind_id kind, const char *space,
+struct api_reply api_delete(struct api *api, enum dv_kind_id kind, const char *namespace,
                             const char *name, const int64_t *grace_s)
 {
     const struct dv_api_delete_options options = {.grace_period_seconds = grace_s};
     const struct dv_request request = {.verb = DV_VERB_DELETE,
                                        .kind = dv_kind(kind),
-                                       .space = namespace_of(kind, space),
+                                       .namespace = namespace_of(kind, namespace),
                                        .name = dv_str_from_c(name),
                                        .delete_options = &options};
 
@@ -227,19 +227,20 @@ struct dv_object *api_must(struct api_reply reply)
 
 /* ---- looking ---- */
 
-struct dv_object *api_get(const struct api *api, enum dv_kind_id kind, const char *space,
+struct dv_object *api_get(const struct api *api, enum dv_kind_id kind, const char *namespace,
                           const char *name)
 {
-    return dv_embedded_get(api->embedded, dv_kind(kind), namespace_of(kind, space),
+    return dv_embedded_get(api->embedded, dv_kind(kind), namespace_of(kind, namespace),
                            dv_str_from_c(name));
 }
 
-size_t api_list(struct api *api, enum dv_kind_id kind, const char *space,
+size_t api_list(struct api *api, enum dv_kind_id kind, const char *namespace,
                 struct dv_object ***objects)
 {
     const struct dv_list_query query = {.kind = dv_kind(kind),
                                         .version = &dv_kind(kind)->versions[0],
-                                        .space = space ? dv_str_from_c(space) : DV_STR_NONE};
+                                        .namespace =
+                                            namespace ? dv_str_from_c(namespace) : DV_STR_NONE};
     struct dv_api_status *failure;
     struct dv_list_page page;
 

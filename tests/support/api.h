@@ -35,7 +35,7 @@ struct api {
     bool (*is_busy)(struct api *api);
 };
 
-/* The store's spaces, for those who open the two themselves. */
+/* The store's namespaces, for those who open the two themselves. */
 enum {
     API_TABLE_OBJECTS,
     API_TABLE_META,
@@ -57,23 +57,23 @@ struct api_reply {
     struct dv_object *object; /* in the arena */
 };
 
-struct api_reply api_create(struct api *api, enum dv_kind_id kind, const char *space,
+struct api_reply api_create(struct api *api, enum dv_kind_id kind, const char *namespace,
                             const char *yaml);
 /* A merge patch, of the object or of its status. */
 struct api_reply api_patch(struct api *api, enum dv_kind_id kind, enum dv_subresource subresource,
-                           const char *space, const char *name, const char *yaml);
+                           const char *namespace, const char *name, const char *yaml);
 /* grace_s: NULL: the object's own. */
-struct api_reply api_delete(struct api *api, enum dv_kind_id kind, const char *space,
+struct api_reply api_delete(struct api *api, enum dv_kind_id kind, const char *namespace,
                             const char *name, const int64_t *grace_s);
 /* Fails the test unless it succeeded. */
 struct dv_object *api_must(struct api_reply reply);
 
 /* ---- what is there: borrowed until the next turn ---- */
 
-struct dv_object *api_get(const struct api *api, enum dv_kind_id kind, const char *space,
+struct dv_object *api_get(const struct api *api, enum dv_kind_id kind, const char *namespace,
                           const char *name); /* NULL: absent */
 /* All of a kind, in the order of their names; of one namespace, or with NULL of all. */
-size_t api_list(struct api *api, enum dv_kind_id kind, const char *space,
+size_t api_list(struct api *api, enum dv_kind_id kind, const char *namespace,
                 struct dv_object ***objects);
 
 /* A text in the arena. */

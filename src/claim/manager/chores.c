@@ -25,7 +25,7 @@ enum chore_kind {
 struct dv_claim_chore_item {
     enum chore_kind kind;
     dv_str pod_uid;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid;
 };
@@ -131,7 +131,7 @@ static void gather(struct dv_claims *claims)
         if (is_nobodys(claim) && is_time(claims, claim, false))
             *dv_vec_add_in(&items, arena) = (struct dv_claim_chore_item){
                 .kind = UNPREPARE_CLAIM,
-                .space = dv_str_copy(claim->record.space, arena),
+                .namespace = dv_str_copy(claim->record.namespace, arena),
                 .name = dv_str_copy(claim->record.name, arena),
                 .uid = dv_str_copy(claim->record.uid, arena),
             };
@@ -180,7 +180,7 @@ static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *ope
 
         if (of_pod[i]->is_left_over && record->phase == DV_CLAIM_PREPARING &&
             is_time(claims, of_pod[i], true))
-            dv_claim_job_set(&operation->priv.jobs[n_jobs++], record->space, record->name,
+            dv_claim_job_set(&operation->priv.jobs[n_jobs++], record->namespace, record->name,
                              record->uid);
     }
     operation->priv.n_jobs = n_jobs;
@@ -203,7 +203,7 @@ static void start(struct dv_claims *claims, const struct dv_claim_chore_item *it
         dv_claim_operation_init(claims, &chore->operation, DV_CLAIM_UNPREPARE);
         dv_claim_operation_set_jobs(&chore->operation, 1);
         chore->operation.priv.jobs[0].ignores_pods = true;
-        dv_claim_job_set(&chore->operation.priv.jobs[0], item->space, item->name, item->uid);
+        dv_claim_job_set(&chore->operation.priv.jobs[0], item->namespace, item->name, item->uid);
         dv_claim_operation_start(&chore->operation);
     }
     chore->operation.priv.is_chore = true;

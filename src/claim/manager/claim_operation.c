@@ -315,11 +315,11 @@ void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_
         operation->priv.jobs[i].operation = operation;
 }
 
-void dv_claim_job_set(struct dv_claim_job *job, dv_str space, dv_str name, dv_str uid)
+void dv_claim_job_set(struct dv_claim_job *job, dv_str namespace, dv_str name, dv_str uid)
 {
     struct dv_arena *arena = job->operation->priv.arena;
 
-    job->space = dv_str_copy(space, arena);
+    job->namespace = dv_str_copy(namespace, arena);
     job->name = dv_str_copy(name, arena);
     job->uid = dv_str_copy(uid, arena);
 }

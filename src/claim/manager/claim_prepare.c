@@ -28,7 +28,7 @@ enum dv_claim_progress dv_claim_prepare_list(struct dv_claim_operation *operatio
     dv_claim_operation_set_jobs(operation, n_refs);
     for (size_t i = 0; i < n_refs; i++) {
         operation->priv.jobs[i].ref = refs[i];
-        operation->priv.jobs[i].space = pod->metadata.namespace;
+        operation->priv.jobs[i].namespace = pod->metadata.namespace;
         operation->priv.jobs[i].name = refs[i].name;
     }
     return DV_CLAIM_STEP_IS_DONE;
@@ -68,7 +68,7 @@ enum dv_claim_progress dv_claim_prepare_fetch(struct dv_claim_operation *operati
         job->request = (struct dv_request){
             .verb = DV_VERB_GET,
             .kind = dv_kind(DV_KIND_CLAIM),
-            .space = job->space,
+            .namespace = job->namespace,
             .name = job->name,
             .done = on_fetched,
         };
@@ -138,7 +138,8 @@ static bool is_for_another(const struct dv_claim_job *job, const struct dv_claim
 static enum dv_claim_progress await_others(struct dv_claim_operation *operation,
                                            const struct dv_claim_job *job)
 {
-    struct dv_claim *claim = dv_claim_find(operation->priv.claims->state, job->space, job->name);
+    struct dv_claim *claim =
+        dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
     if (!claim || !is_in_the_way(job, claim) || !dv_claim_may_wait(operation))
         return DV_CLAIM_STEP_IS_DONE; /* attaching tells */
@@ -261,7 +262,7 @@ enum dv_claim_progress dv_claim_again_await(struct dv_claim_operation *operation
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         const struct dv_claim_job *job = &operation->priv.jobs[i];
         const struct dv_claim *claim =
-            dv_claim_find(operation->priv.claims->state, job->space, job->name);
+            dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
         for (size_t k = 0; claim && k < claim->record.n_drivers; k++) {
             progress = dv_claim_await_driver(operation, claim->record.drivers[k].name, err);
@@ -279,7 +280,7 @@ enum dv_claim_progress dv_claim_again_hold(struct dv_claim_operation *operation,
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
         struct dv_claim *claim =
-            dv_claim_find(operation->priv.claims->state, job->space, job->name);
+            dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
         if (claim && dv_str_eq(claim->record.uid, job->uid) &&
             claim->record.phase == DV_CLAIM_PREPARING && claim->n_calls == 0)

@@ -19,11 +19,11 @@ enum dv_claim_progress dv_claim_release_list(struct dv_claim_operation *operatio
 {
     struct dv_claim_job *job = &operation->priv.jobs[0];
     const struct dv_claim *claim =
-        dv_claim_find(operation->priv.claims->state, job->space, job->name);
+        dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
     if (!claim) {
         (void)dv_fail(err, DV_NOT_FOUND, "ResourceClaim %.*s/%.*s is not known on this node",
-                      DV_FMT(job->space), DV_FMT(job->name));
+                      DV_FMT(job->namespace), DV_FMT(job->name));
         return DV_CLAIM_STEP_FAILED;
     }
     job->uid = dv_str_copy(claim->record.uid, operation->priv.arena);
@@ -34,7 +34,8 @@ enum dv_claim_progress dv_claim_release_list(struct dv_claim_operation *operatio
 static struct dv_claim *claim_of(struct dv_claim_operation *operation,
                                  const struct dv_claim_job *job)
 {
-    struct dv_claim *claim = dv_claim_find(operation->priv.claims->state, job->space, job->name);
+    struct dv_claim *claim =
+        dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
     return claim && dv_str_eq(claim->record.uid, job->uid) ? claim : NULL;
 }
@@ -210,17 +211,17 @@ void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *op
     for (size_t i = 0; i < n; i++) {
         const struct dv_claim_record *record = &of_pod[i]->record;
 
-        dv_claim_job_set(&operation->priv.jobs[i], record->space, record->name, record->uid);
+        dv_claim_job_set(&operation->priv.jobs[i], record->namespace, record->name, record->uid);
     }
     dv_claim_operation_start(operation);
 }
 
-void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str space,
-                       dv_str name)
+void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation,
+                       dv_str namespace, dv_str name)
 {
     dv_claim_operation_init(claims, operation, DV_CLAIM_RELEASE);
     dv_claim_operation_set_jobs(operation, 1);
     operation->priv.jobs[0].ignores_pods = true;
-    dv_claim_job_set(&operation->priv.jobs[0], space, name, DV_STR_NONE);
+    dv_claim_job_set(&operation->priv.jobs[0], namespace, name, DV_STR_NONE);
     dv_claim_operation_start(operation);
 }

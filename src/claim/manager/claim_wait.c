@@ -92,7 +92,7 @@ static void see_waits(const struct dv_claim_operation *operation,
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         const struct dv_claim_job *job = &operation->priv.jobs[i];
         const struct dv_claim_wait wait = {
-            .space = job->space,
+            .namespace = job->namespace,
             .name = job->name,
             .uid = job->object ? job->object->meta->uid : job->uid,
             .pod_uid = operation->priv.pod_uid,

@@ -94,7 +94,7 @@ struct dv_claim_job {
     struct dv_request request;
     struct dv_object *object; /* prepare: as the API has it */
     struct dv_err err;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid;             /* of the record; not to prepare for a pod */
     struct dv_claim *claim; /* held: it is ours until the end; NULL: it is not */
@@ -136,7 +136,7 @@ void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation
 /* Makes room for so many. */
 void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_jobs);
 /* Makes it about this claim; copies all of it. */
-void dv_claim_job_set(struct dv_claim_job *job, dv_str space, dv_str name, dv_str uid);
+void dv_claim_job_set(struct dv_claim_job *job, dv_str namespace, dv_str name, dv_str uid);
 /* Runs the step that it is at, not from within. */
 void dv_claim_operation_start(struct dv_claim_operation *operation);
 /* The end of a step that went on; err: NULL when it went well. */

@@ -25,7 +25,7 @@ static bool is_per_claim(enum dv_dra_service service)
 
 static void add_claim_fields(const struct dv_claim_record *record, struct dv_buf *buf)
 {
-    dv_pb_add_bytes(buf, 1, record->space);
+    dv_pb_add_bytes(buf, 1, record->namespace);
     dv_pb_add_bytes(buf, 2, record->uid);
     dv_pb_add_bytes(buf, 3, record->name);
 }
@@ -357,7 +357,7 @@ static bool keep(struct dv_claim_state *state, struct dv_claim *claim, dv_str dr
         return dv_fail(err, DV_INTERNAL,
                        "internal error: unable to get claim info for ResourceClaim %.*s in "
                        "namespace %.*s",
-                       DV_FMT(claim->record.name), DV_FMT(claim->record.space));
+                       DV_FMT(claim->record.name), DV_FMT(claim->record.namespace));
     if (!check_size(answer, err) || (!state->is_strict && !check_names(answer, err)))
         return dv_wrap(err, "NodePrepareResources failed for ResourceClaim %.*s: driver %.*s",
                        DV_FMT(claim->record.name), DV_FMT(driver));

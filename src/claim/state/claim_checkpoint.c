@@ -79,7 +79,7 @@ static struct dv_json *record_to_json(const struct dv_claim_record *record, stru
                     arena);
     set(object, "ClaimUID", dv_json_new_str(record->uid, arena), arena);
     set(object, "ClaimName", dv_json_new_str(record->name, arena), arena);
-    set(object, "Namespace", dv_json_new_str(record->space, arena), arena);
+    set(object, "Namespace", dv_json_new_str(record->namespace, arena), arena);
     set(object, "PodUIDs", pods, arena);
     set(object, "DriverState", drivers, arena);
     return object;
@@ -281,7 +281,7 @@ static void read_claim(struct dv_claim_file *file, const struct dv_json *node, s
         else if (dv_json_is_go_field(key, "ClaimName"))
             (void)dv_claim_file_text(file, item, &claim->record.name);
         else if (dv_json_is_go_field(key, "Namespace"))
-            (void)dv_claim_file_text(file, item, &claim->record.space);
+            (void)dv_claim_file_text(file, item, &claim->record.namespace);
         else if (dv_json_is_go_field(key, "PodUIDs"))
             read_pods(file, item, claim);
         else if (dv_json_is_go_field(key, "DriverState"))
@@ -456,7 +456,8 @@ static void find_last(const struct dv_claim_checkpoint *checkpoint, struct dv_ar
     for (size_t i = 0; i < checkpoint->n_records; i++) {
         const struct dv_claim_record *record = &checkpoint->records[i];
         const struct dv_claim_record **place = DV_NEW(arena, const struct dv_claim_record *);
-        dv_str key = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(record->space), DV_FMT(record->name));
+        dv_str key =
+            dv_str_printf(arena, "%.*s/%.*s", DV_FMT(record->namespace), DV_FMT(record->name));
 
         *place = record;
         (void)dv_map_set(last, key, place);
@@ -476,7 +477,8 @@ size_t dv_claim_checkpoint_apply(struct dv_claim_state *state,
     for (size_t at = 0; (entry = dv_map_next(&last, &at)) != NULL;) {
         const struct dv_claim_record *record = *(const struct dv_claim_record **)entry->value;
 
-        if (entry->key.n <= CLAIM_NAME_MAX && !dv_claim_find(state, record->space, record->name))
+        if (entry->key.n <= CLAIM_NAME_MAX &&
+            !dv_claim_find(state, record->namespace, record->name))
             (void)dv_claim_restore(state, record);
     }
     dv_map_fini(&last);

@@ -1,6 +1,6 @@
 /* claim_codec.c - the state as keys and values of a store.
  *
- *     key    'c' space name            a claim (base/key.h)
+ *     key    'c' namespace name            a claim (base/key.h)
  *            'h' driver pool/device    the health of a device
  *     value  version, then protobuf, with the fields below */
 #include "claim/state/claim_state.h"
@@ -49,10 +49,10 @@ enum {
 
 /* -- Encoding ------------------------------------------------------------------------------- */
 
-void dv_claim_key_encode(dv_str space, dv_str name, struct dv_buf *key)
+void dv_claim_key_encode(dv_str namespace, dv_str name, struct dv_buf *key)
 {
     dv_buf_add_char(key, KIND_CLAIM);
-    dv_key_add(key, space);
+    dv_key_add(key, namespace);
     dv_key_add(key, name);
 }
 
@@ -107,7 +107,7 @@ void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf 
 
     if (phase == DV_CLAIM_WANTED)
         phase = DV_CLAIM_PREPARING; /* once this is on the disk */
-    dv_claim_key_encode(record->space, record->name, key);
+    dv_claim_key_encode(record->namespace, record->name, key);
     dv_buf_add_char(value, VERSION);
     dv_pb_add_bytes(value, CLAIM_UID, record->uid);
     dv_pb_add_number(value, CLAIM_PHASE, phase);
@@ -293,11 +293,11 @@ bool dv_claim_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
 
     if (key.n == 0 || key.p[0] != KIND_CLAIM)
         return fail_damaged(err, "of another kind");
-    if (!take_two(key, arena, &read.space, &read.name, err) || !check_version(&value, err))
+    if (!take_two(key, arena, &read.namespace, &read.name, err) || !check_version(&value, err))
         return false;
     if (!read_value(value, arena, &read, err)) {
         err->code = DV_DATA_LOSS;
-        return dv_wrap(err, "saved claim %.*s/%.*s", DV_FMT(read.space), DV_FMT(read.name));
+        return dv_wrap(err, "saved claim %.*s/%.*s", DV_FMT(read.namespace), DV_FMT(read.name));
     }
     *record = read;
     return true;

@@ -290,7 +290,7 @@ bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_a
 {
     const struct dv_claim **v =
         DV_NEW_ARRAY(arena, const struct dv_claim *, pod->spec.n_resource_claims + 1);
-    dv_str space = pod->metadata.namespace;
+    dv_str namespace = pod->metadata.namespace;
     size_t n = 0;
 
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
@@ -302,17 +302,17 @@ bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_a
             return false;
         if (ref.name.n == 0)
             continue;
-        v[n] = dv_claim_find(state, space, ref.name);
+        v[n] = dv_claim_find(state, namespace, ref.name);
         if (!v[n++])
             return dv_fail(err, DV_NOT_FOUND, "unable to get information for ResourceClaim %.*s",
                            DV_FMT(ref.name));
     }
     if (uses_extended(pod, container)) {
-        v[n] = dv_claim_find(state, space, extended_claim(pod));
+        v[n] = dv_claim_find(state, namespace, extended_claim(pod));
         if (!v[n++])
             return dv_fail(err, DV_NOT_FOUND,
                            "unable to get claim info for claim %.*s in namespace %.*s",
-                           DV_FMT(extended_claim(pod)), DV_FMT(space));
+                           DV_FMT(extended_claim(pod)), DV_FMT(namespace));
     }
     *claims = v;
     *n_claims = n;

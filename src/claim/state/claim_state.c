@@ -85,19 +85,19 @@ const char *dv_claim_phase_name(enum dv_claim_phase phase)
 }
 
 /* A key is short as a rule; the API's longest names take more. */
-static struct dv_claim_entry *find_entry(const struct dv_claim_state *state, dv_str space,
+static struct dv_claim_entry *find_entry(const struct dv_claim_state *state, dv_str namespace,
                                          dv_str name)
 {
     char on_stack[256];
-    size_t n = space.n + 1 + name.n;
+    size_t n = namespace.n + 1 + name.n;
     char *key = n <= sizeof(on_stack) ? on_stack : dv_alloc(n);
     struct dv_claim_entry *entry;
 
-    if (space.n > 0)
-        memcpy(key, space.p, space.n);
-    key[space.n] = '/';
+    if (namespace.n > 0)
+        memcpy(key, namespace.p, namespace.n);
+    key[namespace.n] = '/';
     if (name.n > 0)
-        memcpy(key + space.n + 1, name.p, name.n);
+        memcpy(key + namespace.n + 1, name.p, name.n);
     entry = dv_map_get(&state->claims, (dv_str){key, n});
     if (key != on_stack)
         free(key);
@@ -109,9 +109,9 @@ size_t dv_claim_count(const struct dv_claim_state *state)
     return state->claims.n;
 }
 
-struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str space, dv_str name)
+struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str namespace, dv_str name)
 {
-    struct dv_claim_entry *entry = find_entry(state, space, name);
+    struct dv_claim_entry *entry = find_entry(state, namespace, name);
 
     return entry ? &entry->claim : NULL;
 }
@@ -274,7 +274,7 @@ void dv_claim_detach(struct dv_claim_state *state, struct dv_claim *claim, dv_st
 static struct dv_claim_entry *new_entry(struct dv_claim_state *state,
                                         const struct dv_claim_record *from)
 {
-    size_t n_text = from->space.n + 1 + from->name.n + from->uid.n;
+    size_t n_text = from->namespace.n + 1 + from->name.n + from->uid.n;
     struct dv_claim_entry *entry;
     struct dv_claim_record *record;
     char *at;
@@ -284,7 +284,7 @@ static struct dv_claim_entry *new_entry(struct dv_claim_state *state,
     entry = dv_alloc(sizeof(*entry) + n_text);
     record = &entry->claim.record;
     at = entry->text;
-    record->space = dv_str_put(from->space, &at);
+    record->namespace = dv_str_put(from->namespace, &at);
     *at++ = '/';
     record->name = dv_str_put(from->name, &at);
     entry->key = (dv_str){entry->text, (size_t)(at - entry->text)};
@@ -306,7 +306,7 @@ void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry)
 
     assert(entry->claim.n_calls == 0 && dv_list_is_empty(&entry->waiters));
     dv_buf_init(&gone->key, DV_ROW_BYTES_MAX);
-    dv_claim_key_encode(entry->claim.record.space, entry->claim.record.name, &gone->key);
+    dv_claim_key_encode(entry->claim.record.namespace, entry->claim.record.name, &gone->key);
     while (entry->pods.n > 0)
         remove_pod(state, entry, entry->pods.v[entry->pods.n - 1]);
     dv_link_remove(&entry->in_dirty);
@@ -359,7 +359,7 @@ void dv_claim_set_devices(struct dv_claim_state *state, struct dv_claim_entry *e
 struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
                                         const struct dv_claim_record *record)
 {
-    struct dv_claim_entry *entry = find_entry(state, record->space, record->name);
+    struct dv_claim_entry *entry = find_entry(state, record->namespace, record->name);
 
     if (!entry) {
         entry = new_entry(state, record);
@@ -420,7 +420,7 @@ bool dv_claim_attach(struct dv_claim_state *state, dv_str pod_uid,
     const struct dv_api_object_meta *meta = &object->metadata;
     struct dv_claim_entry *entry = find_entry(state, meta->namespace, meta->name);
     struct dv_claim_record record = {
-        .space = meta->namespace, .name = meta->name, .uid = meta->uid};
+        .namespace = meta->namespace, .name = meta->name, .uid = meta->uid};
     struct dv_claim_driver *drivers;
 
     if (entry && !dv_str_eq(entry->claim.record.uid, meta->uid))

@@ -86,7 +86,7 @@ size_t dv_claim_driver_index(const struct dv_claim_record *record, dv_str driver
 void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry);
 
 /* claim_codec.c */
-void dv_claim_key_encode(dv_str space, dv_str name, struct dv_buf *key);
+void dv_claim_key_encode(dv_str namespace, dv_str name, struct dv_buf *key);
 void dv_claim_health_key_encode(dv_str driver, dv_str device, struct dv_buf *key);
 
 /* claim_health.c */

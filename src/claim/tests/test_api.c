@@ -15,11 +15,11 @@ struct asked {
     bool is_cancelled;
 };
 
-static dv_str object_key(const struct api *api, const struct dv_kind *kind, dv_str space,
+static dv_str object_key(const struct api *api, const struct dv_kind *kind, dv_str namespace,
                          dv_str name)
 {
     return dv_str_printf(api->host->rig.arena, "%.*s/%.*s/%.*s", DV_FMT(kind->plural),
-                         DV_FMT(space), DV_FMT(name));
+                         DV_FMT(namespace), DV_FMT(name));
 }
 
 static void answer_request(struct asked *asked)
@@ -43,8 +43,8 @@ static void answer_request(struct asked *asked)
         request->done(request, api->fails_wiping ? &status : NULL);
         return;
     }
-    request->object =
-        dv_map_get(&api->objects, object_key(api, request->kind, request->space, request->name));
+    request->object = dv_map_get(&api->objects,
+                                 object_key(api, request->kind, request->namespace, request->name));
     status.code = 404;
     status.message = dv_str_printf(api->host->rig.arena, "%.*s.resource.k8s.io \"%.*s\" not found",
                                    DV_FMT(request->kind->plural), DV_FMT(request->name));

@@ -408,14 +408,14 @@ static void takes_over_from_a_kubelet(void **state)
         .pool = DV_STR_INIT("pool"), .name = DV_STR_INIT("dev"), .cdi_ids = cdi, .n_cdi_ids = 1};
     static const struct dv_claim_driver driver = {DV_STR_INIT(GPU), &device, 1};
     static const struct dv_claim_record records[] = {
-        {.space = DV_STR_INIT("ns"),
+        {.namespace = DV_STR_INIT("ns"),
          .name = DV_STR_INIT("c1"),
          .uid = DV_STR_INIT("u-c1"),
          .pods = pods,
          .n_pods = 1,
          .drivers = &driver,
          .n_drivers = 1},
-        {.space = DV_STR_INIT("ns"),
+        {.namespace = DV_STR_INIT("ns"),
          .name = DV_STR_INIT("nobodys"),
          .uid = DV_STR_INIT("u-nobodys"),
          .drivers = &driver,

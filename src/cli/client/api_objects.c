@@ -74,7 +74,7 @@ bool dv_cli_api_list(struct dv_cli_api *api, struct dv_cli_list *list, struct dv
     const struct dv_cli_ask ask = {
         .method = DV_STR("GET"),
         .kind = list->kind,
-        .space = list->space,
+        .namespace = list->namespace,
         .params = params,
         .n_params = DV_COUNT(params),
     };

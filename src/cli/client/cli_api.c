@@ -97,9 +97,9 @@ enum dv_exit dv_cli_api_open(struct dv_cli *cli, struct dv_cli_api *api)
         return dv_cli_complain("%s", err.msg);
     api->server = config.server;
     api->ca = config.ca;
-    api->space = cli->space.n ? cli->space : config.space;
-    if (api->space.n == 0)
-        api->space = DV_STR("default");
+    api->namespace = cli->namespace.n ? cli->namespace : config.namespace;
+    if (api->namespace.n == 0)
+        api->namespace = DV_STR("default");
     if (!connect_to(api, &config, &err))
         return dv_cli_complain("%s", err.msg);
     return DV_EXIT_OK;
@@ -204,9 +204,9 @@ static void print_path(const struct dv_cli_ask *ask, const struct dv_api_version
     }
     dv_buf_add_c(buf, version->group.n ? "/apis/" : "/api/");
     dv_api_version_print(version, buf);
-    if (ask->kind->is_namespaced && ask->space.n) {
+    if (ask->kind->is_namespaced && ask->namespace.n) {
         dv_buf_add_c(buf, "/namespaces/");
-        add_encoded(buf, ask->space);
+        add_encoded(buf, ask->namespace);
     }
     dv_buf_add_char(buf, '/');
     dv_buf_add(buf, ask->kind->plural);

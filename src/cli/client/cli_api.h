@@ -22,10 +22,10 @@ struct dv_cli_api {
     struct dv_cli *cli;
     struct dv_loop *loop;
     struct dv_rest_client *client;
-    dv_str server; /* its URL */
-    dv_str source; /* the kubeconfig */
-    dv_str ca;     /* who vouches for it, as PEM; empty: whom the system trusts */
-    dv_str space;  /* of -n, of the context, or default */
+    dv_str server;    /* its URL */
+    dv_str source;    /* the kubeconfig */
+    dv_str ca;        /* who vouches for it, as PEM; empty: whom the system trusts */
+    dv_str namespace; /* of -n, of the context, or default */
     /* The first version of each kind that the server may have, as far as we know. */
     size_t versions[DV_N_KINDS];
     enum dv_exit exit; /* why there was no answer */
@@ -49,7 +49,7 @@ struct dv_cli_ask {
     dv_str path; /* empty: that of the kind, namespace and name that follow */
     const struct dv_kind *kind;
     const struct dv_api_version *version; /* NULL: the newest that the server has */
-    dv_str space;                         /* empty: all namespaces */
+    dv_str namespace;                     /* empty: all namespaces */
     dv_str name;                          /* empty: the collection */
     const struct dv_cli_param *params;
     size_t n_params;
@@ -77,7 +77,7 @@ void dv_cli_api_sleep(struct dv_cli_api *api, uint64_t ms);
 
 struct dv_cli_list {
     const struct dv_kind *kind;
-    dv_str space;
+    dv_str namespace;
     dv_str labels;
     dv_str fields;
     /* set by the call */

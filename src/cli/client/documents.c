@@ -182,7 +182,7 @@ static bool find_kind(const struct dv_json *json, dv_str api_version, dv_str nam
                         DV_FMT(api_version));
 }
 
-static bool read_subject(const struct dv_json *json, dv_str wanted_space, dv_str space,
+static bool read_subject(const struct dv_json *json, dv_str wanted_namespace, dv_str namespace,
                          struct dv_cli_subject *subject, struct dv_err *err)
 {
     const struct dv_json *node;
@@ -210,20 +210,21 @@ static bool read_subject(const struct dv_json *json, dv_str wanted_space, dv_str
         return dv_json_fail(node, err, "it is empty");
     if (!subject->kind->is_namespaced)
         return true;
-    subject->space = dv_cli_text(json, "metadata", "namespace");
-    if (wanted_space.n && subject->space.n && !dv_str_eq(subject->space, wanted_space))
+    subject->namespace = dv_cli_text(json, "metadata", "namespace");
+    if (wanted_namespace.n && subject->namespace.n &&
+        !dv_str_eq(subject->namespace, wanted_namespace))
         return dv_json_fail(json, err, "it is for the namespace %.*s, and -n says %.*s",
-                            DV_FMT(subject->space), DV_FMT(wanted_space));
-    if (subject->space.n == 0)
-        subject->space = space;
+                            DV_FMT(subject->namespace), DV_FMT(wanted_namespace));
+    if (subject->namespace.n == 0)
+        subject->namespace = namespace;
     return true;
 }
 
-bool dv_cli_document_subject(const struct dv_cli_document *document, dv_str wanted_space,
-                             dv_str space, struct dv_cli_subject *subject, struct dv_err *err)
+bool dv_cli_document_subject(const struct dv_cli_document *document, dv_str wanted_namespace,
+                             dv_str namespace, struct dv_cli_subject *subject, struct dv_err *err)
 {
     *subject = (struct dv_cli_subject){0};
-    if (!read_subject(document->json, wanted_space, space, subject, err))
+    if (!read_subject(document->json, wanted_namespace, namespace, subject, err))
         return dv_wrap(err, "%.*s, document %zu", DV_FMT(document->file), document->number);
     return true;
 }

@@ -49,16 +49,16 @@ DV_CHECKED bool dv_cli_documents_read(dv_str path, struct dv_arena *arena,
 struct dv_cli_subject {
     const struct dv_kind *kind;
     const struct dv_api_version *version;
-    dv_str space; /* empty: in none */
+    dv_str namespace; /* empty: in none */
     dv_str name;
 };
 
-/* `wanted_space` is that of -n, if any; `space` that of objects which name none. Texts are the
- * document's. DV_INVALID_ARGUMENT: the document names nothing that is known, with file, document
- * and line. */
-DV_CHECKED bool dv_cli_document_subject(const struct dv_cli_document *document, dv_str wanted_space,
-                                        dv_str space, struct dv_cli_subject *subject,
-                                        struct dv_err *err);
+/* `wanted_namespace` is that of -n, if any; `namespace` that of objects which name none. Texts are
+ * the document's. DV_INVALID_ARGUMENT: the document names nothing that is known, with file,
+ * document and line. */
+DV_CHECKED bool dv_cli_document_subject(const struct dv_cli_document *document,
+                                        dv_str wanted_namespace, dv_str namespace,
+                                        struct dv_cli_subject *subject, struct dv_err *err);
 /* "FILE, document 2, line 7" */
 dv_str dv_cli_document_place(const struct dv_cli_document *document, struct dv_arena *arena);
 

@@ -100,7 +100,7 @@ static enum dv_exit list(struct following *following)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_cli_list all = {
         .kind = follow->target.kind,
-        .space = dv_cli_gather_space(api, follow->target.kind),
+        .namespace = dv_cli_gather_namespace(api, follow->target.kind),
         .labels = api->cli->labels,
         .fields = following->fields,
     };
@@ -133,7 +133,7 @@ static enum dv_exit watch(struct following *following)
     const struct dv_cli_ask ask = {
         .method = DV_STR("GET"),
         .kind = following->follow->target.kind,
-        .space = dv_cli_gather_space(api, following->follow->target.kind),
+        .namespace = dv_cli_gather_namespace(api, following->follow->target.kind),
         .params = params,
         .n_params = DV_COUNT(params),
     };

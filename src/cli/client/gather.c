@@ -16,7 +16,7 @@ bool dv_cli_gather_parse(const struct dv_cli *cli, struct dv_cli_targets *target
         return false;
     if (targets->has_names && (cli->labels.n || cli->fields.n))
         return dv_fail(err, DV_INVALID_ARGUMENT, "names and selectors exclude each other");
-    if (cli->is_everywhere && cli->space.n)
+    if (cli->is_everywhere && cli->namespace.n)
         return dv_fail(err, DV_INVALID_ARGUMENT, "-n and -A exclude each other");
     for (size_t i = 0; i < targets->n; i++)
         if (targets->has_names && cli->is_everywhere && targets->v[i].kind->is_namespaced)
@@ -25,9 +25,9 @@ bool dv_cli_gather_parse(const struct dv_cli *cli, struct dv_cli_targets *target
     return true;
 }
 
-dv_str dv_cli_gather_space(const struct dv_cli_api *api, const struct dv_kind *kind)
+dv_str dv_cli_gather_namespace(const struct dv_cli_api *api, const struct dv_kind *kind)
 {
-    return kind->is_namespaced && !api->cli->is_everywhere ? api->space : DV_STR_NONE;
+    return kind->is_namespaced && !api->cli->is_everywhere ? api->namespace : DV_STR_NONE;
 }
 
 static bool gather_all(struct dv_cli_api *api, const struct dv_kind *kind, struct dv_arena *arena,
@@ -35,7 +35,7 @@ static bool gather_all(struct dv_cli_api *api, const struct dv_kind *kind, struc
 {
     struct dv_cli_list list = {
         .kind = kind,
-        .space = dv_cli_gather_space(api, kind),
+        .namespace = dv_cli_gather_namespace(api, kind),
         .labels = api->cli->labels,
         .fields = api->cli->fields,
     };
@@ -58,7 +58,7 @@ static bool gather_one(struct dv_cli_api *api, const struct dv_cli_target *targe
     const struct dv_cli_ask ask = {
         .method = DV_STR("GET"),
         .kind = target->kind,
-        .space = dv_cli_gather_space(api, target->kind),
+        .namespace = dv_cli_gather_namespace(api, target->kind),
         .name = target->name,
     };
     struct dv_cli_answer answer;
@@ -98,7 +98,7 @@ void dv_cli_gather_tell_none(const struct dv_cli_api *api, const struct dv_cli_t
     for (size_t i = 0; i < targets->n; i++)
         is_namespaced |= targets->v[i].kind->is_namespaced;
     if (is_namespaced && !api->cli->is_everywhere)
-        (void)fprintf(stderr, "No resources found in %.*s namespace.\n", DV_FMT(api->space));
+        (void)fprintf(stderr, "No resources found in %.*s namespace.\n", DV_FMT(api->namespace));
     else
         (void)fputs("No resources found\n", stderr);
 }

@@ -32,7 +32,7 @@ struct dv_cli_gathered {
 DV_CHECKED bool dv_cli_gather_parse(const struct dv_cli *cli, struct dv_cli_targets *targets,
                                     struct dv_err *err);
 /* Where a target is: "" for all namespaces, and for what is in none. */
-dv_str dv_cli_gather_space(const struct dv_cli_api *api, const struct dv_kind *kind);
+dv_str dv_cli_gather_namespace(const struct dv_cli_api *api, const struct dv_kind *kind);
 /* Fetches them all, and tells what cannot be. False: the server is gone; api->exit. */
 DV_CHECKED bool dv_cli_gather(struct dv_cli_api *api, const struct dv_cli_targets *targets,
                               struct dv_arena *arena, struct dv_cli_gathered *gathered);

@@ -62,7 +62,7 @@ static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document
         .method = DV_STR("GET"),
         .kind = subject->kind,
         .version = subject->version,
-        .space = subject->space,
+        .namespace = subject->namespace,
         .name = subject->name,
     };
     struct dv_cli_answer before;
@@ -106,7 +106,7 @@ static bool apply_file(struct dv_cli_api *api, dv_str path, bool *has_failed)
         struct dv_cli_subject subject;
         struct dv_err err;
 
-        if (!dv_cli_document_subject(&documents.v[i], api->cli->space, api->space, &subject,
+        if (!dv_cli_document_subject(&documents.v[i], api->cli->namespace, api->namespace, &subject,
                                      &err)) {
             *has_failed = true;
             (void)dv_cli_complain("%s", err.msg);

@@ -77,7 +77,7 @@ static enum dv_exit release(struct dv_cli *cli)
                      "is not undone: it needs --force and --reason TEXT. A claim is unprepared by "
                      "itself when its pods are gone and its drivers are there");
     request.namespace_ =
-        dv_str_to_c(slash < name.n ? dv_str_slice(name, 0, slash) : cli->space, cli->arena);
+        dv_str_to_c(slash < name.n ? dv_str_slice(name, 0, slash) : cli->namespace, cli->arena);
     request.name =
         dv_str_to_c(slash < name.n ? dv_str_slice(name, slash + 1, name.n) : name, cli->arena);
     request.reason = dv_str_to_c(cli->reason, cli->arena);

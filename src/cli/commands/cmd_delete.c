@@ -26,7 +26,7 @@
 struct victim {
     const struct dv_kind *kind;
     const struct dv_api_version *version; /* NULL: any */
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid; /* of what was deleted: another of that name is not waited for */
     bool is_gone;
@@ -46,7 +46,7 @@ static void add_found(struct removal *removal, const struct dv_cli_gathered *gat
     for (size_t i = 0; i < gathered->n; i++)
         *dv_vec_add_in(&removal->victims, removal->cli->arena) = (struct victim){
             .kind = gathered->v[i].kind,
-            .space = dv_cli_text(gathered->v[i].doc, "metadata", "namespace"),
+            .namespace = dv_cli_text(gathered->v[i].doc, "metadata", "namespace"),
             .name = dv_cli_text(gathered->v[i].doc, "metadata", "name"),
         };
 }
@@ -71,12 +71,12 @@ static void add_files(struct removal *removal)
     for (size_t i = 0; i < documents.n; i++) {
         struct dv_cli_subject subject;
 
-        if (dv_cli_document_subject(&documents.v[i], cli->space, removal->api->space, &subject,
-                                    &err)) {
+        if (dv_cli_document_subject(&documents.v[i], cli->namespace, removal->api->namespace,
+                                    &subject, &err)) {
             *dv_vec_add_in(&removal->victims, cli->arena) = (struct victim){
                 .kind = subject.kind,
                 .version = subject.version,
-                .space = subject.space,
+                .namespace = subject.namespace,
                 .name = subject.name,
             };
             continue;
@@ -95,7 +95,7 @@ static bool add_targets(struct removal *removal, const struct dv_cli_targets *ta
         for (size_t i = 0; i < targets->n; i++)
             *dv_vec_add_in(&removal->victims, removal->cli->arena) = (struct victim){
                 .kind = targets->v[i].kind,
-                .space = dv_cli_gather_space(removal->api, targets->v[i].kind),
+                .namespace = dv_cli_gather_namespace(removal->api, targets->v[i].kind),
                 .name = targets->v[i].name,
             };
         return true;
@@ -138,7 +138,7 @@ static bool remove_one(struct removal *removal, struct victim *victim, dv_str op
         .method = DV_STR("DELETE"),
         .kind = victim->kind,
         .version = victim->version,
-        .space = victim->space,
+        .namespace = victim->namespace,
         .name = victim->name,
         .content_type = DV_STR("application/json"),
         .body = options,
@@ -189,7 +189,7 @@ static bool await(struct removal *removal, const struct victim *victim, uint64_t
         .method = DV_STR("GET"),
         .kind = victim->kind,
         .version = victim->version,
-        .space = victim->space,
+        .namespace = victim->namespace,
         .name = victim->name,
     };
     uint64_t pause_ms = LOOK_FIRST_MS;

@@ -21,7 +21,7 @@ static bool describe_events(struct dv_cli_api *api, const struct dv_describe *d,
 {
     struct dv_cli_list list = {
         .kind = dv_kind(DV_KIND_EVENT),
-        .space = object->meta->namespace,
+        .namespace = object->meta->namespace,
         .fields = dv_str_printf(d->arena, "involvedObject.uid=%.*s", DV_FMT(object->meta->uid)),
     };
     const struct dv_api_event **events;

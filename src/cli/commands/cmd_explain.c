@@ -53,7 +53,7 @@ static enum dv_exit explain(struct dv_cli *cli, struct dv_cli_world *world,
     struct dv_err err;
     bool ok;
 
-    if (!dv_cli_wish_find(world, target->kind->id, world->space, target->name, &wish, &err) ||
+    if (!dv_cli_wish_find(world, target->kind->id, world->namespace, target->name, &wish, &err) ||
         (wish.pending.n > 0 && !wish.is_hopeless &&
          !dv_cli_world_nodes(world, cli->node.n ? cli->node : wish.node, &nodes, &err)))
         return dv_cli_complain("%s", err.msg);
@@ -77,7 +77,7 @@ static enum dv_exit explain_files(struct dv_cli *cli, const struct dv_cli_target
     struct dv_err err;
     enum dv_exit exit = DV_EXIT_OK;
 
-    dv_cli_world_init(&world, cli->space.n ? cli->space : DV_STR("default"), cli->arena);
+    dv_cli_world_init(&world, cli->namespace.n ? cli->namespace : DV_STR("default"), cli->arena);
     for (size_t i = 0; exit == DV_EXIT_OK && i < cli->n_files; i++)
         if (!dv_cli_world_read(&world, cli->files[i], &err))
             exit = dv_cli_complain("%s", err.msg);
@@ -95,7 +95,7 @@ static enum dv_exit explain_server(struct dv_cli *cli, const struct dv_cli_targe
 
     if (exit != DV_EXIT_OK)
         return exit;
-    dv_cli_world_init(&world, api.space, cli->arena);
+    dv_cli_world_init(&world, api.namespace, cli->arena);
     exit = dv_cli_world_fetch(&world, &api,
                               target->kind->id == DV_KIND_POD ? target->name : DV_STR_NONE)
                ? explain(cli, &world, target)

@@ -27,7 +27,7 @@ static bool pod_ref(struct dv_cli *cli, const char *verb, NodeV1__PodRef *ref)
         ref->namespace_ = dv_str_to_c(dv_str_slice(name, 0, slash), cli->arena);
         ref->name = dv_str_to_c(dv_str_slice(name, slash + 1, name.n), cli->arena);
     } else {
-        ref->namespace_ = dv_str_to_c(cli->space, cli->arena);
+        ref->namespace_ = dv_str_to_c(cli->namespace, cli->arena);
         ref->name = dv_str_to_c(name, cli->arena);
     }
     return true;

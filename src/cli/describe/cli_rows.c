@@ -33,7 +33,7 @@ void dv_cli_rows_init(struct dv_cli_rows *rows, struct dv_cli *cli, const struct
     *rows = (struct dv_cli_rows){
         .kind = kind,
         .is_wide = cli->output == DV_OUTPUT_WIDE,
-        .has_space = cli->is_everywhere && kind->is_namespaced,
+        .has_namespace = cli->is_everywhere && kind->is_namespaced,
         .has_kind = has_kind,
     };
     rows->columns = dv_table_columns(kind, &kind->versions[0], &rows->n_columns);
@@ -41,7 +41,7 @@ void dv_cli_rows_init(struct dv_cli_rows *rows, struct dv_cli *cli, const struct
         rows->claims = dv_node_claims_ask(cli);
     rows->has_node = rows->claims != NULL;
     headers = DV_NEW_ARRAY(arena, const char *, rows->n_columns + 2);
-    if (rows->has_space)
+    if (rows->has_namespace)
         headers[n++] = "NAMESPACE";
     for (size_t i = 0; i < rows->n_columns; i++)
         if (shows(rows, &rows->columns[i]))
@@ -73,7 +73,7 @@ void dv_cli_rows_add(struct dv_cli_rows *rows, const struct dv_object *object, s
     const struct dv_json *cells = dv_table_cells(object, &kind->versions[0], now, arena);
     const struct dv_json *cell = dv_json_first(cells);
 
-    if (rows->has_space)
+    if (rows->has_namespace)
         dv_table_add(&rows->table, dv_cli_plain(object->meta->namespace, arena));
     for (size_t i = 0; i < rows->n_columns; i++) {
         dv_str text = cell_text(cell);

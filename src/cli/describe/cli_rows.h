@@ -17,9 +17,9 @@ struct dv_cli_rows {
     const struct dv_column *columns;
     size_t n_columns;
     bool is_wide;
-    bool has_space; /* a first column with the namespace */
-    bool has_kind;  /* "pod/a" in place of "a" */
-    bool has_node;  /* a last column: what this node has made of a claim */
+    bool has_namespace; /* a first column with the namespace */
+    bool has_kind;      /* "pod/a" in place of "a" */
+    bool has_node;      /* a last column: what this node has made of a claim */
     const struct NodeV1__ListClaimsResponse *claims;
 };
 

@@ -40,7 +40,7 @@ struct dv_cli_wish {
 /* One claim, or those of a pod. A claim that is not made yet is as its template says.
  * DV_NOT_FOUND: there is no such object, and where there is one of that name. */
 DV_CHECKED bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind,
-                                 dv_str space, dv_str name, struct dv_cli_wish *wish,
+                                 dv_str namespace, dv_str name, struct dv_cli_wish *wish,
                                  struct dv_err *err);
 
 struct dv_cli_explain {

@@ -144,7 +144,7 @@ static void add_entry(const struct dv_cli_world *world, const struct dv_api_pod 
 }
 
 /* Who forgot -n is told which one. */
-static bool fail_absent(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
+static bool fail_absent(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str namespace,
                         dv_str name, struct dv_err *err)
 {
     const char *word = kind == DV_KIND_POD ? "pod" : "claim";
@@ -155,24 +155,24 @@ static bool fail_absent(const struct dv_cli_world *world, enum dv_kind_id kind, 
             return dv_fail(err, DV_NOT_FOUND,
                            "there is no %s %.*s in the namespace %.*s; there is one in %.*s: give "
                            "-n %.*s",
-                           word, DV_FMT(name), DV_FMT(space), DV_FMT(things->v[i]->space),
-                           DV_FMT(things->v[i]->space));
+                           word, DV_FMT(name), DV_FMT(namespace), DV_FMT(things->v[i]->namespace),
+                           DV_FMT(things->v[i]->namespace));
     return dv_fail(err, DV_NOT_FOUND, "there is no %s %.*s in the namespace %.*s", word,
-                   DV_FMT(name), DV_FMT(space));
+                   DV_FMT(name), DV_FMT(namespace));
 }
 
-bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
+bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str namespace,
                       dv_str name, struct dv_cli_wish *wish, struct dv_err *err)
 {
-    const void *value = dv_cli_world_find(world, kind, space, name);
+    const void *value = dv_cli_world_find(world, kind, namespace, name);
     const struct dv_api_pod *pod;
 
     *wish = (struct dv_cli_wish){
         .what = dv_str_printf(world->arena, "%s %.*s/%.*s", kind == DV_KIND_POD ? "pod" : "claim",
-                              DV_FMT(space), DV_FMT(name)),
+                              DV_FMT(namespace), DV_FMT(name)),
     };
     if (!value)
-        return fail_absent(world, kind, space, name, err);
+        return fail_absent(world, kind, namespace, name, err);
     if (kind == DV_KIND_CLAIM) {
         add_claim(world, wish, value);
         return true;

@@ -161,7 +161,7 @@ static void create(struct client *client, enum dv_kind_id id, dv_str text)
     client->request = (struct dv_request){
         .verb = DV_VERB_CREATE,
         .kind = kind,
-        .space = kind->is_namespaced ? DV_STR("default") : DV_STR(""),
+        .namespace = kind->is_namespaced ? DV_STR("default") : DV_STR(""),
         .value = value,
         .done = on_answer,
     };
@@ -271,7 +271,7 @@ static void remove_pod(struct client *client, size_t i)
     client->request = (struct dv_request){
         .verb = DV_VERB_DELETE,
         .kind = dv_kind(DV_KIND_POD),
-        .space = DV_STR("default"),
+        .namespace = DV_STR("default"),
         .name = dv_str_printf(client->arena, "pod-%zu", i),
         .delete_options = &options,
         .done = on_answer,

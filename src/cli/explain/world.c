@@ -12,9 +12,9 @@
 #include "cli/client/documents.h"
 #include "json/json.h"
 
-void dv_cli_world_init(struct dv_cli_world *world, dv_str space, struct dv_arena *arena)
+void dv_cli_world_init(struct dv_cli_world *world, dv_str namespace, struct dv_arena *arena)
 {
-    *world = (struct dv_cli_world){.arena = arena, .space = space};
+    *world = (struct dv_cli_world){.arena = arena, .namespace = namespace};
     dv_map_init(&world->known);
 }
 
@@ -41,9 +41,9 @@ static bool matters(const struct dv_kind *kind)
     }
 }
 
-static dv_str key_of(enum dv_kind_id kind, dv_str space, dv_str name, struct dv_arena *arena)
+static dv_str key_of(enum dv_kind_id kind, dv_str namespace, dv_str name, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "%d %.*s/%.*s", (int)kind, DV_FMT(space), DV_FMT(name));
+    return dv_str_printf(arena, "%d %.*s/%.*s", (int)kind, DV_FMT(namespace), DV_FMT(name));
 }
 
 static void keep(struct dv_cli_world *world, const struct dv_kind *kind, void *value)
@@ -53,14 +53,14 @@ static void keep(struct dv_cli_world *world, const struct dv_kind *kind, void *v
     dv_str key;
 
     if (kind->is_namespaced && meta->namespace.n == 0)
-        meta->namespace = world->space;
+        meta->namespace = world->namespace;
     key = key_of(kind->id, kind->is_namespaced ? meta->namespace : DV_STR_NONE, meta->name,
                  world->arena);
     thing = dv_map_get(&world->known, key);
     if (!thing) {
         thing = DV_NEW(world->arena, struct dv_cli_thing);
         thing->name = meta->name;
-        thing->space = meta->namespace;
+        thing->namespace = meta->namespace;
         *dv_vec_add_in(&world->of[kind->id], world->arena) = thing;
         (void)dv_map_set(&world->known, key, thing); /* it was not there */
     }
@@ -157,7 +157,7 @@ bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_s
         if (wanted[i].is_of_pod && pod.n == 0)
             continue;
         if (wanted[i].is_of_pod)
-            list.space = world->space;
+            list.namespace = world->namespace;
         if (wanted[i].name.n)
             list.fields = dv_str_printf(world->arena, "metadata.name=%.*s", DV_FMT(wanted[i].name));
         if (!dv_cli_api_list(api, &list, world->arena))
@@ -179,11 +179,11 @@ bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_s
     return true;
 }
 
-const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
-                              dv_str name)
+const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind,
+                              dv_str namespace, dv_str name)
 {
     dv_str key =
-        key_of(kind, dv_kind(kind)->is_namespaced ? space : DV_STR_NONE, name, world->arena);
+        key_of(kind, dv_kind(kind)->is_namespaced ? namespace : DV_STR_NONE, name, world->arena);
     const struct dv_cli_thing *thing = dv_map_get(&world->known, key);
 
     return thing ? thing->value : NULL;

@@ -20,7 +20,7 @@ struct dv_json;
 
 struct dv_cli_thing {
     dv_str name; /* in its namespace */
-    dv_str space;
+    dv_str namespace;
     void *value; /* struct dv_api_node and so on, with its defaults */
 };
 
@@ -32,13 +32,13 @@ struct dv_cli_things {
 
 struct dv_cli_world {
     struct dv_arena *arena;
-    dv_str space; /* of objects that name none */
+    dv_str namespace; /* of objects that name none */
     struct dv_cli_things of[DV_N_KINDS];
     struct dv_map known; /* by "kind namespace/name" */
 };
 
 /* All objects will be in `arena`. */
-void dv_cli_world_init(struct dv_cli_world *world, dv_str space, struct dv_arena *arena);
+void dv_cli_world_init(struct dv_cli_world *world, dv_str namespace, struct dv_arena *arena);
 void dv_cli_world_fini(struct dv_cli_world *world);
 
 /* An object of any version. One of the same name is replaced; kinds that do not matter here are
@@ -52,8 +52,8 @@ DV_CHECKED bool dv_cli_world_read(struct dv_cli_world *world, dv_str path, struc
 DV_CHECKED bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_str pod);
 
 /* NULL: there is none. */
-const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str space,
-                              dv_str name);
+const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind,
+                              dv_str namespace, dv_str name);
 
 /* Slices, with the taints of rules at their devices; classes; and all that claims hold. */
 struct dv_inventory *dv_cli_world_inventory(struct dv_cli_world *world);

@@ -21,7 +21,7 @@ struct line {
     bool has_options; /* there was no "--" */
     bool has_value_next;
     struct dv_cli_option option; /* has_value_next: whose value the last word is */
-    dv_str space;                /* of -n; empty: none */
+    dv_str namespace;            /* of -n; empty: none */
     dv_str current;              /* the last word, perhaps only begun */
     struct dv_buf *buf;
 };
@@ -73,8 +73,8 @@ static void offer_names(const struct line *line, dv_str kind_word)
         return;
     dv_buf_printf(line->buf, ":names get %.*s -o name --timeout " NAMES_SECONDS,
                   DV_FMT(dv_cli_kind_word(kind)));
-    if (is_plain(line->space))
-        dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->space));
+    if (is_plain(line->namespace))
+        dv_buf_printf(line->buf, " -n %.*s", DV_FMT(line->namespace));
     dv_buf_add_char(line->buf, '\n');
 }
 
@@ -212,7 +212,7 @@ static void read_word(struct line *line, dv_str word)
     if (line->has_value_next) {
         line->has_value_next = false;
         if (strcmp(line->option.name, "namespace") == 0)
-            line->space = word;
+            line->namespace = word;
     } else if (line->has_options && dv_str_eq(word, DV_STR("--"))) {
         line->has_options = false;
     } else if (!line->has_options || word.n < 2 || word.p[0] != '-') {

@@ -48,7 +48,7 @@ static void options_are_written_in_several_ways(void **state)
         bool wants_help = false;
 
         assert_null(parse(&get, &cli, ways[i], &wants_help, arena));
-        assert_true(dv_str_eq(cli.space, DV_STR("ml")));
+        assert_true(dv_str_eq(cli.namespace, DV_STR("ml")));
         assert_int_equal(cli.n_words, 0);
         assert_false(wants_help);
     }

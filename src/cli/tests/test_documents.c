@@ -28,7 +28,7 @@ static const char *split(const char *file, const char *text, dv_str wanted, stru
                                     &subject, &err))
             all = dv_str_printf(arena, "%.*s%zu@%u %.*s/%.*s/%.*s\n", DV_FMT(all), document->number,
                                 dv_json_line(document->json), DV_FMT(subject.kind->singular),
-                                DV_FMT(subject.space), DV_FMT(subject.name));
+                                DV_FMT(subject.namespace), DV_FMT(subject.name));
         else
             all = dv_str_printf(arena, "%.*s! %s\n", DV_FMT(all), err.msg);
     }

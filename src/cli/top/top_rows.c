@@ -34,9 +34,9 @@ static const char *plain(const struct making *making, const char *text)
     return dv_cli_plain(dv_str_from_c(text), making->arena);
 }
 
-static const char *object_name(const struct making *making, const char *space, const char *name)
+static const char *object_name(const struct making *making, const char *namespace, const char *name)
 {
-    return plain(making, space[0] ? TEXT(making, "%s/%s", space, name) : name);
+    return plain(making, namespace[0] ? TEXT(making, "%s/%s", namespace, name) : name);
 }
 
 static const char *pod_name(const struct making *making, const NodeV1__PodRef *pod)

@@ -147,7 +147,7 @@ bool dv_change_commit(struct dv_op *op)
         !op->request->is_authentic(op->request))
         return dv_op_fail(op, dv_status_unauthorized(op->arena));
     if (result->is_new && op->work.run && kind_of(op)->is_namespaced &&
-        !dv_change_check_space(op, meta->namespace, meta->name))
+        !dv_change_check_namespace(op, meta->namespace, meta->name))
         return false;
     if (result->is_new && kind_of(op)->id == DV_KIND_EVENT && !dv_events_have_room(op->embedded))
         return dv_op_fail(op, dv_status_too_many_requests(
@@ -195,12 +195,13 @@ bool dv_change_create(struct dv_op *op, void *value)
 
 /* ---- namespaces ---- */
 
-bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
+bool dv_change_check_namespace(struct dv_op *op, dv_str namespace, dv_str name)
 {
-    const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
+    const struct dv_kind *namespaces = dv_kind(DV_KIND_NAMESPACE);
     const struct dv_object *found =
-        op->is_computing ? op->space : dv_embedded_get(op->embedded, spaces, DV_STR_NONE, space);
-    struct dv_status_about about = {.kind = spaces, .name = space};
+        op->is_computing ? op->namespace
+                         : dv_embedded_get(op->embedded, namespaces, DV_STR_NONE, namespace);
+    struct dv_status_about about = {.kind = namespaces, .name = namespace};
     struct dv_api_status *failure;
 
     if (!found)
@@ -211,10 +212,10 @@ bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
     failure = dv_status_forbidden(
         &about, op->arena,
         "unable to create new content in namespace %.*s because it is being terminated",
-        DV_FMT(space));
+        DV_FMT(namespace));
     dv_status_add_cause(
         failure, DV_STR("NamespaceTerminating"),
-        dv_str_printf(op->arena, "namespace %.*s is being terminated", DV_FMT(space)),
+        dv_str_printf(op->arena, "namespace %.*s is being terminated", DV_FMT(namespace)),
         DV_STR("metadata.namespace"), op->arena);
     return dv_op_fail(op, failure);
 }
@@ -222,12 +223,12 @@ bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name)
 void dv_change_check_admin_access(const struct dv_op *op, const struct dv_validation *what,
                                   struct dv_problems *problems)
 {
-    const struct dv_object *space;
+    const struct dv_object *namespace;
 
     if (what->kind->id != DV_KIND_CLAIM && what->kind->id != DV_KIND_TEMPLATE)
         return;
-    space = op->is_computing ? op->space
-                             : dv_embedded_get(op->embedded, dv_kind(DV_KIND_NAMESPACE),
-                                               DV_STR_NONE, dv_entry_space(op->entry));
-    dv_validate_admin_access(what, space ? space->meta : NULL, problems);
+    namespace = op->is_computing ? op->namespace
+                                 : dv_embedded_get(op->embedded, dv_kind(DV_KIND_NAMESPACE),
+                                                   DV_STR_NONE, dv_entry_namespace(op->entry));
+    dv_validate_admin_access(what, namespace ? namespace->meta : NULL, problems);
 }

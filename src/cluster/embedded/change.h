@@ -55,6 +55,6 @@ bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta,
 
 /* Checks that the namespace exists and takes new objects. False: the operation has failed with 404
  * or 403. */
-DV_CHECKED bool dv_change_check_space(struct dv_op *op, dv_str space, dv_str name);
+DV_CHECKED bool dv_change_check_namespace(struct dv_op *op, dv_str namespace, dv_str name);
 
 #endif

@@ -148,9 +148,10 @@ static int by_key(const void *a, const void *b)
     return dv_str_cmp(((const struct past *)a)->key, ((const struct past *)b)->key);
 }
 
-static bool is_in_space(const struct list *list, const struct dv_object *object)
+static bool is_in_namespace(const struct list *list, const struct dv_object *object)
 {
-    return list->query->space.n == 0 || dv_str_eq(object->meta->namespace, list->query->space);
+    return list->query->namespace.n == 0 ||
+           dv_str_eq(object->meta->namespace, list->query->namespace);
 }
 
 /* Gathers the states, at the list's version, of all objects that have changed since, in the
@@ -168,7 +169,7 @@ static void gather_pasts(struct list *list)
         const struct dv_object *object = change->old ? change->old : change->now;
         dv_str key;
 
-        if (!is_in_space(list, object))
+        if (!is_in_namespace(list, object))
             continue;
         key = key_of(object, list->arena);
         if (dv_str_cmp(key, list->after) <= 0 || dv_map_get(&seen, key))
@@ -251,8 +252,8 @@ static bool add_entry(struct list *list, const struct dv_entry *entry)
 static bool is_single(const struct list *list, dv_str *name)
 {
     return dv_field_selector_demands(list->fields, DV_STR("metadata.name"), name) &&
-           (list->query->space.n > 0 || !list->query->kind->is_namespaced) && list->pasts.n == 0 &&
-           list->after.n == 0;
+           (list->query->namespace.n > 0 || !list->query->kind->is_namespaced) &&
+           list->pasts.n == 0 && list->after.n == 0;
 }
 
 static void walk(struct list *list)
@@ -262,14 +263,15 @@ static void walk(struct list *list)
     dv_str name;
 
     if (is_single(list, &name)) {
-        entry = dv_shelf_get(list->shelf, list->query->space, name);
+        entry = dv_shelf_get(list->shelf, list->query->namespace, name);
         if (entry && entry->object)
             /* There is only one object to add. */
             (void)add(list, dv_entry_key(entry), entry->object);
         return;
     }
-    range = list->after.n > 0 ? dv_shelf_range_after(list->shelf, list->query->space, list->after)
-                              : dv_shelf_range(list->shelf, list->query->space);
+    range = list->after.n > 0
+                ? dv_shelf_range_after(list->shelf, list->query->namespace, list->after)
+                : dv_shelf_range(list->shelf, list->query->namespace);
     while ((entry = dv_shelf_range_next(&range)) != NULL)
         if (!add_entry(list, entry))
             return;

@@ -36,7 +36,7 @@ static void op_free(struct dv_op *op)
     struct dv_embedded *embedded = op->embedded;
 
     dv_object_unref(op->object);
-    dv_object_unref(op->space);
+    dv_object_unref(op->namespace);
     dv_object_unref(op->result.made);
     dv_buf_fini(&op->result.text);
     for (size_t i = 0; i < op->n_objects; i++)
@@ -165,7 +165,7 @@ struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request
     return op;
 }
 
-void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_str name,
+void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str namespace, dv_str name,
                  bool (*run)(struct dv_op *op))
 {
     struct dv_embedded *embedded = op->embedded;
@@ -178,7 +178,7 @@ void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_
             op, dv_status_too_many_requests(1, op->arena, "too many requests, please try again"));
         return;
     }
-    entry = dv_shelf_take(dv_engine_shelf(embedded, kind), space, name);
+    entry = dv_shelf_take(dv_engine_shelf(embedded, kind), namespace, name);
     if (!entry) {
         (void)dv_op_fail(op, dv_status_bad_request(op->arena, "the name is too long"));
         return;

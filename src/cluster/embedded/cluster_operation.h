@@ -77,7 +77,7 @@ struct dv_op {
     struct dv_work work;
     struct dv_time now;
     /* The namespace that the object is created in; a reference, or NULL. */
-    struct dv_object *space;
+    struct dv_object *namespace;
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
     /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
     bool (*next)(struct dv_op *op, void *value);
@@ -106,7 +106,7 @@ struct dv_op {
 /* For a request, or (NULL) for the engine itself. */
 struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request);
 /* Waits for its turn at the name, then calls `run`. */
-void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str space, dv_str name,
+void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str namespace, dv_str name,
                  bool (*run)(struct dv_op *op));
 /* The time in whole seconds; for a worker the time when it began. */
 struct dv_time dv_op_now(const struct dv_op *op);

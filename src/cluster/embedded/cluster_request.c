@@ -21,7 +21,7 @@ static void get(struct dv_op *op)
 {
     const struct dv_request *request = op->request;
     struct dv_object *object =
-        dv_embedded_get(op->embedded, request->kind, request->space, request->name);
+        dv_embedded_get(op->embedded, request->kind, request->namespace, request->name);
     struct dv_status_about about = {.kind = request->kind, .name = request->name};
 
     if (object)
@@ -34,7 +34,7 @@ static void start_named(struct dv_op *op, bool (*run)(struct dv_op *op))
 {
     const struct dv_request *request = op->request;
 
-    dv_op_start(op, request->kind, request->space, request->name, run);
+    dv_op_start(op, request->kind, request->namespace, request->name, run);
 }
 
 static void start_delete(struct dv_op *op, void (*start)(struct dv_op *op))

@@ -92,7 +92,7 @@ static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry
     rewrite->n_after = key.n;
     rewrite->n_running++;
     op->done = on_written;
-    dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
+    dv_op_start(op, entry->shelf->kind, dv_entry_namespace(entry), dv_entry_name(entry), run);
 }
 
 /* Goes on behind the last object that was begun. Objects that are made meanwhile are written by

@@ -36,12 +36,12 @@ static struct dv_embedded *embedded_of(const struct local_view *local)
 }
 
 /* Tells the view's owner of a change. False: the owner has closed the view. */
-static bool change(struct local_view *local, dv_str space, dv_str name, struct dv_object *now)
+static bool change(struct local_view *local, dv_str namespace, dv_str name, struct dv_object *now)
 {
     bool is_gone = false;
 
     local->is_gone = &is_gone;
-    dv_view_change(&local->view, space, name, now);
+    dv_view_change(&local->view, namespace, name, now);
     if (!is_gone)
         local->is_gone = NULL;
     return !is_gone;
@@ -67,12 +67,12 @@ static void tell_portion(struct dv_task *task)
     struct dv_entry *entry = NULL;
 
     for (size_t i = 0; i < PORTION && (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
-        dv_str space = dv_entry_space(entry);
+        dv_str namespace = dv_entry_namespace(entry);
         dv_str name = dv_entry_name(entry);
 
-        if (dv_names_get(&local->view.objects, space, name))
+        if (dv_names_get(&local->view.objects, namespace, name))
             continue;
-        if (!change(local, space, name, entry->object))
+        if (!change(local, namespace, name, entry->object))
             return;
     }
     if (entry) {

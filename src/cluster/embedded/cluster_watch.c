@@ -40,7 +40,7 @@ struct watching {
     struct dv_arena *arena;
     struct dv_label_selector *labels;
     struct dv_field_selector *fields;
-    dv_str space;
+    dv_str namespace;
     DV_VEC(struct dv_object *) initial; /* references to what was there when it began */
     size_t n_told;                      /* how many of them have been told */
     uint64_t initial_version;
@@ -56,7 +56,7 @@ static bool wants(const struct watching *watching, const struct dv_object *objec
 {
     const struct dv_api_object_meta *meta = object->meta;
 
-    return (watching->space.n == 0 || dv_str_eq(watching->space, meta->namespace)) &&
+    return (watching->namespace.n == 0 || dv_str_eq(watching->namespace, meta->namespace)) &&
            dv_label_selector_matches(watching->labels, meta->labels, meta->n_labels) &&
            dv_field_selector_matches(watching->fields, object);
 }
@@ -238,7 +238,7 @@ static bool parse_selectors(struct watching *watching, struct dv_err *err)
     const struct dv_kind *kind = watcher->kind;
     dv_str group = watcher->version ? watcher->version->group : kind->versions[0].group;
 
-    watching->space = dv_str_copy(watcher->space, arena);
+    watching->namespace = dv_str_copy(watcher->namespace, arena);
     watching->labels =
         dv_label_selector_parse(dv_str_copy(watcher->label_selector, arena), arena, err);
     if (!watching->labels)
@@ -250,7 +250,7 @@ static bool parse_selectors(struct watching *watching, struct dv_err *err)
 
 static void gather_initial(struct watching *watching)
 {
-    struct dv_shelf_range range = dv_shelf_range(watching->shelf, watching->space);
+    struct dv_shelf_range range = dv_shelf_range(watching->shelf, watching->namespace);
     struct dv_entry *entry;
 
     while ((entry = dv_shelf_range_next(&range)) != NULL)

@@ -71,14 +71,14 @@ static void on_computed(struct dv_work *work, const struct dv_err *err)
 bool dv_op_work(struct dv_op *op)
 {
     struct dv_embedded *embedded = op->embedded;
-    struct dv_object *space;
+    struct dv_object *namespace;
 
     if (!op->is_computable || !is_large(op))
         return false;
-    space = op->request->space.n > 0 ? dv_embedded_get(embedded, dv_kind(DV_KIND_NAMESPACE),
-                                                       DV_STR_NONE, op->request->space)
-                                     : NULL;
-    op->space = space ? dv_object_ref(space) : NULL;
+    namespace = op->request->namespace.n > 0 ? dv_embedded_get(embedded, dv_kind(DV_KIND_NAMESPACE),
+                                                               DV_STR_NONE, op->request->namespace)
+                                             : NULL;
+    op->namespace = namespace ? dv_object_ref(namespace) : NULL;
     op->now = dv_engine_now(embedded);
     op->work.run = compute;
     op->work.done = on_computed;

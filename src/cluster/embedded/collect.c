@@ -34,8 +34,8 @@ static uint64_t delay_of(const struct dv_embedded *embedded, enum dv_collector_d
     switch (delay) {
     case DV_COLLECT_SOON:
         return 0;
-    case DV_COLLECT_SPACE:
-        return embedded->options.space_delay_ms;
+    case DV_COLLECT_NAMESPACE:
+        return embedded->options.namespace_delay_ms;
     case DV_COLLECT_OWNER:
     case DV_N_COLLECT_DELAYS:
         break;
@@ -105,8 +105,8 @@ static void on_done(struct dv_op *op)
 
     embedded->collector.n_running--;
     if (op->failure && op->failure->code >= 500) {
-        struct dv_entry *entry =
-            dv_shelf_get(dv_engine_shelf(embedded, subject->kind), subject->space, subject->name);
+        struct dv_entry *entry = dv_shelf_get(dv_engine_shelf(embedded, subject->kind),
+                                              subject->namespace, subject->name);
 
         if (entry && entry->object)
             dv_collector_queue(embedded, entry, DV_COLLECT_OWNER);
@@ -126,14 +126,14 @@ void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
     options->preconditions = DV_NEW(op->arena, struct dv_api_preconditions);
     options->preconditions->uid = dv_str_copy(entry->object->meta->uid, op->arena);
     collected->kind = subject->shelf->kind;
-    collected->space = dv_str_copy(dv_entry_space(subject), op->arena);
+    collected->namespace = dv_str_copy(dv_entry_namespace(subject), op->arena);
     collected->name = dv_str_copy(dv_entry_name(subject), op->arena);
     collected->uid = dv_str_copy(subject->object->meta->uid, op->arena);
     op->delete_options = options;
     op->ctx = collected;
     op->done = on_done;
     embedded->collector.n_running++;
-    dv_op_start(op, entry->shelf->kind, dv_entry_space(entry), dv_entry_name(entry), run);
+    dv_op_start(op, entry->shelf->kind, dv_entry_namespace(entry), dv_entry_name(entry), run);
 }
 
 /* Whether the object that the operation was made for is still there. */
@@ -334,7 +334,7 @@ static void look_at(struct dv_embedded *embedded, struct dv_entry *entry)
     } else if (dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN))) {
         look_at_orphans(embedded, entry);
     } else if (entry->shelf->kind->id == DV_KIND_NAMESPACE) {
-        dv_space_empty(embedded, entry);
+        dv_namespace_empty(embedded, entry);
     }
 }
 
@@ -411,11 +411,11 @@ void dv_collector_look(struct dv_embedded *embedded, struct dv_entry *entry,
         wake_owners(embedded, old);
     if (old && !now) {
         wake_dependents(embedded, old);
-        dv_space_look(embedded, old);
+        dv_namespace_look(embedded, old);
     }
     if (now && is_concerned(embedded, now))
         dv_collector_queue(embedded, entry,
-                           now->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_SPACE
+                           now->kind->id == DV_KIND_NAMESPACE ? DV_COLLECT_NAMESPACE
                                                               : DV_COLLECT_OWNER);
 }
 

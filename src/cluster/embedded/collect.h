@@ -20,9 +20,9 @@ struct dv_op;
 
 /* Entries wait in the queue of their delay, so that each queue is in the order of its times. */
 enum dv_collector_delay {
-    DV_COLLECT_SOON,  /* at once: an owner went */
-    DV_COLLECT_OWNER, /* owner_delay_ms */
-    DV_COLLECT_SPACE, /* space_delay_ms */
+    DV_COLLECT_SOON,      /* at once: an owner went */
+    DV_COLLECT_OWNER,     /* owner_delay_ms */
+    DV_COLLECT_NAMESPACE, /* namespace_delay_ms */
     DV_N_COLLECT_DELAYS,
 };
 
@@ -40,7 +40,7 @@ struct dv_collector {
 /* The object for whose sake an operation of the collector runs; its op->ctx. */
 struct dv_collected {
     const struct dv_kind *kind;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid;
 };

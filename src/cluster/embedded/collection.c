@@ -93,7 +93,7 @@ void dv_collection_delete(struct dv_op *op)
     const struct dv_request *request = op->request;
     const struct dv_list_query query = {.kind = request->kind,
                                         .version = request->version,
-                                        .space = request->space,
+                                        .namespace = request->namespace,
                                         .label_selector = request->label_selector,
                                         .field_selector = request->field_selector};
     struct collection *collection = DV_NEW(op->arena, struct collection);

@@ -111,7 +111,7 @@ bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fiel
     struct dv_time now = dv_op_now(op);
     char uid[DV_UUID_BYTES];
 
-    if (kind->is_namespaced && !dv_change_check_space(op, meta->namespace, meta->name))
+    if (kind->is_namespaced && !dv_change_check_namespace(op, meta->namespace, meta->name))
         return false;
     op->managed = managed;
     op->sent_version = meta->resource_version;
@@ -145,7 +145,7 @@ static dv_str choose_name(struct dv_op *op, dv_str prefix)
 
     for (size_t i = 0; i < N_TRIES; i++) {
         name = generate_name(prefix, op->arena);
-        if (!dv_shelf_get(shelf, request->space, name))
+        if (!dv_shelf_get(shelf, request->namespace, name))
             break;
     }
     return name;
@@ -160,5 +160,5 @@ void dv_create_start(struct dv_op *op)
     if (name.n == 0 && meta->generate_name.n > 0)
         name = choose_name(op, meta->generate_name);
     op->is_computable = true;
-    dv_op_start(op, request->kind, request->space, name, run);
+    dv_op_start(op, request->kind, request->namespace, name, run);
 }

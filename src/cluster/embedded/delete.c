@@ -226,21 +226,21 @@ static bool delete_pod(struct dv_op *op, struct dv_api_pod *pod)
     return remove_object(op, grace == GRACE_SET ? pod : NULL);
 }
 
-static bool is_immortal(dv_str space)
+static bool is_immortal(dv_str namespace)
 {
-    return dv_str_eq(space, DV_STR("default")) || dv_str_eq(space, DV_STR("kube-system")) ||
-           dv_str_eq(space, DV_STR("kube-public"));
+    return dv_str_eq(namespace, DV_STR("default")) || dv_str_eq(namespace, DV_STR("kube-system")) ||
+           dv_str_eq(namespace, DV_STR("kube-public"));
 }
 
-static bool delete_space(struct dv_op *op, struct dv_api_namespace *space)
+static bool delete_namespace(struct dv_op *op, struct dv_api_namespace *namespace)
 {
-    if (!space->metadata.deletion_timestamp.is_set) {
-        set_finalizers(op, &space->metadata);
-        space->metadata.deletion_timestamp = dv_engine_now(op->embedded);
-        space->status.phase = DV_STR("Terminating");
+    if (!namespace->metadata.deletion_timestamp.is_set) {
+        set_finalizers(op, &namespace->metadata);
+        namespace->metadata.deletion_timestamp = dv_engine_now(op->embedded);
+        namespace->status.phase = DV_STR("Terminating");
     }
-    if (space->spec.n_finalizers > 0 || space->metadata.n_finalizers > 0)
-        return dv_change_finish(op, space);
+    if (namespace->spec.n_finalizers > 0 || namespace->metadata.n_finalizers > 0)
+        return dv_change_finish(op, namespace);
     return remove_object(op, NULL);
 }
 
@@ -252,7 +252,7 @@ bool dv_delete_value(struct dv_op *op, void *value)
     if (kind->id == DV_KIND_POD)
         return delete_pod(op, value);
     if (kind->id == DV_KIND_NAMESPACE)
-        return delete_space(op, value);
+        return delete_namespace(op, value);
     set_finalizers(op, meta);
     if (meta->n_finalizers == 0)
         return remove_object(op, NULL);

@@ -242,8 +242,8 @@ static void fill_in(struct dv_embedded_options *options)
         options->n_events_max = N_EVENTS_MAX;
     if (options->events_bytes_max == 0)
         options->events_bytes_max = EVENTS_BYTES_MAX;
-    if (options->space_delay_ms == 0)
-        options->space_delay_ms = SPACE_DELAY_MS;
+    if (options->namespace_delay_ms == 0)
+        options->namespace_delay_ms = SPACE_DELAY_MS;
     if (options->owner_delay_ms == 0)
         options->owner_delay_ms = OWNER_DELAY_MS;
 }
@@ -334,9 +334,9 @@ uint64_t dv_embedded_version(const struct dv_embedded *embedded)
 }
 
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
-                                  dv_str space, dv_str name)
+                                  dv_str namespace, dv_str name)
 {
-    const struct dv_entry *entry = dv_shelf_get(&embedded->shelves[kind->id], space, name);
+    const struct dv_entry *entry = dv_shelf_get(&embedded->shelves[kind->id], namespace, name);
 
     return entry ? entry->object : NULL;
 }

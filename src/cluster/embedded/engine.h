@@ -42,7 +42,7 @@ struct dv_rewrite {
     void *ctx;
 };
 
-/* The key, in the store's space for the rest, of the newest deletion's version. */
+/* The key, in the store's namespace for the rest, of the newest deletion's version. */
 #define DV_ENGINE_VERSION_KEY "version"
 
 struct dv_embedded {

@@ -26,10 +26,10 @@
 
 /* ---- namespaces ---- */
 
-static bool has_content(const struct dv_embedded *embedded, dv_str space)
+static bool has_content(const struct dv_embedded *embedded, dv_str namespace)
 {
     for (size_t i = 0; i < DV_N_KINDS; i++) {
-        struct dv_shelf_range range = dv_shelf_range(&embedded->shelves[i], space);
+        struct dv_shelf_range range = dv_shelf_range(&embedded->shelves[i], namespace);
 
         if (embedded->shelves[i].kind->is_namespaced && dv_shelf_range_next(&range))
             return true;
@@ -40,14 +40,15 @@ static bool has_content(const struct dv_embedded *embedded, dv_str space)
 /* Whether something in the namespace is being written: a request that began before the namespace
  * was deleted may still create an object. This walks everything, but is asked only once, at the
  * end. */
-static bool has_writers(const struct dv_embedded *embedded, dv_str space)
+static bool has_writers(const struct dv_embedded *embedded, dv_str namespace)
 {
     for (size_t i = 0; i < DV_N_KINDS; i++) {
         const struct dv_entry *entry;
         size_t at = 0;
 
         while ((entry = dv_names_next(&embedded->shelves[i].names, &at)) != NULL)
-            if (entry->op && entry->n_space > 0 && dv_str_eq(dv_entry_space(entry), space))
+            if (entry->op && entry->n_namespace > 0 &&
+                dv_str_eq(dv_entry_namespace(entry), namespace))
                 return true;
     }
     return false;
@@ -56,30 +57,30 @@ static bool has_writers(const struct dv_embedded *embedded, dv_str space)
 static bool run_finalize(struct dv_op *op)
 {
     const struct dv_object *object = op->entry->object;
-    struct dv_api_namespace *space;
+    struct dv_api_namespace *namespace;
     dv_str *left;
     size_t n = 0;
 
     if (!object || !dv_str_eq(object->meta->uid, op->delete_options->preconditions->uid) ||
         has_content(op->embedded, object->meta->name))
         return dv_op_answer(op, NULL);
-    space = dv_change_copy(op);
-    left = DV_NEW_ARRAY(op->arena, dv_str, space->spec.n_finalizers);
-    for (size_t i = 0; i < space->spec.n_finalizers; i++)
-        if (!dv_str_eq(space->spec.finalizers[i], DV_STR("kubernetes")))
-            left[n++] = space->spec.finalizers[i];
-    space->spec.finalizers = left;
-    space->spec.n_finalizers = n;
-    return dv_change_finish(op, space);
+    namespace = dv_change_copy(op);
+    left = DV_NEW_ARRAY(op->arena, dv_str, namespace->spec.n_finalizers);
+    for (size_t i = 0; i < namespace->spec.n_finalizers; i++)
+        if (!dv_str_eq(namespace->spec.finalizers[i], DV_STR("kubernetes")))
+            left[n++] = namespace->spec.finalizers[i];
+    namespace->spec.finalizers = left;
+    namespace->spec.n_finalizers = n;
+    return dv_change_finish(op, namespace);
 }
 
 /* Starts to delete the objects of one kind that are not being deleted yet. Each deletion that ends
  * leads back here, also one that fails. True: an object is busy with something else, and the
  * namespace has to be looked at again. */
 static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
-                        struct dv_entry *space)
+                        struct dv_entry *namespace)
 {
-    struct dv_shelf_range range = dv_shelf_range(shelf, dv_entry_name(space));
+    struct dv_shelf_range range = dv_shelf_range(shelf, dv_entry_name(namespace));
     bool is_busy = false;
     struct dv_entry *entry;
 
@@ -88,46 +89,47 @@ static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
             continue;
         is_busy = entry->op || dv_collector_is_busy(embedded);
         if (!is_busy)
-            dv_collector_run(embedded, entry, dv_delete_run, space);
+            dv_collector_run(embedded, entry, dv_delete_run, namespace);
     }
     return is_busy;
 }
 
-void dv_space_empty(struct dv_embedded *embedded, struct dv_entry *space)
+void dv_namespace_empty(struct dv_embedded *embedded, struct dv_entry *namespace)
 {
     bool is_busy = false;
 
     for (size_t i = 0; i < DV_N_KINDS; i++)
         if (embedded->shelves[i].kind->is_namespaced)
-            is_busy |= empty_shelf(embedded, &embedded->shelves[i], space);
-    if (!is_busy && !has_content(embedded, dv_entry_name(space))) {
-        is_busy = has_writers(embedded, dv_entry_name(space));
+            is_busy |= empty_shelf(embedded, &embedded->shelves[i], namespace);
+    if (!is_busy && !has_content(embedded, dv_entry_name(namespace))) {
+        is_busy = has_writers(embedded, dv_entry_name(namespace));
         if (!is_busy)
-            dv_collector_run(embedded, space, run_finalize, space);
+            dv_collector_run(embedded, namespace, run_finalize, namespace);
     }
     if (is_busy)
-        dv_collector_queue(embedded, space, DV_COLLECT_OWNER);
+        dv_collector_queue(embedded, namespace, DV_COLLECT_OWNER);
 }
 
 /* Whether the namespace is being deleted and the time in which it keeps its content is over. */
-static bool is_due(const struct dv_embedded *embedded, const struct dv_object *space)
+static bool is_due(const struct dv_embedded *embedded, const struct dv_object *namespace)
 {
-    struct dv_time since = space->meta->deletion_timestamp;
+    struct dv_time since = namespace->meta->deletion_timestamp;
 
     return since.is_set && dv_engine_now(embedded).seconds - since.seconds >=
-                               (int64_t)(embedded->options.space_delay_ms / 1000);
+                               (int64_t)(embedded->options.namespace_delay_ms / 1000);
 }
 
-void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone)
+void dv_namespace_look(struct dv_embedded *embedded, const struct dv_object *gone)
 {
-    const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
-    struct dv_entry *space;
+    const struct dv_kind *namespaces = dv_kind(DV_KIND_NAMESPACE);
+    struct dv_entry *namespace;
 
     if (!gone->kind->is_namespaced)
         return;
-    space = dv_shelf_get(dv_engine_shelf(embedded, spaces), DV_STR_NONE, gone->meta->namespace);
-    if (space && space->object && is_due(embedded, space->object))
-        dv_collector_queue(embedded, space, DV_COLLECT_SOON);
+    namespace =
+        dv_shelf_get(dv_engine_shelf(embedded, namespaces), DV_STR_NONE, gone->meta->namespace);
+    if (namespace && namespace->object && is_due(embedded, namespace->object))
+        dv_collector_queue(embedded, namespace, DV_COLLECT_SOON);
 }
 
 /* ---- events ---- */

@@ -8,9 +8,9 @@ struct dv_entry;
 struct dv_object;
 
 /* The namespace is being deleted: deletes a portion of what is in it, or lets it go. */
-void dv_space_empty(struct dv_embedded *embedded, struct dv_entry *space);
+void dv_namespace_empty(struct dv_embedded *embedded, struct dv_entry *namespace);
 /* An object went: its namespace may have waited for that. */
-void dv_space_look(struct dv_embedded *embedded, const struct dv_object *gone);
+void dv_namespace_look(struct dv_embedded *embedded, const struct dv_object *gone);
 
 /* Starts to look for old Events from time to time. */
 void dv_sweep_start(struct dv_embedded *embedded);

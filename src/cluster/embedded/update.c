@@ -90,7 +90,7 @@ bool dv_update_check_names(struct dv_op *op, void *value)
 {
     struct dv_api_object_meta *meta = dv_meta_of(value);
     dv_str name = dv_entry_name(op->entry);
-    dv_str space = dv_entry_space(op->entry);
+    dv_str namespace = dv_entry_namespace(op->entry);
 
     if (meta->name.n > 0 && !dv_str_eq(meta->name, name))
         return dv_op_fail(op,
@@ -99,12 +99,12 @@ bool dv_update_check_names(struct dv_op *op, void *value)
                               "the name of the object (%.*s) does not match the name on the URL "
                               "(%.*s)",
                               DV_FMT(meta->name), DV_FMT(name)));
-    if (meta->namespace.n > 0 && !dv_str_eq(meta->namespace, space))
+    if (meta->namespace.n > 0 && !dv_str_eq(meta->namespace, namespace))
         return dv_op_fail(op, dv_status_bad_request(
                                   op->arena, "the namespace of the provided object does not match "
                                              "the namespace sent on the request"));
     meta->name = name;
-    meta->namespace = space;
+    meta->namespace = namespace;
     return true;
 }
 
@@ -242,15 +242,15 @@ bool dv_update_finalize(struct dv_op *op)
 {
     const struct dv_api_namespace *wanted = op->request->value;
     struct dv_status_about about = dv_change_about(op);
-    struct dv_api_namespace *space;
+    struct dv_api_namespace *namespace;
 
     if (!op->entry->object)
         return dv_op_fail(op, dv_status_not_found(&about, op->arena));
     if (!dv_update_check_uid(op, wanted->metadata.uid) ||
         !dv_update_check_version(op, wanted->metadata.resource_version))
         return false;
-    space = dv_change_copy(op);
-    space->spec.finalizers = wanted->spec.finalizers;
-    space->spec.n_finalizers = wanted->spec.n_finalizers;
-    return dv_change_admit(op, space) && dv_change_finish(op, space);
+    namespace = dv_change_copy(op);
+    namespace->spec.finalizers = wanted->spec.finalizers;
+    namespace->spec.n_finalizers = wanted->spec.n_finalizers;
+    return dv_change_admit(op, namespace) && dv_change_finish(op, namespace);
 }

@@ -213,7 +213,7 @@ static bool read_context(struct reading *reading, const struct dv_json *doc, dv_
     dv_str user_name;
 
     if (!find(reading, doc, "contexts", "context", name, &context) ||
-        !read_text(reading, context, "namespace", &config->space) ||
+        !read_text(reading, context, "namespace", &config->namespace) ||
         !read_text(reading, context, "cluster", &cluster_name) ||
         !read_text(reading, context, "user", &user_name))
         return false;
@@ -282,9 +282,10 @@ bool dv_kube_config_in_cluster(dv_str host, dv_str port, dv_str dir, struct dv_a
     if (!read_token_file(&reading, path_of(&reading, DV_STR("token")), &fresh) ||
         !dv_file_read(path_of(&reading, DV_STR("ca.crt")), FILE_BYTES_MAX, arena, &fresh.ca, err))
         return dv_wrap(err, "service account");
-    if (dv_file_read(path_of(&reading, DV_STR("namespace")), FILE_BYTES_MAX, arena, &fresh.space,
+    if (dv_file_read(path_of(&reading, DV_STR("namespace")), FILE_BYTES_MAX, arena,
+                     &fresh.namespace,
                      &absent)) /* the file may be missing: then the namespace is "default" */
-        fresh.space = dv_str_trim(fresh.space);
+        fresh.namespace = dv_str_trim(fresh.namespace);
     *config = fresh;
     return true;
 }

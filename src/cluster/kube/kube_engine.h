@@ -47,8 +47,8 @@ bool dv_remote_version_refused(struct dv_remote *remote, const struct dv_kind *k
 
 /* kube_path.c: pure. */
 /* "/apis/resource.k8s.io/v1/namespaces/a/resourceclaims/b/status" */
-void dv_remote_path(const struct dv_kind *kind, const struct dv_api_version *version, dv_str space,
-                    dv_str name, dv_str subresource, struct dv_buf *buf);
+void dv_remote_path(const struct dv_kind *kind, const struct dv_api_version *version,
+                    dv_str namespace, dv_str name, dv_str subresource, struct dv_buf *buf);
 /* "?name=value" or "&name=value", encoded; nothing when the value is empty. */
 void dv_remote_query(struct dv_buf *buf, const char *name, dv_str value);
 void dv_remote_query_u64(struct dv_buf *buf, const char *name, uint64_t value);

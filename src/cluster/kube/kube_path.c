@@ -37,14 +37,14 @@ static void add_encoded(struct dv_buf *buf, dv_str text)
     }
 }
 
-void dv_remote_path(const struct dv_kind *kind, const struct dv_api_version *version, dv_str space,
-                    dv_str name, dv_str subresource, struct dv_buf *buf)
+void dv_remote_path(const struct dv_kind *kind, const struct dv_api_version *version,
+                    dv_str namespace, dv_str name, dv_str subresource, struct dv_buf *buf)
 {
     dv_buf_add_c(buf, version->group.n ? "/apis/" : "/api/");
     dv_api_version_print(version, buf);
-    if (kind->is_namespaced && space.n) {
+    if (kind->is_namespaced && namespace.n) {
         dv_buf_add_c(buf, "/namespaces/");
-        add_encoded(buf, space);
+        add_encoded(buf, namespace);
     }
     dv_buf_add_char(buf, '/');
     dv_buf_add(buf, kind->plural);

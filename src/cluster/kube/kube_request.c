@@ -294,7 +294,7 @@ static void print_target(struct exchange *exchange)
     bool writes = request->verb != DV_VERB_GET && request->verb != DV_VERB_DELETE &&
                   request->verb != DV_VERB_DELETE_COLLECTION;
 
-    dv_remote_path(request->kind, exchange->version, request->space,
+    dv_remote_path(request->kind, exchange->version, request->namespace,
                    request->verb == DV_VERB_CREATE && request->subresource == DV_SUB_NONE
                        ? DV_STR_NONE
                        : request->name,

@@ -362,7 +362,7 @@ static void print_target(struct kube_view *view)
     struct dv_buf *target = &view->target;
 
     dv_buf_clear(target);
-    dv_remote_path(options->kind, view->api_version, options->space, DV_STR_NONE, DV_STR_NONE,
+    dv_remote_path(options->kind, view->api_version, options->namespace, DV_STR_NONE, DV_STR_NONE,
                    target);
     dv_remote_query(target, "labelSelector", options->label_selector);
     dv_remote_query(target, "fieldSelector", options->field_selector);

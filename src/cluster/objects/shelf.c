@@ -28,14 +28,14 @@ dv_str dv_entry_key(const struct dv_entry *entry)
     return (dv_str){entry->key, entry->n_key};
 }
 
-dv_str dv_entry_space(const struct dv_entry *entry)
+dv_str dv_entry_namespace(const struct dv_entry *entry)
 {
-    return (dv_str){entry->key, entry->n_space};
+    return (dv_str){entry->key, entry->n_namespace};
 }
 
 dv_str dv_entry_name(const struct dv_entry *entry)
 {
-    return dv_str_slice(dv_entry_key(entry), entry->n_space > 0 ? entry->n_space + 1u : 0u,
+    return dv_str_slice(dv_entry_key(entry), entry->n_namespace > 0 ? entry->n_namespace + 1u : 0u,
                         entry->n_key);
 }
 
@@ -43,7 +43,7 @@ static struct dv_name name_of(const void *item)
 {
     const struct dv_entry *entry = item;
 
-    return (struct dv_name){dv_entry_space(entry), dv_entry_name(entry)};
+    return (struct dv_name){dv_entry_namespace(entry), dv_entry_name(entry)};
 }
 
 void dv_shelf_init(struct dv_shelf *shelf, const struct dv_kind *kind)
@@ -73,26 +73,26 @@ void dv_shelf_fini(struct dv_shelf *shelf)
 
 /* ---- by name ---- */
 
-struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str space, dv_str name)
+struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str namespace, dv_str name)
 {
-    return dv_names_get(&shelf->names, space, name);
+    return dv_names_get(&shelf->names, namespace, name);
 }
 
-struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name)
+struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str namespace, dv_str name)
 {
-    struct dv_entry *entry = dv_shelf_get(shelf, space, name);
-    size_t n_before = space.n > 0 ? space.n + 1 : 0;
+    struct dv_entry *entry = dv_shelf_get(shelf, namespace, name);
+    size_t n_before = namespace.n > 0 ? namespace.n + 1 : 0;
 
-    if (entry || space.n > KEY_BYTES_MAX || name.n > KEY_BYTES_MAX)
+    if (entry || namespace.n > KEY_BYTES_MAX || name.n > KEY_BYTES_MAX)
         return entry;
     entry = dv_alloc(sizeof(*entry) + n_before + name.n);
     entry->shelf = shelf;
-    entry->n_space = (uint16_t)space.n;
+    entry->n_namespace = (uint16_t) namespace.n;
     entry->n_key = (uint16_t)(n_before + name.n);
     dv_list_init(&entry->waiting);
-    if (space.n > 0) {
-        memcpy(entry->key, space.p, space.n);
-        entry->key[space.n] = '/';
+    if (namespace.n > 0) {
+        memcpy(entry->key, namespace.p, namespace.n);
+        entry->key[namespace.n] = '/';
     }
     if (name.n > 0)
         memcpy(entry->key + n_before, name.p, name.n);
@@ -104,7 +104,7 @@ void dv_shelf_drop(struct dv_entry *entry)
 {
     assert(!entry->object && !entry->op && dv_list_is_empty(&entry->waiting));
     dv_link_remove(&entry->due);
-    (void)dv_names_remove(&entry->shelf->names, dv_entry_space(entry), dv_entry_name(entry));
+    (void)dv_names_remove(&entry->shelf->names, dv_entry_namespace(entry), dv_entry_name(entry));
     free(entry);
 }
 
@@ -237,10 +237,11 @@ struct dv_entry *dv_shelf_next(const struct dv_shelf *shelf, struct dv_shelf_pla
     return NULL;
 }
 
-struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str space, dv_str key)
+struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str namespace,
+                                           dv_str key)
 {
     struct dv_shelf_range range = {
-        .shelf = shelf, .place = dv_shelf_find(shelf, key), .space = space};
+        .shelf = shelf, .place = dv_shelf_find(shelf, key), .namespace = namespace};
     struct dv_shelf_place next = range.place;
     const struct dv_entry *entry = dv_shelf_next(shelf, &next);
 
@@ -249,22 +250,22 @@ struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str 
     return range;
 }
 
-struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str space)
+struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str namespace)
 {
     char start[KEY_BYTES_MAX + 1];
 
-    if (space.n == 0 || space.n > KEY_BYTES_MAX)
-        return (struct dv_shelf_range){.shelf = shelf, .space = space};
-    memcpy(start, space.p, space.n);
-    start[space.n] = '/';
-    return dv_shelf_range_after(shelf, space, (dv_str){start, space.n + 1});
+    if (namespace.n == 0 || namespace.n > KEY_BYTES_MAX)
+        return (struct dv_shelf_range){.shelf = shelf, .namespace = namespace};
+    memcpy(start, namespace.p, namespace.n);
+    start[namespace.n] = '/';
+    return dv_shelf_range_after(shelf, namespace, (dv_str){start, namespace.n + 1});
 }
 
 struct dv_entry *dv_shelf_range_next(struct dv_shelf_range *range)
 {
     struct dv_entry *entry = dv_shelf_next(range->shelf, &range->place);
 
-    if (entry && range->space.n > 0 && !dv_str_eq(dv_entry_space(entry), range->space))
+    if (entry && range->namespace.n > 0 && !dv_str_eq(dv_entry_namespace(entry), range->namespace))
         return NULL;
     return entry;
 }

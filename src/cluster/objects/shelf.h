@@ -29,7 +29,7 @@ struct dv_entry {
     struct dv_op *op;         /* that looks at it or writes it now; NULL: none */
     struct dv_list waiting;   /* of ops, for their turn */
     uint32_t n_waiting;
-    uint16_t n_space; /* bytes of the namespace; 0: none */
+    uint16_t n_namespace; /* bytes of the namespace; 0: none */
     uint16_t n_key;
     struct dv_dependence *owners; /* see kin.h */
     struct dv_link due;           /* in a queue of the collector */
@@ -60,13 +60,13 @@ void dv_shelf_init(struct dv_shelf *shelf, const struct dv_kind *kind);
 void dv_shelf_fini(struct dv_shelf *shelf); /* with all entries */
 
 dv_str dv_entry_key(const struct dv_entry *entry);
-dv_str dv_entry_space(const struct dv_entry *entry);
+dv_str dv_entry_namespace(const struct dv_entry *entry);
 dv_str dv_entry_name(const struct dv_entry *entry);
 
 /* NULL when the name is not taken, or too long to be. */
-struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str space, dv_str name);
+struct dv_entry *dv_shelf_get(const struct dv_shelf *shelf, dv_str namespace, dv_str name);
 /* Like dv_shelf_get, but makes the entry when there is none. NULL: the name is too long. */
-struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str space, dv_str name);
+struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str namespace, dv_str name);
 /* Frees an entry that nothing needs any more: no object, nobody who writes. */
 void dv_shelf_drop(struct dv_entry *entry);
 
@@ -81,11 +81,12 @@ struct dv_entry *dv_shelf_next(const struct dv_shelf *shelf, struct dv_shelf_pla
 struct dv_shelf_range {
     const struct dv_shelf *shelf;
     struct dv_shelf_place place;
-    dv_str space; /* borrowed */
+    dv_str namespace; /* borrowed */
 };
-struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str space);
+struct dv_shelf_range dv_shelf_range(const struct dv_shelf *shelf, dv_str namespace);
 /* Like dv_shelf_range, but only the entries behind `key`. */
-struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str space, dv_str key);
+struct dv_shelf_range dv_shelf_range_after(const struct dv_shelf *shelf, dv_str namespace,
+                                           dv_str key);
 struct dv_entry *dv_shelf_range_next(struct dv_shelf_range *range); /* NULL at the end */
 
 #endif

@@ -12,32 +12,32 @@
 
 /* Hashes both parts with the process's seed, so that those who choose names cannot choose their
  * places and slow the table down. */
-static uint64_t hash_of(dv_str space, dv_str name)
+static uint64_t hash_of(dv_str namespace, dv_str name)
 {
     uint64_t hash = dv_hash(name);
 
-    return space.n > 0 ? hash ^ (dv_hash(space) * UINT64_C(0x9e3779b97f4a7c15)) : hash;
+    return namespace.n > 0 ? hash ^ (dv_hash(namespace) * UINT64_C(0x9e3779b97f4a7c15)) : hash;
 }
 
 static bool is_it(const struct dv_names *names, const struct dv_names_slot *slot, uint64_t hash,
-                  dv_str space, dv_str name)
+                  dv_str namespace, dv_str name)
 {
     struct dv_name own;
 
     if (slot->hash != hash)
         return false;
     own = names->name_of(slot->item);
-    return dv_str_eq(own.name, name) && dv_str_eq(own.space, space);
+    return dv_str_eq(own.name, name) && dv_str_eq(own.namespace, namespace);
 }
 
 /* Finds the slot of the entry, or the free one where it would be. */
-static struct dv_names_slot *find(const struct dv_names *names, uint64_t hash, dv_str space,
+static struct dv_names_slot *find(const struct dv_names *names, uint64_t hash, dv_str namespace,
                                   dv_str name)
 {
     size_t mask = names->n_slots - 1;
     size_t at = hash & mask;
 
-    while (names->slots[at].item && !is_it(names, &names->slots[at], hash, space, name))
+    while (names->slots[at].item && !is_it(names, &names->slots[at], hash, namespace, name))
         at = (at + 1) & mask;
     return &names->slots[at];
 }
@@ -75,21 +75,21 @@ void dv_names_fini(struct dv_names *names)
     names->n = names->n_slots = 0;
 }
 
-void *dv_names_get(const struct dv_names *names, dv_str space, dv_str name)
+void *dv_names_get(const struct dv_names *names, dv_str namespace, dv_str name)
 {
-    return names->n > 0 ? find(names, hash_of(space, name), space, name)->item : NULL;
+    return names->n > 0 ? find(names, hash_of(namespace, name), namespace, name)->item : NULL;
 }
 
 void *dv_names_put(struct dv_names *names, void *item)
 {
     struct dv_name own = names->name_of(item);
-    uint64_t hash = hash_of(own.space, own.name);
+    uint64_t hash = hash_of(own.namespace, own.name);
     struct dv_names_slot *slot;
     void *old;
 
     if ((names->n + 1) * 4 > names->n_slots * 3)
         grow(names);
-    slot = find(names, hash, own.space, own.name);
+    slot = find(names, hash, own.namespace, own.name);
     old = slot->item;
     *slot = (struct dv_names_slot){.item = item, .hash = hash};
     names->n += !old;
@@ -113,14 +113,14 @@ static void close_hole(struct dv_names *names, size_t hole)
     names->slots[hole] = (struct dv_names_slot){0};
 }
 
-void *dv_names_remove(struct dv_names *names, dv_str space, dv_str name)
+void *dv_names_remove(struct dv_names *names, dv_str namespace, dv_str name)
 {
     struct dv_names_slot *slot;
     void *item;
 
     if (names->n == 0)
         return NULL;
-    slot = find(names, hash_of(space, name), space, name);
+    slot = find(names, hash_of(namespace, name), namespace, name);
     item = slot->item;
     if (!item)
         return NULL;

@@ -11,7 +11,7 @@
 #include "base/str.h"
 
 struct dv_name {
-    dv_str space; /* empty for what is in no namespace */
+    dv_str namespace; /* empty for what is in no namespace */
     dv_str name;
 };
 
@@ -30,11 +30,11 @@ struct dv_names {
 void dv_names_init(struct dv_names *names, struct dv_name (*name_of)(const void *item));
 void dv_names_fini(struct dv_names *names); /* frees no items */
 
-void *dv_names_get(const struct dv_names *names, dv_str space, dv_str name); /* NULL: absent */
+void *dv_names_get(const struct dv_names *names, dv_str namespace, dv_str name); /* NULL: absent */
 /* Puts it in, and returns what it replaces, or NULL. */
 void *dv_names_put(struct dv_names *names, void *item);
 /* Takes it out and returns it; NULL when absent. */
-void *dv_names_remove(struct dv_names *names, dv_str space, dv_str name);
+void *dv_names_remove(struct dv_names *names, dv_str namespace, dv_str name);
 /* The next item at or after slot *at, which is moved past it; NULL at the end. Start with 0. */
 void *dv_names_next(const struct dv_names *names, size_t *at);
 

@@ -23,7 +23,7 @@ bool dv_view_init(struct dv_view *view, struct dv_cluster *cluster,
 
     *view = (struct dv_view){
         .engine = cluster->engine, .cluster = cluster, .options = *options, .arena = arena};
-    view->options.space = dv_str_copy(options->space, arena);
+    view->options.namespace = dv_str_copy(options->namespace, arena);
     view->options.label_selector = dv_str_copy(options->label_selector, arena);
     view->options.field_selector = dv_str_copy(options->field_selector, arena);
     view->labels = dv_label_selector_parse(view->options.label_selector, arena, err);
@@ -54,12 +54,13 @@ static bool is_wanted(const struct dv_view *view, const struct dv_object *object
 {
     const struct dv_api_object_meta *meta = object->meta;
 
-    return (view->options.space.n == 0 || dv_str_eq(view->options.space, meta->namespace)) &&
+    return (view->options.namespace.n == 0 ||
+            dv_str_eq(view->options.namespace, meta->namespace)) &&
            dv_label_selector_matches(view->labels, meta->labels, meta->n_labels) &&
            dv_field_selector_matches(view->fields, object);
 }
 
-void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_object *now)
+void dv_view_change(struct dv_view *view, dv_str namespace, dv_str name, struct dv_object *now)
 {
     struct dv_object *old;
 
@@ -68,7 +69,7 @@ void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_o
     if (now)
         old = dv_names_put(&view->objects, dv_object_ref(now));
     else
-        old = dv_names_remove(&view->objects, space, name);
+        old = dv_names_remove(&view->objects, namespace, name);
     if (old || now)
         view->options.changed(view->options.ctx, old, now);
     dv_object_unref(old);
@@ -84,9 +85,9 @@ size_t dv_view_n(const struct dv_view *view)
     return view->objects.n;
 }
 
-struct dv_object *dv_view_get(const struct dv_view *view, dv_str space, dv_str name)
+struct dv_object *dv_view_get(const struct dv_view *view, dv_str namespace, dv_str name)
 {
-    return dv_names_get(&view->objects, space, name);
+    return dv_names_get(&view->objects, namespace, name);
 }
 
 struct dv_object *dv_view_next(const struct dv_view *view, size_t *at)

@@ -34,6 +34,6 @@ void dv_view_fini(struct dv_view *view);
 
 /* The object of that name is now this one, or gone (NULL): changes what the view shows, and tells
  * it when it is a change. The view may be closed by its owner in the call. */
-void dv_view_change(struct dv_view *view, dv_str space, dv_str name, struct dv_object *now);
+void dv_view_change(struct dv_view *view, dv_str namespace, dv_str name, struct dv_object *now);
 
 #endif

@@ -68,7 +68,7 @@ struct dv_note_subject dv_note_subject_of(const struct dv_object *object)
         .kind = object->kind->name,
         /* resource.k8s.io is the only other group whose objects get notes. */
         .api_version = is_core ? version->version : DV_STR("resource.k8s.io/v1"),
-        .space = object->meta->namespace,
+        .namespace = object->meta->namespace,
         .name = object->meta->name,
         .uid = object->meta->uid,
     };
@@ -190,7 +190,7 @@ static void write_one(struct known *known)
     known->request = (struct dv_request){
         .kind = kind,
         .version = &kind->versions[0],
-        .space = known->event.metadata.namespace,
+        .namespace = known->event.metadata.namespace,
         .field_manager = recorder->component,
         .is_untracked = true,
         .done = on_written,
@@ -253,15 +253,15 @@ static struct known *add(struct dv_recorder *recorder, const struct dv_note_subj
 {
     struct known *known = DV_ALLOC(struct known);
     struct dv_arena *arena = dv_arena_new();
-    dv_str space = subject->space.n > 0 ? subject->space : DV_STR("default");
+    dv_str namespace = subject->namespace.n > 0 ? subject->namespace : DV_STR("default");
 
     known->recorder = recorder;
     known->arena = arena;
     known->key = dv_str_copy(key, arena);
     known->event = (struct dv_api_event){
-        .metadata.namespace = dv_str_copy(space, arena),
+        .metadata.namespace = dv_str_copy(namespace, arena),
         .involved_object = {.kind = dv_str_copy(subject->kind, arena),
-                            .namespace = dv_str_copy(subject->space, arena),
+                            .namespace = dv_str_copy(subject->namespace, arena),
                             .name = dv_str_copy(subject->name, arena),
                             .uid = dv_str_copy(subject->uid, arena),
                             .api_version = dv_str_copy(subject->api_version, arena)},
@@ -286,7 +286,7 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
 
     message = dv_str_slice(message, 0, MESSAGE_BYTES_MAX);
     key = dv_str_printf(arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", DV_FMT(subject->kind),
-                        DV_FMT(subject->space), DV_FMT(subject->name), DV_FMT(subject->uid),
+                        DV_FMT(subject->namespace), DV_FMT(subject->name), DV_FMT(subject->uid),
                         DV_FMT(reason), DV_FMT(message));
     known = recorder->is_closing ? NULL : dv_map_get(&recorder->known, key);
     if (!known &&

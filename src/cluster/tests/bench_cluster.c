@@ -234,7 +234,7 @@ static void create_next(struct client *client)
     client->request =
         (struct dv_request){.verb = DV_VERB_CREATE,
                             .kind = kind,
-                            .space = kind->is_namespaced ? DV_STR("default") : DV_STR_NONE,
+                            .namespace = kind->is_namespaced ? DV_STR("default") : DV_STR_NONE,
                             .name = dv_str_from_c(client->key),
                             .value = bench->value,
                             .done = on_created};
@@ -397,7 +397,7 @@ static void bench_watches(struct bench *bench)
     for (size_t i = 0; i < N_WATCHERS; i++) {
         watchers[i] = (struct watcher){
             .watcher = {.kind = dv_kind(DV_KIND_CLAIM),
-                        .space = DV_STR("default"),
+                        .namespace = DV_STR("default"),
                         .label_selector = i % 2 ? DV_STR("app=train") : DV_STR_NONE,
                         .since = dv_embedded_version(bench->embedded),
                         .event = on_event},

@@ -250,7 +250,7 @@ static void measure_requests(struct dv_loop *loop, struct dv_cluster *cluster, c
     for (size_t i = 0; i < n; i++) {
         race->requests[i] = (struct dv_request){.verb = DV_VERB_GET,
                                                 .kind = dv_kind(DV_KIND_CONFIG_MAP),
-                                                .space = DV_STR("default"),
+                                                .namespace = DV_STR("default"),
                                                 .name = DV_STR("map-7"),
                                                 .done = on_got,
                                                 .ctx = race};

@@ -50,7 +50,7 @@ static dv_str print(const struct dv_kube_config *config, struct dv_arena *arena)
     add_data(&buf, "client-key-data", config->key, arena);
     dv_buf_add_c(&buf, "}}],\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"k\",\"user\":"
                        "\"u\"");
-    add_text(&buf, "namespace", config->space);
+    add_text(&buf, "namespace", config->namespace);
     dv_buf_add_c(&buf, "}}]}");
     text = dv_str_copy(dv_buf_str(&buf), arena);
     dv_buf_fini(&buf);
@@ -77,6 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(dv_kube_config_parse(print(&config, arena), dir, DV_STR_NONE, arena, &again, &err));
     assert(dv_str_eq(config.server, again.server) && dv_str_eq(config.token, again.token));
     assert(dv_str_eq(config.ca, again.ca) && dv_str_eq(config.cert, again.cert));
-    assert(dv_str_eq(config.key, again.key) && dv_str_eq(config.space, again.space));
+    assert(dv_str_eq(config.key, again.key) && dv_str_eq(config.namespace, again.namespace));
     return 0;
 }

@@ -169,7 +169,7 @@ static void turn(struct world *world, dv_str document)
 static void run_line(struct world *world, dv_str line)
 {
     struct ask ask = {
-        .request = {.space = DV_STR("default"), .done = on_done, .ctx = &ask}
+        .request = {.namespace = DV_STR("default"), .done = on_done, .ctx = &ask}
     };
     const struct dv_kind *kind;
     size_t i = 0;
@@ -192,7 +192,7 @@ static void run_line(struct world *world, dv_str line)
     ask.request.kind = kind;
     ask.request.version = &kind->versions[(uint8_t)(line.p[2] - '0') % kind->n_versions];
     if (!kind->is_namespaced)
-        ask.request.space = DV_STR_NONE;
+        ask.request.namespace = DV_STR_NONE;
     if (ask.request.verb != DV_VERB_DELETE_COLLECTION &&
         (ask.request.verb != DV_VERB_CREATE || ask.request.subresource != DV_SUB_NONE))
         ask.request.name = DV_STR("x");

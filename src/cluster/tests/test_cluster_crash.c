@@ -85,7 +85,7 @@ static void next(struct client *client)
     client->number++;
     *request = (struct dv_request){.verb = client->is_there ? DV_VERB_UPDATE : DV_VERB_CREATE,
                                    .kind = dv_kind(DV_KIND_CONFIG_MAP),
-                                   .space = DV_STR("default"),
+                                   .namespace = DV_STR("default"),
                                    .name = dv_str_from_c(client->name),
                                    .done = on_done,
                                    .ctx = client};

@@ -64,34 +64,34 @@ static size_t tell_story(struct fixture *fixture)
 {
     const struct dv_kind *pods = dv_kind(DV_KIND_POD);
     const struct dv_kind *claims = dv_kind(DV_KIND_CLAIM);
-    const struct dv_kind *spaces = dv_kind(DV_KIND_NAMESPACE);
+    const struct dv_kind *namespaces = dv_kind(DV_KIND_NAMESPACE);
     struct dv_request story[] = {
         {.verb = DV_VERB_CREATE,
-         .kind = spaces,
+         .kind = namespaces,
          .value = value_of(fixture,                                    DV_KIND_NAMESPACE, "{\"metadata\":{\"name\":\"s\"}}")},
         {.verb = DV_VERB_CREATE,
          .kind = pods,
-         .space = DV_STR("s"),
+         .namespace = DV_STR("s"),
          .value = value_of(fixture, DV_KIND_POD, POD)},
         {.verb = DV_VERB_CREATE,
          .kind = claims,
-         .space = DV_STR("s"),
+         .namespace = DV_STR("s"),
          .value = value_of(fixture, DV_KIND_CLAIM,
          "{\"metadata\":{\"name\":\"c1\",\"ownerReferences\":[{\"apiVersion\":"
                            "\"v1\",\"kind\":\"Pod\",\"name\":\"p1\",\"uid\":\"gone\"}]}," CLAIM_SPEC
                            "}")},
         {.verb = DV_VERB_PATCH,
          .kind = pods,
-         .space = DV_STR("s"),
+         .namespace = DV_STR("s"),
          .name = DV_STR("p1"),
          .patch_type = DV_PATCH_MERGE,
          .patch = json_of(fixture, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}")},
         {.verb = DV_VERB_DELETE,
          .kind = pods,
-         .space = DV_STR("s"),
+         .namespace = DV_STR("s"),
          .name = DV_STR("p1"),
          .delete_options = options_of(fixture, "{\"propagationPolicy\":\"Foreground\"}")},
-        {.verb = DV_VERB_DELETE,               .kind = spaces,                             .name = DV_STR("s")                                        },
+        {.verb = DV_VERB_DELETE,               .kind = namespaces,                             .name = DV_STR("s")                                    },
     };
     size_t n_failed = 0;
 
@@ -184,7 +184,7 @@ static void those_who_write_one_object_wait_and_too_many_are_refused(void **stat
     for (size_t i = 0; i < N_MANY; i++) {
         many.requests[i] = (struct dv_request){.verb = DV_VERB_UPDATE,
                                                .kind = dv_kind(DV_KIND_LEASE),
-                                               .space = DV_STR("default"),
+                                               .namespace = DV_STR("default"),
                                                .name = DV_STR("l"),
                                                .value = value_of(fixture, DV_KIND_LEASE, json),
                                                .done = on_one_of_many,

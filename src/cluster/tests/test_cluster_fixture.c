@@ -255,59 +255,60 @@ struct reply ask(struct fixture *fixture, struct dv_request *request)
     return asking.reply;
 }
 
-struct reply get(struct fixture *fixture, enum dv_kind_id kind, const char *space, const char *name)
+struct reply get(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
+                 const char *name)
 {
     struct dv_request request = {.verb = DV_VERB_GET,
                                  .kind = dv_kind(kind),
-                                 .space = dv_str_from_c(space),
+                                 .namespace = dv_str_from_c(namespace),
                                  .name = dv_str_from_c(name)};
 
     return ask(fixture, &request);
 }
 
-struct reply create(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply create(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                     const char *json)
 {
     struct dv_request request = {.verb = DV_VERB_CREATE,
                                  .kind = dv_kind(kind),
-                                 .space = dv_str_from_c(space),
+                                 .namespace = dv_str_from_c(namespace),
                                  .value = value_of(fixture, kind, json)};
 
     return ask(fixture, &request);
 }
 
 static struct reply put(struct fixture *fixture, enum dv_kind_id kind,
-                        enum dv_subresource subresource, const char *space, const char *name,
+                        enum dv_subresource subresource, const char *namespace, const char *name,
                         const char *json)
 {
     struct dv_request request = {.verb = DV_VERB_UPDATE,
                                  .subresource = subresource,
                                  .kind = dv_kind(kind),
-                                 .space = dv_str_from_c(space),
+                                 .namespace = dv_str_from_c(namespace),
                                  .name = dv_str_from_c(name),
                                  .value = value_of(fixture, kind, json)};
 
     return ask(fixture, &request);
 }
 
-struct reply update(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply update(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                     const char *name, const char *json)
 {
-    return put(fixture, kind, DV_SUB_NONE, space, name, json);
+    return put(fixture, kind, DV_SUB_NONE, namespace, name, json);
 }
 
-struct reply update_status(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply update_status(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                            const char *name, const char *json)
 {
-    return put(fixture, kind, DV_SUB_STATUS, space, name, json);
+    return put(fixture, kind, DV_SUB_STATUS, namespace, name, json);
 }
 
-struct reply patch(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply patch(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                    const char *name, enum dv_patch_type type, const char *json)
 {
     struct dv_request request = {.verb = DV_VERB_PATCH,
                                  .kind = dv_kind(kind),
-                                 .space = dv_str_from_c(space),
+                                 .namespace = dv_str_from_c(namespace),
                                  .name = dv_str_from_c(name),
                                  .patch_type = type,
                                  .patch = json_of(fixture, json),
@@ -316,12 +317,12 @@ struct reply patch(struct fixture *fixture, enum dv_kind_id kind, const char *sp
     return ask(fixture, &request);
 }
 
-struct reply del(struct fixture *fixture, enum dv_kind_id kind, const char *space, const char *name,
-                 const char *options)
+struct reply del(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
+                 const char *name, const char *options)
 {
     struct dv_request request = {.verb = DV_VERB_DELETE,
                                  .kind = dv_kind(kind),
-                                 .space = dv_str_from_c(space),
+                                 .namespace = dv_str_from_c(namespace),
                                  .name = dv_str_from_c(name),
                                  .delete_options = options_of(fixture, options)};
 
@@ -346,9 +347,9 @@ void must_fail(struct reply reply, int code, const char *reason, const char *mes
         assert_string_equal(reply.message, message);
 }
 
-bool exists(struct fixture *fixture, enum dv_kind_id kind, const char *space, const char *name)
+bool exists(struct fixture *fixture, enum dv_kind_id kind, const char *namespace, const char *name)
 {
-    return dv_embedded_get(fixture->embedded, dv_kind(kind), dv_str_from_c(space),
+    return dv_embedded_get(fixture->embedded, dv_kind(kind), dv_str_from_c(namespace),
                            dv_str_from_c(name)) != NULL;
 }
 

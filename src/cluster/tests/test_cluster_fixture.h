@@ -56,20 +56,20 @@ struct reply {
 
 /* Runs the loop until it is answered. */
 struct reply ask(struct fixture *fixture, struct dv_request *request);
-struct reply get(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply get(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                  const char *name);
 /* The object as JSON in the preferred version; metadata.name may be there or not. */
-struct reply create(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply create(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                     const char *json);
-struct reply update(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply update(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                     const char *name, const char *json);
-struct reply update_status(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply update_status(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                            const char *name, const char *json);
-struct reply patch(struct fixture *fixture, enum dv_kind_id kind, const char *space,
+struct reply patch(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
                    const char *name, enum dv_patch_type type, const char *json);
 /* options: DeleteOptions as JSON, or NULL. */
-struct reply del(struct fixture *fixture, enum dv_kind_id kind, const char *space, const char *name,
-                 const char *options);
+struct reply del(struct fixture *fixture, enum dv_kind_id kind, const char *namespace,
+                 const char *name, const char *options);
 
 /* Fails the test unless it succeeded. */
 struct dv_object *must(struct reply reply);
@@ -83,7 +83,7 @@ const struct dv_api_delete_options *options_of(struct fixture *fixture, const ch
 /* The object as JSON, until the end of the test. */
 const char *text_of(struct fixture *fixture, const struct dv_object *object);
 
-bool exists(struct fixture *fixture, enum dv_kind_id kind, const char *space, const char *name);
+bool exists(struct fixture *fixture, enum dv_kind_id kind, const char *namespace, const char *name);
 /* A text with the number in it, until the end of the test. */
 const char *numbered(struct fixture *fixture, const char *fmt, size_t i)
     __attribute__((format_arg(2)));

@@ -42,7 +42,8 @@ static const char *shown(struct fixture *fixture)
     return copy;
 }
 
-static void make(struct fixture *fixture, const char *space, const char *name, const char *value)
+static void make(struct fixture *fixture, const char *namespace, const char *name,
+                 const char *value)
 {
     dv_str json =
         dv_str_printf(fixture->arena,
@@ -50,7 +51,7 @@ static void make(struct fixture *fixture, const char *space, const char *name, c
                       "\"%s\"}}",
                       name, value, value);
 
-    (void)must(create(fixture, DV_KIND_CONFIG_MAP, space, dv_str_to_c(json, fixture->arena)));
+    (void)must(create(fixture, DV_KIND_CONFIG_MAP, namespace, dv_str_to_c(json, fixture->arena)));
 }
 
 static void set(struct fixture *fixture, const char *name, const char *value)
@@ -73,14 +74,14 @@ static void lists_in_the_order_of_the_keys(void **state)
     make(fixture, "default", "a", "4");
     assert_true(list(fixture, &(struct dv_list_query){0}));
     assert_string_equal(shown(fixture), "y=2 z=1 a=4 b=3"); /* "a-b/y" < "a/z" */
-    assert_true(list(fixture, &(struct dv_list_query){.space = DV_STR("a")}));
+    assert_true(list(fixture, &(struct dv_list_query){.namespace = DV_STR("a")}));
     assert_string_equal(shown(fixture), "z=1");
-    assert_true(list(fixture, &(struct dv_list_query){.space = DV_STR("nowhere")}));
+    assert_true(list(fixture, &(struct dv_list_query){.namespace = DV_STR("nowhere")}));
     assert_int_equal(page.n_objects, 0);
     assert_true(list(fixture, &(struct dv_list_query){.label_selector = DV_STR("v in (1,4)")}));
     assert_string_equal(shown(fixture), "z=1 a=4");
     assert_true(
-        list(fixture, &(struct dv_list_query){.space = DV_STR("default"),
+        list(fixture, &(struct dv_list_query){.namespace = DV_STR("default"),
                                               .field_selector = DV_STR("metadata.name=b")}));
     assert_string_equal(shown(fixture), "b=3");
     assert_true(
@@ -92,7 +93,7 @@ static void lists_in_the_order_of_the_keys(void **state)
 static void pages_show_the_version_of_the_first(void **state)
 {
     struct fixture *fixture = *state;
-    struct dv_list_query query = {.space = DV_STR("default"), .limit = 2};
+    struct dv_list_query query = {.namespace = DV_STR("default"), .limit = 2};
     uint64_t version;
 
     for (size_t i = 0; i < 5; i++)
@@ -119,14 +120,14 @@ static void pages_show_the_version_of_the_first(void **state)
     assert_string_equal(shown(fixture), "c4=0");
     assert_int_equal(page.continue_token.n, 0);
     assert_false(page.has_remaining);
-    assert_true(list(fixture, &(struct dv_list_query){.space = DV_STR("default")}));
+    assert_true(list(fixture, &(struct dv_list_query){.namespace = DV_STR("default")}));
     assert_string_equal(shown(fixture), "c0=0 c1=0 c2=new c3=2 c33=new");
 }
 
 static void lists_an_older_version_exactly(void **state)
 {
     struct fixture *fixture = *state;
-    struct dv_list_query query = {.space = DV_STR("default"), .match = DV_MATCH_EXACT};
+    struct dv_list_query query = {.namespace = DV_STR("default"), .match = DV_MATCH_EXACT};
 
     make(fixture, "default", "a", "0");
     make(fixture, "default", "b", "0");
@@ -179,7 +180,7 @@ static void refuses_lists_that_cannot_be(void **state)
 static void an_expired_page_offers_a_fresh_token(void **state)
 {
     struct fixture *fixture = *state;
-    struct dv_list_query query = {.space = DV_STR("default"), .limit = 2};
+    struct dv_list_query query = {.namespace = DV_STR("default"), .limit = 2};
     dv_str old;
 
     for (size_t i = 0; i < 5; i++)

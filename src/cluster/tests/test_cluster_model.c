@@ -100,7 +100,7 @@ static void watch(struct model *model)
     struct dv_api_status *failure;
 
     model->watcher = (struct dv_watcher){.kind = dv_kind(DV_KIND_CONFIG_MAP),
-                                         .space = DV_STR("default"),
+                                         .namespace = DV_STR("default"),
                                          .since = dv_embedded_version(model->fixture->embedded),
                                          .event = on_event};
     model->watched_version = model->watcher.since;
@@ -212,7 +212,7 @@ static void fill_in(struct client *client)
     name[1] = (char)('a' + (int)client->name);
     *request = (struct dv_request){
         .kind = dv_kind(DV_KIND_CONFIG_MAP),
-        .space = DV_STR("default"),
+        .namespace = DV_STR("default"),
         .name = {name, 2},
         .done = on_done,
         .ctx = client
@@ -284,7 +284,8 @@ static bool is_over(void *ctx)
 static void compare(struct model *model)
 {
     struct fixture *fixture = model->fixture;
-    struct dv_list_query query = {.kind = dv_kind(DV_KIND_CONFIG_MAP), .space = DV_STR("default")};
+    struct dv_list_query query = {.kind = dv_kind(DV_KIND_CONFIG_MAP),
+                                  .namespace = DV_STR("default")};
     struct dv_api_status *failure;
     struct dv_list_page page;
     size_t n = 0;

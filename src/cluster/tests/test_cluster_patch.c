@@ -85,7 +85,7 @@ static void unknown_fields_are_told_or_refused(void **state)
     struct fixture *fixture = *state;
     struct dv_request request = {.verb = DV_VERB_PATCH,
                                  .kind = dv_kind(DV_KIND_CLAIM),
-                                 .space = DV_STR("default"),
+                                 .namespace = DV_STR("default"),
                                  .name = DV_STR("c1"),
                                  .patch_type = DV_PATCH_MERGE,
                                  .patch = json_of(fixture, "{\"metadata\":{\"nope\":1}}"),
@@ -110,7 +110,7 @@ static void apply_creates_owns_and_gives_back(void **state)
     struct dv_object *claim = must(reply);
     struct dv_request other = {.verb = DV_VERB_PATCH,
                                .kind = dv_kind(DV_KIND_CLAIM),
-                               .space = DV_STR("default"),
+                               .namespace = DV_STR("default"),
                                .name = DV_STR("c1"),
                                .patch_type = DV_PATCH_APPLY,
                                .patch = json_of(fixture, CONFIG("\"a\":\"2\"")),
@@ -150,7 +150,7 @@ static void requests_in_older_versions_see_their_own_shape(void **state)
         .verb = DV_VERB_PATCH,
         .kind = kind,
         .version = version,
-        .space = DV_STR("default"),
+        .namespace = DV_STR("default"),
         .name = DV_STR("c1"),
         .patch_type = DV_PATCH_JSON,
         .patch = json_of(fixture, "[{\"op\":\"test\",\"path\":\"/spec/devices/requests/0/"

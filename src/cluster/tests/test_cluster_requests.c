@@ -45,12 +45,12 @@ static void makes_the_namespaces_that_always_exist(void **state)
     struct fixture *fixture = *state;
 
     for (size_t i = 0; i < DV_COUNT(names); i++) {
-        struct dv_object *space = must(get(fixture, DV_KIND_NAMESPACE, "", names[i]));
-        const struct dv_api_namespace *value = space->value;
+        struct dv_object *namespace = must(get(fixture, DV_KIND_NAMESPACE, "", names[i]));
+        const struct dv_api_namespace *value = namespace->value;
 
         assert_str(value->status.phase, "Active");
         assert_str(value->spec.finalizers[0], "kubernetes");
-        assert_str(space->meta->labels[0].value, names[i]);
+        assert_str(namespace->meta->labels[0].value, names[i]);
     }
 }
 
@@ -58,7 +58,7 @@ static void refuses_what_cannot_be_created(void **state)
 {
     static const struct {
         enum dv_kind_id kind;
-        const char *space;
+        const char *namespace;
         const char *json;
         int code;
         const char *reason;
@@ -84,7 +84,7 @@ static void refuses_what_cannot_be_created(void **state)
 
     (void)must(create(fixture, DV_KIND_CLAIM, "default", CLAIM));
     for (size_t i = 0; i < DV_COUNT(cases); i++)
-        must_fail(create(fixture, cases[i].kind, cases[i].space, cases[i].json), cases[i].code,
+        must_fail(create(fixture, cases[i].kind, cases[i].namespace, cases[i].json), cases[i].code,
                   cases[i].reason, cases[i].message);
     assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 1);
 }
@@ -208,7 +208,7 @@ static void dry_runs_change_nothing(void **state)
     uint64_t version = dv_embedded_version(fixture->embedded);
     struct dv_request request = {.verb = DV_VERB_CREATE,
                                  .kind = dv_kind(DV_KIND_CLAIM),
-                                 .space = DV_STR("default"),
+                                 .namespace = DV_STR("default"),
                                  .value = value_of(fixture, DV_KIND_CLAIM, CLAIM),
                                  .is_dry_run = true};
     struct reply reply = ask(fixture, &request);
@@ -223,7 +223,7 @@ static void dry_runs_change_nothing(void **state)
     must_fail(ask(fixture, &request), 409, "AlreadyExists", NULL);
     request = (struct dv_request){.verb = DV_VERB_DELETE,
                                   .kind = dv_kind(DV_KIND_CLAIM),
-                                  .space = DV_STR("default"),
+                                  .namespace = DV_STR("default"),
                                   .name = DV_STR("c1"),
                                   .is_dry_run = true};
     assert_int_equal(must(ask(fixture, &request))->version, version);
@@ -231,7 +231,7 @@ static void dry_runs_change_nothing(void **state)
     request =
         (struct dv_request){.verb = DV_VERB_PATCH,
                             .kind = dv_kind(DV_KIND_CLAIM),
-                            .space = DV_STR("default"),
+                            .namespace = DV_STR("default"),
                             .name = DV_STR("c1"),
                             .patch_type = DV_PATCH_MERGE,
                             .patch = json_of(fixture, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}"),
@@ -266,7 +266,7 @@ static void the_caller_may_refuse_a_change(void **state)
     struct fixture *fixture = *state;
     struct dv_request request = {.verb = DV_VERB_CREATE,
                                  .kind = dv_kind(DV_KIND_CLAIM),
-                                 .space = DV_STR("default"),
+                                 .namespace = DV_STR("default"),
                                  .value = value_of(fixture, DV_KIND_CLAIM, CLAIM),
                                  .admit = refuse};
 
@@ -277,7 +277,7 @@ static void the_caller_may_refuse_a_change(void **state)
     (void)must(create(fixture, DV_KIND_CLAIM, "default", CLAIM));
     request = (struct dv_request){.verb = DV_VERB_DELETE_COLLECTION,
                                   .kind = dv_kind(DV_KIND_CLAIM),
-                                  .space = DV_STR("default"),
+                                  .namespace = DV_STR("default"),
                                   .admit = refuse};
     must_fail(ask(fixture, &request), 422, "Invalid", NULL);
     assert_int_equal(n_asked, 2);
@@ -315,7 +315,7 @@ static void what_is_cancelled_ends_once_and_others_go_on(void **state)
     for (size_t i = 0; i < DV_COUNT(all); i++) {
         all[i].request = (struct dv_request){.verb = DV_VERB_CREATE,
                                              .kind = dv_kind(DV_KIND_CLAIM),
-                                             .space = DV_STR("default"),
+                                             .namespace = DV_STR("default"),
                                              .value = value_of(fixture, DV_KIND_CLAIM, CLAIM),
                                              .done = on_done,
                                              .ctx = &all[i]};

@@ -58,7 +58,7 @@ static void watch(struct fixture *fixture, struct told *told, uint64_t since, co
 
     dv_buf_init(&told->text, 4000);
     told->watcher.kind = dv_kind(DV_KIND_CONFIG_MAP);
-    told->watcher.space = DV_STR("default");
+    told->watcher.namespace = DV_STR("default");
     told->watcher.label_selector = dv_str_from_c(labels);
     told->watcher.field_selector = dv_str_from_c(fields);
     told->watcher.since = since;

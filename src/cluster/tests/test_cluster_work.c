@@ -35,12 +35,12 @@ static int start_small_on_disk(void **state)
     return 0;
 }
 
-static struct dv_request create_request(struct fixture *fixture, const char *space,
+static struct dv_request create_request(struct fixture *fixture, const char *namespace,
                                         const char *json)
 {
     return (struct dv_request){.verb = DV_VERB_CREATE,
                                .kind = dv_kind(DV_KIND_CONFIG_MAP),
-                               .space = dv_str_from_c(space),
+                               .namespace = dv_str_from_c(namespace),
                                .value = value_of(fixture, DV_KIND_CONFIG_MAP, json),
                                .size_bytes = 100};
 }
@@ -129,7 +129,7 @@ static void writes_of_one_name_go_in_turn_and_none_is_lost(void **state)
         asked[i].request = (struct dv_request){
             .verb = DV_VERB_PATCH,
             .kind = dv_kind(DV_KIND_CONFIG_MAP),
-            .space = DV_STR("default"),
+            .namespace = DV_STR("default"),
             .name = DV_STR("m"),
             .patch_type = DV_PATCH_MERGE,
             .patch = json_of(fixture, numbered(fixture, "{\"data\":{\"k%zu\":\"x\"}}", i)),

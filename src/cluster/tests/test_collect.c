@@ -157,7 +157,7 @@ static void collecting_goes_on_after_a_restart(void **state)
 
 /* ---- namespaces ---- */
 
-static void fill_space(struct fixture *fixture)
+static void fill_namespace(struct fixture *fixture)
 {
     (void)must(create(fixture, DV_KIND_NAMESPACE, "", "{\"metadata\":{\"name\":\"s\"}}"));
     for (size_t i = 0; i < 300; i++)
@@ -169,16 +169,17 @@ static void fill_space(struct fixture *fixture)
 static void a_deleted_namespace_is_emptied_and_goes(void **state)
 {
     struct fixture *fixture = *state;
-    struct dv_object *space;
+    struct dv_object *namespace;
     const struct dv_api_namespace *value;
 
-    fill_space(fixture);
-    space = must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
-    value = space->value;
-    assert_true(space->meta->deletion_timestamp.is_set);
-    assert_null(space->meta->deletion_grace_period_seconds);
+    fill_namespace(fixture);
+    namespace = must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
+    value = namespace->value;
+    assert_true(namespace->meta->deletion_timestamp.is_set);
+    assert_null(namespace->meta->deletion_grace_period_seconds);
     assert_str(value->status.phase, "Terminating");
-    assert_int_equal(must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL))->version, space->version);
+    assert_int_equal(must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL))->version,
+                     namespace->version);
     must_fail(create(fixture, DV_KIND_POD, "s", "{\"metadata\":{\"name\":\"p2\"}," POD_SPEC "}"),
               403, "Forbidden",
               "pods \"p2\" is forbidden: unable to create new content in namespace s because it is "
@@ -195,7 +196,7 @@ static void a_namespace_waits_for_what_is_held(void **state)
 {
     struct fixture *fixture = *state;
 
-    fill_space(fixture);
+    fill_namespace(fixture);
     (void)must(patch(fixture, DV_KIND_CONFIG_MAP, "s", "m7", DV_PATCH_MERGE,
                      "{\"metadata\":{\"finalizers\":[\"example.com/f\"]}}"));
     (void)must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
@@ -212,7 +213,7 @@ static void a_namespace_goes_in_the_foreground_too(void **state)
 {
     struct fixture *fixture = *state;
 
-    fill_space(fixture);
+    fill_namespace(fixture);
     (void)must(del(fixture, DV_KIND_NAMESPACE, "", "s", "{\"propagationPolicy\":\"Foreground\"}"));
     pass(fixture, 15000);
     assert_false(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
@@ -222,7 +223,7 @@ static void a_namespace_goes_after_a_restart(void **state)
 {
     struct fixture *fixture = *state;
 
-    fill_space(fixture);
+    fill_namespace(fixture);
     (void)must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
     reopen(fixture);
     pass(fixture, 10000);
@@ -246,14 +247,14 @@ static void finalize_lets_a_namespace_go(void **state)
                                  .name = DV_STR("s"),
                                  .value = value_of(fixture, DV_KIND_NAMESPACE,
                                                    "{\"metadata\":{\"name\":\"s\"},\"spec\":{}}")};
-    struct dv_object *space;
+    struct dv_object *namespace;
     struct reply reply;
 
     (void)must(create(fixture, DV_KIND_NAMESPACE, "", "{\"metadata\":{\"name\":\"s\"}}"));
-    space = must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
+    namespace = must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
     reply = ask(fixture, &request);
     assert_true(reply.is_removed);
-    assert_int_equal(must(reply)->version, space->version);
+    assert_int_equal(must(reply)->version, namespace->version);
     assert_false(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
 }
 

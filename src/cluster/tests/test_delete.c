@@ -189,7 +189,7 @@ static struct reply subresource(struct fixture *fixture, enum dv_subresource whi
     struct dv_request request = {.verb = DV_VERB_CREATE,
                                  .subresource = which,
                                  .kind = dv_kind(DV_KIND_POD),
-                                 .space = DV_STR("default"),
+                                 .namespace = DV_STR("default"),
                                  .name = DV_STR("p1"),
                                  .value = value};
     struct dv_err err;
@@ -253,7 +253,7 @@ static struct reply delete_all(struct fixture *fixture, const char *labels)
 {
     struct dv_request request = {.verb = DV_VERB_DELETE_COLLECTION,
                                  .kind = dv_kind(DV_KIND_CLAIM),
-                                 .space = DV_STR("default"),
+                                 .namespace = DV_STR("default"),
                                  .label_selector = dv_str_from_c(labels)};
 
     return ask(fixture, &request);

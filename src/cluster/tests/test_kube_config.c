@@ -85,7 +85,7 @@ static void reads_the_current_context(void **state)
     assert_str(config.cert, "CERT");
     assert_str(config.key, "KEY");
     assert_str(config.token, "abc");
-    assert_str(config.space, "mine");
+    assert_str(config.namespace, "mine");
     assert_int_equal(config.token_file.n, 0);
 }
 
@@ -98,7 +98,7 @@ static void reads_another_context(void **state)
                     &config, &err),
               &err);
     assert_str(config.server, "http://a");
-    assert_int_equal(config.space.n + config.token.n, 0);
+    assert_int_equal(config.namespace.n + config.token.n, 0);
 }
 
 static void sends_tokens_in_plain_only_to_this_machine(void **state)
@@ -241,13 +241,13 @@ static void finds_a_service_account(void **state)
     assert_str(config.server, "https://10.0.0.1:443");
     assert_str(config.token, "tok");
     assert_str(config.ca, "CA");
-    assert_int_equal(config.space.n, 0);
+    assert_int_equal(config.namespace.n, 0);
     (void)put(place, "namespace", "kube-system\n");
     assert_ok(dv_kube_config_in_cluster(DV_STR("fd00::1"), DV_STR("6443"), dir, place->arena,
                                         &config, &err),
               &err);
     assert_str(config.server, "https://[fd00::1]:6443");
-    assert_str(config.space, "kube-system");
+    assert_str(config.namespace, "kube-system");
     (void)put(place, "token", "\n");
     assert_false(dv_kube_config_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
                                            &config, &err));

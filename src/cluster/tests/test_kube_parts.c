@@ -13,7 +13,7 @@ static void prints_the_paths_of_the_api(void **state)
     static const struct {
         enum dv_kind_id kind;
         size_t version;
-        const char *space;
+        const char *namespace;
         const char *name;
         const char *subresource;
         const char *path;
@@ -34,7 +34,7 @@ static void prints_the_paths_of_the_api(void **state)
         struct dv_buf buf;
 
         dv_buf_init(&buf, 4096);
-        dv_remote_path(kind, &kind->versions[cases[i].version], dv_str_from_c(cases[i].space),
+        dv_remote_path(kind, &kind->versions[cases[i].version], dv_str_from_c(cases[i].namespace),
                        dv_str_from_c(cases[i].name), dv_str_from_c(cases[i].subresource), &buf);
         assert_str(dv_buf_str(&buf), cases[i].path);
         dv_buf_fini(&buf);

@@ -65,7 +65,7 @@ static struct ask ask_of(struct fake *fake, enum dv_verb verb)
         .arena = fake->arena,
         .request = {.verb = verb,
                     .kind = dv_kind(DV_KIND_CONFIG_MAP),
-                    .space = DV_STR("s"),
+                    .namespace = DV_STR("s"),
                     .name = DV_STR("a"),
                     .done = on_done}
     };

@@ -32,7 +32,7 @@ static void asks_for_what_the_view_selects(void **state)
 {
     struct fake *fake = *state;
     struct dv_view_options options = {.kind = dv_kind(DV_KIND_POD),
-                                      .space = DV_STR("s"),
+                                      .namespace = DV_STR("s"),
                                       .label_selector = DV_STR("a in (b,c)"),
                                       .field_selector = DV_STR("spec.nodeName=n"),
                                       .ctx = fake};

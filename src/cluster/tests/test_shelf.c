@@ -13,11 +13,11 @@
 
 #define N_NAMES 3000u
 
-static struct dv_object *new_object(const char *space, const char *name, uint64_t version)
+static struct dv_object *new_object(const char *namespace, const char *name, uint64_t version)
 {
     char text[24];
     struct dv_api_config_map map = {.metadata.name = dv_str_from_c(name),
-                                    .metadata.namespace = dv_str_from_c(space)};
+                                    .metadata.namespace = dv_str_from_c(namespace)};
 
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)version);
     map.metadata.resource_version = dv_str_from_c(text);
@@ -25,23 +25,23 @@ static struct dv_object *new_object(const char *space, const char *name, uint64_
 }
 
 /* The names of a test: in a few namespaces, some of which begin alike. */
-static void name_of(size_t i, char space[8], char name[24])
+static void name_of(size_t i, char namespace[8], char name[24])
 {
-    static const char *const spaces[] = {"a", "a-b", "ab", "b"};
+    static const char *const namespaces[] = {"a", "a-b", "ab", "b"};
 
-    (void)snprintf(space, 8, "%s", spaces[i % DV_COUNT(spaces)]);
+    (void)snprintf(namespace, 8, "%s", namespaces[i % DV_COUNT(namespaces)]);
     (void)snprintf(name, 24, "n%zu", i * 7919 % N_NAMES);
 }
 
 static void set(struct dv_shelf *shelf, size_t i, bool is_there)
 {
-    char space[8];
+    char namespace[8];
     char name[24];
     struct dv_entry *entry;
 
-    name_of(i, space, name);
-    entry = dv_shelf_take(shelf, dv_str_from_c(space), dv_str_from_c(name));
-    dv_object_unref(dv_shelf_set(entry, is_there ? new_object(space, name, i + 1) : NULL));
+    name_of(i, namespace, name);
+    entry = dv_shelf_take(shelf, dv_str_from_c(namespace), dv_str_from_c(name));
+    dv_object_unref(dv_shelf_set(entry, is_there ? new_object(namespace, name, i + 1) : NULL));
     if (!is_there)
         dv_shelf_drop(entry);
 }
@@ -55,11 +55,11 @@ static void check(struct dv_shelf *shelf, const bool is_there[N_NAMES])
     size_t n_walked = 0;
 
     for (size_t i = 0; i < N_NAMES; i++) {
-        char space[8];
+        char namespace[8];
         char name[24];
 
-        name_of(i, space, name);
-        entry = dv_shelf_get(shelf, dv_str_from_c(space), dv_str_from_c(name));
+        name_of(i, namespace, name);
+        entry = dv_shelf_get(shelf, dv_str_from_c(namespace), dv_str_from_c(name));
         assert_int_equal(entry != NULL, is_there[i]);
         assert_true(!entry || entry->object->version == i + 1);
         n += is_there[i];

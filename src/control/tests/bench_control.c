@@ -88,7 +88,7 @@ static void ask_more(struct bench *bench)
         asked->bench = bench;
         (void)snprintf(asked->name, sizeof(asked->name), "p%zu", bench->n_asked++);
         asked->request = (struct dv_request){.kind = dv_kind(DV_KIND_POD),
-                                             .space = DV_STR("default"),
+                                             .namespace = DV_STR("default"),
                                              .name = dv_str_from_c(asked->name),
                                              .done = on_done};
         bench->n_running++;
@@ -167,7 +167,7 @@ static void make_template(struct bench *bench)
     asked->bench = bench;
     asked->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                          .kind = dv_kind(DV_KIND_TEMPLATE),
-                                         .space = DV_STR("default"),
+                                         .namespace = DV_STR("default"),
                                          .value = &template,
                                          .done = on_done};
     bench->n_running = 1;

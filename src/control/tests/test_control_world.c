@@ -72,58 +72,59 @@ void pass(struct world *world, uint64_t ms)
 
 /* ---- what tests do ---- */
 
-struct dv_object *make(struct world *world, enum dv_kind_id kind, const char *space,
+struct dv_object *make(struct world *world, enum dv_kind_id kind, const char *namespace,
                        const char *yaml)
 {
-    struct dv_object *object = api_must(api_create(&world->api, kind, space, yaml));
+    struct dv_object *object = api_must(api_create(&world->api, kind, namespace, yaml));
 
     settle(world);
     return object;
 }
 
 int attempt(struct world *world, enum dv_kind_id kind, enum dv_subresource subresource,
-            const char *space, const char *name, const char *yaml)
+            const char *namespace, const char *name, const char *yaml)
 {
-    int code = api_patch(&world->api, kind, subresource, space, name, yaml).code;
+    int code = api_patch(&world->api, kind, subresource, namespace, name, yaml).code;
 
     settle(world);
     return code;
 }
 
-void change(struct world *world, enum dv_kind_id kind, const char *space, const char *name,
+void change(struct world *world, enum dv_kind_id kind, const char *namespace, const char *name,
             const char *yaml)
 {
-    (void)api_must(api_patch(&world->api, kind, DV_SUB_NONE, space, name, yaml));
+    (void)api_must(api_patch(&world->api, kind, DV_SUB_NONE, namespace, name, yaml));
     settle(world);
 }
 
-void change_status(struct world *world, enum dv_kind_id kind, const char *space, const char *name,
-                   const char *yaml)
+void change_status(struct world *world, enum dv_kind_id kind, const char *namespace,
+                   const char *name, const char *yaml)
 {
-    (void)api_must(api_patch(&world->api, kind, DV_SUB_STATUS, space, name, yaml));
+    (void)api_must(api_patch(&world->api, kind, DV_SUB_STATUS, namespace, name, yaml));
     settle(world);
 }
 
-static void remove_object(struct world *world, enum dv_kind_id kind, const char *space,
+static void remove_object(struct world *world, enum dv_kind_id kind, const char *namespace,
                           const char *name, const int64_t *grace_s)
 {
-    struct api_reply reply = api_delete(&world->api, kind, space, name, grace_s);
+    struct api_reply reply = api_delete(&world->api, kind, namespace, name, grace_s);
 
     if (reply.code != 404)
         (void)api_must(reply);
     settle(world);
 }
 
-void destroy(struct world *world, enum dv_kind_id kind, const char *space, const char *name)
+void destroy(struct world *world, enum dv_kind_id kind, const char *namespace, const char *name)
 {
     static const int64_t at_once = 0;
 
-    remove_object(world, kind, space, name, &at_once);
+    remove_object(world, kind, namespace, name, &at_once);
 }
 
-void delete_gently(struct world *world, enum dv_kind_id kind, const char *space, const char *name)
+void delete_gently(struct world *world, enum dv_kind_id kind, const char *namespace,
+                   const char *name)
 {
-    remove_object(world, kind, space, name, NULL);
+    remove_object(world, kind, namespace, name, NULL);
 }
 
 void allocate(struct world *world, const char *claim, const char *results, const char *pods)
@@ -149,10 +150,10 @@ void allocate(struct world *world, const char *claim, const char *results, const
 
 /* ---- what tests see ---- */
 
-struct dv_object *look(struct world *world, enum dv_kind_id kind, const char *space,
+struct dv_object *look(struct world *world, enum dv_kind_id kind, const char *namespace,
                        const char *name)
 {
-    return api_get(&world->api, kind, space, name);
+    return api_get(&world->api, kind, namespace, name);
 }
 
 const struct dv_api_pod *look_pod(struct world *world, const char *name)
@@ -169,10 +170,10 @@ const struct dv_api_resource_claim *look_claim(struct world *world, const char *
     return object ? object->value : NULL;
 }
 
-size_t list(struct world *world, enum dv_kind_id kind, const char *space,
+size_t list(struct world *world, enum dv_kind_id kind, const char *namespace,
             struct dv_object ***objects)
 {
-    return api_list(&world->api, kind, space, objects);
+    return api_list(&world->api, kind, namespace, objects);
 }
 
 const struct dv_api_resource_claim *generated(struct world *world, const char *pod,

@@ -26,28 +26,29 @@ void open_control(struct world *world);
 void close_control(struct world *world);
 
 /* Objects as YAML. Each fails the test when the API refuses, and settles afterwards. */
-struct dv_object *make(struct world *world, enum dv_kind_id kind, const char *space,
+struct dv_object *make(struct world *world, enum dv_kind_id kind, const char *namespace,
                        const char *yaml);
 /* A merge patch, of the object or of its status. */
-void change(struct world *world, enum dv_kind_id kind, const char *space, const char *name,
+void change(struct world *world, enum dv_kind_id kind, const char *namespace, const char *name,
             const char *yaml);
-void change_status(struct world *world, enum dv_kind_id kind, const char *space, const char *name,
-                   const char *yaml);
+void change_status(struct world *world, enum dv_kind_id kind, const char *namespace,
+                   const char *name, const char *yaml);
 /* A merge patch that may be refused: the code of the answer, 0 is success. */
 int attempt(struct world *world, enum dv_kind_id kind, enum dv_subresource subresource,
-            const char *space, const char *name, const char *yaml);
+            const char *namespace, const char *name, const char *yaml);
 /* At once, also a pod; gone is fine. */
-void destroy(struct world *world, enum dv_kind_id kind, const char *space, const char *name);
+void destroy(struct world *world, enum dv_kind_id kind, const char *namespace, const char *name);
 /* As users do: a pod that is on a node gets its grace. */
-void delete_gently(struct world *world, enum dv_kind_id kind, const char *space, const char *name);
+void delete_gently(struct world *world, enum dv_kind_id kind, const char *namespace,
+                   const char *name);
 
 /* NULL when absent; borrowed until the next turn. */
-struct dv_object *look(struct world *world, enum dv_kind_id kind, const char *space,
+struct dv_object *look(struct world *world, enum dv_kind_id kind, const char *namespace,
                        const char *name);
 const struct dv_api_pod *look_pod(struct world *world, const char *name);
 const struct dv_api_resource_claim *look_claim(struct world *world, const char *name);
 /* All of a kind in a namespace, in the order of their names; the number is returned. */
-size_t list(struct world *world, enum dv_kind_id kind, const char *space,
+size_t list(struct world *world, enum dv_kind_id kind, const char *namespace,
             struct dv_object ***objects);
 /* The only claim in "default" that was generated for that entry; NULL: none, fails when several. */
 const struct dv_api_resource_claim *generated(struct world *world, const char *pod,

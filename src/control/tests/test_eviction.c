@@ -284,7 +284,7 @@ static void what_becomes_unnecessary_is_cancelled(void **state)
 {
     static const struct {
         enum dv_kind_id kind;
-        const char *space;
+        const char *namespace;
         const char *name;
         const char *patch; /* NULL: it is deleted */
     } rows[] = {
@@ -307,9 +307,9 @@ static void what_becomes_unnecessary_is_cancelled(void **state)
         dv_control_get_stats(world->control, &stats);
         assert_int_equal(stats.n_pending_evictions, 1);
         if (rows[i].patch)
-            change(world, rows[i].kind, rows[i].space, rows[i].name, rows[i].patch);
+            change(world, rows[i].kind, rows[i].namespace, rows[i].name, rows[i].patch);
         else
-            destroy(world, rows[i].kind, rows[i].space, rows[i].name);
+            destroy(world, rows[i].kind, rows[i].namespace, rows[i].name);
         assert_int_equal(n_events(world, pod, EVICTED, "Cancelling deletion"), 1);
         pass(world, 100000);
         assert_false(is_evicted(world, pod));

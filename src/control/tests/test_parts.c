@@ -223,7 +223,7 @@ static void so_many_run_at_a_time(void **state)
         add(bench, names[i]);
     turn(bench, 0);
     assert_int_equal(bench->n_running, 2);
-    assert_str(bench->running[0]->item.space, "ns");
+    assert_str(bench->running[0]->item.namespace, "ns");
     assert_str(bench->running[0]->item.name, "a");
     for (size_t i = 0; i < 4; i++) {
         dv_queue_finish(&bench->running[i]->item);

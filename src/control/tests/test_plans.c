@@ -143,27 +143,27 @@ struct found {
     const struct dv_api_resource_claim_template *template;
 };
 
-static const struct dv_api_resource_claim *find_claim(void *ctx, dv_str space, dv_str name)
+static const struct dv_api_resource_claim *find_claim(void *ctx, dv_str namespace, dv_str name)
 {
     const struct found *found = ctx;
 
-    assert_str(space, "ns");
+    assert_str(namespace, "ns");
     return found->claim && dv_str_eq(found->claim->metadata.name, name) ? found->claim : NULL;
 }
 
-static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str space, dv_str uid,
+static const struct dv_api_resource_claim *find_generated(void *ctx, dv_str namespace, dv_str uid,
                                                           dv_str entry)
 {
-    assert_str(space, "ns");
+    assert_str(namespace, "ns");
     assert_str(uid, "u");
     assert_str(entry, "e");
     return ((const struct found *)ctx)->generated;
 }
 
-static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_str space,
+static const struct dv_api_resource_claim_template *find_template(void *ctx, dv_str namespace,
                                                                   dv_str name)
 {
-    assert_str(space, "ns");
+    assert_str(namespace, "ns");
     assert_str(name, "t");
     return ((const struct found *)ctx)->template;
 }

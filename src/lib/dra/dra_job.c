@@ -174,7 +174,7 @@ static bool read_claim(const struct fetch *fetch, const struct dv_api_status *fa
 
     if (failure) {
         dv_status_to_err(failure, err);
-        return dv_wrap(err, "retrieve claim %.*s/%.*s", DV_FMT(request->space),
+        return dv_wrap(err, "retrieve claim %.*s/%.*s", DV_FMT(request->namespace),
                        DV_FMT(request->name));
     }
     return dv_lib_claim_view(request->object->value, fetch->dra->name,
@@ -215,7 +215,7 @@ static void start_fetch(struct dv_lib_dra_job *job, size_t at)
     fetch->request = (struct dv_request){
         .verb = DV_VERB_GET,
         .kind = dv_kind(DV_KIND_CLAIM),
-        .space = dv_str_copy(dv_str_from_c(ref->space), fetch->arena),
+        .namespace = dv_str_copy(dv_str_from_c(ref->claim_namespace), fetch->arena),
         .name = dv_str_copy(dv_str_from_c(ref->name), fetch->arena),
         .timeout_ms = FETCH_TIMEOUT_MS,
         .done = on_fetched,

@@ -83,7 +83,7 @@ static void on_prepare(void *ctx, struct davit_call *call, const struct davit_dr
 {
     struct dra_node *test = ctx;
 
-    dv_buf_printf(&test->asked, "+%s/%s", claim->ref.space, claim->ref.name);
+    dv_buf_printf(&test->asked, "+%s/%s", claim->ref.claim_namespace, claim->ref.name);
     for (size_t i = 0; i < claim->n_results; i++)
         dv_buf_printf(&test->asked, "%s%s/%s", i ? "," : "=", claim->results[i].pool,
                       claim->results[i].device);
@@ -96,7 +96,7 @@ static void on_unprepare(void *ctx, struct davit_call *call,
 {
     struct dra_node *test = ctx;
 
-    dv_buf_printf(&test->asked, "-%s/%s;", claim->space, claim->name);
+    dv_buf_printf(&test->asked, "-%s/%s;", claim->claim_namespace, claim->name);
     ask(test, call);
 }
 
@@ -133,7 +133,7 @@ static void set_true(void *ctx)
     *(bool *)ctx = true;
 }
 
-static bool has_spaces(void *ctx)
+static bool has_namespaces(void *ctx)
 {
     const struct dra_node *test = ctx;
 
@@ -169,7 +169,7 @@ int dra_node_start_with(void **state, unsigned gates)
     test->embedded = dv_embedded_open(test->node->loop, test->store, &options, &err);
     assert_ok(test->embedded != NULL, &err);
     test->cluster = dv_embedded_cluster(test->embedded);
-    wait_for(test, has_spaces, test, "the API's namespaces");
+    wait_for(test, has_namespaces, test, "the API's namespaces");
     (void)api_create(test, "nodes", "", "{\"metadata\":{\"name\":\"" TEST_NODE "\"}}");
     (void)snprintf(test->socket_path, sizeof(test->socket_path), "%s/dra.sock",
                    test->node->plugins_dir);
@@ -322,27 +322,27 @@ static struct dv_object *run(struct dra_node *test, struct dv_request request, c
 }
 
 /* Borrowed from the API, which keeps it as long as nobody changes it. */
-struct dv_object *api_create(struct dra_node *test, const char *plural, const char *space,
+struct dv_object *api_create(struct dra_node *test, const char *plural, const char *namespace,
                              const char *json)
 {
-    struct dv_object *object =
-        run(test,
-            (struct dv_request){
-                .verb = DV_VERB_CREATE, .kind = kind_of(plural), .space = dv_str_from_c(space)},
-            json);
+    struct dv_object *object = run(test,
+                                   (struct dv_request){.verb = DV_VERB_CREATE,
+                                                       .kind = kind_of(plural),
+                                                       .namespace = dv_str_from_c(namespace)},
+                                   json);
 
     dv_object_unref(object);
     return object;
 }
 
-void api_update_status(struct dra_node *test, const char *plural, const char *space,
+void api_update_status(struct dra_node *test, const char *plural, const char *namespace,
                        const char *name, const char *json)
 {
     dv_object_unref(run(test,
                         (struct dv_request){.verb = DV_VERB_UPDATE,
                                             .subresource = DV_SUB_STATUS,
                                             .kind = kind_of(plural),
-                                            .space = dv_str_from_c(space),
+                                            .namespace = dv_str_from_c(namespace),
                                             .name = dv_str_from_c(name)},
                         json));
 }
@@ -356,12 +356,12 @@ void api_update(struct dra_node *test, const char *plural, const char *name, con
                         json));
 }
 
-void api_delete(struct dra_node *test, const char *plural, const char *space, const char *name)
+void api_delete(struct dra_node *test, const char *plural, const char *namespace, const char *name)
 {
     dv_object_unref(run(test,
                         (struct dv_request){.verb = DV_VERB_DELETE,
                                             .kind = kind_of(plural),
-                                            .space = dv_str_from_c(space),
+                                            .namespace = dv_str_from_c(namespace),
                                             .name = dv_str_from_c(name)},
                         NULL));
 }

@@ -65,12 +65,12 @@ void wait_asked(struct dra_node *test, const char *asked);
 void wait_held(struct dra_node *test, size_t n);
 
 /* Objects, as JSON in v1. */
-struct dv_object *api_create(struct dra_node *test, const char *plural, const char *space,
+struct dv_object *api_create(struct dra_node *test, const char *plural, const char *namespace,
                              const char *json);
-void api_update_status(struct dra_node *test, const char *plural, const char *space,
+void api_update_status(struct dra_node *test, const char *plural, const char *namespace,
                        const char *name, const char *json);
 void api_update(struct dra_node *test, const char *plural, const char *name, const char *json);
-void api_delete(struct dra_node *test, const char *plural, const char *space, const char *name);
+void api_delete(struct dra_node *test, const char *plural, const char *namespace, const char *name);
 /* A claim with one device "d" of pool "p" for this driver, given for `request`. */
 const char *make_claim(struct dra_node *test, const char *name, const char *request);
 

@@ -281,7 +281,7 @@ static void a_driver_sees_its_own_results_and_configs(void **state)
                          "\"parameters\":{}}}]}}}"),
                    *state, &view, &err),
         &err);
-    assert_string_equal(view.ref.space, "ns");
+    assert_string_equal(view.ref.claim_namespace, "ns");
     assert_string_equal(view.ref.name, "c");
     assert_string_equal(view.ref.uid, "u1");
     assert_int_equal(view.n_results, 1);

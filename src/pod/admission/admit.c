@@ -146,7 +146,7 @@ static void refuse_with(struct dv_pod_admission *admission, const char *reason, 
                      ? dv_str_copy(admission->priv.rival->pod_uid, arena)
                      : DV_STR(""),
         .message = dv_str_copy(message, arena),
-        .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->space, arena),
+        .ref = {dv_str_copy(ref->uid, arena), dv_str_copy(ref->namespace, arena),
                 dv_str_copy(ref->name, arena)},
     };
 

@@ -39,7 +39,7 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
                       dv_pod_state_name(old->state));
     } else if (old && !old->spec.is_imported &&
                (!dv_str_eq(old->spec.ref.name, spec.ref.name) ||
-                !dv_str_eq(old->spec.ref.space, spec.ref.space))) {
+                !dv_str_eq(old->spec.ref.namespace, spec.ref.namespace))) {
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s",
                       DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
     } else {

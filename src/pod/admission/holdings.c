@@ -58,7 +58,7 @@ static struct item *add_item(struct items *items, const struct dv_pod *pod, enum
 
     *item = (struct item){
         .holder = {.pod_uid = pod->spec.ref.uid,
-                   .space = pod->spec.ref.space,
+                   .namespace = pod->spec.ref.namespace,
                    .name = pod->spec.ref.name,
                    .way = way,
                    .giver = giver}
@@ -168,7 +168,7 @@ static bool resolve_device(struct dv_holdings *holdings, const struct dv_claim_r
                                  err)) {
             err->code = DV_NOT_FOUND;
             return dv_wrap(err, "driver %.*s, ResourceClaim %.*s/%.*s, device %.*s/%.*s",
-                           DV_FMT(driver), DV_FMT(claim->space), DV_FMT(claim->name),
+                           DV_FMT(driver), DV_FMT(claim->namespace), DV_FMT(claim->name),
                            DV_FMT(device->pool), DV_FMT(device->name));
         }
     }

@@ -225,8 +225,8 @@ static bool are_claims_ready(const struct dv_pods *pods, const struct dv_pod *po
     if (!dv_claim_refs(pod->spec.object, arena, &refs, &n_refs, &err))
         return false;
     for (size_t i = 0; i < n_refs; i++) {
-        const struct dv_claim *claim =
-            dv_claim_find(dv_claims_state(pods->options.claims), pod->spec.ref.space, refs[i].name);
+        const struct dv_claim *claim = dv_claim_find(dv_claims_state(pods->options.claims),
+                                                     pod->spec.ref.namespace, refs[i].name);
 
         if (!claim || claim->record.phase != DV_CLAIM_PREPARED ||
             !dv_claim_is_attached(claim, pod->spec.ref.uid))
@@ -262,12 +262,12 @@ static bool find_container(const struct dv_pod *pod, dv_str name, size_t *i_cont
 
 static void fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
 {
-    dv_str space = ref->space.n > 0 ? ref->space : DV_STR("default");
+    dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");
 
     if (ref->uid.n > 0)
         (void)dv_fail(err, DV_NOT_FOUND, "no pod with uid %.*s is admitted here", DV_FMT(ref->uid));
     else
-        (void)dv_fail(err, DV_NOT_FOUND, "no pod %.*s/%.*s is admitted here", DV_FMT(space),
+        (void)dv_fail(err, DV_NOT_FOUND, "no pod %.*s/%.*s is admitted here", DV_FMT(namespace),
                       DV_FMT(ref->name));
 }
 

@@ -255,7 +255,7 @@ static bool decode_object(const struct dv_json *pod, struct dv_arena *arena,
     if (!dv_decode_json(dv_kind(DV_KIND_POD)->versions[0].message, pod, DV_UNKNOWN_DROP, arena,
                         object, NULL, err))
         return false;
-    object->metadata.namespace = spec->ref.space;
+    object->metadata.namespace = spec->ref.namespace;
     spec->object = object;
     return true;
 }
@@ -303,7 +303,7 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
 
     if (!metadata || !dv_json_expect(metadata, DV_JSON_OBJECT, err) ||
         !name_str(metadata, DV_STR("name"), &ref->name, err) ||
-        !optional_id(metadata, DV_STR("namespace"), &ref->space, err) ||
+        !optional_id(metadata, DV_STR("namespace"), &ref->namespace, err) ||
         !optional_id(metadata, DV_STR("uid"), &ref->uid, err))
         return false;
     annotations = dv_json_get(metadata, DV_STR("annotations"));
@@ -311,8 +311,8 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
     spec->is_from_api = dv_json_get(annotations, DV_STR(DV_POD_FROM_API)) != NULL;
     if (!parse_owner(annotations, spec, err))
         return false;
-    if (ref->space.n == 0)
-        ref->space = DV_STR("default");
+    if (ref->namespace.n == 0)
+        ref->namespace = DV_STR("default");
     return true;
 }
 
@@ -344,14 +344,14 @@ bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *
         !parse_containers(dv_json_get(body, DV_STR("initContainers")), true, arena, &containers,
                           err) ||
         !parse_containers(dv_json_get(body, DV_STR("containers")), false, arena, &containers, err))
-        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.namespace), DV_FMT(made.ref.name));
     made.containers = containers.v;
     made.n_containers = containers.n;
     if (containers.n == 0 || containers.v[containers.n - 1].kind != DV_DEVICE_REGULAR)
         return dv_fail(err, DV_INVALID_ARGUMENT, "pod %.*s/%.*s: spec.containers is empty",
-                       DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+                       DV_FMT(made.ref.namespace), DV_FMT(made.ref.name));
     if (!mark_claimed(pod, &made, err) || !decode_object(pod, arena, &made, err))
-        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.space), DV_FMT(made.ref.name));
+        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.namespace), DV_FMT(made.ref.name));
     *spec = made;
     return true;
 }

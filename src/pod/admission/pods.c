@@ -36,7 +36,7 @@ struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
     pod->spec = *spec;
     pod->json = dv_str_copy(json, arena);
     pod->full_name =
-        dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.space), DV_FMT(spec->ref.name));
+        dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.namespace), DV_FMT(spec->ref.name));
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
     return pod;
 }
@@ -84,13 +84,13 @@ void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod)
 struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    dv_str space = ref->space.n > 0 ? ref->space : DV_STR("default");
+    dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");
 
     if (ref->uid.n > 0)
         return dv_map_get(&pods->by_uid, ref->uid);
     arena = dv_arena_new();
     return dv_map_get(&pods->by_name,
-                      dv_str_printf(arena, "%.*s/%.*s", DV_FMT(space), DV_FMT(ref->name)));
+                      dv_str_printf(arena, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(ref->name)));
 }
 
 void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state)
@@ -283,7 +283,7 @@ static dv_str holdings_text(const struct dv_pods *pods, dv_str uid, struct dv_ar
                                   DV_FMT(records[i].resource), DV_FMT(records[i].placed[k].ids[m]));
     for (size_t i = 0; i < n_claims; i++)
         text = dv_str_printf(arena, "%.*s claim %.*s/%.*s", DV_FMT(text),
-                             DV_FMT(claims[i]->record.space), DV_FMT(claims[i]->record.name));
+                             DV_FMT(claims[i]->record.namespace), DV_FMT(claims[i]->record.name));
     return text.n > 0 ? dv_str_printf(arena, " (it held%.*s)", DV_FMT(text)) : text;
 }
 

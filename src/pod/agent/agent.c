@@ -228,8 +228,8 @@ static void take_known(struct dv_agent *agent)
 
         if (!view.spec->is_from_api)
             continue;
-        pod =
-            dv_agent_pod_new(agent, view.spec->ref.uid, view.spec->ref.space, view.spec->ref.name);
+        pod = dv_agent_pod_new(agent, view.spec->ref.uid, view.spec->ref.namespace,
+                               view.spec->ref.name);
         pod->state = DV_AGENT_ADMITTED;
         pod->since_ns = view.since_wall_ns;
         pod->is_dirty = true;

@@ -350,7 +350,7 @@ static void renew(struct dv_agent *agent)
     lease->spec.renew_time = now_of(agent);
     address(agent, &write->request, agent->node.has_lease ? DV_VERB_PATCH : DV_VERB_CREATE,
             DV_KIND_LEASE);
-    write->request.space = lease->metadata.namespace;
+    write->request.namespace = lease->metadata.namespace;
     write->request.done = on_renewed;
     if (agent->node.has_lease) {
         write->request.patch_type = DV_PATCH_MERGE;

@@ -51,17 +51,18 @@ static void set_text(char **text, dv_str value)
 
 /* ---- life ---- */
 
-struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str space, dv_str name)
+struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str namespace,
+                                      dv_str name)
 {
-    struct dv_agent_pod *pod = dv_alloc(sizeof(*pod) + uid.n + space.n + name.n);
+    struct dv_agent_pod *pod = dv_alloc(sizeof(*pod) + uid.n + namespace.n + name.n);
     char *at = pod->text;
 
     memcpy(at, uid.p, uid.n);
     pod->uid = (dv_str){at, uid.n};
     at += uid.n;
-    memcpy(at, space.p, space.n);
-    pod->space = (dv_str){at, space.n};
-    at += space.n;
+    memcpy(at, namespace.p, namespace.n);
+    pod->namespace = (dv_str){at, namespace.n};
+    at += namespace.n;
     memcpy(at, name.p, name.n);
     pod->name = (dv_str){at, name.n};
     pod->agent = agent;
@@ -127,7 +128,7 @@ static void note(struct dv_agent_pod *pod, bool is_warning, const char *reason, 
 {
     struct dv_note_subject subject = {.kind = DV_STR("Pod"),
                                       .api_version = DV_STR("v1"),
-                                      .space = pod->space,
+                                      .namespace = pod->namespace,
                                       .name = pod->name,
                                       .uid = pod->uid};
 
@@ -326,7 +327,7 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
 
     if (failure && !is_gone && !pod->agent->is_closing)
         dv_log(DV_LOG_WARN, "pod: the API does not take what is written of a pod",
-               DV_F_STR("namespace", pod->space), DV_F_STR("pod", pod->name),
+               DV_F_STR("namespace", pod->namespace), DV_F_STR("pod", pod->name),
                DV_F_STR("why", failure->message));
     dv_agent_write_end(&pod->write);
     if (pod->agent->is_closing) {
@@ -351,7 +352,7 @@ static void address(struct dv_agent_pod *pod, enum dv_verb verb)
 
     request->verb = verb;
     request->kind = dv_kind(DV_KIND_POD);
-    request->space = pod->space;
+    request->namespace = pod->namespace;
     request->name = pod->name;
     request->done = on_written;
 }

@@ -33,7 +33,7 @@ struct dv_agent_write {
 struct dv_agent_pod {
     struct dv_agent *agent;
     dv_str uid;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     struct dv_object *object; /* NULL: it is not there */
     enum dv_agent_state state;
@@ -96,7 +96,7 @@ bool dv_agent_write_begin(struct dv_agent_write *write);
 void dv_agent_write_end(struct dv_agent_write *write);
 
 /* agent_pod.c */
-struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str space,
+struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str namespace,
                                       dv_str name);
 void dv_agent_pod_free(struct dv_agent_pod *pod);
 /* Soon, and not from here. */

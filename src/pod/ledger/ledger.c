@@ -194,7 +194,7 @@ static void copy_holder(struct holding *holding, const struct dv_ledger_holder *
         devices[i] = dv_str_copy(holder->devices[i], arena);
     holding->holder = (struct dv_ledger_holder){
         .pod_uid = dv_str_copy(holder->pod_uid, arena),
-        .space = dv_str_copy(holder->space, arena),
+        .namespace = dv_str_copy(holder->namespace, arena),
         .name = dv_str_copy(holder->name, arena),
         .container = dv_str_copy(holder->container, arena),
         .way = holder->way,
@@ -445,10 +445,11 @@ void dv_ledger_freep(struct dv_ledger **ledger)
  * claim b/c device pool/gpu-0"; of many devices the first few. */
 static void print_holder(const struct dv_ledger_holder *holder, struct dv_buf *buf)
 {
-    dv_buf_printf(buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->space), DV_FMT(holder->name),
-                  holder->way == DV_LEDGER_PLUGIN ? "resource" : "driver", DV_FMT(holder->giver));
+    dv_buf_printf(buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->namespace),
+                  DV_FMT(holder->name), holder->way == DV_LEDGER_PLUGIN ? "resource" : "driver",
+                  DV_FMT(holder->giver));
     if (holder->claim.n > 0)
-        dv_buf_printf(buf, " claim %.*s/%.*s", DV_FMT(holder->space), DV_FMT(holder->claim));
+        dv_buf_printf(buf, " claim %.*s/%.*s", DV_FMT(holder->namespace), DV_FMT(holder->claim));
     if (holder->n_devices > 0)
         dv_buf_add_c(buf, holder->n_devices == 1 ? " device" : " devices");
     for (size_t i = 0; i < holder->n_devices && i < TOLD_DEVICES_MAX; i++)

@@ -34,7 +34,7 @@ enum dv_ledger_way {
 /* A pod, and the way by which it has devices. */
 struct dv_ledger_holder {
     dv_str pod_uid;
-    dv_str space; /* the pod's namespace and name */
+    dv_str namespace; /* the pod's namespace and name */
     dv_str name;
     dv_str container; /* DV_LEDGER_PLUGIN; empty for a claim, which is the pod's */
     enum dv_ledger_way way;

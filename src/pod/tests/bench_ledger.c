@@ -44,7 +44,7 @@ static struct dv_ledger_holder make_holder(unsigned number, enum dv_ledger_way w
     *device = dv_str_printf(arena, "gpu%u", number);
     return (struct dv_ledger_holder){
         .pod_uid = dv_str_printf(arena, "3f2c1e0c-0000-4000-8000-%012x", number),
-        .space = DV_STR("space"),
+        .namespace = DV_STR("space"),
         .name = dv_str_printf(arena, "pod-%u", number),
         .way = way,
         .giver = way == DV_LEDGER_PLUGIN ? DV_STR("vendor.com/gpu") : DV_STR("gpu.vendor.com"),

@@ -54,7 +54,7 @@ static struct dv_ledger_holder holder_of(unsigned byte, const dv_str *device)
 
     return (struct dv_ledger_holder){
         .pod_uid = uids[byte % PODS],
-        .space = DV_STR("s"),
+        .namespace = DV_STR("s"),
         .name = uids[byte % PODS],
         .way = giver < 3 ? DV_LEDGER_PLUGIN : DV_LEDGER_DRIVER,
         .giver = givers[giver],

@@ -50,7 +50,7 @@ static void check_container(const struct dv_pod_spec *spec, size_t i)
 
 static void check_same(const struct dv_pod_spec *a, const struct dv_pod_spec *b)
 {
-    assert(dv_str_eq(a->ref.name, b->ref.name) && dv_str_eq(a->ref.space, b->ref.space));
+    assert(dv_str_eq(a->ref.name, b->ref.name) && dv_str_eq(a->ref.namespace, b->ref.namespace));
     assert(dv_str_eq(a->ref.uid, b->ref.uid) && a->owner_pid == b->owner_pid);
     assert(dv_str_eq(a->owner_start, b->owner_start));
     assert(dv_str_eq(a->owner_cgroup, b->owner_cgroup));

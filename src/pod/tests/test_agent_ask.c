@@ -61,21 +61,22 @@ static struct dv_json *json_of(struct world *world, const char *json)
     return doc;
 }
 
-static bool has_space(enum dv_kind_id kind)
+static bool has_namespace(enum dv_kind_id kind)
 {
     return kind != DV_KIND_NODE && kind != DV_KIND_SLICE && kind != DV_KIND_CLASS;
 }
 
-static dv_str space_of(enum dv_kind_id kind)
+static dv_str namespace_of(enum dv_kind_id kind)
 {
-    return has_space(kind) ? DV_STR("default") : DV_STR("");
+    return has_namespace(kind) ? DV_STR("default") : DV_STR("");
 }
 
 struct dv_object *create(struct world *world, enum dv_kind_id kind, const char *json)
 {
     const struct dv_message *message = dv_kind(kind)->versions[0].message;
     struct asking asking = {
-        .request = {.verb = DV_VERB_CREATE, .kind = dv_kind(kind), .space = space_of(kind)}
+        .request = {
+                    .verb = DV_VERB_CREATE, .kind = dv_kind(kind), .namespace = namespace_of(kind)}
     };
     void *value = dv_arena_alloc(world->arena, message->size, message->align);
     struct dv_err err;
@@ -94,7 +95,7 @@ void patch(struct world *world, enum dv_kind_id kind, const char *name, enum dv_
         .request = {.verb = DV_VERB_PATCH,
                     .kind = dv_kind(kind),
                     .subresource = sub,
-                    .space = space_of(kind),
+                    .namespace = namespace_of(kind),
                     .name = dv_str_from_c(name),
                     .patch_type = DV_PATCH_MERGE,
                     .patch = json_of(world, json)}
@@ -109,7 +110,7 @@ void delete_object(struct world *world, enum dv_kind_id kind, const char *name, 
     struct asking asking = {
         .request = {.verb = DV_VERB_DELETE,
                     .kind = dv_kind(kind),
-                    .space = space_of(kind),
+                    .namespace = namespace_of(kind),
                     .name = dv_str_from_c(name),
                     .delete_options = &options}
     };

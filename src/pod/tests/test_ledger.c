@@ -42,7 +42,7 @@ static struct dv_identities set_of(const char *text, struct dv_arena *arena)
  * by claim "c". */
 static struct dv_ledger_holder holder_of(const char *text, struct dv_arena *arena)
 {
-    struct dv_ledger_holder holder = {.space = DV_STR("ns")};
+    struct dv_ledger_holder holder = {.namespace = DV_STR("ns")};
     dv_str rest = dv_str_from_c(text);
     dv_str *devices = DV_NEW_ARRAY(arena, dv_str, 100);
     dv_str giver = DV_STR_NONE;

@@ -198,11 +198,11 @@ static void add_node(struct row *row, const struct dv_object *object)
 
 static void add_namespace(struct row *row, const struct dv_object *object)
 {
-    const struct dv_api_namespace *space = object->value;
+    const struct dv_api_namespace *namespace = object->value;
 
-    add_text(row, space->metadata.name);
-    add_text(row, space->status.phase);
-    add_age(row, space->metadata.creation_timestamp);
+    add_text(row, namespace->metadata.name);
+    add_text(row, namespace->status.phase);
+    add_age(row, namespace->metadata.creation_timestamp);
 }
 
 /* "pod/p1" */

@@ -67,7 +67,8 @@ static const char *find_name(const struct name *names, size_t n, dv_str json)
     return NULL;
 }
 
-static dv_str go_name(const struct dv_message *message, const struct dv_field *field, char *space)
+static dv_str go_name(const struct dv_message *message, const struct dv_field *field,
+                      char *namespace)
 {
     const char *found = message == &dv_message_device_attribute
                             ? find_name(attribute_names, DV_COUNT(attribute_names), field->name)
@@ -76,10 +77,10 @@ static dv_str go_name(const struct dv_message *message, const struct dv_field *f
     if (found)
         return dv_str_from_c(found);
     for (size_t i = 0; i < field->name.n && i < NAME_BYTES_MAX; i++)
-        space[i] = field->name.p[i];
-    if (space[0] >= 'a' && space[0] <= 'z')
-        space[0] = (char)(space[0] - 'a' + 'A');
-    return (dv_str){space, field->name.n < NAME_BYTES_MAX ? field->name.n : NAME_BYTES_MAX};
+    namespace[i] = field->name.p[i];
+    if (namespace[0] >= 'a' && namespace[0] <= 'z')
+    namespace[0] = (char)(namespace[0] - 'a' + 'A');
+    return (dv_str){namespace, field->name.n < NAME_BYTES_MAX ? field->name.n : NAME_BYTES_MAX};
 }
 
 /* These are the same inside and outside, with the names of JSON, and leave out what is empty. */
@@ -229,7 +230,7 @@ static bool is_embedded(const struct dv_field *field)
 static void add_field(const struct dv_message *message, const struct dv_field *field,
                       const char *value, struct dv_json *object, struct dv_arena *arena)
 {
-    char space[NAME_BYTES_MAX] = "";
+    char namespace[NAME_BYTES_MAX] = "";
 
     if (is_embedded(field)) {
         add_fields(field->message, value + field->offset, object, arena);
@@ -237,7 +238,7 @@ static void add_field(const struct dv_message *message, const struct dv_field *f
     }
     if (is_left_out(message, field, value))
         return;
-    dv_json_set(object, has_json_names(message) ? field->name : go_name(message, field, space),
+    dv_json_set(object, has_json_names(message) ? field->name : go_name(message, field, namespace),
                 field_value(field, value, arena), arena);
 }
 

@@ -17,7 +17,7 @@ VERSIONS(pod) = {
 VERSIONS(node) = {
     {{0}, V1, &dv_message_node}
 };
-VERSIONS(space) = {
+VERSIONS(namespace) = {
     {{0}, V1, &dv_message_namespace}
 };
 VERSIONS(event) = {
@@ -63,7 +63,7 @@ VERSIONS(taint_rule) = {
 
 NAMES(pod, DV_STR_INIT("po"));
 NAMES(node, DV_STR_INIT("no"));
-NAMES(space, DV_STR_INIT("ns"));
+NAMES(namespace, DV_STR_INIT("ns"));
 NAMES(event, DV_STR_INIT("ev"));
 NAMES(account, DV_STR_INIT("sa"));
 NAMES(config_map, DV_STR_INIT("cm"));
@@ -81,7 +81,7 @@ static const struct dv_kind pod_kind = {KIND(DV_KIND_POD, "Pod", "pods", "pod", 
 static const struct dv_kind node_kind = {KIND(DV_KIND_NODE, "Node", "nodes", "node", node),
                                          SHORT(node), .has_status = true};
 static const struct dv_kind namespace_kind = {
-    KIND(DV_KIND_NAMESPACE, "Namespace", "namespaces", "namespace", space), SHORT(space),
+    KIND(DV_KIND_NAMESPACE, "Namespace", "namespaces", "namespace", namespace), SHORT(namespace),
     .has_status = true};
 static const struct dv_kind event_kind = {KIND(DV_KIND_EVENT, "Event", "events", "event", event),
                                           SHORT(event), .is_namespaced = true};

@@ -118,12 +118,12 @@ static void default_slice(struct dv_api_resource_slice *slice, struct dv_time no
 
 /* -- The core group ------------------------------------------------------------------------- */
 
-static void default_namespace(struct dv_api_namespace *space, struct dv_arena *arena)
+static void default_namespace(struct dv_api_namespace *namespace, struct dv_arena *arena)
 {
-    dv_default_str(&space->status.phase, DV_STR("Active"));
-    if (space->metadata.name.n > 0)
-        dv_entry_set(&space->metadata.labels, &space->metadata.n_labels, NAME_LABEL,
-                     space->metadata.name, arena);
+    dv_default_str(&namespace->status.phase, DV_STR("Active"));
+    if (namespace->metadata.name.n > 0)
+        dv_entry_set(&namespace->metadata.labels, &namespace->metadata.n_labels, NAME_LABEL,
+                     namespace->metadata.name, arena);
 }
 
 static void default_node(struct dv_api_node *node, struct dv_arena *arena)

@@ -51,20 +51,20 @@ static void create_pod(void *value, const struct dv_prepare *how)
 
 static void create_namespace(void *value, const struct dv_prepare *how)
 {
-    struct dv_api_namespace *space = value;
-    size_t n = space->spec.n_finalizers;
+    struct dv_api_namespace *namespace = value;
+    size_t n = namespace->spec.n_finalizers;
     dv_str *finalizers;
 
-    space->status = (struct dv_api_namespace_status){.phase = DV_STR("Active")};
+    namespace->status = (struct dv_api_namespace_status){.phase = DV_STR("Active")};
     for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(space->spec.finalizers[i], KUBERNETES))
+        if (dv_str_eq(namespace->spec.finalizers[i], KUBERNETES))
             return;
     finalizers = DV_NEW_ARRAY(how->arena, dv_str, n + 1);
     for (size_t i = 0; i < n; i++)
-        finalizers[i] = space->spec.finalizers[i];
+        finalizers[i] = namespace->spec.finalizers[i];
     finalizers[n] = KUBERNETES;
-    space->spec.finalizers = finalizers;
-    space->spec.n_finalizers = n + 1;
+    namespace->spec.finalizers = finalizers;
+    namespace->spec.n_finalizers = n + 1;
 }
 
 static void create_claim(void *value, const struct dv_prepare *how)

@@ -59,14 +59,14 @@ static void admin_access_needs_a_label_of_the_namespace(void **state)
         const struct dv_message *message = kind->versions[0].message;
         struct dv_str_entry label = {DV_STR("resource.kubernetes.io/admin-access"),
                                      dv_str_from_c(cases[i].label ? cases[i].label : "")};
-        const struct dv_api_object_meta space = {.labels = &label,
-                                                 .n_labels = cases[i].label != NULL};
+        const struct dv_api_object_meta namespace = {.labels = &label,
+                                                     .n_labels = cases[i].label != NULL};
         struct dv_problems problems = {.arena = arena};
         struct dv_validation what = {.kind = kind, .operation = cases[i].operation};
 
         what.value = decoded(message, cases[i].value, arena);
         what.old = cases[i].old ? decoded(message, cases[i].old, arena) : NULL;
-        dv_validate_admin_access(&what, &space, &problems);
+        dv_validate_admin_access(&what, &namespace, &problems);
         if (problems.n != (cases[i].want[0] != '\0'))
             fail_msg("case %zu: %zu problems", i, problems.n);
         if (problems.n == 0)

@@ -10,10 +10,11 @@
 
 #define ADMIN_LABEL "resource.kubernetes.io/admin-access"
 
-static bool is_allowed_in(const struct dv_api_object_meta *space)
+static bool is_allowed_in(const struct dv_api_object_meta *namespace)
 {
     const struct dv_str_entry *label =
-        space ? dv_entry_find(space->labels, space->n_labels, DV_STR(ADMIN_LABEL)) : NULL;
+        namespace ? dv_entry_find(namespace->labels, namespace->n_labels, DV_STR(ADMIN_LABEL))
+                  : NULL;
 
     return label && dv_str_eq(label->value, DV_STR("true"));
 }
@@ -82,12 +83,13 @@ static void check_results(struct dv_problems *problems, const struct dv_api_reso
 }
 
 void dv_validate_admin_access(const struct dv_validation *what,
-                              const struct dv_api_object_meta *space, struct dv_problems *problems)
+                              const struct dv_api_object_meta *namespace,
+                              struct dv_problems *problems)
 {
     struct path spec = dv_path_name(NULL, "spec");
     struct path inner = dv_path_name(&spec, "spec");
 
-    if (is_allowed_in(space))
+    if (is_allowed_in(namespace))
         return;
     if (what->kind->id == DV_KIND_TEMPLATE && what->operation == DV_CREATE)
         check_requests(

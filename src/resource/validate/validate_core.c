@@ -24,10 +24,10 @@ static void check_meta(struct dv_problems *problems, const struct dv_api_object_
 void dv_validate_namespace(struct dv_problems *problems, const struct dv_validation *what)
 {
     static const struct meta_rules rules = {dv_check_dns_label, false};
-    const struct dv_api_namespace *space = what->value;
+    const struct dv_api_namespace *namespace = what->value;
     const struct dv_api_namespace *old = what->old;
 
-    check_meta(problems, &space->metadata, old ? &old->metadata : NULL, &rules);
+    check_meta(problems, &namespace->metadata, old ? &old->metadata : NULL, &rules);
 }
 
 void dv_validate_service_account(struct dv_problems *problems, const struct dv_validation *what)

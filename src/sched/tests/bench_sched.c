@@ -138,7 +138,7 @@ static void start(struct client *client, enum dv_kind_id kind, struct dv_request
     client->request = request;
     client->request.kind = dv_kind(kind);
     if (client->request.kind->is_namespaced)
-        client->request.space = DV_STR("default");
+        client->request.namespace = DV_STR("default");
     client->request.done = on_answer;
     dv_request_start(client->bench->cluster, &client->request);
 }

@@ -269,8 +269,8 @@ dv_str dv_auth_refusal(const struct dv_api_user_info *user, const struct dv_auth
         if (request->subresource.n)
             dv_buf_printf(&buf, "/%.*s", DV_FMT(request->subresource));
         dv_buf_printf(&buf, "\" in API group \"%.*s\" ", DV_FMT(request->group));
-        if (request->space.n)
-            dv_buf_printf(&buf, "in the namespace \"%.*s\"", DV_FMT(request->space));
+        if (request->namespace.n)
+            dv_buf_printf(&buf, "in the namespace \"%.*s\"", DV_FMT(request->namespace));
         else
             dv_buf_add_c(&buf, "at the cluster scope");
     }

@@ -10,7 +10,7 @@
 #include "serve/auth.h"
 #include "serve/auth/auth_rules.h"
 
-#define LEASE_SPACE "kube-node-lease"
+#define LEASE_NAMESPACE "kube-node-lease"
 
 /* ---- by relation ---- */
 
@@ -42,7 +42,7 @@ static bool may_read_text(const struct dv_auth_question *q)
         return dv_auth_refuse(q, DV_STR("can only read resources of this type"));
     if (q->request->subresource.n)
         return dv_auth_refuse(q, DV_STR("cannot read subresource"));
-    if (!q->request->space.n)
+    if (!q->request->namespace.n)
         return dv_auth_refuse(q, DV_STR("can only read namespaced object of this type"));
     return is_related(q);
 }
@@ -65,9 +65,9 @@ static bool may_use_lease(const struct dv_auth_question *q)
     if (!(q->verb & (DV_MAY_GET | DV_MAY_CREATE | DV_MAY_CHANGE | DV_MAY_DELETE)))
         return dv_auth_refuse(
             q, DV_STR("can only get, create, update, patch, or delete a node lease"));
-    if (!dv_str_eq(q->request->space, DV_STR(LEASE_SPACE)))
+    if (!dv_str_eq(q->request->namespace, DV_STR(LEASE_NAMESPACE)))
         return dv_auth_refuse(
-            q, DV_STR("can only access leases in the \"" LEASE_SPACE "\" system namespace"));
+            q, DV_STR("can only access leases in the \"" LEASE_NAMESPACE "\" system namespace"));
     /* The name of a new one is only in its body. */
     if (q->verb != DV_MAY_CREATE && !dv_str_eq(q->request->name, q->node))
         return dv_auth_refuse(

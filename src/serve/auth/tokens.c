@@ -195,7 +195,7 @@ struct dv_tokens *dv_tokens_open(struct dv_loop *loop, struct dv_store *store, u
     tokens->table = table;
     dv_map_init(&tokens->by_hash);
     dv_list_init(&tokens->creating);
-    if (store && !dv_store_load(store, space, load_row, tokens, err)) {
+    if (store && !dv_store_load(store, table, load_row, tokens, err)) {
         dv_tokens_close(tokens);
         return NULL;
     }

@@ -129,7 +129,7 @@ static unsigned methods_of(const struct dv_route *route)
     }
     if (route->name.n)
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH | DV_CAN_DELETE;
-    if (route->kind->is_namespaced && !route->space.n) /* over all namespaces one only looks */
+    if (route->kind->is_namespaced && !route->namespace.n) /* over all namespaces one only looks */
         return DV_CAN_LIST | DV_CAN_WATCH;
     return route->kind->id == DV_KIND_NAMESPACE ? collection & ~(unsigned)DV_CAN_DELETE_COLLECTION
                                                 : collection;
@@ -344,7 +344,7 @@ static void make_wish(struct dv_kube_call *call)
     wish->group = route->group;
     wish->resource = route->resource;
     wish->subresource = route->subresource;
-    wish->space = route->space;
+    wish->namespace = route->namespace;
     wish->name = route->name;
     wish->field_selector = call->query.field_selector;
     if (!wish->name.n && (dv_auth_verb(wish->verb) & DV_MAY_MANY))

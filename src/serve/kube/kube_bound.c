@@ -22,11 +22,11 @@ static dv_str extra_of(const struct dv_api_user_info *user, dv_str key)
     return DV_STR_NONE;
 }
 
-static bool is_there(const struct dv_kube *kube, enum dv_kind_id kind, dv_str space, dv_str name,
-                     dv_str uid)
+static bool is_there(const struct dv_kube *kube, enum dv_kind_id kind, dv_str namespace,
+                     dv_str name, dv_str uid)
 {
     const struct dv_object *object =
-        dv_embedded_get(kube->options.embedded, dv_kind(kind), space, name);
+        dv_embedded_get(kube->options.embedded, dv_kind(kind), namespace, name);
 
     return object && (!uid.n || dv_str_eq(object->meta->uid, uid));
 }
@@ -35,16 +35,16 @@ bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user
 {
     dv_str name = user->username;
     dv_str pod = extra_of(user, DV_STR(DV_EXTRA_POD_NAME));
-    dv_str space;
+    dv_str namespace;
 
     if (!dv_str_starts_with(name, DV_STR(PREFIX)))
         return true;
     name = dv_str_slice(name, sizeof(PREFIX) - 1, name.n);
-    if (!dv_str_split(&name, ':', &space) ||
-        !is_there(kube, DV_KIND_SERVICE_ACCOUNT, space, name, user->uid))
+    if (!dv_str_split(&name, ':', &namespace) ||
+        !is_there(kube, DV_KIND_SERVICE_ACCOUNT, namespace, name, user->uid))
         return false;
     return !pod.n ||
-           is_there(kube, DV_KIND_POD, space, pod, extra_of(user, DV_STR(DV_EXTRA_POD_UID)));
+           is_there(kube, DV_KIND_POD, namespace, pod, extra_of(user, DV_STR(DV_EXTRA_POD_UID)));
 }
 
 static bool is_bound_there(const void *ctx, const struct dv_api_user_info *user)

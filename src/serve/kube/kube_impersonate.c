@@ -144,7 +144,7 @@ static struct dv_api_status *without_user(const struct dv_api_user_info *user,
 /* ---- whether it is allowed ---- */
 
 /* "system:serviceaccount:NS:NAME" */
-static bool split_account(dv_str user, dv_str *space, dv_str *name)
+static bool split_account(dv_str user, dv_str *namespace, dv_str *name)
 {
     const dv_str prefix = DV_STR(ACCOUNT_PREFIX);
     size_t colon;
@@ -153,9 +153,9 @@ static bool split_account(dv_str user, dv_str *space, dv_str *name)
         return false;
     user = dv_str_slice(user, prefix.n, user.n);
     colon = dv_str_find_char(user, ':');
-    *space = dv_str_slice(user, 0, colon);
+    *namespace = dv_str_slice(user, 0, colon);
     *name = colon < user.n ? dv_str_slice(user, colon + 1, user.n) : DV_STR_NONE;
-    return dv_is_dns_label(*space) && dv_is_dns_subdomain(*name);
+    return dv_is_dns_label(*namespace) && dv_is_dns_subdomain(*name);
 }
 
 static bool may(const struct dv_kube_call *call, struct dv_auth_request wish)
@@ -170,11 +170,11 @@ static bool may(const struct dv_kube_call *call, struct dv_auth_request wish)
 static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user_info *user)
 {
     struct dv_auth_request who = {.resource = DV_STR("users"), .name = user->username};
-    dv_str space, name;
+    dv_str namespace, name;
 
-    if (split_account(user->username, &space, &name))
+    if (split_account(user->username, &namespace, &name))
         who = (struct dv_auth_request){
-            .resource = DV_STR("serviceaccounts"), .space = space, .name = name};
+            .resource = DV_STR("serviceaccounts"), .namespace = namespace, .name = name};
     if (!may(call, who))
         return false;
     for (size_t i = 0; i < user->n_groups; i++)
@@ -198,11 +198,11 @@ static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user
 static const char *mode_of(const struct dv_api_user_info *user)
 {
     bool is_plain = user->n_groups == 0 && user->n_extra == 0 && !user->uid.n;
-    dv_str space, name;
+    dv_str namespace, name;
 
     if (is_plain && dv_str_starts_with(user->username, DV_STR(DV_USER_NODE_PREFIX)))
         return "arbitrary-node";
-    if (is_plain && split_account(user->username, &space, &name))
+    if (is_plain && split_account(user->username, &namespace, &name))
         return "serviceaccount";
     return "user-info";
 }
@@ -230,12 +230,12 @@ static bool has_group(const struct dv_api_user_info *user, dv_str group)
 static void add_groups(struct dv_api_user_info *user, struct dv_arena *arena)
 {
     bool is_anonymous = dv_str_eq(user->username, DV_STR(DV_USER_ANONYMOUS));
-    dv_str space, name;
+    dv_str namespace, name;
 
-    if (user->n_groups == 0 && split_account(user->username, &space, &name)) {
+    if (user->n_groups == 0 && split_account(user->username, &namespace, &name)) {
         user->groups[user->n_groups++] = DV_STR("system:serviceaccounts");
         user->groups[user->n_groups++] =
-            dv_str_printf(arena, "system:serviceaccounts:%.*s", DV_FMT(space));
+            dv_str_printf(arena, "system:serviceaccounts:%.*s", DV_FMT(namespace));
     }
     if (has_group(user, DV_STR(DV_GROUP_UNAUTHENTICATED)))
         return;

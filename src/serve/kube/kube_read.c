@@ -29,7 +29,7 @@ static bool is_version_there(struct dv_kube_call *call)
 void dv_kube_get(struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
-    dv_str space = route->kind->is_namespaced ? route->space : DV_STR_NONE;
+    dv_str namespace = route->kind->is_namespaced ? route->namespace : DV_STR_NONE;
     struct dv_object *object;
 
     if (dv_query_is_true(call->query.export)) {
@@ -40,7 +40,7 @@ void dv_kube_get(struct dv_kube_call *call)
     }
     if (!is_version_there(call))
         return;
-    object = dv_embedded_get(call->kube->options.embedded, route->kind, space, route->name);
+    object = dv_embedded_get(call->kube->options.embedded, route->kind, namespace, route->name);
     if (!object) {
         struct dv_status_about about = {.kind = route->kind, .name = route->name};
 
@@ -71,7 +71,7 @@ void dv_kube_list(struct dv_kube_call *call)
     struct dv_list_query query = {
         .kind = route->kind,
         .version = route->api_version,
-        .space = route->kind->is_namespaced ? route->space : DV_STR_NONE,
+        .namespace = route->kind->is_namespaced ? route->namespace : DV_STR_NONE,
         .label_selector = call->query.label_selector,
         .field_selector = selector_of(call),
         .resource_version = call->query.resource_version,

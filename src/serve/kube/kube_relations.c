@@ -9,10 +9,10 @@
 #include "serve/auth.h"
 #include "serve/kube/kube_call.h"
 
-static const struct dv_object *find(const struct dv_kube *kube, enum dv_kind_id kind, dv_str space,
-                                    dv_str name)
+static const struct dv_object *find(const struct dv_kube *kube, enum dv_kind_id kind,
+                                    dv_str namespace, dv_str name)
 {
-    return dv_embedded_get(kube->options.embedded, dv_kind(kind), space, name);
+    return dv_embedded_get(kube->options.embedded, dv_kind(kind), namespace, name);
 }
 
 /* ---- nodes ---- */
@@ -37,7 +37,7 @@ static bool uses(const struct dv_api_pod *pod, const struct search *search)
     return !dv_pod_is_mirror(pod) && !dv_pod_visit_references(pod, is_another, &copy);
 }
 
-static bool is_used(const struct dv_kube *kube, dv_str node, dv_str space,
+static bool is_used(const struct dv_kube *kube, dv_str node, dv_str namespace,
                     const struct search *search)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
@@ -45,7 +45,7 @@ static bool is_used(const struct dv_kube *kube, dv_str node, dv_str space,
     struct dv_list_page page;
     struct dv_list_query query = {
         .kind = dv_kind(DV_KIND_POD),
-        .space = space,
+        .namespace = namespace,
         .field_selector = dv_str_printf(scratch, "spec.nodeName=%.*s", DV_FMT(node)),
     };
 
@@ -66,9 +66,9 @@ static bool is_slice_of(const struct dv_kube *kube, dv_str node, dv_str name)
     return slice && dv_str_eq(slice->spec.node_name, node);
 }
 
-static bool is_pod_of(const struct dv_kube *kube, dv_str node, dv_str space, dv_str name)
+static bool is_pod_of(const struct dv_kube *kube, dv_str node, dv_str namespace, dv_str name)
 {
-    const struct dv_object *object = find(kube, DV_KIND_POD, space, name);
+    const struct dv_object *object = find(kube, DV_KIND_POD, namespace, name);
     const struct dv_api_pod *pod = object ? object->value : NULL;
 
     return pod && dv_str_eq(pod->spec.node_name, node);
@@ -89,13 +89,13 @@ static bool is_of_node(void *ctx, dv_str node, const struct dv_auth_request *req
 
     if (dv_str_eq(request->resource, DV_STR("resourceslices")))
         return is_slice_of(kube, node, request->name);
-    if (!request->space.n || !request->name.n) /* what has no namespace is in all of them */
+    if (!request->namespace.n || !request->name.n) /* what has no namespace is in all of them */
         return false;
     if (dv_str_eq(request->resource, DV_STR("pods")))
-        return is_pod_of(kube, node, request->space, request->name);
+        return is_pod_of(kube, node, request->namespace, request->name);
     for (size_t i = 0; i < DV_COUNT(kinds); i++)
         if (dv_str_eq(request->resource, kinds[i].resource))
-            return is_used(kube, node, request->space,
+            return is_used(kube, node, request->namespace,
                            &(struct search){kinds[i].kind, request->name});
     return false;
 }
@@ -108,7 +108,7 @@ static bool is_of_driver(void *ctx, dv_str node, dv_str driver,
     const struct dv_kube *kube = ctx;
     bool is_claim = dv_str_eq(request->resource, DV_STR("resourceclaims"));
     const struct dv_object *object =
-        find(kube, is_claim ? DV_KIND_CLAIM : DV_KIND_SLICE, request->space, request->name);
+        find(kube, is_claim ? DV_KIND_CLAIM : DV_KIND_SLICE, request->namespace, request->name);
     const struct dv_api_resource_slice *slice;
 
     if (!object)

@@ -153,7 +153,7 @@ static struct dv_auth_request wish_of(const struct dv_api_resource_attributes *r
         wish.group = resource->group;
         wish.resource = resource->resource;
         wish.subresource = resource->subresource;
-        wish.space = resource->namespace;
+        wish.namespace = resource->namespace;
         wish.name = resource->name;
         wish.field_selector = selector_of(resource->field_selector, arena);
     }

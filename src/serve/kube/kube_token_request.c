@@ -100,17 +100,17 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
     bool is_for_pod = bound && dv_str_eq(bound->kind, DV_STR("Pod"));
     const struct dv_object *object =
         is_for_pod ? dv_embedded_get(call->kube->options.embedded, dv_kind(DV_KIND_POD),
-                                     route->space, bound->name)
+                                     route->namespace, bound->name)
                    : NULL;
     const struct dv_api_pod *pod;
 
     user->username = dv_str_printf(call->arena, "system:serviceaccount:%.*s:%.*s",
-                                   DV_FMT(route->space), DV_FMT(route->name));
+                                   DV_FMT(route->namespace), DV_FMT(route->name));
     user->n_groups = 3;
     user->groups = DV_NEW_ARRAY(call->arena, dv_str, user->n_groups);
     user->groups[0] = DV_STR("system:serviceaccounts");
     user->groups[1] =
-        dv_str_printf(call->arena, "system:serviceaccounts:%.*s", DV_FMT(route->space));
+        dv_str_printf(call->arena, "system:serviceaccounts:%.*s", DV_FMT(route->namespace));
     user->groups[2] = DV_STR(DV_GROUP_AUTHENTICATED);
     if (!dv_auth_check_token(&call->user, &request->spec, object, call->arena, &call->denial)) {
         dv_kube_reply_denial(call);
@@ -163,7 +163,8 @@ void dv_kube_request_token(struct dv_kube_call *call)
         return;
     token->call = call;
     token->request = value;
-    account = dv_embedded_get(call->kube->options.embedded, kind, call->route.space, about.name);
+    account =
+        dv_embedded_get(call->kube->options.embedded, kind, call->route.namespace, about.name);
     if (!account) {
         dv_kube_reply_status(call, dv_status_not_found(&about, call->arena));
         return;
@@ -191,7 +192,7 @@ void dv_kube_request_token(struct dv_kube_call *call)
     token->request->metadata.creation_timestamp = dv_kube_now(call->kube);
     token->request->spec.expiration_seconds = &token->lifetime_s;
     token->request->metadata.name = call->route.name;
-    token->request->metadata.namespace = call->route.space;
+    token->request->metadata.namespace = call->route.namespace;
     token->op.lifetime_s = lifetime_s;
     token->op.done = on_token;
     token->op.is_by_node = dv_auth_scope(&call->user, &node, &driver) == DV_SCOPE_NODE;

@@ -349,7 +349,7 @@ static void fill_watcher(struct watch *watch)
 
     watcher->kind = route->kind;
     watcher->version = route->api_version;
-    watcher->space = route->kind->is_namespaced ? route->space : DV_STR_NONE;
+    watcher->namespace = route->kind->is_namespaced ? route->namespace : DV_STR_NONE;
     watcher->label_selector = call->query.label_selector;
     watcher->field_selector = call->query.field_selector;
     watcher->event = on_event;

@@ -125,7 +125,7 @@ static void start(struct dv_kube_call *call, enum dv_verb verb,
     op->kind = route->kind;
     op->version = route->api_version;
     op->subresource = route->sub;
-    op->space = route->kind->is_namespaced ? route->space : DV_STR_NONE;
+    op->namespace = route->kind->is_namespaced ? route->namespace : DV_STR_NONE;
     if (!op->name.n)
         op->name = route->name;
     if (options) {
@@ -189,16 +189,16 @@ static struct dv_body_kind kind_of(const struct dv_route *route)
 }
 
 /* The namespace is the path's: a body may leave it out, but not say another. */
-static bool settle_space(struct dv_kube_call *call, struct dv_api_object_meta *meta)
+static bool settle_namespace(struct dv_kube_call *call, struct dv_api_object_meta *meta)
 {
-    dv_str space = call->route.kind->is_namespaced ? call->route.space : DV_STR_NONE;
+    dv_str namespace = call->route.kind->is_namespaced ? call->route.namespace : DV_STR_NONE;
 
-    if (space.n && meta->namespace.n && !dv_str_eq(meta->namespace, space))
+    if (namespace.n && meta->namespace.n && !dv_str_eq(meta->namespace, namespace))
         return bad_request(call, dv_status_bad_request(call->arena,
                                                        "the namespace of the provided object does "
                                                        "not match the namespace sent on the "
                                                        "request"));
-    meta->namespace = space;
+    meta->namespace = namespace;
     return true;
 }
 
@@ -215,7 +215,7 @@ static void sign_event(struct dv_kube_call *call, struct dv_api_object_meta *met
 
 static void create_decoded(struct dv_kube_call *call, void *value)
 {
-    if (!settle_space(call, value))
+    if (!settle_namespace(call, value))
         return;
     sign_event(call, value);
     call->op.value = value;
@@ -232,7 +232,7 @@ static void create_object(struct dv_kube_call *call)
 static bool check_name(struct dv_kube_call *call, const struct dv_api_object_meta *meta)
 {
     dv_str name = call->route.name;
-    dv_str space = call->route.kind->is_namespaced ? call->route.space : DV_STR_NONE;
+    dv_str namespace = call->route.kind->is_namespaced ? call->route.namespace : DV_STR_NONE;
 
     if (!meta->name.n)
         return bad_request(call, dv_status_bad_request(call->arena,
@@ -244,18 +244,18 @@ static bool check_name(struct dv_kube_call *call, const struct dv_api_object_met
                                                        "the name of the object (%.*s) does not "
                                                        "match the name on the URL (%.*s)",
                                                        DV_FMT(meta->name), DV_FMT(name)));
-    if (space.n && meta->namespace.n && !dv_str_eq(meta->namespace, space))
+    if (namespace.n && meta->namespace.n && !dv_str_eq(meta->namespace, namespace))
         return bad_request(call, dv_status_bad_request(call->arena,
                                                        "the namespace of the object (%.*s) does "
                                                        "not match the namespace on the request "
                                                        "(%.*s)",
-                                                       DV_FMT(meta->namespace), DV_FMT(space)));
+                                                       DV_FMT(meta->namespace), DV_FMT(namespace)));
     return true;
 }
 
 static void update_decoded(struct dv_kube_call *call, void *value)
 {
-    if (!check_name(call, value) || !settle_space(call, value))
+    if (!check_name(call, value) || !settle_namespace(call, value))
         return;
     sign_event(call, value);
     call->op.value = value;
@@ -284,7 +284,7 @@ static void post_decoded(struct dv_kube_call *call, void *value)
 {
     const struct dv_api_object_meta *meta = value;
 
-    if (!settle_space(call, value))
+    if (!settle_namespace(call, value))
         return;
     if (call->route.name.n && !dv_str_eq(meta->name, call->route.name)) {
         dv_kube_reply_status(call, dv_status_bad_request(call->arena,
@@ -347,7 +347,8 @@ static bool is_missing(const struct dv_kube_call *call)
 
     return call->reading.patch_type != DV_PATCH_APPLY &&
            !dv_embedded_get(call->kube->options.embedded, route->kind,
-                            route->kind->is_namespaced ? route->space : DV_STR_NONE, route->name);
+                            route->kind->is_namespaced ? route->namespace : DV_STR_NONE,
+                            route->name);
 }
 
 static void on_patch_read(struct dv_kube_call *call)

@@ -78,7 +78,8 @@ static void see_driver(void *ctx, const struct dv_claim_call *call)
         const struct dv_claim_record *record = &call->claims[i]->record;
 
         message->claims[message->n_claims++] = dv_str_to_c(
-            dv_str_printf(arena, "%.*s/%.*s", DV_FMT(record->space), DV_FMT(record->name)), arena);
+            dv_str_printf(arena, "%.*s/%.*s", DV_FMT(record->namespace), DV_FMT(record->name)),
+            arena);
     }
 }
 
@@ -108,7 +109,7 @@ struct waits {
     struct dv_arena *arena;
     NodeV1__ListClaimsResponse *response;
     size_t size; /* of its list */
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     struct dv_map by_uid; /* of its claims */
 };
@@ -141,7 +142,7 @@ static NodeV1__Claim *add_wanted(struct waits *waits, const struct dv_claim_wait
     } list = {response->claims, response->n_claims, waits->size};
 
     node_v1__claim__init(message);
-    message->namespace_ = dv_str_to_c(wait->space, arena);
+    message->namespace_ = dv_str_to_c(wait->namespace, arena);
     message->name = dv_str_to_c(wait->name, arena);
     message->uid = dv_str_to_c(wait->uid, arena);
     message->state = dv_claim_phase_name(DV_CLAIM_WANTED);
@@ -162,7 +163,8 @@ static void see_waiting(void *ctx, const struct dv_claim_wait *wait)
     struct waits *waits = ctx;
     NodeV1__Claim *message = dv_map_get(&waits->by_uid, wait->uid);
 
-    if (wait->uid.n == 0 || (waits->space.n > 0 && !dv_str_eq(waits->space, wait->space)) ||
+    if (wait->uid.n == 0 ||
+        (waits->namespace.n > 0 && !dv_str_eq(waits->namespace, wait->namespace)) ||
         (waits->name.n > 0 && !dv_str_eq(waits->name, wait->name)))
         return;
     if (message && dv_str_eq(dv_str_from_c(message->state),
@@ -177,13 +179,13 @@ static void see_waiting(void *ctx, const struct dv_claim_wait *wait)
 }
 
 void dv_serve_add_waits(const struct dv_node *node, NodeV1__ListClaimsResponse *response,
-                        dv_str space, dv_str name, struct dv_arena *arena)
+                        dv_str namespace, dv_str name, struct dv_arena *arena)
 {
     struct waits waits = {.node = node,
                           .arena = arena,
                           .response = response,
                           .size = response->n_claims,
-                          .space = space,
+                          .namespace = namespace,
                           .name = name};
 
     dv_map_init(&waits.by_uid);

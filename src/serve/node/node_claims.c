@@ -88,7 +88,7 @@ static NodeV1__Claim *claim_message(const struct dv_node *node, const struct dv_
     NodeV1__Claim *message = DV_NEW(arena, NodeV1__Claim);
 
     node_v1__claim__init(message);
-    message->namespace_ = dv_str_to_c(record->space, arena);
+    message->namespace_ = dv_str_to_c(record->namespace, arena);
     message->name = dv_str_to_c(record->name, arena);
     message->uid = dv_str_to_c(record->uid, arena);
     message->state = dv_claim_phase_name(record->phase);
@@ -108,13 +108,13 @@ static NodeV1__Claim *claim_message(const struct dv_node *node, const struct dv_
     return message;
 }
 
-static bool is_meant(const struct dv_claim *claim, dv_str space, dv_str name)
+static bool is_meant(const struct dv_claim *claim, dv_str namespace, dv_str name)
 {
-    return (space.n == 0 || dv_str_eq(space, claim->record.space)) &&
+    return (namespace.n == 0 || dv_str_eq(namespace, claim->record.namespace)) &&
            (name.n == 0 || dv_str_eq(name, claim->record.name));
 }
 
-NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
+NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str namespace,
                                                 dv_str name, struct dv_arena *arena)
 {
     NodeV1__ListClaimsResponse *response = DV_NEW(arena, NodeV1__ListClaimsResponse);
@@ -124,9 +124,9 @@ NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_s
     node_v1__list_claims_response__init(response);
     response->claims = DV_NEW_ARRAY(arena, NodeV1__Claim *, dv_claim_count(state));
     for (size_t at = 0; (claim = dv_claim_next(state, &at)) != NULL;)
-        if (is_meant(claim, space, name))
+        if (is_meant(claim, namespace, name))
             response->claims[response->n_claims++] = claim_message(node, claim, arena);
-    dv_serve_add_waits(node, response, space, name, arena);
+    dv_serve_add_waits(node, response, namespace, name, arena);
     return response;
 }
 
@@ -150,7 +150,7 @@ struct release {
     struct dv_node_server *server;
     struct dv_server_call *call;
     struct dv_claim_operation op;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str uid;
     dv_str drivers; /* that were not asked */
@@ -167,13 +167,13 @@ static void audit(const struct release *release)
     struct dv_note_subject subject = {
         .kind = DV_STR("ResourceClaim"),
         .api_version = DV_STR("resource.k8s.io/v1"),
-        .space = release->space,
+        .namespace = release->namespace,
         .name = release->name,
         .uid = release->uid,
     };
 
     dv_log(DV_LOG_WARN, "serve: a claim was released by force",
-           DV_F_STR("namespace", release->space), DV_F_STR("claim", release->name),
+           DV_F_STR("namespace", release->namespace), DV_F_STR("claim", release->name),
            DV_F_STR("uid", release->uid), DV_F_STR("drivers", release->drivers),
            DV_F_STR("pods", release->pods), DV_F_STR("reason", release->reason),
            DV_F_U64("by_uid", peer.uid), DV_F_I64("by_pid", peer.pid));
@@ -255,12 +255,12 @@ void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str
     release = DV_NEW(dv_server_call_arena(call), struct release);
     release->server = server;
     release->call = call;
-    release->space =
+    release->namespace =
         request->namespace_[0] ? dv_str_from_c(request->namespace_) : DV_STR("default");
     release->name = dv_str_from_c(request->name);
     release->reason = dv_str_from_c(request->reason);
-    take_record(release, dv_claim_find(dv_claims_state(claims), release->space, release->name));
+    take_record(release, dv_claim_find(dv_claims_state(claims), release->namespace, release->name));
     release->op.done = on_released;
     dv_server_call_on_cancel(call, on_cancelled, release);
-    dv_claims_release(claims, &release->op, release->space, release->name);
+    dv_claims_release(claims, &release->op, release->namespace, release->name);
 }

@@ -36,7 +36,7 @@ static const ProtobufCMessage *make_pods(const struct watch *watch, struct dv_ar
 
 static const ProtobufCMessage *make_claims(const struct watch *watch, struct dv_arena *arena)
 {
-    return &dv_serve_claim_list(watch->server->node, watch->pod.space, watch->pod.name, arena)
+    return &dv_serve_claim_list(watch->server->node, watch->pod.namespace, watch->pod.name, arena)
                 ->base;
 }
 
@@ -132,7 +132,7 @@ void dv_node_handle_watch_claims(void *ctx, struct dv_server_call *call, dv_str 
         return;
     watch = new_watch(server, call);
     watch->make = make_claims;
-    watch->pod.space = dv_str_from_c(request->namespace_);
+    watch->pod.namespace = dv_str_from_c(request->namespace_);
     watch->pod.name = dv_str_from_c(request->name);
     dv_list_push(&server->claim_watches, &watch->link);
     send_list(watch);

@@ -29,7 +29,7 @@ struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_aren
 
     node_v1__pod_ref__init(message);
     message->uid = dv_str_to_c(ref->uid, arena);
-    message->namespace_ = dv_str_to_c(ref->space, arena);
+    message->namespace_ = dv_str_to_c(ref->namespace, arena);
     message->name = dv_str_to_c(ref->name, arena);
     return message;
 }

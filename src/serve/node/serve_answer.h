@@ -32,7 +32,7 @@ struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *n
 struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
                                                          struct dv_arena *arena);
 /* The claims of that namespace and name, or all where these are empty. */
-struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str space,
+struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str namespace,
                                                        dv_str name, struct dv_arena *arena);
 
 /* ---- calls.c ---- */
@@ -42,7 +42,7 @@ size_t dv_serve_calls(const struct dv_node *node, struct dv_arena *arena,
                       struct NodeV1__Call ***calls);
 /* Says of claims what they wait for, and adds those that wait before they have a record. */
 void dv_serve_add_waits(const struct dv_node *node, struct NodeV1__ListClaimsResponse *response,
-                        dv_str space, dv_str name, struct dv_arena *arena);
+                        dv_str namespace, dv_str name, struct dv_arena *arena);
 
 /* ---- node_status.c ---- */
 

@@ -166,10 +166,10 @@ static void add_operation(const struct paths *paths, const struct operation *ope
 struct place {
     const struct operation *operations;
     size_t n_operations;
-    unsigned verbs;    /* that are there */
-    bool has_space;    /* .../namespaces/{namespace}/... */
-    bool has_name;     /* .../{name} */
-    const char *scope; /* for the ids of operations */
+    unsigned verbs;     /* that are there */
+    bool has_namespace; /* .../namespaces/{namespace}/... */
+    bool has_name;      /* .../{name} */
+    const char *scope;  /* for the ids of operations */
 };
 
 static void add_path(struct paths *paths, const struct dv_api_resource *resource,
@@ -181,7 +181,7 @@ static void add_path(struct paths *paths, const struct dv_api_resource *resource
 
     dv_buf_printf(paths->buf, "%s\"/%s%.*s%s%.*s/%s%.*s%s", paths->is_next ? "," : "",
                   group.n ? "apis/" : "api", DV_FMT(group), "/", DV_FMT(version),
-                  place->has_space ? "namespaces/{namespace}/" : "", DV_FMT(resource->name),
+                  place->has_namespace ? "namespaces/{namespace}/" : "", DV_FMT(resource->name),
                   place->has_name ? "/{name}" : "");
     if (resource->subresource.n)
         dv_buf_printf(paths->buf, "/%.*s", DV_FMT(resource->subresource));
@@ -195,7 +195,7 @@ static void add_path(struct paths *paths, const struct dv_api_resource *resource
     dv_buf_add_c(paths->buf, "\"parameters\":[");
     if (place->has_name)
         add_param(paths, DV_STR("name"), "path", "string", &is_next);
-    if (place->has_space)
+    if (place->has_namespace)
         add_param(paths, DV_STR("namespace"), "path", "string", &is_next);
     add_param(paths, DV_STR("pretty"), "query", "string", &is_next);
     dv_buf_add_c(paths->buf, "]}");
@@ -204,11 +204,13 @@ static void add_path(struct paths *paths, const struct dv_api_resource *resource
 
 static void add_resource(struct paths *paths, const struct dv_api_resource *resource)
 {
-    bool has_space = resource->is_namespaced;
-    struct place object = {of_object, DV_COUNT(of_object),          DV_CAN_ALL, has_space,
-                           true,      has_space ? "Namespaced" : ""};
-    struct place collection = {of_collection, DV_COUNT(of_collection),      DV_CAN_ALL, has_space,
-                               false,         has_space ? "Namespaced" : ""};
+    bool has_namespace = resource->is_namespaced;
+    struct place object = {of_object,  DV_COUNT(of_object),
+                           DV_CAN_ALL, has_namespace,
+                           true,       has_namespace ? "Namespaced" : ""};
+    struct place collection = {of_collection, DV_COUNT(of_collection),
+                               DV_CAN_ALL,    has_namespace,
+                               false,         has_namespace ? "Namespaced" : ""};
     struct place everywhere = {of_collection, DV_COUNT(of_collection), DV_CAN_LIST, false, false,
                                "All"};
 
@@ -223,7 +225,7 @@ static void add_resource(struct paths *paths, const struct dv_api_resource *reso
         return;
     object.verbs &= ~(unsigned)DV_CAN_CREATE; /* that is the collection's */
     add_path(paths, resource, &object);
-    if (has_space)
+    if (has_namespace)
         add_path(paths, resource, &everywhere);
 }
 

@@ -56,7 +56,7 @@ static struct dv_podres_claim *claim_of(const struct dv_claim *claim, struct dv_
             };
         drivers[i] = (struct dv_podres_claim_driver){from->name, devices, from->n_devices};
     }
-    *made = (struct dv_podres_claim){record->space, record->name, drivers, record->n_drivers};
+    *made = (struct dv_podres_claim){record->namespace, record->name, drivers, record->n_drivers};
     return made;
 }
 
@@ -159,7 +159,7 @@ static PodresV1__GetPodResourcesResponse *
 answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesRequest *request,
            struct dv_arena *arena, struct dv_err *err)
 {
-    struct dv_pod_ref ref = {.space = dv_str_from_c(request->pod_namespace),
+    struct dv_pod_ref ref = {.namespace = dv_str_from_c(request->pod_namespace),
                              .name = dv_str_from_c(request->pod_name)};
     struct dv_podres_node node = {.devices = dv_devices_state(server->node->devices),
                                   .is_strict = server->node->is_strict};
@@ -168,12 +168,12 @@ answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesReque
     struct dv_pod_view view;
 
     /* One by its name rather than all; an empty namespace is none here, and no pod has it. */
-    if (ref.space.n > 0 && dv_pods_find(server->node->pods, &ref, &view)) {
+    if (ref.namespace.n > 0 && dv_pods_find(server->node->pods, &ref, &view)) {
         pod = known_pod(server->node, &view, arena);
         node.pods = &pod;
         node.n_pods = 1;
     }
-    response = dv_podres_get(&node, ref.space, ref.name, arena, err);
+    response = dv_podres_get(&node, ref.namespace, ref.name, arena, err);
     if (!response)
         server->gate.counts.n_get_errors++;
     return response;

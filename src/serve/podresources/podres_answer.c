@@ -154,7 +154,7 @@ static PodresV1__DynamicResource *claim_message(const struct dv_podres_node *nod
 
     podres_v1__dynamic_resource__init(message);
     message->claim_name = dv_str_to_c(claim->name, arena);
-    message->claim_namespace = dv_str_to_c(claim->space, arena);
+    message->claim_namespace = dv_str_to_c(claim->namespace, arena);
     for (size_t i = 0; i < claim->n_drivers; i++)
         n += claim->drivers[i].n_devices;
     message->claim_resources = DV_NEW_ARRAY(arena, PodresV1__ClaimResource *, n);
@@ -197,7 +197,7 @@ static PodresV1__PodResources *pod_message(const struct dv_podres_node *node,
 
     podres_v1__pod_resources__init(message);
     message->name = dv_str_to_c(spec->ref.name, arena);
-    message->namespace_ = dv_str_to_c(spec->ref.space, arena);
+    message->namespace_ = dv_str_to_c(spec->ref.namespace, arena);
     message->containers = DV_NEW_ARRAY(arena, PodresV1__ContainerResources *, spec->n_containers);
     for (size_t i = 0; i < spec->n_containers; i++) {
         PodresV1__ContainerResources *container;
@@ -222,7 +222,7 @@ static int compare_pods(const void *a, const void *b)
 {
     const struct dv_pod_ref *x = &(*(const struct dv_podres_pod *const *)a)->spec->ref;
     const struct dv_pod_ref *y = &(*(const struct dv_podres_pod *const *)b)->spec->ref;
-    int order = dv_str_cmp(x->space, y->space);
+    int order = dv_str_cmp(x->namespace, y->namespace);
 
     return order ? order : dv_str_cmp(x->name, y->name);
 }
@@ -255,17 +255,17 @@ PodresV1__ListPodResourcesResponse *dv_podres_list(const struct dv_podres_node *
     return response;
 }
 
-PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *node, dv_str space,
-                                                 dv_str name, struct dv_arena *arena,
-                                                 struct dv_err *err)
+PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *node,
+                                                 dv_str namespace, dv_str name,
+                                                 struct dv_arena *arena, struct dv_err *err)
 {
     PodresV1__GetPodResourcesResponse *response;
 
     for (size_t i = 0; i < node->n_pods; i++) {
         const struct dv_podres_pod *pod = &node->pods[i];
 
-        if (!dv_str_eq(pod->spec->ref.space, space) || !dv_str_eq(pod->spec->ref.name, name) ||
-            (!pod->is_active && !node->is_strict))
+        if (!dv_str_eq(pod->spec->ref.namespace, namespace) ||
+            !dv_str_eq(pod->spec->ref.name, name) || (!pod->is_active && !node->is_strict))
             continue;
         response = DV_NEW(arena, PodresV1__GetPodResourcesResponse);
         podres_v1__get_pod_resources_response__init(response);
@@ -273,7 +273,7 @@ PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *no
         return response;
     }
     (void)dv_fail(err, DV_UNKNOWN, "pod %.*s in namespace %.*s not found", DV_FMT(name),
-                  DV_FMT(space));
+                  DV_FMT(namespace));
     return NULL;
 }
 
@@ -331,7 +331,7 @@ alpha_pod(const struct dv_podres_node *node, const struct dv_pod_spec *spec, str
 
     podres_v1alpha1__pod_resources__init(message);
     message->name = dv_str_to_c(spec->ref.name, arena);
-    message->namespace_ = dv_str_to_c(spec->ref.space, arena);
+    message->namespace_ = dv_str_to_c(spec->ref.namespace, arena);
     message->containers =
         DV_NEW_ARRAY(arena, PodresV1alpha1__ContainerResources *, spec->n_containers);
     for (size_t i = 0; i < spec->n_containers; i++) {

@@ -38,7 +38,7 @@ struct dv_podres_claim_driver {
 };
 
 struct dv_podres_claim {
-    dv_str space; /* its namespace */
+    dv_str namespace;
     dv_str name;
     const struct dv_podres_claim_driver *drivers;
     size_t n_drivers;
@@ -78,9 +78,9 @@ struct dv_podres_node {
 PodresV1__ListPodResourcesResponse *dv_podres_list(const struct dv_podres_node *node,
                                                    struct dv_arena *arena);
 /* v1 Get. DV_UNKNOWN, with the reference's text: no such pod, or not an active one. */
-PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *node, dv_str space,
-                                                 dv_str name, struct dv_arena *arena,
-                                                 struct dv_err *err);
+PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *node,
+                                                 dv_str namespace, dv_str name,
+                                                 struct dv_arena *arena, struct dv_err *err);
 /* v1 GetAllocatableResources: healthy devices, taken or not; never those of claims. */
 PodresV1__AllocatableResourcesResponse *dv_podres_allocatable(const struct dv_podres_node *node,
                                                               struct dv_arena *arena);

@@ -23,7 +23,7 @@ static void check_route(dv_str path, struct dv_arena *arena)
     assert(route.is_resource && route.kind && route.api_version);
     assert(dv_str_eq(route.kind->plural, route.resource));
     assert(!route.subresource.n || route.name.n);
-    assert(!route.kind->is_namespaced || !route.name.n || route.space.n);
+    assert(!route.kind->is_namespaced || !route.name.n || route.namespace.n);
 }
 
 static void check_accept(dv_str accept)

@@ -73,7 +73,7 @@ static void everybody_may_do_what_the_table_says(void **state)
         const char *group;
         const char *resource;
         const char *subresource;
-        const char *space;
+        const char *namespace;
         const char *name;
         const char *selector;
         bool want;
@@ -196,7 +196,7 @@ static void everybody_may_do_what_the_table_says(void **state)
             .group = dv_str_from_c(cases[i].group),
             .resource = dv_str_from_c(cases[i].resource),
             .subresource = dv_str_from_c(cases[i].subresource),
-            .space = dv_str_from_c(cases[i].space),
+            .namespace = dv_str_from_c(cases[i].namespace),
             .name = dv_str_from_c(cases[i].name),
             .field_selector = dv_str_from_c(cases[i].selector),
         };
@@ -274,14 +274,14 @@ static void refusals_read_as_the_references(void **state)
                                       .group = DV_STR(RESOURCE),
                                       .resource = DV_STR("resourceclaims"),
                                       .subresource = DV_STR("status"),
-                                      .space = DV_STR("a")};
+                                      .namespace = DV_STR("a")};
     struct dv_auth_request path = {.verb = DV_STR("get"), .path = DV_STR("/nope")};
 
     (void)state;
     assert_str(dv_auth_refusal(&user, &request, DV_STR_NONE, arena),
                "User \"viewer\" cannot patch resource \"resourceclaims/status\" in API group "
                "\"resource.k8s.io\" in the namespace \"a\"");
-    request.space = DV_STR_NONE;
+    request.namespace = DV_STR_NONE;
     assert_str(dv_auth_refusal(&user, &request, DV_STR("why"), arena),
                "User \"viewer\" cannot patch resource \"resourceclaims/status\" in API group "
                "\"resource.k8s.io\" at the cluster scope: why");

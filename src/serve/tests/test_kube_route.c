@@ -33,7 +33,7 @@ static const char *explain(const char *path, struct dv_buf *text)
     dv_buf_clear(text);
     dv_buf_printf(text, "%s|%.*s|%.*s|%.*s|%.*s|%.*s|%.*s%s", whats[route.what],
                   DV_FMT(route.group), DV_FMT(route.version), DV_FMT(route.resource),
-                  DV_FMT(route.space), DV_FMT(route.name), DV_FMT(route.subresource),
+                  DV_FMT(route.namespace), DV_FMT(route.name), DV_FMT(route.subresource),
                   route.is_watch ? " watched" : "");
     return dv_buf_c(text);
 }

@@ -153,7 +153,7 @@ static struct dv_podres_pod *add_pod(struct fixture *fixture, const char *name,
         container->name = dv_str_slice(text, container->kind == DV_DEVICE_REGULAR ? 0 : 2, text.n);
     }
     rest = dv_str_from_c(name);
-    assert_true(dv_str_split(&rest, '/', &spec->ref.space));
+    assert_true(dv_str_split(&rest, '/', &spec->ref.namespace));
     spec->ref.name = spec->ref.uid = rest;
     spec->containers = v.v;
     spec->n_containers = v.n;
@@ -226,11 +226,11 @@ static const char *list(struct fixture *fixture)
 }
 
 static const char *get_as(struct fixture *fixture, const struct dv_podres_node *node,
-                          const char *space, const char *name)
+                          const char *namespace, const char *name)
 {
     struct dv_err err;
     const PodresV1__GetPodResourcesResponse *response =
-        dv_podres_get(node, dv_str_from_c(space), dv_str_from_c(name), fixture->arena, &err);
+        dv_podres_get(node, dv_str_from_c(namespace), dv_str_from_c(name), fixture->arena, &err);
     struct dv_buf buf;
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
@@ -241,11 +241,11 @@ static const char *get_as(struct fixture *fixture, const struct dv_podres_node *
     return text_of(fixture, &buf);
 }
 
-static const char *get(struct fixture *fixture, const char *space, const char *name)
+static const char *get(struct fixture *fixture, const char *namespace, const char *name)
 {
     struct dv_podres_node node = node_of(fixture);
 
-    return get_as(fixture, &node, space, name);
+    return get_as(fixture, &node, namespace, name);
 }
 
 static const char *alpha_list(struct fixture *fixture)
@@ -351,7 +351,7 @@ static void sidecars_come_first_and_init_containers_not_at_all(void **state) /* 
 static void get_finds_active_pods_only(void **state) /* 8, 19 */
 {
     static const struct {
-        const char *space;
+        const char *namespace;
         const char *name;
         const char *answer;
     } cases[] = {
@@ -369,7 +369,7 @@ static void get_finds_active_pods_only(void **state) /* 8, 19 */
     add_pod(*state, "default/done", "main")->is_active = false;
     hold(*state, "p", "main", GPU, "0:d1");
     for (size_t i = 0; i < DV_COUNT(cases); i++)
-        assert_string_equal(get(*state, cases[i].space, cases[i].name), cases[i].answer);
+        assert_string_equal(get(*state, cases[i].namespace, cases[i].name), cases[i].answer);
 }
 
 static void strictly_get_answers_for_inactive_pods(void **state)

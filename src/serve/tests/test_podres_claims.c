@@ -108,7 +108,8 @@ static void assert_listed(const struct dv_podres_use *uses, struct options optio
     if (options.has_device)
         hold_a_device(devices);
     answers[0] = dv_podres_list(&node, arena)->pod_resources[0];
-    answers[1] = dv_podres_get(&node, spec.ref.space, spec.ref.name, arena, &err)->pod_resources;
+    answers[1] =
+        dv_podres_get(&node, spec.ref.namespace, spec.ref.name, arena, &err)->pod_resources;
     for (size_t i = 0; i < DV_COUNT(answers); i++) {
         struct dv_buf buf;
 

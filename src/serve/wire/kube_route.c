@@ -114,8 +114,8 @@ static bool is_scope_right(const struct dv_route *route)
     if (route->kind->id == DV_KIND_NAMESPACE)
         return true;
     if (route->kind->is_namespaced)
-        return route->space.n || !route->name.n;
-    return !route->space.n;
+        return route->namespace.n || !route->name.n;
+    return !route->namespace.n;
 }
 
 static void find_resource(struct dv_route *route)
@@ -153,7 +153,7 @@ static void parse_resource(const dv_str *v, size_t n, bool is_more, struct dv_ro
         i++;
     }
     if (i < n && dv_str_eq(v[i], DV_STR("namespaces")) && i + 1 < n) {
-        route->space = v[i + 1];
+        route->namespace = v[i + 1];
         if (i + 2 < n && !dv_str_eq(v[i + 2], DV_STR("status")) &&
             !dv_str_eq(v[i + 2], DV_STR("finalize")))
             i += 2;

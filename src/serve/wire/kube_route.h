@@ -50,7 +50,7 @@ struct dv_route {
     dv_str group;
     dv_str version;
     dv_str resource;
-    dv_str space;
+    dv_str namespace;
     dv_str name;
     dv_str subresource;
     enum dv_subresource sub; /* which of a kind's it is */
