@@ -154,16 +154,6 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
         call->message(call, message);
 }
 
-static void on_metadata(struct dv_h2_handler *handler, struct dv_h2_call *h2_call,
-                        const struct dv_h2_header *fields, size_t n_fields, bool are_trailers)
-{
-    struct dv_call *call = dv_h2_call_ctx(h2_call);
-
-    (void)handler;
-    if (call->metadata_got)
-        call->metadata_got(call, fields, n_fields, are_trailers);
-}
-
 /* The status that counts, after the checks that a session cannot make. */
 static struct dv_err judge_end(struct dv_call *call, struct dv_h2_call *h2_call,
                                const struct dv_h2_end *end)
@@ -278,8 +268,6 @@ static void begin(struct dv_call *call, struct link_up *up)
     struct dv_h2_start start = {
         .path = dv_str_from_c(call->method),
         .has_timeout = call->deadline_ms != DV_NO_DEADLINE,
-        .metadata = call->metadata,
-        .n_metadata = call->n_metadata,
     };
     struct dv_err err;
 
@@ -386,7 +374,6 @@ static void on_connect_task(struct dv_task *task)
     up->conn.closed = on_conn_closed;
     up->handler = (struct dv_h2_handler){
         .message = on_message,
-        .metadata = on_metadata,
         .ended = on_ended,
         .ready = on_ready,
         .going_away = on_going_away,

@@ -66,17 +66,12 @@ struct dv_call {
     const char *method; /* "/package.Service/Method"; lives as long as the call */
     /* A response arrived; borrowed. At most one unless is_stream. May be NULL. */
     void (*message)(struct dv_call *call, dv_str message);
-    /* Metadata of the answer, from its headers or its trailers; borrowed. May be NULL. */
-    void (*metadata_got)(struct dv_call *call, const struct dv_h2_header *fields, size_t n_fields,
-                         bool are_trailers);
     /* The end, exactly once. err: NULL when the peer said OK (and sent one message, unless
      * is_stream). */
     void (*done)(struct dv_call *call, const struct dv_err *err);
     uint64_t deadline_ms; /* on the loop's clock; DV_NO_DEADLINE for streams that watch */
     bool is_stream;
     bool waits_for_ready; /* while the peer cannot be reached: wait, instead of DV_UNAVAILABLE */
-    const struct dv_h2_header *metadata; /* lives as long as the call */
-    size_t n_metadata;
     struct {
         struct dv_channel *channel;
         struct dv_conn *conn;       /* NULL while it waits for one */
@@ -157,12 +152,6 @@ void dv_server_call_on_cancel(struct dv_server_call *call,
 void dv_server_call_on_drained(struct dv_server_call *call,
                                void (*drained)(void *ctx, struct dv_server_call *call), void *ctx);
 bool dv_server_call_is_cancelled(const struct dv_server_call *call);
-
-/* A field of the request's metadata; empty when absent. Borrowed from the call. */
-dv_str dv_server_call_metadata(const struct dv_server_call *call, dv_str name);
-/* A field of the answer's headers (before the first message) or trailers (before the end). */
-void dv_server_call_add_header(struct dv_server_call *call, dv_str name, dv_str value);
-void dv_server_call_add_trailer(struct dv_server_call *call, dv_str name, dv_str value);
 
 /* Memory that lives as long as the call. */
 struct dv_arena *dv_server_call_arena(struct dv_server_call *call);

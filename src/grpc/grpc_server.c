@@ -70,8 +70,6 @@ struct dv_server_call {
     struct dv_h2_call *h2_call; /* likewise */
     const struct bound_method *bound;
     struct dv_arena *arena; /* made when asked for */
-    struct dv_h2_header *metadata;
-    size_t n_metadata;
     struct dv_timer timer;
     struct dv_peer peer;
     uint64_t id;
@@ -217,20 +215,6 @@ static void refuse_unknown(struct server_conn *sc, struct dv_h2_call *h2_call, d
     dv_h2_finish(h2_call, err.code, dv_str_from_c(err.msg));
 }
 
-static void keep_metadata(struct dv_server_call *call, const struct dv_h2_request *request)
-{
-    struct dv_arena *arena;
-
-    if (request->n_metadata == 0)
-        return;
-    arena = dv_server_call_arena(call);
-    call->metadata = DV_NEW_ARRAY(arena, struct dv_h2_header, request->n_metadata);
-    call->n_metadata = request->n_metadata;
-    for (size_t i = 0; i < request->n_metadata; i++)
-        call->metadata[i] = (struct dv_h2_header){dv_str_copy(request->metadata[i].name, arena),
-                                                  dv_str_copy(request->metadata[i].value, arena)};
-}
-
 static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call,
                        const struct dv_h2_request *request)
 {
@@ -260,7 +244,6 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     if (request->has_timeout) /* rounded up: never before the client's own */
         call->deadline_ms = dv_u64_add_clamped(now_ms, request->timeout_ns / 1000000 +
                                                            (request->timeout_ns % 1000000 != 0));
-    keep_metadata(call, request);
     dv_h2_call_set_ctx(h2_call, call);
     server->n_calls++;
     dv_timer_start(&call->timer, server->loop,
@@ -593,26 +576,6 @@ void dv_server_call_on_drained(struct dv_server_call *call,
 bool dv_server_call_is_cancelled(const struct dv_server_call *call)
 {
     return call->is_cancelled;
-}
-
-dv_str dv_server_call_metadata(const struct dv_server_call *call, dv_str name)
-{
-    for (size_t i = 0; i < call->n_metadata; i++)
-        if (dv_str_eq(call->metadata[i].name, name))
-            return call->metadata[i].value;
-    return DV_STR("");
-}
-
-void dv_server_call_add_header(struct dv_server_call *call, dv_str name, dv_str value)
-{
-    if (call->h2_call)
-        dv_h2_add_header(call->h2_call, name, value);
-}
-
-void dv_server_call_add_trailer(struct dv_server_call *call, dv_str name, dv_str value)
-{
-    if (call->h2_call)
-        dv_h2_add_trailer(call->h2_call, name, value);
 }
 
 struct dv_arena *dv_server_call_arena(struct dv_server_call *call)

@@ -17,7 +17,6 @@ STACKS = ["davit", "go", "python"]
 SANITY = "stream"
 SCENARIOS = [
     "unary",
-    "metadata",
     "status",
     "status-after-messages",
     "unknown-method",

@@ -66,14 +66,6 @@ class Peer:
         return await self.counted(self._unary(ask, context))
 
     async def _unary(self, ask, context):
-        echo = tuple(
-            (key, value)
-            for key, value in context.invocation_metadata()
-            if key.startswith("davit-echo")
-        )
-        if echo:
-            await context.send_initial_metadata(echo)
-            context.set_trailing_metadata(echo)
         await asyncio.sleep(ask.delay_ms / 1000)
         if ask.code:
             await context.abort(CODES[ask.code], ask.message)
@@ -221,16 +213,6 @@ class Client:
         self.call(payload=b"hello")
         self.call()  # an empty message both ways
         self.call(payload=b"x", reply_bytes=100000)
-
-    def test_metadata(self):
-        sent = [("davit-echo", "a value"), ("davit-echo-bin", b"\x00\xff\x80 bytes")]
-        _, call = self.unary.with_call(pb.Ask(), metadata=sent, timeout=CALL_TIMEOUT_S)
-        for where, got in (
-            ("headers", call.initial_metadata()),
-            ("trailers", call.trailing_metadata()),
-        ):
-            for entry in sent:
-                check(entry in [tuple(e) for e in got], f"{where} lack {entry}: {got}")
 
     def test_status(self):
         error = self.error_of(self.call, code=9, message=ODD_MESSAGE)

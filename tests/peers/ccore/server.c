@@ -12,12 +12,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Calls that may arrive in one turn without waiting for the next. */
 #define N_PENDING 16
-#define N_ECHO_MAX 8
 #define STOP_GRACE_NS 1000000000u
 
 enum method { UNARY, WATCH, SEEN, N_METHODS, UNKNOWN = N_METHODS };
@@ -141,20 +139,6 @@ static void free_if_done(struct call *call)
     free(call);
 }
 
-static size_t echoed(const struct call *call, grpc_metadata *echo)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < call->metadata.count && n < N_ECHO_MAX; i++) {
-        grpc_slice key = call->metadata.metadata[i].key;
-
-        if (GRPC_SLICE_LENGTH(key) >= 10 &&
-            memcmp(GRPC_SLICE_START_PTR(key), "davit-echo", 10) == 0)
-            echo[n++] = call->metadata.metadata[i];
-    }
-    return n;
-}
-
 /* What goes out in one batch; the parts that have gone out before are left away. */
 struct output {
     const ProtobufCMessage *message; /* NULL: none */
@@ -167,16 +151,11 @@ static void send_output(struct call *call, const struct output *output)
 {
     grpc_op ops[4] = {0};
     size_t n_ops = 0;
-    grpc_metadata echo[N_ECHO_MAX];
-    size_t n_echo = echoed(call, echo);
     grpc_byte_buffer *message = output->message ? encode(output->message) : NULL;
     grpc_slice text = grpc_slice_from_copied_string(output->text ? output->text : "");
 
-    if (!call->has_started) {
-        ops[n_ops].op = GRPC_OP_SEND_INITIAL_METADATA;
-        ops[n_ops].data.send_initial_metadata.count = n_echo;
-        ops[n_ops++].data.send_initial_metadata.metadata = echo;
-    }
+    if (!call->has_started)
+        ops[n_ops++].op = GRPC_OP_SEND_INITIAL_METADATA;
     if (message) {
         ops[n_ops].op = GRPC_OP_SEND_MESSAGE;
         ops[n_ops++].data.send_message.send_message = message;
@@ -184,9 +163,7 @@ static void send_output(struct call *call, const struct output *output)
     if (output->has_status) {
         ops[n_ops].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
         ops[n_ops].data.send_status_from_server.status = (grpc_status_code)output->code;
-        ops[n_ops].data.send_status_from_server.status_details = &text;
-        ops[n_ops].data.send_status_from_server.trailing_metadata_count = n_echo;
-        ops[n_ops++].data.send_status_from_server.trailing_metadata = echo;
+        ops[n_ops++].data.send_status_from_server.status_details = &text;
         call_ended(call);
     }
     if (output->has_status && !call->is_closing) { /* one event for all: cheaper */

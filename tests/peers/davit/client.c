@@ -53,51 +53,6 @@ static bool test_unary(struct context *context)
            run_ask(context, "pattern", &pattern);
 }
 
-/* "\x00\xff\x80 bytes", as -bin values travel. */
-static const struct dv_h2_header sent_metadata[] = {
-    {DV_STR_INIT("davit-echo"),     DV_STR_INIT("a value")     },
-    {DV_STR_INIT("davit-echo-bin"), DV_STR_INIT("AP+AIGJ5dGVz")},
-};
-
-static bool is_same_value(dv_str got, dv_str sent)
-{
-    return dv_str_starts_with(got, sent) && got.n - sent.n <= 2; /* perhaps padded */
-}
-
-static void count_echoes(struct dv_call *call, const struct dv_h2_header *fields, size_t n_fields,
-                         bool are_trailers)
-{
-    struct peer_call *self = DV_CONTAINER(call, struct peer_call, call);
-    size_t *n_echoes = self->ctx;
-
-    for (size_t i = 0; i < n_fields; i++)
-        for (size_t k = 0; k < DV_COUNT(sent_metadata); k++)
-            if (dv_str_eq(fields[i].name, sent_metadata[k].name) &&
-                is_same_value(fields[i].value, sent_metadata[k].value))
-                n_echoes[are_trailers]++;
-}
-
-static bool test_metadata(struct context *context)
-{
-    DavitTest__Ask ask = DAVIT_TEST__ASK__INIT;
-    size_t n_echoes[2] = {0};
-    struct peer_call call = {
-        .call = {.metadata = sent_metadata,
-                 .n_metadata = DV_COUNT(sent_metadata),
-                 .metadata_got = count_echoes},
-        .ctx = n_echoes,
-    };
-
-    peer_start(&call, context->client, METHOD_UNARY, &ask.base, CALL_TIMEOUT_MS);
-    peer_wait(&call);
-    if (call.err.code != DV_OK)
-        return fail_call(context->err, "metadata", &call);
-    if (n_echoes[0] != 2 || n_echoes[1] != 2)
-        return dv_fail(context->err, DV_INTERNAL, "%zu fields in headers, %zu in trailers, not 2",
-                       n_echoes[0], n_echoes[1]);
-    return true;
-}
-
 static bool expect_status(struct context *context, const char *method, const DavitTest__Ask *ask,
                           uint64_t n_messages)
 {
@@ -416,7 +371,6 @@ static const struct {
     bool (*test)(struct context *context);
 } scenarios[] = {
     {"unary",                 test_unary                },
-    {"metadata",              test_metadata             },
     {"status",                test_status               },
     {"status-after-messages", test_status_after_messages},
     {"unknown-method",        test_unknown_method       },

@@ -141,21 +141,6 @@ static void on_timer(struct dv_timer *timer)
     }
 }
 
-/* What a client asks to have echoed comes back in headers and trailers. */
-static void echo_metadata(struct dv_server_call *call)
-{
-    static const dv_str names[] = {DV_STR_INIT("davit-echo"), DV_STR_INIT("davit-echo-bin")};
-
-    for (size_t i = 0; i < DV_COUNT(names); i++) {
-        dv_str value = dv_server_call_metadata(call, names[i]);
-
-        if (value.n > 0) {
-            dv_server_call_add_header(call, names[i], value);
-            dv_server_call_add_trailer(call, names[i], value);
-        }
-    }
-}
-
 static void begin(struct server *server, struct dv_server_call *call, dv_str request, bool is_watch)
 {
     struct dv_arena *arena = dv_server_call_arena(call);
@@ -174,7 +159,6 @@ static void begin(struct server *server, struct dv_server_call *call, dv_str req
     run->call = call;
     run->ask = ask;
     run->is_watch = is_watch;
-    echo_metadata(call);
     dv_server_call_on_cancel(call, on_cancel, run);
     if (is_watch)
         dv_server_call_on_drained(call, on_room, run);

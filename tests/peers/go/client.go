@@ -17,7 +17,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -37,7 +36,6 @@ type scenario func(c *client) error
 
 var scenarios = map[string]scenario{
 	"unary":                 testUnary,
-	"metadata":              testMetadata,
 	"status":                testStatus,
 	"status-after-messages": testStatusAfterMessages,
 	"unknown-method":        testUnknownMethod,
@@ -147,26 +145,6 @@ func testUnary(c *client) error {
 		return fmt.Errorf("empty: %v", err)
 	}
 	return c.call(&peerpb.Ask{Payload: []byte("x"), ReplyBytes: 100000})
-}
-
-func testMetadata(c *client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	sent := metadata.Pairs("davit-echo", "a value", "davit-echo-bin", "\x00\xff\x80 bytes")
-	var header, trailer metadata.MD
-	_, err := c.peer.Unary(metadata.NewOutgoingContext(ctx, sent), &peerpb.Ask{},
-		grpc.Header(&header), grpc.Trailer(&trailer))
-	if err != nil {
-		return err
-	}
-	for key, values := range sent {
-		for where, got := range map[string]metadata.MD{"headers": header, "trailers": trailer} {
-			if len(got[key]) != 1 || got[key][0] != values[0] {
-				return fmt.Errorf("%s have %s = %q, expected %q", where, key, got[key], values)
-			}
-		}
-	}
-	return nil
 }
 
 func testStatus(c *client) error {

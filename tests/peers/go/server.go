@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -81,9 +79,6 @@ func (s *peerServer) Unary(ctx context.Context, ask *peerpb.Ask) (*peerpb.Answer
 	s.begin()
 	defer s.end(ctx)
 
-	if err := echoMetadata(ctx); err != nil {
-		return nil, err
-	}
 	if err := pause(ctx, ask.DelayMs); err != nil {
 		return nil, err
 	}
@@ -92,24 +87,6 @@ func (s *peerServer) Unary(ctx context.Context, ask *peerpb.Ask) (*peerpb.Answer
 	}
 	_, hadDeadline := ctx.Deadline()
 	return &peerpb.Answer{Payload: s.payload(ask), HadDeadline: hadDeadline}, nil
-}
-
-// Sends the request's davit-echo* metadata back, in the headers and in the trailers.
-func echoMetadata(ctx context.Context) error {
-	in, _ := metadata.FromIncomingContext(ctx)
-	echo := metadata.MD{}
-	for key, values := range in {
-		if strings.HasPrefix(key, "davit-echo") {
-			echo[key] = values
-		}
-	}
-	if len(echo) == 0 {
-		return nil
-	}
-	if err := grpc.SetHeader(ctx, echo); err != nil {
-		return err
-	}
-	return grpc.SetTrailer(ctx, echo)
 }
 
 func (s *peerServer) Watch(ask *peerpb.Ask, stream peerpb.Peer_WatchServer) error {
