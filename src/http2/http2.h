@@ -40,20 +40,11 @@ void dv_h2_msg_unref(struct dv_h2_msg *msg); /* NULL is fine */
 
 /* ---- sessions ---- */
 
-struct dv_h2_header {
-    dv_str name; /* lower case */
-    dv_str value;
-};
-
 /* What a client asks for; borrowed for the handler's call. */
 struct dv_h2_request {
-    dv_str path;      /* "/package.Service/Method" */
-    dv_str authority; /* whatever the client put there, perhaps nothing */
-    dv_str user_agent;
+    dv_str path; /* "/package.Service/Method" */
     bool has_timeout;
     uint64_t timeout_ns;
-    const struct dv_h2_header *metadata; /* all other fields, in order */
-    size_t n_metadata;
 };
 
 /* How a call ended. On a server `status` is DV_OK when our answer went out whole, DV_CANCELLED
@@ -72,9 +63,6 @@ struct dv_h2_handler {
     /* A whole message; borrowed. A server gets one at most for each call, and none once it has
      * finished the call. */
     void (*message)(struct dv_h2_handler *handler, struct dv_h2_call *call, dv_str message);
-    /* Client: what the peer's headers or trailers have beside gRPC's own; borrowed. May be NULL. */
-    void (*metadata)(struct dv_h2_handler *handler, struct dv_h2_call *call,
-                     const struct dv_h2_header *fields, size_t n_fields, bool are_trailers);
     /* The call is over and its memory is given back after this. It can still be asked, but takes no
      * more orders. */
     void (*ended)(struct dv_h2_handler *handler, struct dv_h2_call *call,
@@ -139,13 +127,11 @@ struct dv_h2_start {
     dv_str path;
     bool has_timeout;
     uint64_t timeout_ns;
-    const struct dv_h2_header *metadata; /* lower-case names; no pseudo-headers */
-    size_t n_metadata;
 };
 
 /* Client: begins a call with its one message; keeps a reference to it. DV_RESOURCE_EXHAUSTED: too
  * many calls wait, or too many bytes. DV_UNAVAILABLE: the peer takes no more here.
- * DV_INVALID_ARGUMENT: too much metadata. */
+ * DV_INVALID_ARGUMENT: a path that no peer would take. */
 struct dv_h2_call *dv_h2_start(struct dv_h2 *h2, const struct dv_h2_start *start,
                                struct dv_h2_msg *msg, void *ctx, struct dv_err *err);
 /* Either side gives up: `ended` runs with DV_CANCELLED when next pulled or settled, the peer is
@@ -158,11 +144,6 @@ DV_CHECKED bool dv_h2_send(struct dv_h2_call *call, struct dv_h2_msg *msg, struc
 /* Server: ends the answer after what was sent. `message` is empty for DV_OK. Nothing may be sent
  * after it; finishing twice changes nothing. */
 void dv_h2_finish(struct dv_h2_call *call, enum dv_code code, dv_str message);
-
-/* Server: a field of the answer's headers or trailers, copied. It is left out when it comes after
- * the first message (a header) or the end, and when there are too many or too large ones. */
-void dv_h2_add_header(struct dv_h2_call *call, dv_str name, dv_str value);
-void dv_h2_add_trailer(struct dv_h2_call *call, dv_str name, dv_str value);
 
 void *dv_h2_call_ctx(const struct dv_h2_call *call);
 void dv_h2_call_set_ctx(struct dv_h2_call *call, void *ctx);

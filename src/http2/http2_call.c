@@ -8,10 +8,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/num.h"
-#include "base/vec.h"
 #include "http2/http2.h"
 #include "http2/http2_fields.h"
 #include "http2/nv.h"
@@ -81,9 +81,6 @@ void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end)
     h2->n_calls--;
     if (is_known)
         h2->handler->ended(h2->handler, call, end);
-    for (size_t i = 0; i < call->extra.n; i++)
-        free(call->extra.v[i].text);
-    dv_vec_fini(&call->extra);
     free(call->partial);
     free(call->status_text);
     free(call->saved);
@@ -165,31 +162,16 @@ static size_t copy_queue(struct dv_h2_call *call, uint8_t *buf, size_t size)
     return n;
 }
 
-/* Appends the answer's own fields of one kind; returns how many there are then. */
-static size_t put_extra(const struct dv_h2_call *call, bool trailers, nghttp2_nv *fields, size_t n)
-{
-    for (size_t i = 0; i < call->extra.n; i++) {
-        const struct extra_field *extra = &call->extra.v[i];
-
-        if (extra->is_trailer == trailers)
-            fields[n++] =
-                field((dv_str){extra->text, extra->name_n},
-                      (dv_str){extra->text + extra->name_n, extra->value_n}, NGHTTP2_NV_FLAG_NONE);
-    }
-    return n;
-}
-
 static void submit_trailers(struct dv_h2_call *call)
 {
     char code[12];
     int n_code = snprintf(code, sizeof(code), "%u", (unsigned)call->code);
-    nghttp2_nv fields[2 + N_METADATA_MAX];
+    nghttp2_nv fields[2];
     size_t n = 0;
 
     fields[n++] = variable(DV_STR("grpc-status"), (dv_str){code, (size_t)n_code});
     if (call->status_text)
         fields[n++] = variable(DV_STR("grpc-message"), dv_str_from_c(call->status_text));
-    n = put_extra(call, true, fields, n);
     /* Fails only when out of memory or when the stream is gone. */
     (void)nghttp2_submit_trailer(call->h2->ng, call->stream, fields, n);
 }
@@ -266,7 +248,7 @@ void dv_h2_answer_error(struct dv_h2_call *call, const char *http_status, enum d
     struct dv_buf text;
     char number[12];
     int n = snprintf(number, sizeof(number), "%u", (unsigned)code);
-    nghttp2_nv fields[5 + N_METADATA_MAX];
+    nghttp2_nv fields[5];
     size_t n_fields = 3;
 
     encode_status(message, &text);
@@ -277,8 +259,6 @@ void dv_h2_answer_error(struct dv_h2_call *call, const char *http_status, enum d
         fields[n_fields++] = constant(DV_STR("grpc-accept-encoding"), DV_STR("identity"));
     if (message.n > 0)
         fields[n_fields++] = variable(DV_STR("grpc-message"), dv_buf_str(&text));
-    n_fields = put_extra(call, false, fields, n_fields); /* one list has both kinds */
-    n_fields = put_extra(call, true, fields, n_fields);
     call->has_answered = true;
     if (call->state != CALL_BEGUN)
         call->state = CALL_FINISHED;
@@ -291,15 +271,14 @@ void dv_h2_answer_error(struct dv_h2_call *call, const char *http_status, enum d
 static void begin_answer(struct dv_h2_call *call)
 {
     static const nghttp2_data_provider body = {.read_callback = dv_h2_read_data};
-    nghttp2_nv fields[2 + N_METADATA_MAX];
-    size_t n = 0;
+    const nghttp2_nv fields[] = {
+        constant(DV_STR(":status"), DV_STR("200")),
+        constant(DV_STR("content-type"), DV_STR("application/grpc")),
+    };
 
-    fields[n++] = constant(DV_STR(":status"), DV_STR("200"));
-    fields[n++] = constant(DV_STR("content-type"), DV_STR("application/grpc"));
-    n = put_extra(call, false, fields, n);
     call->has_answered = true;
     /* Fails only when out of memory, which ends nghttp2's session by itself. */
-    (void)nghttp2_submit_response(call->h2->ng, call->stream, fields, n, &body);
+    (void)nghttp2_submit_response(call->h2->ng, call->stream, fields, DV_COUNT(fields), &body);
 }
 
 /* Lets the data callback run again; it is not an error when it was not waiting. */
@@ -340,35 +319,6 @@ void dv_h2_finish(struct dv_h2_call *call, enum dv_code code, dv_str message)
         call->status_text = text.p; /* taken: freed with the call */
     }
     resume(call);
-}
-
-static void add_extra(struct dv_h2_call *call, dv_str name, dv_str value, bool is_trailer)
-{
-    size_t bytes = name.n + value.n + FIELD_OVERHEAD;
-    struct extra_field *extra;
-
-    if (call->state != CALL_OPEN || (!is_trailer && call->has_answered))
-        return; /* too late */
-    /* nghttp2 drops a list that is far too long, and the answer with it; peers refuse less. */
-    for (size_t i = 0; i < call->extra.n; i++)
-        bytes += call->extra.v[i].name_n + call->extra.v[i].value_n + FIELD_OVERHEAD;
-    if (call->extra.n == N_METADATA_MAX || bytes > call->h2->options.header_bytes_max)
-        return;
-    extra = dv_vec_add(&call->extra);
-    *extra = (struct extra_field){dv_alloc(name.n + value.n), name.n, value.n, is_trailer};
-    memcpy(extra->text, name.p, name.n);
-    if (value.n > 0)
-        memcpy(extra->text + name.n, value.p, value.n);
-}
-
-void dv_h2_add_header(struct dv_h2_call *call, dv_str name, dv_str value)
-{
-    add_extra(call, name, value, false);
-}
-
-void dv_h2_add_trailer(struct dv_h2_call *call, dv_str name, dv_str value)
-{
-    add_extra(call, name, value, true);
 }
 
 void *dv_h2_call_ctx(const struct dv_h2_call *call)

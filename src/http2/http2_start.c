@@ -12,7 +12,7 @@
 #include "http2/nv.h"
 #include "http2/session.h"
 
-/* The fields that every request has, before metadata. */
+/* All fields that a request can have. */
 #define N_REQUEST_FIELDS 8u
 
 struct saved_start {
@@ -95,20 +95,14 @@ void dv_h2_close_to_calls(struct dv_h2 *h2, const char *why)
                         "no more calls on this connection: %s", why);
 }
 
-static bool check_start(const struct dv_h2 *h2, const struct dv_h2_start *start,
-                        const struct dv_h2_msg *msg, struct dv_err *err)
+static bool check_start(const struct dv_h2 *h2, const struct dv_h2_msg *msg, struct dv_err *err)
 {
     if (h2->is_shut)
         return dv_fail(err, DV_UNAVAILABLE, "the peer takes no more calls on this connection");
     if (h2->n_waiting >= h2->options.calls_max && !(h2->n_waiting == 0 && has_free_stream(h2)))
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "%zu calls wait for the peer already",
                        h2->n_waiting);
-    if (!dv_h2_check_unsent(h2, msg, err))
-        return false;
-    if (start->n_metadata > N_METADATA_MAX)
-        return dv_fail(err, DV_INVALID_ARGUMENT, "%zu metadata fields are more than %u",
-                       start->n_metadata, N_METADATA_MAX);
-    return true;
+    return dv_h2_check_unsent(h2, msg, err);
 }
 
 /* nghttp2 drops a list that is far too long, in a way that looks as if the peer had refused it. */
@@ -128,13 +122,13 @@ static bool check_fields(const struct dv_h2 *h2, const nghttp2_nv *fields, size_
 struct dv_h2_call *dv_h2_start(struct dv_h2 *h2, const struct dv_h2_start *start,
                                struct dv_h2_msg *msg, void *ctx, struct dv_err *err)
 {
-    nghttp2_nv fields[N_REQUEST_FIELDS + N_METADATA_MAX];
+    nghttp2_nv fields[N_REQUEST_FIELDS];
     char timeout[DV_H2_TIMEOUT_BYTES];
     struct dv_h2_call *call;
     size_t n = 0;
 
     assert(!h2->options.is_server);
-    if (!check_start(h2, start, msg, err))
+    if (!check_start(h2, msg, err))
         return NULL;
     fields[n++] = constant(DV_STR(":method"), DV_STR("POST"));
     fields[n++] = constant(DV_STR(":scheme"), DV_STR("http"));
@@ -146,9 +140,6 @@ struct dv_h2_call *dv_h2_start(struct dv_h2 *h2, const struct dv_h2_start *start
     if (start->has_timeout)
         fields[n++] = variable(DV_STR("grpc-timeout"),
                                (dv_str){timeout, dv_h2_timeout_print(start->timeout_ns, timeout)});
-    for (size_t i = 0; i < start->n_metadata; i++)
-        fields[n++] =
-            field(start->metadata[i].name, start->metadata[i].value, NGHTTP2_NV_FLAG_NONE);
     if (!check_fields(h2, fields, n, err))
         return NULL;
     call = dv_h2_call_new(h2, CALL_WAITING);

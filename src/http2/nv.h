@@ -8,9 +8,6 @@
 
 #include "base/str.h"
 
-/* A bound on the fields that we send beside gRPC's own; peers refuse more anyway. */
-#define N_METADATA_MAX 32u
-
 static inline nghttp2_nv field(dv_str name, dv_str value, uint8_t flags)
 {
     /* nghttp2 does not write to these, its type only lacks the const. */

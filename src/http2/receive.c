@@ -59,12 +59,17 @@ void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value)
     dv_buf_add(&list->text, value);
 }
 
-static struct dv_h2_header header_at(const struct header_list *list, size_t i)
+struct header {
+    dv_str name; /* lower case */
+    dv_str value;
+};
+
+static struct header header_at(const struct header_list *list, size_t i)
 {
     const struct field *field = &list->v[i];
     dv_str text = dv_buf_str(&list->text);
 
-    return (struct dv_h2_header){
+    return (struct header){
         dv_str_slice(text, field->name_at, field->name_at + field->name_n),
         dv_str_slice(text, field->value_at, field->value_at + field->value_n),
     };
@@ -83,50 +88,30 @@ struct request_fields {
     bool has_connection;
 };
 
-static bool take_pseudo(struct request_fields *fields, const struct dv_h2_header *header)
+static struct request_fields read_request(const struct header_list *list)
 {
-    if (dv_str_eq(header->name, DV_STR(":method"))) {
-        fields->method = header->value;
-        fields->n_methods++;
-    } else if (dv_str_eq(header->name, DV_STR(":path"))) {
-        fields->request.path = header->value;
-        fields->n_paths++;
-    } else if (dv_str_eq(header->name, DV_STR(":authority"))) {
-        fields->request.authority = header->value;
-    } else {
-        return dv_str_starts_with(header->name, DV_STR(":"));
-    }
-    return true;
-}
+    struct request_fields fields = {0};
 
-static bool take_grpc(struct request_fields *fields, const struct dv_h2_header *header)
-{
-    if (dv_str_eq(header->name, DV_STR("content-type")))
-        fields->content_type = header->value;
-    else if (dv_str_eq(header->name, DV_STR("grpc-timeout")))
-        fields->timeout = header->value;
-    else if (dv_str_eq(header->name, DV_STR("grpc-encoding")))
-        fields->encoding = header->value;
-    else if (dv_str_eq(header->name, DV_STR("user-agent")))
-        fields->request.user_agent = header->value;
-    else if (dv_str_eq(header->name, DV_STR("connection")))
-        fields->has_connection = true;
-    else
-        return dv_str_eq(header->name, DV_STR("te")) || dv_str_eq(header->name, DV_STR("host"));
-    return true;
-}
-
-/* Sorts the list; what is left over is metadata, in `metadata` (room for the whole list). */
-static void sort_fields(const struct header_list *list, struct dv_h2_header *metadata,
-                        struct request_fields *fields)
-{
     for (size_t i = 0; i < list->n; i++) {
-        struct dv_h2_header header = header_at(list, i);
+        struct header header = header_at(list, i);
 
-        if (!take_pseudo(fields, &header) && !take_grpc(fields, &header))
-            metadata[fields->request.n_metadata++] = header;
+        if (dv_str_eq(header.name, DV_STR(":method"))) {
+            fields.method = header.value;
+            fields.n_methods++;
+        } else if (dv_str_eq(header.name, DV_STR(":path"))) {
+            fields.request.path = header.value;
+            fields.n_paths++;
+        } else if (dv_str_eq(header.name, DV_STR("content-type"))) {
+            fields.content_type = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("grpc-timeout"))) {
+            fields.timeout = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("grpc-encoding"))) {
+            fields.encoding = header.value;
+        } else if (dv_str_eq(header.name, DV_STR("connection"))) {
+            fields.has_connection = true;
+        }
     }
-    fields->request.metadata = metadata;
+    return fields;
 }
 
 /* "/package.Service/Method" */
@@ -170,10 +155,8 @@ static bool judge_request(struct dv_h2_call *call, struct request_fields *fields
 void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end)
 {
     struct dv_h2 *h2 = call->h2;
-    struct dv_h2_header metadata[DV_H2_HEADERS_MAX];
-    struct request_fields fields = {0};
+    struct request_fields fields = read_request(&h2->headers);
 
-    sort_fields(&h2->headers, metadata, &fields);
     if (fields.has_connection) { /* HTTP/2 has no such field: RFC 9113, 8.2.2 */
         dv_h2_refuse(h2, DV_INTERNAL, "request with a connection header");
         dv_h2_call_fail(call, DV_INTERNAL, "connection header");
@@ -207,7 +190,7 @@ static struct response_fields read_response(const struct header_list *list)
     struct response_fields fields = {0};
 
     for (size_t i = 0; i < list->n; i++) {
-        struct dv_h2_header header = header_at(list, i);
+        struct header header = header_at(list, i);
 
         if (dv_str_eq(header.name, DV_STR(":status"))) {
             if (!dv_str_to_u32(header.value, &fields.http_status))
@@ -224,28 +207,6 @@ static struct response_fields read_response(const struct header_list *list)
         }
     }
     return fields;
-}
-
-/* Hands the fields that are not the protocol's own to whoever wants them. */
-static void tell_metadata(struct dv_h2_call *call, bool are_trailers)
-{
-    struct dv_h2_handler *handler = call->h2->handler;
-    const struct header_list *list = &call->h2->headers;
-    struct dv_h2_header metadata[DV_H2_HEADERS_MAX];
-    size_t n = 0;
-
-    if (!handler->metadata)
-        return;
-    for (size_t i = 0; i < list->n; i++) {
-        struct dv_h2_header header = header_at(list, i);
-
-        if (!dv_str_starts_with(header.name, DV_STR(":")) &&
-            !dv_str_starts_with(header.name, DV_STR("grpc-")) &&
-            !dv_str_eq(header.name, DV_STR("content-type")))
-            metadata[n++] = header;
-    }
-    if (n > 0)
-        handler->metadata(handler, call, metadata, n, are_trailers);
 }
 
 /* The peer has said how it ended. A call that we have not sent whole is reset. */
@@ -306,9 +267,6 @@ void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end)
         call->http_status = fields.http_status;
         call->is_encoded = fields.is_encoded;
     }
-    tell_metadata(call, is_end);
-    if (call->state == CALL_ENDING)
-        return; /* cancelled by what it was told */
     if (is_end && fields.has_status) {
         end_with_status(call, &fields);
     } else if (is_end) {

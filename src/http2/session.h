@@ -12,6 +12,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/str.h"
 #include "http2/http2.h"
 
 #define PREFIX_BYTES 5u
@@ -111,19 +112,10 @@ struct dv_h2_call {
     struct dv_list queue; /* struct outgoing */
     size_t sent_of_first;
     size_t unsent_bytes;
-    bool has_answered;    /* server: response headers are submitted */
-    bool answer_is_out;   /* server: with its end */
-    enum dv_code code;    /* server: to finish with */
-    char *status_text;    /* percent-encoded, or NULL */
-    struct extra_fields { /* server: metadata of the answer */
-        struct extra_field {
-            char *text; /* name, then value; on the heap */
-            size_t name_n, value_n;
-            bool is_trailer;
-        } * v;
-        size_t n;
-        size_t size;
-    } extra;
+    bool has_answered;         /* server: response headers are submitted */
+    bool answer_is_out;        /* server: with its end */
+    enum dv_code code;         /* server: to finish with */
+    char *status_text;         /* percent-encoded, or NULL */
     struct saved_start *saved; /* client: what a waiting call begins with */
     struct dv_h2_end *end;     /* CALL_ENDING: how */
 };

@@ -22,7 +22,6 @@
 enum place {
     AT_REQUEST,
     AT_MESSAGE,
-    AT_METADATA,
     AT_DRAINED,
     AT_ENDED,
     AT_STEP,
@@ -133,10 +132,6 @@ static void act(struct run *run, struct call *call, uint8_t how)
     case 3:
         finish(call, (enum dv_code)(how / 8));
         break;
-    case 4:
-        dv_h2_add_header(call->call, DV_STR("x-head"), DV_STR("1"));
-        dv_h2_add_trailer(call->call, DV_STR("x-tail"), DV_STR("2"));
-        break;
     case 5:
         send_one(run, call, 70000);
         break;
@@ -150,15 +145,10 @@ static void act(struct run *run, struct call *call, uint8_t how)
 
 static void start_one(struct run *run, uint8_t how)
 {
-    static const struct dv_h2_header metadata[] = {
-        {DV_STR_INIT("x-key"), DV_STR_INIT("value")}
-    };
     struct dv_h2_start start = {
         .path = DV_STR("/a.B/C"),
         .has_timeout = how & 1,
         .timeout_ns = how,
-        .metadata = metadata,
-        .n_metadata = how % 2,
     };
     struct dv_h2_msg *msg = dv_h2_msg_new(how == 255 ? 70000 : how);
     struct dv_h2_call *call;
@@ -181,9 +171,6 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *call,
     assert(run->options.is_server && !run->is_deaf);
     add_call(run, call);
     note(run, call, "request", request->path);
-    note(run, call, "authority", request->authority);
-    for (size_t i = 0; i < request->n_metadata; i++)
-        note(run, call, "field", request->metadata[i].value);
     act(run, seen(run, call), ask(run, number_of(call), AT_REQUEST));
 }
 
@@ -199,17 +186,6 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *call, d
     assert(!run->options.is_server || mine->n_messages == 1);
     note(run, call, "message", message);
     act(run, mine, ask(run, number_of(call), AT_MESSAGE));
-}
-
-static void on_metadata(struct dv_h2_handler *handler, struct dv_h2_call *call,
-                        const struct dv_h2_header *fields, size_t n_fields, bool are_trailers)
-{
-    struct run *run = run_of(handler);
-
-    assert(!run->options.is_server && !run->is_deaf && n_fields > 0);
-    for (size_t i = 0; i < n_fields; i++)
-        note(run, call, are_trailers ? "trailer" : "header", fields[i].value);
-    act(run, seen(run, call), ask(run, number_of(call), AT_METADATA));
 }
 
 static void on_drained(struct dv_h2_handler *handler, struct dv_h2_call *call)
@@ -375,7 +351,6 @@ static struct run *run_new(bool is_server, uint8_t flags, dv_str script)
     run->handler = (struct dv_h2_handler){
         .request = on_request,
         .message = on_message,
-        .metadata = flags & 0x80 ? NULL : on_metadata,
         .ended = on_ended,
         .drained = on_drained,
         .ready = on_ready,

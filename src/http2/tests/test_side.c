@@ -76,21 +76,6 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *call, d
         side->on_message(side, call, message);
 }
 
-static void on_metadata(struct dv_h2_handler *handler, struct dv_h2_call *call,
-                        const struct dv_h2_header *fields, size_t n_fields, bool are_trailers)
-{
-    struct side *side = side_of(handler);
-    char text[SHOWN_BYTES_MAX * 2];
-
-    for (size_t i = 0; i < n_fields; i++) {
-        (void)snprintf(text, sizeof(text), "%.*s=%.*s", DV_FMT(fields[i].name),
-                       DV_FMT(fields[i].value));
-        note(side, call, are_trailers ? "trailer" : "header", dv_str_from_c(text));
-    }
-    if (side->on_metadata)
-        side->on_metadata(side, call);
-}
-
 static void on_ended(struct dv_h2_handler *handler, struct dv_h2_call *call,
                      const struct dv_h2_end *end)
 {
@@ -138,7 +123,6 @@ void side_init(struct side *side, const struct dv_h2_options *options)
     *side = (struct side){
         .handler = {.request = on_request,
                     .message = on_message,
-                    .metadata = on_metadata,
                     .ended = on_ended,
                     .drained = on_drained,
                     .ready = on_ready,

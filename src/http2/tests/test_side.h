@@ -11,7 +11,7 @@
 #include "http2/http2.h"
 
 /* Calls are numbered as they begin. Events are lines: "#1 request /a.B/C", "#1 message hi",
- * "#1 trailer name=value", "#1 ended OK", "refused INTERNAL", "ready", "going away". */
+ * "#1 ended OK", "refused INTERNAL", "ready", "going away". */
 struct side {
     struct dv_h2_handler handler;
     struct dv_h2 *h2;
@@ -29,7 +29,6 @@ struct side {
     void (*on_request)(struct side *side, struct dv_h2_call *call,
                        const struct dv_h2_request *request);
     void (*on_message)(struct side *side, struct dv_h2_call *call, dv_str message);
-    void (*on_metadata)(struct side *side, struct dv_h2_call *call);
     void (*on_drained)(struct side *side, struct dv_h2_call *call);
     void (*on_ended)(struct side *side, struct dv_h2_call *call, const struct dv_h2_end *end);
     struct dv_h2_call *call; /* the latest that began */
