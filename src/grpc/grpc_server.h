@@ -1,0 +1,65 @@
+/* grpc_server.h - a server and its connections, as grpc_server.c keeps them and grpc_server_call.c
+ * needs them for the calls on them. */
+#ifndef DV_GRPC_SERVER_H
+#define DV_GRPC_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "grpc/grpc.h"
+#include "grpc/grpc_conn.h"
+#include "grpc/grpc_places.h"
+#include "http2/http2.h"
+#include "loop/loop.h"
+
+struct dv_err;
+
+struct dv_server_conn {
+    struct dv_conn conn;
+    struct dv_h2_handler handler;
+    struct dv_server *server;
+    struct dv_link link;
+    struct dv_place place;
+    struct dv_peer peer;
+    struct dv_timer handshake_timer;
+};
+
+struct dv_bound_method {
+    const struct dv_method *method;
+    void *ctx;
+};
+
+struct dv_server {
+    struct dv_loop *loop;
+    struct dv_server_options options;
+    struct dv_listener *listener;
+    struct dv_listener_handler listener_handler;
+    struct dv_map methods; /* bound_method by path */
+    struct dv_bound_method *bound;
+    struct dv_list conns;
+    size_t n_conns; /* with those that are being closed */
+    struct dv_places places;
+    size_t n_calls; /* that a handler has not finished */
+    uint64_t complaints_since_ms;
+    unsigned n_complaints;
+    struct dv_timer grace_timer;
+    struct dv_task close_task;
+    bool is_listening;
+    bool is_closing;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+    char name[];
+};
+
+/* Tells the log and the server's owner what a peer did wrong, as often as a log can stand. */
+void dv_server_complain(struct dv_server *server, const struct dv_peer *peer,
+                        const struct dv_err *err);
+/* A call or a connection has gone: a server that is being closed may have waited for it. */
+void dv_server_check_closed(struct dv_server *server);
+/* Sets what a connection's handler does with calls. */
+void dv_server_handle_calls(struct dv_h2_handler *handler);
+
+#endif
