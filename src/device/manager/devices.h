@@ -72,7 +72,7 @@ struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resourc
 /* `done` runs no more, and the list changes nothing; the manager waits for the rest. */
 void dv_list_job_forget(struct dv_list_job *job);
 
-/* ---- device_endpoint.c: one plugin that is connected ---- */
+/* ---- device_endpoint.c, _list.c, _call.c: one plugin that is connected ---- */
 
 /* Which of the protocol's versions it speaks. */
 enum dv_endpoint_version {
@@ -99,10 +99,10 @@ struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
 void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
 /* `registered` runs no more. */
 void dv_endpoint_forget(struct dv_endpoint *endpoint);
-/* Stops the endpoint that this link in the manager's list is of. */
-/* What it was asked and has not answered; false: nothing. */
-bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
+/* Like dv_endpoint_stop, of the endpoint that this link in the manager's list is of. */
 void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
+/* What the endpoint of the link was asked and has not answered; false: nothing. */
+bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
 /* The one that serves for the resource on the socket; NULL: none. */
 struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);
 /* Makes the call that the step wants, with its message and method filled in; the answer is in
