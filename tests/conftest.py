@@ -1,7 +1,9 @@
-"""What all suites share: folders short enough for sockets, processes, peers.
+"""What all suites share: folders short enough for sockets, processes, peers, nodes and their clients.
 
 DAVIT_BUILD   the Meson build folder
 DAVIT_PEERS   the folder that tests/peers/build filled
+
+A folder whose tests need a node says of which kind, as the fixture `new_node`.
 """
 
 import os
@@ -9,14 +11,17 @@ import shutil
 import signal
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "e2e"))
+HERE = Path(__file__).resolve().parent
+# Helpers are imported by their names, which are used once; so they may build on each other.
+E2E = HERE / "e2e"
+sys.path[:0] = map(str, [E2E, *sorted(filter(Path.is_dir, E2E.iterdir())), HERE / "attack"])
 
 from peers import PeerServers, folder_of  # noqa: E402
-from procs import Procs  # noqa: E402
-
+from procs import Procs, check_logs  # noqa: E402
 
 # Who runs the tests in the background of a shell has these ignored, and so would have the programs
 # that tests start.
@@ -63,3 +68,82 @@ def peer_servers():
     finally:
         servers.procs.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def make_node(new_node, procs, short_dir):
+    """Makes nodes; those that still run when the test is over have to stop cleanly."""
+    made = []
+
+    def make(*options):
+        made.append(new_node(procs, short_dir, *options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.close()
+    check_logs(short_dir)
+
+
+@pytest.fixture
+def node(make_node):
+    return make_node().start()
+
+
+@pytest.fixture
+def api(node):
+    """Requests as the admin."""
+    return node.api()
+
+
+@pytest.fixture
+def api_server(procs, short_dir):
+    """The embedded API alone, over TLS, with its tokens: tests/golden/api_server.c."""
+    ca = os.path.join(short_dir, "ca.crt")
+    program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "golden", "api_server")
+    proc = procs.start(program, "--ca", ca, ready="ready")
+    proc.port = int(proc.lines[0])
+    proc.url = f"https://127.0.0.1:{proc.port}"
+    proc.ca = ca
+    yield proc
+    if proc.is_alive:
+        assert proc.stop() == 0, proc.describe()
+
+
+@pytest.fixture(params=["old", "new"])
+def kubectl(request, node, short_dir):
+    """Debian's kubectl, which is old, and the one that is installed here."""
+    from kubectls import OLD, Kubectl, find_kubectl
+
+    program = find_kubectl(request.param)
+    return Kubectl(program, node.kubeconfig, short_dir, is_old=request.param == OLD)
+
+
+@pytest.fixture
+def disk(short_dir):
+    """Mounts a disk; ask for it before the node, which has to end first."""
+    made = []
+
+    def make(kind, *args):
+        made.append(kind(*args))
+        return made[-1].mount()
+
+    yield make
+    for one in made:
+        one.unmount()
+
+
+@pytest.fixture
+def plugins():
+    """Makes plugins that end with the test."""
+    from plugin import Plugin
+
+    made = []
+
+    def make(node, resource, devices, **options):
+        made.append(Plugin(node.plugin_dir, resource, devices, **options))
+        return made[-1].serve()
+
+    yield make
+    for plugin in made:
+        plugin.stop()

@@ -25,9 +25,7 @@ def fixture_whole(procs, short_dir):
 
     yield make
     for node in made:
-        node.disconnect()
-        if node.proc.is_alive:
-            assert node.stop() == 0, node.proc.describe()
+        node.close()
 
 
 def by_hand(name, devices):

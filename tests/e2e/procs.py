@@ -3,6 +3,7 @@
 Every process has a longest life; whatever a test forgets or hangs on is killed when it is over.
 """
 
+import glob
 import os
 import signal
 import subprocess
@@ -22,6 +23,15 @@ def until(condition, timeout_s, what):
             raise TimeoutError(f"not within {timeout_s} s: {what}")
         time.sleep(0.005)
     return result
+
+
+def check_logs(folder):
+    """A sanitizer's report counts as a failure, whatever the test saw."""
+    for path in sorted(glob.glob(os.path.join(folder, "**", "*-davit*.log"), recursive=True)):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            text = log.read()
+        for sign in ("Sanitizer", "runtime error:", "Assertion"):
+            assert sign not in text, f"{path}:\n{text[-8000:]}"
 
 
 class Proc:

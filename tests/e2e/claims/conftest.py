@@ -1,30 +1,14 @@
 """A node that prepares claims for each test, and drivers that are not ours."""
 
-import glob
 import os
 import shutil
-import sys
 import tempfile
 
 import pytest
-
-HERE = os.path.dirname(__file__)
-for folder in ("node", "api"):
-    sys.path.insert(0, os.path.join(HERE, os.pardir, folder))
-sys.path.insert(0, HERE)
-
-from claim_nodes import GPU, ClaimNode  # noqa: E402
-from python_driver import ClaimReader, Driver  # noqa: E402
-from slow_node import LongProcs, SlowNode  # noqa: E402
-
-
-def check_logs(folder):
-    """A sanitizer's report counts as a failure, whatever the test saw."""
-    for path in sorted(glob.glob(os.path.join(folder, "*-davitd.log"))):
-        with open(path, encoding="utf-8", errors="replace") as log:
-            text = log.read()
-        for sign in ("Sanitizer", "runtime error:", "Assertion"):
-            assert sign not in text, f"{path}:\n{text[-8000:]}"
+from claim_nodes import GPU, ClaimNode
+from procs import check_logs
+from python_driver import ClaimReader, Driver
+from slow_node import LongProcs, SlowNode
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,30 +32,8 @@ def slow(request):
 
 
 @pytest.fixture
-def make_node(procs, short_dir):
-    """Makes nodes; those that still run when the test is over have to stop cleanly."""
-    made = []
-
-    def make(*options):
-        made.append(ClaimNode(procs, short_dir, *options))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.disconnect()
-        if node.proc and node.proc.is_alive:
-            assert node.stop() == 0, node.proc.describe()
-    check_logs(short_dir)
-
-
-@pytest.fixture
-def node(make_node):
-    return make_node().start()
-
-
-@pytest.fixture
-def api(node):
-    return node.api()
+def new_node():
+    return ClaimNode
 
 
 @pytest.fixture

@@ -3,19 +3,13 @@
 import glob
 import os
 import signal
-import sys
 
 import pytest
-
-HERE = os.path.dirname(__file__)
-for folder in ("node", "api"):
-    sys.path.insert(0, os.path.join(HERE, os.pardir, folder))
-
-from nodes import pod  # noqa: E402
-from peers import folder_of  # noqa: E402
-from runs import davit_path  # noqa: E402
-from screens import Terminal  # noqa: E402
-from servers import ApiNode  # noqa: E402
+from nodes import pod
+from peers import folder_of
+from runs import davit_path
+from screens import Terminal
+from servers import ApiNode
 
 GPU = "example.com/gpu"
 

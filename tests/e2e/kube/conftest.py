@@ -2,12 +2,9 @@
 
 import http.client
 import json
-import os
 import ssl
 
 import pytest
-
-from peers import folder_of
 
 
 class Api:
@@ -45,15 +42,10 @@ class Api:
 
 
 @pytest.fixture
-def server(procs, short_dir):
-    ca = os.path.join(short_dir, "ca.crt")
-    program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "golden", "api_server")
-    proc = procs.start(program, "--ca", ca, ready="ready")
-    proc.port = int(proc.lines[0])
-    proc.ca = ca
-    yield proc
-    assert proc.is_alive, proc.describe()
-    assert proc.stop() == 0, proc.describe()
+def server(api_server):
+    """It has to live to the end of the test."""
+    yield api_server
+    assert api_server.is_alive, api_server.describe()
 
 
 @pytest.fixture

@@ -1,71 +1,9 @@
 """A node and its plugins for each test."""
 
-import glob
-import os
-import sys
-
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-
-from nodes import Node  # noqa: E402
-from plugin import Plugin  # noqa: E402
-
-
-def check_logs(folder):
-    """A sanitizer's report counts as a failure, whatever the test saw."""
-    for path in sorted(glob.glob(os.path.join(folder, "*-davit*.log"))):
-        with open(path, encoding="utf-8", errors="replace") as log:
-            text = log.read()
-        for sign in ("Sanitizer", "runtime error:", "Assertion"):
-            assert sign not in text, f"{path}:\n{text[-8000:]}"
+from nodes import Node
 
 
 @pytest.fixture
-def make_node(procs, short_dir):
-    """Makes nodes; those that still run when the test is over have to stop cleanly."""
-    made = []
-
-    def make(*options):
-        made.append(Node(procs, short_dir, *options))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.disconnect()
-        if node.proc and node.proc.is_alive:
-            assert node.stop() == 0, node.proc.describe()
-    check_logs(short_dir)
-
-
-@pytest.fixture
-def node(make_node):
-    return make_node().start()
-
-
-@pytest.fixture
-def disk(short_dir):
-    """Mounts a disk; ask for it before the node, which has to end first."""
-    made = []
-
-    def make(kind, *args):
-        made.append(kind(*args))
-        return made[-1].mount()
-
-    yield make
-    for one in made:
-        one.unmount()
-
-
-@pytest.fixture
-def plugins():
-    """Makes plugins that end with the test."""
-    made = []
-
-    def make(node, resource, devices, **options):
-        made.append(Plugin(node.plugin_dir, resource, devices, **options))
-        return made[-1].serve()
-
-    yield make
-    for plugin in made:
-        plugin.stop()
+def new_node():
+    return Node

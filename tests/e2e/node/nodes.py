@@ -77,6 +77,12 @@ class Node:
         self.disconnect()
         return self.proc.kill()
 
+    def close(self):
+        """Ends it, if it still runs; that has to go well."""
+        self.disconnect()
+        if self.proc and self.proc.is_alive:
+            assert self.stop() == 0, self.proc.describe()
+
     def davit(self, verb, *words, **options):
         return run_davit(verb, *words, "--socket", self.socket, **options)
 

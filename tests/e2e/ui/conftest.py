@@ -1,24 +1,16 @@
 """A node with plugins, drivers, pods and claims, and a browser that looks at it."""
 
-import glob
 import os
 import shutil
 import socket
-import sys
 import tempfile
 
 import pytest
-
-HERE = os.path.dirname(__file__)
-for folder in ("node", "api", "claims"):
-    sys.path.insert(0, os.path.join(HERE, os.pardir, folder))
-sys.path.insert(0, HERE)
-
-from browsers import WAIT_S, Browser  # noqa: E402
-from built import need_ui  # noqa: E402
-from claim_nodes import ClaimNode  # noqa: E402
-from peers import folder_of  # noqa: E402
-from procs import Procs, until  # noqa: E402
+from browsers import WAIT_S, Browser
+from built import need_ui
+from claim_nodes import ClaimNode
+from peers import folder_of
+from procs import Procs, until
 
 
 class Sample:
@@ -79,29 +71,9 @@ def browser():
 
 
 @pytest.fixture
-def make_node(procs, short_dir):
+def new_node():
     need_ui()
-    made = []
-
-    def make(*options):
-        made.append(UiNode(procs, short_dir, *options).start())
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.disconnect()
-        if node.proc.is_alive:
-            assert node.stop() == 0, node.proc.describe()
-    for path in sorted(glob.glob(os.path.join(short_dir, "*-davitd.log"))):
-        with open(path, encoding="utf-8", errors="replace") as log:
-            text = log.read()
-        for sign in ("Sanitizer", "runtime error:", "Assertion"):
-            assert sign not in text, f"{path}:\n{text[-8000:]}"
-
-
-@pytest.fixture
-def node(make_node):
-    return make_node()
+    return UiNode
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_the_page_is_usable_by_keyboard_and_on_a_phone(node, api, browser, tmp_p
 
 
 def test_ten_thousand_devices_stay_fluid(make_node, browser, tmp_path):
-    node = make_node("--insecure-http")
+    node = make_node("--insecure-http").start()
     plugin = node.add_plugin("example.com/port", 10000, "--numa", "0,1,2,3")
     browser.tell("open", url=node.url(node.token), width=1440, height=900)
     browser.until_legend(free=10000)
