@@ -30,6 +30,21 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(ignored, signal.SIG_DFL)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--only", metavar="FILE",
+                     help="a file with names of tests and of files with tests: no others are run")
+
+
+def pytest_collection_modifyitems(config, items):
+    path = config.getoption("--only")
+    if not path:
+        return
+    chosen = set(Path(path).read_text(encoding="utf-8").splitlines())
+    left_out = [item for item in items if not chosen & {item.nodeid, item.nodeid.split("::")[0]}]
+    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
+
+
 def make_short_dir():
     """Socket paths hold 107 bytes, which pytest's own folders are too long for."""
     return tempfile.mkdtemp(prefix="dve-")

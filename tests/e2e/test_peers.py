@@ -11,6 +11,8 @@ import pytest
 
 from peers import peer_path
 
+pytestmark = pytest.mark.release
+
 FULL = os.environ.get("DAVIT_FULL_MATRIX") == "1"
 
 STACKS = ["davit", "go", "python"]

@@ -14,6 +14,8 @@ import pytest
 
 from peers import folder_of
 
+pytestmark = pytest.mark.release
+
 MIB = 1 << 20
 
 

@@ -21,6 +21,8 @@ import pytest
 from peers import folder_of
 from procs import until
 
+pytestmark = pytest.mark.release
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 RESOURCE = "example.com/tty"
 WAIT_S = 10

@@ -7,8 +7,12 @@ import random
 import threading
 import time
 
+import pytest
+
 from procs import until
 from servers import CLAIMS, MAPS, PATIENCE_S, claim, config_map, merge_patch
+
+pytestmark = pytest.mark.release
 
 N_WRITERS = 4
 N_OBJECTS = 8  # of one writer

@@ -4,9 +4,13 @@ on when the disk does."""
 import os
 import subprocess
 
+import pytest
+
 from disks import Ext4
 from procs import until
 from servers import MAPS, PATIENCE_S, config_map
+
+pytestmark = pytest.mark.release
 
 TEXT = "x" * 30000
 

@@ -12,6 +12,8 @@ from peers import SANITIZER
 from procs import until
 from servers import MAPS, PATIENCE_S, config_map, merge_patch
 
+pytestmark = pytest.mark.release
+
 MIB = 1 << 20
 N_SLOW = 20
 N_IDLE = 600

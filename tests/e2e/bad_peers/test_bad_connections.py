@@ -16,6 +16,8 @@ from hpack import encode_header, encode_headers
 from procs import until
 from raw_calls import CLOSED, HELLO, RESET, WATCH, assert_outcome, outcome, request
 
+pytestmark = pytest.mark.release
+
 MIB = 1 << 20
 
 

@@ -16,6 +16,8 @@ from peers import peer_path
 from procs import until
 from raw_calls import CLOSED, HELLO, RESET, UNARY, WATCH, assert_outcome, assert_works, request
 
+pytestmark = pytest.mark.release
+
 MESSAGE_BYTES_MAX = 64 << 20  # the server's limit
 
 

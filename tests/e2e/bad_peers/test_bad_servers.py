@@ -14,6 +14,8 @@ from h2raw import data, frame, goaway, headers, message, rst_stream, settings
 from hpack import encode_header, encode_headers
 from peers import peer_path
 
+pytestmark = pytest.mark.release
+
 UNARY = "/davit.test.Peer/Unary"
 OK, CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, PERMISSION_DENIED = 0, 1, 2, 4, 7
 RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = 8, 9, 12, 13

@@ -14,6 +14,8 @@ import pytest
 
 from peers import folder_of
 
+pytestmark = pytest.mark.release
+
 BUSYBOX = "/bin/busybox"
 # The kernel's log: every machine has it, and opening it for writing does nothing.
 MAJOR, MINOR = 1, 11

@@ -15,6 +15,8 @@ import pytest
 from claim_nodes import GPU, NIC, WAIT_S, make_claim, pod
 from procs import until
 
+pytestmark = pytest.mark.release
+
 N_CLIENTS = 3
 N_SLOTS = 4  # pods of a client, each with a claim of its own
 N_SHARED = 2  # claims of all pods

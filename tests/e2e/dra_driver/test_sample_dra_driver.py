@@ -12,6 +12,8 @@ from dra_kubelet import CLAIMS, DRIVER, NODE, WAIT_S, make_claim
 from peers import folder_of
 from procs import until
 
+pytestmark = pytest.mark.release
+
 
 def cdi_name(claim, number):
     return f"{DRIVER}/claim={claim['metadata']['uid']}-{number}"

@@ -4,6 +4,10 @@ import json
 import socket
 import ssl
 
+import pytest
+
+pytestmark = pytest.mark.release
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 # More than the changes that are kept, and those that fit into sockets' buffers.
 N_CHANGES = 13000

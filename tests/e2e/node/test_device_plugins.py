@@ -11,6 +11,8 @@ import protos
 from nodes import held, pod
 from procs import until
 
+pytestmark = pytest.mark.release
+
 GPU = "example.com/gpu"
 NIC = "example.com/nic"
 

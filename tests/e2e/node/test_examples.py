@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from peers import folder_of
+
+pytestmark = pytest.mark.release
 
 
 def test_the_plugin_of_the_guide_offers_device_nodes(node, procs):

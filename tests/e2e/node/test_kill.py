@@ -7,8 +7,11 @@ import threading
 import time
 
 import grpc
+import pytest
 
 from nodes import held, pod
+
+pytestmark = pytest.mark.release
 
 GPU = "example.com/gpu"
 N_DEVICES = 24

@@ -16,6 +16,8 @@ from disks import Ext4, Tmpfs
 from nodes import held, pod, run_davit
 from procs import until
 
+pytestmark = pytest.mark.release
+
 GPU = "example.com/gpu"
 CORPUS = Path(__file__).resolve().parents[2] / "golden/corpora/checkpoints.tar.xz"
 

@@ -3,7 +3,11 @@
 import os
 import subprocess
 
+import pytest
+
 from peers import folder_of
+
+pytestmark = pytest.mark.release
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, os.pardir)
 

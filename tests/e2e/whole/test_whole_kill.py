@@ -7,12 +7,16 @@ import random
 import threading
 import time
 
+import pytest
+
 from procs import until
 from servers import CLAIMS, PODS
 from whole_nodes import (
     CLASSES, TEMPLATES, WAIT_S, claim, device_class, devices_of, get, held, is_ready, items, pod,
     template,
 )
+
+pytestmark = pytest.mark.release
 
 N_PODS = 20
 N_SHARED = 2

@@ -14,6 +14,8 @@ from whole_nodes import (
     pod, template, wait_gone, wait_ready, wait_unscheduled,
 )
 
+pytestmark = pytest.mark.release
+
 # After which a node is taken for lost that does not renew its lease.
 SILENT_S = 40
 

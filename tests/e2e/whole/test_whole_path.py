@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from nodes import run_davit
 from procs import until
 from servers import CLAIMS, NODES, PODS, merge_patch
@@ -10,6 +12,8 @@ from whole_nodes import (
     held, items, manifest, pod, reasons, rule, template, wait_gone, wait_ready, wait_reason,
     wait_unscheduled,
 )
+
+pytestmark = pytest.mark.release
 
 
 def test_a_pod_gets_what_its_template_says_and_gives_it_back(node, driver, kubectl):
