@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,9 @@ BUILD = Path(os.environ.get("DAVIT_BUILD_ROOT") or ROOT / "build").absolute()
 LOGS = BUILD / "logs"
 JOBS = len(os.sched_getaffinity(0))
 TAIL_LINES = 40
+SLOWEST_SHOWN = 20
+# More failures than these are no matter of a busy machine: they are not tried again.
+RETRIED_MAX = 12
 # No step of ours takes longer on two cores unless it hangs.
 STEP_TIMEOUT_S = 1800
 
@@ -34,6 +38,7 @@ class Tally:
     failed: int = 0
     skipped: int = 0
     note: str = ""  # what a reader must know besides the numbers
+    again: Callable = None  # a step that tries once more, alone, what is not counted here
 
     def add(self, other):
         self.passed += other.passed
@@ -59,6 +64,7 @@ class Report:
     def __init__(self):
         self.total = Tally()
         self.failures = []
+        self.again = []  # (step, action): what is tried once more when all is over
         self.lock = threading.Lock()  # steps may run side by side
 
     def step(self, name, action, *args, is_counted=True):
@@ -73,6 +79,8 @@ class Report:
                 tally = Tally(failed=1, note=str(failure))
         with self.lock:
             self.tell(name, path, tally, time.monotonic() - start)
+            if tally.again:
+                self.again.append((f"{name} again, alone", tally.again))
         return tally.failed == 0
 
     def tell(self, name, path, tally, seconds):
@@ -90,12 +98,27 @@ class Report:
         for name in names:
             print(f"{name:<28}  not run: {why}", flush=True)
 
-    def close(self):
-        """The closing lines; returns the exit status."""
+    def run_again(self):
+        """What failed when the machine was busy, one by one."""
+        steps, self.again = self.again, []
+        for name, action in steps:
+            self.step(name, action)
+
+    def close(self, times=None):
+        """The closing lines; returns the exit status. `times`: of tests, in seconds."""
+        slowest = sorted((times or {}).items(), key=lambda row: -row[1])[:SLOWEST_SHOWN]
+        if slowest:
+            print(f"the slowest {len(slowest)} tests of {len(times)}:")
+        for name, seconds in slowest:
+            print(f"    {seconds:7.1f} s  {name}")
         for name, path in self.failures:
             print(f"FAILED: {name}: see {path}")
         print(self.total, flush=True)
         return 1 if self.total.failed else 0
+
+
+def note_unsteady(names):
+    return f"UNSTEADY, passed when run again alone: {', '.join(sorted(names))}" if names else ""
 
 
 def print_tail(path):

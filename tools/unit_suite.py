@@ -1,0 +1,131 @@
+"""unit_suite.py - the unit tests and replays of fuzzers' inputs of one build, by Meson.
+
+A program that failed is run once more, alone, when all suites are over: by then nothing else keeps
+the machine busy. What passes then is named; what a sanitizer reports is not tried again.
+"""
+import json
+import re
+from pathlib import Path
+
+from passes import Record, data_files, hash_of, key_of
+from steps import JOBS, RETRIED_MAX, Failed, Tally, note_unsteady, run
+
+
+def cmocka_tally(test):
+    """One program of Meson's log: its cmocka tests, or itself when it is not one of cmocka's."""
+    text = test.get("stdout", "") + test.get("stderr", "")
+
+    def count(word):
+        """Names, because cmocka lists those that failed or were skipped again at the end."""
+        return len(set(re.findall(rf"^\[ +{word} +\] ([a-zA-Z_]\w*)$", text, re.M)))
+
+    tally = Tally(count("OK"), count("FAILED"), count("SKIPPED"))
+    is_cmocka = re.search(r"^\[==========\] Running \d+ test", text, re.M)
+    if test["result"] == "SKIP":
+        return Tally(skipped=1)
+    if test["result"] == "OK":
+        return tally if is_cmocka else Tally(passed=1)
+    # One that ends badly though none of its tests failed (a leak, a crash) is one failure.
+    tally.failed = max(tally.failed, 1)
+    return tally
+
+
+def may_be_late(record):
+    """Whether the failure can come from a machine that was too busy: what a sanitizer reports and
+    what ends by a signal is a fault, however rare."""
+    text = record.get("stdout", "") + record.get("stderr", "")
+    return record["result"] in ("FAIL", "TIMEOUT") and "Sanitizer" not in text and \
+        "runtime error:" not in text and record.get("returncode", 1) >= 0
+
+
+def name_of(command):
+    return Path(command[0]).name
+
+
+class UnitSuite:
+    def __init__(self, name, build_dir, suites=()):
+        """Without `suites`, all modules."""
+        self.build_dir = build_dir
+        self.suites = suites
+        self.record = Record(name)
+        self.times = {}  # by program, in seconds
+
+    def tests(self):
+        """{program: Meson's description of its test}"""
+        path = self.build_dir / "meson-info/intro-tests.json"
+        found = {}
+        for test in json.loads(path.read_text(encoding="utf-8")):
+            suites = {suite.partition(":")[2] for suite in test["suite"]}
+            if suites & {"golden", "e2e"} or (self.suites and not suites & set(self.suites)):
+                continue
+            found[name_of(test["cmd"])] = test
+        return found
+
+    def keys(self, tests):
+        """{program: what its outcome depends on}; programs may read what is beside the sources."""
+        data = key_of(path for path in data_files("src", "proto", "tests")
+                      if path.suffix != ".py")
+        return {name: data + hash_of(test["cmd"][0]) for name, test in tests.items()}
+
+    def run(self, log, tests, n_jobs, patience):
+        """(exit status, {program: Meson's record})"""
+        results = self.build_dir / "meson-logs/testlog.json"
+        results.unlink(missing_ok=True)
+        status = run(log, ["meson", "test", "-C", self.build_dir, "--no-rebuild",
+                           "--num-processes", n_jobs, "--timeout-multiplier", patience, "--quiet",
+                           *(arg for suite in self.suites for arg in ("--suite", suite)),
+                           *sorted({test["name"] for test in tests.values()})])
+        if not results.exists():
+            return status, {}
+        # Programs of two modules may have tests of one name, by which Meson chooses.
+        records = map(json.loads, results.read_text(encoding="utf-8").splitlines())
+        found = {name_of(record["command"]): record for record in records}
+        return status, {name: record for name, record in found.items() if name in tests}
+
+    def __call__(self, log, run_all):
+        tests = self.tests()
+        keys = self.keys(tests)
+        known = {} if run_all else self.record.load()
+        known = {name: pass_ for name, pass_ in known.items()
+                 if name in keys and pass_["key"] == keys[name]}
+        chosen = {name: test for name, test in tests.items() if name not in known}
+        total = Tally()
+        for pass_ in known.values():
+            total.add(Tally(pass_["passed"], 0, pass_["skipped"]))
+        if known:
+            total.note = f"{len(chosen)} of {len(tests)} programs, the others as at their last pass"
+        late = {}
+        if chosen:
+            status, records = self.run(log, chosen, JOBS, 3)
+            for name, record in records.items():
+                tally = cmocka_tally(record)
+                self.times[name] = record.get("duration", 0)
+                if not tally.failed:
+                    known[name] = {"key": keys[name], "passed": tally.passed,
+                                   "skipped": tally.skipped}
+                    total.add(tally)
+                    continue
+                log.write(f"\n{name}: {record['result']}\n")
+                log.write(record.get("stdout", "") + record.get("stderr", ""))
+                if may_be_late(record) and len(late) < RETRIED_MAX:
+                    late[name] = record
+                else:
+                    total.add(tally)
+            if status != 0 and total.failed == 0 and not late:
+                raise Failed(f"meson test exits with {status}")
+        self.record.save(known)
+        if late:
+            total.note = f"{len(late)} programs to be run again, alone"
+            total.again = lambda log: self.run_again(log, tests, late)
+        return total
+
+    def run_again(self, log, tests, late):
+        _, records = self.run(log, {name: tests[name] for name in late}, 1, 9)
+        total, unsteady = Tally(), []
+        for name, first in late.items():
+            tally = cmocka_tally(records.get(name, first))
+            total.add(tally)
+            if not tally.failed:
+                unsteady.append(name)
+        total.note = note_unsteady(unsteady)
+        return total
