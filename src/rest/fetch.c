@@ -133,6 +133,9 @@ static const struct {
     {CURLE_SSL_CERTPROBLEM,          DV_INVALID_ARGUMENT,   NULL                                           },
     {CURLE_SSL_CACERT_BADFILE,       DV_INVALID_ARGUMENT,   NULL                                           },
     {CURLE_OUT_OF_MEMORY,            DV_RESOURCE_EXHAUSTED, "a line of the answer\'s header is too long"   },
+#if LIBCURL_VERSION_NUM >= 0x080600  /* says so of a line, and of more than 5,000 of them */
+    {CURLE_TOO_LARGE,                DV_RESOURCE_EXHAUSTED, "the answer\'s header is too long"             },
+#endif
 };
 
 /* What GnuTLS found wrong with the server's certificate. */
