@@ -1,3 +1,6 @@
+/* dirs.c - the directories with CDI specs, opened, watched and closed: events and lost names lead
+ * to scans (cdidir_scan.c), what scans find goes into the files and their index (cdidir_files.c),
+ * and who waits for a name is answered from the index. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* json_print.c - prints a document as JSON, compact or indented, with keys in their order or
+ * sorted. The walk needs no stack: a node finds its parent by itself (tree.h). */
 #include "json/tree.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* json_value.c - values out of a document: each reader says by path and line what is wrong, in the
+ * words of Go's decoder where the reference's answers have them. */
 #include "json/tree.h"
 
 #include <assert.h>

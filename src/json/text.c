@@ -1,3 +1,4 @@
+/* text.c - the texts of documents: other encodings to UTF-8, and the escapes of JSON strings. */
 #include "json/tree.h"
 
 #include <assert.h>

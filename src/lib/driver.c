@@ -1,3 +1,5 @@
+/* driver.c - the driver of a program: its loop, its signals, its log and the descriptors that it
+ * watches. Plugins are added to it by the other files. */
 #include "lib/common/driver.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* lib_call.c - calls to a plugin of the library: handed to the program's function, answered when it
+ * finishes, and cancelled when the caller has gone. */
 #include "lib/common/lib_call.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* loop_stream.c - Unix sockets: streams that read into one buffer of the loop and queue what the
+ * kernel does not take, listeners, and who is at the other end. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* loop_watch.c - readiness of descriptors that others own, and watches on directories by inotify. A
+ * queue of events that overflowed is told, so that the owner looks at everything once. */
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>

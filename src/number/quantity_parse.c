@@ -1,3 +1,5 @@
+/* quantity_parse.c - reads quantities ("1500m", "2Gi", "1e3") as the reference does: exactly, and
+ * rounded up to nanos. */
 #include "quantity.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* version.c - semantic versions as CEL's semver library has them: parsed strictly or tolerantly,
+ * compared and printed. */
 #include "number/number.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,4 @@
+/* pb_read.c - reading protobuf field by field: packed lists, fields of any type, and texts. */
 #include "pb/pb.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* schema.c - the tables of a store's database: made in a new file, checked in one that is opened,
+ * and brought to today's form in one that an older version has written. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

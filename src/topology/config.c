@@ -1,3 +1,5 @@
+/* config.c - reads the policy, the scope and the options of NUMA alignment, as the kubelet's
+ * configuration names them. */
 #include "topology/topology.h"
 
 #include "base/buf.h"

@@ -1,3 +1,5 @@
+/* merge.c - merges the hints of all providers under a policy into the one set of NUMA nodes that
+ * the pod or container gets, and says whether it is admitted. */
 #include "topology/topology.h"
 
 #include "base/arena.h"

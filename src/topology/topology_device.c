@@ -1,3 +1,5 @@
+/* topology_device.c - makes hints from the NUMA nodes of devices: which sets of nodes have enough
+ * of them. */
 #include "topology/topology.h"
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* cel_validate.c - validates a selector as the API server does when an object is written: it
+ * compiles, returns a bool, and cannot cost more than the limit. */
 #include "base/buf.h"
 #include "cel/check/cel_check.h"
 #include "cel/check/decls.h"

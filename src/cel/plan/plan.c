@@ -1,3 +1,5 @@
+/* plan.c - plans a checked expression: makes the compact tree that is evaluated from the syntax
+ * tree and the types that the check has found. */
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* cel_parse.c - parses CEL into a syntax tree by recursive descent, with limits on depth and size;
+ * errors are those of the reference's parser. */
 #include <assert.h>
 #include <string.h>
 

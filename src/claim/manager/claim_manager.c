@@ -1,3 +1,6 @@
+/* claim_manager.c - opens and closes the manager of claims, and ties its parts together: drivers
+ * that register, operations on claims, the saver, and what others are told when something
+ * changes. */
 #include "claim/claim_manager.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-
+/* cli_client.c - calls from `davit` to the daemon over davit.sock: one answer, or a stream of them,
+ * with what is printed when the daemon is not there. */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"

@@ -1,3 +1,5 @@
+/* cmd_status.c - the verb `davit status`: what the daemon says about itself, its plugins and its
+ * pods. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

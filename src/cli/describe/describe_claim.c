@@ -1,3 +1,4 @@
+/* describe_claim.c - describes claims and templates, in kubectl's layout. */
 #include <inttypes.h>
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* describe_pod.c - describes pods, in kubectl's layout. */
 #include <inttypes.h>
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* cli_print.c - what verbs print: complaints, tables, ages, JSON and messages. All text from
+ * outside goes through base's visible.h. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* device_manager.c - opens and closes the manager of device plugins, and ties its parts
+ * together: plugins that register, calls to them, the saver, and what others are told when
+ * something changes. */
 #include "device/device_manager.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* dra_plan.c - plans the ResourceSlices of a driver: which of those in the API stay, are updated or
+ * deleted, and which are created, so that as few as possible change. Pure; dra_publish.c carries it
+ * out. */
 #include "lib/dra/dra_slices.h"
 
 #include <stdlib.h>

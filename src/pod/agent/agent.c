@@ -1,3 +1,6 @@
+/* agent.c - opens and closes the agent, which carries out what the API says about the pods of this
+ * node. Each pod is looked at by agent_pod.c, which asks agent_step.c what is to be done; writes to
+ * the API are few at a time. */
 #include "pod/agent.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* status.c - failures as the API tells them: Status objects with the reference's codes, reasons and
+ * messages, made for each kind of failure. */
 #include "resource/status.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* decode_pb_scalar.c - decodes single values from protobuf: texts, times, quantities and the like,
+ * for decode_pb.c. */
 #include "resource/codec/decode_pb.h"
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* field.c - looks at fields of any message by its table: finds one by name, its value or items, and
+ * whether it is set. Everything that walks objects stands on this. */
 #include "resource/field.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* object.c - objects that are kept: immutable and counted, in one block of memory each, measured
+ * first and then copied into it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* prepare.c - what a server does to an object before it validates it: sets what only it may set,
+ * and keeps what this endpoint may not change. */
 #include "resource/prepare.h"
 
 #include <stdbool.h>

@@ -1,3 +1,5 @@
+/* references.c - the names that a pod's spec refers to: secrets, config maps, volumes and the
+ * like. */
 #include "resource/references.h"
 
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* health.c - whether this node works: troubles that last until they are taken back, and notes about
+ * what happened. /healthz, the node's status and the log tell them. */
 #include "serve/health.h"
 
 #include <stdarg.h>
