@@ -83,10 +83,6 @@ void dv_validate_delete_options(const struct dv_api_delete_options *options,
 void dv_validate_dry_run(const dv_str *values, size_t n, struct dv_problems *problems);
 
 /* The formats that names have: each is also a question that other modules ask. */
-bool dv_is_dns_label(dv_str name);
-bool dv_is_dns_subdomain(dv_str name);
-bool dv_is_label_name(dv_str key); /* [prefix/]name */
-bool dv_is_label_value(dv_str value);
 bool dv_is_driver_name(dv_str name);
 bool dv_is_pool_name(dv_str name);
 bool dv_is_extended_resource_name(dv_str name);

@@ -4,16 +4,13 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
+#include "base/name.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"
 #include "cel/value/cel_value.h"
 #include "cel/value/format.h"
 #include "cel/value/url.h"
-
-/* The longest that a DNS label, a DNS name and the part of a label's name behind the slash are. */
-#define LABEL_MAX 63u
-#define SUBDOMAIN_MAX 253u
 
 struct dv_cel_format {
     dv_str name;
@@ -27,37 +24,22 @@ uint64_t dv_cel_format_regex_size(const struct dv_cel_format *format)
     return format->regex_size;
 }
 
-static bool is_label_text(dv_str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!dv_is_lower(s.p[i]) && !dv_is_digit(s.p[i]) &&
-            (s.p[i] != '-' || i == 0 || i + 1 == s.n))
-            return false;
-    return s.n > 0;
-}
-
 static bool is_label(dv_str s, struct dv_arena *arena)
 {
     (void)arena;
-    return s.n <= LABEL_MAX && is_label_text(s);
+    return dv_is_dns_label(s);
 }
 
 static bool is_1035_label(dv_str s, struct dv_arena *arena)
 {
-    return is_label(s, arena) && dv_is_lower(s.p[0]);
+    (void)arena;
+    return dv_is_dns1035_label(s);
 }
 
 static bool is_subdomain(dv_str s, struct dv_arena *arena)
 {
-    dv_str piece;
-
     (void)arena;
-    if (s.n == 0 || s.n > SUBDOMAIN_MAX)
-        return false;
-    while (dv_str_split(&s, '.', &piece))
-        if (!is_label_text(piece))
-            return false;
-    return true;
+    return dv_is_dns_subdomain(s);
 }
 
 /* A prefix may end with a dash: what is generated behind it is what counts. */
@@ -89,33 +71,16 @@ static bool is_1035_label_prefix(dv_str s, struct dv_arena *arena)
     return is_prefix(s, arena, is_1035_label);
 }
 
-/* Letters, digits, and - _ . between them. */
-static bool is_name_text(dv_str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool is_inner = i > 0 && i + 1 < s.n && (c == '-' || c == '_' || c == '.');
-
-        if (!dv_is_alphanumeric(c) && !is_inner)
-            return false;
-    }
-    return s.n > 0 && s.n <= LABEL_MAX;
-}
-
 static bool is_label_value(dv_str s, struct dv_arena *arena)
 {
     (void)arena;
-    return s.n == 0 || is_name_text(s);
+    return dv_is_label_value(s);
 }
 
 static bool is_qualified_name(dv_str s, struct dv_arena *arena)
 {
-    size_t slash = dv_str_find_char(s, '/');
-    dv_str name = dv_str_slice(s, slash + 1, s.n);
-
-    if (slash >= s.n)
-        return is_name_text(s);
-    return is_subdomain(dv_str_slice(s, 0, slash), arena) && is_name_text(name);
+    (void)arena;
+    return dv_is_label_name(s);
 }
 
 static bool is_uri(dv_str s, struct dv_arena *arena)

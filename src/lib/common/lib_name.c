@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/name.h"
 #include "loop/loop.h"
 #include "resource/validate.h"
 

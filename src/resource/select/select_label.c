@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/name.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "resource/go_print.h"

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/name.h"
 #include "base/num.h"
 #include "resource/resource.h"
-#include "resource/validate.h"
 
 enum node_op {
     OP_IN,

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/name.h"
 #include "resource/tests/test_validation.h"
 
 #define META "metadata: {name: x, resourceVersion: '1'}"

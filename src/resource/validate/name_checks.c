@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
+#include "base/name.h"
 #include "resource/validate/checks.h"
 
 #define LABEL_BYTES_MAX 63u
@@ -45,49 +46,6 @@
 
 /* -- Questions ------------------------------------------------------------------------------ */
 
-/* Letters of the alphabet that `fold` makes of them, and digits; dashes inside. */
-static bool has_label_form(dv_str s, bool fold)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = fold ? dv_to_lower(s.p[i]) : s.p[i];
-
-        if (!dv_is_lower_or_digit(c) && (c != '-' || i == 0 || i + 1 == s.n))
-            return false;
-    }
-    return s.n > 0;
-}
-
-/* Labels with dots between them. A dash or a dot is neither first nor last, and no dot stands
- * beside another or beside a dash. */
-static bool has_subdomain_form(dv_str s, bool fold)
-{
-    char last = '.';
-
-    for (size_t i = 0; i < s.n; i++) {
-        char c = fold ? dv_to_lower(s.p[i]) : s.p[i];
-
-        if (!dv_is_lower_or_digit(c) &&
-            (c == '-' ? last == '.' : c != '.' || last == '.' || last == '-'))
-            return false;
-        last = c;
-    }
-    return last != '.' && last != '-';
-}
-
-/* What names and values of labels are made of. */
-static bool has_name_form(dv_str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (dv_is_alphanumeric(c))
-            continue;
-        if ((c != '-' && c != '_' && c != '.') || i == 0 || i + 1 == s.n)
-            return false;
-    }
-    return s.n > 0;
-}
-
 static bool is_identifier(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -96,36 +54,9 @@ static bool is_identifier(dv_str s)
     return s.n > 0;
 }
 
-bool dv_is_dns_label(dv_str name)
-{
-    return name.n <= LABEL_BYTES_MAX && has_label_form(name, false);
-}
-
-bool dv_is_dns_subdomain(dv_str name)
-{
-    return name.n <= SUBDOMAIN_BYTES_MAX && has_subdomain_form(name, false);
-}
-
-bool dv_is_label_name(dv_str key)
-{
-    size_t slash = dv_str_find_char(key, '/');
-
-    if (slash < key.n) {
-        if (!dv_is_dns_subdomain(dv_str_slice(key, 0, slash)))
-            return false;
-        key = dv_str_slice(key, slash + 1, key.n);
-    }
-    return key.n <= LABEL_BYTES_MAX && has_name_form(key);
-}
-
-bool dv_is_label_value(dv_str value)
-{
-    return value.n == 0 || (value.n <= LABEL_BYTES_MAX && has_name_form(value));
-}
-
 bool dv_is_driver_name(dv_str name)
 {
-    return name.n <= DRIVER_BYTES_MAX && has_subdomain_form(name, true);
+    return name.n <= DRIVER_BYTES_MAX && dv_has_subdomain_form(name, true);
 }
 
 bool dv_is_pool_name(dv_str name)
@@ -177,9 +108,9 @@ void dv_check_dns_label(struct dv_problems *problems, const struct path *path, c
 {
     if (value.n > LABEL_BYTES_MAX)
         add_too_long(problems, path, name, value, LABEL_BYTES_MAX, "characters");
-    if (has_label_form(value, false))
+    if (dv_has_label_form(value, false))
         return;
-    if (has_subdomain_form(value, false))
+    if (dv_has_subdomain_form(value, false))
         add_invalid(problems, path, name, value, "", "must not contain dots");
     else
         add_invalid(problems, path, name, value, "", LABEL_TEXT);
@@ -190,7 +121,7 @@ static void check_subdomain(struct dv_problems *problems, const struct path *pat
 {
     if (value.n > SUBDOMAIN_BYTES_MAX)
         add_too_long(problems, path, name, value, SUBDOMAIN_BYTES_MAX, unit);
-    if (!has_subdomain_form(value, false))
+    if (!dv_has_subdomain_form(value, false))
         add_invalid(problems, path, name, value, "", SUBDOMAIN_TEXT);
 }
 
@@ -225,13 +156,13 @@ static void check_label_name(struct dv_problems *problems, const struct path *pa
         add_invalid(problems, path, name, shown, "", "prefix part must be non-empty");
     if (slash < value.n && prefix.n > SUBDOMAIN_BYTES_MAX)
         add_invalid(problems, path, name, shown, "prefix part ", "must be no more than 253 bytes");
-    if (slash < value.n && prefix.n > 0 && !has_subdomain_form(prefix, false))
+    if (slash < value.n && prefix.n > 0 && !dv_has_subdomain_form(prefix, false))
         add_invalid(problems, path, name, shown, "prefix part ", SUBDOMAIN_TEXT);
     if (part.n == 0)
         add_invalid(problems, path, name, shown, "", "name part must be non-empty");
     if (part.n > LABEL_BYTES_MAX)
         add_invalid(problems, path, name, shown, "name part ", "must be no more than 63 bytes");
-    if (!has_name_form(part))
+    if (!dv_has_name_form(part))
         add_invalid(problems, path, name, shown, "name part ", NAME_TEXT);
 }
 
@@ -259,7 +190,7 @@ void dv_check_label_value(struct dv_problems *problems, const struct path *path,
 {
     if (value.n > LABEL_BYTES_MAX)
         add_too_long(problems, path, name, value, LABEL_BYTES_MAX, "bytes");
-    if (value.n > 0 && !has_name_form(value))
+    if (value.n > 0 && !dv_has_name_form(value))
         add_invalid(problems, path, name, value, "", VALUE_TEXT);
 }
 
@@ -295,7 +226,7 @@ void dv_check_driver_name(struct dv_problems *problems, const struct path *path,
         dv_too_long(problems, path, name, DRIVER_BYTES_MAX);
     if (value.n > SUBDOMAIN_BYTES_MAX)
         add_too_long(problems, path, name, value, SUBDOMAIN_BYTES_MAX, "characters");
-    if (!has_subdomain_form(value, true))
+    if (!dv_has_subdomain_form(value, true))
         add_invalid(problems, path, name, value, "", SUBDOMAIN_TEXT);
 }
 

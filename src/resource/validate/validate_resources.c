@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/map.h"
+#include "base/name.h"
 #include "number/number.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"

@@ -15,6 +15,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/metric.h"
+#include "base/name.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
