@@ -11,12 +11,15 @@
 /* Every byte may take four. */
 #define GROWTH 4u
 
-/* Characters of no width of their own: of the general categories Cc and Cf those that occur, and
- * line and paragraph separators. By code point, both ends included. */
-static const struct {
+/* Of code points, both ends included. */
+struct range {
     uint32_t first;
     uint32_t last;
-} hidden[] = {
+};
+
+/* Characters of no width of their own: of the general categories Cc and Cf those that occur, and
+ * line and paragraph separators. */
+static const struct range hidden[] = {
     {0x00,    0x1f   }, /* C0 */
     {0x7f,    0x9f   }, /* DEL, C1 */
     {0xad,    0xad   }, /* soft hyphen */
@@ -40,10 +43,10 @@ static uint32_t decode(dv_str s, size_t n)
     return c;
 }
 
-static bool is_hidden(uint32_t c)
+static bool is_in(const struct range *ranges, size_t n_ranges, uint32_t c)
 {
-    for (size_t i = 0; i < DV_COUNT(hidden); i++)
-        if (c >= hidden[i].first && c <= hidden[i].last)
+    for (size_t i = 0; i < n_ranges; i++)
+        if (c >= ranges[i].first && c <= ranges[i].last)
             return true;
     return false;
 }
@@ -58,7 +61,7 @@ size_t dv_visible_char(dv_str s, bool *is_visible)
         return n;
     }
     n = dv_str_utf8_char(s);
-    *is_visible = n > 0 && !is_hidden(decode(s, n));
+    *is_visible = n > 0 && !is_in(hidden, DV_COUNT(hidden), decode(s, n));
     return n > 0 ? n : 1;
 }
 
@@ -148,4 +151,58 @@ void dv_visible_in_place(char *text, size_t size)
     }
     memcpy(text, dv_buf_c(&buf), buf.n + 1);
     dv_buf_fini(&buf);
+}
+
+/* ---- as Go quotes ---- */
+
+/* Characters beyond ASCII that Go does not print as they are. The table has those that occur:
+ * controls, blanks, marks of direction, what is never assigned, and private use. */
+static const struct range unprintable[] = {
+    {0x0080,  0x00a0  },
+    {0x00ad,  0x00ad  },
+    {0x061c,  0x061c  },
+    {0x1680,  0x1680  },
+    {0x180e,  0x180e  },
+    {0x2000,  0x200f  },
+    {0x2028,  0x202f  },
+    {0x205f,  0x206f  },
+    {0x3000,  0x3000  },
+    {0xd800,  0xf8ff  },
+    {0xfeff,  0xfeff  },
+    {0xfff0,  0xfffb  },
+    {0xfffe,  0xffff  },
+    {0xe0000, 0xe00ff },
+    {0xe01f0, 0x10ffff},
+};
+
+static void quote_ascii(unsigned char c, struct dv_buf *buf)
+{
+    static const char letters[] = "abtnvfr"; /* \a is 7, \r is 13 */
+
+    if (c == '"' || c == '\\')
+        dv_buf_printf(buf, "\\%c", c);
+    else if (c >= 7 && c <= 13)
+        dv_buf_printf(buf, "\\%c", letters[c - 7]);
+    else if (c < 0x20 || c >= 0x7f)
+        dv_buf_printf(buf, "\\x%02x", c);
+    else
+        dv_buf_add_char(buf, (char)c);
+}
+
+void dv_go_quote(dv_str text, struct dv_buf *buf)
+{
+    dv_buf_add_char(buf, '"');
+    while (text.n > 0) {
+        size_t n = dv_str_utf8_char(text);
+        uint32_t code = n > 1 ? decode(text, n) : 0;
+
+        if (n <= 1)
+            quote_ascii((unsigned char)text.p[0], buf);
+        else if (!is_in(unprintable, DV_COUNT(unprintable), code))
+            dv_buf_add(buf, dv_str_slice(text, 0, n));
+        else
+            dv_buf_printf(buf, code > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)code);
+        text = dv_str_slice(text, n > 0 ? n : 1, text.n);
+    }
+    dv_buf_add_char(buf, '"');
 }

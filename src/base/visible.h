@@ -26,4 +26,7 @@ dv_str dv_str_visible(dv_str s, struct dv_arena *arena); /* `s` itself when it i
 /* Escapes a C string where it stands, but not line ends and tabs; what no longer fits is cut. */
 void dv_visible_in_place(char *text, size_t size);
 
+/* Adds the text in quotes, as Go's %q writes it: messages of the reference show texts so. */
+void dv_go_quote(dv_str text, struct dv_buf *buf);
+
 #endif

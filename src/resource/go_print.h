@@ -10,12 +10,9 @@
 #include "base/str.h"
 
 struct dv_arena;
-struct dv_buf;
 struct dv_json;
 struct dv_message;
 
-/* A text in quotes, as Go's %q writes it. */
-void dv_go_quote(dv_str text, struct dv_buf *buf);
 struct dv_json *dv_go_value(const struct dv_message *message, const void *value,
                             struct dv_arena *arena);
 /* An array of messages that lie one after the other; null when `values` is NULL. */

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/visible.h"
 
 /* Every byte of a message as four. */
 #define QUOTE_BYTES_MAX (4u * DV_ERR_MSG_BYTES + 2u)
@@ -53,45 +54,11 @@ static bool parse_scope(dv_str name, enum dv_topology_scope *scope, struct dv_er
     return dv_fail(err, DV_INVALID_ARGUMENT, "unknown scope: \"%.*s\"", DV_FMT(name));
 }
 
-/* -- Texts as Go quotes them ---------------------------------------------------------------- */
-
-/* One character: as it is, or escaped. Go escapes all that Unicode does not call printable; of what
- * is not ASCII we know only the control characters, the fixed blank and the soft hyphen. */
-static void add_quoted_char(struct dv_buf *buf, dv_str c)
-{
-    static const char letters[] = "abtnvfr"; /* of the characters from 7 to 13 */
-    unsigned first = (unsigned char)c.p[0];
-    unsigned second = c.n == 2 ? (unsigned char)c.p[1] : 0;
-
-    if (first == '"' || first == '\\')
-        dv_buf_printf(buf, "\\%c", first);
-    else if (first >= 7 && first <= 13)
-        dv_buf_printf(buf, "\\%c", letters[first - 7]);
-    else if (first < ' ' || first == 0x7f)
-        dv_buf_printf(buf, "\\x%02x", first);
-    else if (first == 0xc2 && (second <= 0xa0 || second == 0xad))
-        dv_buf_printf(buf, "\\u00%02x", second);
-    else
-        dv_buf_add(buf, c);
-}
-
 /* Initializes `buf`. What is longer than a message is left out. */
 static const char *quote(dv_str text, struct dv_buf *buf)
 {
-    dv_str rest = dv_str_slice(text, 0, DV_ERR_MSG_BYTES);
-
     dv_buf_init(buf, QUOTE_BYTES_MAX);
-    dv_buf_add_char(buf, '"');
-    while (rest.n > 0) {
-        size_t n = dv_str_utf8_char(rest);
-
-        if (n > 0)
-            add_quoted_char(buf, dv_str_slice(rest, 0, n));
-        else
-            dv_buf_printf(buf, "\\x%02x", (unsigned)(unsigned char)rest.p[0]);
-        rest = dv_str_slice(rest, n > 0 ? n : 1, rest.n);
-    }
-    dv_buf_add_char(buf, '"');
+    dv_go_quote(dv_str_slice(text, 0, DV_ERR_MSG_BYTES), buf);
     return dv_buf_c(buf);
 }
 

@@ -13,7 +13,7 @@
 #include "base/name.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "resource/go_print.h"
+#include "base/visible.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 

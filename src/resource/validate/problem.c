@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "base/visible.h"
 #include "number/number.h"
 #include "resource/go_print.h"
 #include "json/json.h"

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "resource/go_print.h"
+#include "base/visible.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
