@@ -15,6 +15,10 @@ struct dv_err;
 DV_CHECKED bool dv_file_read(dv_str path, size_t max_bytes, struct dv_arena *arena, dv_str *text,
                              struct dv_err *err);
 
+/* What is left to read of an open file; the message does not name it. */
+DV_CHECKED bool dv_file_read_fd(int fd, size_t max_bytes, struct dv_arena *arena, dv_str *text,
+                                struct dv_err *err);
+
 /* Puts the text there in one step: who reads the path sees the old file or the whole new one, also
  * after a crash. `mode` is the new file's. */
 DV_CHECKED bool dv_file_replace(dv_str path, dv_str text, unsigned mode, struct dv_err *err);

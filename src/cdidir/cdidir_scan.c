@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/vec.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
@@ -78,38 +79,6 @@ static bool fail_type(mode_t mode, struct dv_err *err)
     return dv_fail(err, DV_FAILED_PRECONDITION, "%s, not a regular file", type_name(mode));
 }
 
-/* At most one byte more than a spec may have, which tells that it is too large. */
-static bool read_all(int fd, struct dv_arena *arena, dv_str *text, struct dv_err *err)
-{
-    size_t size = 4096;
-    char *bytes = dv_arena_alloc_raw(arena, size, 1);
-    size_t n = 0;
-
-    for (;;) {
-        ssize_t got = read(fd, bytes + n, size - n);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return dv_fail_errno(err, errno, "read");
-        n += (size_t)got;
-        if (n > DV_CDI_SPEC_BYTES_MAX)
-            return dv_fail(err, DV_RESOURCE_EXHAUSTED, "larger than the limit of %u bytes",
-                           DV_CDI_SPEC_BYTES_MAX);
-        if (got == 0)
-            break;
-        if (n == size) {
-            char *larger = dv_arena_alloc_raw(arena, size * 2, 1);
-
-            memcpy(larger, bytes, n);
-            bytes = larger;
-            size *= 2;
-        }
-    }
-    *text = (dv_str){bytes, n};
-    return true;
-}
-
 /* It was looked at before and is a regular file: so no device is opened, which may do something.
  * Should it be a pipe by now, nobody waits for its writer. */
 static bool read_text(const char *path, struct dv_arena *arena, struct dv_cdi_stamp *stamp,
@@ -125,7 +94,7 @@ static bool read_text(const char *path, struct dv_arena *arena, struct dv_cdi_st
     if (!S_ISREG(about.st_mode))
         return fail_type(about.st_mode, err);
     *stamp = stamp_of(&about); /* before it is read: what is written from now on shows */
-    return read_all(fd, arena, text, err);
+    return dv_file_read_fd(fd, DV_CDI_SPEC_BYTES_MAX, arena, text, err);
 }
 
 /* Whether there is room for it beside those before it. */
