@@ -148,6 +148,9 @@ struct dv_json *dv_json_new_u64(uint64_t value, struct dv_arena *arena);
 struct dv_json *dv_json_new_double(double value, struct dv_arena *arena); /* finite; as Go prints */
 struct dv_json *dv_json_new_str(dv_str value, struct dv_arena *arena);
 struct dv_json *dv_json_new_array(struct dv_arena *arena);
+struct dv_json *dv_json_new_strs(const dv_str *values, size_t n, struct dv_arena *arena);
+/* The same, or null when `values` is NULL: as Go writes a slice that is nil. */
+struct dv_json *dv_json_new_strs_or_null(const dv_str *values, size_t n, struct dv_arena *arena);
 struct dv_json *dv_json_new_object(struct dv_arena *arena);
 
 /* These take `value`, which must be in no container and live as long as the tree: usually it is in

@@ -341,6 +341,20 @@ void dv_json_append(struct dv_json *array, struct dv_json *value)
     dv_json_link(array, value);
 }
 
+struct dv_json *dv_json_new_strs(const dv_str *values, size_t n, struct dv_arena *arena)
+{
+    struct dv_json *array = dv_json_new_array(arena);
+
+    for (size_t i = 0; i < n; i++)
+        dv_json_append(array, dv_json_new_str(values[i], arena));
+    return array;
+}
+
+struct dv_json *dv_json_new_strs_or_null(const dv_str *values, size_t n, struct dv_arena *arena)
+{
+    return values ? dv_json_new_strs(values, n, arena) : dv_json_new_null(arena);
+}
+
 void dv_json_insert(struct dv_json *array, size_t i, struct dv_json *value)
 {
     struct dv_json *next = dv_json_at(array, i);

@@ -33,15 +33,6 @@ struct dv_json *dv_oci_array(struct dv_json *parent, dv_str key, struct dv_arena
     return member_of_kind(parent, key, DV_JSON_ARRAY, arena, err);
 }
 
-struct dv_json *dv_oci_texts(const dv_str *texts, size_t n_texts, struct dv_arena *arena)
-{
-    struct dv_json *array = dv_json_new_array(arena);
-
-    for (size_t i = 0; i < n_texts; i++)
-        dv_json_append(array, dv_json_new_str(texts[i], arena));
-    return array;
-}
-
 void dv_oci_put(struct dv_json *object, dv_str key, dv_str text, struct dv_arena *arena)
 {
     if (text.n > 0)

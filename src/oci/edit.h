@@ -34,8 +34,6 @@ struct dv_json *dv_oci_object(struct dv_json *parent, dv_str key, struct dv_aren
                               struct dv_err *err);
 struct dv_json *dv_oci_array(struct dv_json *parent, dv_str key, struct dv_arena *arena,
                              struct dv_err *err);
-/* An array of all of them. */
-struct dv_json *dv_oci_texts(const dv_str *texts, size_t n_texts, struct dv_arena *arena);
 /* As the member of that name; empty text is left out. */
 void dv_oci_put(struct dv_json *object, dv_str key, dv_str text, struct dv_arena *arena);
 /* The text of a member that must be there. */

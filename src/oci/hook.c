@@ -31,9 +31,10 @@ static struct dv_json *make_hook(const struct dv_cdi_hook *hook, struct dv_arena
 
     dv_oci_put(object, DV_STR("path"), hook->path, arena);
     if (hook->n_args > 0)
-        dv_json_set(object, DV_STR("args"), dv_oci_texts(hook->args, hook->n_args, arena), arena);
+        dv_json_set(object, DV_STR("args"), dv_json_new_strs(hook->args, hook->n_args, arena),
+                    arena);
     if (hook->n_env > 0)
-        dv_json_set(object, DV_STR("env"), dv_oci_texts(hook->env, hook->n_env, arena), arena);
+        dv_json_set(object, DV_STR("env"), dv_json_new_strs(hook->env, hook->n_env, arena), arena);
     if (hook->timeout_s.is_set)
         dv_json_set(object, DV_STR("timeout"), dv_json_new_u64(hook->timeout_s.value, arena),
                     arena);

@@ -65,7 +65,7 @@ static struct dv_json *make_options(const struct dv_cdi_mount *mount, bool has_u
     bool is_plain = has_option(mount, DV_STR("bind"));
     bool is_recursive = has_option(mount, DV_STR("rbind"));
     bool is_untyped = mount->type.n == 0 && !is_plain && !is_recursive;
-    struct dv_json *options = dv_oci_texts(mount->options, mount->n_options, arena);
+    struct dv_json *options = dv_json_new_strs(mount->options, mount->n_options, arena);
     dv_str mapping = DV_STR_NONE;
 
     if (is_untyped)

@@ -159,8 +159,8 @@ static struct dv_json *make_rdt(const struct dv_cdi_rdt *rdt, struct dv_arena *a
 
     dv_oci_put(object, DV_STR("closID"), rdt->clos_id, arena);
     if (rdt->n_schemata > 0)
-        dv_json_set(object, DV_STR("schemata"), dv_oci_texts(rdt->schemata, rdt->n_schemata, arena),
-                    arena);
+        dv_json_set(object, DV_STR("schemata"),
+                    dv_json_new_strs(rdt->schemata, rdt->n_schemata, arena), arena);
     dv_oci_put(object, DV_STR("l3CacheSchema"), rdt->l3_schema, arena);
     dv_oci_put(object, DV_STR("memBwSchema"), rdt->mem_bw_schema, arena);
     put_flag(object, DV_STR("enableCMT"), rdt->has_cmt, arena);

@@ -183,6 +183,7 @@ void dv_pb_add_varint(struct dv_buf *buf, uint64_t value); /* bare, for packed l
 /* int32, int64 and enum go through int64_t first, so that a negative one has its ten bytes. */
 void dv_pb_add_number(struct dv_buf *buf, uint32_t number, uint64_t value);
 void dv_pb_add_bytes(struct dv_buf *buf, uint32_t number, dv_str bytes);
+void dv_pb_add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n);
 /* A field made of what is added between the two; `mark` is what begin returned. They nest. */
 size_t dv_pb_begin(struct dv_buf *buf, uint32_t number);
 void dv_pb_end(struct dv_buf *buf, size_t mark);

@@ -40,6 +40,12 @@ void dv_pb_add_bytes(struct dv_buf *buf, uint32_t number, dv_str bytes)
     dv_buf_add(buf, bytes);
 }
 
+void dv_pb_add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dv_pb_add_bytes(buf, number, texts[i]);
+}
+
 size_t dv_pb_begin(struct dv_buf *buf, uint32_t number)
 {
     dv_pb_add_varint(buf, DV_PB_TAG(number, DV_PB_BYTES));

@@ -31,18 +31,6 @@ static struct dv_json *text_or_null(dv_str text, struct dv_arena *arena)
     return text.p ? dv_json_new_str(text, arena) : dv_json_new_null(arena);
 }
 
-static struct dv_json *texts_to_json(const dv_str *texts, size_t n, struct dv_arena *arena)
-{
-    struct dv_json *array;
-
-    if (!texts)
-        return dv_json_new_null(arena);
-    array = dv_json_new_array(arena);
-    for (size_t i = 0; i < n; i++)
-        dv_json_append(array, dv_json_new_str(texts[i], arena));
-    return array;
-}
-
 static struct dv_json *device_to_json(const struct dv_claim_device *device, struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
@@ -50,8 +38,10 @@ static struct dv_json *device_to_json(const struct dv_claim_device *device, stru
     set(object, "PoolName", dv_json_new_str(device->pool, arena), arena);
     set(object, "DeviceName", dv_json_new_str(device->name, arena), arena);
     set(object, "ShareID", text_or_null(device->share_id, arena), arena);
-    set(object, "RequestNames", texts_to_json(device->requests, device->n_requests, arena), arena);
-    set(object, "CDIDeviceIDs", texts_to_json(device->cdi_ids, device->n_cdi_ids, arena), arena);
+    set(object, "RequestNames",
+        dv_json_new_strs_or_null(device->requests, device->n_requests, arena), arena);
+    set(object, "CDIDeviceIDs", dv_json_new_strs_or_null(device->cdi_ids, device->n_cdi_ids, arena),
+        arena);
     return object;
 }
 
@@ -321,14 +311,6 @@ static void read_data(struct dv_claim_file *file, const struct dv_json *node, st
 
 /* -- The outcome of reading ----------------------------------------------------------------- */
 
-static int driver_cmp(const void *a, const void *b)
-{
-    const struct dv_claim_driver *x = a;
-    const struct dv_claim_driver *y = b;
-
-    return dv_str_cmp(x->name, y->name);
-}
-
 /* A list that is there is never NULL. */
 static const dv_str *take_texts(struct dv_claim_file *file, const struct texts *texts)
 {
@@ -367,7 +349,7 @@ static struct dv_claim_record take_record(struct dv_claim_file *file, struct cla
     for (size_t i = 0; i < claim->drivers.n; i++)
         drivers[i] = take_driver(file, &claim->drivers.v[i]);
     if (claim->drivers.n > 0)
-        qsort(drivers, claim->drivers.n, sizeof(drivers[0]), driver_cmp);
+        qsort(drivers, claim->drivers.n, sizeof(drivers[0]), dv_str_compare);
     if (claim->pods.n > 0)
         qsort(claim->pods.v, claim->pods.n, sizeof(claim->pods.v[0]), dv_str_compare);
     record.drivers = claim->has_drivers ? drivers : NULL;

@@ -65,12 +65,6 @@ void dv_claim_health_key_encode(dv_str driver, dv_str device, struct dv_buf *key
         dv_key_add(key, device);
 }
 
-static void add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dv_pb_add_bytes(buf, number, texts[i]);
-}
-
 static void add_device(struct dv_buf *buf, const struct dv_claim_device *device)
 {
     size_t mark = dv_pb_begin(buf, DRIVER_DEVICE);
@@ -79,8 +73,8 @@ static void add_device(struct dv_buf *buf, const struct dv_claim_device *device)
     dv_pb_add_bytes(buf, DEVICE_NAME, device->name);
     if (device->share_id.p)
         dv_pb_add_bytes(buf, DEVICE_SHARE, device->share_id);
-    add_texts(buf, DEVICE_REQUEST, device->requests, device->n_requests);
-    add_texts(buf, DEVICE_CDI, device->cdi_ids, device->n_cdi_ids);
+    dv_pb_add_texts(buf, DEVICE_REQUEST, device->requests, device->n_requests);
+    dv_pb_add_texts(buf, DEVICE_CDI, device->cdi_ids, device->n_cdi_ids);
     if (device->requests)
         dv_pb_add_number(buf, DEVICE_HAS_REQUESTS, 1);
     if (device->cdi_ids)
@@ -112,7 +106,7 @@ void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf 
     dv_pb_add_bytes(value, CLAIM_UID, record->uid);
     dv_pb_add_number(value, CLAIM_PHASE, phase);
     dv_pb_add_bytes(value, CLAIM_BOOT, record->boot_id);
-    add_texts(value, CLAIM_POD, record->pods, record->n_pods);
+    dv_pb_add_texts(value, CLAIM_POD, record->pods, record->n_pods);
     for (size_t i = 0; i < record->n_drivers; i++)
         add_driver(value, &record->drivers[i]);
 }

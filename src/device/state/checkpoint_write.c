@@ -138,18 +138,6 @@ uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint)
 
 /* -- The file ------------------------------------------------------------------------------- */
 
-static struct dv_json *ids_to_json(const dv_str *ids, size_t n, struct dv_arena *arena)
-{
-    struct dv_json *array;
-
-    if (!ids)
-        return dv_json_new_null(arena);
-    array = dv_json_new_array(arena);
-    for (size_t i = 0; i < n; i++)
-        dv_json_append(array, dv_json_new_str(ids[i], arena));
-    return array;
-}
-
 struct keyed {
     dv_str key;
     struct dv_json *value;
@@ -184,7 +172,7 @@ static struct dv_json *placed_to_json(const struct dv_device_record *record, str
         const struct dv_device_placed *placed = &record->placed[i];
 
         members[i].key = dv_str_printf(arena, "%lld", (long long)placed->node);
-        members[i].value = ids_to_json(placed->ids, placed->n_ids, arena);
+        members[i].value = dv_json_new_strs_or_null(placed->ids, placed->n_ids, arena);
     }
     return keyed_to_json(members, record->n_placed, arena);
 }
@@ -231,7 +219,7 @@ static struct dv_json *registered_to_json(const struct dv_device_checkpoint *che
         const struct dv_device_registered *registered = &checkpoint->registered[i];
 
         members[i].key = registered->resource;
-        members[i].value = ids_to_json(registered->ids, registered->n_ids, arena);
+        members[i].value = dv_json_new_strs_or_null(registered->ids, registered->n_ids, arena);
     }
     return keyed_to_json(members, checkpoint->n_registered, arena);
 }

@@ -51,12 +51,6 @@ bool dv_device_preferred_decode(dv_str response, struct dv_arena *arena, const d
     return true;
 }
 
-static void add_texts(struct dv_buf *buf, uint32_t number, const dv_str *texts, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dv_pb_add_bytes(buf, number, texts[i]);
-}
-
 void dv_device_step_encode(const struct dv_device_step *step, struct dv_buf *buf)
 {
     size_t mark;
@@ -64,18 +58,18 @@ void dv_device_step_encode(const struct dv_device_step *step, struct dv_buf *buf
     switch (step->kind) {
     case DV_DEVICE_ASK_PREFERRED:
         mark = dv_pb_begin(buf, 1);
-        add_texts(buf, 1, step->ids, step->n_ids);
-        add_texts(buf, 2, step->must_include, step->n_must_include);
+        dv_pb_add_texts(buf, 1, step->ids, step->n_ids);
+        dv_pb_add_texts(buf, 2, step->must_include, step->n_must_include);
         dv_pb_add_number(buf, 3, (uint64_t)step->size);
         dv_pb_end(buf, mark);
         break;
     case DV_DEVICE_ASK_ALLOCATE:
         mark = dv_pb_begin(buf, 1);
-        add_texts(buf, 1, step->ids, step->n_ids);
+        dv_pb_add_texts(buf, 1, step->ids, step->n_ids);
         dv_pb_end(buf, mark);
         break;
     case DV_DEVICE_ASK_PRESTART:
-        add_texts(buf, 1, step->ids, step->n_ids);
+        dv_pb_add_texts(buf, 1, step->ids, step->n_ids);
         break;
     case DV_DEVICE_DONE:
     case DV_DEVICE_FAILED:
