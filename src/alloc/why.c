@@ -215,15 +215,6 @@ static bool ask_capacity(struct question *question)
     return problem.n > 0 && answer(question, DV_WHY_CAPACITY, problem);
 }
 
-static dv_str print_quantity(const struct dv_quantity *quantity, struct dv_arena *arena)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_quantity_print(quantity, &buf);
-    return dv_str_copy(dv_buf_str(&buf), arena);
-}
-
 static bool ask_counters(struct question *question)
 {
     struct search *search = question->search;
@@ -249,10 +240,10 @@ static bool ask_counters(struct question *question)
                                 "the counter %.*s/%.*s is short by %.*s: %.*s needed, %.*s of %.*s "
                                 "left",
                                 DV_FMT(counter->set), DV_FMT(counter->name),
-                                DV_FMT(print_quantity(&missing, search->arena)),
-                                DV_FMT(print_quantity(&needed, search->arena)),
-                                DV_FMT(print_quantity(&left, search->arena)),
-                                DV_FMT(print_quantity(&counter->value, search->arena))));
+                                DV_FMT(dv_quantity_text(&missing, search->arena)),
+                                DV_FMT(dv_quantity_text(&needed, search->arena)),
+                                DV_FMT(dv_quantity_text(&left, search->arena)),
+                                DV_FMT(dv_quantity_text(&counter->value, search->arena))));
 }
 
 /* A device of the claim that is in conflict with this one by the constraint. For a matching

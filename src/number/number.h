@@ -58,6 +58,7 @@ struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void 
 
 /* The canonical form: no fraction, the largest suffix that leaves none. */
 void dv_quantity_print(const struct dv_quantity *quantity, struct dv_buf *buf);
+dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena); /* the same */
 const char *dv_quantity_format_name(enum dv_quantity_format format); /* "BinarySI" */
 
 int dv_quantity_sign(const struct dv_quantity *quantity); /* -1, 0, 1 */

@@ -8,6 +8,9 @@
 #include "base/buf.h"
 #include "decimal.h"
 
+/* Far more digits than a quantity that was read can have. */
+#define TEXT_BYTES_MAX (64u * 1024u * 1024u)
+
 /* A scale counts from units, the digits of a decimal from nanos. */
 #define NANO_DIGITS 9
 #define MICRO_DIGITS 6
@@ -141,6 +144,15 @@ void dv_quantity_print(const struct dv_quantity *quantity, struct dv_buf *buf)
         print_binary(&decimal, buf);
     else
         print_decimal(&decimal, quantity->format, buf);
+}
+
+dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, TEXT_BYTES_MAX);
+    dv_quantity_print(quantity, &buf);
+    return dv_str_copy(dv_buf_str(&buf), arena);
 }
 
 const char *dv_quantity_format_name(enum dv_quantity_format format)

@@ -177,6 +177,8 @@ void dv_object_unref(struct dv_object *object); /* NULL is fine */
 /* A pod that has ended, well or not: none of its containers runs again. */
 bool dv_pod_is_terminal(const struct dv_api_pod *pod);
 
+bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
+
 /* Whether one toleration is enough for a taint: of a node, and of a device. */
 bool dv_toleration_matches(const struct dv_api_toleration *toleration,
                            const struct dv_api_taint *taint);

@@ -77,14 +77,6 @@ void dv_change_dedup_owners(struct dv_op *op, void *value)
 
 /* ---- finalizers ---- */
 
-bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer)
-{
-    for (size_t i = 0; i < meta->n_finalizers; i++)
-        if (dv_str_eq(meta->finalizers[i], finalizer))
-            return true;
-    return false;
-}
-
 bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta, dv_str finalizer)
 {
     dv_str *left;

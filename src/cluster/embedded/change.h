@@ -49,7 +49,6 @@ bool dv_change_commit(struct dv_op *op);
 /* Removes owner references that are named twice, and adds a warning for the caller. */
 void dv_change_dedup_owners(struct dv_op *op, void *value);
 
-bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
 /* Removes the finalizer from a copy of the list. False: it was not there. */
 bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta, dv_str finalizer);
 

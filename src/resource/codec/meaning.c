@@ -7,6 +7,14 @@ bool dv_pod_is_terminal(const struct dv_api_pod *pod)
            dv_str_eq(pod->status.phase, DV_STR("Failed"));
 }
 
+bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer)
+{
+    for (size_t i = 0; i < meta->n_finalizers; i++)
+        if (dv_str_eq(meta->finalizers[i], finalizer))
+            return true;
+    return false;
+}
+
 /* ---- taints ---- */
 
 /* What tolerations of nodes and of devices have in common, and their taints. */

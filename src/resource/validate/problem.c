@@ -236,15 +236,6 @@ struct bad dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *
     return dv_bad_str(dv_quantity_text(quantity, arena));
 }
 
-dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_quantity_print(quantity, &buf);
-    return dv_str_copy(dv_buf_str(&buf), arena);
-}
-
 static dv_str key_at(const void *keys, size_t stride, size_t i)
 {
     return *(const dv_str *)(const void *)((const char *)keys + i * stride);

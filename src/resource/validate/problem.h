@@ -85,7 +85,6 @@ struct bad dv_bad_message(const struct dv_message *message, const void *value,
                           struct dv_arena *arena);
 struct bad dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
                            struct dv_arena *arena);
-dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena);
 struct bad dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *arena);
 /* An object of texts. */
 struct bad_member {

@@ -90,20 +90,13 @@ static void check_owners(struct dv_problems *problems, const struct path *up,
     }
 }
 
-static bool has_finalizer(const struct dv_api_object_meta *meta, dv_str name)
-{
-    for (size_t i = 0; i < meta->n_finalizers; i++)
-        if (dv_str_eq(meta->finalizers[i], name))
-            return true;
-    return false;
-}
-
 static void check_finalizers(struct dv_problems *problems, const struct path *path,
                              const struct dv_api_object_meta *meta)
 {
     for (size_t i = 0; i < meta->n_finalizers; i++)
         dv_check_label_name(problems, path, "finalizers", meta->finalizers[i]);
-    if (has_finalizer(meta, DV_STR("orphan")) && has_finalizer(meta, DV_STR("foregroundDeletion")))
+    if (dv_meta_has_finalizer(meta, DV_STR("orphan")) &&
+        dv_meta_has_finalizer(meta, DV_STR("foregroundDeletion")))
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, "finalizers",
                        dv_bad_strs(meta->finalizers, meta->n_finalizers, problems->arena),
                        "finalizer orphan and foregroundDeletion cannot be both set");
@@ -215,7 +208,7 @@ static void check_new_finalizers(struct dv_problems *problems,
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     for (size_t i = 0; i < meta->n_finalizers; i++)
-        if (!has_finalizer(old, meta->finalizers[i]))
+        if (!dv_meta_has_finalizer(old, meta->finalizers[i]))
             added[n_added++] = meta->finalizers[i];
     if (n_added == 0)
         return;

@@ -49,21 +49,13 @@ static void index_containers(const struct dv_api_pod_spec *spec, struct dv_map *
         (void)dv_map_set(containers, spec->containers[i - 1].name, &spec->containers[i - 1]);
 }
 
-static int cmp_amounts(const void *a, const void *b)
-{
-    const struct dv_quantity_entry *x = a;
-    const struct dv_quantity_entry *y = b;
-
-    return dv_str_cmp(x->key, y->key);
-}
-
 static bool asks_for(const struct dv_api_container *container, dv_str resource)
 {
     const struct dv_api_resource_requirements *resources = &container->resources;
     const struct dv_quantity_entry key = {.key = resource};
 
     return resources->n_requests > 0 && bsearch(&key, resources->requests, resources->n_requests,
-                                                sizeof(key), cmp_amounts) != NULL;
+                                                sizeof(key), dv_str_compare) != NULL;
 }
 
 static void check_mapping(struct dv_problems *problems, const struct path *path,

@@ -131,21 +131,13 @@ static void check_amounts(struct dv_problems *problems, const struct path *path,
     }
 }
 
-static int cmp_amounts(const void *a, const void *b)
-{
-    const struct dv_quantity_entry *x = a;
-    const struct dv_quantity_entry *y = b;
-
-    return dv_str_cmp(x->key, y->key);
-}
-
 /* In entries that are sorted by key, as all maps are. */
 static const struct dv_quantity *find_amount(const struct dv_quantity_entry *entries, size_t n,
                                              dv_str name)
 {
     const struct dv_quantity_entry key = {.key = name};
     const struct dv_quantity_entry *found =
-        n > 0 ? bsearch(&key, entries, n, sizeof(key), cmp_amounts) : NULL;
+        n > 0 ? bsearch(&key, entries, n, sizeof(key), dv_str_compare) : NULL;
 
     return found ? &found->value : NULL;
 }
