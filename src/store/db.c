@@ -80,6 +80,19 @@ bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fm
                    sqlite3_errmsg(db->sql), status, strerror_r(errnum, reason, sizeof(reason)));
 }
 
+dv_str dv_store_db_column(struct sqlite3_stmt *select, int place)
+{
+    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
+
+    return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
+}
+
+bool dv_store_db_bind(struct sqlite3_stmt *statement, int place, dv_str bytes)
+{
+    return sqlite3_bind_blob64(statement, place, bytes.n ? bytes.p : "", bytes.n, SQLITE_STATIC) ==
+           SQLITE_OK;
+}
+
 struct sqlite3_stmt *dv_store_db_prepare(struct dv_store_db *db, const char *text,
                                          struct dv_err *err)
 {

@@ -62,6 +62,10 @@ uint64_t dv_store_db_wal_bytes(const struct dv_store_db *db);
  * it, as ours; nothing may come between. Returns false. */
 bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fmt, ...)
     DV_PRINTF(3, 4);
+/* A value of a row that was selected, until the next step. */
+dv_str dv_store_db_column(struct sqlite3_stmt *select, int place);
+/* Borrows the bytes until the statement is reset. */
+DV_CHECKED bool dv_store_db_bind(struct sqlite3_stmt *statement, int place, dv_str bytes);
 struct sqlite3_stmt *dv_store_db_prepare(struct dv_store_db *db, const char *text,
                                          struct dv_err *err);
 /* A statement that gives no rows; it is reset. */

@@ -15,19 +15,6 @@
  * keys may be damaged where that of rows is not. */
 static const char *const orders[] = {"ASC", "DESC"};
 
-static bool bind(sqlite3_stmt *statement, int place, dv_str bytes)
-{
-    return sqlite3_bind_blob64(statement, place, bytes.n ? bytes.p : "", bytes.n, SQLITE_STATIC) ==
-           SQLITE_OK;
-}
-
-static dv_str column(sqlite3_stmt *select, int place)
-{
-    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
-
-    return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
-}
-
 /* A row that is not what was written is left out. */
 static bool add_row(struct dv_store_db *to, sqlite3_stmt *insert, dv_str key, dv_str sealed,
                     struct dv_err *err)
@@ -36,7 +23,7 @@ static bool add_row(struct dv_store_db *to, sqlite3_stmt *insert, dv_str key, dv
 
     if (key.n == 0 || key.n > DV_STORE_KEY_BYTES_MAX || !dv_store_unseal(key, sealed, &value))
         return true;
-    if (!bind(insert, 1, key) || !bind(insert, 2, sealed))
+    if (!dv_store_db_bind(insert, 1, key) || !dv_store_db_bind(insert, 2, sealed))
         return dv_store_db_fail(to, err, "%s", sqlite3_sql(insert));
     return dv_store_db_run(to, insert, err);
 }
@@ -57,7 +44,7 @@ static bool add_rows(struct dv_store_db *from, sqlite3_stmt *select, struct dv_s
             return dv_store_db_fail(from, err, "read the damaged file");
         if (status != SQLITE_ROW)
             return true;
-        if (!add_row(to, insert, column(select, 0), column(select, 1), err))
+        if (!add_row(to, insert, dv_store_db_column(select, 0), dv_store_db_column(select, 1), err))
             return false;
     }
 }

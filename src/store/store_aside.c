@@ -91,12 +91,6 @@ void dv_store_load_asides(struct dv_store *store)
 
 /* ---- moving ---- */
 
-static bool bind_bytes(sqlite3_stmt *statement, int place, dv_str bytes)
-{
-    return sqlite3_bind_blob64(statement, place, bytes.n ? bytes.p : "", bytes.n, SQLITE_STATIC) ==
-           SQLITE_OK;
-}
-
 static bool bind_text(sqlite3_stmt *statement, int place, dv_str text)
 {
     return sqlite3_bind_text64(statement, place, text.n ? text.p : "", text.n, SQLITE_STATIC,
@@ -121,7 +115,7 @@ static bool copy_row(struct dv_store_db *db, const struct dv_store_pending *pend
         return false;
     is_ok = bind_text(insert, 1, dv_str_from_c(now)) &&
             bind_text(insert, 2, dv_str_from_c(table)) && bind_text(insert, 3, pending->why) &&
-            bind_bytes(insert, 4, pending->key);
+            dv_store_db_bind(insert, 4, pending->key);
     is_ok = is_ok ? dv_store_db_run(db, insert, err) : dv_store_db_fail(db, err, "%s", text);
     (void)sqlite3_finalize(insert); /* repeats the step's error */
     return is_ok;
@@ -138,8 +132,8 @@ static bool delete_row(struct dv_store_db *db, const struct dv_store_pending *pe
     statement = dv_store_db_prepare(db, text, err);
     if (!statement)
         return false;
-    is_ok = bind_bytes(statement, 1, pending->key) ? dv_store_db_run(db, statement, err)
-                                                   : dv_store_db_fail(db, err, "%s", text);
+    is_ok = dv_store_db_bind(statement, 1, pending->key) ? dv_store_db_run(db, statement, err)
+                                                         : dv_store_db_fail(db, err, "%s", text);
     (void)sqlite3_finalize(statement); /* repeats the step's error */
     return is_ok;
 }

@@ -159,13 +159,6 @@ bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db
     return bind_copy(db, select, 1, &begin, err) && bind_copy(db, select, 2, &end, err);
 }
 
-static dv_str column(sqlite3_stmt *select, int place)
-{
-    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
-
-    return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
-}
-
 bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
                           struct dv_store_row *row, bool *is_end, struct dv_err *err)
 {
@@ -180,8 +173,8 @@ bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db
         return true;
     if (status != SQLITE_ROW)
         return dv_store_db_fail(db, err, "table %s", table);
-    key = column(cursor->select, 0);
-    if (!dv_store_unseal(key, column(cursor->select, 1), &row->value)) {
+    key = dv_store_db_column(cursor->select, 0);
+    if (!dv_store_unseal(key, dv_store_db_column(cursor->select, 1), &row->value)) {
         db->is_damaged = true;
         return dv_fail(err, DV_DATA_LOSS, "table %s: key \"%.*s\": wrong checksum", table,
                        DV_FMT(key));
