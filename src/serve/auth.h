@@ -160,6 +160,7 @@ bool dv_auth_is_claim_of(const struct dv_api_resource_claim *claim, dv_str drive
 
 /* Who writes an event, as its annotation DV_ANNOTATION_AUTHOR says; empty for users who may write
  * all. */
+bool dv_auth_is_in(const struct dv_api_user_info *user, dv_str group);
 dv_str dv_auth_author(const struct dv_api_user_info *user, struct dv_arena *arena);
 #define DV_ANNOTATION_AUTHOR "davit.dev/written-by"
 

@@ -13,7 +13,7 @@
 
 /* ---- users ---- */
 
-static bool is_in(const struct dv_api_user_info *user, dv_str group)
+bool dv_auth_is_in(const struct dv_api_user_info *user, dv_str group)
 {
     for (size_t i = 0; i < user->n_groups; i++)
         if (dv_str_eq(user->groups[i], group))
@@ -60,15 +60,15 @@ enum dv_auth_scope dv_auth_scope(const struct dv_api_user_info *user, dv_str *no
     bool is_anywhere;
 
     *node = *driver = DV_STR_NONE;
-    if (is_in(user, DV_STR(DV_GROUP_ADMINS)))
+    if (dv_auth_is_in(user, DV_STR(DV_GROUP_ADMINS)))
         return DV_SCOPE_ADMIN;
-    if (is_in(user, DV_STR(DV_GROUP_DRIVERS))) {
+    if (dv_auth_is_in(user, DV_STR(DV_GROUP_DRIVERS))) {
         *node = extra_of(user, DV_STR(DV_EXTRA_NODE));
         *driver = extra_of(user, DV_STR(DV_EXTRA_DRIVER));
         is_anywhere = dv_str_eq(extra_of(user, DV_STR(DV_EXTRA_ALL_NODES)), DV_STR("true"));
         return driver->n && is_anywhere == !node->n ? DV_SCOPE_DRIVER : DV_SCOPE_NONE;
     }
-    if (is_in(user, DV_STR(DV_GROUP_NODES)) && dv_str_starts_with(user->username, prefix) &&
+    if (dv_auth_is_in(user, DV_STR(DV_GROUP_NODES)) && dv_str_starts_with(user->username, prefix) &&
         user->username.n > prefix.n) {
         *node = dv_str_slice(user->username, prefix.n, user->username.n);
         return DV_SCOPE_NODE;
@@ -221,7 +221,7 @@ static bool is_path_open(const struct dv_api_user_info *user, const struct dv_au
     for (size_t i = 0; i < DV_COUNT(to_all); i++)
         if (dv_str_eq(request->path, to_all[i]))
             return true;
-    if (!is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)))
+    if (!dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)))
         return false;
     for (size_t i = 0; i < DV_COUNT(to_known); i++)
         if (is_under(request->path, to_known[i]))
@@ -246,7 +246,7 @@ bool dv_auth_decide(const struct dv_api_user_info *user, const struct dv_auth_re
         return true;
     if (request->path.n)
         return may_see_node(scope, q.node, request) || is_path_open(user, request);
-    if (is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) && is_about_oneself(&q))
+    if (dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)) && is_about_oneself(&q))
         return true;
     if (scope == DV_SCOPE_NODE)
         return dv_auth_decide_node(&q);

@@ -219,14 +219,6 @@ static bool refuse(struct dv_kube_call *call, const struct dv_api_user_info *use
 
 /* ---- who it is then ---- */
 
-static bool has_group(const struct dv_api_user_info *user, dv_str group)
-{
-    for (size_t i = 0; i < user->n_groups; i++)
-        if (dv_str_eq(user->groups[i], group))
-            return true;
-    return false;
-}
-
 static void add_groups(struct dv_api_user_info *user, struct dv_arena *arena)
 {
     bool is_anonymous = dv_str_eq(user->username, DV_STR(DV_USER_ANONYMOUS));
@@ -237,11 +229,11 @@ static void add_groups(struct dv_api_user_info *user, struct dv_arena *arena)
         user->groups[user->n_groups++] =
             dv_str_printf(arena, "system:serviceaccounts:%.*s", DV_FMT(namespace));
     }
-    if (has_group(user, DV_STR(DV_GROUP_UNAUTHENTICATED)))
+    if (dv_auth_is_in(user, DV_STR(DV_GROUP_UNAUTHENTICATED)))
         return;
     if (is_anonymous)
         user->groups[user->n_groups++] = DV_STR(DV_GROUP_UNAUTHENTICATED);
-    else if (!has_group(user, DV_STR(DV_GROUP_AUTHENTICATED)))
+    else if (!dv_auth_is_in(user, DV_STR(DV_GROUP_AUTHENTICATED)))
         user->groups[user->n_groups++] = DV_STR(DV_GROUP_AUTHENTICATED);
 }
 
