@@ -66,14 +66,6 @@ static bool is_digit_next(dv_str rest)
     return rest.n > 0 && dv_is_digit(rest.p[0]);
 }
 
-static bool take_char(dv_str *rest, char c)
-{
-    if (rest->n == 0 || rest->p[0] != c)
-        return false;
-    *rest = dv_str_slice(*rest, 1, rest->n);
-    return true;
-}
-
 /* Takes `n_min` to `n_max` digits off the front, for a number that is no larger than `limit`. */
 static bool take_number(dv_str *rest, int n_min, int n_max, int limit, int *value)
 {
@@ -92,8 +84,8 @@ static bool take_date(dv_str *rest, int64_t *days)
     int month;
     int day;
 
-    if (!take_number(rest, 4, 4, 9999, &year) || !take_char(rest, '-') ||
-        !take_number(rest, 2, 2, 12, &month) || !take_char(rest, '-') ||
+    if (!take_number(rest, 4, 4, 9999, &year) || !dv_str_take(rest, '-') ||
+        !take_number(rest, 2, 2, 12, &month) || !dv_str_take(rest, '-') ||
         !take_number(rest, 2, 2, 31, &day))
         return false;
     if (month < 1 || day < 1 || day > dv_date_days_in_month(year, month))
@@ -108,8 +100,8 @@ static bool take_clock(dv_str *rest, int hour_digits_min, int *seconds)
     int minute;
     int second;
 
-    if (!take_number(rest, hour_digits_min, 2, 23, &hour) || !take_char(rest, ':') ||
-        !take_number(rest, 2, 2, 59, &minute) || !take_char(rest, ':') ||
+    if (!take_number(rest, hour_digits_min, 2, 23, &hour) || !dv_str_take(rest, ':') ||
+        !take_number(rest, 2, 2, 59, &minute) || !dv_str_take(rest, ':') ||
         !take_number(rest, 2, 2, 59, &second))
         return false;
     *seconds = hour * 3600 + minute * 60 + second;
@@ -121,7 +113,7 @@ static bool take_fraction(dv_str *rest, bool may_be_comma, int32_t *nanos)
     int32_t unit = 100000000;
 
     *nanos = 0;
-    if (!take_char(rest, '.') && !(may_be_comma && take_char(rest, ',')))
+    if (!dv_str_take(rest, '.') && !(may_be_comma && dv_str_take(rest, ',')))
         return true;
     if (!is_digit_next(*rest))
         return false;
@@ -139,11 +131,11 @@ static bool take_offset(dv_str *rest, int hours_max, int minutes_max, int32_t *m
     int minute;
 
     *minutes = 0;
-    if (take_char(rest, 'Z'))
+    if (dv_str_take(rest, 'Z'))
         return true;
-    if (!take_char(rest, '+') && !take_char(rest, '-'))
+    if (!dv_str_take(rest, '+') && !dv_str_take(rest, '-'))
         return false;
-    if (!take_number(rest, 2, 2, hours_max, &hour) || !take_char(rest, ':') ||
+    if (!take_number(rest, 2, 2, hours_max, &hour) || !dv_str_take(rest, ':') ||
         !take_number(rest, 2, 2, minutes_max, &minute))
         return false;
     *minutes = sign * (hour * 60 + minute);
@@ -157,7 +149,7 @@ bool dv_rfc3339_parse(dv_str text, enum dv_rfc3339_reader reader, struct dv_rfc3
     int64_t days;
     int seconds;
 
-    if (!take_date(&text, &days) || !take_char(&text, 'T') ||
+    if (!take_date(&text, &days) || !dv_str_take(&text, 'T') ||
         !take_clock(&text, is_lax ? 1 : 2, &seconds) ||
         !take_fraction(&text, is_lax, &read.nanos) ||
         !take_offset(&text, is_lax ? 24 : 23, is_lax ? 60 : 59, &read.offset_minutes) || text.n > 0)

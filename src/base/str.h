@@ -51,6 +51,14 @@ static inline dv_str dv_str_slice(dv_str s, size_t from, size_t to)
     from = from < to ? from : to;
     return s.p ? (dv_str){s.p + from, to - from} : (dv_str){"", 0};
 }
+/* Takes the character off the front, when it is there. */
+static inline bool dv_str_take(dv_str *s, char c)
+{
+    if (s->n == 0 || s->p[0] != c)
+        return false;
+    *s = dv_str_slice(*s, 1, s->n);
+    return true;
+}
 /* Offset of the first match, or s.n. */
 size_t dv_str_find(dv_str s, dv_str needle);
 size_t dv_str_find_char(dv_str s, char c);

@@ -63,14 +63,6 @@ struct dv_cel_val dv_cel_time_between(const struct dv_cel_val *a, const struct d
 /* -- Text ----------------------------------------------------------------------------------------
  */
 
-static bool take_char(dv_str *text, char c)
-{
-    if (text->n == 0 || text->p[0] != c)
-        return false;
-    *text = dv_str_slice(*text, 1, text->n);
-    return true;
-}
-
 struct dv_cel_val dv_cel_time_parse(dv_str text)
 {
     struct dv_rfc3339 time;
@@ -155,10 +147,10 @@ struct dv_cel_val dv_cel_duration_parse(dv_str text)
     bool is_negative = false;
     uint64_t ns = 0;
 
-    if (take_char(&text, '-'))
+    if (dv_str_take(&text, '-'))
         is_negative = true;
     else
-        (void)take_char(&text, '+');
+        (void)dv_str_take(&text, '+');
     if (dv_str_eq(text, DV_STR("0")))
         return dv_cel_duration(0);
     if (text.n == 0)

@@ -41,14 +41,6 @@ static bool take_number(dv_str *s, int *value)
     return n > 0;
 }
 
-static bool take_char(dv_str *s, char c)
-{
-    if (s->n == 0 || s->p[0] != c)
-        return false;
-    *s = dv_str_slice(*s, 1, s->n);
-    return true;
-}
-
 /* [+-]hh[:mm[:ss]] */
 static bool take_time(dv_str *s, int64_t *seconds)
 {
@@ -56,17 +48,17 @@ static bool take_time(dv_str *s, int64_t *seconds)
     int sign = 1;
     int value;
 
-    if (take_char(s, '-'))
+    if (dv_str_take(s, '-'))
         sign = -1;
     else
-        (void)take_char(s, '+');
+        (void)dv_str_take(s, '+');
     *seconds = 0;
     do {
         if (!take_number(s, &value))
             return false;
         *seconds += sign * value * unit;
         unit /= 60;
-    } while (unit > 0 && take_char(s, ':'));
+    } while (unit > 0 && dv_str_take(s, ':'));
     return true;
 }
 
@@ -88,19 +80,19 @@ static bool take_name(dv_str *s)
 static bool take_change(dv_str *s, struct change *change)
 {
     *change = (struct change){.seconds = 2 * HOUR};
-    if (!take_char(s, ','))
+    if (!dv_str_take(s, ','))
         return false;
-    if (take_char(s, 'M')) {
+    if (dv_str_take(s, 'M')) {
         change->kind = 'M';
-        if (!take_number(s, &change->month) || !take_char(s, '.') ||
-            !take_number(s, &change->week) || !take_char(s, '.'))
+        if (!take_number(s, &change->month) || !dv_str_take(s, '.') ||
+            !take_number(s, &change->week) || !dv_str_take(s, '.'))
             return false;
-    } else if (take_char(s, 'J')) {
+    } else if (dv_str_take(s, 'J')) {
         change->kind = 'J';
     }
     if (!take_number(s, &change->day))
         return false;
-    return !take_char(s, '/') || take_time(s, &change->seconds);
+    return !dv_str_take(s, '/') || take_time(s, &change->seconds);
 }
 
 /* POSIX counts west of Greenwich; we count east. */

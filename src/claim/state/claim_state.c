@@ -384,14 +384,6 @@ struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
     return entry;
 }
 
-static int driver_cmp(const void *a, const void *b)
-{
-    const struct dv_claim_driver *x = a;
-    const struct dv_claim_driver *y = b;
-
-    return dv_str_cmp(x->name, y->name);
-}
-
 /* The distinct drivers of the allocation, by name. */
 static size_t drivers_of(const struct dv_api_resource_claim *object, struct dv_arena *arena,
                          struct dv_claim_driver **drivers)
@@ -404,7 +396,7 @@ static size_t drivers_of(const struct dv_api_resource_claim *object, struct dv_a
     for (size_t i = 0; i < n_results; i++)
         v[i].name = allocation->devices.results[i].driver;
     if (n_results > 0)
-        qsort(v, n_results, sizeof(v[0]), driver_cmp);
+        qsort(v, n_results, sizeof(v[0]), dv_str_compare);
     for (size_t i = 0; i < n_results; i++)
         if (n == 0 || !dv_str_eq(v[n - 1].name, v[i].name))
             v[n++] = v[i];
