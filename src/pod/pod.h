@@ -41,7 +41,7 @@ struct dv_pod_ref {
 
 /* ---- the node's part of the store ---- */
 
-enum dv_node_namespace {
+enum dv_node_table {
     DV_TABLE_DEVICES, /* module device's */
     DV_TABLE_PODS,    /* this one's: by uid, the Pod as JSON */
     DV_TABLE_OBJECTS, /* the embedded API's: its objects, */
@@ -147,6 +147,33 @@ void dv_pods_save_all(struct dv_pods *pods);
 /* To be called when devices have changed: those that wait look again. */
 void dv_pods_look_again(struct dv_pods *pods);
 
+/* ---- operations on a pod ---- */
+
+struct dv_pod_step;
+
+/* How a step of an operation ends; the table in admission.c says what follows. */
+enum dv_pod_outcome {
+    DV_STEP_PENDING, /* not yet: a callback will tell. After the last step: for ever */
+    DV_STEP_DONE,
+    DV_STEP_MORE,    /* the pod has one more container */
+    DV_STEP_ABSENT,  /* what it needs is not there, or not free, yet; the pod is not known here */
+    DV_STEP_IN_USE,  /* another pod has a device that it is about to get */
+    DV_STEP_REFUSED, /* it cannot have what it asks for */
+    DV_STEP_FAILED,  /* nothing could be decided, or written, or it was given up */
+};
+
+/* What an admission, a release and the start of a container have in common. */
+struct dv_pod_operation {
+    struct dv_pods *pods;
+    struct dv_pod *pod;
+    const struct dv_pod_step *step; /* where it is: a row of the table */
+    struct dv_task task;            /* tells `posted` in another turn */
+    enum dv_pod_outcome posted;
+    struct dv_claim_operation claims; /* what is asked of the pod's claims */
+    struct dv_link link;              /* while that runs */
+    struct dv_err err;                /* code DV_OK: nothing has gone wrong */
+};
+
 /* ---- admission ---- */
 
 struct dv_pod_verdict {
@@ -167,13 +194,6 @@ struct dv_pod_verdict {
 #define DV_POD_FAILED_PREPARE "FailedPrepareDynamicResources"
 #define DV_POD_DEVICE_IN_USE "DeviceInUse"
 
-/* Something that is asked of the pod's claims, as a part of what is asked of the pod. */
-struct dv_pod_claims {
-    struct dv_claim_operation op;
-    struct dv_link link; /* while it runs */
-    bool is_running;
-};
-
 /* One admission, embedded in what waits for it; zeroed, then `done` is set; lent until that ran. */
 struct dv_pod_admission {
     /* err: NULL when there is a verdict (borrowed). DV_INVALID_ARGUMENT: not a pod. DV_ABORTED: it
@@ -185,14 +205,12 @@ struct dv_pod_admission {
      * is bound to this node, and has no other. */
     bool is_patient;
     struct {
-        struct dv_pods *pods;
-        struct dv_pod *pod; /* as it will be; known to the others unless `old` is there */
+        struct dv_pod_operation
+            op;             /* its pod as it will be; the others see it unless `old` is there */
         struct dv_pod *old; /* as it was admitted before; NULL: it was not */
-        struct dv_task task;
         struct dv_timer wait_timer;
         struct dv_link link; /* among those that wait */
         struct dv_device_run run;
-        struct dv_pod_claims claims;
         struct dv_save save;
         struct dv_store_change change;
         struct dv_numa_hint affinity; /* in pod scope, of all containers */
@@ -206,12 +224,11 @@ struct dv_pod_admission {
         size_t n_aside;
         struct dv_err aside_err;         /* about the first */
         struct dv_err in_use;            /* code DV_OK: nobody has what it is about to get */
-        struct dv_holdings_rival *rival; /* who has it; in the aside arena, like what follows */
+        struct dv_holdings_rival *rival; /* who has it; in the aside arena */
+        struct dv_pod_verdict refusal;   /* its reason and what it says, in the pod's arena */
         dv_str json;
-        struct dv_err err; /* code DV_OK: nothing has gone wrong */
-        bool is_running;   /* a run is under way */
-        bool was_asked;    /* plugins or drivers were */
-        bool is_asked;     /* it is a pod, and nothing else is under way for it */
+        bool was_asked; /* plugins or drivers were */
+        bool is_pod;    /* it is one, and nothing else is under way for it */
     } priv;
 };
 
@@ -229,18 +246,18 @@ struct dv_pod_release {
      * but for claims that have been unprepared: to be tried again. */
     void (*done)(struct dv_pod_release *release, bool was_known, const struct dv_err *err);
     struct {
-        struct dv_pods *pods;
-        struct dv_pod *pod;
-        struct dv_task task;
-        struct dv_pod_claims claims;
+        struct dv_pod_operation op;   /* its pod is NULL when that is not known here, or busy */
+        const struct dv_pod_ref *ref; /* until dv_pods_release returns */
         struct dv_save save;
         struct dv_store_change changes[2];
-        struct dv_err err;
     } priv;
 };
 /* Of a pod that is not known here the claims are unprepared, if it has any. */
 void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
                      const struct dv_pod_ref *ref);
+/* `done` still runs, without waiting for a driver that takes its time; what is being written is
+ * written. */
+void dv_pods_cancel_release(struct dv_pod_release *release);
 
 /* A pod of the API that was released, by hand or because it ended, before the API knew: it is not
  * admitted again. Remembered on the disk until it is said that the API knows. */
@@ -256,14 +273,11 @@ struct dv_pod_start {
      * container here. */
     void (*done)(struct dv_pod_start *start, const struct dv_err *err);
     struct {
-        struct dv_pods *pods;
-        struct dv_pod *pod; /* while its claims are prepared */
+        struct dv_pod_operation op;   /* its pod is there until its plugins are asked */
+        const struct dv_pod_ref *ref; /* until dv_pods_start_container returns */
+        dv_str container;             /* the same */
         size_t i_container;
-        struct dv_task task;
-        struct dv_pod_claims claims;
         struct dv_device_run run;
-        struct dv_err err;
-        bool is_running;
     } priv;
 };
 void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,

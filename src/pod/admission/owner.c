@@ -189,7 +189,7 @@ static void retry_later(struct dv_owner *owner)
 static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
 {
     struct ended *ended = DV_CONTAINER(release, struct ended, release);
-    struct dv_pods *pods = release->priv.pods;
+    struct dv_pods *pods = release->priv.op.pods;
     const struct dv_pod_ref ref = {.uid = ended->uid};
     struct dv_pod *pod = err && !pods->is_closing ? dv_pods_get(pods, &ref) : NULL;
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -12,6 +13,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
+#include "pod/admission/admission.h"
 #include "pod/admission/holdings.h"
 #include "pod/admission/owner.h"
 #include "pod/admission/pods.h"
@@ -38,6 +40,7 @@ struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
     pod->full_name =
         dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.namespace), DV_FMT(spec->ref.name));
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
+    dv_buf_init(&pod->awaited, DV_POD_AWAITED_BYTES);
     return pod;
 }
 
@@ -46,6 +49,7 @@ void dv_pod_free(struct dv_pod *pod)
     if (!pod)
         return;
     dv_owner_free(pod->owner);
+    dv_buf_fini(&pod->awaited);
     dv_arena_free(pod->arena);
     free(pod);
 }
@@ -100,8 +104,18 @@ void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state)
     pod->state = state;
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pod->pods->loop));
     if (state != DV_POD_WAITING)
-        pod->awaited = DV_STR("");
+        dv_buf_clear(&pod->awaited);
     dv_pods_tell_changed(pod->pods);
+}
+
+bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited)
+{
+    if (dv_str_eq(dv_buf_str(&pod->awaited), dv_str_from_c(awaited)))
+        return false;
+    dv_buf_clear(&pod->awaited);
+    dv_buf_add_c(&pod->awaited, awaited);
+    dv_pods_tell_changed(pod->pods);
+    return true;
 }
 
 struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container)
@@ -138,7 +152,8 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
     return (struct dv_pod_view){
         .spec = &pod->spec,
         .state = waits_for_claims && pod->state == DV_POD_ADMITTING ? DV_POD_WAITING : pod->state,
-        .awaited = waits_for_claims ? dv_str_from_c(pod->preparing->awaited) : pod->awaited,
+        .awaited =
+            waits_for_claims ? dv_str_from_c(pod->preparing->awaited) : dv_buf_str(&pod->awaited),
         .is_brief = waits_for_claims ? pod->preparing->is_brief
                                      : pod->state == DV_POD_ADMITTING && pod->awaited.n > 0,
         .since_wall_ns = pod->since_wall_ns,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/defs.h"
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -21,6 +21,9 @@ struct dv_err;
 struct dv_holdings;
 struct dv_owner;
 
+/* Of what a pod waits for: a resource's name, and some words. */
+#define DV_POD_AWAITED_BYTES 512u
+
 struct dv_pod {
     struct dv_pods *pods;
     struct dv_arena *arena; /* of everything it has */
@@ -30,10 +33,10 @@ struct dv_pod {
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
-    bool may_run;           /* a container may have been started */
-    bool has_ended;         /* what ran in it has ended */
-    struct dv_owner *owner; /* NULL: nobody that is watched */
-    dv_str awaited;         /* in `arena`; a pod waits for few things in its life */
+    bool may_run;                               /* a container may have been started */
+    bool has_ended;                             /* what ran in it has ended */
+    struct dv_owner *owner;                     /* NULL: nobody that is watched */
+    struct dv_buf awaited;                      /* what it waits for; up to DV_POD_AWAITED_BYTES */
     const struct dv_claim_operation *preparing; /* its claims; NULL: nothing is under way */
     uint64_t since_wall_ns;
 };
@@ -54,7 +57,7 @@ struct dv_pods {
     struct dv_map ended;      /* uids of pods that the API does not know to have ended */
     struct dv_map by_name;    /* the latest of that name */
     struct dv_list waiting;   /* dv_pod_admission, for devices */
-    struct dv_list claim_ops; /* dv_pod_claims, under way */
+    struct dv_list claim_ops; /* dv_pod_operation, whose claims are asked for */
     struct dv_task look_task;
     struct dv_task changed_task;
     struct dv_task close_task;
@@ -77,19 +80,13 @@ void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod);
 void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod);
 struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref);
 void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state);
+/* Empty: for nothing. False: that is known already. */
+bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited);
 void dv_pods_tell_changed(struct dv_pods *pods);
 /* One thing that a closing module waits for is over. */
 void dv_pods_end_one(struct dv_pods *pods);
 /* The request that allocation and start of a container have in common. */
 struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container);
-
-/* align.c */
-/* What the policy says to the devices of the whole pod, or of a container of it. Fails as
- * dv_device_pod_hints and dv_topology_merge. */
-DV_CHECKED bool dv_pod_align(const struct dv_pod *pod, struct dv_topology_verdict *verdict,
-                             struct dv_err *err);
-DV_CHECKED bool dv_pod_align_container(const struct dv_pod *pod, size_t i_container,
-                                       struct dv_topology_verdict *verdict, struct dv_err *err);
 
 /* need.c: false when there is none */
 struct dv_pod_need {
@@ -116,34 +113,7 @@ bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shor
 void dv_pods_note_ended(struct dv_pods *pods, dv_str uid);
 void dv_pods_free_ended(struct dv_pods *pods);
 
-/* admit.c: the steps of an admission */
+/* admission.c: those that wait for devices look again */
 void dv_pods_look(struct dv_pods *pods);
-void dv_admission_look(struct dv_pod_admission *admission);
-void dv_admission_stop_waiting(struct dv_pod_admission *admission);
-void dv_admission_save(struct dv_pod_admission *admission);
-/* All three are the end of it. */
-void dv_admission_refuse_for_now(struct dv_pod_admission *admission, const char *reason,
-                                 const struct dv_err *err);
-void dv_admission_fail(struct dv_pod_admission *admission, const struct dv_err *err);
-void dv_admission_end(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
-                      const struct dv_err *err);
-
-/* begin.c */
-void dv_pods_cancel_waiting(struct dv_pods *pods);
-
-/* pod_prepare.c */
-/* Its devices of this resource, before their plugin is asked: whether it may have them. */
-DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
-                                     const dv_str *ids, size_t n_ids, struct dv_err *err);
-/* Another pod has one of them: it gets others, or is refused. */
-void dv_admission_evade(struct dv_pod_admission *admission);
-/* What it keeps back is free for others again. */
-void dv_admission_let_go(struct dv_pod_admission *admission);
-/* Its claims, then it is saved. */
-void dv_admission_prepare(struct dv_pod_admission *admission);
-/* Around every operation on claims. */
-void dv_pod_claims_begin(struct dv_pods *pods, struct dv_pod_claims *claims);
-void dv_pod_claims_end(struct dv_pod_claims *claims);
-void dv_pods_cancel_claims(struct dv_pods *pods);
 
 #endif

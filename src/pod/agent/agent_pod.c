@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "loop/loop.h"
@@ -105,8 +104,8 @@ void dv_agent_pod_stop(struct dv_agent_pod *pod)
     dv_task_cancel(&pod->task);
     if (pod->state == DV_AGENT_ADMITTING)
         dv_pods_cancel(&pod->admission);
-    if (pod->state == DV_AGENT_RELEASING && pod->release.priv.claims.is_running)
-        dv_claims_cancel(&pod->release.priv.claims.op); /* a driver may take its time */
+    if (pod->state == DV_AGENT_RELEASING)
+        dv_pods_cancel_release(&pod->release);
     if (pod->write.is_running)
         dv_request_cancel(pod->agent->options.cluster, &pod->write.request);
 }

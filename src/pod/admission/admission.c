@@ -1,0 +1,307 @@
+/* admission.c - the life of a pod on this node: every step of an admission, a release and the start
+ * of a container, and what follows it. What the steps do is in step_*.c.
+ *
+ *   admission
+ *
+ *     asked -> open -> look -> begin -> align pod -> next container -> prepare -> check -> save
+ *                      ^  |                             |     ^                     |        |
+ *                      |  | absent                 more |     | done                |        v
+ *                      |  v                             v     |                     |    admitted
+ *                      wait <---- absent ---- align container, allocate             |
+ *                                                             | in use              | in use
+ *               look <---------- done ---------- evade <------'---------------------'
+ *
+ *     refused (with a verdict) and failed (without one) undo all of it
+ *
+ *   release              asked -> open -> unprepare -> give back -> released
+ *                                  '----------'-> not here, not released
+ *
+ *   start of a container asked -> open -> prepare again -> check again -> run -> ready
+ *                                  '------------'---------------'----------'---> not ready
+ *
+ * Crash safety lies in the order. A pod is on the disk only when it has all it asked for, in one
+ * transaction with its devices; claims write their intent themselves before a driver is called.
+ * What a crash leaves before `save` belongs to no pod, and is given back at the next start. In a
+ * release the claims are unprepared first: what a driver has prepared is in use until it says
+ * otherwise. */
+#include "pod/admission/admission.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "claim/claim_manager.h"
+#include "loop/loop.h"
+#include "pod/admission/pods.h"
+#include "pod/pod.h"
+
+enum step {
+    NOWHERE, /* that outcome cannot be */
+
+    ADMIT_ASKED,
+    ADMIT_OPEN,
+    LOOK,
+    WAIT,
+    BEGIN,
+    ALIGN_POD,
+    NEXT_CONTAINER,
+    ALIGN_CONTAINER,
+    ALLOCATE,
+    EVADE,
+    PREPARE,
+    CHECK,
+    SAVE,
+    ADMITTED,
+    REFUSED,
+    FAILED,
+
+    RELEASE_ASKED,
+    RELEASE_OPEN,
+    UNPREPARE,
+    GIVE_BACK,
+    RELEASED,
+    NOT_HERE,
+    NOT_RELEASED,
+
+    START_ASKED,
+    START_OPEN,
+    PREPARE_AGAIN,
+    CHECK_AGAIN,
+    RUN,
+    READY,
+    NOT_READY,
+};
+
+struct dv_pod_step {
+    enum dv_pod_outcome (*does)(struct dv_pod_operation *op); /* NULL: it has not begun */
+    void (*cancel)(struct dv_pod_operation *op);              /* NULL: it is not given up here */
+    enum step done, more, absent, in_use, refused, failed;    /* what follows which outcome */
+};
+
+/* clang-format off */
+static const struct dv_pod_step steps[] = {
+    /* An admission. What it takes it gives back in REFUSED and FAILED (undo in step_end.c). */
+    [ADMIT_ASKED]     = {.done = ADMIT_OPEN, .failed = FAILED, .cancel = dv_admit_cancel_wait},
+    [ADMIT_OPEN]      = {dv_admit_open,     .done = LOOK, .failed = FAILED},
+    [LOOK]            = {dv_admit_look,     .done = BEGIN, .absent = WAIT, .refused = REFUSED},
+    [WAIT]            = {dv_admit_wait,     .done = LOOK, .failed = FAILED,
+                         .cancel = dv_admit_cancel_wait},
+    [BEGIN]           = {dv_admit_begin,    .done = ALIGN_POD},
+    [ALIGN_POD]       = {dv_admit_align_pod, .done = NEXT_CONTAINER, .refused = REFUSED},
+    [NEXT_CONTAINER]  = {dv_admit_next,     .more = ALIGN_CONTAINER, .done = PREPARE},
+    [ALIGN_CONTAINER] = {dv_admit_align_container, .done = ALLOCATE, .refused = REFUSED},
+    [ALLOCATE]        = {dv_admit_allocate, .done = NEXT_CONTAINER, .absent = WAIT,
+                         .in_use = EVADE, .refused = REFUSED, .failed = FAILED,
+                         .cancel = dv_admit_cancel_allocate},
+    [EVADE]           = {dv_admit_evade,    .done = LOOK, .refused = REFUSED},
+    [PREPARE]         = {dv_admit_prepare,  .done = CHECK, .refused = REFUSED, .failed = FAILED,
+                         .cancel = dv_pod_operation_cancel_claims},
+    [CHECK]           = {dv_admit_check,    .done = SAVE, .in_use = EVADE, .refused = REFUSED},
+    [SAVE]            = {dv_admit_save,     .done = ADMITTED, .failed = FAILED},
+    [ADMITTED]        = {dv_admit_end_admitted},
+    [REFUSED]         = {dv_admit_end_refused},
+    [FAILED]          = {dv_admit_end_failed},
+
+    /* A release. What fails leaves the pod admitted: NOT_RELEASED. */
+    [RELEASE_ASKED]   = {.done = RELEASE_OPEN},
+    [RELEASE_OPEN]    = {dv_release_open,   .done = UNPREPARE, .absent = NOT_HERE,
+                         .failed = NOT_RELEASED},
+    [UNPREPARE]       = {dv_release_unprepare, .done = GIVE_BACK, .absent = NOT_HERE,
+                         .failed = NOT_RELEASED, .cancel = dv_pod_operation_cancel_claims},
+    [GIVE_BACK]       = {dv_release_give_back, .done = RELEASED, .failed = NOT_RELEASED},
+    [RELEASED]        = {dv_release_end_released},
+    [NOT_HERE]        = {dv_release_end_absent},
+    [NOT_RELEASED]    = {dv_release_end_failed},
+
+    /* The start of a container. The pod has what it has, whatever becomes of it. */
+    [START_ASKED]     = {.done = START_OPEN},
+    [START_OPEN]      = {dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
+    [PREPARE_AGAIN]   = {dv_start_prepare,  .done = CHECK_AGAIN, .failed = NOT_READY,
+                         .cancel = dv_pod_operation_cancel_claims},
+    [CHECK_AGAIN]     = {dv_start_check,    .done = RUN, .failed = NOT_READY},
+    [RUN]             = {dv_start_run,      .done = READY, .failed = NOT_READY,
+                         .cancel = dv_start_cancel_run},
+    [READY]           = {dv_start_end_ready},
+    [NOT_READY]       = {dv_start_end_failed},
+};
+/* clang-format on */
+
+static enum step next_of(const struct dv_pod_step *step, enum dv_pod_outcome outcome)
+{
+    switch (outcome) {
+    case DV_STEP_PENDING:
+        return NOWHERE;
+    case DV_STEP_DONE:
+        return step->done;
+    case DV_STEP_MORE:
+        return step->more;
+    case DV_STEP_ABSENT:
+        return step->absent;
+    case DV_STEP_IN_USE:
+        return step->in_use;
+    case DV_STEP_REFUSED:
+        return step->refused;
+    case DV_STEP_FAILED:
+        return step->failed;
+    }
+    return NOWHERE;
+}
+
+void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcome)
+{
+    while (outcome != DV_STEP_PENDING) {
+        enum step next = next_of(op->step, outcome);
+
+        assert(next != NOWHERE);
+        op->step = &steps[next];
+        outcome = op->step->does(op); /* after the last one `op` is not touched again */
+    }
+}
+
+static void on_posted(struct dv_task *task)
+{
+    struct dv_pod_operation *op = DV_CONTAINER(task, struct dv_pod_operation, task);
+
+    dv_pod_operation_go(op, op->posted);
+}
+
+enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_pod_outcome outcome)
+{
+    op->posted = outcome;
+    dv_task_post(&op->task, op->pods->loop, on_posted);
+    return DV_STEP_PENDING;
+}
+
+static void begin(struct dv_pod_operation *op, struct dv_pods *pods, enum step asked)
+{
+    op->pods = pods;
+    op->step = &steps[asked];
+    pods->n_under_way++;
+}
+
+/* ---- admission ---- */
+
+struct dv_pod_admission *dv_admission_of(struct dv_pod_operation *op)
+{
+    return DV_CONTAINER(op, struct dv_pod_admission, priv.op);
+}
+
+void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
+                   uint64_t wait_ms)
+{
+    char *copy = dv_alloc(json.n);
+
+    assert(admission->done);
+    memset(&admission->priv, 0, sizeof(admission->priv));
+    if (json.n > 0)
+        memcpy(copy, json.p, json.n);
+    admission->priv.json = (dv_str){copy, json.n};
+    admission->priv.wait_until_ms = dv_u64_add_clamped(
+        dv_loop_now_ms(pods->loop), wait_ms == UINT64_MAX ? pods->options.wait_ms : wait_ms);
+    admission->priv.start_ns = dv_loop_now_ns(pods->loop);
+    begin(&admission->priv.op, pods, ADMIT_ASKED);
+    if (pods->is_closing)
+        (void)dv_fail(&admission->priv.op.err, DV_CANCELLED, "davitd is stopping");
+    (void)dv_pod_operation_post(&admission->priv.op,
+                                pods->is_closing ? DV_STEP_FAILED : DV_STEP_DONE);
+}
+
+/* The step tells soon that it has failed, with this error. */
+static void give_up(struct dv_pod_admission *admission, const char *text)
+{
+    struct dv_pod_operation *op = &admission->priv.op;
+
+    if (op->err.code != DV_OK || !op->step->cancel)
+        return; /* over already, or as good as: what is being written is not taken back */
+    (void)dv_fail(&op->err, DV_CANCELLED, "%s", text);
+    op->step->cancel(op);
+}
+
+void dv_pods_cancel(struct dv_pod_admission *admission)
+{
+    give_up(admission, "the admission was cancelled");
+}
+
+void dv_pods_cancel_waiting(struct dv_pods *pods)
+{
+    struct dv_list all;
+    struct dv_link *link;
+
+    dv_list_init(&all);
+    dv_list_move_all(&all, &pods->waiting);
+    while ((link = dv_list_shift(&all)) != NULL)
+        give_up(DV_CONTAINER(link, struct dv_pod_admission, priv.link), "davitd is stopping");
+}
+
+void dv_pods_look(struct dv_pods *pods)
+{
+    struct dv_list all;
+    struct dv_link *link;
+
+    dv_list_init(&all);
+    dv_list_move_all(&all, &pods->waiting); /* some go back to it */
+    while ((link = dv_list_shift(&all)) != NULL)
+        dv_pod_operation_go(&DV_CONTAINER(link, struct dv_pod_admission, priv.link)->priv.op,
+                            DV_STEP_DONE);
+}
+
+/* ---- release ---- */
+
+struct dv_pod_release *dv_release_of(struct dv_pod_operation *op)
+{
+    return DV_CONTAINER(op, struct dv_pod_release, priv.op);
+}
+
+void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
+                     const struct dv_pod_ref *ref)
+{
+    memset(&release->priv, 0, sizeof(release->priv));
+    release->priv.ref = ref;
+    begin(&release->priv.op, pods, RELEASE_ASKED);
+    dv_pod_operation_go(&release->priv.op, DV_STEP_DONE);
+    release->priv.ref = NULL; /* it has not ended: what ends at once is posted */
+}
+
+void dv_pods_cancel_release(struct dv_pod_release *release)
+{
+    if (release->priv.op.step->cancel)
+        release->priv.op.step->cancel(&release->priv.op);
+}
+
+/* ---- start of a container ---- */
+
+struct dv_pod_start *dv_start_of(struct dv_pod_operation *op)
+{
+    return DV_CONTAINER(op, struct dv_pod_start, priv.op);
+}
+
+void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
+                             const struct dv_pod_ref *ref, dv_str container)
+{
+    memset(&start->priv, 0, sizeof(start->priv));
+    start->priv.ref = ref;
+    start->priv.container = container;
+    begin(&start->priv.op, pods, START_ASKED);
+    dv_pod_operation_go(&start->priv.op, DV_STEP_DONE);
+    start->priv.ref = NULL; /* it has not ended: what ends at once is posted */
+    start->priv.container = DV_STR("");
+}
+
+void dv_pods_cancel_start(struct dv_pod_start *start)
+{
+    if (start->priv.op.step->cancel)
+        start->priv.op.step->cancel(&start->priv.op);
+}
+
+void dv_pods_cancel_claims(struct dv_pods *pods)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&pods->claim_ops, link)
+        dv_claims_cancel(&DV_CONTAINER(link, struct dv_pod_operation, link)->claims);
+}

@@ -1,0 +1,117 @@
+/* admission.h - the steps of an admission, a release and the start of a container.
+ *
+ * admission.c has the table: in which order they come, and what follows each outcome. What a step
+ * does is in step_*.c; it takes the operation, and tells its outcome by returning it or, after
+ * DV_STEP_PENDING, by dv_pod_operation_go from a callback. No step calls another one. */
+#ifndef DV_POD_ADMISSION_H
+#define DV_POD_ADMISSION_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+#include "pod/pod.h"
+
+struct dv_claim_operation;
+struct dv_device_state;
+struct dv_err;
+
+/* ---- admission.c ---- */
+
+/* The step that it is at has this outcome. May be the end of the operation, and of its memory. */
+void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
+/* The same in another turn of the loop; DV_STEP_PENDING, for steps to return. For what may be found
+ * while the caller who started the operation is still on the stack. */
+enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
+/* The pods are closing: those that wait for devices are given up, and what is asked of claims. */
+void dv_pods_cancel_waiting(struct dv_pods *pods);
+void dv_pods_cancel_claims(struct dv_pods *pods);
+
+struct dv_pod_admission *dv_admission_of(struct dv_pod_operation *op);
+struct dv_pod_release *dv_release_of(struct dv_pod_operation *op);
+struct dv_pod_start *dv_start_of(struct dv_pod_operation *op);
+
+/* ---- the steps, in the order of the table ---- */
+
+/* step_open.c: is it a pod, and is nothing else under way for it? */
+enum dv_pod_outcome dv_admit_open(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_open(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op);
+
+/* step_wait.c: is there what it asks for? Otherwise it waits. */
+enum dv_pod_outcome dv_admit_look(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_wait(struct dv_pod_operation *op);
+void dv_admit_cancel_wait(struct dv_pod_operation *op);
+
+/* step_align.c: on which NUMA nodes are its devices to be? */
+enum dv_pod_outcome dv_admit_align_pod(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_align_container(struct dv_pod_operation *op);
+
+/* step_allocate.c: devices, container by container */
+enum dv_pod_outcome dv_admit_begin(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_next(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op);
+void dv_admit_cancel_allocate(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op);
+void dv_start_cancel_run(struct dv_pod_operation *op);
+
+/* step_claims.c: prepared before a pod is admitted, unprepared before it is gone */
+enum dv_pod_outcome dv_admit_prepare(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_unprepare(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_prepare(struct dv_pod_operation *op);
+void dv_pod_operation_cancel_claims(struct dv_pod_operation *op);
+bool dv_pods_has_claims(const struct dv_pods *pods, dv_str uid);
+
+/* step_check.c: is what it got what it seems, and nobody else's? */
+enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op);
+
+/* step_save.c */
+enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op);
+
+/* step_end.c: the last ones. Their operation may be gone when they return. */
+enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_end_failed(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_end_released(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_end_absent(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_release_end_failed(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_end_ready(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_end_failed(struct dv_pod_operation *op);
+
+/* ---- what the steps of an admission share ---- */
+
+struct dv_device_state *dv_admission_devices(const struct dv_pod_admission *admission);
+/* What the others see of it: the pod as it was admitted before, if it was. */
+struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission);
+
+/* step_end.c: DV_STEP_REFUSED, with a copy of the message */
+enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, const char *reason,
+                                        dv_str message, bool may_come);
+/* The same for what may be right later; it counts as a failure of the topology policy. */
+enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
+                                                const char *reason, const struct dv_err *err);
+/* DV_STEP_FAILED with this error, unless it was given up before: then with that. */
+enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const struct dv_err *err);
+
+/* step_wait.c */
+void dv_admission_stop_waiting(struct dv_pod_admission *admission);
+/* Whether it may wait for a plugin that is not there; if so its pod says what it waits for. */
+bool dv_admission_lacks_plugin(struct dv_pod_admission *admission);
+
+/* step_allocate.c: refuses it for an error of the device module */
+enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admission,
+                                                   const struct dv_err *err);
+
+/* step_check.c */
+/* Its devices of this resource, before their plugin is asked: whether it may have them. */
+DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
+                                     const dv_str *ids, size_t n_ids, struct dv_err *err);
+/* Room for who has what the pod is about to get. */
+void dv_admission_open_aside(struct dv_pod_admission *admission);
+/* What it keeps back is free for others again. */
+void dv_admission_let_go(struct dv_pod_admission *admission);
+
+#endif

@@ -1,0 +1,242 @@
+/* step_end.c - the last step of an operation: what it did is told, or undone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "claim/claim_manager.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "loop/loop.h"
+#include "pod/admission/admission.h"
+#include "pod/admission/holdings.h"
+#include "pod/admission/owner.h"
+#include "pod/admission/pods.h"
+#include "pod/pod.h"
+#include "topology/topology.h"
+
+enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const struct dv_err *err)
+{
+    if (op->err.code == DV_OK)
+        op->err = *err;
+    return DV_STEP_FAILED;
+}
+
+/* ---- admission ---- */
+
+struct dv_device_state *dv_admission_devices(const struct dv_pod_admission *admission)
+{
+    return dv_devices_state(admission->priv.op.pods->options.devices);
+}
+
+struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission)
+{
+    return admission->priv.old ? admission->priv.old : admission->priv.op.pod;
+}
+
+enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, const char *reason,
+                                        dv_str message, bool may_come)
+{
+    admission->priv.refusal = (struct dv_pod_verdict){
+        .reason = reason,
+        .may_come = may_come,
+        .message = dv_str_copy(message, admission->priv.op.pod->arena),
+    };
+    return DV_STEP_REFUSED;
+}
+
+enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
+                                                const char *reason, const struct dv_err *err)
+{
+    struct dv_pods *pods = admission->priv.op.pods;
+
+    dv_topology_count(pods->options.topology, DV_TOPOLOGY_FAILED, &pods->counts);
+    return dv_admission_refuse(admission, reason, dv_str_from_c(err->msg), true);
+}
+
+/* What it got for containers that it did not have before. */
+static void give_back_new(struct dv_pod_admission *admission)
+{
+    const struct dv_pod *old = admission->priv.old;
+    struct dv_device_request *requests = DV_NEW_ARRAY(
+        admission->priv.op.pod->arena, struct dv_device_request, old->spec.n_containers);
+
+    for (size_t i = 0; i < old->spec.n_containers; i++)
+        requests[i] = dv_pod_request(old, i);
+    dv_devices_trim_pod(old->pods->options.devices, old->spec.ref.uid, requests,
+                        old->spec.n_containers);
+}
+
+/* It is as if it had not been asked for. */
+static void undo(struct dv_pod_admission *admission)
+{
+    struct dv_device_state *state = dv_admission_devices(admission);
+    struct dv_pods *pods = admission->priv.op.pods;
+    struct dv_pod *pod = admission->priv.op.pod;
+
+    if (!pod)
+        return;
+    dv_device_end_admission(state, pod->spec.ref.uid);
+    if (admission->priv.old) { /* keeps what it held */
+        give_back_new(admission);
+        dv_holdings_refresh(pods->holdings, admission->priv.old);
+        dv_pod_set_state(admission->priv.old, DV_POD_ADMITTED);
+        dv_pod_free(pod);
+    } else {
+        dv_device_deactivate_pod(state, pod->spec.ref.uid);
+        (void)dv_device_collect(state); /* at least this one */
+        dv_holdings_give_back(pods->holdings, pod);
+        if (pod->spec.object && pods->options.claims)
+            dv_claims_reconcile(pods->options.claims); /* nobody wants them now */
+        dv_pods_remove(pods, pod);
+        dv_pods_look_again(pods); /* its devices are free for others */
+    }
+    admission->priv.op.pod = NULL;
+}
+
+static void tell_ended(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict)
+{
+    const struct dv_pods *pods = admission->priv.op.pods;
+    uint64_t now_ns = dv_loop_now_ns(pods->loop);
+    struct dv_pod_times times = {.all_ns = now_ns - admission->priv.start_ns};
+
+    if (!admission->priv.is_pod || !pods->options.ended)
+        return;
+    if (admission->priv.look_ns > 0)
+        times.allocation_ns = now_ns - admission->priv.look_ns;
+    pods->options.ended(pods->options.ctx, verdict, &times);
+}
+
+static enum dv_pod_outcome end_admission(struct dv_pod_admission *admission,
+                                         const struct dv_pod_verdict *verdict,
+                                         const struct dv_err *err)
+{
+    struct dv_pods *pods = admission->priv.op.pods;
+
+    tell_ended(admission, verdict);
+    dv_admission_stop_waiting(admission);
+    dv_admission_let_go(admission);
+    free((char *)(uintptr_t)admission->priv.json.p);
+    admission->priv.json = DV_STR("");
+    dv_pods_end_one(pods);
+    admission->done(admission, verdict, err); /* last: it may free the admission */
+    return DV_STEP_PENDING;
+}
+
+enum dv_pod_outcome dv_admit_end_admitted(struct dv_pod_operation *op)
+{
+    struct dv_pod_admission *admission = dv_admission_of(op);
+    struct dv_pod_verdict verdict = {.is_admitted = true, .reason = ""};
+    struct dv_pod *pod = op->pod;
+
+    if (admission->priv.old) {
+        dv_pods_remove(op->pods, admission->priv.old);
+        dv_pods_add(op->pods, pod);
+    }
+    pod->was_admitted = true;
+    pod->owner = dv_owner_watch(pod);
+    dv_pod_set_state(pod, DV_POD_ADMITTED);
+    dv_log(DV_LOG_INFO, "pod: admitted", DV_F_STR("pod", pod->full_name),
+           DV_F_STR("uid", pod->spec.ref.uid));
+    verdict.ref = pod->spec.ref;
+    return end_admission(admission, &verdict, NULL);
+}
+
+enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_pod_admission *admission = dv_admission_of(op);
+    const struct dv_pod_ref *ref = &op->pod->spec.ref;
+    struct dv_pod_verdict verdict = admission->priv.refusal;
+
+    verdict.was_asked = admission->priv.was_asked || op->claims.has_asked;
+    verdict.rival = strcmp(verdict.reason, DV_POD_DEVICE_IN_USE) == 0 && admission->priv.rival
+                        ? dv_str_copy(admission->priv.rival->pod_uid, arena)
+                        : DV_STR("");
+    verdict.message = dv_str_copy(verdict.message, arena); /* the pod is gone when it is told */
+    verdict.ref =
+        (struct dv_pod_ref){dv_str_copy(ref->uid, arena), dv_str_copy(ref->namespace, arena),
+                            dv_str_copy(ref->name, arena)};
+    dv_log(DV_LOG_WARN, "pod: refused", DV_F_STR("pod", op->pod->full_name),
+           DV_F_STR("uid", ref->uid), DV_F_C("reason", verdict.reason),
+           DV_F_STR("message", verdict.message));
+    undo(admission);
+    return end_admission(admission, &verdict, NULL);
+}
+
+enum dv_pod_outcome dv_admit_end_failed(struct dv_pod_operation *op)
+{
+    struct dv_err err = op->err; /* it outlives the operation */
+
+    undo(dv_admission_of(op));
+    return end_admission(dv_admission_of(op), NULL, &err);
+}
+
+/* ---- release ---- */
+
+static enum dv_pod_outcome end_release(struct dv_pod_operation *op, bool was_known,
+                                       const struct dv_err *err)
+{
+    struct dv_pod_release *release = dv_release_of(op);
+
+    dv_pods_end_one(op->pods);
+    release->done(release, was_known, err); /* last: it may free the release */
+    return DV_STEP_PENDING;
+}
+
+enum dv_pod_outcome dv_release_end_released(struct dv_pod_operation *op)
+{
+    struct dv_pods *pods = op->pods;
+    struct dv_pod *pod = op->pod;
+
+    dv_log(DV_LOG_INFO, "pod: released", DV_F_STR("pod", pod->full_name),
+           DV_F_STR("uid", pod->spec.ref.uid));
+    dv_holdings_give_back(pods->holdings, pod);
+    if (pod->spec.is_from_api)
+        dv_pods_note_ended(pods, pod->spec.ref.uid);
+    dv_pods_remove(pods, pod);
+    dv_pods_look_again(pods);
+    return end_release(op, true, NULL);
+}
+
+enum dv_pod_outcome dv_release_end_absent(struct dv_pod_operation *op)
+{
+    return end_release(op, false, NULL);
+}
+
+/* On the disk it is still there, so it is still there now: to be tried again. */
+enum dv_pod_outcome dv_release_end_failed(struct dv_pod_operation *op)
+{
+    struct dv_err err = op->err;
+
+    if (!op->pod)
+        return end_release(op, false, &err);
+    (void)dv_wrap(&err, "release pod %.*s", DV_FMT(op->pod->full_name));
+    dv_pod_set_state(op->pod, DV_POD_ADMITTED);
+    return end_release(op, true, &err);
+}
+
+/* ---- start of a container ---- */
+
+static enum dv_pod_outcome end_start(struct dv_pod_operation *op, const struct dv_err *err)
+{
+    struct dv_pod_start *start = dv_start_of(op);
+
+    dv_pods_end_one(op->pods);
+    start->done(start, err); /* last: it may free the start */
+    return DV_STEP_PENDING;
+}
+
+enum dv_pod_outcome dv_start_end_ready(struct dv_pod_operation *op)
+{
+    return end_start(op, NULL);
+}
+
+enum dv_pod_outcome dv_start_end_failed(struct dv_pod_operation *op)
+{
+    struct dv_err err = op->err;
+
+    return end_start(op, &err);
+}

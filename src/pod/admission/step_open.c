@@ -1,0 +1,135 @@
+/* step_open.c - the first step of an operation: is there such a pod, and is nothing else under way
+ * for it? */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "claim/claim.h"
+#include "claim/claim_manager.h"
+#include "pod/admission/admission.h"
+#include "pod/admission/owner.h"
+#include "pod/admission/pods.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+#include "topology/topology.h"
+
+/* ---- admission ---- */
+
+/* Fills the operation's pod and priv.old; DV_ABORTED: something is under way for it. */
+static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
+{
+    struct dv_pods *pods = admission->priv.op.pods;
+    struct dv_arena *arena = dv_arena_new();
+    char uid[DV_UUID_BYTES];
+    struct dv_pod_spec spec;
+    struct dv_pod *old;
+    dv_str json;
+
+    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err) ||
+        !dv_owner_settle(&spec, admission->priv.json, arena, &json, err) ||
+        (json.p != admission->priv.json.p && !dv_pod_spec_parse(json, arena, &spec, err))) {
+        dv_arena_free(arena);
+        return false;
+    }
+    old = dv_pods_get(pods, &spec.ref);
+    if (old && old->state != DV_POD_ADMITTED) {
+        (void)dv_fail(err, DV_ABORTED, "pod %.*s is %s already", DV_FMT(old->full_name),
+                      dv_pod_state_name(old->state));
+    } else if (old && !old->spec.is_imported &&
+               (!dv_str_eq(old->spec.ref.name, spec.ref.name) ||
+                !dv_str_eq(old->spec.ref.namespace, spec.ref.namespace))) {
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s",
+                      DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
+    } else {
+        if (spec.ref.uid.n == 0)
+            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena)
+                               : dv_str_copy(dv_random_uuid(uid), arena);
+        if (spec.object)
+            spec.object->metadata.uid = spec.ref.uid;
+        admission->priv.old = old;
+        admission->priv.op.pod = dv_pod_new(pods, arena, &spec, json);
+        admission->priv.op.pod->state = DV_POD_ADMITTING;
+        if (!old)
+            dv_pods_add(pods, admission->priv.op.pod);
+        return true;
+    }
+    dv_arena_free(arena);
+    return false;
+}
+
+enum dv_pod_outcome dv_admit_open(struct dv_pod_operation *op)
+{
+    struct dv_pod_admission *admission = dv_admission_of(op);
+
+    if (!open_pod(admission, &op->err))
+        return DV_STEP_FAILED;
+    admission->priv.is_pod = true;
+    dv_topology_count(op->pods->options.topology, DV_TOPOLOGY_ASKED, &op->pods->counts);
+    return DV_STEP_DONE;
+}
+
+/* ---- release ---- */
+
+/* A pod that is not known here may have left claims: then there is something to release. */
+enum dv_pod_outcome dv_release_open(struct dv_pod_operation *op)
+{
+    struct dv_pods *pods = op->pods;
+    const struct dv_pod_ref *ref = dv_release_of(op)->priv.ref;
+    struct dv_pod *pod = dv_pods_get(pods, ref);
+
+    if (pod && (pods->is_closing || pod->state != DV_POD_ADMITTED)) {
+        (void)dv_fail(&op->err, DV_ABORTED, "pod %.*s is being %s; try again",
+                      DV_FMT(pod->full_name),
+                      pod->state == DV_POD_RELEASING ? "released" : "admitted");
+        return dv_pod_operation_post(op, DV_STEP_FAILED);
+    }
+    if (!pod && (pods->is_closing || !dv_pods_has_claims(pods, ref->uid)))
+        return dv_pod_operation_post(op, DV_STEP_ABSENT);
+    op->pod = pod;
+    if (pod)
+        dv_pod_set_state(pod, DV_POD_RELEASING);
+    return DV_STEP_DONE;
+}
+
+/* ---- start of a container ---- */
+
+static bool find_container(const struct dv_pod *pod, dv_str name, size_t *i_container)
+{
+    for (size_t i = 0; i < pod->spec.n_containers; i++) {
+        if (dv_str_eq(pod->spec.containers[i].name, name)) {
+            *i_container = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
+{
+    dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");
+
+    if (ref->uid.n > 0)
+        (void)dv_fail(err, DV_NOT_FOUND, "no pod with uid %.*s is admitted here", DV_FMT(ref->uid));
+    else
+        (void)dv_fail(err, DV_NOT_FOUND, "no pod %.*s/%.*s is admitted here", DV_FMT(namespace),
+                      DV_FMT(ref->name));
+}
+
+enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op)
+{
+    struct dv_pod_start *start = dv_start_of(op);
+    struct dv_pod *pod = dv_pods_get(op->pods, start->priv.ref);
+
+    if (!pod || pod->state != DV_POD_ADMITTED) {
+        fail_unknown(start->priv.ref, &op->err);
+        return dv_pod_operation_post(op, DV_STEP_FAILED);
+    }
+    if (!find_container(pod, start->priv.container, &start->priv.i_container)) {
+        (void)dv_fail(&op->err, DV_NOT_FOUND, "pod %.*s has no container \"%.*s\"",
+                      DV_FMT(pod->full_name), DV_FMT(start->priv.container));
+        return dv_pod_operation_post(op, DV_STEP_FAILED);
+    }
+    op->pod = pod;
+    pod->may_run = true;
+    return DV_STEP_DONE;
+}
