@@ -28,6 +28,7 @@ struct dv_arena;
 struct dv_cdi_dirs;
 struct dv_cluster;
 struct dv_holdings_rival;
+struct dv_object;
 struct dv_pod;
 struct dv_pod_verdict;
 struct dv_pods;
@@ -43,7 +44,7 @@ struct dv_pod_ref {
 
 enum dv_node_table {
     DV_TABLE_DEVICES, /* module device's */
-    DV_TABLE_PODS,    /* this one's: by uid, the Pod as JSON */
+    DV_TABLE_PODS,    /* this one's: by uid, see pod_row.h */
     DV_TABLE_OBJECTS, /* the embedded API's: its objects, */
     DV_TABLE_META,    /* its counters, */
     DV_TABLE_TOKENS,  /* and who may use it */
@@ -51,18 +52,22 @@ enum dv_node_table {
 };
 extern const struct dv_store_schema dv_node_schema;
 
-/* An annotation of pods that were imported from a kubelet's state file, which knows uids only: they
- * get their names when they are admitted. */
+/* An annotation in the store of pods that were imported from a kubelet's state file, which knows
+ * uids only: they get their names when they are admitted. In a pod that is to be admitted it means
+ * nothing. */
 #define DV_POD_IMPORTED "davit.node/imported"
 
-/* And of pods that are here because the API has them on this node. */
-#define DV_POD_FROM_API "davit.node/from-api"
-
 /* What runs a pod: when that process has ended, or no process is left in that control group (a path
- * in /sys/fs/cgroup), the pod has ended and is released. The start of the process is ours. */
+ * in /sys/fs/cgroup), the pod has ended and is released. */
 #define DV_POD_OWNER_PID "davit.node/owner-pid"
-#define DV_POD_OWNER_START "davit.node/owner-start"
 #define DV_POD_OWNER_CGROUP "davit.node/owner-cgroup"
+
+/* Who wants a pod here. Said by who asks for the admission: nothing in the pod itself can. */
+enum dv_pod_origin {
+    DV_POD_ORIGIN_NODE,   /* somebody on this node */
+    DV_POD_ORIGIN_API,    /* the API has it on this node */
+    DV_POD_ORIGIN_IMPORT, /* a kubelet had it: only its uid is known */
+};
 
 /* What davit reads of a Pod object. */
 struct dv_pod_container {
@@ -78,18 +83,33 @@ struct dv_pod_spec {
     size_t n_containers;
     struct dv_api_pod *object; /* all of it; NULL: it uses no claims */
     uint32_t owner_pid;        /* 0: none */
-    dv_str owner_start;
+    dv_str owner_start;        /* of that process; found when the pod is admitted */
     dv_str owner_cgroup;
-    bool is_imported;
-    bool is_from_api;
+    enum dv_pod_origin origin;
 };
 
-/* From a core/v1 Pod as JSON; in `arena`, which also keeps what it needs of the text. The uid may
- * be empty. DV_INVALID_ARGUMENT: names the line, the field and what is wrong with it. */
+/* From a core/v1 Pod as JSON, of origin node; in `arena`, which also keeps what it needs of the
+ * text. The uid may be empty. DV_INVALID_ARGUMENT: names the line, the field and what is wrong with
+ * it. */
 DV_CHECKED bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
                                   struct dv_err *err);
+/* From one that an API has checked, of origin API; keeps nothing of it. DV_INVALID_ARGUMENT: names
+ * the field and what is wrong with it. */
+DV_CHECKED bool dv_pod_spec_read(const struct dv_api_pod *pod, struct dv_arena *arena,
+                                 struct dv_pod_spec *spec, struct dv_err *err);
 /* NULL when there is none of that name, or the pod uses no claims. */
 const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *spec, dv_str name);
+
+/* A pod that is to be admitted, in an arena of its own; dv_pods_admit takes it. Fail as
+ * dv_pod_spec_parse and dv_pod_spec_read, and with DV_RESOURCE_EXHAUSTED when it is too long. */
+struct dv_pod_input {
+    struct dv_arena *arena;
+    struct dv_pod_spec spec;
+    dv_str json; /* the Pod, for the store */
+};
+struct dv_pod_input *dv_pod_input_parse(dv_str json, struct dv_err *err);
+struct dv_pod_input *dv_pod_input_of_object(const struct dv_object *object, struct dv_err *err);
+void dv_pod_input_free(struct dv_pod_input *input); /* NULL is fine */
 
 /* ---- the pods of the node ---- */
 
@@ -196,9 +216,9 @@ struct dv_pod_verdict {
 
 /* One admission, embedded in what waits for it; zeroed, then `done` is set; lent until that ran. */
 struct dv_pod_admission {
-    /* err: NULL when there is a verdict (borrowed). DV_INVALID_ARGUMENT: not a pod. DV_ABORTED: it
-     * is being admitted or released already. Others: nothing could be decided or written, and the
-     * pod holds what it held before. */
+    /* err: NULL when there is a verdict (borrowed). DV_INVALID_ARGUMENT: its owner is not there, or
+     * another pod has its uid. DV_ABORTED: it is being admitted or released already. Others:
+     * nothing could be decided or written, and the pod holds what it held before. */
     void (*done)(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                  const struct dv_err *err);
     /* It also waits for devices that others hold, and for a plugin that was removed: for a pod that
@@ -226,16 +246,16 @@ struct dv_pod_admission {
         struct dv_err in_use;            /* code DV_OK: nobody has what it is about to get */
         struct dv_holdings_rival *rival; /* who has it; in the aside arena */
         struct dv_pod_verdict refusal;   /* its reason and what it says, in the pod's arena */
-        dv_str json;
-        bool was_asked; /* plugins or drivers were */
-        bool is_pod;    /* it is one, and nothing else is under way for it */
+        struct dv_pod_input *input;      /* NULL: it has become the pod */
+        bool was_asked;                  /* plugins or drivers were */
+        bool is_pod;                     /* it is one, and nothing else is under way for it */
     } priv;
 };
 
-/* Admits the pod, or admits it again: what it holds it keeps. Copies `json`. `wait_ms` as in the
+/* Admits the pod, or admits it again: what it holds it keeps. Takes `input`. `wait_ms` as in the
  * options; UINT64_MAX: theirs. */
-void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
-                   uint64_t wait_ms);
+void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission,
+                   struct dv_pod_input *input, uint64_t wait_ms);
 /* `done` still runs. A pod that was not there before holds nothing then. */
 void dv_pods_cancel(struct dv_pod_admission *admission);
 

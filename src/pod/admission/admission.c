@@ -29,7 +29,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -191,16 +190,12 @@ struct dv_pod_admission *dv_admission_of(struct dv_pod_operation *op)
     return DV_CONTAINER(op, struct dv_pod_admission, priv.op);
 }
 
-void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission, dv_str json,
-                   uint64_t wait_ms)
+void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission,
+                   struct dv_pod_input *input, uint64_t wait_ms)
 {
-    char *copy = dv_alloc(json.n);
-
     assert(admission->done);
     memset(&admission->priv, 0, sizeof(admission->priv));
-    if (json.n > 0)
-        memcpy(copy, json.p, json.n);
-    admission->priv.json = (dv_str){copy, json.n};
+    admission->priv.input = input;
     admission->priv.wait_until_ms = dv_u64_add_clamped(
         dv_loop_now_ms(pods->loop), wait_ms == UINT64_MAX ? pods->options.wait_ms : wait_ms);
     admission->priv.start_ns = dv_loop_now_ns(pods->loop);

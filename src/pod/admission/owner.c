@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -15,13 +14,11 @@
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
-#include "json/json.h"
 
 /* A line of numbers. */
 #define STAT_BYTES_MAX 4096u
 #define EVENTS_BYTES_MAX 4096u
 #define PROCS_BYTES_MAX (1u << 20)
-#define POD_BYTES_MAX (4u << 20)
 /* Control groups of the first version tell nobody when they are empty. */
 #define LOOK_MS 1000u
 /* Between attempts to release what has ended. */
@@ -124,45 +121,18 @@ static bool has_run(dv_str dir, struct dv_arena *arena)
 
 /* ---- at admission ---- */
 
-static bool add_start(dv_str json, dv_str start, struct dv_arena *arena, dv_str *settled,
-                      struct dv_err *err)
+bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena, struct dv_err *err)
 {
-    struct dv_json_opts opts = {.bytes_max = POD_BYTES_MAX};
-    struct dv_json *pod = dv_json_parse(json, &opts, arena, err);
-    struct dv_json *annotations =
-        dv_json_get(dv_json_get(pod, DV_STR("metadata")), DV_STR("annotations"));
-    struct dv_buf buf;
-    bool ok;
-
-    if (!pod)
-        return false;
-    dv_json_set(annotations, DV_STR(DV_POD_OWNER_START), dv_json_new_str(start, arena), arena);
-    dv_buf_init(&buf, POD_BYTES_MAX);
-    dv_json_print(pod, NULL, &buf);
-    ok = dv_buf_check(&buf, "pod", err);
-    if (ok)
-        *settled = dv_str_copy(dv_buf_str(&buf), arena);
-    dv_buf_fini(&buf);
-    return ok;
-}
-
-bool dv_owner_settle(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena,
-                     dv_str *settled, struct dv_err *err)
-{
-    dv_str start;
-
-    *settled = json;
     if (spec->owner_cgroup.n > 0 && !is_dir(cgroup_dir(spec->owner_cgroup, arena), arena))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "annotation " DV_POD_OWNER_CGROUP ": there is no control group %.*s",
                        DV_FMT(cgroup_dir(spec->owner_cgroup, arena)));
     if (spec->owner_pid == 0)
         return true;
-    start = start_of(spec->owner_pid, arena);
-    if (start.n == 0)
-        return dv_fail(err, DV_INVALID_ARGUMENT,
-                       "annotation " DV_POD_OWNER_PID ": there is no process %u", spec->owner_pid);
-    return dv_str_eq(start, spec->owner_start) || add_start(json, start, arena, settled, err);
+    spec->owner_start = start_of(spec->owner_pid, arena);
+    return spec->owner_start.n > 0 ||
+           dv_fail(err, DV_INVALID_ARGUMENT,
+                   "annotation " DV_POD_OWNER_PID ": there is no process %u", spec->owner_pid);
 }
 
 /* ---- watching ---- */
@@ -204,7 +174,7 @@ static void release(struct dv_pod *pod)
 {
     struct ended *ended;
 
-    if (pod->spec.is_from_api || pod->pods->is_closing)
+    if (pod->spec.origin == DV_POD_ORIGIN_API || pod->pods->is_closing)
         return; /* the agent does it, in step with the API */
     ended = DV_ALLOC(struct ended);
     ended->arena = dv_arena_new();

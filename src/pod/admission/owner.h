@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
-#include "base/str.h"
 
 struct dv_arena;
 struct dv_err;
@@ -15,10 +14,10 @@ struct dv_owner;
 struct dv_pod;
 struct dv_pod_spec;
 
-/* The pod's JSON, with the start of the process that owns it. The same when none does, or that is
- * known. DV_INVALID_ARGUMENT: there is no such process, no such control group. */
-DV_CHECKED bool dv_owner_settle(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena,
-                                dv_str *settled, struct dv_err *err);
+/* Finds when the process that owns the pod was started, if one does. DV_INVALID_ARGUMENT: there is
+ * no such process, no such control group. */
+DV_CHECKED bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena,
+                                struct dv_err *err);
 /* Watches it. When it ends, pod->has_ended is set, and unless the API has the pod it is released,
  * again and again until that works. NULL: it has no owner. */
 struct dv_owner *dv_owner_watch(struct dv_pod *pod);

@@ -8,15 +8,10 @@
 #include "base/vec.h"
 #include "device/device.h"
 #include "number/number.h"
+#include "pod/admission/pod_parse.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 #include "json/json.h"
-
-/* As many as the API allows of anything a pod has; a bound before memory is taken. */
-#define CONTAINERS_MAX 512u
-#define NAME_BYTES_MAX 253u
-/* Objects of the API are at most 3 MiB. */
-#define POD_BYTES_MAX (3u << 20)
 
 struct containers {
     struct dv_pod_container *v;
@@ -24,8 +19,7 @@ struct containers {
     size_t size;
 };
 
-/* A member that is absent, or null, is empty. */
-static bool optional_str(const struct dv_json *object, dv_str key, dv_str *value,
+bool dv_pod_optional_str(const struct dv_json *object, dv_str key, dv_str *value,
                          struct dv_err *err)
 {
     const struct dv_json *node = dv_json_get(object, key);
@@ -37,7 +31,7 @@ static bool optional_str(const struct dv_json *object, dv_str key, dv_str *value
     return dv_json_as_str(node, value, err);
 }
 
-static bool has_control(dv_str text)
+bool dv_pod_has_control(dv_str text)
 {
     for (size_t i = 0; i < text.n; i++)
         if ((unsigned char)text.p[i] < ' ' || text.p[i] == '\x7f')
@@ -49,18 +43,19 @@ static bool has_control(dv_str text)
  * places, and make two pods one. */
 static bool check_id(const struct dv_json *node, dv_str value, struct dv_err *err)
 {
-    if (value.n > NAME_BYTES_MAX)
+    if (value.n > DV_POD_NAME_BYTES_MAX)
         return dv_json_fail(node, err, "is too long: %zu bytes, where up to %u are kept", value.n,
-                            NAME_BYTES_MAX);
-    return !has_control(value) || dv_json_fail(node, err,
-                                               "has a control character: send it without (letters, "
-                                               "digits, '-' and '.' are fine)");
+                            DV_POD_NAME_BYTES_MAX);
+    return !dv_pod_has_control(value) ||
+           dv_json_fail(node, err,
+                        "has a control character: send it without (letters, "
+                        "digits, '-' and '.' are fine)");
 }
 
 /* Empty when it is absent. */
 static bool optional_id(const struct dv_json *object, dv_str key, dv_str *value, struct dv_err *err)
 {
-    return optional_str(object, key, value, err) &&
+    return dv_pod_optional_str(object, key, value, err) &&
            (value->n == 0 || check_id(dv_json_get(object, key), *value, err));
 }
 
@@ -76,18 +71,31 @@ static bool name_str(const struct dv_json *object, dv_str key, dv_str *value, st
     return check_id(node, *value, err);
 }
 
-/* Extended resources have a slash; cpu, memory and the like are not for plugins. */
-static bool is_extended(dv_str resource)
+bool dv_pod_is_extended(dv_str resource)
 {
     return dv_str_find_char(resource, '/') < resource.n;
 }
 
-static bool whole_amount(const struct dv_json *node, struct dv_arena *arena, int64_t *amount,
+const char *dv_pod_whole_amount(const struct dv_quantity *quantity, int64_t *amount)
+{
+    struct dv_quantity whole;
+
+    if (dv_quantity_sign(quantity) < 0)
+        return "is negative";
+    if (!dv_quantity_to_i64_ceil(quantity, amount))
+        return "is more than any node has";
+    whole = dv_quantity_from_i64(*amount, DV_QUANTITY_DECIMAL_SI);
+    return dv_quantity_cmp(&whole, quantity) == 0
+               ? NULL
+               : "is not a whole number: devices cannot be divided";
+}
+
+static bool parse_amount(const struct dv_json *node, struct dv_arena *arena, int64_t *amount,
                          struct dv_err *err)
 {
     struct dv_quantity quantity;
-    struct dv_quantity whole;
     struct dv_err bad;
+    const char *why;
     dv_str text;
 
     if (dv_json_is(node, DV_JSON_NUMBER))
@@ -96,15 +104,8 @@ static bool whole_amount(const struct dv_json *node, struct dv_arena *arena, int
         return false;
     if (!dv_quantity_parse_json(text, arena, &quantity, &bad))
         return dv_json_fail(node, err, "%s", bad.msg);
-    if (dv_quantity_sign(&quantity) < 0)
-        return dv_json_fail(node, err, "%.*s is negative", DV_FMT(text));
-    if (!dv_quantity_to_i64_ceil(&quantity, amount))
-        return dv_json_fail(node, err, "%.*s is more than any node has", DV_FMT(text));
-    whole = dv_quantity_from_i64(*amount, DV_QUANTITY_DECIMAL_SI);
-    if (dv_quantity_cmp(&whole, &quantity) != 0)
-        return dv_json_fail(node, err, "%.*s is not a whole number: devices cannot be divided",
-                            DV_FMT(text));
-    return true;
+    why = dv_pod_whole_amount(&quantity, amount);
+    return !why || dv_json_fail(node, err, "%.*s %s", DV_FMT(text), why);
 }
 
 static int compare_limits(const void *a, const void *b)
@@ -113,8 +114,14 @@ static int compare_limits(const void *a, const void *b)
                       ((const struct dv_device_limit *)b)->resource);
 }
 
-/* NULL: there is none. A pod of 3 MiB has tens of thousands, which are sorted by then. */
-static struct dv_device_limit *find_limit(const struct dv_pod_container *container, dv_str resource)
+void dv_pod_sort_limits(struct dv_pod_container *container)
+{
+    if (container->n_limits > 0)
+        qsort(container->limits, container->n_limits, sizeof(container->limits[0]), compare_limits);
+}
+
+/* A pod of 3 MiB has tens of thousands. */
+struct dv_device_limit *dv_pod_find_limit(const struct dv_pod_container *container, dv_str resource)
 {
     struct dv_device_limit wanted = {.resource = resource};
 
@@ -136,11 +143,11 @@ static bool check_requests(const struct dv_json *resources,
         const struct dv_device_limit *limit;
         int64_t amount;
 
-        if (!is_extended(resource))
+        if (!dv_pod_is_extended(resource))
             continue;
-        if (!whole_amount(request, arena, &amount, err))
+        if (!parse_amount(request, arena, &amount, err))
             return false;
-        limit = find_limit(container, resource);
+        limit = dv_pod_find_limit(container, resource);
         if (!limit)
             return dv_json_fail(request, err, "needs a limit of the same amount");
         if (limit->amount != amount)
@@ -161,16 +168,16 @@ static bool parse_limits(const struct dv_json *resources, struct dv_arena *arena
     for (limit = dv_json_first(limits); limit; limit = dv_json_next(limit)) {
         struct dv_device_limit *made = &container->limits[container->n_limits];
 
-        if (!is_extended(dv_json_key(limit)))
+        if (!dv_pod_is_extended(dv_json_key(limit)))
             continue;
-        if (!whole_amount(limit, arena, &made->amount, err))
+        if (!parse_amount(limit, arena, &made->amount, err))
             return false;
-        if (has_control(dv_json_key(limit)))
+        if (dv_pod_has_control(dv_json_key(limit)))
             return dv_json_fail(limits, err, "the name of a resource has a control character");
         made->resource = dv_json_key(limit);
         container->n_limits++;
     }
-    qsort(container->limits, container->n_limits, sizeof(container->limits[0]), compare_limits);
+    dv_pod_sort_limits(container);
     return check_requests(resources, container, arena, err);
 }
 
@@ -181,7 +188,7 @@ static bool parse_container(const struct dv_json *node, bool is_init, struct dv_
 
     if (!dv_json_expect(node, DV_JSON_OBJECT, err) ||
         !name_str(node, DV_STR("name"), &container->name, err) ||
-        !optional_str(node, DV_STR("restartPolicy"), &policy, err))
+        !dv_pod_optional_str(node, DV_STR("restartPolicy"), &policy, err))
         return false;
     container->kind = DV_DEVICE_REGULAR;
     if (is_init)
@@ -201,8 +208,8 @@ static bool parse_containers(const struct dv_json *list, bool is_init, struct dv
     for (node = dv_json_first(list); node; node = dv_json_next(node)) {
         struct dv_pod_container *container;
 
-        if (containers->n == CONTAINERS_MAX)
-            return dv_json_fail(list, err, "more than %u containers", CONTAINERS_MAX);
+        if (containers->n == DV_POD_CONTAINERS_MAX)
+            return dv_json_fail(list, err, "more than %u containers", DV_POD_CONTAINERS_MAX);
         container = dv_vec_add_in(containers, arena);
         if (!parse_container(node, is_init, arena, container, err))
             return false;
@@ -213,7 +220,18 @@ static bool parse_containers(const struct dv_json *list, bool is_init, struct dv
     return true;
 }
 
-/* Extended resources that the scheduler has taken from a claim: not for plugins. */
+void dv_pod_mark_claimed(struct dv_pod_spec *spec, dv_str container, dv_str resource)
+{
+    for (size_t i = 0; i < spec->n_containers; i++) {
+        struct dv_device_limit *limit = dv_str_eq(spec->containers[i].name, container)
+                                            ? dv_pod_find_limit(&spec->containers[i], resource)
+                                            : NULL;
+
+        if (limit)
+            limit->is_claimed = true;
+    }
+}
+
 static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
 {
     const struct dv_json *status =
@@ -224,17 +242,10 @@ static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, st
         dv_str container;
         dv_str resource;
 
-        if (!optional_str(mapping, DV_STR("containerName"), &container, err) ||
-            !optional_str(mapping, DV_STR("resourceName"), &resource, err))
+        if (!dv_pod_optional_str(mapping, DV_STR("containerName"), &container, err) ||
+            !dv_pod_optional_str(mapping, DV_STR("resourceName"), &resource, err))
             return false;
-        for (size_t i = 0; i < spec->n_containers; i++) {
-            struct dv_device_limit *limit = dv_str_eq(spec->containers[i].name, container)
-                                                ? find_limit(&spec->containers[i], resource)
-                                                : NULL;
-
-            if (limit)
-                limit->is_claimed = true;
-        }
+        dv_pod_mark_claimed(spec, container, resource);
     }
     return true;
 }
@@ -273,20 +284,23 @@ const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *s
     return NULL;
 }
 
+bool dv_pod_parse_pid(dv_str text, uint32_t *pid)
+{
+    return dv_str_to_u32(text, pid) && *pid > 0 && *pid <= INT32_MAX;
+}
+
 static bool parse_owner(const struct dv_json *annotations, struct dv_pod_spec *spec,
                         struct dv_err *err)
 {
     dv_str pid;
 
-    if (!optional_str(annotations, DV_STR(DV_POD_OWNER_PID), &pid, err) ||
-        !optional_id(annotations, DV_STR(DV_POD_OWNER_START), &spec->owner_start, err) ||
-        !optional_str(annotations, DV_STR(DV_POD_OWNER_CGROUP), &spec->owner_cgroup, err))
+    if (!dv_pod_optional_str(annotations, DV_STR(DV_POD_OWNER_PID), &pid, err) ||
+        !dv_pod_optional_str(annotations, DV_STR(DV_POD_OWNER_CGROUP), &spec->owner_cgroup, err))
         return false;
-    if (has_control(spec->owner_cgroup)) /* it is a path */
+    if (dv_pod_has_control(spec->owner_cgroup)) /* it is a path */
         return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_CGROUP)), err,
                             "has a control character");
-    if (pid.n > 0 && (!dv_str_to_u32(pid, &spec->owner_pid) || spec->owner_pid == 0 ||
-                      spec->owner_pid > INT32_MAX))
+    if (pid.n > 0 && !dv_pod_parse_pid(pid, &spec->owner_pid))
         return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_PID)), err,
                             "is not the number of a process");
     if (pid.n > 0 && spec->owner_cgroup.n > 0)
@@ -307,8 +321,6 @@ static bool parse_names(const struct dv_json *pod, struct dv_pod_spec *spec, str
         !optional_id(metadata, DV_STR("uid"), &ref->uid, err))
         return false;
     annotations = dv_json_get(metadata, DV_STR("annotations"));
-    spec->is_imported = dv_json_get(annotations, DV_STR(DV_POD_IMPORTED)) != NULL;
-    spec->is_from_api = dv_json_get(annotations, DV_STR(DV_POD_FROM_API)) != NULL;
     if (!parse_owner(annotations, spec, err))
         return false;
     if (ref->namespace.n == 0)
@@ -320,7 +332,8 @@ static bool check_kind(const struct dv_json *pod, struct dv_err *err)
 {
     dv_str kind;
 
-    if (!dv_json_expect(pod, DV_JSON_OBJECT, err) || !optional_str(pod, DV_STR("kind"), &kind, err))
+    if (!dv_json_expect(pod, DV_JSON_OBJECT, err) ||
+        !dv_pod_optional_str(pod, DV_STR("kind"), &kind, err))
         return false;
     if (kind.n > 0 && !dv_str_eq(kind, DV_STR("Pod")))
         return dv_json_fail(dv_json_get(pod, DV_STR("kind")), err, "is %.*s, not Pod",
@@ -328,16 +341,14 @@ static bool check_kind(const struct dv_json *pod, struct dv_err *err)
     return true;
 }
 
-bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
-                       struct dv_err *err)
+bool dv_pod_spec_parse_tree(const struct dv_json *pod, struct dv_arena *arena,
+                            struct dv_pod_spec *spec, struct dv_err *err)
 {
-    struct dv_json_opts opts = {.bytes_max = POD_BYTES_MAX, .refuse_duplicates = true};
     struct containers containers = {0};
     struct dv_pod_spec made = {0};
-    const struct dv_json *pod = dv_json_parse(dv_str_copy(json, arena), &opts, arena, err);
     const struct dv_json *body;
 
-    if (!pod || !check_kind(pod, err) || !parse_names(pod, &made, err))
+    if (!check_kind(pod, err) || !parse_names(pod, &made, err))
         return dv_wrap(err, "pod");
     body = dv_json_require(pod, DV_STR("spec"), err);
     if (!body || !dv_json_expect(body, DV_JSON_OBJECT, err) ||
@@ -354,4 +365,13 @@ bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *
         return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(made.ref.namespace), DV_FMT(made.ref.name));
     *spec = made;
     return true;
+}
+
+bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
+                       struct dv_err *err)
+{
+    struct dv_json_opts opts = {.bytes_max = DV_POD_BYTES_MAX, .refuse_duplicates = true};
+    const struct dv_json *pod = dv_json_parse(dv_str_copy(json, arena), &opts, arena, err);
+
+    return pod ? dv_pod_spec_parse_tree(pod, arena, spec, err) : dv_wrap(err, "pod");
 }

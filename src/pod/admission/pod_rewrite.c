@@ -34,7 +34,7 @@ static void gather(struct dv_save *save)
         if (pod->was_admitted)
             changes[n++] = (struct dv_store_change){DV_STORE_PUT, DV_TABLE_PODS,
                                                     dv_str_copy(pod->spec.ref.uid, arena),
-                                                    dv_str_copy(pod->json, arena)};
+                                                    dv_str_copy(pod->row, arena)};
     }
     at = 0;
     while ((entry = dv_map_next(&pods->ended, &at)) != NULL)

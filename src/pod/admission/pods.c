@@ -16,6 +16,7 @@
 #include "pod/admission/admission.h"
 #include "pod/admission/holdings.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
 #include "resource/resource.h"
 #include "store/store.h"
@@ -29,14 +30,14 @@ const struct dv_store_schema dv_node_schema = {.tables = tables, .n_tables = DV_
 /* ---- pods ---- */
 
 struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
-                          const struct dv_pod_spec *spec, dv_str json)
+                          const struct dv_pod_spec *spec, dv_str row)
 {
     struct dv_pod *pod = DV_ALLOC(struct dv_pod);
 
     pod->pods = pods;
     pod->arena = arena;
     pod->spec = *spec;
-    pod->json = dv_str_copy(json, arena);
+    pod->row = row;
     pod->full_name =
         dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.namespace), DV_FMT(spec->ref.name));
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
@@ -311,13 +312,16 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     struct dv_arena *arena;
     struct dv_pod_spec spec;
     struct dv_pod *pod;
+    dv_str text;
 
-    if (dv_str_starts_with(row->key, ended)) {
+    /* A uid may begin like a mark, but no pod is empty. */
+    if (dv_str_starts_with(row->key, ended) && dv_str_eq(row->value, DV_STR("{}"))) {
         dv_pods_note_ended(pods, dv_str_slice(row->key, ended.n, row->key.n));
         return true;
     }
     arena = dv_arena_new();
-    if (!dv_pod_spec_parse(row->value, arena, &spec, err)) {
+    text = dv_str_copy(row->value, arena);
+    if (!dv_pod_row_parse(text, arena, &spec, err)) {
         (void)dv_wrap(err, "stored pod %.*s%.*s", DV_FMT(row->key),
                       DV_FMT(holdings_text(pods, row->key, arena)));
         dv_arena_free(arena);
@@ -326,7 +330,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     spec.ref.uid = dv_str_copy(row->key, arena);
     if (spec.object)
         spec.object->metadata.uid = spec.ref.uid;
-    pod = dv_pod_new(pods, arena, &spec, row->value);
+    pod = dv_pod_new(pods, arena, &spec, text);
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
     pod->may_run = true; /* nobody remembers */

@@ -28,7 +28,7 @@ struct dv_pod {
     struct dv_pods *pods;
     struct dv_arena *arena; /* of everything it has */
     struct dv_pod_spec spec;
-    dv_str json;          /* as it came, for the store */
+    dv_str row;           /* for the store */
     dv_str full_name;     /* "namespace/name" */
     struct dv_pod *older; /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
@@ -71,9 +71,9 @@ struct dv_pods {
 };
 
 /* pods.c */
-/* A pod of this spec, in no map yet. Takes the arena that the spec is in. */
+/* A pod of this spec, in no map yet. Takes the arena that the spec and the row are in. */
 struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
-                          const struct dv_pod_spec *spec, dv_str json);
+                          const struct dv_pod_spec *spec, dv_str row);
 void dv_pod_free(struct dv_pod *pod);
 void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod);
 /* Out of the maps and gone. */

@@ -1,5 +1,4 @@
 /* step_end.c - the last step of an operation: what it did is told, or undone. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -118,8 +117,8 @@ static enum dv_pod_outcome end_admission(struct dv_pod_admission *admission,
     tell_ended(admission, verdict);
     dv_admission_stop_waiting(admission);
     dv_admission_let_go(admission);
-    free((char *)(uintptr_t)admission->priv.json.p);
-    admission->priv.json = DV_STR("");
+    dv_pod_input_free(admission->priv.input);
+    admission->priv.input = NULL;
     dv_pods_end_one(pods);
     admission->done(admission, verdict, err); /* last: it may free the admission */
     return DV_STEP_PENDING;
@@ -194,7 +193,7 @@ enum dv_pod_outcome dv_release_end_released(struct dv_pod_operation *op)
     dv_log(DV_LOG_INFO, "pod: released", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
     dv_holdings_give_back(pods->holdings, pod);
-    if (pod->spec.is_from_api)
+    if (pod->spec.origin == DV_POD_ORIGIN_API)
         dv_pods_note_ended(pods, pod->spec.ref.uid);
     dv_pods_remove(pods, pod);
     dv_pods_look_again(pods);

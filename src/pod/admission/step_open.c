@@ -1,13 +1,11 @@
 /* step_open.c - the first step of an operation: is there such a pod, and is nothing else under way
  * for it? */
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "claim/claim.h"
-#include "claim/claim_manager.h"
 #include "pod/admission/admission.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
@@ -15,46 +13,46 @@
 
 /* ---- admission ---- */
 
+/* Whether the node can have this pod beside what it has under its uid, or its name. */
+static bool check_old(const struct dv_pod *old, const struct dv_pod_ref *ref, struct dv_err *err)
+{
+    if (old && old->state != DV_POD_ADMITTED)
+        return dv_fail(err, DV_ABORTED, "pod %.*s is %s already", DV_FMT(old->full_name),
+                       dv_pod_state_name(old->state));
+    if (old && old->spec.origin != DV_POD_ORIGIN_IMPORT &&
+        (!dv_str_eq(old->spec.ref.name, ref->name) ||
+         !dv_str_eq(old->spec.ref.namespace, ref->namespace)))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s", DV_FMT(ref->uid),
+                       DV_FMT(old->full_name));
+    return true;
+}
+
 /* Fills the operation's pod and priv.old; DV_ABORTED: something is under way for it. */
 static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
 {
     struct dv_pods *pods = admission->priv.op.pods;
-    struct dv_arena *arena = dv_arena_new();
+    struct dv_pod_input *input = admission->priv.input;
+    struct dv_pod_spec *spec = &input->spec;
     char uid[DV_UUID_BYTES];
-    struct dv_pod_spec spec;
     struct dv_pod *old;
-    dv_str json;
 
-    if (!dv_pod_spec_parse(admission->priv.json, arena, &spec, err) ||
-        !dv_owner_settle(&spec, admission->priv.json, arena, &json, err) ||
-        (json.p != admission->priv.json.p && !dv_pod_spec_parse(json, arena, &spec, err))) {
-        dv_arena_free(arena);
+    if (!dv_owner_settle(spec, input->arena, err))
         return false;
-    }
-    old = dv_pods_get(pods, &spec.ref);
-    if (old && old->state != DV_POD_ADMITTED) {
-        (void)dv_fail(err, DV_ABORTED, "pod %.*s is %s already", DV_FMT(old->full_name),
-                      dv_pod_state_name(old->state));
-    } else if (old && !old->spec.is_imported &&
-               (!dv_str_eq(old->spec.ref.name, spec.ref.name) ||
-                !dv_str_eq(old->spec.ref.namespace, spec.ref.namespace))) {
-        (void)dv_fail(err, DV_INVALID_ARGUMENT, "uid %.*s is that of pod %.*s",
-                      DV_FMT(spec.ref.uid), DV_FMT(old->full_name));
-    } else {
-        if (spec.ref.uid.n == 0)
-            spec.ref.uid = old ? dv_str_copy(old->spec.ref.uid, arena)
-                               : dv_str_copy(dv_random_uuid(uid), arena);
-        if (spec.object)
-            spec.object->metadata.uid = spec.ref.uid;
-        admission->priv.old = old;
-        admission->priv.op.pod = dv_pod_new(pods, arena, &spec, json);
-        admission->priv.op.pod->state = DV_POD_ADMITTING;
-        if (!old)
-            dv_pods_add(pods, admission->priv.op.pod);
-        return true;
-    }
-    dv_arena_free(arena);
-    return false;
+    old = dv_pods_get(pods, &spec->ref);
+    if (!check_old(old, &spec->ref, err))
+        return false;
+    if (spec->ref.uid.n == 0)
+        spec->ref.uid = dv_str_copy(old ? old->spec.ref.uid : dv_random_uuid(uid), input->arena);
+    if (spec->object)
+        spec->object->metadata.uid = spec->ref.uid;
+    admission->priv.old = old;
+    admission->priv.op.pod =
+        dv_pod_new(pods, input->arena, spec, dv_pod_row_print(spec, input->json, input->arena));
+    admission->priv.op.pod->state = DV_POD_ADMITTING;
+    admission->priv.input = NULL; /* the pod has its arena */
+    if (!old)
+        dv_pods_add(pods, admission->priv.op.pod);
+    return true;
 }
 
 enum dv_pod_outcome dv_admit_open(struct dv_pod_operation *op)

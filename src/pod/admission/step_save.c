@@ -1,5 +1,4 @@
 /* step_save.c - a pod goes to the disk, or from it, in one transaction with its devices. */
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
@@ -28,7 +27,7 @@ enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op)
         .kind = DV_STORE_PUT,
         .table = DV_TABLE_PODS,
         .key = op->pod->spec.ref.uid,
-        .value = op->pod->json,
+        .value = op->pod->row,
     };
     admission->priv.save.done = on_admission_saved;
     admission->priv.save.extra = &admission->priv.change;
@@ -58,7 +57,7 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
     release->priv.save.done = on_release_saved;
     release->priv.save.extra = release->priv.changes;
     release->priv.save.n_extra = 1;
-    if (pod->spec.is_from_api) {
+    if (pod->spec.origin == DV_POD_ORIGIN_API) {
         dv_str key =
             dv_str_printf(pod->arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(pod->spec.ref.uid));
 

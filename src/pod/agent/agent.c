@@ -229,7 +229,7 @@ static void take_known(struct dv_agent *agent)
     for (size_t at = 0; dv_pods_next(agent->options.pods, &at, &view);) {
         struct dv_agent_pod *pod;
 
-        if (!view.spec->is_from_api)
+        if (view.spec->origin != DV_POD_ORIGIN_API)
             continue;
         pod = dv_agent_pod_new(agent, view.spec->ref.uid, view.spec->ref.namespace,
                                view.spec->ref.name);

@@ -234,6 +234,13 @@ void dv_agent_pod_note_wait(struct dv_agent_pod *pod)
     note(pod, true, "WaitingForDevices", dv_str_printf(arena, "waits for %s", pod->awaited));
 }
 
+static void try_later(struct dv_agent_pod *pod, const struct dv_err *err)
+{
+    pod->state = DV_AGENT_PAUSING;
+    set_reason(pod, "NotAdmittedYet", dv_str_from_c(err->msg));
+    pause(pod, DV_AGENT_PAUSE_MAX_MS);
+}
+
 static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                         const struct dv_err *err)
 {
@@ -241,9 +248,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
 
     pod->is_dirty = true;
     if (err) { /* nothing was decided: the disk, or it was given up */
-        pod->state = DV_AGENT_PAUSING;
-        set_reason(pod, "NotAdmittedYet", dv_str_from_c(err->msg));
-        pause(pod, DV_AGENT_PAUSE_MAX_MS);
+        try_later(pod, err);
     } else if (!verdict->is_admitted) {
         take_refusal(pod, verdict);
     } else {
@@ -260,13 +265,18 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
 
 static void admit(struct dv_agent_pod *pod)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_err err;
+    struct dv_pod_input *input = dv_pod_input_of_object(pod->object, &err);
 
-    pod->state = DV_AGENT_ADMITTING;
     pod->is_dirty = true;
+    if (!input) { /* the API took what we cannot read: it may be changed */
+        try_later(pod, &err);
+        dv_agent_pod_look(pod);
+        return;
+    }
+    pod->state = DV_AGENT_ADMITTING;
     pod->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
-    dv_pods_admit(pod->agent->options.pods, &pod->admission, dv_agent_pod_json(pod->object, arena),
-                  DV_POD_WAIT_FOR_EVER_MS);
+    dv_pods_admit(pod->agent->options.pods, &pod->admission, input, DV_POD_WAIT_FOR_EVER_MS);
 }
 
 /* ---- release ---- */

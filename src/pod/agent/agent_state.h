@@ -122,8 +122,6 @@ DV_CHECKED bool dv_agent_claims_open(struct dv_agent *agent, struct dv_err *err)
 /* agent_status.c */
 /* The status as a strategic merge patch; pure but for what it reads of the pod's parts. */
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena);
-/* The pod as it is admitted: with our mark. */
-dv_str dv_agent_pod_json(const struct dv_object *object, struct dv_arena *arena);
 
 /* agent_outside.c */
 /* What of it can be allocated to pods of the API; the numbers are in `arena`. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/str.h"
@@ -20,7 +19,6 @@
 #include "json/json.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define POD_BYTES_MAX (3u << 20)
 
 enum { N_CONDITIONS = 4 };
 
@@ -268,20 +266,4 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
     clear_empty(encoded, arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
     return patch;
-}
-
-dv_str dv_agent_pod_json(const struct dv_object *object, struct dv_arena *arena)
-{
-    const struct dv_api_version *version = &object->kind->versions[0];
-    struct dv_api_pod pod = *(const struct dv_api_pod *)object->value;
-    struct dv_buf buf;
-    dv_str json;
-
-    dv_entry_set(&pod.metadata.annotations, &pod.metadata.n_annotations, DV_STR(DV_POD_FROM_API),
-                 DV_STR(""), arena);
-    dv_buf_init(&buf, POD_BYTES_MAX);
-    dv_encode_json_text(version->message, &pod, version, object->kind->name, &buf);
-    json = dv_str_copy(dv_buf_str(&buf), arena);
-    dv_buf_fini(&buf);
-    return json;
 }

@@ -54,7 +54,7 @@ static void check_same(const struct dv_pod_spec *a, const struct dv_pod_spec *b)
     assert(dv_str_eq(a->ref.uid, b->ref.uid) && a->owner_pid == b->owner_pid);
     assert(dv_str_eq(a->owner_start, b->owner_start));
     assert(dv_str_eq(a->owner_cgroup, b->owner_cgroup));
-    assert(a->is_imported == b->is_imported && a->is_from_api == b->is_from_api);
+    assert(a->origin == b->origin);
     assert(!a->object == !b->object && a->n_containers == b->n_containers);
     for (size_t i = 0; i < a->n_containers; i++) {
         const struct dv_pod_container *x = &a->containers[i];

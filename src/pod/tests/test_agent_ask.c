@@ -11,6 +11,7 @@
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/tests/test_agent_host.h"
+#include "store/store.h"
 #include "support/dvtest.h"
 #include "json/json.h"
 
@@ -363,8 +364,12 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
 const char *admit_by_hand(struct world *world, const char *json)
 {
     struct by_hand by_hand = {.admission = {.done = on_admitted}, .world = world};
+    struct dv_err err;
+    struct dv_pod_input *input = dv_pod_input_parse(dv_str_from_c(json), &err);
 
-    dv_pods_admit(world->pods, &by_hand.admission, dv_str_from_c(json), 0);
+    if (!input)
+        return text(world, "%s", err.msg);
+    dv_pods_admit(world->pods, &by_hand.admission, input, 0);
     assert_true(dv_loop_run_until(world->loop, is_by_hand_done, &by_hand, 20000));
     return by_hand.error;
 }
@@ -398,4 +403,32 @@ const char *release_by_hand(struct world *world, const char *pod)
     dv_pods_release(world->pods, &by_hand.release, &ref);
     assert_true(dv_loop_run_until(world->loop, is_by_hand_done, &by_hand, 20000));
     return by_hand.error;
+}
+
+/* ---- the store ---- */
+
+struct writing {
+    struct dv_store_write write;
+    bool is_done;
+};
+
+static void on_written(struct dv_store_write *write, const struct dv_err *err)
+{
+    assert_null(err);
+    DV_CONTAINER(write, struct writing, write)->is_done = true;
+}
+
+static bool is_written(void *ctx)
+{
+    return ((const struct writing *)ctx)->is_done;
+}
+
+void put_pod(struct world *world, const char *uid, dv_str row)
+{
+    const struct dv_store_change change = {
+        .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = dv_str_from_c(uid), .value = row};
+    struct writing writing = {.write = {.done = on_written}};
+
+    dv_store_write(world->store, &writing.write, &change, 1);
+    assert_true(dv_loop_run_until(world->loop, is_written, &writing, 20000));
 }

@@ -130,5 +130,7 @@ size_t n_events(struct world *world, const char *reason, const char **message);
 const char *admit_by_hand(struct world *world, const char *json);
 const char *start_by_hand(struct world *world, const char *pod);
 const char *release_by_hand(struct world *world, const char *pod);
+/* A row of the store, as if another davitd had written it. */
+void put_pod(struct world *world, const char *uid, dv_str row);
 
 #endif

@@ -12,9 +12,9 @@
 
 #include "loop/loop.h"
 #include "pod/admission/owner.h"
+#include "pod/admission/pod_row.h"
 #include "pod/pod.h"
 #include "pod/tests/test_agent_host.h"
-#include "store/store.h"
 
 /* Spawned, not forked: it must not hold the locks of the stores. */
 static pid_t start_child(void)
@@ -133,32 +133,6 @@ static void a_process_that_ends_while_davitd_is_away_is_missed(void **state)
 
 /* ---- another process of the same number ---- */
 
-struct writing {
-    struct dv_store_write write;
-    bool is_done;
-};
-
-static void on_written(struct dv_store_write *write, const struct dv_err *err)
-{
-    assert_null(err);
-    DV_CONTAINER(write, struct writing, write)->is_done = true;
-}
-
-static bool is_written(void *ctx)
-{
-    return ((const struct writing *)ctx)->is_done;
-}
-
-static void put_pod(struct world *world, const char *uid, dv_str json)
-{
-    const struct dv_store_change change = {
-        .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = dv_str_from_c(uid), .value = json};
-    struct writing writing = {.write = {.done = on_written}};
-
-    dv_store_write(world->store, &writing.write, &change, 1);
-    assert_true(dv_loop_run_until(world->loop, is_written, &writing, 20000));
-}
-
 static void another_process_of_the_same_number_is_not_the_owner(void **state)
 {
     struct world *world = *state;
@@ -166,11 +140,10 @@ static void another_process_of_the_same_number_is_not_the_owner(void **state)
     const char *json = pod_json(world, "p1", of_process(world, pid));
     struct dv_pod_spec spec;
     struct dv_err err;
-    dv_str settled;
 
     assert_ok(dv_pod_spec_parse(dv_str_from_c(json), world->arena, &spec, &err), &err);
-    assert_ok(dv_owner_settle(&spec, dv_str_from_c(json), world->arena, &settled, &err), &err);
-    put_pod(world, "p1", settled); /* with its start */
+    assert_ok(dv_owner_settle(&spec, world->arena, &err), &err);
+    put_pod(world, "p1", dv_pod_row_print(&spec, dv_str_from_c(json), world->arena));
     json = text(world, "%s,\"davit.node/owner-start\":\"1\"", of_process(world, pid));
     put_pod(world, "p2", dv_str_from_c(pod_json(world, "p2", json)));
     world_close_node(world);

@@ -192,6 +192,8 @@ void host_ask(struct host *host, struct asked *asked, const char *uid, const cha
 {
     struct dv_buf json;
     dv_str rest = dv_str_from_c(amounts);
+    struct dv_pod_input *input;
+    struct dv_err err;
     dv_str amount;
     int n = 0;
 
@@ -207,7 +209,9 @@ void host_ask(struct host *host, struct asked *asked, const char *uid, const cha
         n++;
     }
     dv_buf_add_c(&json, "]}}");
-    dv_pods_admit(host->pods, &asked->admission, dv_buf_str(&json), UINT64_MAX);
+    input = dv_pod_input_parse(dv_buf_str(&json), &err);
+    assert_ok(input != NULL, &err);
+    dv_pods_admit(host->pods, &asked->admission, input, UINT64_MAX);
     dv_buf_fini(&json);
     assert_int_equal(asked->n_done, 0);
 }

@@ -133,18 +133,24 @@ void dv_node_handle_admit(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     const NodeV1__AdmitPodRequest *request =
         dv_node_decode(call, &node_v1__admit_pod_request__descriptor, bytes);
+    struct dv_pod_input *input;
     struct pending *pending;
     uint64_t wait_ms = UINT64_MAX;
+    struct dv_err err;
 
     if (!request)
         return;
+    input = dv_pod_input_parse((dv_str){(const char *)request->pod.data, request->pod.len}, &err);
+    if (!input) {
+        dv_server_call_finish(call, &err);
+        return;
+    }
     pending = new_pending(ctx, call);
     if (request->has_wait_seconds_case == NODE_V1__ADMIT_POD_REQUEST__HAS_WAIT_SECONDS_WAIT_SECONDS)
         wait_ms = (uint64_t)request->wait_seconds * 1000;
     pending->admission.done = on_admitted;
     dv_server_call_on_cancel(call, on_admit_cancelled, pending);
-    dv_pods_admit(pending->server->node->pods, &pending->admission,
-                  (dv_str){(const char *)request->pod.data, request->pod.len}, wait_ms);
+    dv_pods_admit(pending->server->node->pods, &pending->admission, input, wait_ms);
 }
 
 /* ---- ReleasePod ---- */

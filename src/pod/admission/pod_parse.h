@@ -1,0 +1,47 @@
+/* pod_parse.h - what the readers of Pods have in common: pod_parse.c reads JSON, pod_read.c typed
+ * objects. Pure. */
+#ifndef DV_POD_PARSE_H
+#define DV_POD_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_device_limit;
+struct dv_err;
+struct dv_json;
+struct dv_pod_container;
+struct dv_pod_spec;
+struct dv_quantity;
+
+/* As many as the API allows of anything a pod has; a bound before memory is taken. */
+#define DV_POD_CONTAINERS_MAX 512u
+#define DV_POD_NAME_BYTES_MAX 253u
+/* Objects of the API are at most 3 MiB. */
+#define DV_POD_BYTES_MAX (3u << 20)
+
+/* As dv_pod_spec_parse, of a document that lives as long as the arena. */
+DV_CHECKED bool dv_pod_spec_parse_tree(const struct dv_json *pod, struct dv_arena *arena,
+                                       struct dv_pod_spec *spec, struct dv_err *err);
+/* A member that is absent, or null, is empty. */
+DV_CHECKED bool dv_pod_optional_str(const struct dv_json *object, dv_str key, dv_str *value,
+                                    struct dv_err *err);
+
+bool dv_pod_has_control(dv_str text);
+/* Extended resources have a slash; cpu, memory and the like are not for plugins. */
+bool dv_pod_is_extended(dv_str resource);
+/* NULL, or what is wrong with it: "is negative". */
+const char *dv_pod_whole_amount(const struct dv_quantity *quantity, int64_t *amount);
+bool dv_pod_parse_pid(dv_str text, uint32_t *pid);
+/* By name, as dv_pod_find_limit needs them. */
+void dv_pod_sort_limits(struct dv_pod_container *container);
+/* NULL: there is none. */
+struct dv_device_limit *dv_pod_find_limit(const struct dv_pod_container *container,
+                                          dv_str resource);
+/* The scheduler has taken this extended resource from a claim: it is not for plugins. */
+void dv_pod_mark_claimed(struct dv_pod_spec *spec, dv_str container, dv_str resource);
+
+#endif

@@ -1,0 +1,81 @@
+#include "pod/admission/pod_row.h"
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "pod/admission/pod_parse.h"
+#include "pod/pod.h"
+#include "json/json.h"
+
+/* A Pod of the API has up to 3 MiB, perhaps as protobuf; as JSON it is longer. */
+#define ROW_BYTES_MAX (16u << 20)
+
+/* In rows that are the Pod alone; their values mean nothing but for the start. */
+#define OLD_FROM_API "davit.node/from-api"
+#define OLD_OWNER_START "davit.node/owner-start"
+
+static const char *const origins[] = {
+    [DV_POD_ORIGIN_NODE] = "node",
+    [DV_POD_ORIGIN_API] = "api",
+    [DV_POD_ORIGIN_IMPORT] = "import",
+};
+
+dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":%.*s}",
+                         origins[spec->origin], DV_FMT(spec->owner_start), DV_FMT(json));
+}
+
+/* Of a row that is the Pod alone. */
+static bool read_marks(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
+{
+    const struct dv_json *annotations =
+        dv_json_get(dv_json_get(pod, DV_STR("metadata")), DV_STR("annotations"));
+
+    if (dv_json_get(annotations, DV_STR(DV_POD_IMPORTED)))
+        spec->origin = DV_POD_ORIGIN_IMPORT;
+    if (dv_json_get(annotations, DV_STR(OLD_FROM_API)))
+        spec->origin = DV_POD_ORIGIN_API;
+    return dv_pod_optional_str(annotations, DV_STR(OLD_OWNER_START), &spec->owner_start, err);
+}
+
+static bool read_origin(const struct dv_json *row, struct dv_pod_spec *spec, struct dv_err *err)
+{
+    const struct dv_json *node = dv_json_require(row, DV_STR("origin"), err);
+    dv_str name;
+
+    if (!node || !dv_json_as_str(node, &name, err))
+        return false;
+    for (size_t i = 0; i < DV_COUNT(origins); i++)
+        if (dv_str_eq(name, dv_str_from_c(origins[i]))) {
+            spec->origin = (enum dv_pod_origin)i;
+            return true;
+        }
+    return dv_json_fail(node, err, "is none that is known");
+}
+
+bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
+                      struct dv_err *err)
+{
+    /* A Pod was read with the usual limits when it came; here it is one object deeper. */
+    struct dv_json_opts opts = {.bytes_max = ROW_BYTES_MAX, .depth_max = DV_JSON_DEPTH_MAX + 1};
+    const struct dv_json *doc = dv_json_parse(row, &opts, arena, err);
+    struct dv_pod_spec made;
+
+    if (!doc)
+        return dv_wrap(err, "pod");
+    if (dv_json_get(doc, DV_STR("metadata"))) { /* the Pod alone */
+        if (!dv_pod_spec_parse_tree(doc, arena, &made, err) || !read_marks(doc, &made, err))
+            return false;
+    } else {
+        const struct dv_json *pod = dv_json_require(doc, DV_STR("pod"), err);
+
+        if (!pod || !dv_pod_spec_parse_tree(pod, arena, &made, err) ||
+            !read_origin(doc, &made, err) ||
+            !dv_pod_optional_str(doc, DV_STR("ownerStart"), &made.owner_start, err))
+            return false;
+    }
+    *spec = made;
+    return true;
+}

@@ -1,0 +1,26 @@
+/* pod_row.h - a pod as the store has it:
+ *
+ *     {"origin": "api", "ownerStart": "4711", "pod": {"metadata": {...}, "spec": {...}}}
+ *
+ * What davit itself knows of a pod stands beside it, where nobody who writes pods can. Until 0.1
+ * rows were the Pod alone, and annotations in it said the rest: they are still read, and `davit
+ * state import` writes them. */
+#ifndef DV_POD_ROW_H
+#define DV_POD_ROW_H
+
+#include <stdbool.h>
+
+#include "base/defs.h"
+#include "base/str.h"
+
+struct dv_arena;
+struct dv_err;
+struct dv_pod_spec;
+
+/* `json` is the Pod. */
+dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena);
+/* Keeps `row`, which lives as long as the arena. Fails as dv_pod_spec_parse. */
+DV_CHECKED bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
+                                 struct dv_err *err);
+
+#endif
