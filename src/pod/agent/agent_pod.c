@@ -436,7 +436,7 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
         .state = pod->state,
         .is_there = value != NULL,
         .has_ended = pod->has_ended,
-        .is_requested = pod->write.is_running,
+        .is_writing = pod->write.is_running,
         .is_time = !dv_timer_is_set(&pod->timer),
         .is_settled = pod->agent->is_synced,
     };

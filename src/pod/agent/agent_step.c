@@ -15,9 +15,9 @@ static enum dv_agent_step after_release(const struct dv_agent_facts *facts)
     if (!facts->is_there)
         return DV_AGENT_FORGET;
     if (facts->is_deleting)
-        return facts->is_requested ? DV_AGENT_WAIT : DV_AGENT_REMOVE;
+        return facts->is_writing ? DV_AGENT_WAIT : DV_AGENT_REMOVE;
     if (facts->has_ended && !facts->is_terminal)
-        return facts->is_requested ? DV_AGENT_WAIT : DV_AGENT_FINISH;
+        return facts->is_writing ? DV_AGENT_WAIT : DV_AGENT_FINISH;
     return DV_AGENT_WAIT; /* it stays, as a record of what was */
 }
 

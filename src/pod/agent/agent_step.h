@@ -17,15 +17,15 @@ enum dv_agent_state {
 
 struct dv_agent_facts {
     enum dv_agent_state state;
-    bool is_there;     /* in the API, with this uid */
-    bool is_deleting;  /* there, and to be gone */
-    bool is_terminal;  /* Succeeded or Failed */
-    bool is_due;       /* deleting, and its time is over */
-    bool may_run;      /* somebody has asked how to start its containers, or may have */
-    bool has_ended;    /* somebody told that it has ended */
-    bool is_requested; /* its removal is under way */
-    bool is_time;      /* to try again */
-    bool is_settled;   /* all pods of the API have been seen */
+    bool is_there;    /* in the API, with this uid */
+    bool is_deleting; /* there, and to be gone */
+    bool is_terminal; /* Succeeded or Failed */
+    bool is_due;      /* deleting, and its time is over */
+    bool may_run;     /* somebody has asked how to start its containers, or may have */
+    bool has_ended;   /* somebody told that it has ended */
+    bool is_writing;  /* its status, or its removal, is on the way to the API */
+    bool is_time;     /* to try again */
+    bool is_settled;  /* all pods of the API have been seen */
 };
 
 enum dv_agent_step {

@@ -57,7 +57,7 @@ static void says_what_to_do_next(void **state)
         {"on its way out",                   {DV_AGENT_RELEASING, GONE},                       DV_AGENT_WAIT   },
         {"free, and deleted",                {DV_AGENT_RELEASED, THERE, .is_deleting = true},  DV_AGENT_REMOVE },
         {"its removal is asked for",
-         {DV_AGENT_RELEASED, THERE, .is_deleting = true, .is_requested = true},
+         {DV_AGENT_RELEASED, THERE, .is_deleting = true, .is_writing = true},
          DV_AGENT_WAIT                                                                                         },
         {"free, and ended",                  {DV_AGENT_RELEASED, THERE, .has_ended = true},    DV_AGENT_FINISH },
         {"free, and known to have ended",
