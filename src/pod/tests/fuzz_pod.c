@@ -1,7 +1,7 @@
 /* fuzz_pod.c - a Pod that somebody wants admitted.
  *
  * One that is taken has names, containers that differ, and limits in order that are its requests;
- * printed and read again it is the same. */
+ * printed and read again it is the same, and so it is as a row of the store. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "pod/admission/pod_row.h"
 #include "pod/pod.h"
 #include "json/json.h"
 
@@ -80,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     if (size > BYTES_MAX)
         return 0;
+    if (!dv_pod_row_parse(text, arena, &again, &err))
+        assert(err.code != DV_OK && err.msg[0] != '\0');
     if (!dv_pod_spec_parse(text, arena, &spec, &err)) {
         assert(err.code != DV_OK && err.msg[0] != '\0');
         return 0;
@@ -91,6 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_container(&spec, i);
     dv_json_print(dv_json_parse(text, NULL, arena, &err), NULL, &buf);
     assert(dv_pod_spec_parse(dv_buf_str(&buf), arena, &again, &err));
+    check_same(&spec, &again);
+    assert(dv_pod_row_parse(dv_pod_row_print(&spec, text, arena), arena, &again, &err));
     check_same(&spec, &again);
     return 0;
 }
