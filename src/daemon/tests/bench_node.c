@@ -18,9 +18,9 @@
 #include "loop/loop.h"
 #include "pb/pb.h"
 #include "peers/measure.h"
-#include "support/spawn.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
+#include "support/spawn.h"
 
 /* ---- a plugin ---- */
 

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct dv_json_style styles[] = {
     {.indent = 0},
-    {           .indent = 4          },
+    {.indent = 4},
     { .indent = 2,           .escape_html = true},
     {     .sort_keys = true,           .escape_html = true},
 };

@@ -90,17 +90,17 @@ static void a_number_that_does_not_fit_is_out_of_range(void **state)
     } rows[] = {
         {"9223372036854775807",  true,  true },
         {"9223372036854775808",  false, true },
-        {"-9223372036854775808", true,  false },
-        {"-9223372036854775809", false, false },
+        {"-9223372036854775808", true,  false},
+        {"-9223372036854775809", false, false},
         {"18446744073709551615", false, true },
-        {"18446744073709551616", false, false },
-        {"-1",                   true,  false },
-        {"1.0",                  false, false },
-        {"1e3",                  false, false },
-        {"1e308",                false, false },
-        {"1e309",                false, false },
-        {"-1e309",               false, false },
-        {"1e-400",               false, false },
+        {"18446744073709551616", false, false},
+        {"-1",                   true,  false},
+        {"1.0",                  false, false},
+        {"1e3",                  false, false},
+        {"1e308",                false, false},
+        {"1e309",                false, false},
+        {"-1e309",               false, false},
+        {"1e-400",               false, false},
     };
 
     (void)state;

@@ -121,7 +121,7 @@ void dv_pod_sort_limits(struct dv_pod_container *container)
 }
 
 /* A pod of 3 MiB has tens of thousands. */
-struct dv_device_limit *dv_pod_find_limit(const struct dv_pod_container *container, dv_str resource)
+static struct dv_device_limit *find_limit(const struct dv_pod_container *container, dv_str resource)
 {
     struct dv_device_limit wanted = {.resource = resource};
 
@@ -147,7 +147,7 @@ static bool check_requests(const struct dv_json *resources,
             continue;
         if (!parse_amount(request, arena, &amount, err))
             return false;
-        limit = dv_pod_find_limit(container, resource);
+        limit = find_limit(container, resource);
         if (!limit)
             return dv_json_fail(request, err, "needs a limit of the same amount");
         if (limit->amount != amount)
@@ -224,7 +224,7 @@ void dv_pod_mark_claimed(struct dv_pod_spec *spec, dv_str container, dv_str reso
 {
     for (size_t i = 0; i < spec->n_containers; i++) {
         struct dv_device_limit *limit = dv_str_eq(spec->containers[i].name, container)
-                                            ? dv_pod_find_limit(&spec->containers[i], resource)
+                                            ? find_limit(&spec->containers[i], resource)
                                             : NULL;
 
         if (limit)

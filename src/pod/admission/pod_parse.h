@@ -36,11 +36,8 @@ bool dv_pod_is_extended(dv_str resource);
 /* NULL, or what is wrong with it: "is negative". */
 const char *dv_pod_whole_amount(const struct dv_quantity *quantity, int64_t *amount);
 bool dv_pod_parse_pid(dv_str text, uint32_t *pid);
-/* By name, as dv_pod_find_limit needs them. */
+/* By name: they are looked up by it. */
 void dv_pod_sort_limits(struct dv_pod_container *container);
-/* NULL: there is none. */
-struct dv_device_limit *dv_pod_find_limit(const struct dv_pod_container *container,
-                                          dv_str resource);
 /* The scheduler has taken this extended resource from a claim: it is not for plugins. */
 void dv_pod_mark_claimed(struct dv_pod_spec *spec, dv_str container, dv_str resource);
 
