@@ -12,7 +12,8 @@
 #include "cel/cel.h"
 #include "resource/resource.h"
 
-static bool fail(struct search *search, const struct task *task, dv_str request, const char *what)
+static bool fail(struct dv_alloc_search *search, const struct dv_alloc_task *task, dv_str request,
+                 const char *what)
 {
     return dv_fail(search->err, DV_INVALID_ARGUMENT, "claim %.*s/%.*s, request %.*s: %s",
                    DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
@@ -21,7 +22,8 @@ static bool fail(struct search *search, const struct task *task, dv_str request,
 
 /* ---- selectors ---- */
 
-static bool add_selectors(struct search *search, const struct task *task, struct want *want,
+static bool add_selectors(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                          struct dv_alloc_want *want,
                           const struct dv_api_device_selector *selectors, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -40,8 +42,8 @@ static bool add_selectors(struct search *search, const struct task *task, struct
 /* Whether the selector is true on the device. The evaluation may cost no more than what is left of
  * the search's own budget; when that ends it, the search gives up, and nothing is wrong with the
  * selector. */
-static bool selector_matches(struct search *search, struct selector *selector,
-                             struct device *device, bool *matches)
+static bool selector_matches(struct dv_alloc_search *search, struct dv_alloc_selector *selector,
+                             struct dv_alloc_device *device, bool *matches)
 {
     struct dv_cel_budget budget = {.is_cancelled = search->options->is_cancelled,
                                    .ctx = search->options->ctx};
@@ -64,10 +66,11 @@ static bool selector_matches(struct search *search, struct selector *selector,
     return is_ok;
 }
 
-bool dv_want_selects(struct search *search, const struct task *task, const struct want *want,
-                     const struct place *place, bool *selects)
+bool dv_want_selects(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                     const struct dv_alloc_want *want, const struct dv_alloc_place *place,
+                     bool *selects)
 {
-    struct device *device = place->device;
+    struct dv_alloc_device *device = place->device;
 
     *selects = false;
     if (!search->inventory->features.binding_conditions && device->api->n_binding_conditions > 0)
@@ -94,13 +97,14 @@ bool dv_want_selects(struct search *search, const struct task *task, const struc
 
 /* ---- all devices ---- */
 
-static bool list_all(struct search *search, const struct task *task, struct want *want)
+static bool list_all(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                     struct dv_alloc_want *want)
 {
-    struct node_view *view = search->view;
+    struct dv_alloc_node_view *view = search->view;
     DV_VEC(uint32_t) all = {0};
 
     for (size_t i = 0; i < view->n_pools; i++) {
-        const struct node_pool *pool = &view->pools[i];
+        const struct dv_alloc_node_pool *pool = &view->pools[i];
 
         if (pool->state != POOL_USABLE)
             return dv_fail(search->err, DV_FAILED_PRECONDITION,
@@ -130,7 +134,8 @@ static bool list_all(struct search *search, const struct task *task, struct want
 
 /* ---- requests ---- */
 
-static bool check_gates(struct search *search, const struct task *task, const struct want *want,
+static bool check_gates(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                        const struct dv_alloc_want *want,
                         const struct dv_api_exact_device_request *terms)
 {
     const struct dv_alloc_features *features = &search->inventory->features;
@@ -147,8 +152,8 @@ static bool check_gates(struct search *search, const struct task *task, const st
     return true;
 }
 
-static bool read_want(struct search *search, const struct task *task,
-                      const struct dv_api_exact_device_request *terms, struct want *want)
+static bool read_want(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                      const struct dv_api_exact_device_request *terms, struct dv_alloc_want *want)
 {
     const struct dv_api_device_class *class;
 
@@ -161,7 +166,7 @@ static bool read_want(struct search *search, const struct task *task,
                        DV_FMT(task->claim->metadata.namespace), DV_FMT(task->claim->metadata.name),
                        DV_FMT(want->name), DV_FMT(terms->device_class_name));
     want->class = class;
-    want->selectors = DV_NEW_ARRAY(search->arena, struct selector *,
+    want->selectors = DV_NEW_ARRAY(search->arena, struct dv_alloc_selector *,
                                    class->spec.n_selectors + terms->n_selectors);
     if (!add_selectors(search, task, want, class->spec.selectors, class->spec.n_selectors))
         return false;
@@ -182,8 +187,8 @@ static bool read_want(struct search *search, const struct task *task,
     return list_all(search, task, want);
 }
 
-static bool read_ask(struct search *search, const struct task *task,
-                     const struct dv_api_device_request *api, struct ask *ask)
+static bool read_ask(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                     const struct dv_api_device_request *api, struct dv_alloc_ask *ask)
 {
     ask->api = api;
     ask->has_alternatives = api->n_first_available > 0;
@@ -191,7 +196,7 @@ static bool read_ask(struct search *search, const struct task *task,
         static const struct dv_api_exact_device_request nothing;
 
         ask->n_wants = 1;
-        ask->wants = DV_NEW(search->arena, struct want);
+        ask->wants = DV_NEW(search->arena, struct dv_alloc_want);
         ask->wants[0].name = api->name;
         return read_want(search, task, api->exactly ? api->exactly : &nothing, &ask->wants[0]);
     }
@@ -199,7 +204,7 @@ static bool read_ask(struct search *search, const struct task *task,
         return fail(search, task, api->name,
                     "has subrequests, but the DRAPrioritizedList feature is disabled");
     ask->n_wants = api->n_first_available;
-    ask->wants = DV_NEW_ARRAY(search->arena, struct want, ask->n_wants);
+    ask->wants = DV_NEW_ARRAY(search->arena, struct dv_alloc_want, ask->n_wants);
     for (size_t i = 0; i < ask->n_wants; i++) {
         const struct dv_api_exact_device_request terms =
             dv_alternative_as_request(&api->first_available[i]);
@@ -216,13 +221,13 @@ static bool read_ask(struct search *search, const struct task *task,
 
 /* Counts how many devices the claim needs at least and could need at most: one that needs more than
  * the API allows in a claim is refused before anything is searched. */
-static bool count(struct search *search, struct task *task)
+static bool count(struct dv_alloc_search *search, struct dv_alloc_task *task)
 {
     uint64_t n_min = 0;
     uint64_t n_max = 0;
 
     for (size_t i = 0; i < task->n_asks; i++) {
-        const struct ask *ask = &task->asks[i];
+        const struct dv_alloc_ask *ask = &task->asks[i];
         uint64_t least = ask->wants[0].n_devices;
         uint64_t most = least;
 
@@ -245,11 +250,12 @@ static bool count(struct search *search, struct task *task)
     return true;
 }
 
-static bool read_constraints(struct search *search, struct task *task)
+static bool read_constraints(struct dv_alloc_search *search, struct dv_alloc_task *task)
 {
     const struct dv_api_device_claim *devices = &task->claim->spec.devices;
 
-    task->constraints = DV_NEW_ARRAY(search->arena, struct constraint, devices->n_constraints);
+    task->constraints =
+        DV_NEW_ARRAY(search->arena, struct dv_alloc_constraint, devices->n_constraints);
     for (size_t i = 0; i < devices->n_constraints; i++) {
         if (!dv_constraint_read(search, task, &devices->constraints[i], &task->constraints[i]))
             return false;
@@ -258,14 +264,14 @@ static bool read_constraints(struct search *search, struct task *task)
     return true;
 }
 
-static bool read_task(struct search *search, const struct dv_api_resource_claim *claim,
-                      struct task *task)
+static bool read_task(struct dv_alloc_search *search, const struct dv_api_resource_claim *claim,
+                      struct dv_alloc_task *task)
 {
     const struct dv_api_device_claim *devices = &claim->spec.devices;
     size_t n_wants = 0;
 
     task->claim = claim;
-    task->asks = DV_NEW_ARRAY(search->arena, struct ask, devices->n_requests);
+    task->asks = DV_NEW_ARRAY(search->arena, struct dv_alloc_ask, devices->n_requests);
     task->first_want = DV_NEW_ARRAY(search->arena, size_t, devices->n_requests + 1);
     for (size_t i = 0; i < devices->n_requests; i++) {
         if (!read_ask(search, task, &devices->requests[i], &task->asks[i]))
@@ -278,10 +284,10 @@ static bool read_task(struct search *search, const struct dv_api_resource_claim 
     return count(search, task) && read_constraints(search, task);
 }
 
-bool dv_search_read(struct search *search, const struct dv_api_resource_claim *const *claims,
-                    size_t n_claims)
+bool dv_search_read(struct dv_alloc_search *search,
+                    const struct dv_api_resource_claim *const *claims, size_t n_claims)
 {
-    search->tasks = DV_NEW_ARRAY(search->arena, struct task, n_claims);
+    search->tasks = DV_NEW_ARRAY(search->arena, struct dv_alloc_task, n_claims);
     search->n_tasks = n_claims;
     for (size_t i = 0; i < n_claims; i++)
         if (!read_task(search, claims[i], &search->tasks[i]))

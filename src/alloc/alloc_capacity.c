@@ -13,7 +13,7 @@
 /* Room for a quantity with the most digits that one may have, its signs and its suffix. */
 #define QUANTITY_BYTES_MAX (DV_QUANTITY_DIGITS_MAX + 64u)
 
-static const struct dv_quantity *requested(const struct want *want, dv_str name)
+static const struct dv_quantity *requested(const struct dv_alloc_want *want, dv_str name)
 {
     if (!want->capacity)
         return NULL;
@@ -121,12 +121,12 @@ static bool keeps_policy(const struct dv_quantity *amount,
 
 /* What would be in use of a capacity of the device with `amount` more: by claims that hold shares,
  * and by this search. */
-static struct dv_quantity in_use_with(struct search *search, uint32_t place, size_t i,
+static struct dv_quantity in_use_with(struct dv_alloc_search *search, uint32_t place, size_t i,
                                       const struct dv_quantity *amount)
 {
-    const struct device *device = search->view->places[place].device;
+    const struct dv_alloc_device *device = search->view->places[place].device;
     const struct dv_api_device_capacity_entry *capacity = &device->api->capacity[i];
-    const struct taken *taken = &search->taken[place];
+    const struct dv_alloc_taken *taken = &search->taken[place];
     struct dv_quantity sum = *amount;
 
     for (size_t j = 0; j < device->ident->n_consumed; j++)
@@ -137,7 +137,7 @@ static struct dv_quantity in_use_with(struct search *search, uint32_t place, siz
     return sum;
 }
 
-static bool is_available(struct search *search, uint32_t place, size_t i,
+static bool is_available(struct dv_alloc_search *search, uint32_t place, size_t i,
                          const struct dv_quantity *amount)
 {
     const struct dv_api_device *api = search->view->places[place].device->api;
@@ -146,8 +146,8 @@ static bool is_available(struct search *search, uint32_t place, size_t i,
     return dv_quantity_cmp(&sum, &api->capacity[i].value.value) <= 0;
 }
 
-bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,
-                      struct dv_quantity_entry *consumed)
+bool dv_capacity_fits(struct dv_alloc_search *search, const struct dv_alloc_want *want,
+                      uint32_t place, struct dv_quantity_entry *consumed)
 {
     const struct dv_api_device *api = search->view->places[place].device->api;
 
@@ -167,7 +167,7 @@ bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t p
     return true;
 }
 
-bool dv_capacity_is_negative(const struct want *want, const struct device *device)
+bool dv_capacity_is_negative(const struct dv_alloc_want *want, const struct dv_alloc_device *device)
 {
     const struct dv_api_device *api = device->api;
 
@@ -190,7 +190,8 @@ static dv_str print(const struct dv_quantity *quantity, struct dv_arena *arena)
     return dv_str_copy(dv_buf_str(&buf), arena);
 }
 
-dv_str dv_capacity_problem(struct search *search, const struct want *want, uint32_t place)
+dv_str dv_capacity_problem(struct dv_alloc_search *search, const struct dv_alloc_want *want,
+                           uint32_t place)
 {
     const struct dv_api_device *api = search->view->places[place].device->api;
 

@@ -18,7 +18,7 @@
 #define PLACES_A_STEP 64u
 #define PLACES_A_UNIT 8u
 
-bool dv_count_may(struct search *search, uint64_t n_places)
+bool dv_count_may(struct dv_alloc_search *search, uint64_t n_places)
 {
     uint64_t n_max = PLACES_FREE + search->n_steps * PLACES_A_STEP;
 
@@ -38,8 +38,8 @@ static bool has_bit(const uint64_t *bits, uint32_t place)
 /* One or several asks that need places of the same kind. */
 struct need {
     /* NULL: asks of several claims, whose constraints are then left aside. */
-    const struct task *task;
-    const struct want *want;
+    const struct dv_alloc_task *task;
+    const struct dv_alloc_want *want;
     size_t flat; /* the index of the want among all wants of the task */
     uint64_t n;
     size_t n_asks;
@@ -47,24 +47,24 @@ struct need {
 };
 
 /* Finds the value that the devices taken so far for the claim have in common, by the constraint. */
-static void find_value(const struct task *task, struct constraint *constraint)
+static void find_value(const struct dv_alloc_task *task, struct dv_alloc_constraint *constraint)
 {
     constraint->value_now = 0;
     for (size_t i = 0; i < task->n_picks && constraint->value_now == 0; i++) {
-        const struct pick *pick = &task->picks[i];
+        const struct dv_alloc_pick *pick = &task->picks[i];
 
         if (constraint->applies[task->first_want[pick->ask] + pick->want])
             constraint->value_now = constraint->value_of[pick->place];
     }
 }
 
-static bool is_left(const struct search *search, const struct need *need, uint32_t place)
+static bool is_left(const struct dv_alloc_search *search, const struct need *need, uint32_t place)
 {
     if (!has_bit(need->want->eligible, place) ||
         (!need->want->is_admin && has_bit(search->marked, place)))
         return false;
     for (size_t i = 0; need->task && i < need->task->n_constraints; i++) {
-        const struct constraint *constraint = &need->task->constraints[i];
+        const struct dv_alloc_constraint *constraint = &need->task->constraints[i];
 
         if (!constraint->is_distinct && constraint->applies[need->flat] && constraint->value_now &&
             constraint->value_now != constraint->value_of[place])
@@ -75,8 +75,8 @@ static bool is_left(const struct search *search, const struct need *need, uint32
 
 /* How many of `n` places a counter of the pool can serve, when each consumes at least `least` of
  * it. */
-static uint64_t served(struct search *search, const struct node_pool *pool, size_t counter,
-                       const struct dv_quantity *least, uint64_t n)
+static uint64_t served(struct dv_alloc_search *search, const struct dv_alloc_node_pool *pool,
+                       size_t counter, const struct dv_quantity *least, uint64_t n)
 {
     struct dv_quantity *const *used = &search->used[pool - search->view->pools];
     struct dv_quantity sum = {0};
@@ -97,15 +97,16 @@ static uint64_t served(struct search *search, const struct node_pool *pool, size
 
 /* How many of the places that are left in a pool its counters can serve. A counter bounds them only
  * when every one of these places consumes of it: one that does not could be taken without. */
-static uint64_t served_in_pool(struct search *search, const struct need *need,
-                               const struct node_pool *pool, uint32_t from, uint32_t to, uint64_t n)
+static uint64_t served_in_pool(struct dv_alloc_search *search, const struct need *need,
+                               const struct dv_alloc_node_pool *pool, uint32_t from, uint32_t to,
+                               uint64_t n)
 {
-    struct sheet *sheet = search->sheet;
+    struct dv_alloc_sheet *sheet = search->sheet;
     uint64_t n_left = n;
 
     memset(sheet->n_consumers, 0, pool->n_counters * sizeof(uint64_t));
     for (uint32_t i = from; i < to; i++) {
-        const struct place *place = &search->view->places[i];
+        const struct dv_alloc_place *place = &search->view->places[i];
 
         for (size_t j = 0; is_left(search, need, i) && j < place->n_consumes; j++) {
             size_t counter = place->consumes[j].counter;
@@ -121,8 +122,8 @@ static uint64_t served_in_pool(struct search *search, const struct need *need,
     return n;
 }
 
-static uint64_t count_in_pool(struct search *search, const struct need *need,
-                              const struct node_pool *pool, uint32_t from, uint32_t to)
+static uint64_t count_in_pool(struct dv_alloc_search *search, const struct need *need,
+                              const struct dv_alloc_node_pool *pool, uint32_t from, uint32_t to)
 {
     uint64_t n = 0;
     bool has_shares = false;
@@ -138,13 +139,13 @@ static uint64_t count_in_pool(struct search *search, const struct need *need,
 }
 
 /* Whether fewer places are left than are needed. */
-static bool lacks(struct search *search, const struct need *need)
+static bool lacks(struct dv_alloc_search *search, const struct need *need)
 {
     uint32_t n_places = (uint32_t)search->view->n_places;
     uint64_t n = 0;
 
     for (uint32_t from = need->start; from < n_places && n < need->n;) {
-        const struct node_pool *pool = search->view->places[from].pool;
+        const struct dv_alloc_node_pool *pool = search->view->places[from].pool;
         uint32_t to = from;
 
         while (to < n_places && search->view->places[to].pool == pool)
@@ -156,12 +157,12 @@ static bool lacks(struct search *search, const struct need *need)
 }
 
 /* Whether one of the devices is not free, for a want that takes all that match. */
-static bool lacks_one_of_all(const struct search *search, const struct want *want)
+static bool lacks_one_of_all(const struct dv_alloc_search *search, const struct dv_alloc_want *want)
 {
     if (want->n_devices == 0)
         return true;
     for (size_t i = 0; i < want->n_devices && !want->is_admin; i++) {
-        const struct device *device = search->view->places[want->all[i]].device;
+        const struct dv_alloc_device *device = search->view->places[want->all[i]].device;
 
         if (device->ident->n_dedicated > 0 || has_bit(search->marked, want->all[i]))
             return true;
@@ -171,10 +172,10 @@ static bool lacks_one_of_all(const struct search *search, const struct want *wan
 
 /* ---- one ask ---- */
 
-static struct need need_of(const struct search *search, const struct spot *spot, size_t task,
-                           size_t ask, size_t want)
+static struct need need_of(const struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                           size_t task, size_t ask, size_t want)
 {
-    const struct task *of = &search->tasks[task];
+    const struct dv_alloc_task *of = &search->tasks[task];
     struct need need = {
         .task = of,
         .want = &of->asks[ask].wants[want],
@@ -191,9 +192,10 @@ static struct need need_of(const struct search *search, const struct spot *spot,
 }
 
 /* Whether no alternative of the ask can be served any more. */
-static bool ask_is_hopeless(struct search *search, const struct spot *spot, size_t task, size_t ask)
+static bool ask_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                            size_t task, size_t ask)
 {
-    const struct ask *of = &search->tasks[task].asks[ask];
+    const struct dv_alloc_ask *of = &search->tasks[task].asks[ask];
     bool is_here = task == spot->task && ask == spot->ask;
 
     for (size_t i = 0; i < of->n_wants; i++) {
@@ -213,14 +215,14 @@ static bool ask_is_hopeless(struct search *search, const struct spot *spot, size
 
 /* Whether the ask has no alternatives, takes a number of devices and is not an administrator's:
  * only such asks can be added up. */
-static bool is_plain(const struct task *task, size_t ask)
+static bool is_plain(const struct dv_alloc_task *task, size_t ask)
 {
-    const struct want *want = &task->asks[ask].wants[0];
+    const struct dv_alloc_want *want = &task->asks[ask].wants[0];
 
     return !task->asks[ask].has_alternatives && !want->takes_all && !want->is_admin;
 }
 
-static bool same_constraints(const struct task *task, size_t a, size_t b)
+static bool same_constraints(const struct dv_alloc_task *task, size_t a, size_t b)
 {
     for (size_t i = 0; i < task->n_constraints; i++)
         if (task->constraints[i].applies[task->first_want[a]] !=
@@ -230,7 +232,7 @@ static bool same_constraints(const struct task *task, size_t a, size_t b)
 }
 
 /* Whether two asks of the claim can be served by the same devices, whatever has been taken. */
-static bool are_alike(const struct task *task, size_t a, size_t b)
+static bool are_alike(const struct dv_alloc_task *task, size_t a, size_t b)
 {
     return is_plain(task, a) && is_plain(task, b) &&
            task->asks[a].wants[0].kind == task->asks[b].wants[0].kind &&
@@ -238,10 +240,10 @@ static bool are_alike(const struct task *task, size_t a, size_t b)
 }
 
 /* What this ask needs together with all asks like it that come later in the claim. */
-static struct need need_with_alike(const struct search *search, const struct spot *spot,
-                                   size_t task, size_t ask)
+static struct need need_with_alike(const struct dv_alloc_search *search,
+                                   const struct dv_alloc_spot *spot, size_t task, size_t ask)
 {
-    const struct task *of = &search->tasks[task];
+    const struct dv_alloc_task *of = &search->tasks[task];
     struct need need = need_of(search, spot, task, ask, 0);
 
     for (size_t i = ask + 1; i < of->n_asks; i++)
@@ -254,7 +256,7 @@ static struct need need_with_alike(const struct search *search, const struct spo
 }
 
 /* Whether an earlier ask, from `first` on, is like this one: then the two were counted together. */
-static bool is_counted(const struct task *task, size_t first, size_t ask)
+static bool is_counted(const struct dv_alloc_task *task, size_t first, size_t ask)
 {
     for (size_t i = first; i < ask; i++)
         if (are_alike(task, i, ask))
@@ -264,9 +266,9 @@ static bool is_counted(const struct task *task, size_t first, size_t ask)
 
 /* Like ask_is_hopeless, for all asks of one kind in all claims together, without their
  * constraints. */
-static bool kind_is_hopeless(struct search *search, const struct spot *spot)
+static bool kind_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot)
 {
-    const struct want *want = &search->tasks[spot->task].asks[spot->ask].wants[spot->want];
+    const struct dv_alloc_want *want = &search->tasks[spot->task].asks[spot->ask].wants[spot->want];
     struct need need = need_of(search, spot, spot->task, spot->ask, spot->want);
 
     if (want->takes_all || want->is_admin)
@@ -285,8 +287,8 @@ static bool kind_is_hopeless(struct search *search, const struct spot *spot)
 
 /* Strikes out those values of a matching constraint of which too few devices are left for the
  * need. */
-static void strike_values(struct search *search, const struct constraint *constraint,
-                          const struct need *need)
+static void strike_values(struct dv_alloc_search *search,
+                          const struct dv_alloc_constraint *constraint, const struct need *need)
 {
     uint64_t *counts = search->sheet->counts;
 
@@ -302,10 +304,10 @@ static void strike_values(struct search *search, const struct constraint *constr
 
 /* Whether there is no value that all asks to come could have in common, for a matching
  * constraint. */
-static bool match_is_hopeless(struct search *search, const struct spot *spot, size_t task,
-                              const struct constraint *constraint)
+static bool match_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                              size_t task, const struct dv_alloc_constraint *constraint)
 {
-    const struct task *of = &search->tasks[task];
+    const struct dv_alloc_task *of = &search->tasks[task];
     size_t first = task == spot->task ? spot->ask : 0;
     bool *is_out = search->sheet->flags;
     bool is_asked = false;
@@ -329,10 +331,10 @@ static bool match_is_hopeless(struct search *search, const struct spot *spot, si
 }
 
 /* Whether a distinct constraint has fewer values left than asks that each need another one. */
-static bool distinct_is_hopeless(struct search *search, const struct spot *spot, size_t task,
-                                 const struct constraint *constraint)
+static bool distinct_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                                 size_t task, const struct dv_alloc_constraint *constraint)
 {
-    const struct task *of = &search->tasks[task];
+    const struct dv_alloc_task *of = &search->tasks[task];
     size_t first = task == spot->task ? spot->ask : 0;
     bool *is_there = search->sheet->flags;
     size_t last = of->n_asks; /* the last ask that was looked at */
@@ -358,7 +360,7 @@ static bool distinct_is_hopeless(struct search *search, const struct spot *spot,
                 is_there[constraint->value_of[j]] = true;
     }
     for (size_t i = 0; i < of->n_picks; i++) {
-        const struct pick *pick = &of->picks[i];
+        const struct dv_alloc_pick *pick = &of->picks[i];
 
         if (of->asks[pick->ask].wants[pick->want].n_devices == 1 &&
             constraint->applies[of->first_want[pick->ask] + pick->want])
@@ -369,9 +371,10 @@ static bool distinct_is_hopeless(struct search *search, const struct spot *spot,
     return n_values < n_asks;
 }
 
-static bool asks_are_hopeless(struct search *search, const struct spot *spot, size_t task)
+static bool asks_are_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                              size_t task)
 {
-    const struct task *of = &search->tasks[task];
+    const struct dv_alloc_task *of = &search->tasks[task];
     size_t first = task == spot->task ? spot->ask : 0;
 
     for (size_t i = first; i < of->n_asks; i++) {
@@ -390,16 +393,17 @@ static bool asks_are_hopeless(struct search *search, const struct spot *spot, si
     return false;
 }
 
-static bool task_is_hopeless(struct search *search, const struct spot *spot, size_t task)
+static bool task_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot,
+                             size_t task)
 {
-    struct task *of = &search->tasks[task];
+    struct dv_alloc_task *of = &search->tasks[task];
 
     for (size_t i = 0; i < of->n_constraints; i++)
         find_value(of, &of->constraints[i]);
     if (asks_are_hopeless(search, spot, task))
         return true;
     for (size_t i = 0; i < of->n_constraints; i++) {
-        const struct constraint *constraint = &of->constraints[i];
+        const struct dv_alloc_constraint *constraint = &of->constraints[i];
 
         if (constraint->is_distinct ? distinct_is_hopeless(search, spot, task, constraint)
                                     : match_is_hopeless(search, spot, task, constraint))
@@ -410,19 +414,19 @@ static bool task_is_hopeless(struct search *search, const struct spot *spot, siz
 
 /* How many places a count looks at, at most: each ask by itself, together with those like it, and
  * once for every constraint. */
-static uint64_t work(const struct search *search, const struct spot *spot)
+static uint64_t work(const struct dv_alloc_search *search, const struct dv_alloc_spot *spot)
 {
     uint64_t n = 1;
 
     for (size_t i = spot->task; i < search->n_tasks; i++) {
-        const struct task *task = &search->tasks[i];
+        const struct dv_alloc_task *task = &search->tasks[i];
 
         n += task->first_want[task->n_asks] * (2 + task->n_constraints);
     }
     return n * search->view->n_places;
 }
 
-bool dv_count_is_hopeless(struct search *search, const struct spot *spot)
+bool dv_count_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot)
 {
     if (search->bounds < BOUNDS_COUNT || !dv_count_may(search, work(search, spot)))
         return false;

@@ -64,8 +64,8 @@ static int by_nearness(const void *a, const void *b)
     return order ? order : dv_str_cmp(left->device, right->device);
 }
 
-static void explain_pool(const struct search *search, const struct node_pool *pool,
-                         struct dv_why_device *device)
+static void explain_pool(const struct dv_alloc_search *search,
+                         const struct dv_alloc_node_pool *pool, struct dv_why_device *device)
 {
     device->driver = pool->pool->driver;
     device->pool = pool->pool->name;
@@ -79,9 +79,9 @@ static void explain_pool(const struct search *search, const struct node_pool *po
     }
 }
 
-static void explain_rivals(const struct search *search, struct dv_why_request *request)
+static void explain_rivals(const struct dv_alloc_search *search, struct dv_why_request *request)
 {
-    struct rival rivals[RIVALS_MAX];
+    struct dv_alloc_rival rivals[RIVALS_MAX];
     size_t n = dv_inventory_rivals(search->inventory, search->node->name, rivals, RIVALS_MAX);
 
     for (size_t i = 0; i < n; i++)
@@ -93,11 +93,11 @@ static void explain_rivals(const struct search *search, struct dv_why_request *r
         };
 }
 
-static void explain_want(struct search *search, const struct task *task, size_t ask, size_t want,
-                         struct dv_why_request *request)
+static void explain_want(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                         size_t ask, size_t want, struct dv_why_request *request)
 {
-    struct node_view *view = search->view;
-    const struct want *wanted = &task->asks[ask].wants[want];
+    struct dv_alloc_node_view *view = search->view;
+    const struct dv_alloc_want *wanted = &task->asks[ask].wants[want];
     size_t n_max = view->n_places + view->n_pools + view->obsolete.n + RIVALS_MAX;
 
     request->claim =
@@ -131,11 +131,11 @@ static void explain_want(struct search *search, const struct task *task, size_t 
 /* ---- the whole ---- */
 
 /* Puts the search back to where it came furthest, so that why.c sees what was taken there. */
-static void return_to(struct search *search, const struct furthest *furthest)
+static void return_to(struct dv_alloc_search *search, const struct dv_alloc_furthest *furthest)
 {
     dv_search_untake_all(search);
     for (size_t i = 0; i < furthest->n_picks; i++) {
-        const struct pick *pick = &furthest->picks[i];
+        const struct dv_alloc_pick *pick = &furthest->picks[i];
 
         if (dv_take(search, &search->tasks[furthest->tasks[i]], pick->ask, pick->want, pick->place,
                     false) != TOOK)
@@ -145,7 +145,8 @@ static void return_to(struct search *search, const struct furthest *furthest)
     }
 }
 
-static dv_str summarize(const struct search *search, const struct dv_explanation *explanation)
+static dv_str summarize(const struct dv_alloc_search *search,
+                        const struct dv_explanation *explanation)
 {
     for (size_t i = 0; i < explanation->n_requests; i++) {
         const struct dv_why_request *request = &explanation->requests[i];
@@ -177,9 +178,9 @@ static dv_str summarize(const struct search *search, const struct dv_explanation
 }
 
 /* Whether the search came as far as this want, and no further. */
-static bool is_stuck(const struct search *search, const struct spot *spot)
+static bool is_stuck(const struct dv_alloc_search *search, const struct dv_alloc_spot *spot)
 {
-    const struct furthest *furthest = search->furthest;
+    const struct dv_alloc_furthest *furthest = search->furthest;
 
     if (!furthest->is_set || furthest->task != spot->task || furthest->ask != spot->ask)
         return false;
@@ -191,7 +192,7 @@ static bool is_stuck(const struct search *search, const struct spot *spot)
     return true;
 }
 
-static void explain_requests(struct search *search, struct dv_explanation *explanation)
+static void explain_requests(struct dv_alloc_search *search, struct dv_explanation *explanation)
 {
     size_t n = 0;
 
@@ -207,17 +208,17 @@ static void explain_requests(struct search *search, struct dv_explanation *expla
                     return; /* longer than anyone would read */
                 request = &explanation->requests[explanation->n_requests++];
                 explain_want(search, &search->tasks[i], j, k, request);
-                request->is_stuck = is_stuck(search, &(struct spot){i, j, k, 0, 0});
+                request->is_stuck = is_stuck(search, &(struct dv_alloc_spot){i, j, k, 0, 0});
             }
 }
 
 /* Searches once more without leaving anything out, to see how far the search comes. */
-static void explain_further(struct search *search,
+static void explain_further(struct dv_alloc_search *search,
                             const struct dv_api_resource_claim *const *claims, size_t n_claims,
                             struct dv_explanation *explanation)
 {
-    struct furthest furthest = {
-        .picks = DV_NEW_ARRAY(search->arena, struct pick, n_claims * DV_ALLOC_RESULTS_MAX),
+    struct dv_alloc_furthest furthest = {
+        .picks = DV_NEW_ARRAY(search->arena, struct dv_alloc_pick, n_claims * DV_ALLOC_RESULTS_MAX),
         .tasks = DV_NEW_ARRAY(search->arena, size_t, n_claims * DV_ALLOC_RESULTS_MAX),
     };
     struct dv_err ignored = {0}; /* the outcome was told by the first search */
@@ -242,7 +243,7 @@ void dv_alloc_explain(struct dv_inventory *inventory, const struct dv_alloc_node
     struct dv_alloc_options half = *options;
     struct dv_alloc_result result;
     struct dv_err err = {0};
-    struct search search = {
+    struct dv_alloc_search search = {
         .inventory = inventory,
         .node = node,
         .options = options,

@@ -48,11 +48,11 @@ static void *new_with_key(size_t size, dv_str *key)
 
 /* ---- pools and idents ---- */
 
-struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name)
+struct dv_alloc_pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name)
 {
     size_t path_bytes;
     dv_str key = compose(inventory, (dv_str[]){driver, name}, 2, &path_bytes);
-    struct pool *pool = dv_map_get(&inventory->pools, key);
+    struct dv_alloc_pool *pool = dv_map_get(&inventory->pools, key);
 
     if (!pool) {
         pool = new_with_key(sizeof(*pool), &key);
@@ -67,7 +67,7 @@ struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str n
     return pool;
 }
 
-void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool)
+void dv_pool_unref(struct dv_inventory *inventory, struct dv_alloc_pool *pool)
 {
     if (--pool->n_refs > 0)
         return;
@@ -75,19 +75,19 @@ void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool)
     free(pool);
 }
 
-static struct ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
-                                dv_str device, dv_str *key, size_t *path_bytes)
+static struct dv_alloc_ident *find_ident(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                         dv_str device, dv_str *key, size_t *path_bytes)
 {
     *key = compose(inventory, (dv_str[]){driver, pool, device}, 3, path_bytes);
     return dv_map_get(&inventory->idents, *key);
 }
 
-struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
-                           dv_str device)
+struct dv_alloc_ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                    dv_str device)
 {
     size_t path_bytes;
     dv_str key;
-    struct ident *ident = find_ident(inventory, driver, pool, device, &key, &path_bytes);
+    struct dv_alloc_ident *ident = find_ident(inventory, driver, pool, device, &key, &path_bytes);
 
     if (!ident) {
         ident = new_with_key(sizeof(*ident), &key);
@@ -101,7 +101,7 @@ struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str
     return ident;
 }
 
-void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident)
+void dv_ident_unref(struct dv_inventory *inventory, struct dv_alloc_ident *ident)
 {
     if (--ident->n_refs > 0)
         return;
@@ -111,7 +111,7 @@ void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident)
     free(ident);
 }
 
-bool dv_ident_is_in_use(const struct ident *ident)
+bool dv_ident_is_in_use(const struct dv_alloc_ident *ident)
 {
     return ident->n_dedicated > 0 || ident->n_shares > 0;
 }
@@ -144,7 +144,7 @@ static size_t block_bytes(const struct dv_api_device_request_allocation_result *
                           dv_str holder)
 {
     size_t n_parts = 4 + 2 * n; /* each part is rounded up for alignment */
-    size_t bytes = sizeof(struct hold) + holder.n + result->share_id.n +
+    size_t bytes = sizeof(struct dv_alloc_hold) + holder.n + result->share_id.n +
                    n * sizeof(struct dv_quantity_entry) + n_parts * _Alignof(max_align_t);
 
     for (size_t i = 0; i < n; i++)
@@ -153,13 +153,13 @@ static size_t block_bytes(const struct dv_api_device_request_allocation_result *
     return bytes;
 }
 
-static struct hold *hold_new(const struct dv_api_device_request_allocation_result *result,
-                             bool is_share, dv_str holder)
+static struct dv_alloc_hold *hold_new(const struct dv_api_device_request_allocation_result *result,
+                                      bool is_share, dv_str holder)
 {
     bool has_capacity = is_share && result->consumed_capacity != NULL;
     size_t n = has_capacity ? result->n_consumed_capacity : 0;
     struct block block = {dv_alloc(block_bytes(result, n, holder))};
-    struct hold *hold = part(&block, sizeof(struct hold));
+    struct dv_alloc_hold *hold = part(&block, sizeof(struct dv_alloc_hold));
     struct dv_quantity_entry *consumed = part(&block, n * sizeof(struct dv_quantity_entry));
 
     hold->holder = put_text(&block, holder);
@@ -182,7 +182,7 @@ static struct hold *hold_new(const struct dv_api_device_request_allocation_resul
  * new arena, and the old one is freed: adding to large quantities in place would leave their old
  * digits behind for ever. A sum that has become zero stays, because a share may consume nothing of
  * a capacity. */
-static void change_sums(struct ident *ident, const struct hold *hold, bool adds)
+static void change_sums(struct dv_alloc_ident *ident, const struct dv_alloc_hold *hold, bool adds)
 {
     struct dv_arena *arena;
     struct dv_quantity_entry *sums;
@@ -211,7 +211,7 @@ static void change_sums(struct ident *ident, const struct hold *hold, bool adds)
     ident->n_consumed = n;
 }
 
-static void forget_sums(struct ident *ident)
+static void forget_sums(struct dv_alloc_ident *ident)
 {
     dv_arena_free(ident->sums);
     ident->sums = NULL;
@@ -226,8 +226,9 @@ static void add_hold(struct dv_inventory *inventory,
 {
     bool is_share = result->share_id.p && inventory->features.consumable_capacity;
     /* This reference belongs to the hold. */
-    struct ident *ident = dv_ident_ref(inventory, result->driver, result->pool, result->device);
-    struct hold *hold = hold_new(result, is_share, holder);
+    struct dv_alloc_ident *ident =
+        dv_ident_ref(inventory, result->driver, result->pool, result->device);
+    struct dv_alloc_hold *hold = hold_new(result, is_share, holder);
 
     dv_list_push(&ident->holds, &hold->link);
     *(is_share ? &ident->n_shares : &ident->n_dedicated) += 1;
@@ -236,7 +237,8 @@ static void add_hold(struct dv_inventory *inventory,
     ident->pool->usage_turn = ++inventory->turn;
 }
 
-static void drop_hold(struct dv_inventory *inventory, struct ident *ident, struct hold *hold)
+static void drop_hold(struct dv_inventory *inventory, struct dv_alloc_ident *ident,
+                      struct dv_alloc_hold *hold)
 {
     *(hold->share_id.p ? &ident->n_shares : &ident->n_dedicated) -= 1;
     ident->n_with_capacity -= hold->has_capacity;
@@ -250,11 +252,11 @@ static void drop_hold(struct dv_inventory *inventory, struct ident *ident, struc
     dv_ident_unref(inventory, ident);
 }
 
-static struct hold *find_hold(const struct ident *ident, dv_str share_id)
+static struct dv_alloc_hold *find_hold(const struct dv_alloc_ident *ident, dv_str share_id)
 {
     for (struct dv_link *link = ident->holds.head.next; link != &ident->holds.head;
          link = link->next) {
-        struct hold *hold = DV_CONTAINER(link, struct hold, link);
+        struct dv_alloc_hold *hold = DV_CONTAINER(link, struct dv_alloc_hold, link);
 
         if (share_id.p ? hold->share_id.p && dv_str_eq(hold->share_id, share_id)
                        : !hold->share_id.p)
@@ -269,19 +271,20 @@ static void release(struct dv_inventory *inventory,
     dv_str share_id = inventory->features.consumable_capacity ? result->share_id : DV_STR_NONE;
     size_t path_bytes;
     dv_str key;
-    struct ident *ident =
+    struct dv_alloc_ident *ident =
         find_ident(inventory, result->driver, result->pool, result->device, &key, &path_bytes);
-    struct hold *hold = ident ? find_hold(ident, share_id) : NULL;
+    struct dv_alloc_hold *hold = ident ? find_hold(ident, share_id) : NULL;
 
     if (hold)
         drop_hold(inventory, ident, hold);
 }
 
-void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident)
+void dv_ident_drop_holds(struct dv_inventory *inventory, struct dv_alloc_ident *ident)
 {
     ident->n_refs++; /* keeps the ident until all its holds are gone */
     while (!dv_list_is_empty(&ident->holds))
-        drop_hold(inventory, ident, DV_CONTAINER(ident->holds.head.next, struct hold, link));
+        drop_hold(inventory, ident,
+                  DV_CONTAINER(ident->holds.head.next, struct dv_alloc_hold, link));
     dv_ident_unref(inventory, ident);
 }
 
@@ -289,7 +292,7 @@ void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident)
 static bool put_off(struct dv_inventory *inventory, enum change_kind kind,
                     const struct dv_api_allocation_result *allocation, dv_str holder)
 {
-    struct change *later = dv_inventory_put_off(inventory, kind);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, kind);
     struct dv_api_allocation_result *copy;
 
     if (!later)

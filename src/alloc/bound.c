@@ -30,14 +30,14 @@
 /* Finds the places that the want may take while nothing else is taken. False: looking at one of
  * them may fail, or taking it would give back instead of consuming; then nothing may be left
  * out. */
-static bool find_eligible(struct search *search, const struct task *task, struct want *want,
-                          const size_t flat)
+static bool find_eligible(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                          struct dv_alloc_want *want, const size_t flat)
 {
     bool by_capacity = search->inventory->features.consumable_capacity;
 
     want->eligible = DV_NEW_ARRAY(search->arena, uint64_t, search->n_words);
     for (uint32_t i = 0; i < search->view->n_places; i++) {
-        const struct place *place = &search->view->places[i];
+        const struct dv_alloc_place *place = &search->view->places[i];
         bool is_eligible;
 
         if (!want->is_admin && place->device->ident->n_dedicated > 0)
@@ -57,7 +57,7 @@ static bool find_eligible(struct search *search, const struct task *task, struct
     return true;
 }
 
-static size_t n_wants(const struct search *search)
+static size_t n_wants(const struct dv_alloc_search *search)
 {
     size_t n = 0;
 
@@ -73,15 +73,16 @@ static bool same_bits(const uint64_t *a, const uint64_t *b, size_t n_words)
 
 /* Gives wants that may take exactly the same places the same number: they can be counted
  * together. */
-static void find_kinds(struct search *search)
+static void find_kinds(struct dv_alloc_search *search)
 {
     size_t n_kinds = 0;
-    struct want **first = DV_NEW_ARRAY(search->arena, struct want *, n_wants(search));
+    struct dv_alloc_want **first =
+        DV_NEW_ARRAY(search->arena, struct dv_alloc_want *, n_wants(search));
 
     for (size_t i = 0; i < search->n_tasks; i++)
         for (size_t j = 0; j < search->tasks[i].n_asks; j++)
             for (size_t k = 0; k < search->tasks[i].asks[j].n_wants; k++) {
-                struct want *want = &search->tasks[i].asks[j].wants[k];
+                struct dv_alloc_want *want = &search->tasks[i].asks[j].wants[k];
 
                 want->kind = 0;
                 while (want->kind < n_kinds &&
@@ -94,18 +95,19 @@ static void find_kinds(struct search *search)
 
 /* What the constraints of the claim allow to be left out: nothing, when one of them can fail or
  * leaves traces. */
-static enum bounds bounds_of_constraints(struct search *search, struct task *task)
+static enum dv_alloc_bounds bounds_of_constraints(struct dv_alloc_search *search,
+                                                  struct dv_alloc_task *task)
 {
-    enum bounds bounds = BOUNDS_TWINS;
+    enum dv_alloc_bounds bounds = BOUNDS_TWINS;
 
     for (size_t i = 0; i < task->n_constraints; i++) {
-        struct constraint *constraint = &task->constraints[i];
+        struct dv_alloc_constraint *constraint = &task->constraints[i];
 
         if (search->inventory->features.list_attributes)
             return BOUNDS_NONE;
         for (size_t j = 0; j < task->n_asks; j++)
             for (size_t k = 0; k < task->asks[j].n_wants; k++) {
-                const struct want *want = &task->asks[j].wants[k];
+                const struct dv_alloc_want *want = &task->asks[j].wants[k];
 
                 if (!constraint->applies[task->first_want[j] + k])
                     continue;
@@ -120,8 +122,8 @@ static enum bounds bounds_of_constraints(struct search *search, struct task *tas
 }
 
 /* Whether two wants ask for the same devices in the same words. */
-static bool same_terms(const struct task *task, const struct want *a, size_t flat_a,
-                       const struct want *b, size_t flat_b)
+static bool same_terms(const struct dv_alloc_task *task, const struct dv_alloc_want *a,
+                       size_t flat_a, const struct dv_alloc_want *b, size_t flat_b)
 {
     if (a->class != b->class || a->is_admin != b->is_admin || a->n_tolerations > 0 ||
         b->n_tolerations > 0 || a->capacity || b->capacity || a->n_selectors != b->n_selectors)
@@ -137,9 +139,9 @@ static bool same_terms(const struct task *task, const struct want *a, size_t fla
 
 /* The eligible places of an earlier want of the claim that asks for the same; NULL: there is none.
  * A claim with a hundred equal requests is looked at once. */
-static uint64_t *eligible_of_alike(const struct task *task, size_t ask, size_t want)
+static uint64_t *eligible_of_alike(const struct dv_alloc_task *task, size_t ask, size_t want)
 {
-    const struct want *of = &task->asks[ask].wants[want];
+    const struct dv_alloc_want *of = &task->asks[ask].wants[want];
     size_t flat = task->first_want[ask] + want;
 
     for (size_t i = 0; i <= ask; i++)
@@ -149,15 +151,16 @@ static uint64_t *eligible_of_alike(const struct task *task, size_t ask, size_t w
     return NULL;
 }
 
-static enum bounds bounds_of_task(struct search *search, struct task *task)
+static enum dv_alloc_bounds bounds_of_task(struct dv_alloc_search *search,
+                                           struct dv_alloc_task *task)
 {
-    enum bounds bounds = bounds_of_constraints(search, task);
+    enum dv_alloc_bounds bounds = bounds_of_constraints(search, task);
 
     if (bounds == BOUNDS_NONE || task->n_max > DV_ALLOC_RESULTS_MAX)
         return BOUNDS_NONE;
     for (size_t i = 0; i < task->n_asks; i++)
         for (size_t j = 0; j < task->asks[i].n_wants; j++) {
-            struct want *want = &task->asks[i].wants[j];
+            struct dv_alloc_want *want = &task->asks[i].wants[j];
 
             want->eligible = eligible_of_alike(task, i, j);
             if (!want->eligible && !find_eligible(search, task, want, task->first_want[i] + j))
@@ -167,12 +170,12 @@ static enum bounds bounds_of_task(struct search *search, struct task *task)
 }
 
 /* Makes the scratch memory for counting, once, as large as any count needs. */
-static void make_sheet(struct search *search)
+static void make_sheet(struct dv_alloc_search *search)
 {
-    const struct node_view *view = search->view;
+    const struct dv_alloc_node_view *view = search->view;
     size_t n_counters = 0;
 
-    search->sheet = DV_NEW(search->arena, struct sheet);
+    search->sheet = DV_NEW(search->arena, struct dv_alloc_sheet);
     for (size_t i = 0; i < view->n_pools; i++)
         if (view->pools[i].n_counters > n_counters)
             n_counters = view->pools[i].n_counters;
@@ -182,25 +185,25 @@ static void make_sheet(struct search *search)
     search->sheet->n_consumers = DV_NEW_ARRAY(search->arena, uint64_t, n_counters);
 }
 
-uint64_t dv_bound_work(const struct search *search)
+uint64_t dv_bound_work(const struct dv_alloc_search *search)
 {
     return (uint64_t)n_wants(search) * search->view->n_places;
 }
 
-void dv_bound_begin(struct search *search)
+void dv_bound_begin(struct dv_alloc_search *search)
 {
     struct dv_err *err = search->err;
-    struct taken *taken = search->taken;
+    struct dv_alloc_taken *taken = search->taken;
     /* The search runs into the same error when it gets there, and reports it. */
     struct dv_err ignored;
-    enum bounds bounds = BOUNDS_TWINS;
+    enum dv_alloc_bounds bounds = BOUNDS_TWINS;
 
     search->err = &ignored;
-    search->taken = DV_NEW_ARRAY(search->arena, struct taken, search->view->n_places);
+    search->taken = DV_NEW_ARRAY(search->arena, struct dv_alloc_taken, search->view->n_places);
     if (search->view->has_negative)
         bounds = BOUNDS_NONE;
     for (size_t i = 0; i < search->n_tasks && bounds != BOUNDS_NONE; i++) {
-        enum bounds own = bounds_of_task(search, &search->tasks[i]);
+        enum dv_alloc_bounds own = bounds_of_task(search, &search->tasks[i]);
 
         bounds = own < bounds ? own : bounds;
     }
@@ -217,15 +220,15 @@ void dv_bound_begin(struct search *search)
 
 /* Whether nothing but its name tells the device from others with the same content, for this
  * want. */
-static bool has_twins(const struct want *want, const struct device *device)
+static bool has_twins(const struct dv_alloc_want *want, const struct dv_alloc_device *device)
 {
     return !want->is_admin && !device->is_multi && device->ident->n_shares == 0;
 }
 
-bool dv_bound_has_tried_twin(const struct search *search, const struct task *task,
-                             const struct want *want, uint32_t start, uint32_t place)
+bool dv_bound_has_tried_twin(const struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                             const struct dv_alloc_want *want, uint32_t start, uint32_t place)
 {
-    const struct node_view *view = search->view;
+    const struct dv_alloc_node_view *view = search->view;
     uint32_t twin = view->places[place].twin;
 
     if (search->bounds != BOUNDS_TWINS || !has_twins(want, view->places[place].device))

@@ -20,8 +20,9 @@ static bool names(const struct dv_api_device_constraint *api, dv_str name)
     return api->n_requests == 0;
 }
 
-bool dv_constraint_read(struct search *search, struct task *task,
-                        const struct dv_api_device_constraint *api, struct constraint *constraint)
+bool dv_constraint_read(struct dv_alloc_search *search, struct dv_alloc_task *task,
+                        const struct dv_api_device_constraint *api,
+                        struct dv_alloc_constraint *constraint)
 {
     size_t slash;
 
@@ -40,7 +41,7 @@ bool dv_constraint_read(struct search *search, struct task *task,
     constraint->domain = dv_str_slice(constraint->attribute, 0, slash);
     constraint->id = dv_str_slice(constraint->attribute, slash + 1, constraint->attribute.n);
     constraint->applies = DV_NEW_ARRAY(search->arena, bool, task->first_want[task->n_asks]);
-    constraint->seen = DV_NEW_ARRAY(search->arena, struct values, task->n_asks);
+    constraint->seen = DV_NEW_ARRAY(search->arena, struct dv_alloc_values, task->n_asks);
     for (size_t i = 0; i < task->n_asks; i++)
         for (size_t j = 0; j < task->asks[i].n_wants; j++)
             constraint->applies[task->first_want[i] + j] =
@@ -58,8 +59,8 @@ static const struct dv_api_device_attribute *find(const struct dv_api_device *ap
     return NULL;
 }
 
-static const struct dv_api_device_attribute *attribute_of(const struct constraint *constraint,
-                                                          const struct device *device)
+static const struct dv_api_device_attribute *
+attribute_of(const struct dv_alloc_constraint *constraint, const struct dv_alloc_device *device)
 {
     const struct dv_api_device_attribute *found = find(device->api, constraint->attribute);
 
@@ -68,39 +69,42 @@ static const struct dv_api_device_attribute *attribute_of(const struct constrain
     return found;
 }
 
-static struct values lists_of(const struct dv_api_device_attribute *api)
+static struct dv_alloc_values lists_of(const struct dv_api_device_attribute *api)
 {
     if (api->ints)
-        return (struct values){.kind = VALUE_INT, .n = api->n_ints, .ints = api->ints};
+        return (struct dv_alloc_values){.kind = VALUE_INT, .n = api->n_ints, .ints = api->ints};
     if (api->bools)
-        return (struct values){.kind = VALUE_BOOL, .n = api->n_bools, .bools = api->bools};
+        return (struct dv_alloc_values){.kind = VALUE_BOOL, .n = api->n_bools, .bools = api->bools};
     if (api->strings)
-        return (struct values){.kind = VALUE_STRING, .n = api->n_strings, .texts = api->strings};
+        return (struct dv_alloc_values){
+            .kind = VALUE_STRING, .n = api->n_strings, .texts = api->strings};
     if (api->versions)
-        return (struct values){.kind = VALUE_VERSION, .n = api->n_versions, .texts = api->versions};
-    return (struct values){0};
+        return (struct dv_alloc_values){
+            .kind = VALUE_VERSION, .n = api->n_versions, .texts = api->versions};
+    return (struct dv_alloc_values){0};
 }
 
-static struct values values_of(const struct dv_api_device_attribute *api, bool takes_lists)
+static struct dv_alloc_values values_of(const struct dv_api_device_attribute *api, bool takes_lists)
 {
-    struct values values = {0};
+    struct dv_alloc_values values = {0};
 
     if (takes_lists)
         values = lists_of(api);
     if (values.kind != VALUE_NONE)
         return values;
     if (api->string.p)
-        return (struct values){.kind = VALUE_STRING, .n = 1, .texts = &api->string};
+        return (struct dv_alloc_values){.kind = VALUE_STRING, .n = 1, .texts = &api->string};
     if (api->version.p)
-        return (struct values){.kind = VALUE_VERSION, .n = 1, .texts = &api->version};
+        return (struct dv_alloc_values){.kind = VALUE_VERSION, .n = 1, .texts = &api->version};
     if (api->bool_)
-        return (struct values){.kind = VALUE_BOOL, .n = 1, .bools = api->bool_};
+        return (struct dv_alloc_values){.kind = VALUE_BOOL, .n = 1, .bools = api->bool_};
     if (api->int_)
-        return (struct values){.kind = VALUE_INT, .n = 1, .ints = api->int_};
+        return (struct dv_alloc_values){.kind = VALUE_INT, .n = 1, .ints = api->int_};
     return values;
 }
 
-static bool is_same(const struct values *a, size_t i, const struct values *b, size_t j)
+static bool is_same(const struct dv_alloc_values *a, size_t i, const struct dv_alloc_values *b,
+                    size_t j)
 {
     switch (a->kind) {
     case VALUE_INT:
@@ -116,7 +120,7 @@ static bool is_same(const struct values *a, size_t i, const struct values *b, si
     return false;
 }
 
-static bool has(const struct values *values, const struct values *of, size_t i)
+static bool has(const struct dv_alloc_values *values, const struct dv_alloc_values *of, size_t i)
 {
     for (size_t j = 0; j < values->n; j++)
         if (is_same(values, j, of, i))
@@ -124,7 +128,7 @@ static bool has(const struct values *values, const struct values *of, size_t i)
     return false;
 }
 
-static bool overlap(const struct values *a, const struct values *b)
+static bool overlap(const struct dv_alloc_values *a, const struct dv_alloc_values *b)
 {
     if (a->kind != b->kind)
         return false;
@@ -135,10 +139,10 @@ static bool overlap(const struct values *a, const struct values *b)
 }
 
 /* The values that `a` and `b` have in common; there is at least one. */
-static struct values common_of(const struct values *a, const struct values *b,
-                               struct dv_arena *arena)
+static struct dv_alloc_values common_of(const struct dv_alloc_values *a,
+                                        const struct dv_alloc_values *b, struct dv_arena *arena)
 {
-    struct values common = {.kind = a->kind};
+    struct dv_alloc_values common = {.kind = a->kind};
     int64_t *ints = NULL;
     bool *bools = NULL;
     dv_str *texts = NULL;
@@ -167,8 +171,8 @@ static struct values common_of(const struct values *a, const struct values *b,
 
 /* ---- adding and removing ---- */
 
-static bool clashes(const struct constraint *constraint, const struct task *task,
-                    const struct values *values)
+static bool clashes(const struct dv_alloc_constraint *constraint, const struct dv_alloc_task *task,
+                    const struct dv_alloc_values *values)
 {
     for (size_t i = 0; i < task->n_asks; i++)
         if (overlap(&constraint->seen[i], values))
@@ -176,8 +180,10 @@ static bool clashes(const struct constraint *constraint, const struct task *task
     return false;
 }
 
-static bool is_allowed(const struct search *search, const struct constraint *constraint,
-                       const struct task *task, const struct device *device, struct values *values)
+static bool is_allowed(const struct dv_alloc_search *search,
+                       const struct dv_alloc_constraint *constraint,
+                       const struct dv_alloc_task *task, const struct dv_alloc_device *device,
+                       struct dv_alloc_values *values)
 {
     const struct dv_api_device_attribute *attribute = attribute_of(constraint, device);
 
@@ -191,21 +197,22 @@ static bool is_allowed(const struct search *search, const struct constraint *con
     return overlap(&constraint->common, values);
 }
 
-bool dv_constraint_allows(const struct search *search, const struct constraint *constraint,
-                          const struct task *task, size_t ask, size_t want,
-                          const struct device *device)
+bool dv_constraint_allows(const struct dv_alloc_search *search,
+                          const struct dv_alloc_constraint *constraint,
+                          const struct dv_alloc_task *task, size_t ask, size_t want,
+                          const struct dv_alloc_device *device)
 {
-    struct values values;
+    struct dv_alloc_values values;
 
     return !constraint->applies[task->first_want[ask] + want] ||
            is_allowed(search, constraint, task, device, &values);
 }
 
-bool dv_constraint_add(struct search *search, struct constraint *constraint,
-                       const struct task *task, size_t ask, size_t want,
-                       const struct device *device)
+bool dv_constraint_add(struct dv_alloc_search *search, struct dv_alloc_constraint *constraint,
+                       const struct dv_alloc_task *task, size_t ask, size_t want,
+                       const struct dv_alloc_device *device)
 {
-    struct values values;
+    struct dv_alloc_values values;
 
     if (!constraint->applies[task->first_want[ask] + want])
         return true;
@@ -223,8 +230,8 @@ bool dv_constraint_add(struct search *search, struct constraint *constraint,
     return true;
 }
 
-void dv_constraint_remove(struct constraint *constraint, const struct task *task, size_t ask,
-                          size_t want)
+void dv_constraint_remove(struct dv_alloc_constraint *constraint, const struct dv_alloc_task *task,
+                          size_t ask, size_t want)
 {
     if (!constraint->applies[task->first_want[ask] + want])
         return;
@@ -232,17 +239,18 @@ void dv_constraint_remove(struct constraint *constraint, const struct task *task
     /* Only the last device of a request is remembered, and after it was given back none. That is
      * how the reference behaves, and its first solution depends on it. */
     if (constraint->is_distinct)
-        constraint->seen[ask] = (struct values){0};
+        constraint->seen[ask] = (struct dv_alloc_values){0};
 }
 
-bool dv_constraint_clashes(const struct search *search, const struct constraint *constraint,
-                           const struct device *a, const struct device *b)
+bool dv_constraint_clashes(const struct dv_alloc_search *search,
+                           const struct dv_alloc_constraint *constraint,
+                           const struct dv_alloc_device *a, const struct dv_alloc_device *b)
 {
     bool takes_lists = search->inventory->features.list_attributes;
     const struct dv_api_device_attribute *left = attribute_of(constraint, a);
     const struct dv_api_device_attribute *right = attribute_of(constraint, b);
-    struct values of_left;
-    struct values of_right;
+    struct dv_alloc_values of_left;
+    struct dv_alloc_values of_right;
 
     if (!left || !right)
         return false;
@@ -251,19 +259,20 @@ bool dv_constraint_clashes(const struct search *search, const struct constraint 
     return overlap(&of_left, &of_right);
 }
 
-void dv_constraint_number(const struct search *search, struct constraint *constraint)
+void dv_constraint_number(const struct dv_alloc_search *search,
+                          struct dv_alloc_constraint *constraint)
 {
-    const struct node_view *view = search->view;
-    struct values *values; /* the values that have been given numbers */
+    const struct dv_alloc_node_view *view = search->view;
+    struct dv_alloc_values *values; /* the values that have been given numbers */
 
     if (constraint->value_of)
         return;
     constraint->value_of = DV_NEW_ARRAY(search->arena, uint32_t, view->n_places);
-    values = DV_NEW_ARRAY(search->arena, struct values, view->n_places);
+    values = DV_NEW_ARRAY(search->arena, struct dv_alloc_values, view->n_places);
     for (size_t i = 0; i < view->n_places; i++) {
         const struct dv_api_device_attribute *attribute =
             attribute_of(constraint, view->places[i].device);
-        struct values own;
+        struct dv_alloc_values own;
         uint32_t at = 0;
 
         if (!attribute)
@@ -279,11 +288,11 @@ void dv_constraint_number(const struct search *search, struct constraint *constr
     }
 }
 
-dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
-                           struct dv_arena *arena)
+dv_str dv_constraint_value(const struct dv_alloc_constraint *constraint,
+                           const struct dv_alloc_device *device, struct dv_arena *arena)
 {
     const struct dv_api_device_attribute *attribute = attribute_of(constraint, device);
-    struct values values;
+    struct dv_alloc_values values;
     dv_str text = {0};
 
     if (!attribute)

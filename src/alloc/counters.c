@@ -7,7 +7,7 @@
 #include "number/number.h"
 #include "resource/resource.h"
 
-static struct counter *find(const struct node_pool *pool, dv_str set, dv_str name)
+static struct dv_alloc_counter *find(const struct dv_alloc_node_pool *pool, dv_str set, dv_str name)
 {
     for (size_t i = 0; i < pool->n_counters; i++)
         if (dv_str_eq(pool->counters[i].name, name) && dv_str_eq(pool->counters[i].set, set))
@@ -17,8 +17,8 @@ static struct counter *find(const struct node_pool *pool, dv_str set, dv_str nam
 
 /* Whether the pool has all counters that the device consumes; if not, pool->problem names the first
  * that it lacks. */
-static bool knows_consumption(struct node_view *view, struct node_pool *pool,
-                              const struct device *device)
+static bool knows_consumption(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool,
+                              const struct dv_alloc_device *device)
 {
     const struct dv_api_device *api = device->api;
 
@@ -48,7 +48,7 @@ static bool knows_consumption(struct node_view *view, struct node_pool *pool,
     return true;
 }
 
-static bool knows_all(struct node_view *view, struct node_pool *pool,
+static bool knows_all(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool,
                       struct dv_inventory_slice *const *slices, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -58,7 +58,7 @@ static bool knows_all(struct node_view *view, struct node_pool *pool,
     return true;
 }
 
-static bool add_set(struct node_view *view, struct node_pool *pool,
+static bool add_set(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool,
                     const struct dv_api_counter_set *set)
 {
     for (size_t i = 0; i < pool->sets.n; i++)
@@ -73,7 +73,7 @@ static bool add_set(struct node_view *view, struct node_pool *pool,
 
 /* Makes the counters of the pool. False, with pool->problem set, when devices name counters that
  * the pool does not have. */
-bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
+bool dv_pool_make_counters(struct dv_alloc_node_view *view, struct dv_alloc_node_pool *pool)
 {
     size_t n = 0;
 
@@ -86,13 +86,13 @@ bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
             n += spec->shared_counters[j].n_counters;
         }
     }
-    pool->counters = DV_NEW_ARRAY(view->arena, struct counter, n);
+    pool->counters = DV_NEW_ARRAY(view->arena, struct dv_alloc_counter, n);
     for (size_t i = 0; i < pool->n_slices; i++) {
         const struct dv_api_resource_slice_spec *spec = pool->slices[i]->spec;
 
         for (size_t j = 0; j < spec->n_shared_counters; j++)
             for (size_t k = 0; k < spec->shared_counters[j].n_counters; k++)
-                pool->counters[pool->n_counters++] = (struct counter){
+                pool->counters[pool->n_counters++] = (struct dv_alloc_counter){
                     .set = spec->shared_counters[j].name,
                     .name = spec->shared_counters[j].counters[k].key,
                     .value = spec->shared_counters[j].counters[k].value.value,
@@ -104,7 +104,7 @@ bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool)
            knows_all(view, pool, pool->others, pool->n_others);
 }
 
-static void subtract(struct node_pool *pool, const struct dv_inventory_slice *slice,
+static void subtract(struct dv_alloc_node_pool *pool, const struct dv_inventory_slice *slice,
                      struct dv_arena *arena)
 {
     for (size_t i = 0; i < slice->n_devices; i++) {
@@ -114,8 +114,8 @@ static void subtract(struct node_pool *pool, const struct dv_inventory_slice *sl
             continue;
         for (size_t j = 0; j < api->n_consumes_counters; j++)
             for (size_t k = 0; k < api->consumes_counters[j].n_counters; k++) {
-                struct counter *counter = find(pool, api->consumes_counters[j].counter_set,
-                                               api->consumes_counters[j].counters[k].key);
+                struct dv_alloc_counter *counter = find(pool, api->consumes_counters[j].counter_set,
+                                                        api->consumes_counters[j].counters[k].key);
 
                 counter->available = dv_quantity_sub(
                     &counter->available, &api->consumes_counters[j].counters[k].value.value, arena);
@@ -125,7 +125,7 @@ static void subtract(struct node_pool *pool, const struct dv_inventory_slice *sl
 
 /* Copies what is available out of the scratch arena. Quantities below 19 digits need no memory, so
  * nearly always nothing is allocated. */
-static void keep_sums(struct node_pool *pool)
+static void keep_sums(struct dv_alloc_node_pool *pool)
 {
     dv_arena_free(pool->sums);
     pool->sums = NULL;
@@ -138,7 +138,7 @@ static void keep_sums(struct node_pool *pool)
     }
 }
 
-void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *pool)
+void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_node_pool *pool)
 {
     if (pool->n_counters == 0 || pool->state != POOL_USABLE ||
         pool->usage_turn == pool->pool->usage_turn)
@@ -156,8 +156,8 @@ void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *
 }
 
 /* Adds to what the place consumes of the counter: a device may name one twice. */
-static void consume(struct node_view *view, struct place *place, const struct counter *counter,
-                    const struct dv_quantity *value)
+static void consume(struct dv_alloc_node_view *view, struct dv_alloc_place *place,
+                    const struct dv_alloc_counter *counter, const struct dv_quantity *value)
 {
     uint32_t index = (uint32_t)(counter - place->pool->counters);
     size_t at = 0;
@@ -170,21 +170,22 @@ static void consume(struct node_view *view, struct place *place, const struct co
         place->consumes[at].value = dv_quantity_add(&place->consumes[at].value, value, view->arena);
         return;
     }
-    place->consumes[place->n_consumes++] = (struct consumption){index, *value};
+    place->consumes[place->n_consumes++] = (struct dv_alloc_consumption){index, *value};
 }
 
-void dv_place_find_counters(struct node_view *view, struct place *place)
+void dv_place_find_counters(struct dv_alloc_node_view *view, struct dv_alloc_place *place)
 {
     const struct dv_api_device *api = place->device->api;
     size_t n = 0;
 
     for (size_t i = 0; i < api->n_consumes_counters; i++)
         n += api->consumes_counters[i].n_counters;
-    place->consumes = DV_NEW_ARRAY(view->arena, struct consumption, n);
+    place->consumes = DV_NEW_ARRAY(view->arena, struct dv_alloc_consumption, n);
     for (size_t i = 0; i < api->n_consumes_counters; i++)
         for (size_t j = 0; j < api->consumes_counters[i].n_counters; j++) {
-            const struct counter *counter = find(place->pool, api->consumes_counters[i].counter_set,
-                                                 api->consumes_counters[i].counters[j].key);
+            const struct dv_alloc_counter *counter =
+                find(place->pool, api->consumes_counters[i].counter_set,
+                     api->consumes_counters[i].counters[j].key);
 
             if (counter) /* with the feature gate off a pool has no counters */
                 consume(view, place, counter, &api->consumes_counters[i].counters[j].value.value);

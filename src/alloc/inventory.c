@@ -32,9 +32,9 @@ struct dv_alloc_features dv_alloc_features_default(void)
 
 /* ---- slices ---- */
 
-struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name)
+struct dv_alloc_inventory_node *dv_inventory_node(struct dv_inventory *inventory, dv_str name)
 {
-    struct node *node = dv_map_get(&inventory->nodes, name);
+    struct dv_alloc_inventory_node *node = dv_map_get(&inventory->nodes, name);
     char *key;
 
     if (node)
@@ -49,7 +49,7 @@ struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name)
     return node;
 }
 
-static void drop_if_unused(struct dv_inventory *inventory, struct node *node)
+static void drop_if_unused(struct dv_inventory *inventory, struct dv_alloc_inventory_node *node)
 {
     if (node->view || !dv_list_is_empty(&node->slices))
         return;
@@ -59,8 +59,8 @@ static void drop_if_unused(struct dv_inventory *inventory, struct node *node)
 
 void dv_inventory_forget_node(struct dv_inventory *inventory, dv_str name)
 {
-    struct change *later = dv_inventory_put_off(inventory, CHANGE_FORGET_NODE);
-    struct node *node;
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_FORGET_NODE);
+    struct dv_alloc_inventory_node *node;
 
     if (later) {
         later->name = dv_str_copy(name, inventory->lent.arena);
@@ -83,7 +83,7 @@ static uint32_t take_slot(struct dv_inventory *inventory)
 
 static void add_device(struct dv_inventory *inventory, struct dv_inventory_slice *slice, size_t i)
 {
-    struct device *device = &slice->devices[i];
+    struct dv_alloc_device *device = &slice->devices[i];
     const struct dv_api_device *api = &slice->spec->devices[i];
 
     device->api = api;
@@ -123,7 +123,7 @@ void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventor
     }
     slice->n_devices = api->spec.n_devices;
     *(slice->node ? &slice->node->n_devices : &inventory->n_shared_devices) += slice->n_devices;
-    slice->devices = DV_NEW_ARRAY(slice->arena, struct device, slice->n_devices);
+    slice->devices = DV_NEW_ARRAY(slice->arena, struct dv_alloc_device, slice->n_devices);
     for (size_t i = 0; i < slice->n_devices; i++)
         add_device(inventory, slice, i);
     touch(inventory, slice);
@@ -133,7 +133,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
                                                   struct dv_object *object)
 {
     struct dv_inventory_slice *slice = DV_ALLOC(struct dv_inventory_slice);
-    struct change *later = dv_inventory_put_off(inventory, CHANGE_ADD_SLICE);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_ADD_SLICE);
 
     slice->object = dv_object_ref(object);
     if (later)
@@ -145,7 +145,7 @@ struct dv_inventory_slice *dv_inventory_add_slice(struct dv_inventory *inventory
 
 void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice)
 {
-    struct change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_SLICE);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_SLICE);
 
     if (later) {
         later->slice = slice;
@@ -153,7 +153,7 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
     }
     touch(inventory, slice);
     for (size_t i = 0; i < slice->n_devices; i++) {
-        struct device *device = &slice->devices[i];
+        struct dv_alloc_device *device = &slice->devices[i];
 
         dv_inventory_forget_slot(inventory, device->slot);
         *dv_vec_add(&inventory->free_slots) = device->slot;
@@ -174,7 +174,7 @@ void dv_inventory_remove_slice(struct dv_inventory *inventory, struct dv_invento
 
 void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 {
-    struct change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_CLASS);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_REMOVE_CLASS);
     struct dv_object *class;
 
     if (later) {
@@ -190,7 +190,7 @@ void dv_inventory_remove_class(struct dv_inventory *inventory, dv_str name)
 
 void dv_inventory_set_class(struct dv_inventory *inventory, struct dv_object *class)
 {
-    struct change *later = dv_inventory_put_off(inventory, CHANGE_SET_CLASS);
+    struct dv_alloc_change *later = dv_inventory_put_off(inventory, CHANGE_SET_CLASS);
 
     dv_object_ref(class);
     if (later) {
@@ -251,7 +251,7 @@ void dv_inventory_free(struct dv_inventory *inventory)
     dv_inventory_free_lent(inventory);
     free_slices(inventory, &inventory->shared);
     for (size_t at = 0; (entry = dv_map_next(&inventory->nodes, &at));) {
-        struct node *node = entry->value;
+        struct dv_alloc_inventory_node *node = entry->value;
 
         dv_node_view_free(node->view);
         node->view = NULL;

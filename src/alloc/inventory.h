@@ -23,10 +23,10 @@ struct dv_cel_device;
 struct dv_cel_expr;
 
 /* A device by its name, whether or not a slice has it. What is in use is recorded here. */
-struct ident {
+struct dv_alloc_ident {
     dv_str key;  /* its key in the map (see alloc_hold.c), in the same block */
     dv_str path; /* "driver/pool/device", the beginning of the key */
-    struct pool *pool;
+    struct dv_alloc_pool *pool;
     size_t n_refs;        /* from slices that have it, and from holds */
     struct dv_list holds; /* the newest last */
     uint32_t n_dedicated;
@@ -38,7 +38,7 @@ struct ident {
 };
 
 /* One result of an allocation that is held, in one block with all that it refers to. */
-struct hold {
+struct dv_alloc_hold {
     dv_str holder;
     dv_str share_id; /* p is NULL: it holds the whole device */
     const struct dv_quantity_entry *consumed;
@@ -48,7 +48,7 @@ struct hold {
 };
 
 /* A driver's pool with all its slices, whatever nodes they are for. */
-struct pool {
+struct dv_alloc_pool {
     dv_str key;  /* its key in the map (see alloc_hold.c), in the same block */
     dv_str path; /* "driver/pool", the beginning of the key */
     dv_str driver;
@@ -62,10 +62,10 @@ struct pool {
     uint64_t rival_turn; /* scratch of rival.c: the turn in which it was looked at */
 };
 
-struct device {
+struct dv_alloc_device {
     const struct dv_api_device *api;
     struct dv_inventory_slice *slice;
-    struct ident *ident;
+    struct dv_alloc_ident *ident;
     struct dv_cel_device *cel; /* made when it is first asked for */
     uint64_t content;          /* a hash of all but its name: see twin.c */
     uint32_t slot;             /* its bit in the verdicts */
@@ -75,10 +75,11 @@ struct device {
 struct dv_inventory_slice {
     struct dv_object *object;
     const struct dv_api_resource_slice_spec *spec;
-    struct pool *pool;
-    struct node *node; /* the only node that it is for; NULL: it may be for any */
+    struct dv_alloc_pool *pool;
+    struct dv_alloc_inventory_node
+        *node; /* the only node that it is for; NULL: it may be for any */
     struct dv_arena *arena;
-    struct device *devices;
+    struct dv_alloc_device *devices;
     size_t n_devices;
     uint64_t order;
     struct dv_link in_pool; /* by `order` */
@@ -86,7 +87,7 @@ struct dv_inventory_slice {
 };
 
 /* A compiled selector, and on which devices it is known to be true or false. */
-struct selector {
+struct dv_alloc_selector {
     dv_str text; /* in the arena */
     struct dv_arena *arena;
     struct dv_cel_expr *expr; /* NULL: does not compile */
@@ -97,29 +98,29 @@ struct selector {
     struct dv_link link; /* in the list by use, the newest first */
 };
 
-enum pool_state {
+enum dv_alloc_pool_state {
     POOL_USABLE,
     POOL_INCOMPLETE,
     POOL_INVALID,
 };
 
-struct counter {
+struct dv_alloc_counter {
     dv_str set;
     dv_str name;
     struct dv_quantity value;     /* as published */
     struct dv_quantity available; /* the value less what is in use, as of `usage_turn` */
 };
 
-struct consumption {
+struct dv_alloc_consumption {
     uint32_t counter; /* index into the pool's counters */
     struct dv_quantity value;
 };
 
 /* One device as a node sees it: what the search takes. */
-struct place {
-    struct device *device;
-    struct node_pool *pool;
-    struct consumption *consumes;
+struct dv_alloc_place {
+    struct dv_alloc_device *device;
+    struct dv_alloc_node_pool *pool;
+    struct dv_alloc_consumption *consumes;
     size_t n_consumes;
     uint32_t twin; /* the last place before it that only its name tells from it; or NO_PLACE */
 };
@@ -127,16 +128,16 @@ struct place {
 #define NO_PLACE UINT32_MAX
 
 /* A pool as a node sees it. */
-struct node_pool {
-    struct pool *pool;
-    enum pool_state state;
+struct dv_alloc_node_pool {
+    struct dv_alloc_pool *pool;
+    enum dv_alloc_pool_state state;
     dv_str problem;                     /* why it is invalid */
     struct dv_inventory_slice **slices; /* by name */
     size_t n_slices;
     struct dv_inventory_slice **others; /* slices for other nodes: they count for counters */
     size_t n_others;
     DV_VEC(dv_str) sets; /* the names of its sets of counters */
-    struct counter *counters;
+    struct dv_alloc_counter *counters;
     size_t n_counters;
     struct dv_arena *sums; /* memory of `available`, where a quantity needs any; NULL: none does */
     uint64_t usage_turn;
@@ -148,22 +149,22 @@ struct node_pool {
 };
 
 /* A pool that a newer generation elsewhere hides from the node. */
-struct obsolete {
-    struct pool *pool;
+struct dv_alloc_obsolete {
+    struct dv_alloc_pool *pool;
     uint64_t slices_turn;
 };
 
 /* What a node sees: its pools and their devices. Made anew when something that it depends on has
  * changed. */
-struct node_view {
+struct dv_alloc_node_view {
     struct dv_arena *arena;
     struct dv_str_entry *labels; /* a copy */
     size_t n_labels;
-    struct node_pool *pools;
+    struct dv_alloc_node_pool *pools;
     size_t n_pools;
-    struct place *places; /* the devices of usable pools, in the order of the search */
+    struct dv_alloc_place *places; /* the devices of usable pools, in the order of the search */
     size_t n_places;
-    DV_VEC(struct obsolete) obsolete;
+    DV_VEC(struct dv_alloc_obsolete) obsolete;
     uint64_t own_turn;
     uint64_t shared_turn;
     bool has_invalid;
@@ -173,16 +174,16 @@ struct node_view {
     struct dv_err err;
 };
 
-struct node {
+struct dv_alloc_inventory_node {
     dv_str name; /* in the same block */
     struct dv_list slices;
     size_t n_devices; /* of all its slices */
     uint64_t turn;
-    struct node_view *view; /* NULL: not asked for yet */
+    struct dv_alloc_node_view *view; /* NULL: not asked for yet */
 };
 
 /* A change that was put off while the inventory was lent. */
-struct change {
+struct dv_alloc_change {
     enum change_kind {
         CHANGE_ADD_SLICE,
         CHANGE_REMOVE_SLICE,
@@ -198,9 +199,9 @@ struct change {
     const struct dv_api_allocation_result *allocation; /* a copy */
 };
 
-struct lent {
+struct dv_alloc_lent {
     bool is_lent;
-    DV_VEC(struct change) changes;
+    DV_VEC(struct dv_alloc_change) changes;
     struct dv_arena *arena; /* has the changes; NULL: there never were any */
 };
 
@@ -222,7 +223,7 @@ struct dv_inventory {
     uint64_t turn;
     uint64_t view_turn; /* how many views were made */
     uint64_t rival_turn;
-    struct lent lent;
+    struct dv_alloc_lent lent;
     uint64_t order;
     uint64_t n_shares; /* for counted share ids */
     DV_VEC(uint32_t) free_slots;
@@ -232,47 +233,50 @@ struct dv_inventory {
 };
 
 /* alloc_hold.c */
-struct pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name);
-void dv_pool_unref(struct dv_inventory *inventory, struct pool *pool);
-struct ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
-                           dv_str device);
-void dv_ident_unref(struct dv_inventory *inventory, struct ident *ident);
-void dv_ident_drop_holds(struct dv_inventory *inventory, struct ident *ident);
-bool dv_ident_is_in_use(const struct ident *ident);
+struct dv_alloc_pool *dv_pool_ref(struct dv_inventory *inventory, dv_str driver, dv_str name);
+void dv_pool_unref(struct dv_inventory *inventory, struct dv_alloc_pool *pool);
+struct dv_alloc_ident *dv_ident_ref(struct dv_inventory *inventory, dv_str driver, dv_str pool,
+                                    dv_str device);
+void dv_ident_unref(struct dv_inventory *inventory, struct dv_alloc_ident *ident);
+void dv_ident_drop_holds(struct dv_inventory *inventory, struct dv_alloc_ident *ident);
+bool dv_ident_is_in_use(const struct dv_alloc_ident *ident);
 
 /* lend.c */
 /* Puts a change off while the inventory is lent: returns where its details are to be kept. NULL: it
  * is not lent, and the change is to be made now. */
-struct change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind);
+struct dv_alloc_change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind);
 void dv_inventory_free_lent(struct dv_inventory *inventory);
 
 /* twin.c */
-uint64_t dv_device_content(struct dv_inventory *inventory, const struct device *device);
+uint64_t dv_device_content(struct dv_inventory *inventory, const struct dv_alloc_device *device);
 /* Links the places of a view that are twins. */
-void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view);
+void dv_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view);
 
 /* inventory.c */
 void dv_inventory_enter_slice(struct dv_inventory *inventory, struct dv_inventory_slice *slice);
-struct node *dv_inventory_node(struct dv_inventory *inventory, dv_str name); /* made when new */
+struct dv_alloc_inventory_node *dv_inventory_node(struct dv_inventory *inventory,
+                                                  dv_str name); /* made when new */
 const struct dv_api_device_class *dv_inventory_class(const struct dv_inventory *inventory,
                                                      dv_str name); /* NULL when absent */
 
 /* selector.c */
-struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
+struct dv_alloc_selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text);
 /* Whether dv_inventory_selector would have to compile it. */
 bool dv_inventory_is_new_selector(const struct dv_inventory *inventory, dv_str text);
 /* Whether the selector was evaluated on the device before; if so, sets *matches. */
-bool dv_selector_recall(const struct selector *selector, const struct device *device,
-                        bool *matches);
+bool dv_selector_recall(const struct dv_alloc_selector *selector,
+                        const struct dv_alloc_device *device, bool *matches);
 /* Evaluates the selector within the budget, and remembers the result. Fails when it does not
  * compile, or fails on the device. */
-DV_CHECKED bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selector,
-                                     struct device *device, struct dv_cel_budget *budget,
+DV_CHECKED bool dv_selector_evaluate(struct dv_inventory *inventory,
+                                     struct dv_alloc_selector *selector,
+                                     struct dv_alloc_device *device, struct dv_cel_budget *budget,
                                      bool *matches, struct dv_err *err);
 void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot);
 void dv_inventory_free_selectors(struct dv_inventory *inventory);
 void dv_inventory_trim_selectors(struct dv_inventory *inventory);
-struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device);
+struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory,
+                                    struct dv_alloc_device *device);
 
 /* node_view.c */
 /* How many devices would be looked at to make the view, and to sum up counters anew: the cost is
@@ -281,30 +285,32 @@ void dv_inventory_view_work(const struct dv_inventory *inventory, const struct d
                             uint64_t *n_made, uint64_t *n_counted);
 /* The current view of the node, made anew if needed. NULL: a node selector of a slice cannot be
  * evaluated. */
-struct node_view *dv_inventory_view(struct dv_inventory *inventory,
-                                    const struct dv_alloc_node *node, struct dv_err *err);
-void dv_node_view_free(struct node_view *view);
+struct dv_alloc_node_view *dv_inventory_view(struct dv_inventory *inventory,
+                                             const struct dv_alloc_node *node, struct dv_err *err);
+void dv_node_view_free(struct dv_alloc_node_view *view);
 /* Whether slice-level or device-level selection is for the node. */
-DV_CHECKED bool dv_device_is_for(const struct device *device, const struct dv_alloc_node *node,
-                                 bool *is_for, struct dv_err *err);
+DV_CHECKED bool dv_device_is_for(const struct dv_alloc_device *device,
+                                 const struct dv_alloc_node *node, bool *is_for,
+                                 struct dv_err *err);
 
 /* counters.c */
 /* ---- pools of two nodes ---- */
 
 /* A slice of the node, and one of the same pool that is not. */
-struct rival {
+struct dv_alloc_rival {
     const struct dv_inventory_slice *own;
     const struct dv_inventory_slice *other;
 };
 
 /* Finds a rival for each pool that the node shares with another, up to n_max; returns how many. */
-size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct rival *rivals,
-                           size_t n_max);
+size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node,
+                           struct dv_alloc_rival *rivals, size_t n_max);
 /* "pool gpu.example.com/n2 is also that of slice x of node n1" */
-dv_str dv_rival_print(const struct rival *rival, struct dv_arena *arena);
+dv_str dv_rival_print(const struct dv_alloc_rival *rival, struct dv_arena *arena);
 
-DV_CHECKED bool dv_pool_make_counters(struct node_view *view, struct node_pool *pool);
-void dv_pool_refresh_counters(struct dv_inventory *inventory, struct node_pool *pool);
-void dv_place_find_counters(struct node_view *view, struct place *place);
+DV_CHECKED bool dv_pool_make_counters(struct dv_alloc_node_view *view,
+                                      struct dv_alloc_node_pool *pool);
+void dv_pool_refresh_counters(struct dv_inventory *inventory, struct dv_alloc_node_pool *pool);
+void dv_place_find_counters(struct dv_alloc_node_view *view, struct dv_alloc_place *place);
 
 #endif

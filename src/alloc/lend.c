@@ -16,16 +16,16 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 
-struct change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind)
+struct dv_alloc_change *dv_inventory_put_off(struct dv_inventory *inventory, enum change_kind kind)
 {
-    struct change *change;
+    struct dv_alloc_change *change;
 
     if (!inventory->lent.is_lent)
         return NULL;
     if (!inventory->lent.arena)
         inventory->lent.arena = dv_arena_new();
     change = dv_vec_add(&inventory->lent.changes);
-    *change = (struct change){.kind = kind};
+    *change = (struct dv_alloc_change){.kind = kind};
     return change;
 }
 
@@ -35,7 +35,7 @@ void dv_inventory_lend(struct dv_inventory *inventory)
     inventory->lent.is_lent = true;
 }
 
-static void carry_out(struct dv_inventory *inventory, const struct change *change)
+static void carry_out(struct dv_inventory *inventory, const struct dv_alloc_change *change)
 {
     switch (change->kind) {
     case CHANGE_ADD_SLICE:
@@ -90,7 +90,7 @@ uint64_t dv_inventory_now(const struct dv_inventory *inventory)
 
 bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str name, uint64_t since)
 {
-    const struct node *node;
+    const struct dv_alloc_inventory_node *node;
 
     if (inventory->turn == since)
         return false;
@@ -99,7 +99,7 @@ bool dv_inventory_has_changed(const struct dv_inventory *inventory, dv_str name,
         inventory->classes_turn > since)
         return true;
     for (size_t i = 0; i < node->view->n_pools; i++) {
-        const struct pool *pool = node->view->pools[i].pool;
+        const struct dv_alloc_pool *pool = node->view->pools[i].pool;
 
         if (pool->slices_turn > since || pool->usage_turn > since)
             return true;

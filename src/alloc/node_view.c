@@ -16,7 +16,7 @@
 
 /* A pool while its slices for the node are being gathered. */
 struct gathered {
-    struct pool *pool;
+    struct dv_alloc_pool *pool;
     int64_t generation;
     /* Of the newest generation so far, in the order in which they were added. */
     DV_VEC(struct dv_inventory_slice *) slices;
@@ -25,9 +25,9 @@ struct gathered {
 struct gathering {
     struct dv_inventory *inventory;
     const struct dv_alloc_node *node;
-    struct node_view *view;
+    struct dv_alloc_node_view *view;
     DV_VEC(struct gathered) pools;
-    DV_VEC(struct node_pool) done;
+    DV_VEC(struct dv_alloc_node_pool) done;
 };
 
 /* ---- who is for the node ---- */
@@ -54,8 +54,8 @@ static bool selection_is_for(dv_str name, const bool *all_nodes,
     return true;
 }
 
-bool dv_device_is_for(const struct device *device, const struct dv_alloc_node *node, bool *is_for,
-                      struct dv_err *err)
+bool dv_device_is_for(const struct dv_alloc_device *device, const struct dv_alloc_node *node,
+                      bool *is_for, struct dv_err *err)
 {
     const struct dv_api_device *api = device->api;
 
@@ -89,7 +89,7 @@ static bool slice_is_for(const struct dv_inventory_slice *slice, const struct dv
 
 /* ---- gathering ---- */
 
-static struct gathered *gathered_of(struct gathering *gathering, struct pool *pool)
+static struct gathered *gathered_of(struct gathering *gathering, struct dv_alloc_pool *pool)
 {
     struct dv_inventory *inventory = gathering->inventory;
     struct gathered *gathered;
@@ -149,7 +149,7 @@ static bool contains(const struct gathered *gathered, const struct dv_inventory_
  * the pool has. Those of others count for completeness and counters. False: one of them is of a
  * newer generation, which makes the node's slices obsolete. */
 static bool look_wider(struct gathering *gathering, const struct gathered *gathered,
-                       struct node_pool *pool)
+                       struct dv_alloc_node_pool *pool)
 {
     struct dv_list *all = &gathered->pool->slices;
     int64_t n_wanted = gathered->slices.v[0]->spec->pool.resource_slice_count;
@@ -189,8 +189,8 @@ static int by_name(const void *a, const void *b)
 
 static int by_ident(const void *a, const void *b)
 {
-    uintptr_t left = (uintptr_t)(*(struct device *const *)a)->ident;
-    uintptr_t right = (uintptr_t)(*(struct device *const *)b)->ident;
+    uintptr_t left = (uintptr_t)(*(struct dv_alloc_device *const *)a)->ident;
+    uintptr_t right = (uintptr_t)(*(struct dv_alloc_device *const *)b)->ident;
 
     return left < right ? -1 : left > right;
 }
@@ -203,26 +203,27 @@ static size_t n_devices(const struct dv_inventory_slice *slice)
 
 /* Finds a device that two slices of the pool have; NULL: there is none. Sorting by address brings
  * equal idents together. */
-static const struct device *find_twice(const struct node_pool *pool, struct dv_arena *arena)
+static const struct dv_alloc_device *find_twice(const struct dv_alloc_node_pool *pool,
+                                                struct dv_arena *arena)
 {
     size_t n = 0;
-    struct device **devices;
+    struct dv_alloc_device **devices;
 
     for (size_t i = 0; i < pool->n_slices; i++)
         n += n_devices(pool->slices[i]);
-    devices = DV_NEW_ARRAY(arena, struct device *, n);
+    devices = DV_NEW_ARRAY(arena, struct dv_alloc_device *, n);
     n = 0;
     for (size_t i = 0; i < pool->n_slices; i++)
         for (size_t j = 0; j < n_devices(pool->slices[i]); j++)
             devices[n++] = &pool->slices[i]->devices[j];
-    qsort(devices, n, sizeof(struct device *), by_ident);
+    qsort(devices, n, sizeof(struct dv_alloc_device *), by_ident);
     for (size_t i = 1; i < n; i++)
         if (devices[i]->ident == devices[i - 1]->ident)
             return devices[i];
     return NULL;
 }
 
-static bool has_binding_conditions(const struct node_pool *pool)
+static bool has_binding_conditions(const struct dv_alloc_node_pool *pool)
 {
     for (size_t i = 0; i < pool->n_slices; i++)
         for (size_t j = 0; j < n_devices(pool->slices[i]); j++)
@@ -231,10 +232,10 @@ static bool has_binding_conditions(const struct node_pool *pool)
     return false;
 }
 
-static void build(struct gathering *gathering, struct node_pool *pool)
+static void build(struct gathering *gathering, struct dv_alloc_node_pool *pool)
 {
     struct dv_arena *arena = gathering->view->arena;
-    const struct device *twice = find_twice(pool, arena);
+    const struct dv_alloc_device *twice = find_twice(pool, arena);
 
     if (twice) {
         pool->state = POOL_INVALID;
@@ -251,13 +252,13 @@ static void build(struct gathering *gathering, struct node_pool *pool)
 
 static void finish_pool(struct gathering *gathering, struct gathered *gathered)
 {
-    struct node_pool pool = {.pool = gathered->pool};
+    struct dv_alloc_node_pool pool = {.pool = gathered->pool};
     size_t n = gathered->slices.n;
     bool is_complete = (int64_t)n == gathered->slices.v[0]->spec->pool.resource_slice_count;
 
     if (!is_complete && !look_wider(gathering, gathered, &pool)) {
         *dv_vec_add_in(&gathering->view->obsolete, gathering->view->arena) =
-            (struct obsolete){gathered->pool, pool.slices_turn};
+            (struct dv_alloc_obsolete){gathered->pool, pool.slices_turn};
         return;
     }
     pool.slices = gathered->slices.v;
@@ -270,8 +271,8 @@ static void finish_pool(struct gathering *gathering, struct gathered *gathered)
 
 static int by_order(const void *a, const void *b)
 {
-    const struct node_pool *left = a;
-    const struct node_pool *right = b;
+    const struct dv_alloc_node_pool *left = a;
+    const struct dv_alloc_node_pool *right = b;
     int order;
 
     if (left->is_late != right->is_late)
@@ -280,22 +281,22 @@ static int by_order(const void *a, const void *b)
     return order ? order : dv_str_cmp(left->pool->name, right->pool->name);
 }
 
-static void make_places(struct node_view *view)
+static void make_places(struct dv_alloc_node_view *view)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < view->n_pools; i++)
         for (size_t j = 0; view->pools[i].state == POOL_USABLE && j < view->pools[i].n_slices; j++)
             n += n_devices(view->pools[i].slices[j]);
-    view->places = DV_NEW_ARRAY(view->arena, struct place, n);
+    view->places = DV_NEW_ARRAY(view->arena, struct dv_alloc_place, n);
     for (size_t i = 0; i < view->n_pools; i++) {
-        struct node_pool *pool = &view->pools[i];
+        struct dv_alloc_node_pool *pool = &view->pools[i];
 
         if (pool->state == POOL_INVALID)
             view->has_invalid = true;
         for (size_t j = 0; pool->state == POOL_USABLE && j < pool->n_slices; j++)
             for (size_t k = 0; k < n_devices(pool->slices[j]); k++) {
-                struct place *place = &view->places[view->n_places++];
+                struct dv_alloc_place *place = &view->places[view->n_places++];
 
                 place->device = &pool->slices[j]->devices[k];
                 place->pool = pool;
@@ -306,7 +307,7 @@ static void make_places(struct node_view *view)
 
 /* ---- views ---- */
 
-void dv_node_view_free(struct node_view *view)
+void dv_node_view_free(struct dv_alloc_node_view *view)
 {
     if (!view)
         return;
@@ -316,7 +317,7 @@ void dv_node_view_free(struct node_view *view)
     free(view);
 }
 
-static bool same_labels(const struct node_view *view, const struct dv_alloc_node *node)
+static bool same_labels(const struct dv_alloc_node_view *view, const struct dv_alloc_node *node)
 {
     if (view->n_labels != node->n_labels)
         return false;
@@ -327,10 +328,10 @@ static bool same_labels(const struct node_view *view, const struct dv_alloc_node
     return true;
 }
 
-static bool is_current(const struct dv_inventory *inventory, const struct node *own,
-                       const struct dv_alloc_node *node)
+static bool is_current(const struct dv_inventory *inventory,
+                       const struct dv_alloc_inventory_node *own, const struct dv_alloc_node *node)
 {
-    const struct node_view *view = own->view;
+    const struct dv_alloc_node_view *view = own->view;
 
     if (!view || view->own_turn != own->turn || view->shared_turn != inventory->shared_turn ||
         !same_labels(view, node))
@@ -345,10 +346,11 @@ static bool is_current(const struct dv_inventory *inventory, const struct node *
     return true;
 }
 
-static struct node_view *make_view(struct dv_inventory *inventory, const struct node *own,
-                                   const struct dv_alloc_node *node)
+static struct dv_alloc_node_view *make_view(struct dv_inventory *inventory,
+                                            const struct dv_alloc_inventory_node *own,
+                                            const struct dv_alloc_node *node)
 {
-    struct node_view *view = DV_ALLOC(struct node_view);
+    struct dv_alloc_node_view *view = DV_ALLOC(struct dv_alloc_node_view);
     struct gathering gathering = {.inventory = inventory, .node = node, .view = view};
 
     view->arena = dv_arena_new();
@@ -369,7 +371,7 @@ static struct node_view *make_view(struct dv_inventory *inventory, const struct 
     view->pools = gathering.done.v;
     view->n_pools = gathering.done.n;
     if (view->n_pools > 0)
-        qsort(view->pools, view->n_pools, sizeof(struct node_pool), by_order);
+        qsort(view->pools, view->n_pools, sizeof(struct dv_alloc_node_pool), by_order);
     make_places(view);
     dv_view_find_twins(inventory, view);
     return view;
@@ -378,7 +380,7 @@ static struct node_view *make_view(struct dv_inventory *inventory, const struct 
 void dv_inventory_view_work(const struct dv_inventory *inventory, const struct dv_alloc_node *node,
                             uint64_t *n_made, uint64_t *n_counted)
 {
-    const struct node *own = dv_map_get(&inventory->nodes, node->name);
+    const struct dv_alloc_inventory_node *own = dv_map_get(&inventory->nodes, node->name);
 
     *n_counted = 0;
     *n_made = inventory->n_shared_devices + (own ? own->n_devices : 0);
@@ -386,7 +388,7 @@ void dv_inventory_view_work(const struct dv_inventory *inventory, const struct d
         return;
     *n_made = 0;
     for (size_t i = 0; i < own->view->n_pools; i++) {
-        const struct node_pool *pool = &own->view->pools[i];
+        const struct dv_alloc_node_pool *pool = &own->view->pools[i];
 
         if (pool->n_counters == 0 || pool->usage_turn == pool->pool->usage_turn)
             continue;
@@ -397,10 +399,10 @@ void dv_inventory_view_work(const struct dv_inventory *inventory, const struct d
     }
 }
 
-struct node_view *dv_inventory_view(struct dv_inventory *inventory,
-                                    const struct dv_alloc_node *node, struct dv_err *err)
+struct dv_alloc_node_view *dv_inventory_view(struct dv_inventory *inventory,
+                                             const struct dv_alloc_node *node, struct dv_err *err)
 {
-    struct node *own = dv_inventory_node(inventory, node->name);
+    struct dv_alloc_inventory_node *own = dv_inventory_node(inventory, node->name);
 
     if (!is_current(inventory, own, node)) {
         dv_node_view_free(own->view);

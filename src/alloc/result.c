@@ -11,12 +11,13 @@
 
 /* ---- devices ---- */
 
-static void write_device(struct search *search, const struct task *task, const struct pick *pick,
+static void write_device(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                         const struct dv_alloc_pick *pick,
                          struct dv_api_device_request_allocation_result *result)
 {
     static const bool yes = true;
-    const struct want *want = &task->asks[pick->ask].wants[pick->want];
-    const struct device *device = search->view->places[pick->place].device;
+    const struct dv_alloc_want *want = &task->asks[pick->ask].wants[pick->want];
+    const struct dv_alloc_device *device = search->view->places[pick->place].device;
 
     result->request = want->name;
     result->driver = device->slice->spec->driver;
@@ -52,10 +53,10 @@ struct configs {
     DV_VEC(struct dv_api_device_allocation_configuration) v;
 };
 
-static void add_class_configs(struct search *search, const struct task *task, size_t at,
-                              struct configs *configs)
+static void add_class_configs(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                              size_t at, struct configs *configs)
 {
-    const struct want *want = &task->asks[at].wants[task->asks[at].chosen];
+    const struct dv_alloc_want *want = &task->asks[at].wants[task->asks[at].chosen];
     const struct dv_api_device_class *class = want->class;
 
     for (size_t i = 0; i < class->spec.n_config; i++) {
@@ -73,7 +74,7 @@ static void add_class_configs(struct search *search, const struct task *task, si
     }
 }
 
-static bool is_first_of_class(const struct task *task, size_t at)
+static bool is_first_of_class(const struct dv_alloc_task *task, size_t at)
 {
     const struct dv_api_device_class *class = task->asks[at].wants[task->asks[at].chosen].class;
 
@@ -83,7 +84,8 @@ static bool is_first_of_class(const struct task *task, size_t at)
     return true;
 }
 
-static bool names(const struct dv_api_device_claim_configuration *config, const struct ask *ask)
+static bool names(const struct dv_api_device_claim_configuration *config,
+                  const struct dv_alloc_ask *ask)
 {
     for (size_t i = 0; i < config->n_requests; i++)
         if (dv_str_eq(config->requests[i], ask->api->name) ||
@@ -92,7 +94,7 @@ static bool names(const struct dv_api_device_claim_configuration *config, const 
     return false;
 }
 
-static void add_claim_config(struct search *search, const struct task *task,
+static void add_claim_config(struct dv_alloc_search *search, const struct dv_alloc_task *task,
                              const struct dv_api_device_claim_configuration *from,
                              struct configs *configs)
 {
@@ -164,7 +166,7 @@ static struct dv_api_node_selector *one_term(const struct requirements *fields,
     return selector;
 }
 
-static struct dv_api_node_selector *only_this_node(struct search *search)
+static struct dv_api_node_selector *only_this_node(struct dv_alloc_search *search)
 {
     struct requirements fields = {0};
     struct requirements none = {0};
@@ -177,14 +179,14 @@ static struct dv_api_node_selector *only_this_node(struct search *search)
     return one_term(&fields, &none, search->arena);
 }
 
-static bool write_selector(struct search *search, const struct task *task,
+static bool write_selector(struct dv_alloc_search *search, const struct dv_alloc_task *task,
                            struct dv_api_node_selector **selector)
 {
     struct requirements fields = {0};
     struct requirements expressions = {0};
 
     for (size_t i = 0; i < task->n_picks; i++) {
-        const struct device *device = search->view->places[task->picks[i].place].device;
+        const struct dv_alloc_device *device = search->view->places[task->picks[i].place].device;
         const struct dv_api_resource_slice_spec *spec = device->slice->spec;
         bool per_device = spec->per_device_node_selection && *spec->per_device_node_selection;
         dv_str name = per_device ? device->api->node_name : spec->node_name;
@@ -211,7 +213,7 @@ static bool write_selector(struct search *search, const struct task *task,
     return true;
 }
 
-bool dv_search_result(struct search *search, const struct task *task,
+bool dv_search_result(struct dv_alloc_search *search, const struct dv_alloc_task *task,
                       struct dv_api_allocation_result *allocation)
 {
     const struct dv_api_device_claim *claim = &task->claim->spec.devices;

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "resource/resource.h"
 
-static const struct dv_inventory_slice *find_other(struct pool *pool, dv_str node)
+static const struct dv_inventory_slice *find_other(struct dv_alloc_pool *pool, dv_str node)
 {
     for (struct dv_link *link = pool->slices.head.next; link != &pool->slices.head;
          link = link->next) {
@@ -24,10 +24,10 @@ static const struct dv_inventory_slice *find_other(struct pool *pool, dv_str nod
     return NULL;
 }
 
-size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct rival *rivals,
-                           size_t n_max)
+size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node,
+                           struct dv_alloc_rival *rivals, size_t n_max)
 {
-    struct node *own = dv_map_get(&inventory->nodes, node);
+    struct dv_alloc_inventory_node *own = dv_map_get(&inventory->nodes, node);
     size_t n = 0;
 
     inventory->rival_turn++;
@@ -35,18 +35,18 @@ size_t dv_inventory_rivals(struct dv_inventory *inventory, dv_str node, struct r
          link && link != &own->slices.head && n < n_max; link = link->next) {
         const struct dv_inventory_slice *slice =
             DV_CONTAINER(link, struct dv_inventory_slice, in_node);
-        struct pool *pool = slice->pool;
+        struct dv_alloc_pool *pool = slice->pool;
 
         if (pool->rival_turn == inventory->rival_turn)
             continue; /* this pool was looked at: all its slices have the same rivals */
         pool->rival_turn = inventory->rival_turn;
-        rivals[n] = (struct rival){slice, find_other(pool, node)};
+        rivals[n] = (struct dv_alloc_rival){slice, find_other(pool, node)};
         n += rivals[n].other != NULL;
     }
     return n;
 }
 
-dv_str dv_rival_print(const struct rival *rival, struct dv_arena *arena)
+dv_str dv_rival_print(const struct dv_alloc_rival *rival, struct dv_arena *arena)
 {
     const struct dv_api_resource_slice_spec *spec = rival->other->spec;
     dv_str name = rival->other->object->meta->name;

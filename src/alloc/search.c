@@ -61,14 +61,14 @@ struct stack {
     DV_VEC(struct frame) v;
 };
 
-static bool give_up(struct search *search, enum dv_code code, const char *why)
+static bool give_up(struct dv_alloc_search *search, enum dv_code code, const char *why)
 {
     search->gave_up = true;
     return dv_fail(search->err, code, "%s after %llu steps", why,
                    (unsigned long long)search->n_steps);
 }
 
-bool dv_search_charge(struct search *search, uint64_t cost)
+bool dv_search_charge(struct dv_alloc_search *search, uint64_t cost)
 {
     if (search->cost <= search->cost_max && cost <= search->cost_max - search->cost) {
         search->cost += cost;
@@ -83,7 +83,7 @@ bool dv_search_charge(struct search *search, uint64_t cost)
                    (unsigned long long)search->cost_max);
 }
 
-static bool may_go_on(struct search *search)
+static bool may_go_on(struct dv_alloc_search *search)
 {
     search->n_steps++;
     if (!dv_search_charge(search, COST_STEP))
@@ -102,9 +102,9 @@ static bool may_go_on(struct search *search)
 /* ---- entering ---- */
 
 /* Remembers what is taken, if the search never came this far before: for explanations. */
-static void look_back(struct search *search, const struct at *at)
+static void look_back(struct dv_alloc_search *search, const struct at *at)
 {
-    struct furthest *furthest = search->furthest;
+    struct dv_alloc_furthest *furthest = search->furthest;
     size_t n = 0;
 
     for (size_t i = 0; i < search->n_tasks; i++)
@@ -123,7 +123,7 @@ static void look_back(struct search *search, const struct at *at)
         }
 }
 
-static void push(struct search *search, struct stack *stack, enum frame_kind kind,
+static void push(struct dv_alloc_search *search, struct stack *stack, enum frame_kind kind,
                  const struct at *at)
 {
     struct frame *frame = dv_vec_add_in(&stack->v, search->arena);
@@ -133,10 +133,10 @@ static void push(struct search *search, struct stack *stack, enum frame_kind kin
 
 /* Takes the next device of a want for all devices. There is no choice: when it cannot be had, the
  * branch has failed. */
-static enum found enter_all(struct search *search, struct stack *stack, struct at *at)
+static enum found enter_all(struct dv_alloc_search *search, struct stack *stack, struct at *at)
 {
-    struct task *task = &search->tasks[at->task];
-    const struct want *want = &task->asks[at->ask].wants[at->want];
+    struct dv_alloc_task *task = &search->tasks[at->task];
+    const struct dv_alloc_want *want = &task->asks[at->ask].wants[at->want];
 
     switch (dv_take(search, task, at->ask, at->want, want->all[at->device], true)) {
     case TOOK_ERROR:
@@ -151,17 +151,17 @@ static enum found enter_all(struct search *search, struct stack *stack, struct a
     return FOUND_NOTHING_YET;
 }
 
-static bool is_hopeless(struct search *search, const struct at *at)
+static bool is_hopeless(struct dv_alloc_search *search, const struct at *at)
 {
-    return dv_count_is_hopeless(search,
-                                &(struct spot){at->task, at->ask, at->want, at->device, at->start});
+    return dv_count_is_hopeless(
+        search, &(struct dv_alloc_spot){at->task, at->ask, at->want, at->device, at->start});
 }
 
 /* Begins with the next device of a want, or goes on to the next request when the want has all. */
-static enum found enter_want(struct search *search, struct stack *stack, struct at *at)
+static enum found enter_want(struct dv_alloc_search *search, struct stack *stack, struct at *at)
 {
-    const struct task *task = &search->tasks[at->task];
-    const struct want *want = &task->asks[at->ask].wants[at->want];
+    const struct dv_alloc_task *task = &search->tasks[at->task];
+    const struct dv_alloc_want *want = &task->asks[at->ask].wants[at->want];
 
     /* "all devices" of a kind of which there is none is not fulfilled by taking nothing. */
     bool is_nothing = want->takes_all && want->n_devices == 0;
@@ -186,9 +186,9 @@ static enum found enter_want(struct search *search, struct stack *stack, struct 
 }
 
 /* One step: `at` moves on, or a frame is pushed to which the search comes back. */
-static enum found enter(struct search *search, struct stack *stack, struct at *at)
+static enum found enter(struct dv_alloc_search *search, struct stack *stack, struct at *at)
 {
-    const struct task *task = &search->tasks[at->task];
+    const struct dv_alloc_task *task = &search->tasks[at->task];
 
     if (!may_go_on(search))
         return FOUND_ERROR;
@@ -210,10 +210,11 @@ static enum found enter(struct search *search, struct stack *stack, struct at *a
 /* ---- going on ---- */
 
 /* Takes the place for the want, if the want's selectors, node and capacity allow it. */
-static enum took try_place(struct search *search, const struct at *at, uint32_t place)
+static enum dv_alloc_took try_place(struct dv_alloc_search *search, const struct at *at,
+                                    uint32_t place)
 {
-    struct task *task = &search->tasks[at->task];
-    const struct want *want = &task->asks[at->ask].wants[at->want];
+    struct dv_alloc_task *task = &search->tasks[at->task];
+    const struct dv_alloc_want *want = &task->asks[at->ask].wants[at->want];
     bool selects;
 
     if (!dv_want_selects(search, task, want, &search->view->places[place], &selects))
@@ -224,11 +225,11 @@ static enum took try_place(struct search *search, const struct at *at, uint32_t 
     return dv_take(search, task, at->ask, at->want, place, false);
 }
 
-static enum found next_place(struct search *search, struct frame *frame, enum found found,
+static enum found next_place(struct dv_alloc_search *search, struct frame *frame, enum found found,
                              struct at *at)
 {
-    struct task *task = &search->tasks[frame->at.task];
-    const struct want *want = &task->asks[frame->at.ask].wants[frame->at.want];
+    struct dv_alloc_task *task = &search->tasks[frame->at.task];
+    const struct dv_alloc_want *want = &task->asks[frame->at.ask].wants[frame->at.want];
 
     if (frame->has_taken) {
         dv_untake(search, task);
@@ -262,10 +263,10 @@ static enum found next_place(struct search *search, struct frame *frame, enum fo
     return FOUND_NOT;
 }
 
-static enum found next_alternative(const struct search *search, struct frame *frame,
+static enum found next_alternative(const struct dv_alloc_search *search, struct frame *frame,
                                    enum found found, struct at *at)
 {
-    const struct ask *ask = &search->tasks[frame->at.task].asks[frame->at.ask];
+    const struct dv_alloc_ask *ask = &search->tasks[frame->at.task].asks[frame->at.ask];
 
     if (found != FOUND_LIMIT)
         frame->is_all_limit = false;
@@ -279,7 +280,7 @@ static enum found next_alternative(const struct search *search, struct frame *fr
 
 /* Goes on from the newest frame after a branch from it has led nowhere. Any result but
  * FOUND_NOTHING_YET ends the frame. */
-static enum found resume(struct search *search, struct frame *frame, enum found found,
+static enum found resume(struct dv_alloc_search *search, struct frame *frame, enum found found,
                          struct at *at)
 {
     switch (frame->kind) {
@@ -298,7 +299,7 @@ static enum found resume(struct search *search, struct frame *frame, enum found 
     return next_place(search, frame, found, at);
 }
 
-static void note_choices(struct search *search, const struct stack *stack)
+static void note_choices(struct dv_alloc_search *search, const struct stack *stack)
 {
     for (size_t i = 0; i < stack->v.n; i++) {
         const struct frame *frame = &stack->v.v[i];
@@ -310,7 +311,7 @@ static void note_choices(struct search *search, const struct stack *stack)
 
 /* After the first steps back: finds out what may be left out, and if there is anything, begins the
  * search again from the start with that. */
-static bool begins_again(struct search *search, struct stack *stack)
+static bool begins_again(struct dv_alloc_search *search, struct stack *stack)
 {
     if (search->n_backs < BACKS_BEFORE_BOUNDS || search->bounds != BOUNDS_UNKNOWN ||
         search->furthest || !dv_count_may(search, dv_bound_work(search)))
@@ -323,7 +324,7 @@ static bool begins_again(struct search *search, struct stack *stack)
     return true;
 }
 
-static enum found walk(struct search *search)
+static enum found walk(struct dv_alloc_search *search)
 {
     struct stack stack = {0};
     struct at at = {0};
@@ -347,7 +348,7 @@ static enum found walk(struct search *search)
 
 /* ---- the whole ---- */
 
-static enum dv_alloc_outcome conclude(struct search *search, enum found found)
+static enum dv_alloc_outcome conclude(struct dv_alloc_search *search, enum found found)
 {
     switch (found) {
     case FOUND:
@@ -363,7 +364,7 @@ static enum dv_alloc_outcome conclude(struct search *search, enum found found)
     if (!search->view->has_invalid)
         return DV_ALLOC_NONE;
     for (size_t i = 0; i < search->view->n_pools; i++) {
-        const struct node_pool *pool = &search->view->pools[i];
+        const struct dv_alloc_node_pool *pool = &search->view->pools[i];
 
         if (pool->state == POOL_INVALID) {
             (void)dv_fail(search->err, DV_FAILED_PRECONDITION,
@@ -375,8 +376,8 @@ static enum dv_alloc_outcome conclude(struct search *search, enum found found)
     return DV_ALLOC_NODE_FAILED;
 }
 
-bool dv_search_begin(struct search *search, const struct dv_api_resource_claim *const *claims,
-                     size_t n_claims)
+bool dv_search_begin(struct dv_alloc_search *search,
+                     const struct dv_api_resource_claim *const *claims, size_t n_claims)
 {
     uint64_t n_made;
     uint64_t n_counted;
@@ -387,24 +388,24 @@ bool dv_search_begin(struct search *search, const struct dv_api_resource_claim *
     search->view = dv_inventory_view(search->inventory, search->node, search->err);
     if (!search->view)
         return false;
-    search->taken = DV_NEW_ARRAY(search->arena, struct taken, search->view->n_places);
+    search->taken = DV_NEW_ARRAY(search->arena, struct dv_alloc_taken, search->view->n_places);
     search->n_words = (search->view->n_places + BITS - 1) / BITS;
     search->marked = DV_NEW_ARRAY(search->arena, uint64_t, search->n_words);
     search->used = DV_NEW_ARRAY(search->arena, struct dv_quantity *, search->view->n_pools);
     return dv_search_read(search, claims, n_claims);
 }
 
-enum dv_alloc_outcome dv_search_run(struct search *search)
+enum dv_alloc_outcome dv_search_run(struct dv_alloc_search *search)
 {
     return conclude(search, walk(search));
 }
 
-static enum dv_alloc_outcome run(struct search *search,
+static enum dv_alloc_outcome run(struct dv_alloc_search *search,
                                  const struct dv_api_resource_claim *const *claims, size_t n_claims,
                                  struct dv_alloc_result *result)
 {
     enum dv_alloc_outcome outcome;
-    struct rival rival;
+    struct dv_alloc_rival rival;
 
     if (!dv_search_begin(search, claims, n_claims))
         return search->gave_up || search->err->code == DV_CANCELLED ? DV_ALLOC_GAVE_UP
@@ -427,7 +428,7 @@ void dv_allocate(struct dv_inventory *inventory, const struct dv_alloc_node *nod
                  const struct dv_alloc_options *options, struct dv_arena *arena,
                  struct dv_alloc_result *result, struct dv_err *err)
 {
-    struct search search = {
+    struct dv_alloc_search search = {
         .inventory = inventory,
         .node = node,
         .options = options,

@@ -17,10 +17,10 @@ struct dv_arena;
 struct dv_err;
 
 /* A request, or one alternative of it. */
-struct want {
+struct dv_alloc_want {
     dv_str name; /* "request" or "request/alternative" */
     const struct dv_api_device_class *class;
-    struct selector **selectors; /* the class's, then the request's */
+    struct dv_alloc_selector **selectors; /* the class's, then the request's */
     size_t n_class_selectors;
     size_t n_selectors;
     bool takes_all;
@@ -35,16 +35,16 @@ struct want {
     size_t kind; /* a number, the same for wants with the same eligible places */
 };
 
-struct ask {
+struct dv_alloc_ask {
     const struct dv_api_device_request *api;
-    struct want *wants;
+    struct dv_alloc_want *wants;
     size_t n_wants;
     bool has_alternatives;
     size_t chosen;
 };
 
 /* The values of an attribute: of one kind, one or more. */
-struct values {
+struct dv_alloc_values {
     enum value_kind {
         VALUE_NONE, /* nothing that can be compared */
         VALUE_INT,
@@ -58,7 +58,7 @@ struct values {
     const dv_str *texts;
 };
 
-struct constraint {
+struct dv_alloc_constraint {
     const struct dv_api_device_constraint *api;
     bool is_distinct;
     dv_str attribute; /* "domain/id" */
@@ -67,9 +67,10 @@ struct constraint {
     bool *applies; /* whether it applies, to each want of each ask: see constraint.c */
     size_t n_taken;
     /* For a matching constraint: the values that all devices so far have in common. */
-    struct values common;
-    struct values *seen; /* for a distinct constraint: the values of the last device of each ask */
-    uint32_t *value_of;  /* for each place the number of its value, for counting; 0: it has none */
+    struct dv_alloc_values common;
+    struct dv_alloc_values
+        *seen;          /* for a distinct constraint: the values of the last device of each ask */
+    uint32_t *value_of; /* for each place the number of its value, for counting; 0: it has none */
     uint32_t n_values;
     bool has_unknown; /* some places have a value that cannot be compared */
     /* While counting: the number of the value that the devices so far have; 0: there are none. */
@@ -77,7 +78,7 @@ struct constraint {
 };
 
 /* A device that was taken. */
-struct pick {
+struct dv_alloc_pick {
     uint32_t place;
     uint32_t ask;
     uint32_t want;
@@ -90,28 +91,28 @@ struct pick {
 
 /* Memory for what a pick consumes. It is used again and again, because a search takes and gives
  * back devices millions of times. */
-struct room {
+struct dv_alloc_room {
     struct dv_quantity_entry *consumed;
     size_t n;
 };
 
-struct task {
+struct dv_alloc_task {
     const struct dv_api_resource_claim *claim;
-    struct ask *asks;
+    struct dv_alloc_ask *asks;
     size_t n_asks;
     /* The index of each ask's first want among all wants of the claim; the last is their number. */
     size_t *first_want;
-    struct constraint *constraints;
+    struct dv_alloc_constraint *constraints;
     size_t n_constraints;
-    struct pick picks[DV_ALLOC_RESULTS_MAX];
+    struct dv_alloc_pick picks[DV_ALLOC_RESULTS_MAX];
     size_t n_picks;
-    struct room rooms[DV_ALLOC_RESULTS_MAX]; /* for each pick */
+    struct dv_alloc_room rooms[DV_ALLOC_RESULTS_MAX]; /* for each pick */
     uint64_t n_max; /* how many devices it has when the largest alternatives are chosen */
 };
 
 /* The state in which a search had taken the most devices, for explanations. */
-struct furthest {
-    struct pick *picks; /* the devices that were taken, each with its task in `tasks` */
+struct dv_alloc_furthest {
+    struct dv_alloc_pick *picks; /* the devices that were taken, each with its task in `tasks` */
     size_t *tasks;
     size_t n_picks;
     bool is_set;
@@ -121,14 +122,14 @@ struct furthest {
 };
 
 /* What this search has taken of a place. */
-struct taken {
+struct dv_alloc_taken {
     uint32_t n_marks;             /* how often it was taken as a whole */
     uint32_t n_shares;            /* how many shares of it were taken */
     struct dv_quantity *capacity; /* what the shares take, one for each capacity of the device */
 };
 
 /* What may be left out of the search: see bound.c. */
-enum bounds {
+enum dv_alloc_bounds {
     BOUNDS_UNKNOWN, /* not looked at yet: nothing is left out */
     BOUNDS_NONE,    /* nothing may be left out */
     BOUNDS_COUNT,   /* branches that counting shows to lead nowhere are left out */
@@ -136,26 +137,26 @@ enum bounds {
 };
 
 /* Scratch memory of alloc_count.c. */
-struct sheet {
+struct dv_alloc_sheet {
     uint64_t *counts;          /* one for each value */
     bool *flags;               /* the same */
     struct dv_quantity *least; /* one for each counter of a pool */
     uint64_t *n_consumers;     /* the same */
 };
 
-struct search {
+struct dv_alloc_search {
     struct dv_inventory *inventory;
     const struct dv_alloc_node *node;
-    struct node_view *view;
+    struct dv_alloc_node_view *view;
     const struct dv_alloc_options *options;
-    struct task *tasks;
+    struct dv_alloc_task *tasks;
     size_t n_tasks;
-    struct taken *taken;       /* one for each place */
-    uint64_t *marked;          /* bits of places that are taken as a whole */
-    size_t n_words;            /* of such bits */
-    struct dv_quantity **used; /* what the search took of each pool's counters; NULL: nothing */
-    enum bounds bounds;
-    struct sheet *sheet; /* NULL: nothing may be left out */
+    struct dv_alloc_taken *taken; /* one for each place */
+    uint64_t *marked;             /* bits of places that are taken as a whole */
+    size_t n_words;               /* of such bits */
+    struct dv_quantity **used;    /* what the search took of each pool's counters; NULL: nothing */
+    enum dv_alloc_bounds bounds;
+    struct dv_alloc_sheet *sheet; /* NULL: nothing may be left out */
     uint64_t n_steps;
     uint64_t n_steps_max;
     uint64_t cost; /* see the COST_ constants */
@@ -166,7 +167,7 @@ struct search {
     size_t bytes_before; /* of the arena, when it began */
     bool gave_up;
     /* NULL: not asked for; otherwise nothing is left out of the search. */
-    struct furthest *furthest;
+    struct dv_alloc_furthest *furthest;
     struct dv_err *err;
 };
 
@@ -182,31 +183,33 @@ struct search {
 #define COST_COUNTER_DEVICE 10u /* what is left of the counters of a pool, after a change */
 
 /* Adds to the cost of the search. False: that is too much, and the search is given up. */
-DV_CHECKED bool dv_search_charge(struct search *search, uint64_t cost);
+DV_CHECKED bool dv_search_charge(struct dv_alloc_search *search, uint64_t cost);
 /* Makes the view of the node and reads the claims. */
-DV_CHECKED bool dv_search_begin(struct search *search,
+DV_CHECKED bool dv_search_begin(struct dv_alloc_search *search,
                                 const struct dv_api_resource_claim *const *claims, size_t n_claims);
 /* The search itself. */
-enum dv_alloc_outcome dv_search_run(struct search *search);
+enum dv_alloc_outcome dv_search_run(struct dv_alloc_search *search);
 
 /* alloc_ask.c: reads the claims. */
-DV_CHECKED bool dv_search_read(struct search *search,
+DV_CHECKED bool dv_search_read(struct dv_alloc_search *search,
                                const struct dv_api_resource_claim *const *claims, size_t n_claims);
 /* Whether the device is one that `want` asks for: selectors, and what node it is for. */
-DV_CHECKED bool dv_want_selects(struct search *search, const struct task *task,
-                                const struct want *want, const struct place *place, bool *selects);
+DV_CHECKED bool dv_want_selects(struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                                const struct dv_alloc_want *want,
+                                const struct dv_alloc_place *place, bool *selects);
 
 /* bound.c */
 /* Finds out what may be left out of the search, and sets search->bounds. */
-void dv_bound_begin(struct search *search);
-uint64_t dv_bound_work(const struct search *search); /* how many places dv_bound_begin looks at */
+void dv_bound_begin(struct dv_alloc_search *search);
+uint64_t
+dv_bound_work(const struct dv_alloc_search *search); /* how many places dv_bound_begin looks at */
 /* Whether a twin of the place led nowhere, when all from `start` on were tried before it. */
-bool dv_bound_has_tried_twin(const struct search *search, const struct task *task,
-                             const struct want *want, uint32_t start, uint32_t place);
+bool dv_bound_has_tried_twin(const struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                             const struct dv_alloc_want *want, uint32_t start, uint32_t place);
 
 /* alloc_count.c */
 /* Where the search stands: some devices of a want are taken, the others come from `start` on. */
-struct spot {
+struct dv_alloc_spot {
     size_t task;
     size_t ask;
     size_t want;
@@ -215,71 +218,79 @@ struct spot {
 };
 /* Whether so many places may still be looked at for counting, which must not cost more than it
  * saves. If so, they are charged. */
-bool dv_count_may(struct search *search, uint64_t n_places);
+bool dv_count_may(struct dv_alloc_search *search, uint64_t n_places);
 /* Whether no solution can be found from here on. */
-bool dv_count_is_hopeless(struct search *search, const struct spot *spot);
+bool dv_count_is_hopeless(struct dv_alloc_search *search, const struct dv_alloc_spot *spot);
 
 /* constraint.c */
-DV_CHECKED bool dv_constraint_read(struct search *search, struct task *task,
+DV_CHECKED bool dv_constraint_read(struct dv_alloc_search *search, struct dv_alloc_task *task,
                                    const struct dv_api_device_constraint *api,
-                                   struct constraint *constraint);
+                                   struct dv_alloc_constraint *constraint);
 /* Whether the device could be added; changes nothing. */
-bool dv_constraint_allows(const struct search *search, const struct constraint *constraint,
-                          const struct task *task, size_t ask, size_t want,
-                          const struct device *device);
+bool dv_constraint_allows(const struct dv_alloc_search *search,
+                          const struct dv_alloc_constraint *constraint,
+                          const struct dv_alloc_task *task, size_t ask, size_t want,
+                          const struct dv_alloc_device *device);
 /* Adds it, when it is allowed. */
-DV_CHECKED bool dv_constraint_add(struct search *search, struct constraint *constraint,
-                                  const struct task *task, size_t ask, size_t want,
-                                  const struct device *device);
-void dv_constraint_remove(struct constraint *constraint, const struct task *task, size_t ask,
-                          size_t want);
+DV_CHECKED bool dv_constraint_add(struct dv_alloc_search *search,
+                                  struct dv_alloc_constraint *constraint,
+                                  const struct dv_alloc_task *task, size_t ask, size_t want,
+                                  const struct dv_alloc_device *device);
+void dv_constraint_remove(struct dv_alloc_constraint *constraint, const struct dv_alloc_task *task,
+                          size_t ask, size_t want);
 
 /* Whether the two devices have a value in common. */
-bool dv_constraint_clashes(const struct search *search, const struct constraint *constraint,
-                           const struct device *a, const struct device *b);
+bool dv_constraint_clashes(const struct dv_alloc_search *search,
+                           const struct dv_alloc_constraint *constraint,
+                           const struct dv_alloc_device *a, const struct dv_alloc_device *b);
 /* Numbers the values that places have, for counting. */
-void dv_constraint_number(const struct search *search, struct constraint *constraint);
+void dv_constraint_number(const struct dv_alloc_search *search,
+                          struct dv_alloc_constraint *constraint);
 /* The device's value of the constraint's attribute, for people; empty when it has none. */
-dv_str dv_constraint_value(const struct constraint *constraint, const struct device *device,
-                           struct dv_arena *arena);
+dv_str dv_constraint_value(const struct dv_alloc_constraint *constraint,
+                           const struct dv_alloc_device *device, struct dv_arena *arena);
 
 /* alloc_capacity.c */
 /* Computes what `want` would consume of each capacity of the device, into consumed[], which has
  * room for them (or is NULL). False: a capacity is not there, the request is against its policy, or
  * not enough is left. */
-DV_CHECKED bool dv_capacity_fits(struct search *search, const struct want *want, uint32_t place,
-                                 struct dv_quantity_entry *consumed);
+DV_CHECKED bool dv_capacity_fits(struct dv_alloc_search *search, const struct dv_alloc_want *want,
+                                 uint32_t place, struct dv_quantity_entry *consumed);
 /* Whether a share of the device would give back capacity instead of consuming it. */
-bool dv_capacity_is_negative(const struct want *want, const struct device *device);
+bool dv_capacity_is_negative(const struct dv_alloc_want *want,
+                             const struct dv_alloc_device *device);
 /* Why dv_capacity_fits is false, as a sentence in the search's arena; empty when it fits. */
-dv_str dv_capacity_problem(struct search *search, const struct want *want, uint32_t place);
+dv_str dv_capacity_problem(struct dv_alloc_search *search, const struct dv_alloc_want *want,
+                           uint32_t place);
 
 /* take.c */
-enum took {
+enum dv_alloc_took {
     TOOK,
     TOOK_NOT,
     TOOK_ERROR,
 };
-bool dv_place_is_free(const struct search *search, const struct task *task, const struct want *want,
-                      uint32_t place);
+bool dv_place_is_free(const struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                      const struct dv_alloc_want *want, uint32_t place);
 /* The first taint that keeps the device from being taken; NULL: none. */
-const struct dv_api_device_taint *
-dv_want_repelled(const struct search *search, const struct want *want, const struct device *device);
+const struct dv_api_device_taint *dv_want_repelled(const struct dv_alloc_search *search,
+                                                   const struct dv_alloc_want *want,
+                                                   const struct dv_alloc_device *device);
 /* The first counter of which there is not enough for the device; NULL: none. */
-const struct counter *dv_place_lacks_counter(struct search *search, uint32_t place);
+const struct dv_alloc_counter *dv_place_lacks_counter(struct dv_alloc_search *search,
+                                                      uint32_t place);
 /* Takes the device for a want of a task; `must`: a constraint against it is an error. */
-enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
-                  bool must);
+enum dv_alloc_took dv_take(struct dv_alloc_search *search, struct dv_alloc_task *task, size_t ask,
+                           size_t want, uint32_t place, bool must);
 /* Gives back the last device that the task took. */
-void dv_untake(struct search *search, struct task *task);
-void dv_search_untake_all(struct search *search);
+void dv_untake(struct dv_alloc_search *search, struct dv_alloc_task *task);
+void dv_search_untake_all(struct dv_alloc_search *search);
 
 /* why.c: what speaks against the place, now, for a want. */
-void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
-                    uint32_t place, struct dv_why_device *device);
+void dv_why_explain(struct dv_alloc_search *search, const struct dv_alloc_task *task, size_t ask,
+                    size_t want, uint32_t place, struct dv_why_device *device);
 
 /* result.c */
-DV_CHECKED bool dv_search_result(struct search *search, const struct task *task,
+DV_CHECKED bool dv_search_result(struct dv_alloc_search *search, const struct dv_alloc_task *task,
                                  struct dv_api_allocation_result *allocation);
 
 #endif

@@ -20,7 +20,7 @@
 
 #define BITS 64u
 
-static void selector_free(struct dv_inventory *inventory, struct selector *selector)
+static void selector_free(struct dv_inventory *inventory, struct dv_alloc_selector *selector)
 {
     dv_map_remove(&inventory->selectors, selector->text);
     dv_link_remove(&selector->link);
@@ -36,9 +36,9 @@ bool dv_inventory_is_new_selector(const struct dv_inventory *inventory, dv_str t
     return !dv_map_get(&inventory->selectors, text);
 }
 
-struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text)
+struct dv_alloc_selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str text)
 {
-    struct selector *selector = dv_map_get(&inventory->selectors, text);
+    struct dv_alloc_selector *selector = dv_map_get(&inventory->selectors, text);
     struct dv_cel_options options = {
         .env = DV_CEL_ENV_STORED,
         .features = {inventory->features.consumable_capacity, inventory->features.list_attributes},
@@ -50,7 +50,7 @@ struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str te
         dv_list_push_front(&inventory->selectors_by_use, &selector->link);
         return selector;
     }
-    selector = DV_ALLOC(struct selector);
+    selector = DV_ALLOC(struct dv_alloc_selector);
     selector->arena = dv_arena_new();
     selector->text = dv_str_copy(text, selector->arena);
     selector->expr = dv_cel_compile(selector->text, &options, selector->arena, &selector->err);
@@ -65,22 +65,22 @@ struct selector *dv_inventory_selector(struct dv_inventory *inventory, dv_str te
 void dv_inventory_trim_selectors(struct dv_inventory *inventory)
 {
     while (inventory->n_selectors > SELECTORS_MAX)
-        selector_free(inventory,
-                      DV_CONTAINER(inventory->selectors_by_use.head.prev, struct selector, link));
+        selector_free(inventory, DV_CONTAINER(inventory->selectors_by_use.head.prev,
+                                              struct dv_alloc_selector, link));
 }
 
 void dv_inventory_free_selectors(struct dv_inventory *inventory)
 {
     while (!dv_list_is_empty(&inventory->selectors_by_use))
-        selector_free(inventory,
-                      DV_CONTAINER(inventory->selectors_by_use.head.next, struct selector, link));
+        selector_free(inventory, DV_CONTAINER(inventory->selectors_by_use.head.next,
+                                              struct dv_alloc_selector, link));
 }
 
 void dv_inventory_forget_slot(struct dv_inventory *inventory, uint32_t slot)
 {
     for (struct dv_link *link = inventory->selectors_by_use.head.next;
          link != &inventory->selectors_by_use.head; link = link->next) {
-        struct selector *selector = DV_CONTAINER(link, struct selector, link);
+        struct dv_alloc_selector *selector = DV_CONTAINER(link, struct dv_alloc_selector, link);
 
         if (slot / BITS < selector->n_words)
             selector->known[slot / BITS] &= ~(1ull << slot % BITS);
@@ -151,7 +151,8 @@ struct dv_cel_device *dv_alloc_cel_device(const struct dv_api_device *api, dv_st
     return dv_cel_device_new(&input, arena);
 }
 
-struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct device *device)
+struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory,
+                                    struct dv_alloc_device *device)
 {
     if (!device->cel)
         device->cel =
@@ -162,7 +163,7 @@ struct dv_cel_device *dv_device_cel(const struct dv_inventory *inventory, struct
 
 /* ---- verdicts ---- */
 
-static void make_room(struct selector *selector, uint32_t n_slots)
+static void make_room(struct dv_alloc_selector *selector, uint32_t n_slots)
 {
     size_t n_words = (n_slots + BITS - 1) / BITS;
     size_t added;
@@ -178,7 +179,8 @@ static void make_room(struct selector *selector, uint32_t n_slots)
     selector->n_words = n_words;
 }
 
-bool dv_selector_recall(const struct selector *selector, const struct device *device, bool *matches)
+bool dv_selector_recall(const struct dv_alloc_selector *selector,
+                        const struct dv_alloc_device *device, bool *matches)
 {
     size_t word = device->slot / BITS;
     uint64_t bit = 1ull << device->slot % BITS;
@@ -189,9 +191,9 @@ bool dv_selector_recall(const struct selector *selector, const struct device *de
     return true;
 }
 
-bool dv_selector_evaluate(struct dv_inventory *inventory, struct selector *selector,
-                          struct device *device, struct dv_cel_budget *budget, bool *matches,
-                          struct dv_err *err)
+bool dv_selector_evaluate(struct dv_inventory *inventory, struct dv_alloc_selector *selector,
+                          struct dv_alloc_device *device, struct dv_cel_budget *budget,
+                          bool *matches, struct dv_err *err)
 {
     size_t word = device->slot / BITS;
     uint64_t bit = 1ull << device->slot % BITS;

@@ -16,7 +16,7 @@
 
 /* ---- in use, tainted ---- */
 
-static bool has_taken(const struct task *task, uint32_t place)
+static bool has_taken(const struct dv_alloc_task *task, uint32_t place)
 {
     for (size_t i = 0; i < task->n_picks; i++)
         if (task->picks[i].place == place && !task->picks[i].is_multi)
@@ -24,8 +24,8 @@ static bool has_taken(const struct task *task, uint32_t place)
     return false;
 }
 
-bool dv_place_is_free(const struct search *search, const struct task *task, const struct want *want,
-                      uint32_t place)
+bool dv_place_is_free(const struct dv_alloc_search *search, const struct dv_alloc_task *task,
+                      const struct dv_alloc_want *want, uint32_t place)
 {
     if (want->is_admin)
         return !has_taken(task, place);
@@ -33,8 +33,9 @@ bool dv_place_is_free(const struct search *search, const struct task *task, cons
            search->taken[place].n_marks == 0;
 }
 
-const struct dv_api_device_taint *
-dv_want_repelled(const struct search *search, const struct want *want, const struct device *device)
+const struct dv_api_device_taint *dv_want_repelled(const struct dv_alloc_search *search,
+                                                   const struct dv_alloc_want *want,
+                                                   const struct dv_alloc_device *device)
 {
     const struct dv_api_device *api = device->api;
 
@@ -58,7 +59,7 @@ dv_want_repelled(const struct search *search, const struct want *want, const str
 
 /* ---- counters ---- */
 
-static void release_counters(struct search *search, const struct place *place)
+static void release_counters(struct dv_alloc_search *search, const struct dv_alloc_place *place)
 {
     struct dv_quantity *used = search->used[place->pool - search->view->pools];
 
@@ -72,11 +73,12 @@ static void release_counters(struct search *search, const struct place *place)
 /* Takes what the device consumes of the pool's counters. All counters of the pool must then be
  * covered, also those that the device does not touch: the reference checks it so. Returns the first
  * that is not, with nothing taken; otherwise NULL. */
-static const struct counter *reserve_counters(struct search *search, const struct place *place)
+static const struct dv_alloc_counter *reserve_counters(struct dv_alloc_search *search,
+                                                       const struct dv_alloc_place *place)
 {
-    struct node_pool *pool = place->pool;
+    struct dv_alloc_node_pool *pool = place->pool;
     struct dv_quantity **used = &search->used[pool - search->view->pools];
-    const struct counter *shortest = NULL;
+    const struct dv_alloc_counter *shortest = NULL;
 
     if (!*used)
         *used = DV_NEW_ARRAY(search->arena, struct dv_quantity, pool->n_counters);
@@ -94,18 +96,19 @@ static const struct counter *reserve_counters(struct search *search, const struc
 }
 
 /* Whether the device is shared already: then its counters were taken with its first share. */
-static bool is_shared(const struct search *search, uint32_t place)
+static bool is_shared(const struct dv_alloc_search *search, uint32_t place)
 {
-    const struct device *device = search->view->places[place].device;
+    const struct dv_alloc_device *device = search->view->places[place].device;
 
     return device->is_multi &&
            (device->ident->n_with_capacity > 0 || search->taken[place].n_shares > 0);
 }
 
-const struct counter *dv_place_lacks_counter(struct search *search, uint32_t place)
+const struct dv_alloc_counter *dv_place_lacks_counter(struct dv_alloc_search *search,
+                                                      uint32_t place)
 {
-    const struct place *at = &search->view->places[place];
-    const struct counter *lacking;
+    const struct dv_alloc_place *at = &search->view->places[place];
+    const struct dv_alloc_counter *lacking;
 
     if (at->n_consumes == 0 || is_shared(search, place))
         return NULL;
@@ -117,7 +120,7 @@ const struct counter *dv_place_lacks_counter(struct search *search, uint32_t pla
 
 /* ---- shares ---- */
 
-static void name_share(struct search *search, struct pick *pick)
+static void name_share(struct dv_alloc_search *search, struct dv_alloc_pick *pick)
 {
     if (search->options->share_id)
         search->options->share_id(search->options->ctx, pick->share_id);
@@ -129,12 +132,12 @@ static void name_share(struct search *search, struct pick *pick)
 
 /* Takes a share of a device that is shared by capacity. For any other device it only looks whether
  * it has the capacity. */
-static bool take_capacity(struct search *search, struct task *task, const struct want *want,
-                          struct pick *pick)
+static bool take_capacity(struct dv_alloc_search *search, struct dv_alloc_task *task,
+                          const struct dv_alloc_want *want, struct dv_alloc_pick *pick)
 {
-    struct room *room = &task->rooms[task->n_picks];
-    const struct device *device = search->view->places[pick->place].device;
-    struct taken *taken = &search->taken[pick->place];
+    struct dv_alloc_room *room = &task->rooms[task->n_picks];
+    const struct dv_alloc_device *device = search->view->places[pick->place].device;
+    struct dv_alloc_taken *taken = &search->taken[pick->place];
     size_t n = device->api->n_capacity;
 
     if (!pick->is_multi)
@@ -157,9 +160,9 @@ static bool take_capacity(struct search *search, struct task *task, const struct
     return true;
 }
 
-static void give_back_capacity(struct search *search, const struct pick *pick)
+static void give_back_capacity(struct dv_alloc_search *search, const struct dv_alloc_pick *pick)
 {
-    struct taken *taken = &search->taken[pick->place];
+    struct dv_alloc_taken *taken = &search->taken[pick->place];
 
     for (size_t i = 0; i < pick->n_consumed; i++)
         taken->capacity[i] =
@@ -169,8 +172,8 @@ static void give_back_capacity(struct search *search, const struct pick *pick)
 
 /* ---- constraints ---- */
 
-static bool add_to_constraints(struct search *search, struct task *task, size_t ask, size_t want,
-                               const struct device *device)
+static bool add_to_constraints(struct dv_alloc_search *search, struct dv_alloc_task *task,
+                               size_t ask, size_t want, const struct dv_alloc_device *device)
 {
     for (size_t i = 0; i < task->n_constraints; i++) {
         if (dv_constraint_add(search, &task->constraints[i], task, ask, want, device))
@@ -182,7 +185,7 @@ static bool add_to_constraints(struct search *search, struct task *task, size_t 
     return true;
 }
 
-static void remove_from_constraints(struct task *task, size_t ask, size_t want)
+static void remove_from_constraints(struct dv_alloc_task *task, size_t ask, size_t want)
 {
     for (size_t i = 0; i < task->n_constraints; i++)
         dv_constraint_remove(&task->constraints[i], task, ask, want);
@@ -192,23 +195,24 @@ static void remove_from_constraints(struct task *task, size_t ask, size_t want)
 
 /* Marks the device as taken. It is a count, because an administrator's request may take a device
  * that another one has. */
-static void mark(struct search *search, uint32_t place)
+static void mark(struct dv_alloc_search *search, uint32_t place)
 {
     search->taken[place].n_marks++;
     search->marked[place / BITS] |= 1ull << place % BITS;
 }
 
-static void unmark(struct search *search, uint32_t place)
+static void unmark(struct dv_alloc_search *search, uint32_t place)
 {
     if (--search->taken[place].n_marks == 0)
         search->marked[place / BITS] &= ~(1ull << place % BITS);
 }
 
 /* The checks after the counters. When one refuses, the caller gives the counters back. */
-static enum took take_rest(struct search *search, struct task *task, struct pick *pick, bool must)
+static enum dv_alloc_took take_rest(struct dv_alloc_search *search, struct dv_alloc_task *task,
+                                    struct dv_alloc_pick *pick, bool must)
 {
-    const struct want *want = &task->asks[pick->ask].wants[pick->want];
-    const struct device *device = search->view->places[pick->place].device;
+    const struct dv_alloc_want *want = &task->asks[pick->ask].wants[pick->want];
+    const struct dv_alloc_device *device = search->view->places[pick->place].device;
 
     if (dv_want_repelled(search, want, device))
         return TOOK_NOT;
@@ -232,18 +236,18 @@ static enum took take_rest(struct search *search, struct task *task, struct pick
     return TOOK;
 }
 
-enum took dv_take(struct search *search, struct task *task, size_t ask, size_t want, uint32_t place,
-                  bool must)
+enum dv_alloc_took dv_take(struct dv_alloc_search *search, struct dv_alloc_task *task, size_t ask,
+                           size_t want, uint32_t place, bool must)
 {
-    const struct place *at = &search->view->places[place];
-    const struct want *wanted = &task->asks[ask].wants[want];
-    struct pick pick = {
+    const struct dv_alloc_place *at = &search->view->places[place];
+    const struct dv_alloc_want *wanted = &task->asks[ask].wants[want];
+    struct dv_alloc_pick pick = {
         .place = place,
         .ask = (uint32_t)ask,
         .want = (uint32_t)want,
         .is_multi = at->device->is_multi,
     };
-    enum took took;
+    enum dv_alloc_took took;
 
     /* The cost is only added here; next_place in search.c looks before each place whether it has
      * become too much. */
@@ -269,9 +273,9 @@ enum took dv_take(struct search *search, struct task *task, size_t ask, size_t w
     return TOOK;
 }
 
-void dv_untake(struct search *search, struct task *task)
+void dv_untake(struct dv_alloc_search *search, struct dv_alloc_task *task)
 {
-    const struct pick *pick = &task->picks[--task->n_picks];
+    const struct dv_alloc_pick *pick = &task->picks[--task->n_picks];
 
     if (pick->is_multi)
         give_back_capacity(search, pick);
@@ -282,7 +286,7 @@ void dv_untake(struct search *search, struct task *task)
         release_counters(search, &search->view->places[pick->place]);
 }
 
-void dv_search_untake_all(struct search *search)
+void dv_search_untake_all(struct dv_alloc_search *search)
 {
     for (size_t i = search->n_tasks; i > 0; i--)
         while (search->tasks[i - 1].n_picks > 0)

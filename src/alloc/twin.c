@@ -22,7 +22,7 @@ static struct dv_api_device nameless(const struct dv_api_device *api)
 
 /* A hash of all that decides about a device but its name: what it publishes, and for which nodes it
  * is. */
-uint64_t dv_device_content(struct dv_inventory *inventory, const struct device *device)
+uint64_t dv_device_content(struct dv_inventory *inventory, const struct dv_alloc_device *device)
 {
     const struct dv_api_resource_slice_spec *spec = device->slice->spec;
     struct dv_api_device api = nameless(device->api);
@@ -52,7 +52,7 @@ static bool same_nodes(const struct dv_api_resource_slice_spec *a,
 }
 
 /* Compares in full: equal hashes are no proof. */
-static bool are_twins(const struct place *a, const struct place *b)
+static bool are_twins(const struct dv_alloc_place *a, const struct dv_alloc_place *b)
 {
     struct dv_api_device left;
     struct dv_api_device right;
@@ -65,7 +65,7 @@ static bool are_twins(const struct place *a, const struct place *b)
            dv_message_eq(&dv_message_device, &left, &right);
 }
 
-void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view)
+void dv_view_find_twins(struct dv_inventory *inventory, struct dv_alloc_node_view *view)
 {
     size_t n_slots = 4;
     /* A hash table with open addressing: place + 1 of the last device with that content. */
@@ -75,7 +75,7 @@ void dv_view_find_twins(struct dv_inventory *inventory, struct node_view *view)
         n_slots *= 2;
     last = DV_NEW_ARRAY(inventory->scratch, uint32_t, n_slots);
     for (uint32_t i = 0; i < view->n_places; i++) {
-        struct place *place = &view->places[i];
+        struct dv_alloc_place *place = &view->places[i];
         size_t at = place->device->content & (n_slots - 1);
 
         while (last[at] && !are_twins(&view->places[last[at] - 1], place))

@@ -16,8 +16,8 @@
 
 /* What is being explained: one want on one device. */
 struct question {
-    struct search *search;
-    const struct task *task;
+    struct dv_alloc_search *search;
+    const struct dv_alloc_task *task;
     size_t ask;
     size_t want;
     uint32_t place;
@@ -31,18 +31,18 @@ static bool answer(struct question *question, enum dv_why why, dv_str text)
     return true;
 }
 
-static const struct want *want_of(const struct question *question)
+static const struct dv_alloc_want *want_of(const struct question *question)
 {
     return &question->task->asks[question->ask].wants[question->want];
 }
 
-static struct device *device_of(const struct question *question)
+static struct dv_alloc_device *device_of(const struct question *question)
 {
     return question->search->view->places[question->place].device;
 }
 
-static dv_str print_report(const struct want *want, size_t i, const struct dv_cel_report *report,
-                           struct dv_arena *arena)
+static dv_str print_report(const struct dv_alloc_want *want, size_t i,
+                           const struct dv_cel_report *report, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
     const char *separator = "; ";
@@ -69,12 +69,12 @@ static dv_str print_report(const struct want *want, size_t i, const struct dv_ce
 
 static bool ask_selectors(struct question *question)
 {
-    const struct want *want = want_of(question);
-    struct search *search = question->search;
+    const struct dv_alloc_want *want = want_of(question);
+    struct dv_alloc_search *search = question->search;
     struct dv_inventory *inventory = search->inventory;
 
     for (size_t i = 0; i < want->n_selectors; i++) {
-        struct selector *selector = want->selectors[i];
+        struct dv_alloc_selector *selector = want->selectors[i];
         struct dv_cel_report report;
         bool matches;
         dv_str text;
@@ -107,7 +107,7 @@ static bool ask_selectors(struct question *question)
 
 static bool ask_node(struct question *question)
 {
-    struct search *search = question->search;
+    struct dv_alloc_search *search = question->search;
     struct dv_err err;
     bool is_for;
 
@@ -132,8 +132,8 @@ static bool ask_gates(struct question *question)
 }
 
 /* Finds which of the devices taken so far is at the place; NULL: none. */
-static const struct pick *holder_of(const struct search *search, uint32_t place,
-                                    const struct task **by)
+static const struct dv_alloc_pick *holder_of(const struct dv_alloc_search *search, uint32_t place,
+                                             const struct dv_alloc_task **by)
 {
     for (size_t i = 0; i < search->n_tasks; i++)
         for (size_t j = 0; j < search->tasks[i].n_picks; j++)
@@ -145,12 +145,12 @@ static const struct pick *holder_of(const struct search *search, uint32_t place,
 }
 
 /* The claim that holds the whole device: the newest, should there be several. */
-static dv_str holder(const struct ident *ident)
+static dv_str holder(const struct dv_alloc_ident *ident)
 {
     const struct dv_list *holds = &ident->holds;
 
     for (struct dv_link *link = holds->head.prev; link != &holds->head; link = link->prev) {
-        const struct hold *hold = DV_CONTAINER(link, struct hold, link);
+        const struct dv_alloc_hold *hold = DV_CONTAINER(link, struct dv_alloc_hold, link);
 
         if (!hold->share_id.p && hold->holder.n)
             return hold->holder;
@@ -161,7 +161,7 @@ static dv_str holder(const struct ident *ident)
 /* Whether the device is shared and already serves this very request: it can do so only once. */
 static bool serves_already(const struct question *question)
 {
-    const struct task *task = question->task;
+    const struct dv_alloc_task *task = question->task;
 
     for (size_t i = 0; i < task->n_picks; i++)
         if (task->picks[i].place == question->place && task->picks[i].ask == question->ask &&
@@ -172,10 +172,10 @@ static bool serves_already(const struct question *question)
 
 static bool ask_use(struct question *question)
 {
-    struct search *search = question->search;
-    const struct ident *ident = device_of(question)->ident;
-    const struct task *by = NULL;
-    const struct pick *pick;
+    struct dv_alloc_search *search = question->search;
+    const struct dv_alloc_ident *ident = device_of(question)->ident;
+    const struct dv_alloc_task *by = NULL;
+    const struct dv_alloc_pick *pick;
 
     if (serves_already(question))
         return answer(question, DV_WHY_TAKEN_HERE, DV_STR("taken by this request"));
@@ -217,9 +217,9 @@ static bool ask_capacity(struct question *question)
 
 static bool ask_counters(struct question *question)
 {
-    struct search *search = question->search;
-    const struct counter *counter = dv_place_lacks_counter(search, question->place);
-    const struct place *place = &search->view->places[question->place];
+    struct dv_alloc_search *search = question->search;
+    const struct dv_alloc_counter *counter = dv_place_lacks_counter(search, question->place);
+    const struct dv_alloc_place *place = &search->view->places[question->place];
     /* Stays zero when the device takes nothing of the counter: the pool was overdrawn before. */
     struct dv_quantity needed = {0};
     struct dv_quantity left;
@@ -248,14 +248,14 @@ static bool ask_counters(struct question *question)
 
 /* A device of the claim that is in conflict with this one by the constraint. For a matching
  * constraint any of the others will do. */
-static const struct device *opponent(const struct question *question,
-                                     const struct constraint *constraint)
+static const struct dv_alloc_device *opponent(const struct question *question,
+                                              const struct dv_alloc_constraint *constraint)
 {
-    const struct task *task = question->task;
+    const struct dv_alloc_task *task = question->task;
 
     for (size_t i = 0; i < task->n_picks; i++) {
-        const struct pick *pick = &task->picks[i];
-        const struct device *device = question->search->view->places[pick->place].device;
+        const struct dv_alloc_pick *pick = &task->picks[i];
+        const struct dv_alloc_device *device = question->search->view->places[pick->place].device;
 
         if (constraint->applies[task->first_want[pick->ask] + pick->want] &&
             (!constraint->is_distinct ||
@@ -267,12 +267,12 @@ static const struct device *opponent(const struct question *question,
 
 static bool ask_constraints(struct question *question)
 {
-    struct search *search = question->search;
-    const struct task *task = question->task;
+    struct dv_alloc_search *search = question->search;
+    const struct dv_alloc_task *task = question->task;
 
     for (size_t i = 0; i < task->n_constraints; i++) {
-        const struct constraint *constraint = &task->constraints[i];
-        const struct device *other = opponent(question, constraint);
+        const struct dv_alloc_constraint *constraint = &task->constraints[i];
+        const struct dv_alloc_device *other = opponent(question, constraint);
         dv_str mine;
 
         if (dv_constraint_allows(search, constraint, task, question->ask, question->want,
@@ -299,8 +299,8 @@ static bool ask_constraints(struct question *question)
 
 /* Asks from the farthest miss to the nearest, in the order of the search: the first answer is the
  * reason. */
-void dv_why_explain(struct search *search, const struct task *task, size_t ask, size_t want,
-                    uint32_t place, struct dv_why_device *device)
+void dv_why_explain(struct dv_alloc_search *search, const struct dv_alloc_task *task, size_t ask,
+                    size_t want, uint32_t place, struct dv_why_device *device)
 {
     static bool (*const questions[])(struct question *) = {
         ask_gates,  ask_selectors, ask_node,     ask_use,

@@ -23,7 +23,7 @@
 
 /* ---- life ---- */
 
-struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum call_state state)
+struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum dv_h2_call_state state)
 {
     struct dv_h2_call *call = DV_ALLOC(struct dv_h2_call);
 
@@ -39,7 +39,7 @@ static void drop_queue(struct dv_h2_call *call)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&call->queue)) != NULL) {
-        struct outgoing *out = DV_CONTAINER(link, struct outgoing, link);
+        struct dv_h2_outgoing *out = DV_CONTAINER(link, struct dv_h2_outgoing, link);
 
         dv_h2_msg_unref(out->msg);
         free(out);
@@ -144,7 +144,7 @@ static size_t copy_queue(struct dv_h2_call *call, uint8_t *buf, size_t size)
     size_t n = 0;
 
     while (n < size && (link = dv_list_first(&call->queue)) != NULL) {
-        struct outgoing *out = DV_CONTAINER(link, struct outgoing, link);
+        struct dv_h2_outgoing *out = DV_CONTAINER(link, struct dv_h2_outgoing, link);
         size_t part = dv_size_min(size - n, out->msg->n - call->sent_of_first);
 
         memcpy(buf + n, out->msg->bytes + call->sent_of_first, part);
@@ -220,7 +220,7 @@ bool dv_h2_check_unsent(const struct dv_h2 *h2, const struct dv_h2_msg *msg, str
 
 void dv_h2_enqueue(struct dv_h2_call *call, struct dv_h2_msg *msg)
 {
-    struct outgoing *out = DV_ALLOC(struct outgoing);
+    struct dv_h2_outgoing *out = DV_ALLOC(struct dv_h2_outgoing);
 
     out->msg = dv_h2_msg_ref(msg);
     dv_list_push(&call->queue, &out->link);

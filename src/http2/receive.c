@@ -35,7 +35,7 @@ void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...)
 
 /* ---- header lists ---- */
 
-void dv_h2_headers_reset(struct header_list *list)
+void dv_h2_headers_reset(struct dv_h2_header_list *list)
 {
     dv_buf_clear(&list->text);
     list->n = 0;
@@ -45,7 +45,7 @@ void dv_h2_headers_reset(struct header_list *list)
 
 void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value)
 {
-    struct header_list *list = &h2->headers;
+    struct dv_h2_header_list *list = &h2->headers;
     struct field *field;
 
     list->bytes += name.n + value.n + FIELD_OVERHEAD;
@@ -64,7 +64,7 @@ struct header {
     dv_str value;
 };
 
-static struct header header_at(const struct header_list *list, size_t i)
+static struct header header_at(const struct dv_h2_header_list *list, size_t i)
 {
     const struct field *field = &list->v[i];
     dv_str text = dv_buf_str(&list->text);
@@ -88,7 +88,7 @@ struct request_fields {
     bool has_connection;
 };
 
-static struct request_fields read_request(const struct header_list *list)
+static struct request_fields read_request(const struct dv_h2_header_list *list)
 {
     struct request_fields fields = {0};
 
@@ -185,7 +185,7 @@ struct response_fields {
     bool is_encoded;
 };
 
-static struct response_fields read_response(const struct header_list *list)
+static struct response_fields read_response(const struct dv_h2_header_list *list)
 {
     struct response_fields fields = {0};
 

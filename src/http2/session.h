@@ -26,7 +26,7 @@ struct dv_h2_msg {
 };
 
 /* The header list being received. There is one at a time: HTTP/2 does not interleave them. */
-struct header_list {
+struct dv_h2_header_list {
     struct dv_buf text;
     struct field {
         size_t name_at, name_n, value_at, value_n; /* in text, which may move while it grows */
@@ -41,7 +41,7 @@ struct header_list {
  * hear nothing more of a peer that has left. A server's first GOAWAY only announces the second,
  * which names the last call that it takes: in between it lets one PING go to and fro, so that no
  * call is under way that it has not met. */
-enum goodbye {
+enum dv_h2_goodbye {
     GOODBYE_NONE,
     GOODBYE_DUE, /* client: calls run; server: the first GOAWAY is on its way */
     GOODBYE_PINGED,
@@ -60,9 +60,9 @@ struct dv_h2 {
     size_t n_waiting;
     size_t partial_bytes;
     size_t unsent_bytes;
-    struct header_list headers;
+    struct dv_h2_header_list headers;
     struct dv_err err; /* the latest complaint about the peer; code DV_OK: none */
-    enum goodbye goodbye;
+    enum dv_h2_goodbye goodbye;
     bool is_ready;
     bool is_broken;       /* what still arrives is not looked at */
     bool is_shut;         /* no new calls, whoever said so */
@@ -72,7 +72,7 @@ struct dv_h2 {
 };
 
 /* Where a call stands. A client's begins WAITING, a server's BEGUN. */
-enum call_state {
+enum dv_h2_call_state {
     CALL_WAITING, /* client: for a stream */
     CALL_BEGUN,   /* server: headers are arriving, the handler does not know it yet */
     CALL_OPEN,
@@ -82,7 +82,7 @@ enum call_state {
 
 struct saved_start;
 
-struct outgoing {
+struct dv_h2_outgoing {
     struct dv_link link;
     struct dv_h2_msg *msg;
 };
@@ -90,7 +90,7 @@ struct outgoing {
 struct dv_h2_call {
     struct dv_h2 *h2;
     void *ctx;
-    enum call_state state;
+    enum dv_h2_call_state state;
     int32_t stream; /* id; 0: none */
     struct dv_link link;
 
@@ -109,7 +109,7 @@ struct dv_h2_call {
     size_t partial_size;
 
     /* outgoing */
-    struct dv_list queue; /* struct outgoing */
+    struct dv_list queue; /* struct dv_h2_outgoing */
     size_t sent_of_first;
     size_t unsent_bytes;
     bool has_answered;         /* server: response headers are submitted */
@@ -121,7 +121,7 @@ struct dv_h2_call {
 };
 
 /* http2_call.c */
-struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum call_state state);
+struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum dv_h2_call_state state);
 /* Takes the call out and tells the handler, if it knows of it; the call is gone. */
 void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end);
 /* Gives the call up: the stream is reset, `ended` runs at the next pull. Safe in the midst of the
@@ -150,7 +150,7 @@ void dv_h2_start_waiting(struct dv_h2 *h2);
 void dv_h2_close_to_calls(struct dv_h2 *h2, const char *why);
 
 /* receive.c */
-void dv_h2_headers_reset(struct header_list *list);
+void dv_h2_headers_reset(struct dv_h2_header_list *list);
 void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value);
 void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end);
 /* A response's headers or trailers; the call may be gone afterwards. */

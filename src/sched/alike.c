@@ -55,7 +55,7 @@ static void add_node_wishes(struct dv_buf *key, const struct dv_api_pod_spec *po
     add_text(key, DV_STR_NONE);
 }
 
-static void add_amounts(struct dv_buf *key, const struct amounts *amounts)
+static void add_amounts(struct dv_buf *key, const struct dv_sched_amounts *amounts)
 {
     size_t begin = key->n;
 
@@ -95,7 +95,7 @@ static void add_containers(struct dv_buf *key, const struct dv_api_container *co
     add_text(key, DV_STR_NONE);
 }
 
-dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct pod *pod)
+dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct dv_sched_pod *pod)
 {
     const struct dv_api_pod_spec *spec = &dv_sched_pod_value(pod)->spec;
     struct dv_buf *key = &sched->crowd_key;

@@ -23,21 +23,21 @@
 #include "loop/loop.h"
 #include "sched/fit.h"
 
-struct crowd;
-struct crowd_reason;
+struct dv_sched_crowd;
+struct dv_sched_crowd_reason;
 struct dv_api_pod;
 struct dv_api_resource_claim;
 struct dv_object;
 struct dv_sched;
-struct node;
-struct pod;
-struct pod_claim;
+struct dv_sched_node;
+struct dv_sched_pod;
+struct dv_sched_pod_claim;
 
 /* Why a node is out when a claim that is allocated already cannot be used there. */
 #define UNAVAILABLE "resourceclaim not available on the node"
 
 /* What a node would give the pod. */
-struct offer {
+struct dv_sched_offer {
     struct dv_alloc_result result;
     struct dv_extended extended;
     bool is_known;
@@ -45,22 +45,22 @@ struct offer {
     uint64_t turn; /* the inventory's turn when it was found */
 };
 
-struct candidate {
-    struct node *node;
+struct dv_sched_candidate {
+    struct dv_sched_node *node;
     uint64_t node_turn; /* node->turn when it was looked at */
-    struct merit merit;
-    struct offer *offer; /* NULL: not asked for yet */
+    struct dv_sched_merit merit;
+    struct dv_sched_offer *offer; /* NULL: not asked for yet */
 };
 
 /* A search that is made on another thread. */
-struct job {
+struct dv_sched_job {
     struct dv_work work;
     bool is_running;
     bool is_answered;
     atomic_bool is_cancelled;
     struct dv_object *node; /* a reference while it runs */
     struct dv_alloc_node where;
-    struct offer *offer; /* the offer that the job searches for */
+    struct dv_sched_offer *offer; /* the offer that the job searches for */
     size_t n_asked;
     uint64_t cost_max;
     uint64_t begun; /* the inventory's turn when it began */
@@ -68,12 +68,12 @@ struct job {
     struct dv_err err;
 };
 
-struct attempt {
+struct dv_sched_attempt {
     struct dv_sched *sched;
-    struct pod *pod;
+    struct dv_sched_pod *pod;
     struct dv_object *object; /* the pod as it was when the attempt began; a reference */
     const struct dv_api_pod *value;
-    struct crowd *crowd;
+    struct dv_sched_crowd *crowd;
     uint64_t begin_ns;
     enum attempt_stage {
         AT_BEGIN,
@@ -81,14 +81,14 @@ struct attempt {
         AT_RANKING,  /* all candidates are asked for devices, */
         AT_CHOOSING, /* or one after the other */
     } stage;
-    struct pod_claim **open; /* claims that are not allocated */
+    struct dv_sched_pod_claim **open; /* claims that are not allocated */
     size_t n_open;
     /* What is asked of the allocator; with room for one claim more. */
     const struct dv_api_resource_claim **asked;
     /* Of the pod, as they were when the attempt began: references. */
     struct dv_object **claims;
     size_t n_claims;
-    DV_VEC(struct candidate) candidates;
+    DV_VEC(struct dv_sched_candidate) candidates;
     size_t n_ranked;     /* so many of the candidates have been ranked */
     size_t start;        /* the first node that is looked at, */
     size_t n_seen;       /* how many were, */
@@ -105,52 +105,54 @@ struct attempt {
     uint64_t shape; /* sched->shape when it began */
     uint64_t tick;  /* sched->tick when it began */
     /* The pod's amounts while the attempt is paused; otherwise they are in sched->amounts. */
-    struct amounts amounts;
-    struct job job;
+    struct dv_sched_amounts amounts;
+    struct dv_sched_job job;
 };
 
 /* ---- visit.c ---- */
 
-void dv_sched_attempt_count(struct attempt *attempt, struct crowd_reason *reason);
-void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node, dv_str why);
+void dv_sched_attempt_count(struct dv_sched_attempt *attempt, struct dv_sched_crowd_reason *reason);
+void dv_sched_attempt_turn_down(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                                dv_str why);
 /* Whether the pod may be on the node, devices aside. If not, the reason is remembered. */
-bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node);
+bool dv_sched_attempt_may_be_on(struct dv_sched_attempt *attempt, const struct dv_sched_node *node);
 /* Looks at the node, which becomes a candidate or is turned down. */
-void dv_sched_attempt_visit(struct attempt *attempt, struct node *node);
+void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_node *node);
 /* What it takes to look at a node, by how much the pod asks of it. */
-uint64_t dv_sched_attempt_visit_cost(const struct attempt *attempt);
+uint64_t dv_sched_attempt_visit_cost(const struct dv_sched_attempt *attempt);
 
 /* ---- decide.c ---- */
 
-void dv_sched_attempt_free(struct attempt *attempt);
+void dv_sched_attempt_free(struct dv_sched_attempt *attempt);
 
 /* ---- offer.c ---- */
 
-enum offered {
+enum dv_sched_offered {
     OFFERED,
     REFUSED, /* the reason is remembered by the crowd */
     PENDING, /* ask again in the next turn, or when the job has ended */
 };
 
-enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candidate);
+enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,
+                                         struct dv_sched_candidate *candidate);
 /* What the search for devices on one node may cost for a pod of the crowd. */
-uint64_t dv_sched_offer_cost(const struct crowd *crowd);
-void dv_sched_offer_cancel(struct attempt *attempt);
+uint64_t dv_sched_offer_cost(const struct dv_sched_crowd *crowd);
+void dv_sched_offer_cancel(struct dv_sched_attempt *attempt);
 
 /* ---- sched_check.c ---- */
 
 /* Sorts its claims into those that are allocated and `open` ones. False, with the reason in
  * sched->why, when no node can be right. */
-bool dv_sched_attempt_check(struct attempt *attempt);
+bool dv_sched_attempt_check(struct dv_sched_attempt *attempt);
 /* Reads what the pod asks for into sched->amounts. */
-void dv_sched_attempt_read(struct attempt *attempt);
+void dv_sched_attempt_read(struct dv_sched_attempt *attempt);
 
 /* ---- refuse.c ---- */
 
-void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before);
-void dv_sched_attempt_fail(struct attempt *attempt);
+void dv_sched_attempt_give_up(struct dv_sched_attempt *attempt, dv_str before);
+void dv_sched_attempt_fail(struct dv_sched_attempt *attempt);
 /* Whether something is being cleared away first: then the attempt is over, and the pod is tried
  * again afterwards. */
-bool dv_sched_attempt_clear(struct attempt *attempt);
+bool dv_sched_attempt_clear(struct dv_sched_attempt *attempt);
 
 #endif

@@ -36,32 +36,32 @@
 
 /* ---- the end ---- */
 
-static void end(struct op *op)
+static void end(struct dv_sched_binding *binding)
 {
-    struct pod *pod = op->pod;
-    struct dv_sched *sched = op->sched;
+    struct dv_sched_pod *pod = binding->pod;
+    struct dv_sched *sched = binding->sched;
 
-    dv_timer_cancel(&op->timer);
-    dv_link_remove(&op->link);
-    pod->op = NULL;
+    dv_timer_cancel(&binding->timer);
+    dv_link_remove(&binding->link);
+    pod->binding = NULL;
     sched->n_binding--;
-    dv_arena_free(op->arena); /* the operation itself is in this arena */
+    dv_arena_free(binding->arena); /* the operation itself is in this arena */
 }
 
-void dv_sched_op_end_well(struct op *op)
+void dv_sched_binding_end_well(struct dv_sched_binding *binding)
 {
-    struct pod *pod = op->pod;
-    struct dv_sched *sched = op->sched;
+    struct dv_sched_pod *pod = binding->pod;
+    struct dv_sched *sched = binding->sched;
     uint64_t now = dv_loop_now_ns(sched->loop);
 
-    dv_sched_count_attempt(sched, DV_SCHED_SCHEDULED, now - op->begin_ns);
+    dv_sched_count_attempt(sched, DV_SCHED_SCHEDULED, now - binding->begin_ns);
     if (sched->metrics.pod_seconds)
         dv_histogram_observe_ns(sched->metrics.pod_seconds, now - pod->seen_ns);
     if (!pod->is_preset)
         dv_sched_say_event(pod, "Normal", "Scheduled", "Binding",
-                           dv_str_printf(op->arena, "Successfully assigned %.*s to %.*s",
-                                         DV_FMT(pod->key), DV_FMT(op->node)));
-    end(op);
+                           dv_str_printf(binding->arena, "Successfully assigned %.*s to %.*s",
+                                         DV_FMT(pod->key), DV_FMT(binding->node)));
+    end(binding);
     dv_sched_set_state(pod, POD_BOUND);
     if (pod->is_gone)
         dv_sched_pod_unassume(pod);
@@ -72,32 +72,33 @@ void dv_sched_op_end_well(struct op *op)
     dv_sched_turn(sched);
 }
 
-bool dv_sched_op_is_deleted(const struct pod *pod)
+bool dv_sched_binding_is_deleted(const struct dv_sched_pod *pod)
 {
     return pod->is_gone || dv_sched_pod_value(pod)->metadata.deletion_timestamp.is_set;
 }
 
 /* Another scheduler has bound the pod. Claims that we reserved for it stay reserved: the pod is
  * going to use them wherever it runs. */
-static bool is_overtaken(const struct pod *pod)
+static bool is_overtaken(const struct dv_sched_pod *pod)
 {
     return !pod->is_preset && dv_sched_pod_value(pod)->spec.node_name.n > 0;
 }
 
-void dv_sched_op_end_badly(struct op *op)
+void dv_sched_binding_end_badly(struct dv_sched_binding *binding)
 {
-    struct pod *pod = op->pod;
-    struct dv_sched *sched = op->sched;
+    struct dv_sched_pod *pod = binding->pod;
+    struct dv_sched *sched = binding->sched;
     /* Nobody needs to be told about a pod that is gone or that another scheduler has placed. */
-    bool is_told = !dv_sched_op_is_deleted(pod) && !is_overtaken(pod) && !sched->is_closing;
-    struct dv_err err = op->err;
+    bool is_told = !dv_sched_binding_is_deleted(pod) && !is_overtaken(pod) && !sched->is_closing;
+    struct dv_err err = binding->err;
 
     if (!sched->is_closing)
-        dv_sched_count_attempt(sched, DV_SCHED_ERROR, dv_loop_now_ns(sched->loop) - op->begin_ns);
+        dv_sched_count_attempt(sched, DV_SCHED_ERROR,
+                               dv_loop_now_ns(sched->loop) - binding->begin_ns);
     if (is_told)
         dv_log(DV_LOG_INFO, "sched: a pod was not bound; it is tried again",
                DV_F_STR("pod", pod->key), DV_F_ERR(&err));
-    end(op);
+    end(binding);
     pod->n_attempts++;
     pod->backoff_until_ms = dv_loop_now_ms(sched->loop) + dv_sched_backoff_ms(pod->n_attempts);
     dv_sched_set_state(pod, POD_WAITING);
@@ -105,7 +106,7 @@ void dv_sched_op_end_badly(struct op *op)
     if (pod->is_gone) {
         dv_sched_set_state(pod, POD_BOUND);
         dv_sched_pod_release(pod);
-    } else if (is_overtaken(pod) || dv_sched_op_is_deleted(pod)) {
+    } else if (is_overtaken(pod) || dv_sched_binding_is_deleted(pod)) {
         dv_sched_pod_forget(pod);
     } else if (!sched->is_closing) {
         dv_sched_say(pod, "SchedulerError", dv_str_from_c(err.msg));
@@ -116,15 +117,15 @@ void dv_sched_op_end_badly(struct op *op)
 
 /* ---- undoing ---- */
 
-void dv_sched_op_fail(struct op *op, const char *what)
+void dv_sched_binding_fail(struct dv_sched_binding *binding, const char *what)
 {
-    (void)dv_fail(&op->err, DV_ABORTED, "%s", what);
-    dv_sched_op_undo(op);
+    (void)dv_fail(&binding->err, DV_ABORTED, "%s", what);
+    dv_sched_binding_undo(binding);
 }
 
-static void on_undone(struct pod_claim *use, const struct dv_err *err)
+static void on_undone(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
-    struct op *op = use->pod->op;
+    struct dv_sched_binding *binding = use->pod->binding;
 
     use->is_reserved = false;
     use->is_allocated = false;
@@ -133,13 +134,14 @@ static void on_undone(struct pod_claim *use, const struct dv_err *err)
     if (err)
         dv_log(DV_LOG_WARN, "sched: a reservation was not given back",
                DV_F_STR("pod", use->pod->key), DV_F_ERR(err));
-    if (--op->n_pending == 0)
-        dv_sched_op_end_badly(op);
+    if (--binding->n_pending == 0)
+        dv_sched_binding_end_badly(binding);
 }
 
-static void undo_claim(struct op *op, struct pod_claim *use, enum wish wish)
+static void undo_claim(struct dv_sched_binding *binding, struct dv_sched_pod_claim *use,
+                       enum dv_sched_wish wish)
 {
-    op->n_pending++;
+    binding->n_pending++;
     use->wish = wish;
     use->written = on_undone;
     dv_sched_write(use);
@@ -147,300 +149,309 @@ static void undo_claim(struct op *op, struct pod_claim *use, enum wish wish)
 
 /* Whether the pod's status names the claim that we made for its extended resources. If so, the
  * kubelet relies on the claim, and it must not be deleted. */
-static bool is_recorded(const struct op *op)
+static bool is_recorded(const struct dv_sched_binding *binding)
 {
     const struct dv_api_pod_extended_resource_claim_status *status =
-        dv_sched_pod_value(op->pod)->status.extended_resource_claim_status;
+        dv_sched_pod_value(binding->pod)->status.extended_resource_claim_status;
 
-    return status && dv_str_eq(status->resource_claim_name, op->created_name);
+    return status && dv_str_eq(status->resource_claim_name, binding->created_name);
 }
 
-void dv_sched_op_undo(struct op *op)
+void dv_sched_binding_undo(struct dv_sched_binding *binding)
 {
-    struct pod *pod = op->pod;
+    struct dv_sched_pod *pod = binding->pod;
     bool is_kept = is_overtaken(pod) && !pod->is_gone;
 
-    op->step = OP_UNDO;
+    binding->step = BINDING_UNDO;
     /* One more than there are writes, so that the answer of a write which ends at once does not end
      * the step before the others were started. */
-    op->n_pending = 1;
-    dv_timer_cancel(&op->timer);
+    binding->n_pending = 1;
+    dv_timer_cancel(&binding->timer);
     for (size_t i = 0; i < pod->n_claims; i++) {
-        struct pod_claim *use = &pod->claims[i];
+        struct dv_sched_pod_claim *use = &pod->claims[i];
 
         if (use->claim->assumed_by == use)
             dv_sched_claim_unassume(use->claim);
-        if ((use->is_reserved || use->is_allocated) && !is_kept && !op->sched->is_closing)
-            undo_claim(op, use, WISH_DROP);
+        if ((use->is_reserved || use->is_allocated) && !is_kept && !binding->sched->is_closing)
+            undo_claim(binding, use, WISH_DROP);
     }
     if (pod->extended.claim) {
         if (pod->extended.claim->assumed_by == &pod->extended)
             dv_sched_claim_unassume(pod->extended.claim);
-        if (op->created_name.n > 0 && !(is_kept && is_recorded(op)) && !op->sched->is_closing)
-            undo_claim(op, &pod->extended, WISH_DELETE);
+        if (binding->created_name.n > 0 && !(is_kept && is_recorded(binding)) &&
+            !binding->sched->is_closing)
+            undo_claim(binding, &pod->extended, WISH_DELETE);
     }
-    if (--op->n_pending == 0)
-        dv_sched_op_end_badly(op);
+    if (--binding->n_pending == 0)
+        dv_sched_binding_end_badly(binding);
 }
 
 /* ---- waiting ---- */
 
-static struct pod_claim *next_use(const struct op *op, size_t *at)
+static struct dv_sched_pod_claim *next_use(const struct dv_sched_binding *binding, size_t *at)
 {
-    struct pod *pod = op->pod;
+    struct dv_sched_pod *pod = binding->pod;
 
     while (*at <= pod->n_claims) {
-        struct pod_claim *use = *at < pod->n_claims ? &pod->claims[*at] : &pod->extended;
+        struct dv_sched_pod_claim *use = *at < pod->n_claims ? &pod->claims[*at] : &pod->extended;
 
         ++*at;
-        if (use->claim && (use != &pod->extended || op->created_name.n > 0))
+        if (use->claim && (use != &pod->extended || binding->created_name.n > 0))
             return use;
     }
     return NULL;
 }
 
-static void count_conditions(const struct op *op, const char *status)
+static void count_conditions(const struct dv_sched_binding *binding, const char *status)
 {
-    uint64_t ns = dv_loop_now_ns(op->sched->loop) - op->ready_ns;
-    const struct pod_claim *use;
+    uint64_t ns = dv_loop_now_ns(binding->sched->loop) - binding->ready_ns;
+    const struct dv_sched_pod_claim *use;
 
-    if (!op->is_ready_said)
+    if (!binding->is_ready_said)
         return;
-    for (size_t at = 0; (use = next_use(op, &at));) {
+    for (size_t at = 0; (use = next_use(binding, &at));) {
         const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
         const struct dv_api_allocation_result *allocation = claim ? claim->status.allocation : NULL;
 
         for (size_t i = 0; allocation && i < allocation->devices.n_results; i++)
             if (allocation->devices.results[i].n_binding_conditions > 0)
-                dv_sched_count_conditions(op->sched, allocation->devices.results[i].driver, status,
-                                          ns);
+                dv_sched_count_conditions(binding->sched, allocation->devices.results[i].driver,
+                                          status, ns);
     }
 }
 
 static void on_too_late(struct dv_timer *timer)
 {
-    struct op *op = DV_CONTAINER(timer, struct op, timer);
+    struct dv_sched_binding *binding = DV_CONTAINER(timer, struct dv_sched_binding, timer);
 
-    count_conditions(op, "timeout");
-    if (op->step == OP_READY)
-        dv_sched_op_fail(op, "device binding timeout: its devices did not get ready in time");
+    count_conditions(binding, "timeout");
+    if (binding->step == BINDING_READY)
+        dv_sched_binding_fail(binding,
+                              "device binding timeout: its devices did not get ready in time");
     else
-        dv_sched_op_fail(op, "what was written did not show in time");
+        dv_sched_binding_fail(binding, "what was written did not show in time");
 }
 
-static void wait_until(struct op *op, uint64_t ms)
+static void wait_until(struct dv_sched_binding *binding, uint64_t ms)
 {
-    if (!dv_timer_is_set(&op->timer))
-        dv_timer_start(&op->timer, op->sched->loop, dv_loop_now_ms(op->sched->loop) + ms,
-                       on_too_late);
+    if (!dv_timer_is_set(&binding->timer))
+        dv_timer_start(&binding->timer, binding->sched->loop,
+                       dv_loop_now_ms(binding->sched->loop) + ms, on_too_late);
 }
 
-static void look_for_shown(struct op *op)
+static void look_for_shown(struct dv_sched_binding *binding)
 {
-    const struct pod_claim *use;
+    const struct dv_sched_pod_claim *use;
 
-    for (size_t at = 0; (use = next_use(op, &at));) {
+    for (size_t at = 0; (use = next_use(binding, &at));) {
         if (!use->is_allocated)
             continue;
         /* Two schedulers may both have given away one device, each with a write to another claim,
          * and the API does not notice. The view tells changes in order: once it has shown our
          * write, it has shown every earlier one, so that a rival that was first is known by now. */
         if (use->claim->shown < use->claim->held_since) {
-            wait_until(op, SHOW_MS);
+            wait_until(binding, SHOW_MS);
             return;
         }
         if (dv_sched_claim_is_rivalled(use->claim)) {
-            op->sched->numbers.n_conflicts++;
-            dv_sched_op_fail(op, "another scheduler was first to give away one of the devices");
+            binding->sched->numbers.n_conflicts++;
+            dv_sched_binding_fail(binding,
+                                  "another scheduler was first to give away one of the devices");
             return;
         }
     }
-    dv_timer_cancel(&op->timer);
-    op->step = OP_READY;
-    op->ready_ns = dv_loop_now_ns(op->sched->loop);
-    dv_sched_op_look(op);
+    dv_timer_cancel(&binding->timer);
+    binding->step = BINDING_READY;
+    binding->ready_ns = dv_loop_now_ns(binding->sched->loop);
+    dv_sched_binding_look(binding);
 }
 
 /* How much of the binding timeout is left. It counts from the time in the claim, so that a
  * scheduler that was restarted does not begin anew; a time in the future means that the machine's
  * clock was set back. */
-static uint64_t left_ms(const struct op *op, const struct dv_api_resource_claim *claim)
+static uint64_t left_ms(const struct dv_sched_binding *binding,
+                        const struct dv_api_resource_claim *claim)
 {
-    uint64_t all = op->sched->options.binding_timeout_ms;
+    uint64_t all = binding->sched->options.binding_timeout_ms;
     struct dv_time since = claim->status.allocation->allocation_timestamp;
-    int64_t passed_s = dv_sched_now(op->sched).seconds - since.seconds;
+    int64_t passed_s = dv_sched_now(binding->sched).seconds - since.seconds;
 
     if (!since.is_set || passed_s <= 0)
         return all;
     return (uint64_t)passed_s * 1000 >= all ? 0 : all - (uint64_t)passed_s * 1000;
 }
 
-static void start_last(struct op *op)
+static void start_last(struct dv_sched_binding *binding)
 {
-    dv_timer_cancel(&op->timer);
-    op->n_pauses = 0;
-    if (op->pod->is_preset) {
-        dv_sched_op_end_well(op);
+    dv_timer_cancel(&binding->timer);
+    binding->n_pauses = 0;
+    if (binding->pod->is_preset) {
+        dv_sched_binding_end_well(binding);
         return;
     }
-    if (!dv_sched_say_nothing(op->pod))
+    if (!dv_sched_say_nothing(binding->pod))
         /* A request that says "not scheduled" is under way. Binding now could put the pod's
-         * condition back afterwards, so its answer is waited for: it calls dv_sched_op_look. */
+         * condition back afterwards, so its answer is waited for: it calls dv_sched_binding_look.
+         */
         return;
-    if (!op->pod->assumed || !op->pod->assumed->object) {
-        dv_sched_op_fail(op, "its node is gone");
+    if (!binding->pod->assumed || !binding->pod->assumed->object) {
+        dv_sched_binding_fail(binding, "its node is gone");
         return;
     }
-    op->step = op->created ? OP_RECORD : OP_BIND;
-    dv_sched_op_ask(op);
+    binding->step = binding->created ? BINDING_RECORD : BINDING_BIND;
+    dv_sched_binding_ask(binding);
 }
 
-static void look_for_ready(struct op *op)
+static void look_for_ready(struct dv_sched_binding *binding)
 {
     bool is_ready = true;
     uint64_t ms = UINT64_MAX;
-    const struct pod_claim *use;
+    const struct dv_sched_pod_claim *use;
 
-    for (size_t at = 0; (use = next_use(op, &at));) {
+    for (size_t at = 0; (use = next_use(binding, &at));) {
         const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
 
         if (!claim || !claim->status.allocation) {
-            dv_sched_op_fail(op, "a claim got deallocated elsewhere in the meantime");
+            dv_sched_binding_fail(binding, "a claim got deallocated elsewhere in the meantime");
             return;
         }
-        if (!(op->sched->options.gates & DV_GATE_BINDING_CONDITIONS) ||
+        if (!(binding->sched->options.gates & DV_GATE_BINDING_CONDITIONS) ||
             dv_sched_conditions_hold(claim))
             continue;
-        if (dv_sched_conditions_have_failed(claim, &op->err)) {
-            count_conditions(op, "failure");
-            dv_sched_op_undo(op);
+        if (dv_sched_conditions_have_failed(claim, &binding->err)) {
+            count_conditions(binding, "failure");
+            dv_sched_binding_undo(binding);
             return;
         }
         is_ready = false;
-        ms = dv_u64_min(ms, left_ms(op, claim));
+        ms = dv_u64_min(ms, left_ms(binding, claim));
     }
     if (is_ready) {
-        count_conditions(op, "success");
-        start_last(op);
+        count_conditions(binding, "success");
+        start_last(binding);
         return;
     }
-    wait_until(op, ms);
-    if (!op->is_ready_said)
-        dv_sched_say_event(op->pod, "Normal", "BindingConditionsPending", "Binding",
+    wait_until(binding, ms);
+    if (!binding->is_ready_said)
+        dv_sched_say_event(binding->pod, "Normal", "BindingConditionsPending", "Binding",
                            DV_STR("Waiting for the binding conditions of its devices"));
-    op->is_ready_said = true;
+    binding->is_ready_said = true;
 }
 
 /* ---- reserving ---- */
 
-static void on_reserved(struct pod_claim *use, const struct dv_err *err)
+static void on_reserved(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
-    struct op *op = use->pod->op;
+    struct dv_sched_binding *binding = use->pod->binding;
 
     if (!err)
         use->is_reserved = true;
-    else if (op->err.code == DV_OK)
-        op->err = *err;
-    if (--op->n_pending > 0)
+    else if (binding->err.code == DV_OK)
+        binding->err = *err;
+    if (--binding->n_pending > 0)
         return;
-    if (op->sched->is_closing)
-        dv_sched_op_end_badly(op);
-    else if (op->err.code != DV_OK)
-        dv_sched_op_undo(op);
+    if (binding->sched->is_closing)
+        dv_sched_binding_end_badly(binding);
+    else if (binding->err.code != DV_OK)
+        dv_sched_binding_undo(binding);
     else {
-        op->step = OP_SHOW;
-        dv_sched_op_look(op);
+        binding->step = BINDING_SHOW;
+        dv_sched_binding_look(binding);
     }
 }
 
-static void reserve_claim(struct op *op, struct pod_claim *use)
+static void reserve_claim(struct dv_sched_binding *binding, struct dv_sched_pod_claim *use)
 {
-    op->n_pending++;
+    binding->n_pending++;
     use->wish = WISH_RESERVE;
     use->written = on_reserved;
     dv_sched_write(use);
 }
 
-static bool needs_reserving(const struct op *op, const struct pod_claim *use)
+static bool needs_reserving(const struct dv_sched_binding *binding,
+                            const struct dv_sched_pod_claim *use)
 {
     const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
 
     if (!claim || use->claim->assumed_by == use)
         return true;
-    return !op->pod->is_preset && !dv_sched_is_reserved_for(claim, op->pod->object->meta->uid);
+    return !binding->pod->is_preset &&
+           !dv_sched_is_reserved_for(claim, binding->pod->object->meta->uid);
 }
 
-static void start_reserving(struct op *op)
+static void start_reserving(struct dv_sched_binding *binding)
 {
-    struct pod_claim *use;
+    struct dv_sched_pod_claim *use;
 
-    op->step = OP_RESERVE;
+    binding->step = BINDING_RESERVE;
     /* One more than there are writes, so that the answer of a write which ends at once does not end
      * the step before the others were started. */
-    op->n_pending = 1;
-    for (size_t at = 0; (use = next_use(op, &at));)
-        if (needs_reserving(op, use))
-            reserve_claim(op, use);
-    if (--op->n_pending > 0)
+    binding->n_pending = 1;
+    for (size_t at = 0; (use = next_use(binding, &at));)
+        if (needs_reserving(binding, use))
+            reserve_claim(binding, use);
+    if (--binding->n_pending > 0)
         return;
-    if (op->err.code != DV_OK) {
-        dv_sched_op_undo(op);
-        return;
-    }
-    op->step = OP_SHOW;
-    dv_sched_op_look(op);
-}
-
-static void look_for_created(struct op *op)
-{
-    if (!op->pod->extended.claim->object) {
-        wait_until(op, SHOW_MS);
+    if (binding->err.code != DV_OK) {
+        dv_sched_binding_undo(binding);
         return;
     }
-    dv_timer_cancel(&op->timer);
-    start_reserving(op);
+    binding->step = BINDING_SHOW;
+    dv_sched_binding_look(binding);
 }
 
-void dv_sched_op_look(struct op *op)
+static void look_for_created(struct dv_sched_binding *binding)
 {
-    bool is_over = dv_sched_op_is_deleted(op->pod) || is_overtaken(op->pod);
+    if (!binding->pod->extended.claim->object) {
+        wait_until(binding, SHOW_MS);
+        return;
+    }
+    dv_timer_cancel(&binding->timer);
+    start_reserving(binding);
+}
 
-    if (op->step != OP_APPEAR && op->step != OP_SHOW && op->step != OP_READY)
+void dv_sched_binding_look(struct dv_sched_binding *binding)
+{
+    bool is_over = dv_sched_binding_is_deleted(binding->pod) || is_overtaken(binding->pod);
+
+    if (binding->step != BINDING_APPEAR && binding->step != BINDING_SHOW &&
+        binding->step != BINDING_READY)
         return; /* an answer that is on its way goes on with it */
     if (is_over)
-        dv_sched_op_fail(op, "the pod is no longer to be scheduled");
-    else if (op->step == OP_APPEAR)
-        look_for_created(op);
-    else if (op->step == OP_SHOW)
-        look_for_shown(op);
+        dv_sched_binding_fail(binding, "the pod is no longer to be scheduled");
+    else if (binding->step == BINDING_APPEAR)
+        look_for_created(binding);
+    else if (binding->step == BINDING_SHOW)
+        look_for_shown(binding);
     else
-        look_for_ready(op);
+        look_for_ready(binding);
 }
 
 /* ---- the beginning ---- */
 
 const struct dv_api_allocation_result *
-dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation)
+dv_sched_binding_copy(struct dv_sched_binding *binding,
+                      const struct dv_api_allocation_result *allocation)
 {
-    struct dv_api_allocation_result *copy = DV_NEW(op->arena, struct dv_api_allocation_result);
+    struct dv_api_allocation_result *copy = DV_NEW(binding->arena, struct dv_api_allocation_result);
 
-    dv_message_copy(&dv_message_allocation_result, allocation, op->arena, copy);
+    dv_message_copy(&dv_message_allocation_result, allocation, binding->arena, copy);
     return copy;
 }
 
-void dv_sched_bind(struct pod *pod, const struct decision *decision)
+void dv_sched_bind(struct dv_sched_pod *pod, const struct dv_sched_decision *decision)
 {
     struct dv_sched *sched = pod->sched;
     struct dv_arena *arena = dv_arena_new();
-    struct op *op = DV_NEW(arena, struct op);
+    struct dv_sched_binding *binding = DV_NEW(arena, struct dv_sched_binding);
 
-    op->sched = sched;
-    op->pod = pod;
-    op->arena = arena;
-    op->begin_ns = dv_loop_now_ns(sched->loop);
-    op->node = dv_str_copy(decision->node->name, arena);
-    pod->op = op;
-    dv_list_push(&sched->ops, &op->link);
+    binding->sched = sched;
+    binding->pod = pod;
+    binding->arena = arena;
+    binding->begin_ns = dv_loop_now_ns(sched->loop);
+    binding->node = dv_str_copy(decision->node->name, arena);
+    pod->binding = binding;
+    dv_list_push(&sched->bindings, &binding->link);
     sched->n_binding++;
     dv_sched_set_state(pod, POD_BINDING);
     if (!pod->is_preset)
@@ -450,33 +461,35 @@ void dv_sched_bind(struct pod *pod, const struct decision *decision)
         pod->claims[i].is_allocated = false;
     }
     for (size_t i = 0; i < decision->n_claims; i++)
-        dv_sched_claim_assume(decision->claims[i], dv_sched_op_copy(op, &decision->allocations[i]));
+        dv_sched_claim_assume(decision->claims[i],
+                              dv_sched_binding_copy(binding, &decision->allocations[i]));
     if (decision->n_requests == 0) {
-        start_reserving(op);
+        start_reserving(binding);
         return;
     }
-    dv_sched_extended_draft(op, decision);
+    dv_sched_extended_draft(binding, decision);
     /* The claim has no name before the API has made it, but its devices have to be held from now
      * on: they are, under a name that no claim can have. */
     dv_sched_extended_use(
-        op, dv_str_printf(arena, "<extended-resources>/%.*s", DV_FMT(pod->object->meta->uid)));
-    op->step = OP_CREATE;
-    dv_sched_op_ask(op);
+        binding, dv_str_printf(arena, "<extended-resources>/%.*s", DV_FMT(pod->object->meta->uid)));
+    binding->step = BINDING_CREATE;
+    dv_sched_binding_ask(binding);
 }
 
 void dv_sched_binds_cancel(struct dv_sched *sched)
 {
     struct dv_link *next;
 
-    for (struct dv_link *link = sched->ops.head.next; link != &sched->ops.head; link = next) {
-        struct op *op = DV_CONTAINER(link, struct op, link);
+    for (struct dv_link *link = sched->bindings.head.next; link != &sched->bindings.head;
+         link = next) {
+        struct dv_sched_binding *binding = DV_CONTAINER(link, struct dv_sched_binding, link);
 
         next = link->next;
         /* Writes of claims that are under way were cancelled by dv_sched_write_cancel; their
          * answers end those operations. */
-        if (op->is_asking)
-            dv_request_cancel(sched->cluster, &op->request);
-        else if (op->n_pending == 0)
-            dv_sched_op_end_badly(op);
+        if (binding->is_asking)
+            dv_request_cancel(sched->cluster, &binding->request);
+        else if (binding->n_pending == 0)
+            dv_sched_binding_end_badly(binding);
     }
 }

@@ -14,33 +14,33 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 
-struct decision;
+struct dv_sched_decision;
 struct dv_api_allocation_result;
 struct dv_api_container_extended_resource_request;
 struct dv_api_resource_claim;
 struct dv_arena;
 struct dv_json;
 struct dv_sched;
-struct pod;
+struct dv_sched_pod;
 
-enum op_step {
-    OP_CREATE,
-    OP_APPEAR,
-    OP_RESERVE,
-    OP_SHOW,
-    OP_READY,
-    OP_RECORD,
-    OP_BIND,
-    OP_CHECK, /* reads the pod to see who has bound it */
-    OP_UNDO,
+enum dv_sched_binding_step {
+    BINDING_CREATE,
+    BINDING_APPEAR,
+    BINDING_RESERVE,
+    BINDING_SHOW,
+    BINDING_READY,
+    BINDING_RECORD,
+    BINDING_BIND,
+    BINDING_CHECK, /* reads the pod to see who has bound it */
+    BINDING_UNDO,
 };
 
-struct op {
-    struct dv_link link; /* in sched->ops */
+struct dv_sched_binding {
+    struct dv_link link; /* in sched->bindings */
     struct dv_sched *sched;
-    struct pod *pod;
+    struct dv_sched_pod *pod;
     struct dv_arena *arena;
-    enum op_step step;
+    enum dv_sched_binding_step step;
     dv_str node;
     bool is_asking; /* a request of this operation is under way */
     bool is_ready_said;
@@ -62,25 +62,27 @@ struct op {
 
 /* ---- bind.c ---- */
 
-bool dv_sched_op_is_deleted(const struct pod *pod);
-void dv_sched_op_end_well(struct op *op);
-void dv_sched_op_end_badly(struct op *op);
-void dv_sched_op_undo(struct op *op);
-void dv_sched_op_fail(struct op *op, const char *what);
+bool dv_sched_binding_is_deleted(const struct dv_sched_pod *pod);
+void dv_sched_binding_end_well(struct dv_sched_binding *binding);
+void dv_sched_binding_end_badly(struct dv_sched_binding *binding);
+void dv_sched_binding_undo(struct dv_sched_binding *binding);
+void dv_sched_binding_fail(struct dv_sched_binding *binding, const char *what);
 /* Looks whether what the current step waits for is there, and goes on if so. */
-void dv_sched_op_look(struct op *op);
+void dv_sched_binding_look(struct dv_sched_binding *binding);
 const struct dv_api_allocation_result *
-dv_sched_op_copy(struct op *op, const struct dv_api_allocation_result *allocation);
+dv_sched_binding_copy(struct dv_sched_binding *binding,
+                      const struct dv_api_allocation_result *allocation);
 
 /* ---- sched_ask.c ---- */
 
 /* Makes the request of the current step. */
-void dv_sched_op_ask(struct op *op);
+void dv_sched_binding_ask(struct dv_sched_binding *binding);
 
 /* ---- sched_extended.c ---- */
 
-void dv_sched_extended_use(struct op *op, dv_str name);
-void dv_sched_extended_draft(struct op *op, const struct decision *decision);
-const struct dv_json *dv_sched_extended_patch(const struct op *op);
+void dv_sched_extended_use(struct dv_sched_binding *binding, dv_str name);
+void dv_sched_extended_draft(struct dv_sched_binding *binding,
+                             const struct dv_sched_decision *decision);
+const struct dv_json *dv_sched_extended_patch(const struct dv_sched_binding *binding);
 
 #endif

@@ -17,7 +17,7 @@
 #include "resource/resource.h"
 #include "sched/sched_state.h"
 
-const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim)
+const struct dv_api_resource_claim *dv_sched_claim_value(const struct dv_sched_claim *claim)
 {
     return claim->object ? claim->object->value : NULL;
 }
@@ -32,14 +32,14 @@ bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str 
 
 /* ---- devices that are held alone ---- */
 
-static void add_taken(struct claim *claim,
+static void add_taken(struct dv_sched_claim *claim,
                       const struct dv_api_device_request_allocation_result *result)
 {
     struct dv_sched *sched = claim->sched;
     size_t n = result->driver.n + result->pool.n + result->device.n + 2;
-    struct taken *taken = dv_alloc(sizeof(*taken) + n + 1);
+    struct dv_sched_taken *taken = dv_alloc(sizeof(*taken) + n + 1);
     char *text = (char *)(taken + 1);
-    struct taken *first;
+    struct dv_sched_taken *first;
 
     /* Only the pool may have slashes in its name, so the three parts cannot be mistaken for
      * others. */
@@ -58,10 +58,10 @@ static void add_taken(struct claim *claim,
     first->rival = taken;
 }
 
-static void remove_taken(struct dv_sched *sched, struct taken *taken)
+static void remove_taken(struct dv_sched *sched, struct dv_sched_taken *taken)
 {
-    struct taken *first = dv_map_get(&sched->taken, taken->key);
-    struct taken **place = &first;
+    struct dv_sched_taken *first = dv_map_get(&sched->taken, taken->key);
+    struct dv_sched_taken **place = &first;
 
     if (first == taken) {
         if (taken->rival)
@@ -75,12 +75,12 @@ static void remove_taken(struct dv_sched *sched, struct taken *taken)
     *place = taken->rival;
 }
 
-bool dv_sched_claim_is_rivalled(const struct claim *claim)
+bool dv_sched_claim_is_rivalled(const struct dv_sched_claim *claim)
 {
     const struct dv_sched *sched = claim->sched;
 
-    for (const struct taken *mine = claim->taken; mine; mine = mine->next_of_claim)
-        for (const struct taken *other = dv_map_get(&sched->taken, mine->key); other;
+    for (const struct dv_sched_taken *mine = claim->taken; mine; mine = mine->next_of_claim)
+        for (const struct dv_sched_taken *other = dv_map_get(&sched->taken, mine->key); other;
              other = other->rival)
             if (other->claim != claim && other->claim->held_by &&
                 other->claim->held_since < claim->held_since)
@@ -90,7 +90,7 @@ bool dv_sched_claim_is_rivalled(const struct claim *claim)
 
 /* ---- holding ---- */
 
-static void hold(struct claim *claim, const struct dv_api_allocation_result *allocation)
+static void hold(struct dv_sched_claim *claim, const struct dv_api_allocation_result *allocation)
 {
     dv_inventory_hold(claim->sched->inventory, allocation, claim->key);
     for (size_t i = 0; i < allocation->devices.n_results; i++) {
@@ -104,12 +104,12 @@ static void hold(struct claim *claim, const struct dv_api_allocation_result *all
     }
 }
 
-static void release(struct claim *claim, const struct dv_api_allocation_result *allocation)
+static void release(struct dv_sched_claim *claim, const struct dv_api_allocation_result *allocation)
 {
     struct dv_sched *sched = claim->sched;
 
     while (claim->taken) {
-        struct taken *taken = claim->taken;
+        struct dv_sched_taken *taken = claim->taken;
 
         claim->taken = taken->next_of_claim;
         remove_taken(sched, taken);
@@ -135,9 +135,9 @@ static bool are_devices_equal(const struct dv_api_allocation_result *a,
 /* An allocation has appeared in a claim for which we had decided on one. When it has our devices,
  * the decision is now a fact; when it has others, another scheduler was first and the pod has lost
  * the claim. */
-static void settle_assumed(struct claim *claim, const struct dv_api_allocation_result *now)
+static void settle_assumed(struct dv_sched_claim *claim, const struct dv_api_allocation_result *now)
 {
-    struct pod_claim *use = claim->assumed_by;
+    struct dv_sched_pod_claim *use = claim->assumed_by;
 
     if (!claim->assumed || !now)
         return;
@@ -154,7 +154,7 @@ static void settle_assumed(struct claim *claim, const struct dv_api_allocation_r
     claim->held_since = claim->object->version;
 }
 
-static void hold_again(struct claim *claim)
+static void hold_again(struct dv_sched_claim *claim)
 {
     const struct dv_api_allocation_result *now = allocation_of(claim->object);
     const struct dv_api_allocation_result *old = allocation_of(claim->held_by);
@@ -179,9 +179,10 @@ static void hold_again(struct claim *claim)
     }
 }
 
-void dv_sched_claim_assume(struct pod_claim *use, const struct dv_api_allocation_result *allocation)
+void dv_sched_claim_assume(struct dv_sched_pod_claim *use,
+                           const struct dv_api_allocation_result *allocation)
 {
-    struct claim *claim = use->claim;
+    struct dv_sched_claim *claim = use->claim;
 
     use->is_lost = false;
     claim->assumed = allocation;
@@ -190,7 +191,7 @@ void dv_sched_claim_assume(struct pod_claim *use, const struct dv_api_allocation
     hold(claim, allocation);
 }
 
-void dv_sched_claim_unassume(struct claim *claim)
+void dv_sched_claim_unassume(struct dv_sched_claim *claim)
 {
     const struct dv_api_allocation_result *allocation = claim->assumed;
 
@@ -204,10 +205,10 @@ void dv_sched_claim_unassume(struct claim *claim)
 
 /* ---- records ---- */
 
-struct claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name)
+struct dv_sched_claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name)
 {
     dv_str key = dv_sched_key(sched, namespace, name);
-    struct claim *claim = dv_map_get(&sched->claims, key);
+    struct dv_sched_claim *claim = dv_map_get(&sched->claims, key);
     char *text;
 
     if (claim)
@@ -224,13 +225,13 @@ struct claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str na
     return claim;
 }
 
-static void free_claim(struct claim *claim)
+static void free_claim(struct dv_sched_claim *claim)
 {
     dv_object_unref(claim->object);
     dv_object_unref(claim->held_by);
     dv_arena_free(claim->arena);
     while (claim->taken) {
-        struct taken *taken = claim->taken;
+        struct dv_sched_taken *taken = claim->taken;
 
         claim->taken = taken->next_of_claim;
         free(taken);
@@ -238,7 +239,7 @@ static void free_claim(struct claim *claim)
     free(claim);
 }
 
-void dv_sched_claim_drop(struct claim *claim)
+void dv_sched_claim_drop(struct dv_sched_claim *claim)
 {
     if (claim->sched->is_closing || claim->is_told || claim->object || claim->assumed ||
         claim->step != CLAIM_IDLE || !dv_list_is_empty(&claim->users) ||
@@ -280,13 +281,13 @@ static dv_str extended_for(const struct dv_object *object)
 
 /* Wakes the pod that owned the claim: it waits until a claim which an earlier attempt left over is
  * gone (dv_sched_attempt_clear). */
-static void wake_owner(struct claim *claim, const struct dv_object *object)
+static void wake_owner(struct dv_sched_claim *claim, const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
     struct dv_sched *sched = claim->sched;
 
     for (size_t i = 0; i < meta->n_owner_references; i++) {
-        struct pod *pod = dv_map_get(
+        struct dv_sched_pod *pod = dv_map_get(
             &sched->pods, dv_sched_key(sched, meta->namespace, meta->owner_references[i].name));
 
         if (pod)
@@ -294,11 +295,11 @@ static void wake_owner(struct claim *claim, const struct dv_object *object)
     }
 }
 
-static void unindex_extended(struct claim *claim)
+static void unindex_extended(struct dv_sched_claim *claim)
 {
     struct dv_sched *sched = claim->sched;
-    struct claim *first = dv_map_get(&sched->extended, claim->extended_for);
-    struct claim **place = &first;
+    struct dv_sched_claim *first = dv_map_get(&sched->extended, claim->extended_for);
+    struct dv_sched_claim **place = &first;
 
     while (*place != claim)
         place = &(*place)->next_extended;
@@ -310,7 +311,7 @@ static void unindex_extended(struct claim *claim)
         dv_map_remove(&sched->extended, claim->extended_for);
 }
 
-static void index_extended(struct claim *claim)
+static void index_extended(struct dv_sched_claim *claim)
 {
     struct dv_sched *sched = claim->sched;
 
@@ -326,7 +327,7 @@ static void index_extended(struct claim *claim)
 
 /* ---- what is told ---- */
 
-void dv_sched_claim_learn(struct claim *claim, struct dv_object *object)
+void dv_sched_claim_learn(struct dv_sched_claim *claim, struct dv_object *object)
 {
     struct dv_object *old = claim->object;
 
@@ -357,7 +358,7 @@ static bool means_something(const struct dv_object *old, const struct dv_object 
 
 /* Wakes each user once. A pod that looks again leaves the list and may come back at its end, so the
  * list is walked by its length at the beginning and not until it is empty. */
-static void tell_users(struct claim *claim)
+static void tell_users(struct dv_sched_claim *claim)
 {
     size_t n = 0;
     struct dv_link *link;
@@ -366,11 +367,11 @@ static void tell_users(struct claim *claim)
         n++;
     for (; n > 0 && (link = dv_list_shift(&claim->users)); n--) {
         dv_list_push(&claim->users, link);
-        dv_sched_pod_woken(DV_CONTAINER(link, struct pod_claim, user)->pod);
+        dv_sched_pod_woken(DV_CONTAINER(link, struct dv_sched_pod_claim, user)->pod);
     }
 }
 
-static void forget(struct claim *claim, const struct dv_object *old)
+static void forget(struct dv_sched_claim *claim, const struct dv_object *old)
 {
     struct dv_object *object = claim->object;
 
@@ -386,7 +387,7 @@ void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *
 {
     struct dv_sched *sched = ctx;
     const struct dv_api_object_meta *meta = (now ? now : old)->meta;
-    struct claim *claim = dv_sched_claim(sched, meta->namespace, meta->name);
+    struct dv_sched_claim *claim = dv_sched_claim(sched, meta->namespace, meta->name);
     bool is_news = means_something(old, now);
     bool was_extended = claim->extended_for.n > 0;
 

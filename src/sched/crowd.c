@@ -46,9 +46,9 @@ static void drop(dv_str text)
 
 /* ---- life ---- */
 
-static struct crowd *new_crowd(struct dv_sched *sched, dv_str key)
+static struct dv_sched_crowd *new_crowd(struct dv_sched *sched, dv_str key)
 {
-    struct crowd *crowd = DV_ALLOC(struct crowd);
+    struct dv_sched_crowd *crowd = DV_ALLOC(struct dv_sched_crowd);
 
     crowd->key = keep(key);
     dv_list_init(&crowd->waiting);
@@ -58,7 +58,7 @@ static struct crowd *new_crowd(struct dv_sched *sched, dv_str key)
     return crowd;
 }
 
-static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
+static void free_crowd(struct dv_sched *sched, struct dv_sched_crowd *crowd)
 {
     const struct dv_map_entry *entry;
 
@@ -79,7 +79,7 @@ static void free_crowd(struct dv_sched *sched, struct crowd *crowd)
     free(crowd);
 }
 
-static void add_class(struct crowd *crowd, dv_str name)
+static void add_class(struct dv_sched_crowd *crowd, dv_str name)
 {
     dv_str kept;
 
@@ -89,7 +89,7 @@ static void add_class(struct crowd *crowd, dv_str name)
     dv_map_set(&crowd->classes, kept, (void *)(uintptr_t)kept.p);
 }
 
-static void add_classes(struct crowd *crowd, const struct dv_api_device_claim *devices)
+static void add_classes(struct dv_sched_crowd *crowd, const struct dv_api_device_claim *devices)
 {
     for (size_t i = 0; i < devices->n_requests; i++) {
         const struct dv_api_device_request *request = &devices->requests[i];
@@ -103,7 +103,8 @@ static void add_classes(struct crowd *crowd, const struct dv_api_device_claim *d
 
 /* Notes what beside nodes can help a pod of the crowd: the classes that its requests name, and the
  * resources that a class may come to serve. sched->amounts are the pod's. */
-static void set_needs(struct dv_sched *sched, struct crowd *crowd, const struct pod *pod)
+static void set_needs(struct dv_sched *sched, struct dv_sched_crowd *crowd,
+                      const struct dv_sched_pod *pod)
 {
     for (size_t i = 0; i < pod->n_claims; i++) {
         const struct dv_api_resource_claim *claim = dv_sched_claim_value(pod->claims[i].claim);
@@ -119,9 +120,10 @@ static void set_needs(struct dv_sched *sched, struct crowd *crowd, const struct 
     crowd->has_requests |= pod->is_extended;
 }
 
-struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key)
+struct dv_sched_crowd *dv_sched_crowd_join(struct dv_sched *sched, struct dv_sched_pod *pod,
+                                           dv_str key)
 {
-    struct crowd *crowd = dv_map_get(&sched->crowds, key);
+    struct dv_sched_crowd *crowd = dv_map_get(&sched->crowds, key);
 
     if (crowd && crowd == pod->crowd)
         return crowd;
@@ -141,9 +143,9 @@ struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_st
     return crowd;
 }
 
-void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
+void dv_sched_crowd_leave(struct dv_sched *sched, struct dv_sched_pod *pod)
 {
-    struct crowd *crowd = pod->crowd;
+    struct dv_sched_crowd *crowd = pod->crowd;
 
     if (!crowd)
         return;
@@ -167,7 +169,7 @@ void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod)
     dv_list_push(&sched->idle, &crowd->link);
     if (++sched->n_idle > N_IDLE_MAX) {
         sched->n_idle--;
-        free_crowd(sched, DV_CONTAINER(dv_list_first(&sched->idle), struct crowd, link));
+        free_crowd(sched, DV_CONTAINER(dv_list_first(&sched->idle), struct dv_sched_crowd, link));
     }
 }
 
@@ -182,9 +184,9 @@ void dv_sched_crowds_free(struct dv_sched *sched)
 
 /* ---- waiting ---- */
 
-void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod)
+void dv_sched_crowd_wait(struct dv_sched *sched, struct dv_sched_pod *pod)
 {
-    struct crowd *crowd = pod->crowd;
+    struct dv_sched_crowd *crowd = pod->crowd;
 
     if (pod->is_woken) /* it was at the head of the list when it was woken, and keeps its place */
         dv_list_push_front(&crowd->waiting, &pod->waits);
@@ -196,26 +198,26 @@ void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod)
 
 /* The first pod whose back-off is over, or else the first of all: it is queued when its back-off
  * ends. */
-static struct pod *choose(const struct dv_sched *sched, const struct crowd *crowd)
+static struct dv_sched_pod *choose(const struct dv_sched *sched, const struct dv_sched_crowd *crowd)
 {
     uint64_t now = dv_loop_now_ms(sched->loop);
     struct dv_link *link;
     size_t n = 0;
 
     DV_LIST_EACH (&crowd->waiting, link) {
-        struct pod *pod = DV_CONTAINER(link, struct pod, waits);
+        struct dv_sched_pod *pod = DV_CONTAINER(link, struct dv_sched_pod, waits);
 
         if (pod->backoff_until_ms <= now)
             return pod;
         if (++n == N_LOOK_MAX)
             break;
     }
-    return DV_CONTAINER(dv_list_first(&crowd->waiting), struct pod, waits);
+    return DV_CONTAINER(dv_list_first(&crowd->waiting), struct dv_sched_pod, waits);
 }
 
-void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd)
+void dv_sched_crowd_wake(struct dv_sched *sched, struct dv_sched_crowd *crowd)
 {
-    struct pod *pod;
+    struct dv_sched_pod *pod;
 
     if (dv_list_is_empty(&crowd->waiting))
         return;
@@ -226,7 +228,7 @@ void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd)
 
 /* ---- what is remembered ---- */
 
-void dv_sched_crowd_improved(struct dv_sched *sched, struct crowd *crowd)
+void dv_sched_crowd_improved(struct dv_sched *sched, struct dv_sched_crowd *crowd)
 {
     crowd->improved = ++sched->tick;
     if (sched->n_unsynced == 0)
@@ -238,16 +240,16 @@ void dv_sched_requests_improved(struct dv_sched *sched)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));) {
-        struct crowd *crowd = entry->value;
+        struct dv_sched_crowd *crowd = entry->value;
 
         if (crowd->has_requests)
             dv_sched_crowd_improved(sched, crowd);
     }
 }
 
-struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text)
+struct dv_sched_crowd_reason *dv_sched_crowd_reason(struct dv_sched_crowd *crowd, dv_str text)
 {
-    struct crowd_reason *reason = dv_map_get(&crowd->reasons, text);
+    struct dv_sched_crowd_reason *reason = dv_map_get(&crowd->reasons, text);
     char *copy;
 
     if (reason)
@@ -263,10 +265,11 @@ struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text)
     return reason;
 }
 
-struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const struct crowd *crowd,
-                                           const struct node *node)
+struct dv_sched_crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched,
+                                                    const struct dv_sched_crowd *crowd,
+                                                    const struct dv_sched_node *node)
 {
-    struct memo memo;
+    struct dv_sched_memo memo;
 
     (void)sched;
     if (node->place >= crowd->n_memos)
@@ -279,8 +282,9 @@ struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const s
     return crowd->all.v[memo.reason];
 }
 
-void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const struct node *node,
-                             const struct crowd_reason *reason)
+void dv_sched_crowd_remember(struct dv_sched *sched, struct dv_sched_crowd *crowd,
+                             const struct dv_sched_node *node,
+                             const struct dv_sched_crowd_reason *reason)
 {
     size_t n = sched->nodes.n;
 
@@ -296,6 +300,6 @@ void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const 
         memset(&crowd->memos[crowd->n_memos], 0, more);
         crowd->n_memos = n;
     }
-    crowd->memos[node->place] = (struct memo){.at = sched->tick & ((UINT64_C(1) << 48) - 1),
-                                              .reason = reason->number & 0xffff};
+    crowd->memos[node->place] = (struct dv_sched_memo){
+        .at = sched->tick & ((UINT64_C(1) << 48) - 1), .reason = reason->number & 0xffff};
 }

@@ -36,7 +36,8 @@
 
 /* Eight points for the first alternative of a request, one less for each further one, as the
  * reference scores them. A request has at most eight. */
-static int64_t rank_alternatives(const struct attempt *attempt, const struct candidate *candidate)
+static int64_t rank_alternatives(const struct dv_sched_attempt *attempt,
+                                 const struct dv_sched_candidate *candidate)
 {
     int64_t rank = 0;
 
@@ -67,10 +68,10 @@ static int64_t rank_alternatives(const struct attempt *attempt, const struct can
 /* Asks all candidates for devices: those that have none are removed, the others are ranked by
  * the alternatives that they offer. False: the slice is used up, or a job searches; it is called
  * again. */
-static bool rank_all(struct attempt *attempt)
+static bool rank_all(struct dv_sched_attempt *attempt)
 {
     while (attempt->n_ranked < attempt->candidates.n) {
-        struct candidate *candidate = &attempt->candidates.v[attempt->n_ranked];
+        struct dv_sched_candidate *candidate = &attempt->candidates.v[attempt->n_ranked];
 
         switch (dv_sched_offer_ask(attempt, candidate)) {
         case PENDING:
@@ -88,9 +89,9 @@ static bool rank_all(struct attempt *attempt)
 }
 
 /* The best of the candidates; the first of equals, so that nodes are filled in turn. */
-static size_t find_best(const struct attempt *attempt)
+static size_t find_best(const struct dv_sched_attempt *attempt)
 {
-    struct merit best = {0};
+    struct dv_sched_merit best = {0};
     int64_t top = -1;
     size_t at = 0;
 
@@ -109,9 +110,9 @@ static size_t find_best(const struct attempt *attempt)
 
 /* Whether what was found out about the node, some turns ago, is still true. If not, the candidate
  * is refused, or its offer is dropped and asked for again. */
-static bool still_holds(struct attempt *attempt, struct candidate *candidate)
+static bool still_holds(struct dv_sched_attempt *attempt, struct dv_sched_candidate *candidate)
 {
-    const struct node *node = candidate->node;
+    const struct dv_sched_node *node = candidate->node;
 
     if (candidate->node_turn != node->turn) {
         candidate->node_turn = node->turn;
@@ -130,11 +131,12 @@ enum choice {
     NOT_YET,
 };
 
-static enum choice choose(struct attempt *attempt, const struct candidate **chosen)
+static enum choice choose(struct dv_sched_attempt *attempt,
+                          const struct dv_sched_candidate **chosen)
 {
     while (attempt->candidates.n > 0) {
         size_t at = find_best(attempt);
-        struct candidate *candidate = &attempt->candidates.v[at];
+        struct dv_sched_candidate *candidate = &attempt->candidates.v[at];
 
         /* Devices are searched for on the best node first, and on the next only when it has none: a
          * search costs far more than the score. */
@@ -157,13 +159,14 @@ static enum choice choose(struct attempt *attempt, const struct candidate **chos
 
 /* Looks at nodes until there are enough candidates. False: the slice is used up; it is called
  * again. */
-static bool look_around(struct attempt *attempt)
+static bool look_around(struct dv_sched_attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
     size_t n = sched->nodes.n;
 
     while (attempt->n_seen < n && attempt->candidates.n < attempt->n_wanted) {
-        const struct node *later = sched->nodes.v[(attempt->start + attempt->n_seen + N_AHEAD) % n];
+        const struct dv_sched_node *later =
+            sched->nodes.v[(attempt->start + attempt->n_seen + N_AHEAD) % n];
 
         if (!dv_sched_has_slice(sched))
             return false;
@@ -176,7 +179,7 @@ static bool look_around(struct attempt *attempt)
 
 /* ---- the beginning ---- */
 
-static void drop_references(struct attempt *attempt)
+static void drop_references(struct dv_sched_attempt *attempt)
 {
     dv_object_unref(attempt->object);
     attempt->object = NULL;
@@ -187,9 +190,9 @@ static void drop_references(struct attempt *attempt)
     attempt->n_claims = 0;
 }
 
-static void take_references(struct attempt *attempt)
+static void take_references(struct dv_sched_attempt *attempt)
 {
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
 
     drop_references(attempt);
     attempt->object = dv_object_ref(pod->object);
@@ -204,9 +207,10 @@ static void take_references(struct attempt *attempt)
 }
 
 /* For a pod that somebody has bound already, its node is the only candidate. */
-static void visit_preset(struct attempt *attempt)
+static void visit_preset(struct dv_sched_attempt *attempt)
 {
-    struct node *node = dv_map_get(&attempt->sched->nodes_by_name, attempt->value->spec.node_name);
+    struct dv_sched_node *node =
+        dv_map_get(&attempt->sched->nodes_by_name, attempt->value->spec.node_name);
 
     attempt->n_seen = attempt->sched->nodes.n;
     attempt->is_nowhere = !node || !node->object;
@@ -216,7 +220,7 @@ static void visit_preset(struct attempt *attempt)
 
 /* ---- the end ---- */
 
-void dv_sched_attempt_free(struct attempt *attempt)
+void dv_sched_attempt_free(struct dv_sched_attempt *attempt)
 {
     drop_references(attempt);
     dv_sched_amounts_fini(&attempt->amounts);
@@ -227,7 +231,7 @@ void dv_sched_attempt_free(struct attempt *attempt)
 
 void dv_sched_attempt_drop(struct dv_sched *sched)
 {
-    struct attempt *attempt = sched->attempt;
+    struct dv_sched_attempt *attempt = sched->attempt;
 
     if (!attempt || attempt->is_dropped)
         return;
@@ -241,17 +245,17 @@ void dv_sched_attempt_drop(struct dv_sched *sched)
     dv_sched_turn(sched);
 }
 
-static void decide_on(struct attempt *attempt, const struct candidate *chosen)
+static void decide_on(struct dv_sched_attempt *attempt, const struct dv_sched_candidate *chosen)
 {
-    struct pod *pod = attempt->pod;
-    struct decision decision = {.node = chosen->node,
-                                .allocations = chosen->offer->result.allocations,
-                                .claims = attempt->open,
-                                .n_claims = attempt->n_open,
-                                .requests = chosen->offer->extended.requests,
-                                .n_requests = chosen->offer->extended.n_requests,
-                                .mappings = chosen->offer->extended.mappings,
-                                .n_mappings = chosen->offer->extended.n_mappings};
+    struct dv_sched_pod *pod = attempt->pod;
+    struct dv_sched_decision decision = {.node = chosen->node,
+                                         .allocations = chosen->offer->result.allocations,
+                                         .claims = attempt->open,
+                                         .n_claims = attempt->n_open,
+                                         .requests = chosen->offer->extended.requests,
+                                         .n_requests = chosen->offer->extended.n_requests,
+                                         .mappings = chosen->offer->extended.mappings,
+                                         .n_mappings = chosen->offer->extended.n_mappings};
 
     pod->is_late = false;
     dv_sched_crowd_leave(attempt->sched, pod);
@@ -260,7 +264,7 @@ static void decide_on(struct attempt *attempt, const struct candidate *chosen)
 
 /* Ends the attempt. sched->attempt is cleared first, because what is done about the end (a pod is
  * woken, another one is queued) may begin the next attempt. */
-static void end(struct attempt *attempt, const struct candidate *chosen)
+static void end(struct dv_sched_attempt *attempt, const struct dv_sched_candidate *chosen)
 {
     struct dv_sched *sched = attempt->sched;
 
@@ -281,10 +285,10 @@ static void end(struct attempt *attempt, const struct candidate *chosen)
 
 /* Begins, or begins again from the start. False: the attempt is over, because something has to be
  * cleared away first or because no node can be right. */
-static bool begin(struct attempt *attempt)
+static bool begin(struct dv_sched_attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
 
     dv_arena_reset(sched->scratch);
     take_references(attempt);
@@ -335,7 +339,7 @@ static bool begin(struct attempt *attempt)
 }
 
 /* Whether nodes, classes and the claims of the pod are those that it began with. */
-static bool is_current(const struct attempt *attempt)
+static bool is_current(const struct dv_sched_attempt *attempt)
 {
     if (attempt->shape != attempt->sched->shape || attempt->n_claims != attempt->pod->n_claims)
         return false;
@@ -347,16 +351,16 @@ static bool is_current(const struct attempt *attempt)
 
 /* Puts the attempt aside until the next turn, or until its job has ended. sched->amounts are a
  * scratch value that others use meanwhile: the attempt takes its own with it. */
-static void pause(struct attempt *attempt)
+static void pause(struct dv_sched_attempt *attempt)
 {
     attempt->is_paused = true;
     attempt->amounts = attempt->sched->amounts;
-    attempt->sched->amounts = (struct amounts){0};
+    attempt->sched->amounts = (struct dv_sched_amounts){0};
 }
 
-static void go_on(struct attempt *attempt)
+static void go_on(struct dv_sched_attempt *attempt)
 {
-    const struct candidate *chosen;
+    const struct dv_sched_candidate *chosen;
 
     for (;;) {
         switch (attempt->stage) {
@@ -402,16 +406,16 @@ static void go_on(struct attempt *attempt)
 
 void dv_sched_attempt_go_on(struct dv_sched *sched)
 {
-    struct attempt *attempt = sched->attempt;
+    struct dv_sched_attempt *attempt = sched->attempt;
 
     dv_sched_amounts_fini(&sched->amounts);
     sched->amounts = attempt->amounts;
-    attempt->amounts = (struct amounts){0};
+    attempt->amounts = (struct dv_sched_amounts){0};
     if (is_current(attempt) || begin(attempt))
         go_on(attempt);
 }
 
-const struct pod *dv_sched_attempt_pod(const struct dv_sched *sched)
+const struct dv_sched_pod *dv_sched_attempt_pod(const struct dv_sched *sched)
 {
     return sched->attempt && !sched->attempt->is_dropped ? sched->attempt->pod : NULL;
 }
@@ -421,9 +425,9 @@ bool dv_sched_attempt_is_waiting(const struct dv_sched *sched)
     return sched->attempt && sched->attempt->job.is_running;
 }
 
-void dv_sched_decide(struct pod *pod)
+void dv_sched_decide(struct dv_sched_pod *pod)
 {
-    struct attempt *attempt = DV_ALLOC(struct attempt);
+    struct dv_sched_attempt *attempt = DV_ALLOC(struct dv_sched_attempt);
 
     attempt->sched = pod->sched;
     attempt->pod = pod;

@@ -21,9 +21,9 @@
 
 /* ---- resources ---- */
 
-static uint32_t resource_number(struct resources *resources, dv_str name)
+static uint32_t resource_number(struct dv_sched_resources *resources, dv_str name)
 {
-    struct resource_name *known = dv_map_get(&resources->by_name, name);
+    struct dv_sched_resource_name *known = dv_map_get(&resources->by_name, name);
     char *text;
 
     if (known)
@@ -39,7 +39,7 @@ static uint32_t resource_number(struct resources *resources, dv_str name)
     return known->number;
 }
 
-void dv_sched_resources_init(struct resources *resources)
+void dv_sched_resources_init(struct dv_sched_resources *resources)
 {
     static const dv_str fixed[RESOURCE_N_FIXED] = {
         [RESOURCE_CPU] = DV_STR_INIT("cpu"),
@@ -48,14 +48,14 @@ void dv_sched_resources_init(struct resources *resources)
         [RESOURCE_PODS] = DV_STR_INIT("pods"),
     };
 
-    *resources = (struct resources){0};
+    *resources = (struct dv_sched_resources){0};
     dv_map_init(&resources->by_name);
     for (size_t i = 0; i < DV_COUNT(fixed); i++)
         /* Made in this order, so that their numbers are those of the enum. */
         (void)resource_number(resources, fixed[i]);
 }
 
-void dv_sched_resources_fini(struct resources *resources)
+void dv_sched_resources_fini(struct dv_sched_resources *resources)
 {
     for (size_t i = 0; i < resources->names.n; i++)
         free(resources->names.v[i]);
@@ -85,47 +85,47 @@ static int64_t to_number(uint32_t resource, const struct dv_quantity *quantity)
     return n < 0 ? 0 : n;
 }
 
-static void clear(struct amounts *amounts)
+static void clear(struct dv_sched_amounts *amounts)
 {
     for (size_t i = 0; i < amounts->all.n; i++)
         amounts->places.v[amounts->all.v[i].resource] = 0;
     dv_vec_clear(&amounts->all);
 }
 
-static struct amount *amount_of(struct amounts *amounts, uint32_t resource)
+static struct dv_sched_amount *amount_of(struct dv_sched_amounts *amounts, uint32_t resource)
 {
-    struct amount *amount;
+    struct dv_sched_amount *amount;
 
     while (amounts->places.n <= resource)
         *dv_vec_add(&amounts->places) = 0;
     if (amounts->places.v[resource] > 0)
         return &amounts->all.v[amounts->places.v[resource] - 1];
     amount = dv_vec_add(&amounts->all);
-    *amount = (struct amount){.resource = resource};
+    *amount = (struct dv_sched_amount){.resource = resource};
     amounts->places.v[resource] = (uint32_t)amounts->all.n;
     return amount;
 }
 
-static void add_entries(struct amounts *amounts, struct resources *resources,
+static void add_entries(struct dv_sched_amounts *amounts, struct dv_sched_resources *resources,
                         const struct dv_quantity_entry *entries, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t resource = resource_number(resources, entries[i].key);
-        struct amount *amount = amount_of(amounts, resource);
+        struct dv_sched_amount *amount = amount_of(amounts, resource);
 
         amount->n = sum(amount->n, to_number(resource, &entries[i].value));
     }
 }
 
-static void add_container(struct amounts *amounts, struct resources *resources,
+static void add_container(struct dv_sched_amounts *amounts, struct dv_sched_resources *resources,
                           const struct dv_api_container *container)
 {
     add_entries(amounts, resources, container->resources.requests, container->resources.n_requests);
 }
 
-static void raise(struct amounts *amounts, uint32_t resource, int64_t n)
+static void raise(struct dv_sched_amounts *amounts, uint32_t resource, int64_t n)
 {
-    struct amount *amount = amount_of(amounts, resource);
+    struct dv_sched_amount *amount = amount_of(amounts, resource);
 
     if (n > amount->n)
         amount->n = n;
@@ -136,12 +136,13 @@ static void raise(struct amounts *amounts, uint32_t resource, int64_t n)
  * plus what stays by then, or all regular containers plus all that stay. A resource that an init
  * container does not ask for needs no look at that moment: what stays only grows, so its peak is at
  * the end. */
-static void add_init_containers(struct amounts *amounts, struct resources *resources,
+static void add_init_containers(struct dv_sched_amounts *amounts,
+                                struct dv_sched_resources *resources,
                                 const struct dv_api_pod_spec *pod)
 {
-    struct amounts staying = {0};
-    struct amounts peak = {0};
-    struct amounts own = {0};
+    struct dv_sched_amounts staying = {0};
+    struct dv_sched_amounts peak = {0};
+    struct dv_sched_amounts own = {0};
 
     for (size_t i = 0; i < pod->n_init_containers; i++) {
         const struct dv_api_container *container = &pod->init_containers[i];
@@ -169,7 +170,7 @@ static void add_init_containers(struct amounts *amounts, struct resources *resou
 
 /* A request of the pod as a whole (spec.resources) replaces the sum of what its containers ask
  * for. */
-static void set_pod_level(struct amounts *amounts, struct resources *resources,
+static void set_pod_level(struct dv_sched_amounts *amounts, struct dv_sched_resources *resources,
                           const struct dv_api_resource_requirements *asked)
 {
     for (size_t i = 0; asked && i < asked->n_requests; i++) {
@@ -187,7 +188,7 @@ static bool asks_for(const struct dv_api_container *container, dv_str resource)
     return false;
 }
 
-static void set_scored(struct amounts *amounts, const struct dv_api_pod_spec *pod)
+static void set_scored(struct dv_sched_amounts *amounts, const struct dv_api_pod_spec *pod)
 {
     amounts->scored[0] = amount_of(amounts, RESOURCE_CPU)->n;
     amounts->scored[1] = amount_of(amounts, RESOURCE_MEMORY)->n;
@@ -199,13 +200,13 @@ static void set_scored(struct amounts *amounts, const struct dv_api_pod_spec *po
     }
 }
 
-void dv_sched_amounts_fini(struct amounts *amounts)
+void dv_sched_amounts_fini(struct dv_sched_amounts *amounts)
 {
     dv_vec_fini(&amounts->all);
     dv_vec_fini(&amounts->places);
 }
 
-void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
+void dv_sched_amounts_read(struct dv_sched_amounts *amounts, struct dv_sched_resources *resources,
                            const struct dv_api_pod_spec *pod)
 {
     clear(amounts);
@@ -221,13 +222,13 @@ void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
 
 /* ---- room ---- */
 
-void dv_sched_room_fini(struct room *room)
+void dv_sched_room_fini(struct dv_sched_room *room)
 {
     dv_vec_fini(&room->more_has);
     dv_vec_fini(&room->more_taken);
 }
 
-static int64_t *has_of(struct room *room, uint32_t resource)
+static int64_t *has_of(struct dv_sched_room *room, uint32_t resource)
 {
     if (resource < RESOURCE_N_FIXED)
         return &room->has[resource];
@@ -236,7 +237,7 @@ static int64_t *has_of(struct room *room, uint32_t resource)
     return &room->more_has.v[resource - RESOURCE_N_FIXED];
 }
 
-static int64_t *taken_of(struct room *room, uint32_t resource)
+static int64_t *taken_of(struct dv_sched_room *room, uint32_t resource)
 {
     if (resource < RESOURCE_N_FIXED)
         return &room->taken[resource];
@@ -245,7 +246,7 @@ static int64_t *taken_of(struct room *room, uint32_t resource)
     return &room->more_taken.v[resource - RESOURCE_N_FIXED];
 }
 
-int64_t dv_sched_room_has(const struct room *room, uint32_t resource)
+int64_t dv_sched_room_has(const struct dv_sched_room *room, uint32_t resource)
 {
     if (resource < RESOURCE_N_FIXED)
         return room->has[resource];
@@ -253,7 +254,7 @@ int64_t dv_sched_room_has(const struct room *room, uint32_t resource)
     return resource < room->more_has.n ? room->more_has.v[resource] : 0;
 }
 
-static int64_t is_taken(const struct room *room, uint32_t resource)
+static int64_t is_taken(const struct dv_sched_room *room, uint32_t resource)
 {
     if (resource < RESOURCE_N_FIXED)
         return room->taken[resource];
@@ -261,7 +262,7 @@ static int64_t is_taken(const struct room *room, uint32_t resource)
     return resource < room->more_taken.n ? room->more_taken.v[resource] : 0;
 }
 
-void dv_sched_room_read(struct room *room, struct resources *resources,
+void dv_sched_room_read(struct dv_sched_room *room, struct dv_sched_resources *resources,
                         const struct dv_api_node *node)
 {
     memset(room->has, 0, sizeof(room->has));
@@ -276,7 +277,7 @@ void dv_sched_room_read(struct room *room, struct resources *resources,
     }
 }
 
-void dv_sched_room_take(struct room *room, const struct amounts *amounts)
+void dv_sched_room_take(struct dv_sched_room *room, const struct dv_sched_amounts *amounts)
 {
     for (size_t i = 0; i < amounts->all.n; i++) {
         int64_t *taken = taken_of(room, amounts->all.v[i].resource);
@@ -287,7 +288,7 @@ void dv_sched_room_take(struct room *room, const struct amounts *amounts)
         room->scored[i] = sum(room->scored[i], amounts->scored[i]);
 }
 
-void dv_sched_room_give_back(struct room *room, const struct amounts *amounts)
+void dv_sched_room_give_back(struct dv_sched_room *room, const struct dv_sched_amounts *amounts)
 {
     for (size_t i = 0; i < amounts->all.n; i++) {
         int64_t *taken = taken_of(room, amounts->all.v[i].resource);
@@ -352,13 +353,14 @@ static bool is_selected(const struct dv_api_pod_spec *pod, const struct dv_objec
     return is_ok;
 }
 
-static bool has_room(const struct amounts *amounts, const struct resources *resources,
-                     const struct room *room, struct dv_buf *why)
+static bool has_room(const struct dv_sched_amounts *amounts,
+                     const struct dv_sched_resources *resources, const struct dv_sched_room *room,
+                     struct dv_buf *why)
 {
     bool is_ok = true;
 
     for (size_t i = 0; i < amounts->all.n; i++) {
-        const struct amount *amount = &amounts->all.v[i];
+        const struct dv_sched_amount *amount = &amounts->all.v[i];
         int64_t has = dv_sched_room_has(room, amount->resource);
 
         /* A node that has none of an extended resource which a class serves may give devices
@@ -377,9 +379,9 @@ static bool has_room(const struct amounts *amounts, const struct resources *reso
     return is_ok;
 }
 
-bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
-                   const struct resources *resources, const struct dv_object *node,
-                   const struct room *room, struct dv_buf *why)
+bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,
+                   const struct dv_sched_resources *resources, const struct dv_object *node,
+                   const struct dv_sched_room *room, struct dv_buf *why)
 {
     if (pod->node_name.n > 0 && !dv_str_eq(pod->node_name, node->meta->name)) {
         line(why, DV_STR("node(s) didn't match the requested node name"));

@@ -27,20 +27,20 @@ enum {
     RESOURCE_N_FIXED,
 };
 
-struct resource_name {
+struct dv_sched_resource_name {
     uint32_t number;
     dv_str name;
 };
 
-struct resources {
-    struct dv_map by_name; /* of struct resource_name */
-    DV_VEC(struct resource_name *) names;
+struct dv_sched_resources {
+    struct dv_map by_name; /* of struct dv_sched_resource_name */
+    DV_VEC(struct dv_sched_resource_name *) names;
 };
 
-void dv_sched_resources_init(struct resources *resources);
-void dv_sched_resources_fini(struct resources *resources);
+void dv_sched_resources_init(struct dv_sched_resources *resources);
+void dv_sched_resources_fini(struct dv_sched_resources *resources);
 
-struct amount {
+struct dv_sched_amount {
     uint32_t resource;
     /* A class serves this resource. On nodes that have none of it, it is no amount but a request
      * for devices. */
@@ -48,22 +48,22 @@ struct amount {
     int64_t n;
 };
 
-struct amounts {
-    DV_VEC(struct amount) all;
+struct dv_sched_amounts {
+    DV_VEC(struct dv_sched_amount) all;
     /* By the number of the resource: its place in `all`, from 1; 0: it is not asked for. */
     DV_VEC(uint32_t) places;
     int64_t scored[2]; /* cpu and memory, with a default for containers that ask for none */
 };
 
-void dv_sched_amounts_fini(struct amounts *amounts);
+void dv_sched_amounts_fini(struct dv_sched_amounts *amounts);
 /* What the pod takes at most at any time of its life, one pod included. */
-void dv_sched_amounts_read(struct amounts *amounts, struct resources *resources,
+void dv_sched_amounts_read(struct dv_sched_amounts *amounts, struct dv_sched_resources *resources,
                            const struct dv_api_pod_spec *pod);
 
 /* What a node has and what of it is taken, by the number of the resource. The ones that every pod
  * asks for are in the struct itself, and not behind a pointer: a decision looks at hundreds of
  * nodes. */
-struct room {
+struct dv_sched_room {
     int64_t has[RESOURCE_N_FIXED];
     int64_t taken[RESOURCE_N_FIXED];
     int64_t scored[2];
@@ -73,20 +73,20 @@ struct room {
     DV_VEC(int64_t) more_taken;
 };
 
-void dv_sched_room_fini(struct room *room);
-void dv_sched_room_read(struct room *room, struct resources *resources,
+void dv_sched_room_fini(struct dv_sched_room *room);
+void dv_sched_room_read(struct dv_sched_room *room, struct dv_sched_resources *resources,
                         const struct dv_api_node *node);
-void dv_sched_room_take(struct room *room, const struct amounts *amounts);
-void dv_sched_room_give_back(struct room *room, const struct amounts *amounts);
-int64_t dv_sched_room_has(const struct room *room, uint32_t resource);
+void dv_sched_room_take(struct dv_sched_room *room, const struct dv_sched_amounts *amounts);
+void dv_sched_room_give_back(struct dv_sched_room *room, const struct dv_sched_amounts *amounts);
+int64_t dv_sched_room_has(const struct dv_sched_room *room, uint32_t resource);
 
 /* ---- filters ---- */
 
 /* Whether the pod may run on the node, as far as name, selectors, taints and amounts go. When not,
  * `why` gets the reasons in the reference's words, a line each. */
-bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
-                   const struct resources *resources, const struct dv_object *node,
-                   const struct room *room, struct dv_buf *why);
+bool dv_sched_fits(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,
+                   const struct dv_sched_resources *resources, const struct dv_object *node,
+                   const struct dv_sched_room *room, struct dv_buf *why);
 
 /* ---- taints: tolerate.c ---- */
 
@@ -101,33 +101,34 @@ size_t dv_sched_untolerated(const struct dv_api_pod_spec *pod, const struct dv_a
 /* ---- scores ---- */
 
 /* What speaks for a node, before it is compared with the others. */
-struct merit {
+struct dv_sched_merit {
     int64_t free;       /* 0 to 100: the share of cpu and memory that is left */
     int64_t preferred;  /* weights of the preferred terms that match */
     int64_t disliked;   /* taints that are not tolerated and only say "rather not" */
     int64_t first_wish; /* how far up the lists of alternatives the devices are */
 };
 
-void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
-                    const struct dv_object *node, const struct room *room, struct merit *merit);
+void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,
+                    const struct dv_object *node, const struct dv_sched_room *room,
+                    struct dv_sched_merit *merit);
 /* Raises `best` to the largest of each value: scores are measured against it. */
-void dv_sched_merit_raise(struct merit *best, const struct merit *merit);
-int64_t dv_sched_score(const struct merit *merit, const struct merit *best);
+void dv_sched_merit_raise(struct dv_sched_merit *best, const struct dv_sched_merit *merit);
+int64_t dv_sched_score(const struct dv_sched_merit *merit, const struct dv_sched_merit *best);
 
 /* How many nodes that fit are enough, of so many. */
 size_t dv_sched_n_wanted(size_t n_nodes);
 
 /* ---- why not ---- */
 
-struct reason {
+struct dv_sched_reason {
     dv_str text;
     size_t n_nodes;
 };
 
 /* "0/3 nodes are available: 1 Insufficient cpu, 2 cannot allocate all claims. still not
  * schedulable". `before` is a reason that is not of single nodes; it and `after` may be empty. */
-void dv_sched_summary(size_t n_nodes, const struct reason *reasons, size_t n_reasons, dv_str before,
-                      dv_str after, struct dv_buf *text);
+void dv_sched_summary(size_t n_nodes, const struct dv_sched_reason *reasons, size_t n_reasons,
+                      dv_str before, dv_str after, struct dv_buf *text);
 
 /* ---- back-off ---- */
 

@@ -23,7 +23,7 @@
  * nodes were searched in vain and some were given up, up to 0.8 s. */
 #define COST_NODE UINT64_C(2500000)
 
-uint64_t dv_sched_offer_cost(const struct crowd *crowd)
+uint64_t dv_sched_offer_cost(const struct dv_sched_crowd *crowd)
 {
     return COST_NODE << crowd->n_doubled;
 }
@@ -37,8 +37,8 @@ static void make_share_id(void *ctx, char text[DV_UUID_BYTES])
 /* Adds the claim that the pod would need on this node for its extended resources to what is asked
  * of the allocator. It depends on the node: where the node has the resource itself, no device is
  * needed. */
-static bool add_extended(struct attempt *attempt, const struct node *at, struct offer *offer,
-                         size_t *n_asked, struct dv_err *err)
+static bool add_extended(struct dv_sched_attempt *attempt, const struct dv_sched_node *at,
+                         struct dv_sched_offer *offer, size_t *n_asked, struct dv_err *err)
 {
     struct dv_sched *sched = attempt->sched;
     const struct dv_api_node *node = at->object->value;
@@ -60,7 +60,7 @@ static bool add_extended(struct attempt *attempt, const struct node *at, struct 
     return true;
 }
 
-static void note_failure(struct attempt *attempt, const struct node *node,
+static void note_failure(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
                          const struct dv_alloc_result *result, const struct dv_err *err)
 {
     enum dv_alloc_outcome outcome = result->outcome;
@@ -78,9 +78,10 @@ static void note_failure(struct attempt *attempt, const struct node *node,
 /* Notes that a search was given up. is_searched: this node was searched at the full cost, which is
  * remembered, so that it is not searched again in vain. Otherwise the attempt had spent its own
  * budget on other nodes, and this one is still unknown. */
-static void note_spent(struct attempt *attempt, const struct node *node, bool is_searched)
+static void note_spent(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                       bool is_searched)
 {
-    struct crowd_reason *reason = dv_sched_crowd_reason(
+    struct dv_sched_crowd_reason *reason = dv_sched_crowd_reason(
         attempt->crowd, is_searched
                             ? DV_STR("timed out trying to allocate devices: the search was given "
                                      "up at its limit of cost, simplify the selectors or ask for "
@@ -96,8 +97,8 @@ static void note_spent(struct attempt *attempt, const struct node *node, bool is
 }
 
 /* Draws the conclusion from a search that has ended: an offer, or a reason against the node. */
-static void conclude(struct attempt *attempt, const struct node *node, struct offer *offer,
-                     uint64_t cost_max, const struct dv_err *err)
+static void conclude(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                     struct dv_sched_offer *offer, uint64_t cost_max, const struct dv_err *err)
 {
     attempt->cost_left -= dv_u64_min(offer->result.cost, attempt->cost_left);
     offer->is_refused = offer->result.outcome != DV_ALLOC_DONE;
@@ -111,14 +112,14 @@ static void conclude(struct attempt *attempt, const struct node *node, struct of
 
 static bool is_cancelled(void *ctx)
 {
-    struct attempt *attempt = ctx;
+    struct dv_sched_attempt *attempt = ctx;
 
     return atomic_load(&attempt->job.is_cancelled);
 }
 
 static void run(struct dv_work *work) /* on another thread */
 {
-    struct attempt *attempt = DV_CONTAINER(work, struct attempt, job.work);
+    struct dv_sched_attempt *attempt = DV_CONTAINER(work, struct dv_sched_attempt, job.work);
     const struct dv_alloc_options options = {.cost_max = attempt->job.cost_max,
                                              .share_id = make_share_id,
                                              .is_cancelled = is_cancelled,
@@ -133,7 +134,7 @@ static void run(struct dv_work *work) /* on another thread */
  * it is searched for once more, with what is left of its cost. */
 static void on_run(struct dv_work *work, const struct dv_err *err)
 {
-    struct attempt *attempt = DV_CONTAINER(work, struct attempt, job.work);
+    struct dv_sched_attempt *attempt = DV_CONTAINER(work, struct dv_sched_attempt, job.work);
     struct dv_sched *sched = attempt->sched;
     bool is_stale;
 
@@ -151,11 +152,11 @@ static void on_run(struct dv_work *work, const struct dv_err *err)
     dv_sched_request_done(sched);
 }
 
-static void start(struct attempt *attempt, const struct node *node, struct offer *offer,
-                  size_t n_asked, uint64_t cost_max)
+static void start(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                  struct dv_sched_offer *offer, size_t n_asked, uint64_t cost_max)
 {
     struct dv_sched *sched = attempt->sched;
-    struct job *job = &attempt->job;
+    struct dv_sched_job *job = &attempt->job;
 
     sched->numbers.n_jobs++;
     sched->n_requests++; /* counted like a request: closing waits for the job */
@@ -176,7 +177,7 @@ static void start(struct attempt *attempt, const struct node *node, struct offer
     dv_work_start(&job->work, sched->loop);
 }
 
-void dv_sched_offer_cancel(struct attempt *attempt)
+void dv_sched_offer_cancel(struct dv_sched_attempt *attempt)
 {
     atomic_store(&attempt->job.is_cancelled, true);
     dv_work_cancel(&attempt->job.work);
@@ -186,8 +187,9 @@ void dv_sched_offer_cancel(struct attempt *attempt)
 
 /* Searches here and now, at the cost that is left of this turn's slice. DV_ALLOC_GAVE_UP: that was
  * not enough. */
-static void search(struct attempt *attempt, const struct node *node, struct offer *offer,
-                   size_t n_asked, uint64_t cost_max, struct dv_err *err)
+static void search(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                   struct dv_sched_offer *offer, size_t n_asked, uint64_t cost_max,
+                   struct dv_err *err)
 {
     struct dv_sched *sched = attempt->sched;
     const struct dv_api_object_meta *meta = node->object->meta;
@@ -204,9 +206,10 @@ static void search(struct attempt *attempt, const struct node *node, struct offe
 
 /* Takes the answer of the job, when it was made for this offer. False: there is none, and a search
  * has to begin. */
-static bool take_answer(struct attempt *attempt, const struct node *node, struct offer *offer)
+static bool take_answer(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                        struct dv_sched_offer *offer)
 {
-    struct job *job = &attempt->job;
+    struct dv_sched_job *job = &attempt->job;
 
     if (!job->is_answered || job->offer != offer)
         return false;
@@ -217,7 +220,8 @@ static bool take_answer(struct attempt *attempt, const struct node *node, struct
     return true;
 }
 
-static enum offered begin(struct attempt *attempt, const struct node *node, struct offer *offer)
+static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
+                                   const struct dv_sched_node *node, struct dv_sched_offer *offer)
 {
     struct dv_sched *sched = attempt->sched;
     uint64_t cost_max = dv_u64_min(attempt->cost_left, dv_sched_offer_cost(attempt->crowd));
@@ -249,12 +253,13 @@ static enum offered begin(struct attempt *attempt, const struct node *node, stru
     return offer->is_refused ? REFUSED : OFFERED;
 }
 
-enum offered dv_sched_offer_ask(struct attempt *attempt, struct candidate *candidate)
+enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,
+                                         struct dv_sched_candidate *candidate)
 {
     if (candidate->offer && candidate->offer->is_known)
         return candidate->offer->is_refused ? REFUSED : OFFERED;
     if (!candidate->offer)
-        candidate->offer = DV_NEW(attempt->sched->scratch, struct offer);
+        candidate->offer = DV_NEW(attempt->sched->scratch, struct dv_sched_offer);
     if (!take_answer(attempt, candidate->node, candidate->offer)) {
         if (!dv_sched_has_slice(attempt->sched))
             return PENDING;

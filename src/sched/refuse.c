@@ -27,9 +27,9 @@
  * each is twice the last. */
 #define SEARCH_PAUSE_MAX_MS 60000u
 
-static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
+static void on_deallocated(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
-    struct pod *pod = use->pod;
+    struct dv_sched_pod *pod = use->pod;
 
     /* A claim that could not be deallocated is in the way of the next attempt, which tries
      * again. */
@@ -41,7 +41,7 @@ static void on_deallocated(struct pod_claim *use, const struct dv_err *err)
         dv_sched_pod_reconsider(pod);
 }
 
-static void write_claim(struct pod_claim *use, enum wish wish)
+static void write_claim(struct dv_sched_pod_claim *use, enum dv_sched_wish wish)
 {
     use->wish = wish;
     use->written = on_deallocated;
@@ -51,7 +51,8 @@ static void write_claim(struct pod_claim *use, enum wish wish)
 
 /* Whether the claim is allocated and used by no other pod. Deallocated, it can be allocated on a
  * node where the pod fits. */
-static bool is_in_the_way(const struct attempt *attempt, const struct pod_claim *use)
+static bool is_in_the_way(const struct dv_sched_attempt *attempt,
+                          const struct dv_sched_pod_claim *use)
 {
     const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
     size_t n = claim->status.n_reserved_for;
@@ -60,10 +61,11 @@ static bool is_in_the_way(const struct attempt *attempt, const struct pod_claim 
            (n == 0 || (n == 1 && dv_sched_is_reserved_for(claim, attempt->value->metadata.uid)));
 }
 
-static struct pod_claim *choose_in_the_way(const struct attempt *attempt)
+static struct dv_sched_pod_claim *choose_in_the_way(const struct dv_sched_attempt *attempt)
 {
-    const struct crowd_reason *reason = dv_map_get(&attempt->crowd->reasons, DV_STR(UNAVAILABLE));
-    struct pod_claim *chosen = NULL;
+    const struct dv_sched_crowd_reason *reason =
+        dv_map_get(&attempt->crowd->reasons, DV_STR(UNAVAILABLE));
+    struct dv_sched_pod_claim *chosen = NULL;
     uint64_t n = 0;
 
     if (!reason || reason->n_nodes == 0)
@@ -77,7 +79,7 @@ static struct pod_claim *choose_in_the_way(const struct attempt *attempt)
 }
 
 struct lines {
-    DV_VEC(struct reason) all;
+    DV_VEC(struct dv_sched_reason) all;
     struct dv_map places; /* by the text: its place in `all` */
 };
 
@@ -91,23 +93,23 @@ static void add_line(struct lines *lines, dv_str text, size_t n_nodes, struct dv
     }
     place = DV_NEW(arena, size_t);
     *place = lines->all.n;
-    *dv_vec_add_in(&lines->all, arena) = (struct reason){.text = text, .n_nodes = n_nodes};
+    *dv_vec_add_in(&lines->all, arena) = (struct dv_sched_reason){.text = text, .n_nodes = n_nodes};
     dv_map_set(&lines->places, text, place);
 }
 
 /* Says why no node fits: how many nodes there are for each reason, or `before`, a reason that is
  * not about single nodes. */
-static void say(struct attempt *attempt, dv_str before)
+static void say(struct dv_sched_attempt *attempt, dv_str before)
 {
     struct dv_sched *sched = attempt->sched;
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
     bool has_claims = pod->n_claims > 0 || pod->is_extended;
     struct lines lines = {0};
     struct dv_buf text;
 
     dv_map_init(&lines.places);
     for (size_t i = 0; attempt->crowd && i < attempt->crowd->all.n; i++) {
-        const struct crowd_reason *reason = attempt->crowd->all.v[i];
+        const struct dv_sched_crowd_reason *reason = attempt->crowd->all.v[i];
         dv_str rest = reason->text;
         dv_str piece;
 
@@ -124,10 +126,10 @@ static void say(struct attempt *attempt, dv_str before)
     dv_buf_fini(&text);
 }
 
-void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
+void dv_sched_attempt_give_up(struct dv_sched_attempt *attempt, dv_str before)
 {
     struct dv_sched *sched = attempt->sched;
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
 
     pod->n_attempts++;
     pod->backoff_until_ms = dv_loop_now_ms(sched->loop) + dv_sched_backoff_ms(pod->n_attempts);
@@ -140,10 +142,10 @@ void dv_sched_attempt_give_up(struct attempt *attempt, dv_str before)
  * after a pause, at twice the cost; besides, the inventory remembers more and more results of
  * selectors, so that each search gets further. One pod does this for its whole crowd: the others
  * would find the same. False: nothing was given up, or another pod does it. */
-static bool search_longer(const struct attempt *attempt)
+static bool search_longer(const struct dv_sched_attempt *attempt)
 {
-    struct pod *pod = attempt->pod;
-    struct crowd *crowd = attempt->crowd;
+    struct dv_sched_pod *pod = attempt->pod;
+    struct dv_sched_crowd *crowd = attempt->crowd;
     uint64_t pause_ms = 1000;
     bool is_any = false;
 
@@ -164,15 +166,15 @@ static bool search_longer(const struct attempt *attempt)
 
 /* Whether something got better while the attempt was put aside. The pod was not waiting then, so
  * nobody has woken it: without this question it would miss that event. */
-static bool may_fit_now(const struct attempt *attempt)
+static bool may_fit_now(const struct dv_sched_attempt *attempt)
 {
     return attempt->is_paused && attempt->tick != attempt->sched->tick;
 }
 
-void dv_sched_attempt_fail(struct attempt *attempt)
+void dv_sched_attempt_fail(struct dv_sched_attempt *attempt)
 {
-    struct pod *pod = attempt->pod;
-    struct pod_claim *use = pod->is_preset ? NULL : choose_in_the_way(attempt);
+    struct dv_sched_pod *pod = attempt->pod;
+    struct dv_sched_pod_claim *use = pod->is_preset ? NULL : choose_in_the_way(attempt);
 
     dv_sched_set_state(pod, POD_WAITING);
     dv_sched_attempt_give_up(
@@ -193,17 +195,18 @@ void dv_sched_attempt_fail(struct attempt *attempt)
 /* An earlier attempt has left a claim for extended resources, whose requests may be those of
  * another node. It is deleted, and the pod is tried again when it is gone (wake_owner in
  * claims.c). */
-bool dv_sched_attempt_clear(struct attempt *attempt)
+bool dv_sched_attempt_clear(struct dv_sched_attempt *attempt)
 {
-    struct pod *pod = attempt->pod;
-    struct claim *claim = dv_map_get(&attempt->sched->extended, attempt->value->metadata.uid);
+    struct dv_sched_pod *pod = attempt->pod;
+    struct dv_sched_claim *claim =
+        dv_map_get(&attempt->sched->extended, attempt->value->metadata.uid);
 
     if (!claim || pod->is_preset)
         return false;
     dv_sched_set_state(pod, POD_WAITING);
     if (pod->extended.claim != claim) {
         dv_link_remove(&pod->extended.user);
-        pod->extended = (struct pod_claim){.pod = pod, .claim = claim};
+        pod->extended = (struct dv_sched_pod_claim){.pod = pod, .claim = claim};
         dv_list_push(&claim->users, &pod->extended.user);
     }
     write_claim(&pod->extended, WISH_DELETE);

@@ -39,7 +39,7 @@ static void pump(struct dv_sched *sched);
 
 /* ---- conditions ---- */
 
-static const struct dv_api_pod_condition *condition_of(const struct pod *pod)
+static const struct dv_api_pod_condition *condition_of(const struct dv_sched_pod *pod)
 {
     const struct dv_api_pod_status *status = &dv_sched_pod_value(pod)->status;
 
@@ -50,7 +50,7 @@ static const struct dv_api_pod_condition *condition_of(const struct pod *pod)
 }
 
 /* {"status":{"conditions":[...]}} */
-static const struct dv_json *condition_patch(const struct pod *pod, struct dv_arena *arena)
+static const struct dv_json *condition_patch(const struct dv_sched_pod *pod, struct dv_arena *arena)
 {
     const struct dv_api_pod_condition *old = condition_of(pod);
     const struct dv_api_pod_condition now = {
@@ -79,7 +79,7 @@ static void on_again(struct dv_timer *timer)
     pump(DV_CONTAINER(timer, struct dv_sched, say_again));
 }
 
-static void to_say(struct pod *pod)
+static void to_say(struct dv_sched_pod *pod)
 {
     if (dv_link_is_in(&pod->says))
         return;
@@ -99,27 +99,27 @@ static void say_later(struct dv_sched *sched)
 
 static void on_said(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct pod *pod = DV_CONTAINER(request, struct pod, say_request);
+    struct dv_sched_pod *pod = DV_CONTAINER(request, struct dv_sched_pod, say_request);
     struct dv_sched *sched = pod->sched;
     bool is_lost = failure && failure->code != 404;
 
     pod->is_saying = false;
     sched->n_saying--;
-    if (is_lost && !pod->is_gone && !pod->op && !sched->is_closing) {
+    if (is_lost && !pod->is_gone && !pod->binding && !sched->is_closing) {
         to_say(pod);
         say_later(sched);
     }
     if (!failure)
         sched->n_say_pauses = 0;
-    if (pod->is_gone && !pod->op)
+    if (pod->is_gone && !pod->binding)
         dv_sched_pod_release(pod);
-    else if (pod->op)
-        dv_sched_op_look(pod->op);
+    else if (pod->binding)
+        dv_sched_binding_look(pod->binding);
     pump(sched);
     dv_sched_request_done(sched);
 }
 
-static void send_condition(struct pod *pod)
+static void send_condition(struct dv_sched_pod *pod)
 {
     struct dv_sched *sched = pod->sched;
     const struct dv_api_object_meta *meta = pod->object->meta;
@@ -142,7 +142,7 @@ static void send_condition(struct pod *pod)
     dv_sched_request(sched, &pod->say_request);
 }
 
-static bool is_said(const struct pod *pod, const char *reason, dv_str text)
+static bool is_said(const struct dv_sched_pod *pod, const char *reason, dv_str text)
 {
     const struct dv_api_pod_condition *condition;
 
@@ -154,7 +154,7 @@ static bool is_said(const struct pod *pod, const char *reason, dv_str text)
            dv_str_eq(condition->message, text);
 }
 
-void dv_sched_say(struct pod *pod, const char *reason, dv_str text)
+void dv_sched_say(struct dv_sched_pod *pod, const char *reason, dv_str text)
 {
     struct dv_sched *sched = pod->sched;
     char *copy;
@@ -175,7 +175,7 @@ void dv_sched_say(struct pod *pod, const char *reason, dv_str text)
     pump(sched);
 }
 
-bool dv_sched_say_nothing(struct pod *pod)
+bool dv_sched_say_nothing(struct dv_sched_pod *pod)
 {
     if (dv_link_is_in(&pod->says)) {
         dv_link_remove(&pod->says);
@@ -184,7 +184,7 @@ bool dv_sched_say_nothing(struct pod *pod)
     return !pod->is_saying;
 }
 
-void dv_sched_say_cancel(struct pod *pod)
+void dv_sched_say_cancel(struct dv_sched_pod *pod)
 {
     if (!dv_sched_say_nothing(pod))
         dv_request_cancel(pod->sched->cluster, &pod->say_request);
@@ -192,7 +192,7 @@ void dv_sched_say_cancel(struct pod *pod)
 
 /* ---- events ---- */
 
-static void free_event(struct said_event *event)
+static void free_event(struct dv_sched_said_event *event)
 {
     dv_link_remove(&event->link);
     dv_arena_free(event->arena); /* the event itself is in this arena */
@@ -200,7 +200,7 @@ static void free_event(struct said_event *event)
 
 static void on_told(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct said_event *event = DV_CONTAINER(request, struct said_event, request);
+    struct dv_sched_said_event *event = DV_CONTAINER(request, struct dv_sched_said_event, request);
     struct dv_sched *sched = event->sched;
 
     if (failure)
@@ -220,21 +220,21 @@ static dv_str cut(dv_str text)
     return (dv_str){text.p, n};
 }
 
-void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, const char *action,
-                        dv_str note)
+void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
+                        const char *action, dv_str note)
 {
     struct dv_sched *sched = pod->sched;
     const struct dv_api_object_meta *meta = pod->object->meta;
     uint64_t wall_ns = dv_clock_wall_ns(dv_loop_clock(sched->loop));
     struct dv_arena *arena;
-    struct said_event *event;
+    struct dv_sched_said_event *event;
 
     if (sched->n_events >= N_EVENTS_MAX || sched->is_closing) {
         sched->numbers.n_events_dropped++;
         return;
     }
     arena = dv_arena_new();
-    event = DV_NEW(arena, struct said_event);
+    event = DV_NEW(arena, struct dv_sched_said_event);
     event->sched = sched;
     event->arena = arena;
     event->value = (struct dv_api_event){
@@ -276,7 +276,7 @@ static void pump(struct dv_sched *sched)
         return;
     while (sched->n_saying < N_SAYING_MAX && !dv_timer_is_set(&sched->say_again) &&
            (link = dv_list_shift(&sched->to_say))) {
-        struct pod *pod = DV_CONTAINER(link, struct pod, says);
+        struct dv_sched_pod *pod = DV_CONTAINER(link, struct dv_sched_pod, says);
 
         sched->n_unsaid--;
         /* An older condition of the pod is being written: the new one goes afterwards. */
@@ -288,7 +288,7 @@ static void pump(struct dv_sched *sched)
         send_condition(pod);
     }
     while (sched->n_telling < N_TELLING_MAX && (link = dv_list_shift(&sched->events))) {
-        struct said_event *event = DV_CONTAINER(link, struct said_event, link);
+        struct dv_sched_said_event *event = DV_CONTAINER(link, struct dv_sched_said_event, link);
 
         sched->n_events--;
         sched->n_telling++;
@@ -304,10 +304,11 @@ void dv_sched_says_cancel(struct dv_sched *sched)
 
     dv_timer_cancel(&sched->say_again);
     while ((link = dv_list_first(&sched->events)))
-        free_event(DV_CONTAINER(link, struct said_event, link));
+        free_event(DV_CONTAINER(link, struct dv_sched_said_event, link));
     sched->n_events = 0;
     DV_LIST_EACH (&sched->telling, link) {
-        dv_request_cancel(sched->cluster, &DV_CONTAINER(link, struct said_event, link)->request);
+        dv_request_cancel(sched->cluster,
+                          &DV_CONTAINER(link, struct dv_sched_said_event, link)->request);
     }
     for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));)
         dv_sched_say_cancel(entry->value);

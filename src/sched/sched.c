@@ -220,9 +220,9 @@ static void init_maps(struct dv_sched *sched)
                              &sched->extended,
                              &sched->pods,
                              &sched->crowds};
-    struct dv_list *lists[] = {
-        &sched->slice_changes, &sched->crowds_waiting, &sched->idle, &sched->to_say,
-        &sched->events,        &sched->telling,        &sched->ops};
+    struct dv_list *lists[] = {&sched->slice_changes, &sched->crowds_waiting, &sched->idle,
+                               &sched->to_say,        &sched->events,         &sched->telling,
+                               &sched->bindings};
 
     for (size_t i = 0; i < DV_COUNT(maps); i++)
         dv_map_init(maps[i]);

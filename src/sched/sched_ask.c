@@ -23,158 +23,159 @@
 
 static void on_pause_over(struct dv_timer *timer)
 {
-    dv_sched_op_ask(DV_CONTAINER(timer, struct op, timer));
+    dv_sched_binding_ask(DV_CONTAINER(timer, struct dv_sched_binding, timer));
 }
 
-static void pause_then_ask(struct op *op)
+static void pause_then_ask(struct dv_sched_binding *binding)
 {
-    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(op->n_pauses, 10), PAUSE_MS_MAX);
+    uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(binding->n_pauses, 10), PAUSE_MS_MAX);
 
-    op->n_pauses++;
-    dv_timer_start(&op->timer, op->sched->loop,
-                   dv_loop_now_ms(op->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
+    binding->n_pauses++;
+    dv_timer_start(&binding->timer, binding->sched->loop,
+                   dv_loop_now_ms(binding->sched->loop) + dv_jitter(ms, JITTER_PER_MILLE),
                    on_pause_over);
 }
 
-static void start_bind(struct op *op)
+static void start_bind(struct dv_sched_binding *binding)
 {
-    op->step = OP_BIND;
-    op->n_pauses = 0;
-    dv_sched_op_ask(op);
+    binding->step = BINDING_BIND;
+    binding->n_pauses = 0;
+    dv_sched_binding_ask(binding);
 }
 
-static void on_created(struct op *op, const struct dv_object *object)
+static void on_created(struct dv_sched_binding *binding, const struct dv_object *object)
 {
-    op->created_name = dv_str_copy(object->meta->name, op->arena);
-    dv_sched_extended_use(op, op->created_name);
-    op->step = OP_APPEAR;
-    op->n_pauses = 0;
-    dv_sched_op_look(op);
+    binding->created_name = dv_str_copy(object->meta->name, binding->arena);
+    dv_sched_extended_use(binding, binding->created_name);
+    binding->step = BINDING_APPEAR;
+    binding->n_pauses = 0;
+    dv_sched_binding_look(binding);
 }
 
 /* The binding was refused with a conflict, and the pod was read to see who has bound it. It may
  * have been we: the answer to an earlier try was lost. */
-static void on_checked(struct op *op, const struct dv_object *object)
+static void on_checked(struct dv_sched_binding *binding, const struct dv_object *object)
 {
     const struct dv_api_pod *now = object->value;
 
-    if (!dv_str_eq(now->metadata.uid, op->pod->object->meta->uid))
-        dv_sched_op_fail(op, "the pod was replaced");
-    else if (dv_str_eq(now->spec.node_name, op->node))
-        dv_sched_op_end_well(op);
+    if (!dv_str_eq(now->metadata.uid, binding->pod->object->meta->uid))
+        dv_sched_binding_fail(binding, "the pod was replaced");
+    else if (dv_str_eq(now->spec.node_name, binding->node))
+        dv_sched_binding_end_well(binding);
     else if (now->spec.node_name.n > 0)
-        dv_sched_op_fail(op, "another scheduler has bound the pod");
+        dv_sched_binding_fail(binding, "another scheduler has bound the pod");
     else
-        dv_sched_op_undo(op); /* nobody has: op->err has the reason of the refusal */
+        dv_sched_binding_undo(binding); /* nobody has: binding->err has the reason of the refusal */
 }
 
-static void on_success(struct op *op, const struct dv_object *object)
+static void on_success(struct dv_sched_binding *binding, const struct dv_object *object)
 {
-    switch (op->step) {
-    case OP_CREATE:
-        if (op->sched->metrics.claim_creates[1])
-            dv_counter_add(op->sched->metrics.claim_creates[1], 1);
-        on_created(op, object);
+    switch (binding->step) {
+    case BINDING_CREATE:
+        if (binding->sched->metrics.claim_creates[1])
+            dv_counter_add(binding->sched->metrics.claim_creates[1], 1);
+        on_created(binding, object);
         break;
-    case OP_RECORD:
-        start_bind(op);
+    case BINDING_RECORD:
+        start_bind(binding);
         break;
-    case OP_BIND:
-        dv_sched_op_end_well(op);
+    case BINDING_BIND:
+        dv_sched_binding_end_well(binding);
         break;
-    case OP_CHECK:
-        on_checked(op, object);
+    case BINDING_CHECK:
+        on_checked(binding, object);
         break;
-    case OP_APPEAR:
-    case OP_RESERVE:
-    case OP_SHOW:
-    case OP_READY:
-    case OP_UNDO:
+    case BINDING_APPEAR:
+    case BINDING_RESERVE:
+    case BINDING_SHOW:
+    case BINDING_READY:
+    case BINDING_UNDO:
         break; /* these steps wait, or write claims; they make no request here */
     }
 }
 
-static void on_failure(struct op *op, const struct dv_api_status *failure)
+static void on_failure(struct dv_sched_binding *binding, const struct dv_api_status *failure)
 {
     /* A timeout (408), too many requests (429) and a cancellation (499) say nothing about whether
      * it happened. */
     bool is_refused = failure->code >= 400 && failure->code < 500 && failure->code != 408 &&
                       failure->code != 429 && failure->code != 499;
 
-    if (op->step == OP_CREATE && op->sched->metrics.claim_creates[0])
-        dv_counter_add(op->sched->metrics.claim_creates[0], 1);
-    if (op->step != OP_CHECK)
-        dv_status_to_err(failure, &op->err);
-    if (op->step == OP_CREATE) {
-        (void)dv_wrap(&op->err, "creating the claim for extended resources");
+    if (binding->step == BINDING_CREATE && binding->sched->metrics.claim_creates[0])
+        dv_counter_add(binding->sched->metrics.claim_creates[0], 1);
+    if (binding->step != BINDING_CHECK)
+        dv_status_to_err(failure, &binding->err);
+    if (binding->step == BINDING_CREATE) {
+        (void)dv_wrap(&binding->err, "creating the claim for extended resources");
         /* When only the answer was lost, the claim exists: it is then found by its annotation and
          * deleted before the next attempt (dv_sched_attempt_clear). */
-        dv_sched_op_undo(op);
+        dv_sched_binding_undo(binding);
     } else if (!is_refused) {
-        pause_then_ask(op);
-    } else if (op->step == OP_BIND && failure->code == 409) {
-        op->step = OP_CHECK;
-        dv_sched_op_ask(op);
+        pause_then_ask(binding);
+    } else if (binding->step == BINDING_BIND && failure->code == 409) {
+        binding->step = BINDING_CHECK;
+        dv_sched_binding_ask(binding);
     } else {
-        dv_sched_op_undo(op);
+        dv_sched_binding_undo(binding);
     }
 }
 
 static void on_answer(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct op *op = DV_CONTAINER(request, struct op, request);
-    struct dv_sched *sched = op->sched;
+    struct dv_sched_binding *binding = DV_CONTAINER(request, struct dv_sched_binding, request);
+    struct dv_sched *sched = binding->sched;
 
-    op->is_asking = false;
+    binding->is_asking = false;
     if (sched->is_closing)
-        dv_sched_op_end_badly(op);
+        dv_sched_binding_end_badly(binding);
     else if (failure)
-        on_failure(op, failure);
+        on_failure(binding, failure);
     else
-        on_success(op, request->object);
+        on_success(binding, request->object);
     dv_sched_request_done(sched);
 }
 
-static void fill_bind(struct op *op)
+static void fill_bind(struct dv_sched_binding *binding)
 {
-    struct dv_api_binding *binding = DV_NEW(op->arena, struct dv_api_binding);
+    struct dv_api_binding *value = DV_NEW(binding->arena, struct dv_api_binding);
 
-    binding->metadata.name = op->request.name;
-    binding->metadata.namespace = op->request.namespace;
-    binding->metadata.uid = dv_str_copy(op->pod->object->meta->uid, op->arena);
-    binding->target.kind = DV_STR("Node");
-    binding->target.name = op->node;
-    op->request.verb = DV_VERB_CREATE;
-    op->request.subresource = DV_SUB_BINDING;
-    op->request.value = binding;
+    value->metadata.name = binding->request.name;
+    value->metadata.namespace = binding->request.namespace;
+    value->metadata.uid = dv_str_copy(binding->pod->object->meta->uid, binding->arena);
+    value->target.kind = DV_STR("Node");
+    value->target.name = binding->node;
+    binding->request.verb = DV_VERB_CREATE;
+    binding->request.subresource = DV_SUB_BINDING;
+    binding->request.value = value;
 }
 
 /* Makes the request of the current step. */
-void dv_sched_op_ask(struct op *op)
+void dv_sched_binding_ask(struct dv_sched_binding *binding)
 {
-    const struct dv_api_object_meta *meta = op->pod->object->meta;
+    const struct dv_api_object_meta *meta = binding->pod->object->meta;
 
-    if (dv_sched_op_is_deleted(op->pod)) {
-        dv_sched_op_fail(op, "the pod is being deleted");
+    if (dv_sched_binding_is_deleted(binding->pod)) {
+        dv_sched_binding_fail(binding, "the pod is being deleted");
         return;
     }
-    op->request = (struct dv_request){.kind = dv_kind(DV_KIND_POD),
-                                      .namespace = dv_str_copy(meta->namespace, op->arena),
-                                      .name = dv_str_copy(meta->name, op->arena),
-                                      .done = on_answer};
-    if (op->step == OP_CREATE) {
-        op->request.kind = dv_kind(DV_KIND_CLAIM);
-        op->request.verb = DV_VERB_CREATE;
-        op->request.name = DV_STR_NONE;
-        op->request.value = op->created;
-    } else if (op->step == OP_RECORD) {
-        op->request.verb = DV_VERB_PATCH;
-        op->request.subresource = DV_SUB_STATUS;
-        op->request.patch_type = DV_PATCH_STRATEGIC;
-        op->request.patch = dv_sched_extended_patch(op);
-    } else if (op->step == OP_BIND) {
-        fill_bind(op);
+    binding->request =
+        (struct dv_request){.kind = dv_kind(DV_KIND_POD),
+                            .namespace = dv_str_copy(meta->namespace, binding->arena),
+                            .name = dv_str_copy(meta->name, binding->arena),
+                            .done = on_answer};
+    if (binding->step == BINDING_CREATE) {
+        binding->request.kind = dv_kind(DV_KIND_CLAIM);
+        binding->request.verb = DV_VERB_CREATE;
+        binding->request.name = DV_STR_NONE;
+        binding->request.value = binding->created;
+    } else if (binding->step == BINDING_RECORD) {
+        binding->request.verb = DV_VERB_PATCH;
+        binding->request.subresource = DV_SUB_STATUS;
+        binding->request.patch_type = DV_PATCH_STRATEGIC;
+        binding->request.patch = dv_sched_extended_patch(binding);
+    } else if (binding->step == BINDING_BIND) {
+        fill_bind(binding);
     }
-    op->is_asking = true;
-    dv_sched_request(op->sched, &op->request);
+    binding->is_asking = true;
+    dv_sched_request(binding->sched, &binding->request);
 }

@@ -17,14 +17,15 @@
 #include "sched/sched_state.h"
 
 /* Sets sched->why to the reason why no node can be right, and returns false. */
-static bool reject(struct attempt *attempt, dv_str why)
+static bool reject(struct dv_sched_attempt *attempt, dv_str why)
 {
     dv_buf_clear(&attempt->sched->why);
     dv_buf_add(&attempt->sched->why, why);
     return false;
 }
 
-static bool check_class(struct attempt *attempt, const char *parent, dv_str request, dv_str class)
+static bool check_class(struct dv_sched_attempt *attempt, const char *parent, dv_str request,
+                        dv_str class)
 {
     struct dv_sched *sched = attempt->sched;
 
@@ -37,7 +38,8 @@ static bool check_class(struct attempt *attempt, const char *parent, dv_str requ
     return false;
 }
 
-static bool check_alternatives(struct attempt *attempt, const struct dv_api_device_request *request)
+static bool check_alternatives(struct dv_sched_attempt *attempt,
+                               const struct dv_api_device_request *request)
 {
     struct dv_arena *arena = attempt->sched->scratch;
 
@@ -59,7 +61,8 @@ static bool check_alternatives(struct attempt *attempt, const struct dv_api_devi
     return true;
 }
 
-static bool check_requests(struct attempt *attempt, const struct dv_api_device_claim *devices)
+static bool check_requests(struct dv_sched_attempt *attempt,
+                           const struct dv_api_device_claim *devices)
 {
     for (size_t i = 0; i < devices->n_requests; i++) {
         const struct dv_api_device_request *request = &devices->requests[i];
@@ -73,7 +76,7 @@ static bool check_requests(struct attempt *attempt, const struct dv_api_device_c
     return true;
 }
 
-static bool check_claim(struct attempt *attempt, struct pod_claim *use)
+static bool check_claim(struct dv_sched_attempt *attempt, struct dv_sched_pod_claim *use)
 {
     const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
 
@@ -95,12 +98,12 @@ static bool check_claim(struct attempt *attempt, struct pod_claim *use)
     return check_requests(attempt, &claim->spec.devices);
 }
 
-bool dv_sched_attempt_check(struct attempt *attempt)
+bool dv_sched_attempt_check(struct dv_sched_attempt *attempt)
 {
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
     struct dv_arena *arena = attempt->sched->scratch;
 
-    attempt->open = DV_NEW_ARRAY(arena, struct pod_claim *, pod->n_claims);
+    attempt->open = DV_NEW_ARRAY(arena, struct dv_sched_pod_claim *, pod->n_claims);
     attempt->asked = DV_NEW_ARRAY(arena, const struct dv_api_resource_claim *, pod->n_claims + 1);
     for (size_t i = 0; i < pod->n_claims; i++)
         if (!check_claim(attempt, &pod->claims[i]))
@@ -110,17 +113,17 @@ bool dv_sched_attempt_check(struct attempt *attempt)
 
 /* Reads the pod's amounts, and marks those resources that a class serves: on nodes that have none
  * of such a resource it is no amount but a request for devices. */
-void dv_sched_attempt_read(struct attempt *attempt)
+void dv_sched_attempt_read(struct dv_sched_attempt *attempt)
 {
     struct dv_sched *sched = attempt->sched;
-    struct pod *pod = attempt->pod;
+    struct dv_sched_pod *pod = attempt->pod;
 
     dv_sched_amounts_read(&sched->amounts, &sched->resources, &attempt->value->spec);
     pod->is_extended = false;
     if (!(sched->options.gates & DV_GATE_EXTENDED_RESOURCE) || pod->is_preset)
         return;
     for (size_t i = 0; i < sched->amounts.all.n; i++) {
-        struct amount *amount = &sched->amounts.all.v[i];
+        struct dv_sched_amount *amount = &sched->amounts.all.v[i];
         dv_str name = sched->resources.names.v[amount->resource]->name;
 
         amount->is_served = amount->resource >= RESOURCE_N_FIXED && amount->n > 0 &&

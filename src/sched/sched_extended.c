@@ -13,29 +13,30 @@
 
 /* The claim for the pod's extended resources has this name from now on: the devices that were
  * decided on are held in its name, and no longer in that of the claim before. */
-void dv_sched_extended_use(struct op *op, dv_str name)
+void dv_sched_extended_use(struct dv_sched_binding *binding, dv_str name)
 {
-    struct pod *pod = op->pod;
-    struct claim *old = pod->extended.claim;
+    struct dv_sched_pod *pod = binding->pod;
+    struct dv_sched_claim *old = pod->extended.claim;
 
     dv_link_remove(&pod->extended.user);
     if (old) {
         dv_sched_claim_unassume(old);
         dv_sched_claim_drop(old);
     }
-    pod->extended = (struct pod_claim){
+    pod->extended = (struct dv_sched_pod_claim){
         .pod = pod,
-        .claim = dv_sched_claim(op->sched, dv_sched_pod_value(pod)->metadata.namespace, name)};
+        .claim = dv_sched_claim(binding->sched, dv_sched_pod_value(pod)->metadata.namespace, name)};
     dv_list_push(&pod->extended.claim->users, &pod->extended.user);
-    dv_sched_claim_assume(&pod->extended, op->created_allocation);
+    dv_sched_claim_assume(&pod->extended, binding->created_allocation);
 }
 
 /* Drafts the claim that the pod needs on this node for its extended resources. The decision's arena
  * does not live long enough: all is copied. */
-void dv_sched_extended_draft(struct op *op, const struct decision *decision)
+void dv_sched_extended_draft(struct dv_sched_binding *binding,
+                             const struct dv_sched_decision *decision)
 {
     static const bool yes = true;
-    const struct dv_api_object_meta *pod = op->pod->object->meta;
+    const struct dv_api_object_meta *pod = binding->pod->object->meta;
     struct dv_api_resource_claim draft = {0};
     struct dv_str_entry annotation = {DV_STR(EXTENDED_ANNOTATION), DV_STR("true")};
     dv_str finalizer = DV_STR(FINALIZER);
@@ -46,7 +47,7 @@ void dv_sched_extended_draft(struct op *op, const struct decision *decision)
                                            .controller = &yes};
 
     draft.metadata.generate_name =
-        dv_str_printf(op->arena, "%.*s-extended-resources-", DV_FMT(pod->name));
+        dv_str_printf(binding->arena, "%.*s-extended-resources-", DV_FMT(pod->name));
     draft.metadata.namespace = pod->namespace;
     draft.metadata.annotations = &annotation;
     draft.metadata.n_annotations = 1;
@@ -58,31 +59,32 @@ void dv_sched_extended_draft(struct op *op, const struct decision *decision)
     draft.metadata.n_finalizers = 1;
     draft.spec.devices.requests = decision->requests;
     draft.spec.devices.n_requests = decision->n_requests;
-    op->created = DV_NEW(op->arena, struct dv_api_resource_claim);
-    dv_message_copy(&dv_message_resource_claim, &draft, op->arena, op->created);
-    op->created_allocation = dv_sched_op_copy(op, &decision->allocations[decision->n_claims]);
-    op->mappings = DV_NEW_ARRAY(op->arena, struct dv_api_container_extended_resource_request,
-                                decision->n_mappings);
-    op->n_mappings = decision->n_mappings;
+    binding->created = DV_NEW(binding->arena, struct dv_api_resource_claim);
+    dv_message_copy(&dv_message_resource_claim, &draft, binding->arena, binding->created);
+    binding->created_allocation =
+        dv_sched_binding_copy(binding, &decision->allocations[decision->n_claims]);
+    binding->mappings = DV_NEW_ARRAY(
+        binding->arena, struct dv_api_container_extended_resource_request, decision->n_mappings);
+    binding->n_mappings = decision->n_mappings;
     for (size_t i = 0; i < decision->n_mappings; i++)
         dv_message_copy(&dv_message_container_extended_resource_request, &decision->mappings[i],
-                        op->arena, &op->mappings[i]);
+                        binding->arena, &binding->mappings[i]);
 }
 
 /* {"status":{"extendedResourceClaimStatus":...}} */
-const struct dv_json *dv_sched_extended_patch(const struct op *op)
+const struct dv_json *dv_sched_extended_patch(const struct dv_sched_binding *binding)
 {
     const struct dv_api_pod_extended_resource_claim_status value = {
-        .resource_claim_name = op->created_name,
-        .request_mappings = op->mappings,
-        .n_request_mappings = op->n_mappings};
-    struct dv_json *doc = dv_json_new_object(op->arena);
-    struct dv_json *status = dv_json_new_object(op->arena);
+        .resource_claim_name = binding->created_name,
+        .request_mappings = binding->mappings,
+        .n_request_mappings = binding->n_mappings};
+    struct dv_json *doc = dv_json_new_object(binding->arena);
+    struct dv_json *status = dv_json_new_object(binding->arena);
 
     dv_json_set(status, DV_STR("extendedResourceClaimStatus"),
                 dv_encode_json(&dv_message_pod_extended_resource_claim_status, &value, NULL,
-                               DV_STR_NONE, op->arena),
-                op->arena);
-    dv_json_set(doc, DV_STR("status"), status, op->arena);
+                               DV_STR_NONE, binding->arena),
+                binding->arena);
+    dv_json_set(doc, DV_STR("status"), status, binding->arena);
     return doc;
 }

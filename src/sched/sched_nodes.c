@@ -17,9 +17,9 @@
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 
-struct node *dv_sched_node(struct dv_sched *sched, dv_str name)
+struct dv_sched_node *dv_sched_node(struct dv_sched *sched, dv_str name)
 {
-    struct node *node = dv_map_get(&sched->nodes_by_name, name);
+    struct dv_sched_node *node = dv_map_get(&sched->nodes_by_name, name);
     char *text;
 
     if (node)
@@ -33,14 +33,14 @@ struct node *dv_sched_node(struct dv_sched *sched, dv_str name)
     return node;
 }
 
-static void free_node(struct node *node)
+static void free_node(struct dv_sched_node *node)
 {
     dv_object_unref(node->object);
     dv_sched_room_fini(&node->room);
     free(node);
 }
 
-static void drop_node(struct dv_sched *sched, struct node *node)
+static void drop_node(struct dv_sched *sched, struct dv_sched_node *node)
 {
     if (node->object || node->n_pods > 0)
         return;
@@ -52,9 +52,11 @@ static void drop_node(struct dv_sched *sched, struct node *node)
 
 /* Whether a pod of the crowd might fit on the node, devices aside. They are alike, so the first
  * stands for all. */
-static bool may_fit(struct dv_sched *sched, const struct crowd *crowd, const struct node *node)
+static bool may_fit(struct dv_sched *sched, const struct dv_sched_crowd *crowd,
+                    const struct dv_sched_node *node)
 {
-    const struct pod *pod = DV_CONTAINER(dv_list_first(&crowd->waiting), struct pod, waits);
+    const struct dv_sched_pod *pod =
+        DV_CONTAINER(dv_list_first(&crowd->waiting), struct dv_sched_pod, waits);
     const struct dv_api_pod_spec *spec = &dv_sched_pod_value(pod)->spec;
 
     if (pod->is_preset)
@@ -67,7 +69,7 @@ static bool may_fit(struct dv_sched *sched, const struct crowd *crowd, const str
                          &sched->why);
 }
 
-void dv_sched_node_improved(struct dv_sched *sched, struct node *node)
+void dv_sched_node_improved(struct dv_sched *sched, struct dv_sched_node *node)
 {
     struct dv_link *next;
 
@@ -76,7 +78,7 @@ void dv_sched_node_improved(struct dv_sched *sched, struct node *node)
         return;
     for (struct dv_link *link = sched->crowds_waiting.head.next;
          link != &sched->crowds_waiting.head; link = next) {
-        struct crowd *crowd = DV_CONTAINER(link, struct crowd, waits);
+        struct dv_sched_crowd *crowd = DV_CONTAINER(link, struct dv_sched_crowd, waits);
 
         next = link->next; /* waking the last pod of a crowd takes the crowd out of the list */
         if (may_fit(sched, crowd, node))
@@ -84,7 +86,7 @@ void dv_sched_node_improved(struct dv_sched *sched, struct node *node)
     }
 }
 
-void dv_sched_node_take(struct dv_sched *sched, struct node *node,
+void dv_sched_node_take(struct dv_sched *sched, struct dv_sched_node *node,
                         const struct dv_api_pod_spec *pod)
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
@@ -93,7 +95,7 @@ void dv_sched_node_take(struct dv_sched *sched, struct node *node,
     node->n_pods++;
 }
 
-void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
+void dv_sched_node_give_back(struct dv_sched *sched, struct dv_sched_node *node,
                              const struct dv_api_pod_spec *pod)
 {
     dv_sched_amounts_read(&sched->amounts, &sched->resources, pod);
@@ -122,9 +124,9 @@ static bool are_facts_equal(const struct dv_api_node *old, const struct dv_api_n
     return dv_message_eq(&dv_message_node, &a, &b);
 }
 
-static void take_out(struct dv_sched *sched, struct node *node)
+static void take_out(struct dv_sched *sched, struct dv_sched_node *node)
 {
-    struct node *moved = sched->nodes.v[sched->nodes.n - 1];
+    struct dv_sched_node *moved = sched->nodes.v[sched->nodes.n - 1];
 
     sched->shape++;
     dv_vec_remove_swap(&sched->nodes, node->place);
@@ -140,7 +142,7 @@ static void take_out(struct dv_sched *sched, struct node *node)
 void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_sched *sched = ctx;
-    struct node *node = dv_sched_node(sched, (now ? now : old)->meta->name);
+    struct dv_sched_node *node = dv_sched_node(sched, (now ? now : old)->meta->name);
 
     if (!now) {
         if (node->object)

@@ -22,7 +22,7 @@
  * than this says so. */
 #define GATED_SAY_MS 2000u
 
-const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod)
+const struct dv_api_pod *dv_sched_pod_value(const struct dv_sched_pod *pod)
 {
     return pod->object->value;
 }
@@ -72,7 +72,7 @@ static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
         return false;
     index_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
-        const struct claim *claim;
+        const struct dv_sched_claim *claim;
         dv_str name;
 
         if (!claim_name(&statuses, &pod->spec.resource_claims[i], &name))
@@ -95,11 +95,11 @@ static bool is_wanted(struct dv_sched *sched, const struct dv_api_pod *pod)
 
 /* ---- records ---- */
 
-static struct pod *new_pod(struct dv_sched *sched, struct dv_object *object)
+static struct dv_sched_pod *new_pod(struct dv_sched *sched, struct dv_object *object)
 {
     const struct dv_api_pod *value = object->value;
     dv_str key = dv_sched_key(sched, object->meta->namespace, object->meta->name);
-    struct pod *pod = dv_alloc(sizeof(*pod) + key.n);
+    struct dv_sched_pod *pod = dv_alloc(sizeof(*pod) + key.n);
     char *text = (char *)(pod + 1);
 
     memcpy(text, key.p, key.n);
@@ -116,7 +116,7 @@ static struct pod *new_pod(struct dv_sched *sched, struct dv_object *object)
     return pod;
 }
 
-static void drop_claims(struct pod *pod)
+static void drop_claims(struct dv_sched_pod *pod)
 {
     for (size_t i = 0; i < pod->n_claims; i++) {
         dv_link_remove(&pod->claims[i].user);
@@ -127,7 +127,7 @@ static void drop_claims(struct pod *pod)
     pod->n_claims = 0;
 }
 
-static void free_pod(struct pod *pod)
+static void free_pod(struct dv_sched_pod *pod)
 {
     drop_claims(pod);
     if (pod->extended.claim) {
@@ -141,13 +141,13 @@ static void free_pod(struct pod *pod)
     free(pod);
 }
 
-void dv_sched_pod_release(struct pod *pod)
+void dv_sched_pod_release(struct dv_sched_pod *pod)
 {
-    if (pod->is_gone && !pod->op && pod->n_writes == 0 && !pod->is_saying)
+    if (pod->is_gone && !pod->binding && pod->n_writes == 0 && !pod->is_saying)
         free_pod(pod);
 }
 
-void dv_sched_pod_forget(struct pod *pod)
+void dv_sched_pod_forget(struct dv_sched_pod *pod)
 {
     struct dv_sched *sched = pod->sched;
 
@@ -162,8 +162,8 @@ void dv_sched_pod_forget(struct pod *pod)
         dv_sched_pod_unassume(pod);
     }
     dv_sched_say_cancel(pod);
-    if (pod->op)
-        dv_sched_op_look(pod->op);
+    if (pod->binding)
+        dv_sched_binding_look(pod->binding);
     else
         dv_sched_pod_release(pod);
 }
@@ -183,24 +183,24 @@ static bool is_owned(const struct dv_object *claim, const struct dv_api_pod *pod
 
 /* Adds a claim to those that the pod uses. One that several entries name is used once: found_turn
  * tells that it was met before. */
-static const struct claim *add_claim(struct pod *pod, dv_str name)
+static const struct dv_sched_claim *add_claim(struct dv_sched_pod *pod, dv_str name)
 {
-    struct claim *claim =
+    struct dv_sched_claim *claim =
         dv_sched_claim(pod->sched, dv_sched_pod_value(pod)->metadata.namespace, name);
-    struct pod_claim *use;
+    struct dv_sched_pod_claim *use;
 
     if (claim->found_turn == pod->sched->n_found)
         return claim;
     claim->found_turn = pod->sched->n_found;
     use = &pod->claims[pod->n_claims++];
-    *use = (struct pod_claim){.pod = pod, .claim = claim};
+    *use = (struct dv_sched_pod_claim){.pod = pod, .claim = claim};
     dv_list_push(&claim->users, &use->user);
     return claim;
 }
 
 /* False, with the reason in sched->why: the pod has to wait for this claim. */
-static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim *entry, dv_str name,
-                        const struct dv_object *claim)
+static bool check_claim(struct dv_sched_pod *pod, const struct dv_api_pod_resource_claim *entry,
+                        dv_str name, const struct dv_object *claim)
 {
     const struct dv_api_pod *value = dv_sched_pod_value(pod);
     struct dv_buf *why = &pod->sched->why;
@@ -215,7 +215,7 @@ static bool check_claim(struct pod *pod, const struct dv_api_pod_resource_claim 
     return why->n == 0;
 }
 
-static bool find_claims(struct pod *pod)
+static bool find_claims(struct dv_sched_pod *pod)
 {
     const struct dv_api_pod *value = dv_sched_pod_value(pod);
     const struct dv_api_pod_spec *spec = &value->spec;
@@ -240,7 +240,7 @@ static bool find_claims(struct pod *pod)
                 dv_buf_printf(why, "the resourceclaim for \"%.*s\" is not created yet",
                               DV_FMT(entry->name));
         } else if (name.n > 0) {
-            const struct claim *claim = add_claim(pod, name);
+            const struct dv_sched_claim *claim = add_claim(pod, name);
 
             is_ok &= why->n > 0 || check_claim(pod, entry, name, claim->object);
         }
@@ -252,7 +252,7 @@ static bool find_claims(struct pod *pod)
 
 static void on_gated_long(struct dv_timer *timer)
 {
-    struct pod *pod = DV_CONTAINER(timer, struct pod, timer);
+    struct dv_sched_pod *pod = DV_CONTAINER(timer, struct dv_sched_pod, timer);
     struct dv_buf text;
 
     if (pod->is_preset || find_claims(pod))
@@ -264,7 +264,7 @@ static void on_gated_long(struct dv_timer *timer)
     dv_buf_fini(&text);
 }
 
-static void gate(struct pod *pod, bool is_said)
+static void gate(struct dv_sched_pod *pod, bool is_said)
 {
     dv_sched_crowd_leave(pod->sched, pod);
     dv_sched_set_state(pod, POD_GATED);
@@ -273,11 +273,11 @@ static void gate(struct pod *pod, bool is_said)
                        dv_loop_now_ms(pod->sched->loop) + GATED_SAY_MS, on_gated_long);
 }
 
-void dv_sched_pod_reconsider(struct pod *pod)
+void dv_sched_pod_reconsider(struct dv_sched_pod *pod)
 {
     struct dv_sched *sched = pod->sched;
 
-    if (sched->n_unsynced > 0 || pod->op || pod->n_writes > 0 || pod->state == POD_BOUND)
+    if (sched->n_unsynced > 0 || pod->binding || pod->n_writes > 0 || pod->state == POD_BOUND)
         return;
     dv_sched_unqueue(pod);
     if (pod->state == POD_ACTIVE)
@@ -290,10 +290,10 @@ void dv_sched_pod_reconsider(struct pod *pod)
         dv_sched_queue(pod);
 }
 
-void dv_sched_pod_woken(struct pod *pod)
+void dv_sched_pod_woken(struct dv_sched_pod *pod)
 {
-    if (pod->op)
-        dv_sched_op_look(pod->op);
+    if (pod->binding)
+        dv_sched_binding_look(pod->binding);
     else if (pod->is_preset && !is_wanted(pod->sched, dv_sched_pod_value(pod)))
         dv_sched_pod_forget(pod);
     else
@@ -302,16 +302,16 @@ void dv_sched_pod_woken(struct pod *pod)
 
 /* ---- room ---- */
 
-void dv_sched_pod_assume(struct pod *pod, struct node *node)
+void dv_sched_pod_assume(struct dv_sched_pod *pod, struct dv_sched_node *node)
 {
     pod->assumed = node;
     pod->assumed_as = dv_object_ref(pod->object);
     dv_sched_node_take(pod->sched, node, &dv_sched_pod_value(pod)->spec);
 }
 
-void dv_sched_pod_unassume(struct pod *pod)
+void dv_sched_pod_unassume(struct dv_sched_pod *pod)
 {
-    struct node *node = pod->assumed;
+    struct dv_sched_node *node = pod->assumed;
     struct dv_object *object = pod->assumed_as;
 
     if (!node)
@@ -338,7 +338,7 @@ static void give_back_room(struct dv_sched *sched, const struct dv_object *objec
 
 /* Whether the view now shows the pod where we have bound it. What the pod takes there is counted
  * since the decision, and must not be counted twice. */
-static bool is_as_assumed(struct pod *pod, const struct dv_object *now)
+static bool is_as_assumed(struct dv_sched_pod *pod, const struct dv_object *now)
 {
     const struct dv_api_pod *value = now->value;
 
@@ -350,8 +350,8 @@ static bool is_as_assumed(struct pod *pod, const struct dv_object *now)
     return true;
 }
 
-static void count_room(struct dv_sched *sched, struct pod *pod, const struct dv_object *old,
-                       const struct dv_object *now)
+static void count_room(struct dv_sched *sched, struct dv_sched_pod *pod,
+                       const struct dv_object *old, const struct dv_object *now)
 {
     bool was_on = takes_room(old);
     bool is_on = takes_room(now);
@@ -394,14 +394,14 @@ static bool means_something(const struct dv_object *old, const struct dv_object 
            !dv_message_eq(&dv_message_pod_status, &before, &after);
 }
 
-static void change_pod(struct pod *pod, struct dv_object *now)
+static void change_pod(struct dv_sched_pod *pod, struct dv_object *now)
 {
     struct dv_object *old = pod->object;
     bool is_news = means_something(old, now);
 
     pod->object = dv_object_ref(now);
-    if (pod->op)
-        dv_sched_op_look(pod->op);
+    if (pod->binding)
+        dv_sched_binding_look(pod->binding);
     else if (!is_wanted(pod->sched, now->value))
         dv_sched_pod_forget(pod);
     else if (is_news)
@@ -413,7 +413,8 @@ void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *no
 {
     struct dv_sched *sched = ctx;
     const struct dv_api_object_meta *meta = (now ? now : old)->meta;
-    struct pod *pod = dv_map_get(&sched->pods, dv_sched_key(sched, meta->namespace, meta->name));
+    struct dv_sched_pod *pod =
+        dv_map_get(&sched->pods, dv_sched_key(sched, meta->namespace, meta->name));
 
     count_room(sched, pod, old, now);
     if (pod && (!now || !dv_str_eq(pod->object->meta->uid, meta->uid))) {
@@ -441,7 +442,7 @@ void dv_sched_pods_free(struct dv_sched *sched)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->pods, &at));) {
-        struct pod *pod = entry->value;
+        struct dv_sched_pod *pod = entry->value;
 
         dv_timer_cancel(&pod->timer);
         dv_link_remove(&pod->waits);

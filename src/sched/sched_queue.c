@@ -21,7 +21,7 @@
 
 /* ---- states ---- */
 
-static enum dv_sched_queue queue_of(enum pod_state state)
+static enum dv_sched_queue queue_of(enum dv_sched_pod_state state)
 {
     switch (state) {
     case POD_GATED:
@@ -39,7 +39,7 @@ static enum dv_sched_queue queue_of(enum pod_state state)
     return DV_SCHED_N_QUEUES;
 }
 
-void dv_sched_set_state(struct pod *pod, enum pod_state state)
+void dv_sched_set_state(struct dv_sched_pod *pod, enum dv_sched_pod_state state)
 {
     struct dv_sched *sched = pod->sched;
     enum dv_sched_queue from = queue_of(pod->state);
@@ -54,7 +54,7 @@ void dv_sched_set_state(struct pod *pod, enum pod_state state)
 
 /* ---- the heap ---- */
 
-static bool is_before(const struct pod *a, const struct pod *b)
+static bool is_before(const struct dv_sched_pod *a, const struct dv_sched_pod *b)
 {
     if (a->priority != b->priority)
         return a->priority > b->priority;
@@ -63,13 +63,13 @@ static bool is_before(const struct pod *a, const struct pod *b)
     return a->is_late != b->is_late ? b->is_late : a->order < b->order;
 }
 
-static void put(struct dv_sched *sched, size_t i, struct pod *pod)
+static void put(struct dv_sched *sched, size_t i, struct dv_sched_pod *pod)
 {
     sched->heap.v[i] = pod;
     pod->place = i + 1;
 }
 
-static void rise(struct dv_sched *sched, size_t i, struct pod *pod)
+static void rise(struct dv_sched *sched, size_t i, struct dv_sched_pod *pod)
 {
     while (i > 0 && is_before(pod, sched->heap.v[(i - 1) / 2])) {
         put(sched, i, sched->heap.v[(i - 1) / 2]);
@@ -78,7 +78,7 @@ static void rise(struct dv_sched *sched, size_t i, struct pod *pod)
     put(sched, i, pod);
 }
 
-static void sink(struct dv_sched *sched, size_t i, struct pod *pod)
+static void sink(struct dv_sched *sched, size_t i, struct dv_sched_pod *pod)
 {
     size_t n = sched->heap.n;
 
@@ -95,16 +95,16 @@ static void sink(struct dv_sched *sched, size_t i, struct pod *pod)
     put(sched, i, pod);
 }
 
-static void push(struct dv_sched *sched, struct pod *pod)
+static void push(struct dv_sched *sched, struct dv_sched_pod *pod)
 {
     (void)dv_vec_add(&sched->heap);
     rise(sched, sched->heap.n - 1, pod);
 }
 
-static void take_out(struct dv_sched *sched, struct pod *pod)
+static void take_out(struct dv_sched *sched, struct dv_sched_pod *pod)
 {
     size_t i = pod->place - 1;
-    struct pod *last = sched->heap.v[sched->heap.n - 1];
+    struct dv_sched_pod *last = sched->heap.v[sched->heap.n - 1];
 
     sched->heap.n--;
     pod->place = 0;
@@ -118,7 +118,7 @@ static void take_out(struct dv_sched *sched, struct pod *pod)
 
 /* ---- in and out ---- */
 
-void dv_sched_unqueue(struct pod *pod)
+void dv_sched_unqueue(struct dv_sched_pod *pod)
 {
     if (dv_sched_attempt_pod(pod->sched) == pod)
         dv_sched_attempt_drop(pod->sched);
@@ -133,10 +133,10 @@ void dv_sched_unqueue(struct pod *pod)
 
 static void on_backoff_over(struct dv_timer *timer)
 {
-    dv_sched_queue(DV_CONTAINER(timer, struct pod, timer));
+    dv_sched_queue(DV_CONTAINER(timer, struct dv_sched_pod, timer));
 }
 
-void dv_sched_queue(struct pod *pod)
+void dv_sched_queue(struct dv_sched_pod *pod)
 {
     struct dv_sched *sched = pod->sched;
 
@@ -153,9 +153,9 @@ void dv_sched_queue(struct pod *pod)
     dv_sched_turn(sched);
 }
 
-static struct pod *next_in_queue(struct dv_sched *sched)
+static struct dv_sched_pod *next_in_queue(struct dv_sched *sched)
 {
-    struct pod *pod = sched->heap.n > 0 ? sched->heap.v[0] : NULL;
+    struct dv_sched_pod *pod = sched->heap.n > 0 ? sched->heap.v[0] : NULL;
 
     if (pod)
         take_out(sched, pod);

@@ -32,10 +32,10 @@ struct dv_gauge;
 struct dv_histogram;
 struct dv_inventory;
 struct dv_inventory_slice;
-struct attempt;
-struct claim;
-struct op;
-struct pod;
+struct dv_sched_attempt;
+struct dv_sched_claim;
+struct dv_sched_binding;
+struct dv_sched_pod;
 
 #define FINALIZER "resource.kubernetes.io/delete-protection"
 #define EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
@@ -43,13 +43,13 @@ struct pod;
 
 /* ---- nodes ---- */
 
-struct node {
+struct dv_sched_node {
     size_t place; /* its index in sched->nodes, while the node exists */
     /* The tick at which something last changed that may let a pod fit which did not. */
     uint64_t improved;
     uint64_t turn;            /* counts changes of the node and of what is taken of it */
     struct dv_object *object; /* NULL: there is no such node, but pods are on it */
-    struct room room;
+    struct dv_sched_room room;
     dv_str name;
     size_t n_pods;
 };
@@ -58,30 +58,31 @@ struct node {
 
 /* Why a node does not fit, and when that was found out; packed, because there is one for each pair
  * of a crowd and a node. */
-struct memo {
+struct dv_sched_memo {
     uint64_t at : 48; /* 0: nothing is known */
     uint64_t reason : 16;
 };
 
-struct crowd {
+struct dv_sched_crowd {
     dv_str key;
     struct dv_link link;    /* in sched->idle while it has no pods */
     struct dv_link waits;   /* in sched->crowds_waiting while one of them waits */
-    struct dv_list waiting; /* of struct pod */
+    struct dv_list waiting; /* of struct dv_sched_pod */
     size_t n_pods;          /* whose last attempt was made as part of it */
     uint64_t improved;      /* like the `improved` of a node, for all nodes at once */
     unsigned n_doubled;     /* how often the cost of a search was doubled */
-    struct pod *searcher;   /* searches again at a higher cost, for all of them; NULL: none */
-    struct memo *memos;     /* indexed by the node's place */
+    struct dv_sched_pod
+        *searcher;               /* searches again at a higher cost, for all of them; NULL: none */
+    struct dv_sched_memo *memos; /* indexed by the node's place */
     size_t n_memos;
-    struct dv_map reasons; /* of struct crowd_reason, by text */
-    DV_VEC(struct crowd_reason *) all;
+    struct dv_map reasons; /* of struct dv_sched_crowd_reason, by text */
+    DV_VEC(struct dv_sched_crowd_reason *) all;
     bool has_requests;          /* it needs devices */
     struct dv_map classes;      /* the classes that its requests name; the keys are owned */
     DV_VEC(uint32_t) resources; /* numbers of the extended resources that a class may serve */
 };
 
-struct crowd_reason {
+struct dv_sched_crowd_reason {
     dv_str text; /* a line for each reason */
     size_t number;
     size_t n_nodes; /* that had this reason in the current attempt */
@@ -93,14 +94,14 @@ struct crowd_reason {
 
 /* A device that a claim holds alone. These records show when another scheduler has given the same
  * device to another claim. */
-struct taken {
+struct dv_sched_taken {
     dv_str key;
-    struct claim *claim;
-    struct taken *next_of_claim;
-    struct taken *rival; /* others that hold the same device */
+    struct dv_sched_claim *claim;
+    struct dv_sched_taken *next_of_claim;
+    struct dv_sched_taken *rival; /* others that hold the same device */
 };
 
-enum wish {
+enum dv_sched_wish {
     /* Reserve the claim for the pod, and write the allocation that was decided on. */
     WISH_NONE,
     WISH_RESERVE,
@@ -111,21 +112,21 @@ enum wish {
 };
 
 /* A pod's use of a claim. */
-struct pod_claim {
-    struct pod *pod;
-    struct claim *claim;
+struct dv_sched_pod_claim {
+    struct dv_sched_pod *pod;
+    struct dv_sched_claim *claim;
     struct dv_link user; /* in claim->users */
     /* The write that is wanted. */
     struct dv_link want; /* in claim->wanted or claim->writing */
-    enum wish wish;
-    void (*written)(struct pod_claim *use, const struct dv_err *err);
+    enum dv_sched_wish wish;
+    void (*written)(struct dv_sched_pod_claim *use, const struct dv_err *err);
     bool is_reserved;    /* by the current attempt */
     bool is_allocated;   /* by the current attempt */
     bool is_lost;        /* another scheduler was first to allocate the claim */
     const char *problem; /* why the wish cannot be had; for sched_write.c */
 };
 
-enum claim_step {
+enum dv_sched_claim_step {
     CLAIM_IDLE,
     CLAIM_READING,
     CLAIM_MARKING, /* the finalizer comes or goes */
@@ -135,26 +136,26 @@ enum claim_step {
     CLAIM_BUSY,    /* callbacks of those who waited are running */
 };
 
-struct claim {
+struct dv_sched_claim {
     struct dv_sched *sched;
     dv_str key;               /* "namespace/name" */
     struct dv_object *object; /* the newest version that is known; NULL: there is no such claim */
     uint64_t shown;           /* the version that the view has shown last */
     bool is_told;             /* its users are being told, so the record must stay */
     uint64_t found_turn;      /* sched->n_found, when a pod last added it: see find_claims */
-    struct dv_list users;     /* of struct pod_claim */
+    struct dv_list users;     /* of struct dv_sched_pod_claim */
     /* What it holds in the inventory: the allocation of `held_by`, or one that was decided on and
      * is not written yet (`assumed`). */
     struct dv_object *held_by;
     uint64_t held_since; /* the version of the claim that brought the allocation */
-    struct taken *taken;
+    struct dv_sched_taken *taken;
     const struct dv_api_allocation_result *assumed;
-    struct pod_claim *assumed_by;
+    struct dv_sched_pod_claim *assumed_by;
     dv_str extended_for; /* uid of the pod whose extended resources it serves; empty: none */
     /* Another one for the same pod: another scheduler's, or left by an answer that was lost. */
-    struct claim *next_extended;
+    struct dv_sched_claim *next_extended;
     /* The writer of this claim: sched_write.c. */
-    enum claim_step step;
+    enum dv_sched_claim_step step;
     struct dv_list wanted;
     struct dv_list writing;
     struct dv_request request;
@@ -168,7 +169,7 @@ struct claim {
 
 /* ---- pods ---- */
 
-enum pod_state {
+enum dv_sched_pod_state {
     POD_GATED,
     POD_ACTIVE,
     POD_BACKOFF,
@@ -177,25 +178,25 @@ enum pod_state {
     POD_BOUND, /* bound, until the view shows it */
 };
 
-struct pod {
+struct dv_sched_pod {
     struct dv_sched *sched;
     dv_str key; /* "namespace/name" */
     struct dv_object *object;
-    enum pod_state state;
+    enum dv_sched_pod_state state;
     bool is_preset;   /* bound by others: only its claims have to be allocated */
     bool is_gone;     /* deleted or replaced while it is being bound */
     bool is_woken;    /* woken by an event: when it fits, the next of its crowd may fit too */
     bool is_late;     /* its last search was given up: others of its priority go first */
     bool is_extended; /* classes serve some of its extended resources */
-    struct pod_claim *claims;
+    struct dv_sched_pod_claim *claims;
     size_t n_claims;
     /* Its use of the claim for its extended resources: made now, or left over. */
-    struct pod_claim extended;
+    struct dv_sched_pod_claim extended;
     size_t n_writes; /* writes of claims that no binding waits for */
-    struct crowd *crowd;
-    struct dv_link waits;          /* in crowd->waiting, or in class_wait->pods */
-    struct class_wait *class_wait; /* the class that it waits for; NULL: none */
-    size_t place;                  /* in the queue's heap, from 1 */
+    struct dv_sched_crowd *crowd;
+    struct dv_link waits;                   /* in crowd->waiting, or in class_wait->pods */
+    struct dv_sched_class_wait *class_wait; /* the class that it waits for; NULL: none */
+    size_t place;                           /* in the queue's heap, from 1 */
     int64_t priority;
     uint64_t order; /* of arrival */
     /* Fires at the end of its back-off, or when it shall say that it waits. */
@@ -203,9 +204,9 @@ struct pod {
     unsigned n_attempts; /* attempts in a row that failed */
     uint64_t backoff_until_ms;
     uint64_t seen_ns;
-    struct op *op;
+    struct dv_sched_binding *binding;
     /* The node that was decided on: its room is taken before the view shows the pod there. */
-    struct node *assumed;
+    struct dv_sched_node *assumed;
     struct dv_object *assumed_as;
     /* Its PodScheduled condition as it was last said: say.c. */
     struct dv_link says;
@@ -218,7 +219,7 @@ struct pod {
 
 /* ---- events ---- */
 
-struct said_event {
+struct dv_sched_said_event {
     struct dv_link link;
     struct dv_sched *sched;
     struct dv_request request;
@@ -228,23 +229,23 @@ struct said_event {
 
 /* ---- pools: on which node what is given back may help ---- */
 
-struct pool {
+struct dv_sched_pool {
     dv_str key; /* "driver/name" */
     dv_str node;
     size_t n_slices;
     size_t n_wide; /* slices whose devices other nodes may use, too */
 };
 
-struct slice {
+struct dv_sched_slice {
     struct dv_object *object; /* as the driver published it, without the taints of rules */
     struct dv_inventory_slice *place;
-    struct pool *pool;
+    struct dv_sched_pool *pool;
     bool is_wide;
 };
 
 /* A change of a slice that is not in the inventory yet. At a start thousands of slices are told in
  * one turn of the loop: they are put into the inventory over several turns. */
-struct slice_change {
+struct dv_sched_slice_change {
     struct dv_link link;   /* in sched->slice_changes */
     dv_str name;           /* in the same block */
     struct dv_object *now; /* NULL: it is gone */
@@ -252,12 +253,12 @@ struct slice_change {
     bool is_retainted;
 };
 
-struct class_wait {
+struct dv_sched_class_wait {
     dv_str name;
     struct dv_list pods;
 };
 
-struct metrics {
+struct dv_sched_metrics {
     struct dv_counter *attempts[DV_SCHED_N_RESULTS];
     struct dv_gauge *pending[DV_SCHED_N_QUEUES];
     struct dv_histogram *attempt_seconds[DV_SCHED_N_RESULTS];
@@ -285,34 +286,34 @@ struct dv_sched {
     uint64_t n_found;  /* counts how often the claims of a pod were gathered */
 
     struct dv_inventory *inventory;
-    struct dv_map slices; /* of struct slice, by name */
+    struct dv_map slices; /* of struct dv_sched_slice, by name */
     struct dv_list slice_changes;
     struct dv_map slice_changes_by_name;
-    struct dv_map pools;       /* of struct pool */
-    struct dv_map class_waits; /* of struct class_wait */
+    struct dv_map pools;       /* of struct dv_sched_pool */
+    struct dv_map class_waits; /* of struct dv_sched_class_wait */
 
-    struct resources resources;
+    struct dv_sched_resources resources;
     struct dv_map nodes_by_name;
-    DV_VEC(struct node *) nodes; /* that exist, in no order */
+    DV_VEC(struct dv_sched_node *) nodes; /* that exist, in no order */
     size_t next_node;
-    struct amounts amounts;  /* of the pod that is being looked at; scratch memory */
-    struct attempt *attempt; /* the one that is under way; NULL: none is */
-    uint64_t shape;          /* changes with the nodes and classes that are there */
+    struct dv_sched_amounts amounts;  /* of the pod that is being looked at; scratch memory */
+    struct dv_sched_attempt *attempt; /* the one that is under way; NULL: none is */
+    uint64_t shape;                   /* changes with the nodes and classes that are there */
     /* What is left of the current turn, in the allocator's units of cost. */
     uint64_t slice_left;
     uint64_t slice_cost; /* what the current turn has cost so far */
 
     struct dv_map claims;   /* by key */
-    struct dv_map taken;    /* of struct taken, by device */
+    struct dv_map taken;    /* of struct dv_sched_taken, by device */
     struct dv_map extended; /* claims for extended resources, by the pod's uid */
     size_t n_in_flight;
 
     struct dv_map pods; /* by key */
-    DV_VEC(struct pod *) heap;
+    DV_VEC(struct dv_sched_pod *) heap;
     uint64_t n_arrivals;
     size_t n_pending[DV_SCHED_N_QUEUES];
     struct dv_timer turn;
-    struct dv_list ops; /* of struct op */
+    struct dv_list bindings; /* of struct dv_sched_binding */
     size_t n_binding;
 
     struct dv_map crowds;
@@ -321,12 +322,12 @@ struct dv_sched {
     size_t n_idle;
     size_t memo_bytes;
 
-    struct dv_list to_say; /* of struct pod */
+    struct dv_list to_say; /* of struct dv_sched_pod */
     size_t n_unsaid;
     size_t n_saying;
     struct dv_timer say_again;
     unsigned n_say_pauses;
-    struct dv_list events; /* of struct said_event, to be told and being told */
+    struct dv_list events; /* of struct dv_sched_said_event, to be told and being told */
     struct dv_list telling;
     size_t n_events;
     size_t n_telling;
@@ -335,7 +336,7 @@ struct dv_sched {
     struct dv_buf text;
     struct dv_buf why;
     struct dv_buf crowd_key;
-    struct metrics metrics;
+    struct dv_sched_metrics metrics;
     struct dv_sched_numbers numbers;
 };
 
@@ -343,14 +344,14 @@ struct dv_sched {
 
 void dv_sched_node_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Returns the record of that node, making one when there is none. */
-struct node *dv_sched_node(struct dv_sched *sched, dv_str name);
+struct dv_sched_node *dv_sched_node(struct dv_sched *sched, dv_str name);
 /* A pod comes onto the node, or leaves it. */
-void dv_sched_node_take(struct dv_sched *sched, struct node *node,
+void dv_sched_node_take(struct dv_sched *sched, struct dv_sched_node *node,
                         const struct dv_api_pod_spec *pod);
-void dv_sched_node_give_back(struct dv_sched *sched, struct node *node,
+void dv_sched_node_give_back(struct dv_sched *sched, struct dv_sched_node *node,
                              const struct dv_api_pod_spec *pod);
 /* Something got better on the node: of each crowd that may fit there now, one pod is woken. */
-void dv_sched_node_improved(struct dv_sched *sched, struct node *node);
+void dv_sched_node_improved(struct dv_sched *sched, struct dv_sched_node *node);
 void dv_sched_nodes_free(struct dv_sched *sched);
 
 /* ---- slices.c: slices, taint rules and classes, into the inventory ---- */
@@ -364,48 +365,51 @@ void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *n
 void dv_sched_class_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Devices of that pool are free again: pods that may use them are woken. */
 void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str pool);
-void dv_sched_wait_for_class(struct pod *pod, dv_str name);
-void dv_sched_leave_class(struct pod *pod);
+void dv_sched_wait_for_class(struct dv_sched_pod *pod, dv_str name);
+void dv_sched_leave_class(struct dv_sched_pod *pod);
 void dv_sched_slices_free(struct dv_sched *sched);
 
 /* ---- crowd.c ---- */
 
 /* The pod joins the crowd with this key, which is made when it is new, and leaves the one it was
  * in. sched->amounts must be the pod's. */
-struct crowd *dv_sched_crowd_join(struct dv_sched *sched, struct pod *pod, dv_str key);
+struct dv_sched_crowd *dv_sched_crowd_join(struct dv_sched *sched, struct dv_sched_pod *pod,
+                                           dv_str key);
 /* The pod leaves its crowd. When it was woken by an event, that event may help another: the next
  * one is woken in its place. */
-void dv_sched_crowd_leave(struct dv_sched *sched, struct pod *pod);
-void dv_sched_crowd_wait(struct dv_sched *sched, struct pod *pod);
+void dv_sched_crowd_leave(struct dv_sched *sched, struct dv_sched_pod *pod);
+void dv_sched_crowd_wait(struct dv_sched *sched, struct dv_sched_pod *pod);
 /* Queues one of the waiting pods. When it fits, it wakes the next. */
-void dv_sched_crowd_wake(struct dv_sched *sched, struct crowd *crowd);
+void dv_sched_crowd_wake(struct dv_sched *sched, struct dv_sched_crowd *crowd);
 /* What was remembered is no longer true on any node: forgets it, and wakes one pod. */
-void dv_sched_crowd_improved(struct dv_sched *sched, struct crowd *crowd);
+void dv_sched_crowd_improved(struct dv_sched *sched, struct dv_sched_crowd *crowd);
 void dv_sched_requests_improved(struct dv_sched *sched); /* of all that need devices */
-struct crowd_reason *dv_sched_crowd_reason(struct crowd *crowd, dv_str text);
+struct dv_sched_crowd_reason *dv_sched_crowd_reason(struct dv_sched_crowd *crowd, dv_str text);
 /* Returns why the node does not fit, if that is remembered and still true; otherwise NULL. */
-struct crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched, const struct crowd *crowd,
-                                           const struct node *node);
-void dv_sched_crowd_remember(struct dv_sched *sched, struct crowd *crowd, const struct node *node,
-                             const struct crowd_reason *reason);
+struct dv_sched_crowd_reason *dv_sched_crowd_recall(const struct dv_sched *sched,
+                                                    const struct dv_sched_crowd *crowd,
+                                                    const struct dv_sched_node *node);
+void dv_sched_crowd_remember(struct dv_sched *sched, struct dv_sched_crowd *crowd,
+                             const struct dv_sched_node *node,
+                             const struct dv_sched_crowd_reason *reason);
 void dv_sched_crowds_free(struct dv_sched *sched);
 
 /* ---- claims.c ---- */
 
 void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Returns the record of that claim, making one when there is none. */
-struct claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name);
-const struct dv_api_resource_claim *dv_sched_claim_value(const struct claim *claim);
+struct dv_sched_claim *dv_sched_claim(struct dv_sched *sched, dv_str namespace, dv_str name);
+const struct dv_api_resource_claim *dv_sched_claim_value(const struct dv_sched_claim *claim);
 /* Takes over a newer state, from the view or from the answer to a write; an older one is
  * ignored. */
-void dv_sched_claim_learn(struct claim *claim, struct dv_object *object);
-void dv_sched_claim_assume(struct pod_claim *use,
+void dv_sched_claim_learn(struct dv_sched_claim *claim, struct dv_object *object);
+void dv_sched_claim_assume(struct dv_sched_pod_claim *use,
                            const struct dv_api_allocation_result *allocation);
-void dv_sched_claim_unassume(struct claim *claim);
+void dv_sched_claim_unassume(struct dv_sched_claim *claim);
 /* Whether another claim was given one of its devices before. */
-bool dv_sched_claim_is_rivalled(const struct claim *claim);
+bool dv_sched_claim_is_rivalled(const struct dv_sched_claim *claim);
 /* Frees the record when nothing needs it any more. */
-void dv_sched_claim_drop(struct claim *claim);
+void dv_sched_claim_drop(struct dv_sched_claim *claim);
 bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid);
 void dv_sched_claims_free(struct dv_sched *sched);
 
@@ -413,35 +417,35 @@ void dv_sched_claims_free(struct dv_sched *sched);
 
 /* Starts a write; use->wish says which. use->written runs once; not before this has returned,
  * unless the claim is gone. */
-void dv_sched_write(struct pod_claim *use);
+void dv_sched_write(struct dv_sched_pod_claim *use);
 /* Cancels the write that is under way: the scheduler is closing. */
-void dv_sched_write_cancel(struct claim *claim);
+void dv_sched_write_cancel(struct dv_sched_claim *claim);
 
 /* ---- sched_pods.c ---- */
 
 void dv_sched_pod_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Looks at the pod again from the start: it is queued when its claims are there, and gated
  * otherwise. */
-void dv_sched_pod_reconsider(struct pod *pod);
+void dv_sched_pod_reconsider(struct dv_sched_pod *pod);
 /* A claim of the pod changed, or a class that it waits for: goes on with what it is doing. */
-void dv_sched_pod_woken(struct pod *pod);
+void dv_sched_pod_woken(struct dv_sched_pod *pod);
 /* Removes the pod from all queues. It is freed at once, or when what is being written for it is
  * answered. */
-void dv_sched_pod_forget(struct pod *pod);
-const struct dv_api_pod *dv_sched_pod_value(const struct pod *pod);
-void dv_sched_pod_assume(struct pod *pod, struct node *node);
-void dv_sched_pod_unassume(struct pod *pod);
+void dv_sched_pod_forget(struct dv_sched_pod *pod);
+const struct dv_api_pod *dv_sched_pod_value(const struct dv_sched_pod *pod);
+void dv_sched_pod_assume(struct dv_sched_pod *pod, struct dv_sched_node *node);
+void dv_sched_pod_unassume(struct dv_sched_pod *pod);
 /* Frees a forgotten pod when nothing that is under way needs it any more. */
-void dv_sched_pod_release(struct pod *pod);
+void dv_sched_pod_release(struct dv_sched_pod *pod);
 void dv_sched_pods_start(struct dv_sched *sched); /* when all views are synced */
 void dv_sched_pods_free(struct dv_sched *sched);
 
 /* ---- sched_queue.c ---- */
 
-void dv_sched_set_state(struct pod *pod, enum pod_state state);
+void dv_sched_set_state(struct dv_sched_pod *pod, enum dv_sched_pod_state state);
 /* Puts the pod into the queue, at once or when its back-off has ended. */
-void dv_sched_queue(struct pod *pod);
-void dv_sched_unqueue(struct pod *pod);
+void dv_sched_queue(struct dv_sched_pod *pod);
+void dv_sched_unqueue(struct dv_sched_pod *pod);
 /* Has decisions made in the next turn of the loop, if there are any to make. */
 void dv_sched_turn(struct dv_sched *sched);
 /* Counts what is done in this turn, so that the scheduler gives way to others before it takes
@@ -453,9 +457,9 @@ bool dv_sched_has_slice(const struct dv_sched *sched);
 
 /* Begins an attempt, and ends it if that takes little; otherwise dv_sched_attempt_go_on is called
  * in the next turn. */
-void dv_sched_decide(struct pod *pod);
+void dv_sched_decide(struct dv_sched_pod *pod);
 void dv_sched_attempt_go_on(struct dv_sched *sched);
-const struct pod *dv_sched_attempt_pod(const struct dv_sched *sched);
+const struct dv_sched_pod *dv_sched_attempt_pod(const struct dv_sched *sched);
 bool dv_sched_attempt_is_waiting(const struct dv_sched *sched); /* for a job that searches */
 /* Drops the attempt under way, if there is one. */
 void dv_sched_attempt_drop(struct dv_sched *sched);
@@ -463,15 +467,15 @@ void dv_sched_attempt_drop(struct dv_sched *sched);
 /* ---- alike.c ---- */
 
 /* Writes what tells a pod from others that could take its place into sched->crowd_key. */
-dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct pod *pod);
+dv_str dv_sched_crowd_key(struct dv_sched *sched, const struct dv_sched_pod *pod);
 
 /* ---- bind.c ---- */
 
-struct decision {
-    struct node *node;
+struct dv_sched_decision {
+    struct dv_sched_node *node;
     /* For each of `claims`; in the scratch arena. */
     const struct dv_api_allocation_result *allocations;
-    struct pod_claim **claims; /* the claims that are to be allocated */
+    struct dv_sched_pod_claim **claims; /* the claims that are to be allocated */
     size_t n_claims;
     /* The requests of the claim for extended resources, when the pod needs one: its allocation is
      * the last. */
@@ -481,7 +485,7 @@ struct decision {
     size_t n_mappings;
 };
 
-void dv_sched_bind(struct pod *pod, const struct decision *decision);
+void dv_sched_bind(struct dv_sched_pod *pod, const struct dv_sched_decision *decision);
 void dv_sched_binds_cancel(struct dv_sched *sched);
 
 /* ---- conditions.c: devices that say when they are ready ---- */
@@ -497,13 +501,13 @@ bool dv_sched_conditions_failed(const struct dv_sched *sched,
 
 /* Sets PodScheduled to False with this reason and text, and makes an event of it, unless it said
  * the same before. */
-void dv_sched_say(struct pod *pod, const char *reason, dv_str text);
-void dv_sched_say_event(struct pod *pod, const char *type, const char *reason, const char *action,
-                        dv_str note);
+void dv_sched_say(struct dv_sched_pod *pod, const char *reason, dv_str text);
+void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
+                        const char *action, dv_str note);
 /* Drops what the pod has yet to say. False: a request that says it is under way; wait for its
  * answer before the pod is bound. */
-bool dv_sched_say_nothing(struct pod *pod);
-void dv_sched_say_cancel(struct pod *pod);
+bool dv_sched_say_nothing(struct dv_sched_pod *pod);
+void dv_sched_say_cancel(struct dv_sched_pod *pod);
 void dv_sched_says_cancel(struct dv_sched *sched);
 
 /* ---- sched_metrics.c ---- */

@@ -28,14 +28,14 @@
 
 /* ---- ends ---- */
 
-static void finish(struct pod_claim *use, const struct dv_err *err)
+static void finish(struct dv_sched_pod_claim *use, const struct dv_err *err)
 {
     dv_link_remove(&use->want);
     use->wish = WISH_NONE;
     use->written(use, err);
 }
 
-static void fail(struct pod_claim *use, const char *what)
+static void fail(struct dv_sched_pod_claim *use, const char *what)
 {
     struct dv_err err;
 
@@ -44,12 +44,12 @@ static void fail(struct pod_claim *use, const char *what)
 }
 
 /* Ends the wishes that the last write was for: done, or with an error. */
-static void finish_all(struct claim *claim, const struct dv_err *err)
+static void finish_all(struct dv_sched_claim *claim, const struct dv_err *err)
 {
     struct dv_link *link;
 
     while ((link = dv_list_first(&claim->writing)))
-        finish(DV_CONTAINER(link, struct pod_claim, want), err);
+        finish(DV_CONTAINER(link, struct dv_sched_pod_claim, want), err);
 }
 
 /* ---- what to write ---- */
@@ -90,8 +90,8 @@ static void remove_reservation(struct draft *draft, dv_str uid)
 }
 
 /* Sets the allocation that was decided on. Returns why that is no longer possible, or NULL. */
-static const char *set_allocation(struct claim *claim, const struct pod_claim *use,
-                                  struct draft *draft)
+static const char *set_allocation(struct dv_sched_claim *claim,
+                                  const struct dv_sched_pod_claim *use, struct draft *draft)
 {
     struct dv_api_resource_claim_status *status = &draft->value.status;
 
@@ -109,7 +109,8 @@ static const char *set_allocation(struct claim *claim, const struct pod_claim *u
     return NULL;
 }
 
-static const char *reserve(struct claim *claim, struct pod_claim *use, struct draft *draft)
+static const char *reserve(struct dv_sched_claim *claim, struct dv_sched_pod_claim *use,
+                           struct draft *draft)
 {
     struct dv_api_resource_claim_status *status = &draft->value.status;
     const struct dv_api_pod *pod = dv_sched_pod_value(use->pod);
@@ -129,7 +130,7 @@ static const char *reserve(struct claim *claim, struct pod_claim *use, struct dr
     return NULL;
 }
 
-static void unreserve(struct pod_claim *use, struct draft *draft)
+static void unreserve(struct dv_sched_pod_claim *use, struct draft *draft)
 {
     remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
     if (use->is_allocated && draft->value.status.n_reserved_for == 0 &&
@@ -138,7 +139,7 @@ static void unreserve(struct pod_claim *use, struct draft *draft)
         free_devices(draft);
 }
 
-static const char *deallocate(struct pod_claim *use, struct draft *draft)
+static const char *deallocate(struct dv_sched_pod_claim *use, struct draft *draft)
 {
     remove_reservation(draft, dv_sched_pod_value(use->pod)->metadata.uid);
     if (draft->value.status.n_reserved_for > 0 && use->wish == WISH_DEALLOCATE)
@@ -148,7 +149,8 @@ static const char *deallocate(struct pod_claim *use, struct draft *draft)
     return NULL;
 }
 
-static const char *add_wish(struct claim *claim, struct pod_claim *use, struct draft *draft)
+static const char *add_wish(struct dv_sched_claim *claim, struct dv_sched_pod_claim *use,
+                            struct draft *draft)
 {
     switch (use->wish) {
     case WISH_RESERVE:
@@ -165,7 +167,7 @@ static const char *add_wish(struct claim *claim, struct pod_claim *use, struct d
     return NULL;
 }
 
-static void begin_draft(struct claim *claim, struct draft *draft)
+static void begin_draft(struct dv_sched_claim *claim, struct draft *draft)
 {
     const struct dv_api_resource_claim *stored = claim->object->value;
     size_t n = stored->status.n_reserved_for;
@@ -184,7 +186,7 @@ static void begin_draft(struct claim *claim, struct draft *draft)
 
 /* Gathers all wishes into one draft. Those that cannot be had end here, after the loop: their
  * callbacks may add new wishes to the lists that it walks. */
-static void gather(struct claim *claim, struct draft *draft)
+static void gather(struct dv_sched_claim *claim, struct draft *draft)
 {
     struct dv_list hopeless;
     struct dv_link *link;
@@ -194,13 +196,13 @@ static void gather(struct claim *claim, struct draft *draft)
     dv_list_move_all(&claim->wanted, &claim->writing);
     begin_draft(claim, draft);
     while ((link = dv_list_shift(&claim->wanted))) {
-        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+        struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
         use->problem = add_wish(claim, use, draft);
         dv_list_push(use->problem ? &hopeless : &claim->writing, link);
     }
     while ((link = dv_list_first(&hopeless))) {
-        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+        struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
         fail(use, use->problem);
     }
@@ -210,7 +212,8 @@ static void gather(struct claim *claim, struct draft *draft)
 
 static void on_answer(struct dv_request *request, const struct dv_api_status *failure);
 
-static void start(struct claim *claim, enum claim_step step, struct dv_request request)
+static void start(struct dv_sched_claim *claim, enum dv_sched_claim_step step,
+                  struct dv_request request)
 {
     claim->step = step;
     claim->request = request;
@@ -221,7 +224,8 @@ static void start(struct claim *claim, enum claim_step step, struct dv_request r
     dv_sched_request(claim->sched, &claim->request);
 }
 
-static void start_update(struct claim *claim, enum claim_step step, const struct draft *draft)
+static void start_update(struct dv_sched_claim *claim, enum dv_sched_claim_step step,
+                         const struct draft *draft)
 {
     struct dv_api_resource_claim *value = DV_NEW(claim->arena, struct dv_api_resource_claim);
 
@@ -236,7 +240,7 @@ static void start_update(struct claim *claim, enum claim_step step, const struct
     claim->request.name = value->metadata.name;
 }
 
-static void start_finalizer(struct claim *claim, bool is_wanted)
+static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
 {
     const struct dv_api_resource_claim *stored = claim->object->value;
     struct draft draft = {.value = *stored};
@@ -253,7 +257,7 @@ static void start_finalizer(struct claim *claim, bool is_wanted)
     start_update(claim, CLAIM_MARKING, &draft);
 }
 
-static void start_delete(struct claim *claim)
+static void start_delete(struct dv_sched_claim *claim)
 {
     dv_str uid = dv_str_copy(claim->object->meta->uid, claim->arena);
     dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
@@ -267,7 +271,7 @@ static void start_delete(struct claim *claim)
     claim->request.name = name;
 }
 
-static void start_read(struct claim *claim)
+static void start_read(struct dv_sched_claim *claim)
 {
     dv_str namespace = dv_str_copy(claim->object->meta->namespace, claim->arena);
     dv_str name = dv_str_copy(claim->object->meta->name, claim->arena);
@@ -277,12 +281,12 @@ static void start_read(struct claim *claim)
     claim->request.name = name;
 }
 
-static bool wants_deletion(const struct claim *claim)
+static bool wants_deletion(const struct dv_sched_claim *claim)
 {
     struct dv_link *link;
 
     DV_LIST_EACH (&claim->writing, link) {
-        if (DV_CONTAINER(link, struct pod_claim, want)->wish == WISH_DELETE)
+        if (DV_CONTAINER(link, struct dv_sched_pod_claim, want)->wish == WISH_DELETE)
             return true;
     }
     return false;
@@ -291,7 +295,7 @@ static bool wants_deletion(const struct claim *claim)
 /* Starts the next write towards what is wanted, judged by what is stored now: the finalizer comes
  * before the first allocation, and goes after the last, so that no claim with devices can be
  * deleted under way. False: nothing is left to write. */
-static bool step(struct claim *claim)
+static bool step(struct dv_sched_claim *claim)
 {
     struct draft draft;
 
@@ -318,13 +322,13 @@ static bool step(struct claim *claim)
 
 /* Ends all wishes about a claim that is gone: what was to be given back is, and what was to be
  * reserved cannot be. */
-static void end_all(struct claim *claim)
+static void end_all(struct dv_sched_claim *claim)
 {
     struct dv_link *link;
 
     dv_list_move_all(&claim->writing, &claim->wanted);
     while ((link = dv_list_first(&claim->writing))) {
-        struct pod_claim *use = DV_CONTAINER(link, struct pod_claim, want);
+        struct dv_sched_pod_claim *use = DV_CONTAINER(link, struct dv_sched_pod_claim, want);
 
         if (use->wish == WISH_RESERVE)
             fail(use, "got deleted in the meantime");
@@ -335,7 +339,7 @@ static void end_all(struct claim *claim)
 
 /* Writes until a request is under way or nothing is wanted any more. CLAIM_BUSY keeps
  * dv_sched_write from starting a second round when a callback adds a wish meanwhile. */
-static void go_on(struct claim *claim)
+static void go_on(struct dv_sched_claim *claim)
 {
     claim->step = CLAIM_BUSY;
     for (;;) {
@@ -356,10 +360,10 @@ static void go_on(struct claim *claim)
 
 static void on_pause_over(struct dv_timer *timer)
 {
-    go_on(DV_CONTAINER(timer, struct claim, pause));
+    go_on(DV_CONTAINER(timer, struct dv_sched_claim, pause));
 }
 
-static void pause_then_again(struct claim *claim)
+static void pause_then_again(struct dv_sched_claim *claim)
 {
     uint64_t ms = dv_u64_min((uint64_t)PAUSE_MS << dv_u64_min(claim->n_pauses, 10), PAUSE_MS_MAX);
 
@@ -372,7 +376,7 @@ static void pause_then_again(struct claim *claim)
 
 /* Takes over the object of an answer. An answer about an object that the view has already removed,
  * or replaced by another of the same name, must not bring it back. */
-static bool learn(struct claim *claim, struct dv_object *object)
+static bool learn(struct dv_sched_claim *claim, struct dv_object *object)
 {
     if (!object || !claim->object || !dv_str_eq(object->meta->uid, claim->object->meta->uid))
         return false;
@@ -380,7 +384,7 @@ static bool learn(struct claim *claim, struct dv_object *object)
     return true;
 }
 
-static void refuse_all(struct claim *claim, const struct dv_api_status *failure)
+static void refuse_all(struct dv_sched_claim *claim, const struct dv_api_status *failure)
 {
     struct dv_err err;
 
@@ -390,7 +394,8 @@ static void refuse_all(struct claim *claim, const struct dv_api_status *failure)
     go_on(claim);
 }
 
-static void on_success(struct claim *claim, enum claim_step done, struct dv_object *object)
+static void on_success(struct dv_sched_claim *claim, enum dv_sched_claim_step done,
+                       struct dv_object *object)
 {
     bool is_known = learn(claim, object);
 
@@ -408,7 +413,7 @@ static void on_success(struct claim *claim, enum claim_step done, struct dv_obje
     go_on(claim);
 }
 
-static void on_conflict(struct claim *claim)
+static void on_conflict(struct dv_sched_claim *claim)
 {
     claim->sched->numbers.n_conflicts++;
     if (claim->object->version > claim->based)
@@ -427,9 +432,9 @@ static bool is_refusal(const struct dv_api_status *failure)
 
 static void on_answer(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct claim *claim = DV_CONTAINER(request, struct claim, request);
+    struct dv_sched_claim *claim = DV_CONTAINER(request, struct dv_sched_claim, request);
     struct dv_sched *sched = claim->sched;
-    enum claim_step done = claim->step;
+    enum dv_sched_claim_step done = claim->step;
 
     claim->step = CLAIM_BUSY;
     if (sched->is_closing || !claim->object || (failure && failure->code == 404)) {
@@ -449,16 +454,16 @@ static void on_answer(struct dv_request *request, const struct dv_api_status *fa
 
 /* ---- asking ---- */
 
-void dv_sched_write(struct pod_claim *use)
+void dv_sched_write(struct dv_sched_pod_claim *use)
 {
-    struct claim *claim = use->claim;
+    struct dv_sched_claim *claim = use->claim;
 
     dv_list_push(&claim->wanted, &use->want);
     if (claim->step == CLAIM_IDLE)
         go_on(claim);
 }
 
-void dv_sched_write_cancel(struct claim *claim)
+void dv_sched_write_cancel(struct dv_sched_claim *claim)
 {
     if (claim->step == CLAIM_PAUSING) {
         dv_timer_cancel(&claim->pause);

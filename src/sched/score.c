@@ -15,7 +15,7 @@
 
 /* The share of cpu and memory that is left, 0 to 100: the mean of those of the two that the node
  * has any of. */
-static int64_t free_share(const struct amounts *amounts, const struct room *room)
+static int64_t free_share(const struct dv_sched_amounts *amounts, const struct dv_sched_room *room)
 {
     static const uint32_t scored[] = {RESOURCE_CPU, RESOURCE_MEMORY};
     int64_t shares = 0;
@@ -55,10 +55,11 @@ static int64_t preference(const struct dv_api_pod_spec *pod, const struct dv_api
     return weight;
 }
 
-void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct amounts *amounts,
-                    const struct dv_object *node, const struct room *room, struct merit *merit)
+void dv_sched_merit(const struct dv_api_pod_spec *pod, const struct dv_sched_amounts *amounts,
+                    const struct dv_object *node, const struct dv_sched_room *room,
+                    struct dv_sched_merit *merit)
 {
-    *merit = (struct merit){
+    *merit = (struct dv_sched_merit){
         .free = free_share(amounts, room),
         .preferred = pod->affinity ? preference(pod, node->value) : 0,
         .disliked =
@@ -71,7 +72,7 @@ static void raise_to(int64_t *best, int64_t value)
         *best = value;
 }
 
-void dv_sched_merit_raise(struct merit *best, const struct merit *merit)
+void dv_sched_merit_raise(struct dv_sched_merit *best, const struct dv_sched_merit *merit)
 {
     raise_to(&best->free, merit->free);
     raise_to(&best->preferred, merit->preferred);
@@ -84,7 +85,7 @@ static int64_t percent(int64_t value, int64_t best)
     return best > 0 ? value * 100 / best : 0;
 }
 
-int64_t dv_sched_score(const struct merit *merit, const struct merit *best)
+int64_t dv_sched_score(const struct dv_sched_merit *merit, const struct dv_sched_merit *best)
 {
     /* The weights of the reference's default profile: NodeResourcesFit 1, NodeAffinity 2,
      * TaintToleration 3, DynamicResources 2. */
@@ -107,7 +108,8 @@ size_t dv_sched_n_wanted(size_t n_nodes)
 
 /* ---- why not ---- */
 
-static void add_reasons(const struct reason *reasons, size_t n_reasons, struct dv_buf *text)
+static void add_reasons(const struct dv_sched_reason *reasons, size_t n_reasons,
+                        struct dv_buf *text)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str *lines = DV_NEW_ARRAY(arena, dv_str, n_reasons);
@@ -122,8 +124,8 @@ static void add_reasons(const struct reason *reasons, size_t n_reasons, struct d
     dv_buf_add_char(text, '.');
 }
 
-void dv_sched_summary(size_t n_nodes, const struct reason *reasons, size_t n_reasons, dv_str before,
-                      dv_str after, struct dv_buf *text)
+void dv_sched_summary(size_t n_nodes, const struct dv_sched_reason *reasons, size_t n_reasons,
+                      dv_str before, dv_str after, struct dv_buf *text)
 {
     if (n_nodes == 0 && before.n == 0) {
         dv_buf_add_c(text, "no nodes available to schedule pods");

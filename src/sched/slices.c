@@ -30,10 +30,11 @@ static dv_str pool_key(struct dv_sched *sched, dv_str driver, dv_str name)
     return dv_sched_key(sched, driver, name);
 }
 
-static struct pool *pool_of(struct dv_sched *sched, const struct dv_api_resource_slice_spec *spec)
+static struct dv_sched_pool *pool_of(struct dv_sched *sched,
+                                     const struct dv_api_resource_slice_spec *spec)
 {
     dv_str key = pool_key(sched, spec->driver, spec->pool.name);
-    struct pool *pool = dv_map_get(&sched->pools, key);
+    struct dv_sched_pool *pool = dv_map_get(&sched->pools, key);
     char *text;
 
     if (pool)
@@ -49,9 +50,10 @@ static struct pool *pool_of(struct dv_sched *sched, const struct dv_api_resource
     return pool;
 }
 
-static void improve_pool(struct dv_sched *sched, const struct pool *pool)
+static void improve_pool(struct dv_sched *sched, const struct dv_sched_pool *pool)
 {
-    struct node *node = pool->n_wide == 0 ? dv_map_get(&sched->nodes_by_name, pool->node) : NULL;
+    struct dv_sched_node *node =
+        pool->n_wide == 0 ? dv_map_get(&sched->nodes_by_name, pool->node) : NULL;
 
     if (node)
         dv_sched_node_improved(sched, node);
@@ -61,7 +63,7 @@ static void improve_pool(struct dv_sched *sched, const struct pool *pool)
 
 void dv_sched_pool_improved(struct dv_sched *sched, dv_str driver, dv_str name)
 {
-    const struct pool *pool = dv_map_get(&sched->pools, pool_key(sched, driver, name));
+    const struct dv_sched_pool *pool = dv_map_get(&sched->pools, pool_key(sched, driver, name));
 
     if (pool)
         improve_pool(sched, pool);
@@ -155,13 +157,13 @@ static struct dv_object *with_rules(const struct dv_sched *sched, struct dv_obje
 
 /* ---- slices ---- */
 
-static bool is_wide(const struct dv_api_resource_slice_spec *spec, const struct pool *pool)
+static bool is_wide(const struct dv_api_resource_slice_spec *spec, const struct dv_sched_pool *pool)
 {
     return spec->node_name.n == 0 || spec->n_shared_counters > 0 ||
            !dv_str_eq(spec->node_name, pool->node);
 }
 
-static void put_slice(struct dv_sched *sched, struct slice *slice)
+static void put_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
 {
     struct dv_object *object = with_rules(sched, slice->object);
 
@@ -169,9 +171,9 @@ static void put_slice(struct dv_sched *sched, struct slice *slice)
     dv_object_unref(object);
 }
 
-static void remove_slice(struct dv_sched *sched, struct slice *slice)
+static void remove_slice(struct dv_sched *sched, struct dv_sched_slice *slice)
 {
-    struct pool *pool = slice->pool;
+    struct dv_sched_pool *pool = slice->pool;
 
     dv_map_remove(&sched->slices, slice->object->meta->name);
     dv_inventory_remove_slice(sched->inventory, slice->place);
@@ -189,7 +191,7 @@ static void remove_slice(struct dv_sched *sched, struct slice *slice)
 static void add_slice(struct dv_sched *sched, struct dv_object *object)
 {
     const struct dv_api_resource_slice *value = object->value;
-    struct slice *slice = DV_ALLOC(struct slice);
+    struct dv_sched_slice *slice = DV_ALLOC(struct dv_sched_slice);
 
     slice->object = dv_object_ref(object);
     slice->pool = pool_of(sched, &value->spec);
@@ -205,9 +207,9 @@ static void add_slice(struct dv_sched *sched, struct dv_object *object)
 
 /* Finds the change of that slice that is still to be made, or makes one: several changes of one
  * slice become one. */
-static struct slice_change *change_of(struct dv_sched *sched, dv_str name)
+static struct dv_sched_slice_change *change_of(struct dv_sched *sched, dv_str name)
 {
-    struct slice_change *change = dv_map_get(&sched->slice_changes_by_name, name);
+    struct dv_sched_slice_change *change = dv_map_get(&sched->slice_changes_by_name, name);
     char *text;
 
     if (change)
@@ -221,7 +223,7 @@ static struct slice_change *change_of(struct dv_sched *sched, dv_str name)
     return change;
 }
 
-static void free_change(struct dv_sched *sched, struct slice_change *change)
+static void free_change(struct dv_sched *sched, struct dv_sched_slice_change *change)
 {
     dv_map_remove(&sched->slice_changes_by_name, change->name);
     dv_link_remove(&change->link);
@@ -229,9 +231,9 @@ static void free_change(struct dv_sched *sched, struct slice_change *change)
     free(change);
 }
 
-static void make_change(struct dv_sched *sched, const struct slice_change *change)
+static void make_change(struct dv_sched *sched, const struct dv_sched_slice_change *change)
 {
-    struct slice *slice = dv_map_get(&sched->slices, change->name);
+    struct dv_sched_slice *slice = dv_map_get(&sched->slices, change->name);
     struct dv_object *now = change->now;
 
     if (slice && now && !change->is_retainted &&
@@ -253,8 +255,8 @@ bool dv_sched_slices_are_behind(const struct dv_sched *sched)
 void dv_sched_slices_catch_up(struct dv_sched *sched)
 {
     while (dv_sched_slices_are_behind(sched) && dv_sched_has_slice(sched)) {
-        struct slice_change *change =
-            DV_CONTAINER(dv_list_first(&sched->slice_changes), struct slice_change, link);
+        struct dv_sched_slice_change *change =
+            DV_CONTAINER(dv_list_first(&sched->slice_changes), struct dv_sched_slice_change, link);
         const struct dv_api_resource_slice *value = change->now ? change->now->value : NULL;
 
         dv_sched_spend(sched, COST_SLICE + (value ? value->spec.n_devices * COST_DEVICE : 0));
@@ -266,7 +268,7 @@ void dv_sched_slices_catch_up(struct dv_sched *sched)
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_sched *sched = ctx;
-    struct slice_change *change = change_of(sched, (now ? now : old)->meta->name);
+    struct dv_sched_slice_change *change = change_of(sched, (now ? now : old)->meta->name);
 
     dv_object_unref(change->now);
     change->now = now ? dv_object_ref(now) : NULL;
@@ -281,10 +283,10 @@ static void retaint(struct dv_sched *sched, const struct dv_object *object)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
-        const struct slice *slice = entry->value;
+        const struct dv_sched_slice *slice = entry->value;
         const struct dv_api_resource_slice *value = slice->object->value;
         dv_str name = slice->object->meta->name;
-        struct slice_change *change;
+        struct dv_sched_slice_change *change;
 
         if (!selects(rule->spec.device_selector, &value->spec, DV_STR_NONE))
             continue;
@@ -316,10 +318,10 @@ void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *n
 
 /* ---- classes ---- */
 
-void dv_sched_wait_for_class(struct pod *pod, dv_str name)
+void dv_sched_wait_for_class(struct dv_sched_pod *pod, dv_str name)
 {
     struct dv_sched *sched = pod->sched;
-    struct class_wait *wait = dv_map_get(&sched->class_waits, name);
+    struct dv_sched_class_wait *wait = dv_map_get(&sched->class_waits, name);
     char *text;
 
     if (!wait) {
@@ -335,9 +337,9 @@ void dv_sched_wait_for_class(struct pod *pod, dv_str name)
     pod->class_wait = wait;
 }
 
-void dv_sched_leave_class(struct pod *pod)
+void dv_sched_leave_class(struct dv_sched_pod *pod)
 {
-    struct class_wait *wait = pod->class_wait;
+    struct dv_sched_class_wait *wait = pod->class_wait;
 
     if (!wait)
         return;
@@ -351,18 +353,19 @@ void dv_sched_leave_class(struct pod *pod)
 
 static void wake_waiting(struct dv_sched *sched, dv_str name)
 {
-    const struct class_wait *wait;
+    const struct dv_sched_class_wait *wait;
 
     /* Looked up anew each time: the last pod to leave frees the record of the class. */
     while ((wait = dv_map_get(&sched->class_waits, name))) {
-        struct pod *pod = DV_CONTAINER(dv_list_first(&wait->pods), struct pod, waits);
+        struct dv_sched_pod *pod =
+            DV_CONTAINER(dv_list_first(&wait->pods), struct dv_sched_pod, waits);
 
         dv_sched_leave_class(pod);
         dv_sched_pod_woken(pod);
     }
 }
 
-static bool may_serve(const struct dv_sched *sched, const struct crowd *crowd,
+static bool may_serve(const struct dv_sched *sched, const struct dv_sched_crowd *crowd,
                       const struct dv_api_device_class *class)
 {
     for (size_t i = 0; i < crowd->resources.n; i++) {
@@ -381,7 +384,7 @@ static void improve_crowds(struct dv_sched *sched, const struct dv_object *objec
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->crowds, &at));) {
-        struct crowd *crowd = entry->value;
+        struct dv_sched_crowd *crowd = entry->value;
 
         if (dv_map_get(&crowd->classes, object->meta->name) ||
             may_serve(sched, crowd, object->value))
@@ -414,7 +417,7 @@ void dv_sched_slices_free(struct dv_sched *sched)
     const struct dv_map_entry *entry;
 
     for (size_t at = 0; (entry = dv_map_next(&sched->slices, &at));) {
-        struct slice *slice = entry->value;
+        struct dv_sched_slice *slice = entry->value;
 
         dv_object_unref(slice->object);
         free(slice);
@@ -424,8 +427,8 @@ void dv_sched_slices_free(struct dv_sched *sched)
     for (size_t at = 0; (entry = dv_map_next(&sched->class_waits, &at));)
         free(entry->value);
     while (dv_sched_slices_are_behind(sched))
-        free_change(sched,
-                    DV_CONTAINER(dv_list_first(&sched->slice_changes), struct slice_change, link));
+        free_change(sched, DV_CONTAINER(dv_list_first(&sched->slice_changes),
+                                        struct dv_sched_slice_change, link));
     dv_map_fini(&sched->slice_changes_by_name);
     dv_map_fini(&sched->slices);
     dv_map_fini(&sched->pools);

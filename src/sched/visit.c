@@ -21,27 +21,29 @@
 #define COST_VISIT 10u
 #define COST_CLAIM 10u
 
-void dv_sched_attempt_count(struct attempt *attempt, struct crowd_reason *reason)
+void dv_sched_attempt_count(struct dv_sched_attempt *attempt, struct dv_sched_crowd_reason *reason)
 {
     reason->n_nodes++;
     attempt->is_error |= reason->is_error;
 }
 
-void dv_sched_attempt_turn_down(struct attempt *attempt, const struct node *node, dv_str why)
+void dv_sched_attempt_turn_down(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
+                                dv_str why)
 {
-    struct crowd_reason *reason = dv_sched_crowd_reason(attempt->crowd, why);
+    struct dv_sched_crowd_reason *reason = dv_sched_crowd_reason(attempt->crowd, why);
 
     dv_sched_crowd_remember(attempt->sched, attempt->crowd, node, reason);
     dv_sched_attempt_count(attempt, reason);
 }
 
 /* Whether the claims of the pod that are allocated already can be used on the node. */
-static bool are_claims_at_hand(const struct attempt *attempt, const struct node *node)
+static bool are_claims_at_hand(const struct dv_sched_attempt *attempt,
+                               const struct dv_sched_node *node)
 {
     const struct dv_api_node *value = node->object->value;
 
     for (size_t i = 0; i < attempt->pod->n_claims; i++) {
-        const struct claim *record = attempt->pod->claims[i].claim;
+        const struct dv_sched_claim *record = attempt->pod->claims[i].claim;
         const struct dv_api_resource_claim *claim = dv_sched_claim_value(record);
         const struct dv_api_allocation_result *allocation = claim->status.allocation;
         struct dv_err err;
@@ -63,7 +65,7 @@ static bool are_claims_at_hand(const struct attempt *attempt, const struct node 
     return true;
 }
 
-bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node)
+bool dv_sched_attempt_may_be_on(struct dv_sched_attempt *attempt, const struct dv_sched_node *node)
 {
     struct dv_sched *sched = attempt->sched;
 
@@ -82,12 +84,12 @@ bool dv_sched_attempt_may_be_on(struct attempt *attempt, const struct node *node
     return true;
 }
 
-void dv_sched_attempt_visit(struct attempt *attempt, struct node *node)
+void dv_sched_attempt_visit(struct dv_sched_attempt *attempt, struct dv_sched_node *node)
 {
     struct dv_sched *sched = attempt->sched;
-    struct crowd_reason *known = dv_sched_crowd_recall(sched, attempt->crowd, node);
+    struct dv_sched_crowd_reason *known = dv_sched_crowd_recall(sched, attempt->crowd, node);
     const struct dv_api_node *value = node->object->value;
-    struct candidate *candidate;
+    struct dv_sched_candidate *candidate;
 
     if (known) {
         dv_sched_attempt_count(attempt, known);
@@ -121,7 +123,7 @@ static size_t n_terms(const struct dv_api_node_selector *selector)
     return n;
 }
 
-uint64_t dv_sched_attempt_visit_cost(const struct attempt *attempt)
+uint64_t dv_sched_attempt_visit_cost(const struct dv_sched_attempt *attempt)
 {
     const struct dv_api_pod_spec *spec = &attempt->value->spec;
     const struct dv_api_node_affinity *affinity =

@@ -360,7 +360,8 @@ static void asks_selectors_again_about_a_new_slice(void **state)
 
 static size_t kept_bytes(const struct fixture *f)
 {
-    const struct node_view *view = dv_inventory_node(f->inventory, f->world.node.name)->view;
+    const struct dv_alloc_node_view *view =
+        dv_inventory_node(f->inventory, f->world.node.name)->view;
     size_t n = dv_arena_size_bytes(view->arena) + dv_arena_size_bytes(f->inventory->scratch);
 
     for (size_t i = 0; i < view->n_pools; i++)

@@ -25,13 +25,13 @@ static struct dv_name name_of(const void *item)
     return (struct dv_name){object->meta->namespace, object->meta->name};
 }
 
-void dv_kube_list_init(struct kube_view *view)
+void dv_kube_list_init(struct dv_kube_view *view)
 {
     dv_names_init(&view->listed, name_of);
     dv_buf_init(&view->more, MORE_BYTES_MAX);
 }
 
-void dv_kube_list_forget(struct kube_view *view)
+void dv_kube_list_forget(struct dv_kube_view *view)
 {
     struct dv_object *object;
     size_t at = 0;
@@ -47,7 +47,7 @@ void dv_kube_list_forget(struct kube_view *view)
     dv_task_cancel(&view->sweep);
 }
 
-bool dv_kube_list_take(struct kube_view *view, dv_str text, struct dv_err *err)
+bool dv_kube_list_take(struct dv_kube_view *view, dv_str text, struct dv_err *err)
 {
     struct dv_remote_page page;
 
@@ -70,7 +70,7 @@ bool dv_kube_list_take(struct kube_view *view, dv_str text, struct dv_err *err)
     return true;
 }
 
-void dv_kube_list_end(struct kube_view *view)
+void dv_kube_list_end(struct dv_kube_view *view)
 {
     struct dv_object *object;
     size_t at = 0;
@@ -80,7 +80,7 @@ void dv_kube_list_end(struct kube_view *view)
             *dv_vec_add(&view->gone) = dv_object_ref(object);
 }
 
-bool dv_kube_list_tell_gone(struct kube_view *view)
+bool dv_kube_list_tell_gone(struct dv_kube_view *view)
 {
     for (size_t i = 0; i < PORTION && view->n_gone_told < view->gone.n; i++) {
         dv_kube_view_tell_gone(view, view->gone.v[view->n_gone_told++]);

@@ -5,7 +5,7 @@
 #include "cluster/shared/cluster_view.h"
 #include "resource/resource.h"
 
-static void change(struct kube_view *view, const struct dv_api_object_meta *meta,
+static void change(struct dv_kube_view *view, const struct dv_api_object_meta *meta,
                    struct dv_object *now)
 {
     view->is_in_callback = true;
@@ -13,7 +13,7 @@ static void change(struct kube_view *view, const struct dv_api_object_meta *meta
     view->is_in_callback = false;
 }
 
-void dv_kube_view_tell(struct kube_view *view, struct dv_object *now)
+void dv_kube_view_tell(struct dv_kube_view *view, struct dv_object *now)
 {
     struct dv_object *old = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
 
@@ -29,12 +29,12 @@ void dv_kube_view_tell(struct kube_view *view, struct dv_object *now)
     change(view, now->meta, now);
 }
 
-void dv_kube_view_tell_gone(struct kube_view *view, const struct dv_object *old)
+void dv_kube_view_tell_gone(struct dv_kube_view *view, const struct dv_object *old)
 {
     change(view, old->meta, NULL);
 }
 
-void dv_kube_view_tell_synced(struct kube_view *view)
+void dv_kube_view_tell_synced(struct dv_kube_view *view)
 {
     if (view->view.is_synced)
         return;
@@ -46,7 +46,7 @@ void dv_kube_view_tell_synced(struct kube_view *view)
     view->is_in_callback = false;
 }
 
-void dv_kube_view_tell_trouble(struct kube_view *view, const struct dv_err *err)
+void dv_kube_view_tell_trouble(struct dv_kube_view *view, const struct dv_err *err)
 {
     enum dv_code trouble = err ? err->code : DV_OK;
 

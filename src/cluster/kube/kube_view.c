@@ -50,10 +50,10 @@
 /* After a watch that lived this long, the next failure counts as the first again. */
 #define GOOD_MS 10000u
 
-static void start(struct kube_view *view, enum kube_state state);
+static void start(struct dv_kube_view *view, enum dv_kube_state state);
 
 /* Frees a closed view as soon as no fetch or callback uses it any more. */
-static void free_if_done(struct kube_view *view)
+static void free_if_done(struct dv_kube_view *view)
 {
     if (!view->is_closed || view->is_fetching || view->is_in_callback)
         return;
@@ -69,7 +69,7 @@ static void free_if_done(struct kube_view *view)
 
 /* Whether the view is still open after a callback. If not, it may have been freed, and the caller
  * must return. */
-static bool goes_on(struct kube_view *view)
+static bool goes_on(struct dv_kube_view *view)
 {
     if (dv_kube_view_is_live(view))
         return true;
@@ -81,7 +81,7 @@ static bool goes_on(struct kube_view *view)
 
 static void on_timer(struct dv_timer *timer)
 {
-    struct kube_view *view = DV_CONTAINER(timer, struct kube_view, timer);
+    struct dv_kube_view *view = DV_CONTAINER(timer, struct dv_kube_view, timer);
 
     if (view->state == KUBE_PAUSING) {
         start(view, view->next);
@@ -91,7 +91,7 @@ static void on_timer(struct dv_timer *timer)
     (void)goes_on(view);
 }
 
-static void forget_failures(struct kube_view *view)
+static void forget_failures(struct dv_kube_view *view)
 {
     uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
 
@@ -100,7 +100,7 @@ static void forget_failures(struct kube_view *view)
     view->has_progress = false;
 }
 
-static void pause_before(struct kube_view *view, enum kube_state next, uint64_t at_least_ms)
+static void pause_before(struct dv_kube_view *view, enum dv_kube_state next, uint64_t at_least_ms)
 {
     struct dv_loop *loop = view->remote->cluster.loop;
     uint64_t wait_ms;
@@ -115,7 +115,7 @@ static void pause_before(struct kube_view *view, enum kube_state next, uint64_t 
 }
 
 /* Lists again: at once, or after a pause when listing again did not help before. */
-static void list_again(struct kube_view *view)
+static void list_again(struct dv_kube_view *view)
 {
     dv_kube_list_forget(view);
     forget_failures(view);
@@ -127,7 +127,7 @@ static void list_again(struct kube_view *view)
     start(view, KUBE_LISTING);
 }
 
-static void fail(struct kube_view *view, const struct dv_err *err, enum kube_state next,
+static void fail(struct dv_kube_view *view, const struct dv_err *err, enum dv_kube_state next,
                  uint64_t at_least_ms)
 {
     dv_kube_view_tell_trouble(view, err);
@@ -139,12 +139,12 @@ static void fail(struct kube_view *view, const struct dv_err *err, enum kube_sta
 
 /* How to go on after an error of the server. One that has too much to do (429, 5xx) still knows our
  * version, so the watch goes on; after any other error a new list is the way out. */
-static enum kube_state next_after(int64_t code)
+static enum dv_kube_state next_after(int64_t code)
 {
     return code == 429 || code == 502 || code == 503 ? KUBE_WATCHING : KUBE_LISTING;
 }
 
-static void refused(struct kube_view *view, const char *verb, enum kube_state next)
+static void refused(struct dv_kube_view *view, const char *verb, enum dv_kube_state next)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_api_status *status =
@@ -170,7 +170,7 @@ static void refused(struct kube_view *view, const char *verb, enum kube_state ne
 
 /* ---- listing ---- */
 
-static void end_list(struct kube_view *view)
+static void end_list(struct dv_kube_view *view)
 {
     view->version = view->list_version;
     dv_kube_list_forget(view);
@@ -181,7 +181,7 @@ static void end_list(struct kube_view *view)
 
 static void on_sweep(struct dv_task *task)
 {
-    struct kube_view *view = DV_CONTAINER(task, struct kube_view, sweep);
+    struct dv_kube_view *view = DV_CONTAINER(task, struct dv_kube_view, sweep);
     bool is_told = dv_kube_list_tell_gone(view);
 
     if (!goes_on(view))
@@ -192,7 +192,7 @@ static void on_sweep(struct dv_task *task)
         dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
 }
 
-static void end_pages(struct kube_view *view)
+static void end_pages(struct dv_kube_view *view)
 {
     view->state = KUBE_SWEEPING;
     dv_kube_list_end(view);
@@ -203,7 +203,7 @@ static void end_pages(struct kube_view *view)
 
 /* A page could not be read. It may have been too large: the next try asks for fewer objects at
  * once. */
-static void fail_list(struct kube_view *view, const struct dv_err *err)
+static void fail_list(struct dv_kube_view *view, const struct dv_err *err)
 {
     dv_kube_list_forget(view);
     if (err->code == DV_RESOURCE_EXHAUSTED)
@@ -211,7 +211,7 @@ static void fail_list(struct kube_view *view, const struct dv_err *err)
     fail(view, err, KUBE_LISTING, 0);
 }
 
-static void take_page(struct kube_view *view)
+static void take_page(struct dv_kube_view *view)
 {
     struct dv_err err;
     bool is_good = dv_kube_list_take(view, view->fetch.answer, &err);
@@ -228,7 +228,7 @@ static void take_page(struct kube_view *view)
     }
 }
 
-static void on_page(struct kube_view *view, const struct dv_err *failed)
+static void on_page(struct dv_kube_view *view, const struct dv_err *failed)
 {
     if (!failed && view->fetch.status == 200) {
         take_page(view);
@@ -244,7 +244,7 @@ static void on_page(struct kube_view *view, const struct dv_err *failed)
 
 /* ---- watching ---- */
 
-static void take_error(struct kube_view *view, const struct dv_remote_event *event,
+static void take_error(struct dv_kube_view *view, const struct dv_remote_event *event,
                        struct dv_err *err)
 {
     view->is_expired = event->code == 410;
@@ -255,7 +255,7 @@ static void take_error(struct kube_view *view, const struct dv_remote_event *eve
 
 /* Takes one event of the watch. False: the watch is over, and `next` says how to go on; or the view
  * was closed. */
-static bool take_event(struct kube_view *view, dv_str line, struct dv_err *err)
+static bool take_event(struct dv_kube_view *view, dv_str line, struct dv_err *err)
 {
     struct dv_remote_event event;
 
@@ -288,7 +288,7 @@ static bool take_event(struct kube_view *view, dv_str line, struct dv_err *err)
     return dv_kube_view_is_live(view);
 }
 
-static void break_off(struct kube_view *view, struct dv_err *err)
+static void break_off(struct dv_kube_view *view, struct dv_err *err)
 {
     if (!dv_kube_view_is_live(view))
         return; /* the fetch is being cancelled, and this is the rest of it */
@@ -302,7 +302,7 @@ static void break_off(struct kube_view *view, struct dv_err *err)
 
 static void on_part(struct dv_rest_fetch *fetch, dv_str part)
 {
-    struct kube_view *view = DV_CONTAINER(fetch, struct kube_view, fetch);
+    struct dv_kube_view *view = DV_CONTAINER(fetch, struct dv_kube_view, fetch);
     struct dv_err err;
     dv_str line;
 
@@ -317,7 +317,7 @@ static void on_part(struct dv_rest_fetch *fetch, dv_str part)
     }
 }
 
-static void on_watch_end(struct kube_view *view, const struct dv_err *failed)
+static void on_watch_end(struct dv_kube_view *view, const struct dv_err *failed)
 {
     uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
 
@@ -340,7 +340,7 @@ static void on_watch_end(struct kube_view *view, const struct dv_err *failed)
 
 static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
 {
-    struct kube_view *view = DV_CONTAINER(fetch, struct kube_view, fetch);
+    struct dv_kube_view *view = DV_CONTAINER(fetch, struct dv_kube_view, fetch);
 
     view->is_fetching = false;
     dv_timer_cancel(&view->timer);
@@ -356,7 +356,7 @@ static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
         pause_before(view, view->next, 0);
 }
 
-static void print_target(struct kube_view *view)
+static void print_target(struct dv_kube_view *view)
 {
     const struct dv_view_options *options = &view->view.options;
     struct dv_buf *target = &view->target;
@@ -377,7 +377,7 @@ static void print_target(struct kube_view *view)
     dv_remote_query_u64(target, "timeoutSeconds", WATCH_S_MIN + dv_random_u64() % WATCH_S_SPREAD);
 }
 
-static void start(struct kube_view *view, enum kube_state state)
+static void start(struct dv_kube_view *view, enum dv_kube_state state)
 {
     struct dv_loop *loop = view->remote->cluster.loop;
     uint64_t now_ms = dv_loop_now_ms(loop);
@@ -418,14 +418,14 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
                                     const struct dv_view_options *options, struct dv_err *err)
 {
     struct dv_remote *remote = DV_CONTAINER(cluster, struct dv_remote, cluster);
-    struct kube_view *view;
+    struct dv_kube_view *view;
 
     if (options->label_selector.n + options->field_selector.n > SELECTOR_BYTES_MAX) {
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "selectors of more than %u bytes",
                       SELECTOR_BYTES_MAX);
         return NULL;
     }
-    view = DV_ALLOC(struct kube_view);
+    view = DV_ALLOC(struct dv_kube_view);
     if (!dv_view_init(&view->view, cluster, options, err)) {
         free(view);
         return NULL;
@@ -448,7 +448,7 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
 
 void dv_remote_view_close(struct dv_view *base)
 {
-    struct kube_view *view = DV_CONTAINER(base, struct kube_view, view);
+    struct dv_kube_view *view = DV_CONTAINER(base, struct dv_kube_view, view);
 
     view->is_closed = true;
     dv_timer_cancel(&view->timer);
@@ -463,7 +463,7 @@ void dv_remote_views_end(struct dv_remote *remote)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&remote->views)) != NULL) {
-        struct kube_view *view = DV_CONTAINER(link, struct kube_view, link);
+        struct dv_kube_view *view = DV_CONTAINER(link, struct dv_kube_view, link);
 
         dv_timer_cancel(&view->timer);
         dv_task_cancel(&view->sweep);

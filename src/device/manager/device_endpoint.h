@@ -21,7 +21,7 @@
 struct dv_arena;
 struct dv_policy_peer;
 
-enum endpoint_state {
+enum dv_device_endpoint_state {
     ENDPOINT_CONNECTING,
     ENDPOINT_ASKING,
     ENDPOINT_LISTING,
@@ -35,7 +35,7 @@ struct dv_endpoint {
     dv_str socket;
     pid_t caller;
     enum dv_endpoint_version version;
-    enum endpoint_state state;
+    enum dv_device_endpoint_state state;
     struct dv_channel *channel;
     struct dv_err connect_err; /* of the last attempt */
     struct dv_timer connect_timer;

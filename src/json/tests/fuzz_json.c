@@ -16,12 +16,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* clang-format off */
 static const struct dv_json_style styles[] = {
     {.indent = 0},
     {.indent = 4},
-    { .indent = 2,           .escape_html = true},
-    {     .sort_keys = true,           .escape_html = true},
+    {.indent = 2, .escape_html = true},
+    {.sort_keys = true, .escape_html = true},
 };
+/* clang-format on */
 
 /* Every node is found by its key, is where its parent says, and is not too deep. */
 static void check_tree(const struct dv_json *root)

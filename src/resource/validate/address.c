@@ -130,7 +130,7 @@ static size_t print_v6(const uint8_t *bytes, char *text)
     return n;
 }
 
-void dv_check_interface_address(struct dv_problems *problems, const struct path *path,
+void dv_check_interface_address(struct dv_problems *problems, const struct dv_field_path *path,
                                 const char *name, dv_str value)
 {
     struct address address;

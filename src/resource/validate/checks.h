@@ -21,8 +21,8 @@ struct dv_quantity;
 /* -- Formats (name_checks.c) ----------------------------------------------------------------------
  */
 
-typedef void dv_check_text(struct dv_problems *problems, const struct path *path, const char *name,
-                           dv_str value);
+typedef void dv_check_text(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, dv_str value);
 
 dv_check_text dv_check_dns_label;
 dv_check_text dv_check_dns_subdomain;
@@ -40,59 +40,61 @@ dv_check_text dv_check_condition_reason;
 dv_check_text dv_check_interface_address; /* "192.0.2.5/24" */
 
 /* Checks the value by `check`; an empty one is a `Required value`. */
-void dv_check_required(struct dv_problems *problems, const struct path *path, const char *name,
-                       dv_str value, dv_check_text *check);
-void dv_check_one_of(struct dv_problems *problems, const struct path *path, const char *name,
-                     dv_str value, const dv_str *supported, size_t n_supported);
+void dv_check_required(struct dv_problems *problems, const struct dv_field_path *path,
+                       const char *name, dv_str value, dv_check_text *check);
+void dv_check_one_of(struct dv_problems *problems, const struct dv_field_path *path,
+                     const char *name, dv_str value, const dv_str *supported, size_t n_supported);
 
 /* -- Metadata (validate_meta.c) ------------------------------------------------------------- */
 
-struct meta_rules {
+struct dv_meta_rules {
     dv_check_text *check_name;
     bool is_namespaced;
 };
 
 void dv_check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
-                   const struct meta_rules *rules);
+                   const struct dv_meta_rules *rules);
 void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                           const struct dv_api_object_meta *old);
 /* Of what is made from a template: labels and annotations, nothing else. */
-void dv_check_template_meta(struct dv_problems *problems, const struct path *path,
+void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta);
 
 /* -- Parts of several kinds (validate_parts.c) ---------------------------------------------- */
 
 /* JSON that must be an object. `is_stored` waives the limit on its length. */
-void dv_check_raw_object(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str raw, size_t bytes_max, bool is_stored);
-void dv_check_conditions(struct dv_problems *problems, const struct path *path,
+void dv_check_raw_object(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str raw, size_t bytes_max, bool is_stored);
+void dv_check_conditions(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_condition *conditions, size_t n);
-void dv_check_node_selector(struct dv_problems *problems, const struct path *path,
+void dv_check_node_selector(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_node_selector *selector);
 /* Both lists of conditions that a device or a result has, at `path`. */
-void dv_check_binding(struct dv_problems *problems, const struct path *path, const dv_str *binding,
-                      size_t n_binding, const dv_str *failure, size_t n_failure);
+void dv_check_binding(struct dv_problems *problems, const struct dv_field_path *path,
+                      const dv_str *binding, size_t n_binding, const dv_str *failure,
+                      size_t n_failure);
 /* `old` may be NULL: with it, an effect that has not changed is not looked at. */
-void dv_check_device_taint(struct dv_problems *problems, const struct path *path,
+void dv_check_device_taint(struct dv_problems *problems, const struct dv_field_path *path,
                            const struct dv_api_device_taint *taint,
                            const struct dv_api_device_taint *old);
-void dv_check_taint_effect(struct dv_problems *problems, const struct path *path, dv_str effect);
+void dv_check_taint_effect(struct dv_problems *problems, const struct dv_field_path *path,
+                           dv_str effect);
 /* Selectors of a class or request; `is_stored`: they are as they were. */
-void dv_check_selectors(struct dv_problems *problems, const struct path *path,
+void dv_check_selectors(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_device_selector *selectors, size_t n, bool is_stored);
 
 /* -- Selectors (validate_cel.c) ------------------------------------------------------------- */
 
-void dv_check_cel(struct dv_problems *problems, const struct path *path, dv_str expression,
+void dv_check_cel(struct dv_problems *problems, const struct dv_field_path *path, dv_str expression,
                   bool is_stored);
 
 /* -- Resources of containers and nodes (validate_resources.c) ------------------------------- */
 
 /* Not negative, and whole when the resource is counted in whole numbers. */
-void dv_check_resource_value(struct dv_problems *problems, const struct path *path, dv_str resource,
-                             const struct dv_quantity *value);
+void dv_check_resource_value(struct dv_problems *problems, const struct dv_field_path *path,
+                             dv_str resource, const struct dv_quantity *value);
 /* `claims` are those of the pod that they may name, by name. */
-void dv_check_resources(struct dv_problems *problems, const struct path *path,
+void dv_check_resources(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_resource_requirements *resources,
                         const struct dv_map *claims);
 

@@ -11,17 +11,17 @@ struct dv_api_device_claim;
 struct dv_api_device_configuration;
 struct dv_api_resource_claim;
 struct dv_problems;
-struct path;
+struct dv_field_path;
 
 /* "request" or "request/subrequest", which the claim must have. */
-void dv_check_request_reference(struct dv_problems *problems, const struct path *path,
+void dv_check_request_reference(struct dv_problems *problems, const struct dv_field_path *path,
                                 const char *name, dv_str reference,
                                 const struct dv_api_device_claim *claim);
 /* A list of them, at the child `requests`. */
-void dv_check_request_references(struct dv_problems *problems, const struct path *path,
+void dv_check_request_references(struct dv_problems *problems, const struct dv_field_path *path,
                                  const dv_str *references, size_t n,
                                  const struct dv_api_device_claim *claim);
-void dv_check_configuration(struct dv_problems *problems, const struct path *path,
+void dv_check_configuration(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_device_configuration *configuration,
                             bool is_stored);
 void dv_check_claim_status(struct dv_problems *problems, const struct dv_api_resource_claim *claim,

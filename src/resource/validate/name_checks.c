@@ -89,22 +89,22 @@ bool dv_is_extended_resource_name(dv_str name)
 
 /* -- Checks --------------------------------------------------------------------------------- */
 
-static void add_invalid(struct dv_problems *problems, const struct path *path, const char *name,
-                        dv_str value, const char *before, const char *text)
+static void add_invalid(struct dv_problems *problems, const struct dv_field_path *path,
+                        const char *name, dv_str value, const char *before, const char *text)
 {
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value), "%s%s", before,
                    text);
 }
 
-static void add_too_long(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str value, size_t max, const char *unit)
+static void add_too_long(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str value, size_t max, const char *unit)
 {
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
                    "must be no more than %zu %s", max, unit);
 }
 
-void dv_check_dns_label(struct dv_problems *problems, const struct path *path, const char *name,
-                        dv_str value)
+void dv_check_dns_label(struct dv_problems *problems, const struct dv_field_path *path,
+                        const char *name, dv_str value)
 {
     if (value.n > LABEL_BYTES_MAX)
         add_too_long(problems, path, name, value, LABEL_BYTES_MAX, "characters");
@@ -116,8 +116,8 @@ void dv_check_dns_label(struct dv_problems *problems, const struct path *path, c
         add_invalid(problems, path, name, value, "", LABEL_TEXT);
 }
 
-static void check_subdomain(struct dv_problems *problems, const struct path *path, const char *name,
-                            dv_str value, const char *unit)
+static void check_subdomain(struct dv_problems *problems, const struct dv_field_path *path,
+                            const char *name, dv_str value, const char *unit)
 {
     if (value.n > SUBDOMAIN_BYTES_MAX)
         add_too_long(problems, path, name, value, SUBDOMAIN_BYTES_MAX, unit);
@@ -125,20 +125,20 @@ static void check_subdomain(struct dv_problems *problems, const struct path *pat
         add_invalid(problems, path, name, value, "", SUBDOMAIN_TEXT);
 }
 
-void dv_check_dns_subdomain(struct dv_problems *problems, const struct path *path, const char *name,
-                            dv_str value)
+void dv_check_dns_subdomain(struct dv_problems *problems, const struct dv_field_path *path,
+                            const char *name, dv_str value)
 {
     check_subdomain(problems, path, name, value, "characters");
 }
 
-void dv_check_dns_subdomain_bytes(struct dv_problems *problems, const struct path *path,
+void dv_check_dns_subdomain_bytes(struct dv_problems *problems, const struct dv_field_path *path,
                                   const char *name, dv_str value)
 {
     check_subdomain(problems, path, name, value, "bytes");
 }
 
 /* Checks `value` and tells of it as `shown`. */
-static void check_label_name(struct dv_problems *problems, const struct path *path,
+static void check_label_name(struct dv_problems *problems, const struct dv_field_path *path,
                              const char *name, dv_str value, dv_str shown)
 {
     size_t slash = dv_str_find_char(value, '/');
@@ -166,13 +166,13 @@ static void check_label_name(struct dv_problems *problems, const struct path *pa
         add_invalid(problems, path, name, shown, "name part ", NAME_TEXT);
 }
 
-void dv_check_label_name(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str value)
+void dv_check_label_name(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str value)
 {
     check_label_name(problems, path, name, value, value);
 }
 
-void dv_check_annotation_name(struct dv_problems *problems, const struct path *path,
+void dv_check_annotation_name(struct dv_problems *problems, const struct dv_field_path *path,
                               const char *name, dv_str value)
 {
     char *lower;
@@ -185,8 +185,8 @@ void dv_check_annotation_name(struct dv_problems *problems, const struct path *p
     check_label_name(problems, path, name, (dv_str){lower, value.n}, value);
 }
 
-void dv_check_label_value(struct dv_problems *problems, const struct path *path, const char *name,
-                          dv_str value)
+void dv_check_label_value(struct dv_problems *problems, const struct dv_field_path *path,
+                          const char *name, dv_str value)
 {
     if (value.n > LABEL_BYTES_MAX)
         add_too_long(problems, path, name, value, LABEL_BYTES_MAX, "bytes");
@@ -194,8 +194,8 @@ void dv_check_label_value(struct dv_problems *problems, const struct path *path,
         add_invalid(problems, path, name, value, "", VALUE_TEXT);
 }
 
-void dv_check_config_key(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str value)
+void dv_check_config_key(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str value)
 {
     bool is_good = value.n > 0;
 
@@ -215,8 +215,8 @@ void dv_check_config_key(struct dv_problems *problems, const struct path *path, 
         add_invalid(problems, path, name, value, "", "must not start with '..'");
 }
 
-void dv_check_driver_name(struct dv_problems *problems, const struct path *path, const char *name,
-                          dv_str value)
+void dv_check_driver_name(struct dv_problems *problems, const struct dv_field_path *path,
+                          const char *name, dv_str value)
 {
     if (value.n == 0) {
         dv_required(problems, path, name);
@@ -230,8 +230,8 @@ void dv_check_driver_name(struct dv_problems *problems, const struct path *path,
         add_invalid(problems, path, name, value, "", SUBDOMAIN_TEXT);
 }
 
-void dv_check_pool_name(struct dv_problems *problems, const struct path *path, const char *name,
-                        dv_str value)
+void dv_check_pool_name(struct dv_problems *problems, const struct dv_field_path *path,
+                        const char *name, dv_str value)
 {
     dv_str part;
 
@@ -245,7 +245,7 @@ void dv_check_pool_name(struct dv_problems *problems, const struct path *path, c
         dv_check_dns_subdomain(problems, path, name, part);
 }
 
-static void check_identifier(struct dv_problems *problems, const struct path *path,
+static void check_identifier(struct dv_problems *problems, const struct dv_field_path *path,
                              const char *name, dv_str value)
 {
     if (value.n > IDENTIFIER_BYTES_MAX)
@@ -254,7 +254,7 @@ static void check_identifier(struct dv_problems *problems, const struct path *pa
         add_invalid(problems, path, name, value, "", IDENTIFIER_TEXT);
 }
 
-void dv_check_qualified_name(struct dv_problems *problems, const struct path *path,
+void dv_check_qualified_name(struct dv_problems *problems, const struct dv_field_path *path,
                              const char *name, dv_str value)
 {
     size_t slash = dv_str_find_char(value, '/');
@@ -277,8 +277,8 @@ void dv_check_qualified_name(struct dv_problems *problems, const struct path *pa
         check_identifier(problems, path, name, id);
 }
 
-void dv_check_full_name(struct dv_problems *problems, const struct path *path, const char *name,
-                        dv_str value)
+void dv_check_full_name(struct dv_problems *problems, const struct dv_field_path *path,
+                        const char *name, dv_str value)
 {
     dv_check_qualified_name(problems, path, name, value);
     if (dv_str_find_char(value, '/') == value.n)
@@ -286,7 +286,7 @@ void dv_check_full_name(struct dv_problems *problems, const struct path *path, c
                     "a fully qualified name must be a domain and a name separated by a slash");
 }
 
-void dv_check_uuid(struct dv_problems *problems, const struct path *path, const char *name,
+void dv_check_uuid(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
                    dv_str value)
 {
     bool is_good = value.n == 36;
@@ -304,7 +304,7 @@ void dv_check_uuid(struct dv_problems *problems, const struct path *path, const 
                     "must be a lowercase UUID in 8-4-4-4-12 format");
 }
 
-void dv_check_condition_reason(struct dv_problems *problems, const struct path *path,
+void dv_check_condition_reason(struct dv_problems *problems, const struct dv_field_path *path,
                                const char *name, dv_str value)
 {
     bool is_good = value.n > 0 && dv_is_letter(value.p[0]);
@@ -320,8 +320,8 @@ void dv_check_condition_reason(struct dv_problems *problems, const struct path *
         dv_too_long(problems, path, name, REASON_BYTES_MAX);
 }
 
-void dv_check_required(struct dv_problems *problems, const struct path *path, const char *name,
-                       dv_str value, dv_check_text *check)
+void dv_check_required(struct dv_problems *problems, const struct dv_field_path *path,
+                       const char *name, dv_str value, dv_check_text *check)
 {
     if (value.n == 0)
         dv_required(problems, path, name);
@@ -329,8 +329,8 @@ void dv_check_required(struct dv_problems *problems, const struct path *path, co
         check(problems, path, name, value);
 }
 
-void dv_check_one_of(struct dv_problems *problems, const struct path *path, const char *name,
-                     dv_str value, const dv_str *supported, size_t n_supported)
+void dv_check_one_of(struct dv_problems *problems, const struct dv_field_path *path,
+                     const char *name, dv_str value, const dv_str *supported, size_t n_supported)
 {
     for (size_t i = 0; i < n_supported; i++)
         if (dv_str_eq(value, supported[i]))

@@ -50,15 +50,15 @@ static const char *type_text(enum dv_problem_type type)
     return texts[type];
 }
 
-static void print_path(const struct path *path, struct dv_buf *buf)
+static void print_path(const struct dv_field_path *path, struct dv_buf *buf)
 {
-    const struct path *steps[64];
+    const struct dv_field_path *steps[64];
     size_t n = 0;
 
     for (; path && n < DV_COUNT(steps); path = path->up)
         steps[n++] = path;
     while (n > 0) {
-        const struct path *step = steps[--n];
+        const struct dv_field_path *step = steps[--n];
 
         switch (step->kind) {
         case PATH_NAME:
@@ -77,7 +77,7 @@ static void print_path(const struct path *path, struct dv_buf *buf)
     }
 }
 
-static void print_bad(struct bad bad, struct dv_buf *buf)
+static void print_bad(struct dv_bad_value bad, struct dv_buf *buf)
 {
     switch (bad.kind) {
     case BAD_NONE:
@@ -109,10 +109,11 @@ bool dv_problems_are_full(const struct dv_problems *problems)
 }
 
 void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
-                    const struct path *path, const char *name, struct bad bad, const char *fmt, ...)
+                    const struct dv_field_path *path, const char *name, struct dv_bad_value bad,
+                    const char *fmt, ...)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-    struct path child = dv_path_name(path, name);
+    struct dv_field_path child = dv_path_name(path, name);
     struct dv_problem *problem;
     size_t detail_at;
     va_list args;
@@ -138,27 +139,27 @@ void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
     problems->n_bytes += problem->field.n + problem->detail.n;
 }
 
-void dv_required(struct dv_problems *problems, const struct path *path, const char *name)
+void dv_required(struct dv_problems *problems, const struct dv_field_path *path, const char *name)
 {
     dv_problem_add(problems, DV_PROBLEM_REQUIRED, path, name, dv_bad_none(), "%s", "");
 }
 
-void dv_too_long(struct dv_problems *problems, const struct path *path, const char *name,
+void dv_too_long(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
                  size_t max)
 {
     dv_problem_add(problems, DV_PROBLEM_TOO_LONG, path, name, dv_bad_none(),
                    "may not be more than %zu bytes", max);
 }
 
-void dv_too_many(struct dv_problems *problems, const struct path *path, const char *name, size_t n,
-                 size_t max)
+void dv_too_many(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
+                 size_t n, size_t max)
 {
     dv_problem_add(problems, DV_PROBLEM_TOO_MANY, path, name, dv_bad_i64((int64_t)n),
                    "must have at most %zu items", max);
 }
 
-void dv_not_supported(struct dv_problems *problems, const struct path *path, const char *name,
-                      dv_str value, const dv_str *supported, size_t n_supported)
+void dv_not_supported(struct dv_problems *problems, const struct dv_field_path *path,
+                      const char *name, dv_str value, const dv_str *supported, size_t n_supported)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
@@ -171,35 +172,35 @@ void dv_not_supported(struct dv_problems *problems, const struct path *path, con
                    "supported values: %.*s", DV_FMT(dv_buf_str(&buf)));
 }
 
-void dv_immutable(struct dv_problems *problems, const struct path *path, const char *name,
-                  struct bad bad)
+void dv_immutable(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
+                  struct dv_bad_value bad)
 {
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, bad, "field is immutable");
 }
 
-static struct bad bad_json(const struct dv_json *json, struct dv_arena *arena)
+static struct dv_bad_value bad_json(const struct dv_json *json, struct dv_arena *arena)
 {
     static const struct dv_json_style style = {.escape_html = true};
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_json_print(json, &style, &buf);
-    return (struct bad){.kind = BAD_JSON, .text = dv_str_copy(dv_buf_str(&buf), arena)};
+    return (struct dv_bad_value){.kind = BAD_JSON, .text = dv_str_copy(dv_buf_str(&buf), arena)};
 }
 
-struct bad dv_bad_message(const struct dv_message *message, const void *value,
-                          struct dv_arena *arena)
+struct dv_bad_value dv_bad_message(const struct dv_message *message, const void *value,
+                                   struct dv_arena *arena)
 {
     return bad_json(dv_go_value(message, value, arena), arena);
 }
 
-struct bad dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
-                           struct dv_arena *arena)
+struct dv_bad_value dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
+                                    struct dv_arena *arena)
 {
     return bad_json(dv_go_list(message, values, n, arena), arena);
 }
 
-struct bad dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena)
+struct dv_bad_value dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena)
 {
     struct dv_json *array = dv_json_new_array(arena);
 
@@ -210,7 +211,8 @@ struct bad dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena)
     return bad_json(array, arena);
 }
 
-struct bad dv_bad_object(const struct bad_member *members, size_t n, struct dv_arena *arena)
+struct dv_bad_value dv_bad_object(const struct dv_bad_member *members, size_t n,
+                                  struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
 
@@ -220,7 +222,7 @@ struct bad dv_bad_object(const struct bad_member *members, size_t n, struct dv_a
     return bad_json(object, arena);
 }
 
-struct bad dv_bad_set(const struct set_field *fields, size_t n, struct dv_arena *arena)
+struct dv_bad_value dv_bad_set(const struct dv_set_field *fields, size_t n, struct dv_arena *arena)
 {
     dv_str text = DV_STR("");
 
@@ -231,7 +233,7 @@ struct bad dv_bad_set(const struct set_field *fields, size_t n, struct dv_arena 
     return dv_bad_str(dv_str_printf(arena, "{%.*s}", DV_FMT(text)));
 }
 
-struct bad dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *arena)
+struct dv_bad_value dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *arena)
 {
     return dv_bad_str(dv_quantity_text(quantity, arena));
 }
@@ -260,8 +262,8 @@ static bool is_repeated(const void *keys, size_t stride, size_t i, uint32_t *slo
     return false;
 }
 
-void dv_check_unique(struct dv_problems *problems, const struct path *path, const char *name,
-                     const void *keys, size_t n, size_t stride)
+void dv_check_unique(struct dv_problems *problems, const struct dv_field_path *path,
+                     const char *name, const void *keys, size_t n, size_t stride)
 {
     uint32_t *slots = NULL;
     size_t n_slots = 2 * FEW;
@@ -272,7 +274,7 @@ void dv_check_unique(struct dv_problems *problems, const struct path *path, cons
         slots = DV_NEW_ARRAY(problems->arena, uint32_t, n_slots);
     }
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         if (is_repeated(keys, stride, i, slots, n_slots))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, name,

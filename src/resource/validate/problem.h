@@ -16,36 +16,36 @@
 struct dv_message;
 struct dv_quantity;
 
-enum path_kind {
+enum dv_field_path_kind {
     PATH_NAME,  /* ".name" */
     PATH_INDEX, /* "[1]" */
     PATH_KEY,   /* "[key]" */
     PATH_TEXT,  /* ".key": a key where the reference has no brackets */
 };
 
-struct path {
-    const struct path *up; /* NULL: the object */
-    enum path_kind kind;
+struct dv_field_path {
+    const struct dv_field_path *up; /* NULL: the object */
+    enum dv_field_path_kind kind;
     const char *name;
     size_t index;
     dv_str key;
 };
 
-static inline struct path dv_path_name(const struct path *up, const char *name)
+static inline struct dv_field_path dv_path_name(const struct dv_field_path *up, const char *name)
 {
-    return (struct path){.up = up, .kind = PATH_NAME, .name = name};
+    return (struct dv_field_path){.up = up, .kind = PATH_NAME, .name = name};
 }
-static inline struct path dv_path_index(const struct path *up, size_t index)
+static inline struct dv_field_path dv_path_index(const struct dv_field_path *up, size_t index)
 {
-    return (struct path){.up = up, .kind = PATH_INDEX, .index = index};
+    return (struct dv_field_path){.up = up, .kind = PATH_INDEX, .index = index};
 }
-static inline struct path dv_path_key(const struct path *up, dv_str key)
+static inline struct dv_field_path dv_path_key(const struct dv_field_path *up, dv_str key)
 {
-    return (struct path){.up = up, .kind = PATH_KEY, .key = key};
+    return (struct dv_field_path){.up = up, .kind = PATH_KEY, .key = key};
 }
 
 /* The value that is at fault, as it is shown. */
-enum bad_kind {
+enum dv_bad_value_kind {
     BAD_NONE,   /* not shown */
     BAD_NULL,   /* null */
     BAD_STRING, /* quoted as Go does */
@@ -54,75 +54,76 @@ enum bad_kind {
     BAD_JSON, /* a text that is JSON already */
 };
 
-struct bad {
-    enum bad_kind kind;
+struct dv_bad_value {
+    enum dv_bad_value_kind kind;
     dv_str text;
     int64_t number; /* of a number or boolean */
 };
 
-static inline struct bad dv_bad_none(void)
+static inline struct dv_bad_value dv_bad_none(void)
 {
-    return (struct bad){.kind = BAD_NONE};
+    return (struct dv_bad_value){.kind = BAD_NONE};
 }
-static inline struct bad dv_bad_null(void)
+static inline struct dv_bad_value dv_bad_null(void)
 {
-    return (struct bad){.kind = BAD_NULL};
+    return (struct dv_bad_value){.kind = BAD_NULL};
 }
-static inline struct bad dv_bad_str(dv_str text)
+static inline struct dv_bad_value dv_bad_str(dv_str text)
 {
-    return (struct bad){.kind = BAD_STRING, .text = text};
+    return (struct dv_bad_value){.kind = BAD_STRING, .text = text};
 }
-static inline struct bad dv_bad_i64(int64_t number)
+static inline struct dv_bad_value dv_bad_i64(int64_t number)
 {
-    return (struct bad){.kind = BAD_NUMBER, .number = number};
+    return (struct dv_bad_value){.kind = BAD_NUMBER, .number = number};
 }
-static inline struct bad dv_bad_bool(bool is_true)
+static inline struct dv_bad_value dv_bad_bool(bool is_true)
 {
-    return (struct bad){.kind = BAD_BOOL, .number = is_true};
+    return (struct dv_bad_value){.kind = BAD_BOOL, .number = is_true};
 }
 /* A message, and a list of them, as the reference prints its own structs. */
-struct bad dv_bad_message(const struct dv_message *message, const void *value,
-                          struct dv_arena *arena);
-struct bad dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
-                           struct dv_arena *arena);
-struct bad dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *arena);
+struct dv_bad_value dv_bad_message(const struct dv_message *message, const void *value,
+                                   struct dv_arena *arena);
+struct dv_bad_value dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
+                                    struct dv_arena *arena);
+struct dv_bad_value dv_bad_quantity(const struct dv_quantity *quantity, struct dv_arena *arena);
 /* An object of texts. */
-struct bad_member {
+struct dv_bad_member {
     const char *name;
     dv_str value;
 };
-struct bad dv_bad_object(const struct bad_member *members, size_t n, struct dv_arena *arena);
+struct dv_bad_value dv_bad_object(const struct dv_bad_member *members, size_t n,
+                                  struct dv_arena *arena);
 /* The texts, or null when there are none. */
-struct bad dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena);
+struct dv_bad_value dv_bad_strs(const dv_str *texts, size_t n, struct dv_arena *arena);
 
 /* "{`nodeName`, `allNodes`}": which of the fields are set. */
-struct set_field {
+struct dv_set_field {
     const char *name;
     bool is_set;
 };
-struct bad dv_bad_set(const struct set_field *fields, size_t n, struct dv_arena *arena);
+struct dv_bad_value dv_bad_set(const struct dv_set_field *fields, size_t n, struct dv_arena *arena);
 
 /* Adds a problem at `path`, or at its child `name` when that is not NULL. */
 void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
-                    const struct path *path, const char *name, struct bad bad, const char *fmt, ...)
-    DV_PRINTF(6, 7);
+                    const struct dv_field_path *path, const char *name, struct dv_bad_value bad,
+                    const char *fmt, ...) DV_PRINTF(6, 7);
 /* Nothing more is added: what would be costly to tell need not be made. */
 bool dv_problems_are_full(const struct dv_problems *problems);
-void dv_required(struct dv_problems *problems, const struct path *path, const char *name);
-void dv_too_long(struct dv_problems *problems, const struct path *path, const char *name,
+void dv_required(struct dv_problems *problems, const struct dv_field_path *path, const char *name);
+void dv_too_long(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
                  size_t max);
-void dv_too_many(struct dv_problems *problems, const struct path *path, const char *name, size_t n,
-                 size_t max);
+void dv_too_many(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
+                 size_t n, size_t max);
 /* `Unsupported value: "x": supported values: "a", "b"` */
-void dv_not_supported(struct dv_problems *problems, const struct path *path, const char *name,
-                      dv_str value, const dv_str *supported, size_t n_supported);
-void dv_immutable(struct dv_problems *problems, const struct path *path, const char *name,
-                  struct bad bad);
+void dv_not_supported(struct dv_problems *problems, const struct dv_field_path *path,
+                      const char *name, dv_str value, const dv_str *supported, size_t n_supported);
+void dv_immutable(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
+                  struct dv_bad_value bad);
 
 /* Adds `Duplicate value` for every text that was there before, at its index under `path`. The first
  * of the texts is at `keys`, each next one `stride` bytes further. `name` is a field of the item,
  * or NULL for the item itself. */
-void dv_check_unique(struct dv_problems *problems, const struct path *path, const char *name,
-                     const void *keys, size_t n, size_t stride);
+void dv_check_unique(struct dv_problems *problems, const struct dv_field_path *path,
+                     const char *name, const void *keys, size_t n, size_t stride);
 
 #endif

@@ -19,7 +19,7 @@ static bool is_allowed_in(const struct dv_api_object_meta *namespace)
     return label && dv_str_eq(label->value, DV_STR("true"));
 }
 
-static void refuse(struct dv_problems *problems, const struct path *item)
+static void refuse(struct dv_problems *problems, const struct dv_field_path *item)
 {
     dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, item, "adminAccess", dv_bad_none(),
                    "admin access to devices requires the `" ADMIN_LABEL
@@ -57,12 +57,12 @@ static bool has_result(const struct dv_api_allocation_result *allocation)
 }
 
 static void check_requests(struct dv_problems *problems, const struct dv_api_device_claim *devices,
-                           const struct path *spec)
+                           const struct dv_field_path *spec)
 {
-    struct path devices_path = dv_path_name(spec, "devices");
-    struct path path = dv_path_name(&devices_path, "requests");
+    struct dv_field_path devices_path = dv_path_name(spec, "devices");
+    struct dv_field_path path = dv_path_name(&devices_path, "requests");
     size_t at = find_request(devices);
-    struct path item = dv_path_index(&path, at);
+    struct dv_field_path item = dv_path_index(&path, at);
 
     if (at < devices->n_requests)
         refuse(problems, &item);
@@ -72,11 +72,11 @@ static void check_requests(struct dv_problems *problems, const struct dv_api_dev
 static void check_results(struct dv_problems *problems, const struct dv_api_resource_claim *claim,
                           const struct dv_api_resource_claim *old)
 {
-    struct path status = dv_path_name(NULL, "status");
-    struct path allocation = dv_path_name(&status, "allocation");
-    struct path devices = dv_path_name(&allocation, "devices");
-    struct path path = dv_path_name(&devices, "results");
-    struct path item = dv_path_index(&path, find_result(claim->status.allocation));
+    struct dv_field_path status = dv_path_name(NULL, "status");
+    struct dv_field_path allocation = dv_path_name(&status, "allocation");
+    struct dv_field_path devices = dv_path_name(&allocation, "devices");
+    struct dv_field_path path = dv_path_name(&devices, "results");
+    struct dv_field_path item = dv_path_index(&path, find_result(claim->status.allocation));
 
     if (has_result(claim->status.allocation) && !has_result(old->status.allocation))
         refuse(problems, &item);
@@ -86,8 +86,8 @@ void dv_validate_admin_access(const struct dv_validation *what,
                               const struct dv_api_object_meta *namespace,
                               struct dv_problems *problems)
 {
-    struct path spec = dv_path_name(NULL, "spec");
-    struct path inner = dv_path_name(&spec, "spec");
+    struct dv_field_path spec = dv_path_name(NULL, "spec");
+    struct dv_field_path inner = dv_path_name(&spec, "spec");
 
     if (is_allowed_in(namespace))
         return;

@@ -24,8 +24,8 @@ static dv_str message_of(dv_str explanation)
 }
 
 /* An expression of another type compiles in the reference, and is refused after that. */
-static void explain(struct dv_problems *problems, const struct path *path, dv_str expression,
-                    const struct dv_cel_options *options)
+static void explain(struct dv_problems *problems, const struct dv_field_path *path,
+                    dv_str expression, const struct dv_cel_options *options)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
     dv_str message;
@@ -41,7 +41,7 @@ static void explain(struct dv_problems *problems, const struct path *path, dv_st
                        "compilation failed: %.*s", DV_FMT(dv_buf_str(&buf)));
 }
 
-void dv_check_cel(struct dv_problems *problems, const struct path *path, dv_str expression,
+void dv_check_cel(struct dv_problems *problems, const struct dv_field_path *path, dv_str expression,
                   bool is_stored)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;

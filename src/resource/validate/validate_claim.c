@@ -19,7 +19,7 @@
     "must be the name of a request in the claim or the name of a request and a subrequest "        \
     "separated by '/'"
 
-static void check_mode(struct dv_problems *problems, const struct path *path,
+static void check_mode(struct dv_problems *problems, const struct dv_field_path *path,
                        const struct dv_api_exact_device_request *demand)
 {
     static const dv_str modes[] = {DV_STR_INIT("All"), DV_STR_INIT("ExactCount")};
@@ -38,7 +38,7 @@ static void check_mode(struct dv_problems *problems, const struct path *path,
     }
 }
 
-static void check_toleration(struct dv_problems *problems, const struct path *path,
+static void check_toleration(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_device_toleration *toleration)
 {
     static const dv_str operators[] = {DV_STR_INIT("Equal"), DV_STR_INIT("Exists")};
@@ -61,26 +61,26 @@ static void check_toleration(struct dv_problems *problems, const struct path *pa
         dv_check_taint_effect(problems, path, toleration->effect);
 }
 
-static void check_demand(struct dv_problems *problems, const struct path *path,
+static void check_demand(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_exact_device_request *demand, bool is_stored)
 {
-    struct path tolerations = dv_path_name(path, "tolerations");
+    struct dv_field_path tolerations = dv_path_name(path, "tolerations");
 
     dv_check_required(problems, path, "deviceClassName", demand->device_class_name,
                       dv_check_dns_subdomain);
     dv_check_selectors(problems, path, demand->selectors, demand->n_selectors, is_stored);
     check_mode(problems, path, demand);
     for (size_t i = 0; i < demand->n_tolerations; i++) {
-        struct path item = dv_path_index(&tolerations, i);
+        struct dv_field_path item = dv_path_index(&tolerations, i);
 
         check_toleration(problems, &item, &demand->tolerations[i]);
     }
 }
 
-static void check_subrequests(struct dv_problems *problems, const struct path *up,
+static void check_subrequests(struct dv_problems *problems, const struct dv_field_path *up,
                               const struct dv_api_device_request *request, bool is_stored)
 {
-    struct path path = dv_path_name(up, "firstAvailable");
+    struct dv_field_path path = dv_path_name(up, "firstAvailable");
 
     if (request->n_first_available > SUBREQUESTS_MAX) {
         dv_too_many(problems, &path, NULL, request->n_first_available, SUBREQUESTS_MAX);
@@ -89,7 +89,7 @@ static void check_subrequests(struct dv_problems *problems, const struct path *u
     for (size_t i = 0; i < request->n_first_available; i++) {
         const struct dv_api_device_sub_request *sub = &request->first_available[i];
         const struct dv_api_exact_device_request demand = dv_alternative_as_request(sub);
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_dns_label(problems, &item, "name", sub->name);
         check_demand(problems, &item, &demand, is_stored);
@@ -98,15 +98,15 @@ static void check_subrequests(struct dv_problems *problems, const struct path *u
                     request->n_first_available, sizeof(request->first_available[0]));
 }
 
-static void check_exactly(struct dv_problems *problems, const struct path *up,
+static void check_exactly(struct dv_problems *problems, const struct dv_field_path *up,
                           const struct dv_api_exact_device_request *exactly, bool is_stored)
 {
-    struct path path = dv_path_name(up, "exactly");
+    struct dv_field_path path = dv_path_name(up, "exactly");
 
     check_demand(problems, &path, exactly, is_stored);
 }
 
-static void check_request(struct dv_problems *problems, const struct path *path,
+static void check_request(struct dv_problems *problems, const struct dv_field_path *path,
                           const struct dv_api_device_request *request, bool is_stored)
 {
     dv_check_dns_label(problems, path, "name", request->name);
@@ -123,17 +123,17 @@ static void check_request(struct dv_problems *problems, const struct path *path,
                        "exactly one of `exactly` or `firstAvailable` is required");
 }
 
-static void check_requests(struct dv_problems *problems, const struct path *up,
+static void check_requests(struct dv_problems *problems, const struct dv_field_path *up,
                            const struct dv_api_device_claim *claim, bool is_stored)
 {
-    struct path path = dv_path_name(up, "requests");
+    struct dv_field_path path = dv_path_name(up, "requests");
 
     if (claim->n_requests > REQUESTS_MAX) {
         dv_too_many(problems, &path, NULL, claim->n_requests, REQUESTS_MAX);
         return;
     }
     for (size_t i = 0; i < claim->n_requests; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check_request(problems, &item, &claim->requests[i], is_stored);
     }
@@ -166,7 +166,7 @@ static bool has_request(const struct dv_api_device_claim *claim, dv_str referenc
     return false;
 }
 
-void dv_check_request_reference(struct dv_problems *problems, const struct path *path,
+void dv_check_request_reference(struct dv_problems *problems, const struct dv_field_path *path,
                                 const char *name, dv_str reference,
                                 const struct dv_api_device_claim *claim)
 {
@@ -185,28 +185,28 @@ void dv_check_request_reference(struct dv_problems *problems, const struct path 
                        REFERENCE_TEXT);
 }
 
-void dv_check_request_references(struct dv_problems *problems, const struct path *up,
+void dv_check_request_references(struct dv_problems *problems, const struct dv_field_path *up,
                                  const dv_str *references, size_t n,
                                  const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(up, "requests");
+    struct dv_field_path path = dv_path_name(up, "requests");
 
     if (n > REQUESTS_MAX) {
         dv_too_many(problems, &path, NULL, n, REQUESTS_MAX);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_request_reference(problems, &item, NULL, references[i], claim);
     }
     dv_check_unique(problems, &path, NULL, references, n, sizeof(*references));
 }
 
-void dv_check_configuration(struct dv_problems *problems, const struct path *up,
+void dv_check_configuration(struct dv_problems *problems, const struct dv_field_path *up,
                             const struct dv_api_device_configuration *configuration, bool is_stored)
 {
-    struct path path = dv_path_name(up, "opaque");
+    struct dv_field_path path = dv_path_name(up, "opaque");
 
     if (!configuration->opaque) {
         dv_required(problems, &path, NULL);
@@ -217,7 +217,7 @@ void dv_check_configuration(struct dv_problems *problems, const struct path *up,
                         PARAMETERS_BYTES_MAX, is_stored);
 }
 
-static void check_constraint(struct dv_problems *problems, const struct path *path,
+static void check_constraint(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_device_constraint *constraint,
                              const struct dv_api_device_claim *claim)
 {
@@ -233,26 +233,26 @@ static void check_constraint(struct dv_problems *problems, const struct path *pa
                        "but multiple fields are set");
 }
 
-static void check_constraints(struct dv_problems *problems, const struct path *up,
+static void check_constraints(struct dv_problems *problems, const struct dv_field_path *up,
                               const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(up, "constraints");
+    struct dv_field_path path = dv_path_name(up, "constraints");
 
     if (claim->n_constraints > CONSTRAINTS_MAX) {
         dv_too_many(problems, &path, NULL, claim->n_constraints, CONSTRAINTS_MAX);
         return;
     }
     for (size_t i = 0; i < claim->n_constraints; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check_constraint(problems, &item, &claim->constraints[i], claim);
     }
 }
 
-static void check_configs(struct dv_problems *problems, const struct path *up,
+static void check_configs(struct dv_problems *problems, const struct dv_field_path *up,
                           const struct dv_api_device_claim *claim, bool is_stored)
 {
-    struct path path = dv_path_name(up, "config");
+    struct dv_field_path path = dv_path_name(up, "config");
 
     if (claim->n_config > CONFIGS_MAX) {
         dv_too_many(problems, &path, NULL, claim->n_config, CONFIGS_MAX);
@@ -260,25 +260,25 @@ static void check_configs(struct dv_problems *problems, const struct path *up,
     }
     for (size_t i = 0; i < claim->n_config; i++) {
         const struct dv_api_device_claim_configuration *config = &claim->config[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_request_references(problems, &item, config->requests, config->n_requests, claim);
         dv_check_configuration(problems, &item, &config->device_configuration, is_stored);
     }
 }
 
-static void check_spec(struct dv_problems *problems, const struct path *spec,
+static void check_spec(struct dv_problems *problems, const struct dv_field_path *spec,
                        const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(spec, "devices");
+    struct dv_field_path path = dv_path_name(spec, "devices");
 
     check_requests(problems, &path, claim, false);
     check_constraints(problems, &path, claim);
     check_configs(problems, &path, claim, false);
 }
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
-static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
 
 static void check_same(struct dv_problems *problems, const struct dv_message *message,
                        const void *spec, const void *old)
@@ -332,8 +332,8 @@ void dv_validate_claim_before_update(struct dv_problems *problems, const struct 
 static void create_template(struct dv_problems *problems,
                             const struct dv_api_resource_claim_template *template)
 {
-    struct path meta = dv_path_name(&spec_path, "metadata");
-    struct path spec = dv_path_name(&spec_path, "spec");
+    struct dv_field_path meta = dv_path_name(&spec_path, "metadata");
+    struct dv_field_path spec = dv_path_name(&spec_path, "spec");
 
     dv_check_meta(problems, &template->metadata, &rules);
     dv_check_template_meta(problems, &meta, &template->spec.metadata);

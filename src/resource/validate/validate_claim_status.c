@@ -19,7 +19,7 @@
 #define HARDWARE_BYTES_MAX 128u
 #define IPS_MAX 16u
 
-static const struct path status_path = {.kind = PATH_NAME, .name = "status"};
+static const struct dv_field_path status_path = {.kind = PATH_NAME, .name = "status"};
 
 /* What tells one share of a device from all others. */
 struct device_id {
@@ -36,9 +36,9 @@ static dv_str id_key(const struct device_id *id, struct dv_arena *arena)
                          0, DV_FMT(id->device), 0, DV_FMT(id->share_id));
 }
 
-static struct bad bad_id(const struct device_id *id, struct dv_arena *arena)
+static struct dv_bad_value bad_id(const struct device_id *id, struct dv_arena *arena)
 {
-    const struct bad_member members[] = {
+    const struct dv_bad_member members[] = {
         {"Driver",  id->driver  },
         {"Pool",    id->pool    },
         {"Device",  id->device  },
@@ -48,7 +48,7 @@ static struct bad bad_id(const struct device_id *id, struct dv_arena *arena)
     return dv_bad_object(members, DV_COUNT(members), arena);
 }
 
-static void check_reference(struct dv_problems *problems, const struct path *path,
+static void check_reference(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_resource_claim_consumer_reference *reference)
 {
     if (reference->resource.n == 0)
@@ -62,14 +62,14 @@ static void check_reference(struct dv_problems *problems, const struct path *pat
 static void check_reserved_for(struct dv_problems *problems,
                                const struct dv_api_resource_claim_status *status)
 {
-    struct path path = dv_path_name(&status_path, "reservedFor");
+    struct dv_field_path path = dv_path_name(&status_path, "reservedFor");
 
     if (status->n_reserved_for > RESERVED_MAX) {
         dv_too_many(problems, &path, NULL, status->n_reserved_for, RESERVED_MAX);
         return;
     }
     for (size_t i = 0; i < status->n_reserved_for; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check_reference(problems, &item, &status->reserved_for[i]);
     }
@@ -114,11 +114,11 @@ static void check_joining(struct dv_problems *problems,
 
 /* -- Device status -------------------------------------------------------------------------- */
 
-static void check_network(struct dv_problems *problems, const struct path *up,
+static void check_network(struct dv_problems *problems, const struct dv_field_path *up,
                           const struct dv_api_network_device_data *data)
 {
-    struct path path = dv_path_name(up, "networkData");
-    struct path ips = dv_path_name(&path, "ips");
+    struct dv_field_path path = dv_path_name(up, "networkData");
+    struct dv_field_path ips = dv_path_name(&path, "ips");
 
     if (data->interface_name.n > INTERFACE_BYTES_MAX)
         dv_too_long(problems, &path, "interfaceName", INTERFACE_BYTES_MAX);
@@ -129,18 +129,18 @@ static void check_network(struct dv_problems *problems, const struct path *up,
         return;
     }
     for (size_t i = 0; i < data->n_ips; i++) {
-        struct path item = dv_path_index(&ips, i);
+        struct dv_field_path item = dv_path_index(&ips, i);
 
         dv_check_interface_address(problems, &item, NULL, data->ips[i]);
     }
     dv_check_unique(problems, &ips, NULL, data->ips, data->n_ips, sizeof(data->ips[0]));
 }
 
-static void check_device(struct dv_problems *problems, const struct path *path,
+static void check_device(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_allocated_device_status *device,
                          const struct device_id *id, bool is_allocated)
 {
-    struct path conditions = dv_path_name(path, "conditions");
+    struct dv_field_path conditions = dv_path_name(path, "conditions");
 
     dv_check_driver_name(problems, path, "driver", device->driver);
     dv_check_pool_name(problems, path, "pool", device->pool);
@@ -162,7 +162,7 @@ static void check_device(struct dv_problems *problems, const struct path *path,
 static void check_devices(struct dv_problems *problems,
                           const struct dv_api_resource_claim_status *status)
 {
-    struct path path = dv_path_name(&status_path, "devices");
+    struct dv_field_path path = dv_path_name(&status_path, "devices");
     struct dv_arena *arena = problems->arena;
     struct dv_map allocated;
     struct dv_map seen;
@@ -181,7 +181,7 @@ static void check_devices(struct dv_problems *problems,
     }
     for (size_t i = 0; i < status->n_devices; i++) {
         const struct dv_api_allocated_device_status *device = &status->devices[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
         dv_str key;
 
         ids[i] = (struct device_id){device->driver, device->pool, device->device, device->share_id};
@@ -190,7 +190,7 @@ static void check_devices(struct dv_problems *problems,
         is_repeated[i] = dv_map_set(&seen, key, &ids[i]) != NULL;
     }
     for (size_t i = 0; i < status->n_devices; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         if (is_repeated[i])
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL, bad_id(&ids[i], arena),
@@ -202,7 +202,7 @@ static void check_devices(struct dv_problems *problems,
 
 /* -- Allocation ----------------------------------------------------------------------------- */
 
-static void check_result(struct dv_problems *problems, const struct path *path,
+static void check_result(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_device_request_allocation_result *result,
                          const struct dv_api_device_claim *claim)
 {
@@ -216,24 +216,24 @@ static void check_result(struct dv_problems *problems, const struct path *path,
         dv_check_uuid(problems, path, "shareID", result->share_id);
 }
 
-static void check_results(struct dv_problems *problems, const struct path *up,
+static void check_results(struct dv_problems *problems, const struct dv_field_path *up,
                           const struct dv_api_device_allocation_result *devices,
                           const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(up, "results");
+    struct dv_field_path path = dv_path_name(up, "results");
 
     if (devices->n_results > RESULTS_MAX) {
         dv_too_many(problems, &path, NULL, devices->n_results, RESULTS_MAX);
         return;
     }
     for (size_t i = 0; i < devices->n_results; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check_result(problems, &item, &devices->results[i], claim);
     }
 }
 
-static void check_config(struct dv_problems *problems, const struct path *path,
+static void check_config(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_device_allocation_configuration *config,
                          const struct dv_api_device_claim *claim)
 {
@@ -247,18 +247,18 @@ static void check_config(struct dv_problems *problems, const struct path *path,
     dv_check_configuration(problems, path, &config->device_configuration, false);
 }
 
-static void check_configs(struct dv_problems *problems, const struct path *up,
+static void check_configs(struct dv_problems *problems, const struct dv_field_path *up,
                           const struct dv_api_device_allocation_result *devices,
                           const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(up, "config");
+    struct dv_field_path path = dv_path_name(up, "config");
 
     if (devices->n_config > CONFIGS_MAX) {
         dv_too_many(problems, &path, NULL, devices->n_config, CONFIGS_MAX);
         return;
     }
     for (size_t i = 0; i < devices->n_config; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check_config(problems, &item, &devices->config[i], claim);
     }
@@ -268,9 +268,9 @@ static void check_allocation(struct dv_problems *problems,
                              const struct dv_api_allocation_result *allocation,
                              const struct dv_api_device_claim *claim)
 {
-    struct path path = dv_path_name(&status_path, "allocation");
-    struct path devices = dv_path_name(&path, "devices");
-    struct path selector = dv_path_name(&path, "nodeSelector");
+    struct dv_field_path path = dv_path_name(&status_path, "allocation");
+    struct dv_field_path devices = dv_path_name(&path, "devices");
+    struct dv_field_path selector = dv_path_name(&path, "nodeSelector");
 
     check_results(problems, &devices, &allocation->devices, claim);
     check_configs(problems, &devices, &allocation->devices, claim);

@@ -11,7 +11,7 @@
 #define CONFIGS_MAX 32u
 #define CONDITIONS_MAX 8u
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
 static bool has_same_selectors(const struct dv_api_device_class_spec *a,
                                const struct dv_api_device_class_spec *b)
@@ -39,7 +39,7 @@ static void check_class_spec(struct dv_problems *problems,
                              const struct dv_api_device_class_spec *spec,
                              const struct dv_api_device_class_spec *old)
 {
-    struct path config = dv_path_name(&spec_path, "config");
+    struct dv_field_path config = dv_path_name(&spec_path, "config");
     bool is_stored = old && has_same_config(spec, old);
 
     dv_check_selectors(problems, &spec_path, spec->selectors, spec->n_selectors,
@@ -47,7 +47,7 @@ static void check_class_spec(struct dv_problems *problems,
     if (spec->n_config > CONFIGS_MAX)
         dv_too_many(problems, &config, NULL, spec->n_config, CONFIGS_MAX);
     for (size_t i = 0; spec->n_config <= CONFIGS_MAX && i < spec->n_config; i++) {
-        struct path item = dv_path_index(&config, i);
+        struct dv_field_path item = dv_path_index(&config, i);
 
         dv_check_configuration(problems, &item, &spec->config[i].device_configuration, is_stored);
     }
@@ -60,7 +60,7 @@ static void check_class_spec(struct dv_problems *problems,
 
 void dv_validate_class(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain_bytes, false};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain_bytes, false};
     const struct dv_api_device_class *class = what->value;
     const struct dv_api_device_class *old = what->old;
 
@@ -74,8 +74,8 @@ static void check_rule_spec(struct dv_problems *problems,
                             const struct dv_api_device_taint_rule_spec *spec,
                             const struct dv_api_device_taint_rule_spec *old)
 {
-    struct path path = dv_path_name(&spec_path, "deviceSelector");
-    struct path taint = dv_path_name(&spec_path, "taint");
+    struct dv_field_path path = dv_path_name(&spec_path, "deviceSelector");
+    struct dv_field_path taint = dv_path_name(&spec_path, "taint");
     const struct dv_api_device_taint_selector *selector = spec->device_selector;
 
     if (selector && selector->driver.p)
@@ -89,11 +89,11 @@ static void check_rule_spec(struct dv_problems *problems,
 
 void dv_validate_taint_rule(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct path status_path = {.kind = PATH_NAME, .name = "status"};
-    static const struct meta_rules rules = {dv_check_dns_subdomain, false};
+    static const struct dv_field_path status_path = {.kind = PATH_NAME, .name = "status"};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, false};
     const struct dv_api_device_taint_rule *rule = what->value;
     const struct dv_api_device_taint_rule *old = what->old;
-    struct path conditions = dv_path_name(&status_path, "conditions");
+    struct dv_field_path conditions = dv_path_name(&status_path, "conditions");
 
     if (!old) {
         dv_check_meta(problems, &rule->metadata, &rules);

@@ -13,7 +13,7 @@
 #define IMMUTABLE_TEXT "field is immutable when `immutable` is set"
 
 static void check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
-                       const struct dv_api_object_meta *old, const struct meta_rules *rules)
+                       const struct dv_api_object_meta *old, const struct dv_meta_rules *rules)
 {
     if (old)
         dv_check_meta_update(problems, meta, old);
@@ -23,7 +23,7 @@ static void check_meta(struct dv_problems *problems, const struct dv_api_object_
 
 void dv_validate_namespace(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_label, false};
+    static const struct dv_meta_rules rules = {dv_check_dns_label, false};
     const struct dv_api_namespace *namespace = what->value;
     const struct dv_api_namespace *old = what->old;
 
@@ -32,7 +32,7 @@ void dv_validate_namespace(struct dv_problems *problems, const struct dv_validat
 
 void dv_validate_service_account(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
     const struct dv_api_service_account *account = what->value;
     const struct dv_api_service_account *old = what->old;
 
@@ -44,11 +44,11 @@ void dv_validate_service_account(struct dv_problems *problems, const struct dv_v
 static size_t check_data(struct dv_problems *problems, const char *name,
                          const struct dv_str_entry *data, size_t n)
 {
-    struct path path = dv_path_name(NULL, name);
+    struct dv_field_path path = dv_path_name(NULL, name);
     size_t n_bytes = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_key(&path, data[i].key);
+        struct dv_field_path item = dv_path_key(&path, data[i].key);
 
         dv_check_config_key(problems, &item, NULL, data[i].key);
         n_bytes += data[i].value.n;
@@ -80,12 +80,12 @@ static void check_fixed(struct dv_problems *problems, const bool *immutable)
 
 static void check_map_data(struct dv_problems *problems, const struct dv_api_config_map *map)
 {
-    struct path data = dv_path_name(NULL, "data");
+    struct dv_field_path data = dv_path_name(NULL, "data");
     size_t n_bytes = check_data(problems, "data", map->data, map->n_data);
 
     n_bytes += check_data(problems, "binaryData", map->binary_data, map->n_binary_data);
     for (size_t i = 0; i < map->n_data; i++) {
-        struct path item = dv_path_key(&data, map->data[i].key);
+        struct dv_field_path item = dv_path_key(&data, map->data[i].key);
 
         if (dv_entry_find(map->binary_data, map->n_binary_data, map->data[i].key))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &item, NULL, dv_bad_str(map->data[i].key),
@@ -97,7 +97,7 @@ static void check_map_data(struct dv_problems *problems, const struct dv_api_con
 
 void dv_validate_config_map(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
     const struct dv_api_config_map *map = what->value;
     const struct dv_api_config_map *old = what->old;
 
@@ -117,7 +117,7 @@ void dv_validate_config_map(struct dv_problems *problems, const struct dv_valida
 
 void dv_validate_secret(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
     const struct dv_api_secret *secret = what->value;
     const struct dv_api_secret *old = what->old;
 
@@ -137,8 +137,8 @@ void dv_validate_secret(struct dv_problems *problems, const struct dv_validation
 
 void dv_validate_lease(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
-    static const struct path path = {.kind = PATH_NAME, .name = "spec"};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_field_path path = {.kind = PATH_NAME, .name = "spec"};
     const struct dv_api_lease *lease = what->value;
     const struct dv_api_lease *old = what->old;
     const int64_t *duration = lease->spec.lease_duration_seconds;

@@ -18,7 +18,8 @@
 /* Of a key in a path: a domain, a slash and an identifier. Longer ones are cut in the middle. */
 #define KEY_BYTES_MAX (63u + 1u + 32u)
 
-static struct path key_path(const struct path *path, dv_str key, struct dv_arena *arena)
+static struct dv_field_path key_path(const struct dv_field_path *path, dv_str key,
+                                     struct dv_arena *arena)
 {
     const size_t kept = KEY_BYTES_MAX - 3;
 
@@ -28,15 +29,15 @@ static struct path key_path(const struct path *path, dv_str key, struct dv_arena
     return dv_path_key(path, key);
 }
 
-static void check_string(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str value)
+static void check_string(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str value)
 {
     if (value.n > ATTRIBUTE_BYTES_MAX)
         dv_too_long(problems, path, name, ATTRIBUTE_BYTES_MAX);
 }
 
-static void check_version(struct dv_problems *problems, const struct path *path, const char *name,
-                          dv_str value)
+static void check_version(struct dv_problems *problems, const struct dv_field_path *path,
+                          const char *name, dv_str value)
 {
     if (!dv_version_is_well_formed(value))
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, name, dv_bad_str(value),
@@ -44,30 +45,30 @@ static void check_version(struct dv_problems *problems, const struct path *path,
     check_string(problems, path, name, value);
 }
 
-static void check_texts(struct dv_problems *problems, const struct path *up, const char *name,
-                        const dv_str *texts, size_t n, dv_check_text *check)
+static void check_texts(struct dv_problems *problems, const struct dv_field_path *up,
+                        const char *name, const dv_str *texts, size_t n, dv_check_text *check)
 {
-    struct path path = dv_path_name(up, name);
+    struct dv_field_path path = dv_path_name(up, name);
 
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check(problems, &item, NULL, texts[i]);
     }
 }
 
 /* A list that is there has items. Returns 1 when it is there. */
-static unsigned check_list(struct dv_problems *problems, const struct path *path, const char *name,
-                           const void *items, size_t n)
+static unsigned check_list(struct dv_problems *problems, const struct dv_field_path *path,
+                           const char *name, const void *items, size_t n)
 {
     if (items && n == 0)
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, name,
-                       (struct bad){.kind = BAD_JSON, .text = DV_STR("[]")},
+                       (struct dv_bad_value){.kind = BAD_JSON, .text = DV_STR("[]")},
                        "must not be empty if specified");
     return items != NULL;
 }
 
-static void check_attribute(struct dv_problems *problems, const struct path *path,
+static void check_attribute(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_device_attribute *attribute)
 {
     unsigned n_values = (attribute->bool_ ? 1u : 0u) + (attribute->int_ ? 1u : 0u);
@@ -103,15 +104,15 @@ static size_t count_values(const struct dv_api_device_attribute *attribute)
            attribute->n_ints + attribute->n_bools + attribute->n_strings + attribute->n_versions;
 }
 
-static void check_attributes(struct dv_problems *problems, const struct path *device_path,
+static void check_attributes(struct dv_problems *problems, const struct dv_field_path *device_path,
                              const struct dv_api_device *device)
 {
-    struct path path = dv_path_name(device_path, "attributes");
+    struct dv_field_path path = dv_path_name(device_path, "attributes");
     size_t n_values = 0;
 
     for (size_t i = 0; i < device->n_attributes; i++) {
         const struct dv_api_device_attribute_entry *entry = &device->attributes[i];
-        struct path item = key_path(&path, entry->key, problems->arena);
+        struct dv_field_path item = key_path(&path, entry->key, problems->arena);
 
         dv_check_qualified_name(problems, &path, NULL, entry->key);
         check_attribute(problems, &item, &entry->value);
@@ -123,16 +124,16 @@ static void check_attributes(struct dv_problems *problems, const struct path *de
             "the total number of attribute values must not exceed %u", ATTRIBUTE_VALUES_MAX);
 }
 
-static void check_capacity(struct dv_problems *problems, const struct path *device_path,
+static void check_capacity(struct dv_problems *problems, const struct dv_field_path *device_path,
                            const struct dv_api_device *device)
 {
-    struct path path = dv_path_name(device_path, "capacity");
+    struct dv_field_path path = dv_path_name(device_path, "capacity");
     bool is_shared = device->allow_multiple_allocations && *device->allow_multiple_allocations;
 
     for (size_t i = 0; i < device->n_capacity; i++) {
         const struct dv_api_device_capacity_entry *entry = &device->capacity[i];
-        struct path item = key_path(&path, entry->key, problems->arena);
-        struct path policy = dv_path_name(&item, "requestPolicy");
+        struct dv_field_path item = key_path(&path, entry->key, problems->arena);
+        struct dv_field_path policy = dv_path_name(&item, "requestPolicy");
 
         dv_check_qualified_name(problems, &path, NULL, entry->key);
         if (!entry->value.request_policy)
@@ -156,10 +157,10 @@ static bool has_same_taints(const struct dv_api_device *a, const struct dv_api_d
     return true;
 }
 
-static void check_taints(struct dv_problems *problems, const struct path *device_path,
+static void check_taints(struct dv_problems *problems, const struct dv_field_path *device_path,
                          const struct dv_api_device *device, const struct dv_api_device *old)
 {
-    struct path path = dv_path_name(device_path, "taints");
+    struct dv_field_path path = dv_path_name(device_path, "taints");
 
     if (old && has_same_taints(device, old))
         return;
@@ -168,16 +169,16 @@ static void check_taints(struct dv_problems *problems, const struct path *device
         return;
     }
     for (size_t i = 0; i < device->n_taints; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_device_taint(problems, &item, &device->taints[i], NULL);
     }
 }
 
-void dv_check_counters(struct dv_problems *problems, const struct path *up,
+void dv_check_counters(struct dv_problems *problems, const struct dv_field_path *up,
                        const struct dv_api_counter_entry *counters, size_t n)
 {
-    struct path path = dv_path_name(up, "counters");
+    struct dv_field_path path = dv_path_name(up, "counters");
 
     if (n == 0) {
         dv_required(problems, &path, NULL);
@@ -191,10 +192,11 @@ void dv_check_counters(struct dv_problems *problems, const struct path *up,
         dv_check_dns_label(problems, &path, NULL, counters[i].key);
 }
 
-static void check_consumptions(struct dv_problems *problems, const struct path *device_path,
+static void check_consumptions(struct dv_problems *problems,
+                               const struct dv_field_path *device_path,
                                const struct dv_api_device *device)
 {
-    struct path path = dv_path_name(device_path, "consumesCounters");
+    struct dv_field_path path = dv_path_name(device_path, "consumesCounters");
     size_t n = device->n_consumes_counters;
 
     if (n > CONSUMPTIONS_MAX) {
@@ -203,7 +205,7 @@ static void check_consumptions(struct dv_problems *problems, const struct path *
     }
     for (size_t i = 0; i < n; i++) {
         const struct dv_api_device_counter_consumption *one = &device->consumes_counters[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_required(problems, &item, "counterSet", one->counter_set, dv_check_dns_label);
         dv_check_counters(problems, &item, one->counters, one->n_counters);
@@ -217,14 +219,14 @@ static void check_consumptions(struct dv_problems *problems, const struct path *
     "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "                   \
     "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 
-static void check_own_nodes(struct dv_problems *problems, const struct path *path,
+static void check_own_nodes(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_device *device)
 {
-    struct path selector = dv_path_name(path, "nodeSelector");
+    struct dv_field_path selector = dv_path_name(path, "nodeSelector");
     bool has_name = device->node_name.n > 0;
     bool is_everywhere = device->all_nodes && *device->all_nodes;
     size_t n_set = (size_t)has_name + (size_t)is_everywhere + (device->node_selector != NULL);
-    const struct set_field set[] = {
+    const struct dv_set_field set[] = {
         {"nodeName",     has_name                     },
         {"nodeSelector", device->node_selector != NULL},
         {"allNodes",     is_everywhere                },
@@ -247,7 +249,7 @@ static void check_own_nodes(struct dv_problems *problems, const struct path *pat
                        dv_bad_set(set, DV_COUNT(set), problems->arena), ONE_SELECTION);
 }
 
-static void check_nodes(struct dv_problems *problems, const struct path *path,
+static void check_nodes(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_device *device, bool has_own_nodes)
 {
     if (has_own_nodes)
@@ -266,7 +268,7 @@ static bool has_capacity(const struct dv_api_device *device, dv_str key)
     return false;
 }
 
-static void check_mapping(struct dv_problems *problems, const struct path *path,
+static void check_mapping(struct dv_problems *problems, const struct dv_field_path *path,
                           const struct dv_api_node_allocatable_resource_mapping *mapping,
                           const struct dv_api_device *device)
 {
@@ -285,15 +287,15 @@ static void check_mapping(struct dv_problems *problems, const struct path *path,
                        "must be greater than zero");
 }
 
-static void check_mappings(struct dv_problems *problems, const struct path *device_path,
+static void check_mappings(struct dv_problems *problems, const struct dv_field_path *device_path,
                            const struct dv_api_device *device)
 {
-    struct path path = dv_path_name(device_path, "nodeAllocatableResourceMappings");
+    struct dv_field_path path = dv_path_name(device_path, "nodeAllocatableResourceMappings");
 
     for (size_t i = 0; i < device->n_node_allocatable_resource_mappings; i++) {
         const struct dv_api_node_allocatable_resource_mapping_entry *entry =
             &device->node_allocatable_resource_mappings[i];
-        struct path item = key_path(&path, entry->key, problems->arena);
+        struct dv_field_path item = key_path(&path, entry->key, problems->arena);
 
         if (!dv_is_native_resource_name(entry->key))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &path, NULL, dv_bad_str(entry->key),
@@ -302,7 +304,7 @@ static void check_mappings(struct dv_problems *problems, const struct path *devi
     }
 }
 
-void dv_check_device(struct dv_problems *problems, const struct path *path,
+void dv_check_device(struct dv_problems *problems, const struct dv_field_path *path,
                      const struct dv_api_device *device, const struct dv_api_device *old,
                      bool has_own_nodes)
 {

@@ -27,7 +27,7 @@ static void check_word(struct dv_problems *problems, const char *name, dv_str te
 
 static void add_wrong_namespace(struct dv_problems *problems, const struct dv_api_event *event)
 {
-    struct path path = dv_path_name(NULL, "involvedObject");
+    struct dv_field_path path = dv_path_name(NULL, "involvedObject");
 
     dv_problem_add(problems, DV_PROBLEM_INVALID, &path, "namespace",
                    dv_bad_str(event->involved_object.namespace), "does not match event.namespace");
@@ -81,7 +81,7 @@ static void check_old_fields(struct dv_problems *problems, const struct dv_api_e
 
 static void check_new(struct dv_problems *problems, const struct dv_api_event *event)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
 
     dv_check_meta(problems, &event->metadata, &rules);
     if (!event->event_time.is_set)
@@ -94,7 +94,7 @@ static void check_new(struct dv_problems *problems, const struct dv_api_event *e
 
 static void check_series(struct dv_problems *problems, const struct dv_api_event *event)
 {
-    struct path path = dv_path_name(NULL, "series");
+    struct dv_field_path path = dv_path_name(NULL, "series");
 
     if (!event->series)
         return;

@@ -13,9 +13,9 @@
 #define MANAGER_BYTES_MAX 128u
 #define TEXT_BYTES_MAX (4u * 1024u * 1024u)
 
-static const struct path meta_path = {.kind = PATH_NAME, .name = "metadata"};
+static const struct dv_field_path meta_path = {.kind = PATH_NAME, .name = "metadata"};
 
-static void check_labels(struct dv_problems *problems, const struct path *path,
+static void check_labels(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_object_meta *meta)
 {
     for (size_t i = 0; i < meta->n_labels; i++) {
@@ -24,7 +24,7 @@ static void check_labels(struct dv_problems *problems, const struct path *path,
     }
 }
 
-static void check_annotations(struct dv_problems *problems, const struct path *path,
+static void check_annotations(struct dv_problems *problems, const struct dv_field_path *path,
                               const struct dv_api_object_meta *meta)
 {
     size_t n_bytes = 0;
@@ -37,7 +37,7 @@ static void check_annotations(struct dv_problems *problems, const struct path *p
         dv_too_long(problems, path, "annotations", ANNOTATIONS_BYTES_MAX);
 }
 
-static void check_owner(struct dv_problems *problems, const struct path *path,
+static void check_owner(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_owner_reference *owner)
 {
     size_t slash = dv_str_find_char(owner->api_version, '/');
@@ -66,10 +66,10 @@ static void check_owner(struct dv_problems *problems, const struct path *path,
                        "/v1, Kind=Event is disallowed from being an owner");
 }
 
-static void check_owners(struct dv_problems *problems, const struct path *up,
+static void check_owners(struct dv_problems *problems, const struct dv_field_path *up,
                          const struct dv_api_object_meta *meta)
 {
-    struct path path = dv_path_name(up, "ownerReferences");
+    struct dv_field_path path = dv_path_name(up, "ownerReferences");
     const struct dv_api_owner_reference *controller = NULL;
 
     for (size_t i = 0; i < meta->n_owner_references; i++) {
@@ -90,7 +90,7 @@ static void check_owners(struct dv_problems *problems, const struct path *up,
     }
 }
 
-static void check_finalizers(struct dv_problems *problems, const struct path *path,
+static void check_finalizers(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_object_meta *meta)
 {
     for (size_t i = 0; i < meta->n_finalizers; i++)
@@ -103,7 +103,7 @@ static void check_finalizers(struct dv_problems *problems, const struct path *pa
 }
 
 /* A name without a domain must be one of the API's own. */
-static void check_finalizer_domains(struct dv_problems *problems, const struct path *up,
+static void check_finalizer_domains(struct dv_problems *problems, const struct dv_field_path *up,
                                     const struct dv_api_object_meta *meta)
 {
     static const dv_str standard[] = {
@@ -111,10 +111,10 @@ static void check_finalizer_domains(struct dv_problems *problems, const struct p
         DV_STR_INIT("orphan"),
         DV_STR_INIT("foregroundDeletion"),
     };
-    struct path path = dv_path_name(up, "finalizers");
+    struct dv_field_path path = dv_path_name(up, "finalizers");
 
     for (size_t i = 0; i < meta->n_finalizers; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
         dv_str name = meta->finalizers[i];
         bool is_known = dv_str_find_char(name, '/') < name.n;
 
@@ -126,14 +126,14 @@ static void check_finalizer_domains(struct dv_problems *problems, const struct p
     }
 }
 
-static void check_managed_fields(struct dv_problems *problems, const struct path *up,
+static void check_managed_fields(struct dv_problems *problems, const struct dv_field_path *up,
                                  const struct dv_api_object_meta *meta)
 {
-    struct path path = dv_path_name(up, "managedFields");
+    struct dv_field_path path = dv_path_name(up, "managedFields");
 
     for (size_t i = 0; i < meta->n_managed_fields; i++) {
         const struct dv_api_managed_fields_entry *entry = &meta->managed_fields[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         if (!dv_str_eq(entry->operation, DV_STR("Apply")) &&
             !dv_str_eq(entry->operation, DV_STR("Update")))
@@ -172,9 +172,9 @@ static void check_generate_name(struct dv_problems *problems, const struct dv_ap
 }
 
 void dv_check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
-                   const struct meta_rules *rules)
+                   const struct dv_meta_rules *rules)
 {
-    const struct path *path = &meta_path;
+    const struct dv_field_path *path = &meta_path;
 
     check_generate_name(problems, meta, rules->check_name);
     if (meta->name.n == 0)
@@ -282,7 +282,7 @@ void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_obje
     check_managed_fields(problems, &meta_path, meta);
 }
 
-void dv_check_template_meta(struct dv_problems *problems, const struct path *path,
+void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta)
 {
     const struct {

@@ -9,9 +9,9 @@
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 /* Where the reference says that the taints are. */
-static const struct path meta_path = {.kind = PATH_NAME, .name = "metadata"};
+static const struct dv_field_path meta_path = {.kind = PATH_NAME, .name = "metadata"};
 
 /* A text that is equal for equal pairs of key and effect. */
 static dv_str taint_key(const struct dv_api_taint *taint, struct dv_arena *arena)
@@ -27,13 +27,13 @@ static void check_taints(struct dv_problems *problems, const struct dv_api_node_
         DV_STR_INIT("PreferNoSchedule"),
         DV_STR_INIT("NoExecute"),
     };
-    struct path path = dv_path_name(&meta_path, "taints");
+    struct dv_field_path path = dv_path_name(&meta_path, "taints");
     DV_CLEANUP(dv_map_fini) struct dv_map seen;
 
     dv_map_init(&seen);
     for (size_t i = 0; i < spec->n_taints; i++) {
         struct dv_api_taint *taint = &spec->taints[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_label_name(problems, &item, "key", taint->key);
         dv_check_label_value(problems, &item, "value", taint->value);
@@ -51,11 +51,11 @@ static void check_taints(struct dv_problems *problems, const struct dv_api_node_
 static void check_amounts(struct dv_problems *problems, const char *name,
                           const struct dv_quantity_entry *entries, size_t n)
 {
-    struct path status = dv_path_name(NULL, "status");
-    struct path path = dv_path_name(&status, name);
+    struct dv_field_path status = dv_path_name(NULL, "status");
+    struct dv_field_path path = dv_path_name(&status, name);
 
     for (size_t i = 0; i < n; i++) {
-        struct path item = {.up = &path, .kind = PATH_TEXT, .key = entries[i].key};
+        struct dv_field_path item = {.up = &path, .kind = PATH_TEXT, .key = entries[i].key};
 
         dv_check_resource_value(problems, &item, entries[i].key, &entries[i].value);
     }
@@ -103,7 +103,7 @@ static void check_fixed(struct dv_problems *problems, const struct dv_api_node_s
 
 void dv_validate_node(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, false};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, false};
     const struct dv_api_node *node = what->value;
     const struct dv_api_node *old = what->old;
 

@@ -14,8 +14,8 @@
 #define BINDING_MAX 4u
 #define SELECTORS_MAX 32u
 
-void dv_check_raw_object(struct dv_problems *problems, const struct path *path, const char *name,
-                         dv_str raw, size_t bytes_max, bool is_stored)
+void dv_check_raw_object(struct dv_problems *problems, const struct dv_field_path *path,
+                         const char *name, dv_str raw, size_t bytes_max, bool is_stored)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
     const struct dv_json *json;
@@ -42,7 +42,7 @@ void dv_check_raw_object(struct dv_problems *problems, const struct path *path, 
                        dv_bad_str(DV_STR("<value omitted>")), "must be a valid JSON object");
 }
 
-static void check_condition(struct dv_problems *problems, const struct path *path,
+static void check_condition(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_condition *condition)
 {
     static const dv_str statuses[] = {
@@ -64,14 +64,14 @@ static void check_condition(struct dv_problems *problems, const struct path *pat
         dv_too_long(problems, path, "message", MESSAGE_BYTES_MAX);
 }
 
-void dv_check_conditions(struct dv_problems *problems, const struct path *path,
+void dv_check_conditions(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_condition *conditions, size_t n)
 {
     if (n == 0)
         return;
     dv_check_unique(problems, path, "type", &conditions[0].type, n, sizeof(conditions[0]));
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         check_condition(problems, &item, &conditions[i]);
     }
@@ -106,7 +106,7 @@ static enum selector_operator operator_of(dv_str name)
     return OP_UNKNOWN;
 }
 
-static void check_operator(struct dv_problems *problems, const struct path *path,
+static void check_operator(struct dv_problems *problems, const struct dv_field_path *path,
                            const struct dv_api_node_selector_requirement *requirement)
 {
     size_t n = requirement->n_values;
@@ -134,20 +134,20 @@ static void check_operator(struct dv_problems *problems, const struct path *path
     }
 }
 
-static void check_values(struct dv_problems *problems, const struct path *up,
+static void check_values(struct dv_problems *problems, const struct dv_field_path *up,
                          const struct dv_api_node_selector_requirement *requirement,
                          dv_check_text *check)
 {
-    struct path path = dv_path_name(up, "values");
+    struct dv_field_path path = dv_path_name(up, "values");
 
     for (size_t i = 0; i < requirement->n_values; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         check(problems, &item, NULL, requirement->values[i]);
     }
 }
 
-static void check_expression(struct dv_problems *problems, const struct path *path,
+static void check_expression(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_node_selector_requirement *requirement)
 {
     check_operator(problems, path, requirement);
@@ -155,7 +155,7 @@ static void check_expression(struct dv_problems *problems, const struct path *pa
     check_values(problems, path, requirement, dv_check_label_value);
 }
 
-static void check_field(struct dv_problems *problems, const struct path *path,
+static void check_field(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_node_selector_requirement *requirement)
 {
     if (operator_of(requirement->operator) != OP_IN)
@@ -172,34 +172,34 @@ static void check_field(struct dv_problems *problems, const struct path *path,
                        "not a valid field selector key");
 }
 
-static void check_term(struct dv_problems *problems, const struct path *up,
+static void check_term(struct dv_problems *problems, const struct dv_field_path *up,
                        const struct dv_api_node_selector_term *term)
 {
-    struct path expressions = dv_path_name(up, "matchExpressions");
-    struct path fields = dv_path_name(up, "matchFields");
+    struct dv_field_path expressions = dv_path_name(up, "matchExpressions");
+    struct dv_field_path fields = dv_path_name(up, "matchFields");
 
     for (size_t i = 0; i < term->n_match_expressions; i++) {
-        struct path item = dv_path_index(&expressions, i);
+        struct dv_field_path item = dv_path_index(&expressions, i);
 
         check_expression(problems, &item, &term->match_expressions[i]);
     }
     for (size_t i = 0; i < term->n_match_fields; i++) {
-        struct path item = dv_path_index(&fields, i);
+        struct dv_field_path item = dv_path_index(&fields, i);
 
         check_field(problems, &item, &term->match_fields[i]);
     }
 }
 
-void dv_check_node_selector(struct dv_problems *problems, const struct path *path,
+void dv_check_node_selector(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_node_selector *selector)
 {
-    struct path terms = dv_path_name(path, "nodeSelectorTerms");
+    struct dv_field_path terms = dv_path_name(path, "nodeSelectorTerms");
 
     if (selector->n_node_selector_terms == 0)
         dv_problem_add(problems, DV_PROBLEM_REQUIRED, &terms, NULL, dv_bad_none(),
                        "must have at least one node selector term");
     for (size_t i = 0; i < selector->n_node_selector_terms; i++) {
-        struct path item = dv_path_index(&terms, i);
+        struct dv_field_path item = dv_path_index(&terms, i);
 
         check_term(problems, &item, &selector->node_selector_terms[i]);
     }
@@ -207,7 +207,7 @@ void dv_check_node_selector(struct dv_problems *problems, const struct path *pat
 
 /* -- Devices -------------------------------------------------------------------------------- */
 
-static void check_condition_names(struct dv_problems *problems, const struct path *path,
+static void check_condition_names(struct dv_problems *problems, const struct dv_field_path *path,
                                   const dv_str *names, size_t n)
 {
     if (n > BINDING_MAX) {
@@ -215,14 +215,14 @@ static void check_condition_names(struct dv_problems *problems, const struct pat
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         dv_check_label_name(problems, &item, NULL, names[i]);
     }
 }
 
 /* One after the other, so that the problems of an item stay together. */
-static void check_failure_names(struct dv_problems *problems, const struct path *path,
+static void check_failure_names(struct dv_problems *problems, const struct dv_field_path *path,
                                 const dv_str *failure, size_t n_failure, const dv_str *binding,
                                 size_t n_binding)
 {
@@ -234,7 +234,7 @@ static void check_failure_names(struct dv_problems *problems, const struct path 
     for (size_t i = 0; i < n_binding; i++)
         (void)dv_map_set(&bound, binding[i], problems);
     for (size_t i = 0; i < n_failure; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         if (dv_map_set(&seen, failure[i], problems))
             dv_problem_add(problems, DV_PROBLEM_DUPLICATE, &item, NULL, dv_bad_str(failure[i]),
@@ -245,11 +245,12 @@ static void check_failure_names(struct dv_problems *problems, const struct path 
     }
 }
 
-void dv_check_binding(struct dv_problems *problems, const struct path *path, const dv_str *binding,
-                      size_t n_binding, const dv_str *failure, size_t n_failure)
+void dv_check_binding(struct dv_problems *problems, const struct dv_field_path *path,
+                      const dv_str *binding, size_t n_binding, const dv_str *failure,
+                      size_t n_failure)
 {
-    struct path binding_path = dv_path_name(path, "bindingConditions");
-    struct path failure_path = dv_path_name(path, "bindingFailureConditions");
+    struct dv_field_path binding_path = dv_path_name(path, "bindingConditions");
+    struct dv_field_path failure_path = dv_path_name(path, "bindingFailureConditions");
 
     if (n_binding == 0 && n_failure == 0)
         return;
@@ -267,7 +268,8 @@ void dv_check_binding(struct dv_problems *problems, const struct path *path, con
                        "bindingFailureConditions are required to use bindingConditions");
 }
 
-void dv_check_taint_effect(struct dv_problems *problems, const struct path *path, dv_str effect)
+void dv_check_taint_effect(struct dv_problems *problems, const struct dv_field_path *path,
+                           dv_str effect)
 {
     static const dv_str effects[] = {
         DV_STR_INIT("NoExecute"),
@@ -278,7 +280,7 @@ void dv_check_taint_effect(struct dv_problems *problems, const struct path *path
     dv_check_one_of(problems, path, "effect", effect, effects, DV_COUNT(effects));
 }
 
-void dv_check_device_taint(struct dv_problems *problems, const struct path *path,
+void dv_check_device_taint(struct dv_problems *problems, const struct dv_field_path *path,
                            const struct dv_api_device_taint *taint,
                            const struct dv_api_device_taint *old)
 {
@@ -292,18 +294,18 @@ void dv_check_device_taint(struct dv_problems *problems, const struct path *path
         dv_check_taint_effect(problems, path, taint->effect);
 }
 
-void dv_check_selectors(struct dv_problems *problems, const struct path *up,
+void dv_check_selectors(struct dv_problems *problems, const struct dv_field_path *up,
                         const struct dv_api_device_selector *selectors, size_t n, bool is_stored)
 {
-    struct path path = dv_path_name(up, "selectors");
+    struct dv_field_path path = dv_path_name(up, "selectors");
 
     if (n > SELECTORS_MAX) {
         dv_too_many(problems, &path, NULL, n, SELECTORS_MAX);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
-        struct path cel = dv_path_name(&item, "cel");
+        struct dv_field_path item = dv_path_index(&path, i);
+        struct dv_field_path cel = dv_path_name(&item, "cel");
 
         if (selectors[i].cel)
             dv_check_cel(problems, &cel, selectors[i].cel->expression, is_stored);

@@ -13,11 +13,11 @@
 
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
 /* -- Claims --------------------------------------------------------------------------------- */
 
-static void check_claim(struct dv_problems *problems, const struct path *path,
+static void check_claim(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_pod_resource_claim *claim, bool is_repeated)
 {
     bool has_claim = claim->resource_claim_name.p != NULL;
@@ -48,7 +48,7 @@ static void check_claim(struct dv_problems *problems, const struct path *path,
 static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod,
                          struct dv_map *claims)
 {
-    struct path path = dv_path_name(&spec_path, "resourceClaims");
+    struct dv_field_path path = dv_path_name(&spec_path, "resourceClaims");
 
     if (pod->spec.n_resource_claims > 0 &&
         dv_entry_find(pod->metadata.annotations, pod->metadata.n_annotations,
@@ -56,7 +56,7 @@ static void check_claims(struct dv_problems *problems, const struct dv_api_pod *
         dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &path, NULL, dv_bad_none(),
                        "static pods do not support resource claims");
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
         struct dv_api_pod_resource_claim *claim = &pod->spec.resource_claims[i];
 
         check_claim(problems, &item, claim, dv_map_set(claims, claim->name, claim) != NULL);
@@ -65,10 +65,10 @@ static void check_claims(struct dv_problems *problems, const struct dv_api_pod *
 
 /* -- Containers ----------------------------------------------------------------------------- */
 
-static void check_container(struct dv_problems *problems, const struct path *path,
+static void check_container(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_container *container, const struct dv_map *claims)
 {
-    struct path resources = dv_path_name(path, "resources");
+    struct dv_field_path resources = dv_path_name(path, "resources");
 
     dv_check_required(problems, path, "name", container->name, dv_check_dns_label);
     if (container->image.n == 0)
@@ -77,13 +77,13 @@ static void check_container(struct dv_problems *problems, const struct path *pat
 }
 
 /* `names` are those that are taken, and get these. */
-static void check_containers(struct dv_problems *problems, const struct path *path,
+static void check_containers(struct dv_problems *problems, const struct dv_field_path *path,
                              struct dv_api_container *containers, size_t n, struct dv_map *names,
                              const struct dv_map *claims)
 {
     for (size_t i = 0; i < n; i++) {
         dv_str name = containers[i].name;
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         check_container(problems, &item, &containers[i], claims);
         if (name.n > 0 && dv_map_set(names, name, &containers[i]))
@@ -95,10 +95,10 @@ static void check_containers(struct dv_problems *problems, const struct path *pa
 static void check_images(struct dv_problems *problems, const char *name,
                          const struct dv_api_container *containers, size_t n)
 {
-    struct path path = dv_path_name(&spec_path, name);
+    struct dv_field_path path = dv_path_name(&spec_path, name);
 
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
         dv_str image = containers[i].image;
 
         if (dv_str_trim(image).n != image.n)
@@ -111,8 +111,8 @@ static void check_all_containers(struct dv_problems *problems, const struct dv_a
                                  const struct dv_map *claims)
 {
     DV_CLEANUP(dv_map_fini) struct dv_map names;
-    struct path path = dv_path_name(&spec_path, "containers");
-    struct path init_path = dv_path_name(&spec_path, "initContainers");
+    struct dv_field_path path = dv_path_name(&spec_path, "containers");
+    struct dv_field_path init_path = dv_path_name(&spec_path, "initContainers");
     const struct dv_api_pod_spec *spec = &pod->spec;
 
     dv_map_init(&names);
@@ -191,10 +191,10 @@ static void check_deadline(struct dv_problems *problems, const struct dv_api_pod
 
 static void check_gates(struct dv_problems *problems, const struct dv_api_pod_spec *spec)
 {
-    struct path path = dv_path_name(&spec_path, "schedulingGates");
+    struct dv_field_path path = dv_path_name(&spec_path, "schedulingGates");
 
     for (size_t i = 0; i < spec->n_scheduling_gates; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_label_name(problems, &item, NULL, spec->scheduling_gates[i].name);
     }
@@ -208,7 +208,7 @@ static bool is_exists(const struct dv_api_toleration *toleration)
     return dv_str_eq(toleration->operator, DV_STR("Exists"));
 }
 
-static void check_toleration(struct dv_problems *problems, const struct path *path,
+static void check_toleration(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_toleration *toleration)
 {
     static const dv_str operators[] = {DV_STR_INIT("Equal"), DV_STR_INIT("Exists")};
@@ -241,11 +241,11 @@ static void check_toleration(struct dv_problems *problems, const struct path *pa
         dv_check_one_of(problems, path, "effect", toleration->effect, effects, DV_COUNT(effects));
 }
 
-static void check_tolerations(struct dv_problems *problems, const struct path *path,
+static void check_tolerations(struct dv_problems *problems, const struct dv_field_path *path,
                               const struct dv_api_toleration *tolerations, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
 
         check_toleration(problems, &item, &tolerations[i]);
     }
@@ -253,8 +253,8 @@ static void check_tolerations(struct dv_problems *problems, const struct path *p
 
 static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, true};
-    struct path tolerations = dv_path_name(&spec_path, "tolerations");
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
+    struct dv_field_path tolerations = dv_path_name(&spec_path, "tolerations");
     const struct dv_api_pod_spec *spec = &pod->spec;
     DV_CLEANUP(dv_map_fini) struct dv_map claims;
 
@@ -276,9 +276,9 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
 static void check_mirror_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                                 const struct dv_api_object_meta *old)
 {
-    static const struct path metadata = {.kind = PATH_NAME, .name = "metadata"};
-    struct path annotations = dv_path_name(&metadata, "annotations");
-    struct path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    struct dv_field_path annotations = dv_path_name(&metadata, "annotations");
+    struct dv_field_path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
     const struct dv_str_entry *now =
         dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(MIRROR_ANNOTATION));
     const struct dv_str_entry *before =

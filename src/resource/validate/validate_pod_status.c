@@ -12,11 +12,11 @@
 
 #define HEALTH_BYTES_MAX 1024u
 
-static const struct path status_path = {.kind = PATH_NAME, .name = "status"};
+static const struct dv_field_path status_path = {.kind = PATH_NAME, .name = "status"};
 
 static void check_claim_statuses(struct dv_problems *problems, const struct dv_api_pod *pod)
 {
-    struct path path = dv_path_name(&status_path, "resourceClaimStatuses");
+    struct dv_field_path path = dv_path_name(&status_path, "resourceClaimStatuses");
     const struct dv_api_pod_resource_claim_status *statuses = pod->status.resource_claim_statuses;
     DV_CLEANUP(dv_map_fini) struct dv_map claims;
 
@@ -24,7 +24,7 @@ static void check_claim_statuses(struct dv_problems *problems, const struct dv_a
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
         (void)dv_map_set(&claims, pod->spec.resource_claims[i].name, &pod->spec.resource_claims[i]);
     for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         if (!dv_map_get(&claims, statuses[i].name))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &item, "name",
@@ -58,7 +58,7 @@ static bool asks_for(const struct dv_api_container *container, dv_str resource)
                                                 sizeof(key), dv_str_compare) != NULL;
 }
 
-static void check_mapping(struct dv_problems *problems, const struct path *path,
+static void check_mapping(struct dv_problems *problems, const struct dv_field_path *path,
                           const struct dv_api_container_extended_resource_request *mapping,
                           const struct dv_map *containers)
 {
@@ -89,8 +89,8 @@ static dv_str mapping_key(const struct dv_api_container_extended_resource_reques
 static void check_extended(struct dv_problems *problems, const struct dv_api_pod *pod,
                            const struct dv_api_pod_extended_resource_claim_status *status)
 {
-    struct path path = dv_path_name(&status_path, "extendedResourceClaimStatus");
-    struct path mappings = dv_path_name(&path, "requestMappings");
+    struct dv_field_path path = dv_path_name(&status_path, "extendedResourceClaimStatus");
+    struct dv_field_path mappings = dv_path_name(&path, "requestMappings");
     DV_CLEANUP(dv_map_fini) struct dv_map containers;
     DV_CLEANUP(dv_map_fini) struct dv_map seen;
 
@@ -103,7 +103,7 @@ static void check_extended(struct dv_problems *problems, const struct dv_api_pod
         dv_required(problems, &mappings, NULL);
     for (size_t i = 0; i < status->n_request_mappings; i++) {
         struct dv_api_container_extended_resource_request *mapping = &status->request_mappings[i];
-        struct path item = dv_path_index(&mappings, i);
+        struct dv_field_path item = dv_path_index(&mappings, i);
 
         check_mapping(problems, &item, mapping, &containers);
         if (dv_map_set(&seen, mapping_key(mapping, problems->arena), mapping))
@@ -130,11 +130,11 @@ static void index_used_claims(const struct dv_api_pod *pod, struct dv_map *claim
         (void)dv_map_set(claims, extended->resource_claim_name, extended);
 }
 
-static void check_allocatable(struct dv_problems *problems, const struct path *path,
+static void check_allocatable(struct dv_problems *problems, const struct dv_field_path *path,
                               const struct dv_api_node_allocatable_resource_claim_status *status,
                               const struct dv_map *claims)
 {
-    struct path resources = dv_path_name(path, "resources");
+    struct dv_field_path resources = dv_path_name(path, "resources");
 
     if (status->resource_claim_name.n == 0)
         dv_required(problems, path, "resourceClaimName");
@@ -147,7 +147,7 @@ static void check_allocatable(struct dv_problems *problems, const struct path *p
     if (status->n_resources == 0)
         dv_required(problems, &resources, NULL);
     for (size_t i = 0; i < status->n_resources; i++) {
-        struct path item = dv_path_key(&resources, status->resources[i].key);
+        struct dv_field_path item = dv_path_key(&resources, status->resources[i].key);
 
         if (!dv_is_native_resource_name(status->resources[i].key))
             dv_problem_add(problems, DV_PROBLEM_INVALID, &resources, NULL,
@@ -158,7 +158,7 @@ static void check_allocatable(struct dv_problems *problems, const struct path *p
     }
 }
 
-static void check_health(struct dv_problems *problems, const struct path *path,
+static void check_health(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_resource_status *status)
 {
     static const dv_str states[] = {
@@ -166,11 +166,11 @@ static void check_health(struct dv_problems *problems, const struct path *path,
         DV_STR_INIT("Unhealthy"),
         DV_STR_INIT("Unknown"),
     };
-    struct path resources = dv_path_name(path, "resources");
+    struct dv_field_path resources = dv_path_name(path, "resources");
 
     for (size_t i = 0; i < status->n_resources; i++) {
         const struct dv_api_resource_health *health = &status->resources[i];
-        struct path item = dv_path_index(&resources, i);
+        struct dv_field_path item = dv_path_index(&resources, i);
 
         if (health->health.n > 0)
             dv_check_one_of(problems, &item, "health", health->health, states, DV_COUNT(states));
@@ -185,14 +185,14 @@ static void check_health(struct dv_problems *problems, const struct path *path,
 static void check_device_health(struct dv_problems *problems, const char *name,
                                 const struct dv_api_container_status *statuses, size_t n)
 {
-    struct path path = dv_path_name(&status_path, name);
+    struct dv_field_path path = dv_path_name(&status_path, name);
 
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
-        struct path all = dv_path_name(&item, "allocatedResourcesStatus");
+        struct dv_field_path item = dv_path_index(&path, i);
+        struct dv_field_path all = dv_path_name(&item, "allocatedResourcesStatus");
 
         for (size_t j = 0; j < statuses[i].n_allocated_resources_status; j++) {
-            struct path one = dv_path_index(&all, j);
+            struct dv_field_path one = dv_path_index(&all, j);
 
             check_health(problems, &one, &statuses[i].allocated_resources_status[j]);
         }
@@ -202,7 +202,8 @@ static void check_device_health(struct dv_problems *problems, const char *name,
 void dv_check_pod_status(struct dv_problems *problems, const struct dv_api_pod *pod,
                          const struct dv_api_pod *old)
 {
-    struct path allocatable = dv_path_name(&status_path, "nodeAllocatableResourceClaimStatuses");
+    struct dv_field_path allocatable =
+        dv_path_name(&status_path, "nodeAllocatableResourceClaimStatuses");
     const struct dv_api_pod_status *status = &pod->status;
     struct dv_map claims;
 
@@ -224,7 +225,7 @@ void dv_check_pod_status(struct dv_problems *problems, const struct dv_api_pod *
     dv_map_init(&claims);
     index_used_claims(pod, &claims);
     for (size_t i = 0; i < status->n_node_allocatable_resource_claim_statuses; i++) {
-        struct path item = dv_path_index(&allocatable, i);
+        struct dv_field_path item = dv_path_index(&allocatable, i);
 
         check_allocatable(problems, &item, &status->node_allocatable_resource_claim_statuses[i],
                           &claims);

@@ -21,7 +21,7 @@
     "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "        \
     "previously negative)"
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
 static bool check_count(struct dv_problems *problems, const char *name, size_t n, size_t n_old)
 {
@@ -73,14 +73,14 @@ static void check_tolerations(struct dv_problems *problems, const struct dv_api_
 static void check_gates(struct dv_problems *problems, const struct dv_api_pod_spec *spec,
                         const struct dv_api_pod_spec *old)
 {
-    struct path path = dv_path_name(&spec_path, "schedulingGates");
+    struct dv_field_path path = dv_path_name(&spec_path, "schedulingGates");
     DV_CLEANUP(dv_map_fini) struct dv_map gates;
 
     dv_map_init(&gates);
     for (size_t i = 0; i < old->n_scheduling_gates; i++)
         (void)dv_map_set(&gates, old->scheduling_gates[i].name, &old->scheduling_gates[i]);
     for (size_t i = 0; i < spec->n_scheduling_gates; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
         dv_str name = spec->scheduling_gates[i].name;
 
         if (!dv_map_get(&gates, name))

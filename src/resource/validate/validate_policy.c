@@ -26,7 +26,7 @@ static int64_t whole(const struct dv_quantity *quantity)
     return value;
 }
 
-static void add(struct dv_problems *problems, const struct path *path, const char *name,
+static void add(struct dv_problems *problems, const struct dv_field_path *path, const char *name,
                 const struct dv_quantity *shown, const char *text, const struct dv_quantity *bound)
 {
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, name,
@@ -34,11 +34,11 @@ static void add(struct dv_problems *problems, const struct path *path, const cha
                    bound ? text_of(bound, problems->arena) : "");
 }
 
-static void check_repeated_values(struct dv_problems *problems, const struct path *path,
+static void check_repeated_values(struct dv_problems *problems, const struct dv_field_path *path,
                                   const struct dv_api_capacity_request_policy *policy)
 {
     for (size_t i = 0; i < policy->n_valid_values; i++) {
-        struct path item = dv_path_index(path, i);
+        struct dv_field_path item = dv_path_index(path, i);
         int64_t value = whole(&policy->valid_values[i]);
         bool is_repeated = false;
 
@@ -51,17 +51,17 @@ static void check_repeated_values(struct dv_problems *problems, const struct pat
     }
 }
 
-static void check_values(struct dv_problems *problems, const struct path *up,
+static void check_values(struct dv_problems *problems, const struct dv_field_path *up,
                          const struct dv_quantity *capacity,
                          const struct dv_api_capacity_request_policy *policy)
 {
-    struct path path = dv_path_name(up, "validValues");
+    struct dv_field_path path = dv_path_name(up, "validValues");
     const struct dv_quantity *values = policy->valid_values;
     size_t n = policy->n_valid_values;
     bool has_default = false;
 
     for (size_t i = 1; i < n; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         if (dv_quantity_cmp(&values[i - 1], &values[i]) > 0)
             add(problems, &item, NULL, &values[i], "values must be sorted in ascending order",
@@ -70,7 +70,7 @@ static void check_values(struct dv_problems *problems, const struct path *up,
     if (n > VALUES_MAX)
         dv_too_many(problems, &path, NULL, n, VALUES_MAX);
     for (size_t i = 0; n <= VALUES_MAX && i < n; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         if (dv_quantity_cmp(&values[i], capacity) > 0)
             add(problems, &item, NULL, &values[i],
@@ -84,7 +84,7 @@ static void check_values(struct dv_problems *problems, const struct path *up,
             "default value is not valid according to the requestPolicy", NULL);
 }
 
-static void check_steps(struct dv_problems *problems, const struct path *path,
+static void check_steps(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_quantity *value,
                         const struct dv_api_capacity_request_policy_range *range)
 {
@@ -100,7 +100,7 @@ static void check_steps(struct dv_problems *problems, const struct path *path,
                    text_of(range->step, problems->arena), text_of(range->min, problems->arena));
 }
 
-static void check_step(struct dv_problems *problems, const struct path *path,
+static void check_step(struct dv_problems *problems, const struct dv_field_path *path,
                        const struct dv_quantity *capacity, const struct dv_quantity *preset,
                        const struct dv_api_capacity_request_policy_range *range)
 {
@@ -116,11 +116,11 @@ static void check_step(struct dv_problems *problems, const struct path *path,
         check_steps(problems, path, range->max, range);
 }
 
-static void check_range(struct dv_problems *problems, const struct path *up,
+static void check_range(struct dv_problems *problems, const struct dv_field_path *up,
                         const struct dv_quantity *capacity, const struct dv_quantity *preset,
                         const struct dv_api_capacity_request_policy_range *range)
 {
-    struct path path = dv_path_name(up, "validRange");
+    struct dv_field_path path = dv_path_name(up, "validRange");
 
     if (!range->min) {
         dv_problem_add(problems, DV_PROBLEM_REQUIRED, &path, "min", dv_bad_none(),
@@ -141,7 +141,7 @@ static void check_range(struct dv_problems *problems, const struct path *up,
         check_step(problems, &path, capacity, preset, range);
 }
 
-void dv_check_request_policy(struct dv_problems *problems, const struct path *path,
+void dv_check_request_policy(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_quantity *capacity,
                              const struct dv_api_capacity_request_policy *policy)
 {

@@ -88,8 +88,8 @@ static bool is_whole(const struct dv_quantity *value)
     return !dv_quantity_to_milli_ceil(value, &milli) || milli % 1000 == 0;
 }
 
-void dv_check_resource_value(struct dv_problems *problems, const struct path *path, dv_str resource,
-                             const struct dv_quantity *value)
+void dv_check_resource_value(struct dv_problems *problems, const struct dv_field_path *path,
+                             dv_str resource, const struct dv_quantity *value)
 {
     if (dv_quantity_sign(value) < 0)
         dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL,
@@ -100,13 +100,13 @@ void dv_check_resource_value(struct dv_problems *problems, const struct path *pa
                        dv_bad_quantity(value, problems->arena), "must be an integer");
 }
 
-static void add_name(struct dv_problems *problems, const struct path *path, dv_str name,
+static void add_name(struct dv_problems *problems, const struct dv_field_path *path, dv_str name,
                      const char *text)
 {
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, NULL, dv_bad_str(name), "%s", text);
 }
 
-static void check_name(struct dv_problems *problems, const struct path *path, dv_str name)
+static void check_name(struct dv_problems *problems, const struct dv_field_path *path, dv_str name)
 {
     bool has_domain = dv_str_find_char(name, '/') < name.n;
 
@@ -120,11 +120,11 @@ static void check_name(struct dv_problems *problems, const struct path *path, dv
         add_name(problems, path, name, "doesn't follow extended resource name standard");
 }
 
-static void check_amounts(struct dv_problems *problems, const struct path *path,
+static void check_amounts(struct dv_problems *problems, const struct dv_field_path *path,
                           const struct dv_quantity_entry *entries, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct path item = dv_path_key(path, entries[i].key);
+        struct dv_field_path item = dv_path_key(path, entries[i].key);
 
         check_name(problems, &item, entries[i].key);
         dv_check_resource_value(problems, &item, entries[i].key, &entries[i].value);
@@ -142,10 +142,10 @@ static const struct dv_quantity *find_amount(const struct dv_quantity_entry *ent
     return found ? &found->value : NULL;
 }
 
-static void check_limit(struct dv_problems *problems, const struct path *path,
+static void check_limit(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_quantity_entry *request, const struct dv_quantity *limit)
 {
-    struct path requests = dv_path_name(path, "requests");
+    struct dv_field_path requests = dv_path_name(path, "requests");
     dv_str name = request->key;
     int order;
 
@@ -164,10 +164,10 @@ static void check_limit(struct dv_problems *problems, const struct path *path,
                    dv_str_to_c(dv_quantity_text(limit, problems->arena), problems->arena));
 }
 
-static void check_requests(struct dv_problems *problems, const struct path *path,
+static void check_requests(struct dv_problems *problems, const struct dv_field_path *path,
                            const struct dv_api_resource_requirements *resources)
 {
-    struct path requests = dv_path_name(path, "requests");
+    struct dv_field_path requests = dv_path_name(path, "requests");
 
     for (size_t i = 0; i < resources->n_requests; i++) {
         const struct dv_quantity_entry *entry = &resources->requests[i];
@@ -191,7 +191,7 @@ static bool is_cpu_or_memory(dv_str name)
     return dv_str_eq(name, DV_STR("cpu")) || dv_str_eq(name, DV_STR("memory"));
 }
 
-static void check_huge_pages(struct dv_problems *problems, const struct path *path,
+static void check_huge_pages(struct dv_problems *problems, const struct dv_field_path *path,
                              const struct dv_api_resource_requirements *resources)
 {
     if (!has_any(resources->limits, resources->n_limits, is_huge_page) &&
@@ -249,7 +249,7 @@ static bool list_claim(struct listed *listed, struct dv_api_container_claim *cla
     return dv_map_set(&listed->requests, key, claim) != NULL || is_known;
 }
 
-static void check_claim(struct dv_problems *problems, const struct path *path,
+static void check_claim(struct dv_problems *problems, const struct dv_field_path *path,
                         struct dv_api_container_claim *claim, struct listed *listed,
                         const struct dv_map *claims)
 {
@@ -279,12 +279,12 @@ static void check_claim(struct dv_problems *problems, const struct path *path,
                        DV_FMT(list_claims(claims, problems->arena)));
 }
 
-void dv_check_resources(struct dv_problems *problems, const struct path *path,
+void dv_check_resources(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_resource_requirements *resources,
                         const struct dv_map *claims)
 {
-    struct path limits = dv_path_name(path, "limits");
-    struct path claims_path = dv_path_name(path, "claims");
+    struct dv_field_path limits = dv_path_name(path, "limits");
+    struct dv_field_path claims_path = dv_path_name(path, "claims");
     struct listed listed;
 
     check_amounts(problems, &limits, resources->limits, resources->n_limits);
@@ -296,7 +296,7 @@ void dv_check_resources(struct dv_problems *problems, const struct path *path,
     dv_map_init(&listed.whole);
     dv_map_init(&listed.requests);
     for (size_t i = 0; i < resources->n_claims; i++) {
-        struct path item = dv_path_index(&claims_path, i);
+        struct dv_field_path item = dv_path_index(&claims_path, i);
 
         check_claim(problems, &item, &resources->claims[i], &listed, claims);
     }

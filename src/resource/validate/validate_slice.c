@@ -18,11 +18,11 @@
 #define ONE_SELECTION                                                                              \
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 
-static const struct path spec_path = {.kind = PATH_NAME, .name = "spec"};
+static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
 
 static void check_pool(struct dv_problems *problems, const struct dv_api_resource_pool *pool)
 {
-    struct path path = dv_path_name(&spec_path, "pool");
+    struct dv_field_path path = dv_path_name(&spec_path, "pool");
 
     dv_check_pool_name(problems, &path, "name", pool->name);
     if (pool->resource_slice_count <= 0)
@@ -36,7 +36,7 @@ static void check_pool(struct dv_problems *problems, const struct dv_api_resourc
 static void check_fixed(struct dv_problems *problems, const struct dv_api_resource_slice_spec *spec,
                         const struct dv_api_resource_slice_spec *old)
 {
-    struct path pool = dv_path_name(&spec_path, "pool");
+    struct dv_field_path pool = dv_path_name(&spec_path, "pool");
     bool has_name = spec->node_name.p != NULL;
 
     if (!dv_str_eq(spec->pool.name, old->pool.name))
@@ -59,7 +59,7 @@ static void check_flag(struct dv_problems *problems, const char *name, const boo
 static void check_selector(struct dv_problems *problems,
                            const struct dv_api_node_selector *selector)
 {
-    struct path path = dv_path_name(&spec_path, "nodeSelector");
+    struct dv_field_path path = dv_path_name(&spec_path, "nodeSelector");
 
     dv_check_node_selector(problems, &path, selector);
     if (selector->n_node_selector_terms != 1)
@@ -73,7 +73,7 @@ static void check_selector(struct dv_problems *problems,
 static void check_selection(struct dv_problems *problems,
                             const struct dv_api_resource_slice_spec *spec)
 {
-    const struct set_field set[] = {
+    const struct dv_set_field set[] = {
         {"nodeName",               spec->node_name.n > 0                    },
         {"nodeSelector",           spec->node_selector != NULL              },
         {"allNodes",               spec->all_nodes && *spec->all_nodes      },
@@ -128,7 +128,7 @@ static void check_devices(struct dv_problems *problems,
                           const struct dv_api_resource_slice_spec *spec,
                           const struct dv_api_resource_slice_spec *old)
 {
-    struct path path = dv_path_name(&spec_path, "devices");
+    struct dv_field_path path = dv_path_name(&spec_path, "devices");
     bool has_own_nodes = spec->per_device_node_selection && *spec->per_device_node_selection;
     size_t max = devices_max(spec);
     struct dv_map stored;
@@ -141,7 +141,7 @@ static void check_devices(struct dv_problems *problems,
     for (size_t i = old ? old->n_devices : 0; i > 0; i--) /* of two with one name, the first */
         (void)dv_map_set(&stored, old->devices[i - 1].name, &old->devices[i - 1]);
     for (size_t i = 0; i < spec->n_devices; i++) {
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_device(problems, &item, &spec->devices[i],
                         old ? dv_map_get(&stored, spec->devices[i].name) : NULL, has_own_nodes);
@@ -155,7 +155,7 @@ static void check_devices(struct dv_problems *problems,
 static void check_counter_sets(struct dv_problems *problems,
                                const struct dv_api_resource_slice_spec *spec)
 {
-    struct path path = dv_path_name(&spec_path, "sharedCounters");
+    struct dv_field_path path = dv_path_name(&spec_path, "sharedCounters");
     size_t n = spec->n_shared_counters;
 
     assert(spec->shared_counters || n == 0);
@@ -165,7 +165,7 @@ static void check_counter_sets(struct dv_problems *problems,
     }
     for (size_t i = 0; i < n; i++) {
         const struct dv_api_counter_set *set = &spec->shared_counters[i];
-        struct path item = dv_path_index(&path, i);
+        struct dv_field_path item = dv_path_index(&path, i);
 
         dv_check_required(problems, &item, "name", set->name, dv_check_dns_label);
         dv_check_counters(problems, &item, set->counters, set->n_counters);
@@ -177,7 +177,7 @@ static void check_counter_sets(struct dv_problems *problems,
 
 void dv_validate_slice(struct dv_problems *problems, const struct dv_validation *what)
 {
-    static const struct meta_rules rules = {dv_check_dns_subdomain, false};
+    static const struct dv_meta_rules rules = {dv_check_dns_subdomain, false};
     const struct dv_api_resource_slice *slice = what->value;
     const struct dv_api_resource_slice *old = what->old;
 

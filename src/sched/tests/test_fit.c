@@ -16,9 +16,9 @@
 
 struct test {
     struct dv_arena *arena;
-    struct resources resources;
-    struct amounts amounts;
-    struct room room;
+    struct dv_sched_resources resources;
+    struct dv_sched_amounts amounts;
+    struct dv_sched_room room;
     struct dv_buf buf;
 };
 
@@ -114,7 +114,7 @@ static void amounts_are_what_a_pod_takes_at_most(void **state)
         dv_sched_amounts_read(&test->amounts, &test->resources, read_pod(test, pods[i].pod));
         dv_buf_clear(&test->buf);
         for (size_t j = 0; j < test->amounts.all.n; j++) {
-            const struct amount *amount = &test->amounts.all.v[j];
+            const struct dv_sched_amount *amount = &test->amounts.all.v[j];
             dv_str name = test->resources.names.v[amount->resource]->name;
 
             if (amount->n > 0)
@@ -149,7 +149,7 @@ static void very_many_amounts_are_added_up(void **state)
     for (size_t n = 0; n < 2; n++) { /* the second time in the same memory */
         dv_sched_amounts_read(&test->amounts, &test->resources, &pod);
         for (size_t i = 0; i < test->amounts.all.n; i++) {
-            const struct amount *amount = &test->amounts.all.v[i];
+            const struct dv_sched_amount *amount = &test->amounts.all.v[i];
 
             if (amount->resource >= RESOURCE_N_FIXED)
                 assert_int_equal(amount->n, 2 * (amount->resource - RESOURCE_N_FIXED));
@@ -254,7 +254,7 @@ static void the_emptier_node_scores_more(void **state)
 {
     struct test *test = *state;
     const struct dv_api_pod_spec *pod = read_pod(test, "{containers: [" ASKS("{cpu: 1}") "]}");
-    struct merit merit;
+    struct dv_sched_merit merit;
 
     dv_sched_amounts_read(&test->amounts, &test->resources, pod);
     dv_sched_merit(pod, &test->amounts, read_node(test, "{status: {allocatable: {cpu: 4}}}"),
@@ -269,8 +269,8 @@ static void the_emptier_node_scores_more(void **state)
 }
 
 static const struct {
-    struct merit merit;
-    struct merit best;
+    struct dv_sched_merit merit;
+    struct dv_sched_merit best;
     int64_t score;
 } scores[] = {
     {{.free = 50},                  {.free = 90},       350},
@@ -297,7 +297,7 @@ static void preferences_and_dislikes_are_counted(void **state)
               "[{weight: 3, preference: {matchExpressions: [{key: a, operator: Exists}]}}, "
               "{weight: 4, preference: {matchExpressions: [{key: b, operator: Exists}]}}]}"
               "}, tolerations: [{key: t, operator: Exists}]}");
-    struct merit merit;
+    struct dv_sched_merit merit;
 
     dv_sched_merit(pod, &test->amounts,
                    read_node(test, "{metadata: {labels: {a: x}}, spec: {taints: [{key: k, effect: "
@@ -328,7 +328,7 @@ static void enough_nodes_are_looked_at(void **state)
 
 static void reasons_are_counted_and_sorted(void **state)
 {
-    static const struct reason reasons[] = {
+    static const struct dv_sched_reason reasons[] = {
         {DV_STR_INIT("cannot allocate all claims"), 2 },
         {DV_STR_INIT("Insufficient cpu"),           10},
         {DV_STR_INIT("b"),                          1 },
