@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/base64.h"
 #include "base/err.h"
 #include "json/tree.h"

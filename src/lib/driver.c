@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "davit/dra.h"
 #include "lib/dra/dra.h"
 #include "lib/plugin/device_plugin.h"

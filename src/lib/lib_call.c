@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "lib/dra/dra.h"

@@ -1,6 +1,5 @@
 #include "oci/edit.h"
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "cdi/cdi.h"
 #include "json/json.h"

@@ -3,7 +3,6 @@
 #define DV_OCI_EDIT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/defs.h"
 #include "base/str.h"

@@ -4,7 +4,6 @@
 
 #include "plugin/guard.h"
 #include "plugin/info.h"
-#include "plugin/operation.h"
 #include "plugin/plugin.h"
 #include "policy/policy.h"
 

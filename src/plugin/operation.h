@@ -6,7 +6,6 @@
 #define DV_PLUGIN_OPERATION_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/err.h"
 #include "base/str.h"

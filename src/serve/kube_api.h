@@ -7,7 +7,6 @@
 #define DV_SERVE_KUBE_API_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "loop/loop.h"

@@ -1,7 +1,5 @@
 #include "support/rig.h"
 
-#include <stddef.h>
-
 #include "base/arena.h"
 #include "base/log.h"
 #include "loop/loop.h"

@@ -1,7 +1,5 @@
 #include "support/turns.h"
 
-#include <stddef.h>
-
 #include "base/defs.h"
 #include "loop/loop.h"
 #include "support/dvtest.h"

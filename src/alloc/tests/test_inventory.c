@@ -6,6 +6,7 @@
 #include "alloc/tests/test_alloc_world.h"
 #include "base/arena.h"
 #include "base/map.h"
+#include "number/number.h"
 #include "resource/resource.h"
 
 #define CLASS "'deviceClasses':[{'metadata':{'name':'c'},'spec':{}}],"

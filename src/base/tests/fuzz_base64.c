@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/str.h"
 
 #define BYTES_MAX 65536u
 

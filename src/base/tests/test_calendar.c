@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "support/dvtest.h"
 
 #include "base/calendar.h"

@@ -1,4 +1,6 @@
 /* What cannot be seen is escaped, or refused. */
+#include <string.h>
+
 #include "base/visible.h"
 
 #include "base/arena.h"

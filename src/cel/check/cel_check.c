@@ -7,6 +7,7 @@
 #include "cel/check/decls.h"
 #include "cel/read/ast.h"
 #include "cel/value/cel_message.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 /* Ten kilobytes have a few thousand, with all macros expanded some ten thousand. */

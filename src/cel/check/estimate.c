@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "cel/check/cost.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 /* -- Names, literals, comprehensions --------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "cel/check/cost.h"
 #include "cel/check/decls.h"
 #include "cel/check/estimate.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 #define INCLUDES_COST 48u

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "cel/check/estimate.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 /* The API's own bounds on a device. */

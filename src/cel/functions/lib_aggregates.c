@@ -1,4 +1,5 @@
 /* lib_aggregates.c - isSorted, sum, min, max, indexOf, lastIndexOf on lists; includes. */
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/name.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_run.h"

@@ -1,6 +1,7 @@
 /* lib_net.c - IP addresses and CIDR ranges. */
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_net.h"
 #include "cel/value/cel_run.h"

@@ -1,6 +1,7 @@
 /* lib_numbers.c - quantities and versions. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"

@@ -1,6 +1,7 @@
 /* lib_optionals.c - values that may be absent. */
 #include <string.h>
 
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_run.h"

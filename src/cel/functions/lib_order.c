@@ -1,4 +1,5 @@
 /* lib_order.c - < <= > >= on everything that has an order. */
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_value.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/functions/string_format.h"
 #include "cel/value/build.h"

@@ -1,5 +1,6 @@
 /* lib_times.c - what parts a timestamp or duration has. */
 #include "base/calendar.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_time.h"

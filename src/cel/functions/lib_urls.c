@@ -1,5 +1,6 @@
 /* lib_urls.c - URLs and their parts. */
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/check/decls.h"
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_run.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/check/cel_check.h"
 #include "cel/read/ast.h"
 #include "cel/value/build.h"

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cel/cel.h"
 #include "cel/value/cel_map.h"
 #include "number/number.h"

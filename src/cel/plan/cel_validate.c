@@ -1,11 +1,13 @@
 /* cel_validate.c - validates a selector as the API server does when an object is written: it
  * compiles, returns a bool, and cannot cost more than the limit. */
 #include "base/buf.h"
+#include "base/str.h"
 #include "cel/check/cel_check.h"
 #include "cel/check/decls.h"
 #include "cel/functions/regex.h"
 #include "cel/read/ast.h"
 #include "cel/value/cel_time.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 #define TYPE_BYTES_MAX 2000u

@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
+#include "number/number.h"
 
 /* Each is measured this often, and its best run counts: the rest is other programs. */
 #define RUNS 15

@@ -9,7 +9,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cel/read/ast.h"
+#include "number/number.h"
 
 /* Each character may become an escape of four, and each operator may get parentheses and blanks. */
 #define PRINT_BYTES_MAX (DV_CEL_EXPRESSION_BYTES_MAX * 8u)

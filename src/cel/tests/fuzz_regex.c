@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cel/value/build.h"
 #include "cel/value/cel_value.h"
 

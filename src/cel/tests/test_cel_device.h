@@ -4,7 +4,9 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "cel/cel.h"
+#include "number/number.h"
 
 struct dv_arena;
 struct dv_err;

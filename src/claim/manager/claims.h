@@ -16,6 +16,7 @@
 #include "cluster/cluster.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
+#include "plugin/plugin.h"
 #include "store/store_saver.h"
 
 struct dv_arena;

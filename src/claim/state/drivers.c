@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "claim/claim.h"
 #include "number/number.h"
 

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cdi/cdi.h"
 #include "claim/claim.h"
 #include "resource/resource.h"

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "claim/claim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "claim/claim.h"
 #include "claim/tests/test_claim_host.h"
 #include "grpc/grpc.h"
 #include "support/dvtest.h"

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"
@@ -11,7 +10,6 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "cdi/cdi.h"
 #include "cli/cli.h"
 #include "cli/client/cdi_specs.h"

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/client/cli_api.h"

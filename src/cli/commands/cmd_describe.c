@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/client/cli_api.h"
 #include "cli/client/cli_kinds.h"

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "base/str.h"
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 

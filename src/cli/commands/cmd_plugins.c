@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "json/json.h"

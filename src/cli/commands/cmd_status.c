@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "cli/cli.h"
 #include "proto/davit_node_v1.pb-c.h"
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/str.h"
 #include "cli/cli.h"
 #include "resource/resource.h"
 

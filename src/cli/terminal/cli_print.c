@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "base/visible.h"
 #include "cli/cli.h"

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "cli/client/cli_api.h"
 #include "cli/describe/describe.h"
 #include "cli/top/top.h"

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"

@@ -1,6 +1,7 @@
 /* kube_show.c - what a view over a real API server tells its owner. */
 #include "base/err.h"
 #include "base/str.h"
+#include "cluster/cluster.h"
 #include "cluster/kube/kube_view.h"
 #include "cluster/shared/cluster_view.h"
 #include "resource/resource.h"

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "cluster/shared/cluster_names.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
 
 struct dv_arena;
 struct dv_err;

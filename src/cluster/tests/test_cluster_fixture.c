@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/defs.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "loop/loop.h"

@@ -3,7 +3,6 @@
 #ifndef DV_CONTROL_TEST_CONTROL_WORLD_H
 #define DV_CONTROL_TEST_CONTROL_WORLD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define WORDS_MAX 64
 #define BYTES_MAX 8192u

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/log.h"
 #include "daemon/daemon_options.h"
 
 #define WORDS_MAX 8

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"

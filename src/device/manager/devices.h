@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/base64.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "device/device.h"

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "device/state/device_checkpoint.h"
 #include "json/json.h"

@@ -1,6 +1,8 @@
 /* choose.c - which devices a container gets (9.3, 9.4). */
 #include "base/arena.h"
+#include "base/str.h"
 #include "device/state/device_operation.h"
+#include "topology/topology.h"
 
 /* -- Taking --------------------------------------------------------------------------------- */
 

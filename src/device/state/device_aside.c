@@ -1,5 +1,6 @@
 /* device_aside.c - devices that are kept back for a while. */
 #include "base/map.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "device/state/device_state.h"
 

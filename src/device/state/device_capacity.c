@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
 
 static bool is_reported(const struct dv_device_resource *resource)

@@ -1,5 +1,6 @@
 /* device_checkpoint.c - a checkpoint from a state, and into one. */
 #include "base/arena.h"
+#include "base/err.h"
 #include "device/state/device_message.h"
 #include "device/state/device_state.h"
 

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "base/visible.h"
 #include "device/state/device_state.h"
 #include "pb/pb.h"
+#include "topology/topology.h"
 
 /* A device's nodes: as many as Linux can have. */
 #define NODES_MAX DV_NUMA_NODES_MAX

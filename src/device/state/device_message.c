@@ -1,6 +1,7 @@
 #include "device/state/device_message.h"
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/vec.h"
 #include "device/device.h"
 #include "pb/pb.h"

@@ -4,7 +4,9 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
+#include "topology/topology.h"
 
 struct dv_device_nodes *dv_device_nodes_ensure(struct dv_device_resource *resource, dv_str key)
 {

@@ -2,6 +2,8 @@
 #ifndef DV_DEVICE_OPERATION_H
 #define DV_DEVICE_OPERATION_H
 
+#include "base/err.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
 
 enum dv_device_phase {

@@ -2,6 +2,7 @@
 #include "device/state/device_message.h"
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "device/state/device_state.h"
 #include "pb/pb.h"
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
 #include "pb/pb.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
 
 struct dv_device_pod *dv_device_pod_find(const struct dv_device_state *state, dv_str uid)

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
 #include "resource/validate.h"
 

@@ -1,5 +1,7 @@
 /* device_start.c - before a container starts: PreStartContainer, and what is not recorded (9.5). */
 #include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "device/state/device_operation.h"
 
 #define PRE_START_FAILED "device plugin PreStartContainer rpc failed with err: "

@@ -16,9 +16,11 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "device/device.h"
 #include "device/state/bits.h"
+#include "topology/topology.h"
 
 #define DV_DEVICE_NO_RANK UINT32_MAX
 

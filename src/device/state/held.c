@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/row.h"
+#include "base/str.h"
 #include "device/state/device_codec.h"
 #include "device/state/device_state.h"
 

@@ -1,6 +1,9 @@
 /* hints.c - what the topology manager needs to know about devices (topology.md 5). */
 #include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "device/state/device_state.h"
+#include "topology/topology.h"
 
 /* Counts for one resource, by place: one group a set of nodes, and one for what is not listed. */
 struct counts {

@@ -2,6 +2,10 @@
 
 #include <assert.h>
 
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "device/state/bits.h"
 #include "device/state/device_state.h"
 
 static void check_holders(const struct dv_device *device)

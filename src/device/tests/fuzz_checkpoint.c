@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "device/state/device_checkpoint.h"
 

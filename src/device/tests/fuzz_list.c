@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "fuzz_check.h"
 #include "pb/pb.h"

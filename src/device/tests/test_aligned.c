@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "topology/topology.h"
 
 /* 37 to 41, 47 */
 static void devices_near_the_affinity_come_first(void **state)

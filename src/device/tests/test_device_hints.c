@@ -1,6 +1,7 @@
 /* Hints for the topology manager, from a state. Numbers are those of the reference's behaviours in
  * spec/topology.md. */
 #include "test_device_node.h"
+#include "topology/topology.h"
 
 #include <string.h>
 

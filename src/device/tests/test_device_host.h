@@ -3,7 +3,6 @@
 #ifndef DV_DEVICE_TEST_DEVICE_HOST_H
 #define DV_DEVICE_TEST_DEVICE_HOST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"

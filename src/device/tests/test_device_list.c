@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "pb/pb.h"
+#include "topology/topology.h"
 
 static void a_list_tells_what_changed(void **state)
 {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "grpc/tests/test_grpc_fixture.h"
+#include "http2/http2.h"
 
 /* A bare socket connected to the fixture's server, or listening in its place. */
 static int raw_socket(const struct fixture *fixture, bool listens)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "grpc/tests/test_grpc_fixture.h"
+#include "http2/http2.h"
 
 static void unary_calls_are_answered_and_the_peer_is_known(void **state)
 {

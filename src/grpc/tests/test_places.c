@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/list.h"
 #include "grpc/grpc_places.h"
 #include "loop/loop.h"
 

@@ -7,6 +7,8 @@
 #include <assert.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
 
 #define BYTES_MAX 4096u
 

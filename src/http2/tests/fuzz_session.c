@@ -7,6 +7,7 @@
 
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "http2/http2.h"

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define BODY_BYTES_MAX (64u * 1024u * 1024u)
 #define ROUNDS 15

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define DEPTH_MAX 40u
 #define NODES_MAX 5000u

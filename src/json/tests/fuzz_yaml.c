@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "json/tree.h"
 
 #define DEPTH_MAX 40u

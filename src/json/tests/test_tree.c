@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "support/growth.h"
 
 /* The node at a path of member names and element numbers, separated by slashes. */

@@ -1,3 +1,4 @@
+#include "base/arena.h"
 #include "json/tests/test_doc.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "davit/dra.h"

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "http2/http2.h"
+#include "lib/common/lib_call.h"
 #include "lib/dra/dra.h"
 #include "lib/tests/test_dra_node.h"
 #include "pb/pb.h"

@@ -11,6 +11,7 @@
 #include "base/defs.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
+#include "lib/common/lib_call.h"
 #include "lib/dra/dra.h"
 #include "loop/loop.h"
 #include "pb/pb.h"

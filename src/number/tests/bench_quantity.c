@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 
 /* Each is measured this often, and its best run counts: the rest is other programs. */
 #define RUNS 15

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define N_TEXTS 3u
 /* Text of a sum: all digits that there may be, and a suffix. */

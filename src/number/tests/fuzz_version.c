@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define N_TEXTS 3u
 /* Beyond the text that was read: the numbers that a short version leaves out. */

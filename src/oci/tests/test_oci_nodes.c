@@ -3,8 +3,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "oci/edit.h"
-
 #define NULL_RULE "{allow: true, type: c, major: 1, minor: 3, access: rwm}"
 
 static void nodes_come_with_a_rule(void **state)

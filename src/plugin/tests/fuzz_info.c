@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "pb/pb.h"
 #include "plugin/info.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "grpc/grpc.h"
+#include "loop/loop.h"
 #include "plugin/tests/test_plugin_node.h"
 
 /* ---- what it says ---- */

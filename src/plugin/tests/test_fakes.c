@@ -4,6 +4,7 @@
 
 #include "grpc/grpc.h"
 #include "http2/http2.h"
+#include "loop/loop.h"
 #include "pb/pb.h"
 #include "plugin/tests/test_plugin_node.h"
 #include "proto/registration_v1.pb-c.h"

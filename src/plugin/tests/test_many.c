@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "loop/loop.h"
 #include "plugin/plugins.h"
 #include "plugin/tests/test_plugin_node.h"
 

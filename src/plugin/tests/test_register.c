@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "grpc/grpc.h"
+#include "loop/loop.h"
 #include "plugin/plugins.h"
 #include "plugin/tests/test_plugin_node.h"
 

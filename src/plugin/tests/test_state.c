@@ -1,5 +1,6 @@
 #include "support/dvtest.h"
 
+#include "base/map.h"
 #include "plugin/plugin.h"
 #include "plugin/plugin_state.h"
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "pod/pod.h"
 

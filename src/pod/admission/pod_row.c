@@ -1,6 +1,5 @@
 #include "pod/admission/pod_row.h"
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"

@@ -2,6 +2,7 @@
  * policy.
  */
 #include "base/arena.h"
+#include "base/err.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "pod/admission/admission.h"

@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
 #include "pod/agent/agent_pause.h"

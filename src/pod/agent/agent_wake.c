@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "claim/claim_manager.h"

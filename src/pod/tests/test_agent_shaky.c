@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loop/loop.h"
 #include "pod/admission/owner.h"
 #include "pod/admission/pod_row.h"
 #include "pod/pod.h"

@@ -4,7 +4,6 @@
 #define DV_POD_TEST_POD_HOST_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "pod/pod.h"

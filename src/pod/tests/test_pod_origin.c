@@ -6,8 +6,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "device/device.h"
 #include "pod/admission/pod_row.h"
 #include "pod/pod.h"

@@ -3,9 +3,11 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "policy/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,6 @@
 /* Verdicts, as tables. */
+#include <sys/types.h>
+
 #include "policy/policy.h"
 
 #include "base/arena.h"

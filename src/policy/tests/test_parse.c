@@ -1,4 +1,6 @@
 /* The policy file: what is taken, and which line is at fault. */
+#include <sys/types.h>
+
 #include "base/arena.h"
 #include "policy/policy.h"
 #include "support/dvtest.h"

@@ -2,6 +2,7 @@
  * sees, so they are the API's own words. */
 #include "resource/table.h"
 
+#include "base/str.h"
 #include "resource/resource.h"
 
 #define NAME_TEXT                                                                                  \

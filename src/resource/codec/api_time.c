@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/calendar.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define MICRO_DIGITS 6
 /* Go's zero time, 0001-01-01T00:00:00Z, is no time at all. */

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "pb/pb.h"
 
 static const dv_str magic = DV_STR_INIT("k8s\0");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/str.h"
 
 #define RESOURCE DV_STR_INIT("resource.k8s.io")
 #define V1 DV_STR_INIT("v1")

@@ -1,4 +1,5 @@
 /* meaning.c - what values of the API mean, for all who decide by them. */
+#include "base/str.h"
 #include "resource/resource.h"
 
 bool dv_pod_is_terminal(const struct dv_api_pod *pod)

@@ -1,6 +1,5 @@
 #include "resource/codec/notes.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"

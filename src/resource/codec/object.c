@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "resource/codec/copy.h"
 #include "resource/resource.h"
 

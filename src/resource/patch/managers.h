@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "resource/patch.h"
 #include "resource/patch/field_set.h"
+#include "resource/values.h"
 
 struct dv_arena;
 struct dv_message;

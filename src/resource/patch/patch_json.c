@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "json/json.h"
 
 /* The API's own limit for one patch. */

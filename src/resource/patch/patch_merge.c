@@ -6,6 +6,7 @@
 #include "resource/patch.h"
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "json/json.h"
 

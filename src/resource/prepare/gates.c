@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/str.h"
 #include "resource/codec/layout.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"

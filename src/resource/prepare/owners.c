@@ -1,9 +1,9 @@
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
 

@@ -1,5 +1,6 @@
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "number/number.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"

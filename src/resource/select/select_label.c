@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/name.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "base/visible.h"
 #include "resource/resource.h"

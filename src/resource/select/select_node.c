@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/name.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "resource/resource.h"
 
 enum node_op {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "json/json.h"
 
 /* Each is measured this often, and its best run counts: the rest is other programs. */

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "json/json.h"
 

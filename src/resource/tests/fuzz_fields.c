@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,6 +2,7 @@
  * copies, its protobuf, and what comes back from an older version. */
 #include <assert.h>
 
+#include "base/str.h"
 #include "fuzz_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "json/json.h"
 

@@ -1,6 +1,7 @@
 /* fuzz_pb.c - an object from protobuf: written and read again it is the same, and its JSON too. */
 #include <assert.h>
 
+#include "base/str.h"
 #include "fuzz_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "resource/resource.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,6 @@
 
 #include "support/dvtest.h"
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "support/docs.h"
 #include "json/json.h"

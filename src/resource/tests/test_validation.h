@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/str.h"
 #include "resource/resource.h"
 #include "resource/validate.h"
 

@@ -2,8 +2,6 @@
 #ifndef DV_RESOURCE_POD_CHECKS_H
 #define DV_RESOURCE_POD_CHECKS_H
 
-#include <stddef.h>
-
 #include "base/str.h"
 
 struct dv_api_pod;

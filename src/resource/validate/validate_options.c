@@ -1,6 +1,6 @@
 /* validate_options.c - the options of requests. */
-#include "base/arena.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
 #include "resource/validate.h"

@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 

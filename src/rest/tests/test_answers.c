@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_rest_fixture.h"
 
 #define HOLD "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n"

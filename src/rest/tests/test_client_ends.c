@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_fetch.h"
 #include "rest/tests/test_rest_fixture.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_fetch.h"
 #include "rest/tests/test_program.h"
 #include "rest/tests/test_rest_fixture.h"

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_fetch.h"
 #include "rest/tests/test_rest_fixture.h"
 

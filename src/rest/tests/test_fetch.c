@@ -1,5 +1,6 @@
 #include "rest/tests/test_fetch.h"
 
+#include "loop/loop.h"
 #include "support/dvtest.h"
 
 #define MINUTE_MS 60000u

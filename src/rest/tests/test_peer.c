@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 

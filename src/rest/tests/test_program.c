@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loop/loop.h"
 #include "support/dvtest.h"
 #include "support/spawn.h"
 

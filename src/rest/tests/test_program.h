@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "loop/loop.h"
 #include "rest/tests/test_rest_fixture.h"
 
 struct program {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_rest_fixture.h"
 
 static void large_bodies_are_refused_and_not_kept(void **state)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "loop/loop.h"
 #include "rest/tests/test_rest_fixture.h"
 
 /* Clients that do anything in any order, and a handler that answers in any way at any time, from a

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "loop/loop.h"
 #include "rest/rest.h"
 
 /* A thousand watches, each of a client of its own: what the API server of a cluster has. */

@@ -2,7 +2,6 @@
 #ifndef DV_SCHED_TEST_SCHED_WORLD_H
 #define DV_SCHED_TEST_SCHED_WORLD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,7 +8,6 @@
  * pools of its own node, and in those that an administrator has named for it. */
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "resource/resource.h"

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"

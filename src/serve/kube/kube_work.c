@@ -1,5 +1,6 @@
 /* kube_work.c - what takes long of a call is done on a worker: large bodies, large answers. */
 #include "base/defs.h"
+#include "base/err.h"
 #include "loop/loop.h"
 #include "serve/kube/kube_call.h"
 

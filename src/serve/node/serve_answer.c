@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "claim/claim.h"

@@ -4,7 +4,6 @@
 #define DV_SERVE_SOCKET_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/str.h"
 
 #define BYTES_MAX 4096u
 /* As many parts as are looked at, with the unknown one before them. */

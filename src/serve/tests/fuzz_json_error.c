@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "serve/wire/kube_json_error.h"
 #include "json/json.h"
 

@@ -10,6 +10,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/str.h"
+#include "cluster/embedded.h"
 #include "resource/resource.h"
 #include "resource/validate.h"
 #include "rest/rest.h"

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "serve/wire/kube_accept.h"
 #include "serve/wire/kube_route.h"

@@ -2,7 +2,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "resource/resource.h"
 #include "serve/auth.h"
 

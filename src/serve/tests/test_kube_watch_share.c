@@ -1,5 +1,6 @@
 #include "support/dvtest.h"
 
+#include "base/map.h"
 #include "serve/kube/kube_watch_share.h"
 
 #define MIB ((size_t)1 << 20)

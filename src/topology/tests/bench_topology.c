@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define LISTS_MAX 8u
 /* Each case runs until this long, several times, and its best run counts: the rest is other

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define TEXT_BYTES_MAX (64u * 1024u)
 
