@@ -375,8 +375,9 @@ void dv_device_operation_refuse(struct dv_device_operation *operation, const str
 /* Gives back what was taken and has not become a record. NULL is fine. */
 void dv_device_operation_free(struct dv_device_operation *operation);
 
-/* Keeps a device from being chosen though it is free, or soon will be: until it is let go, as often
- * as it was kept back. False: there is none of that id. */
+/* Keeps a device from being chosen though it is free, or soon will be, because a pod has it in a
+ * way that this module does not see: until it is let go, as often as it was kept back. False: there
+ * is none of that id. */
 DV_CHECKED bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id);
 void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id);
 
@@ -427,7 +428,9 @@ struct dv_device_options {
 DV_CHECKED bool dv_device_options_merge(const dv_str *responses, size_t n_responses,
                                         struct dv_arena *arena, struct dv_device_options *options,
                                         struct dv_err *err);
-/* What the container gets, merged by name of the resource. False when it holds nothing. */
+/* The options that a container is started with (the reference: GetDeviceRunContainerOptions), of
+ * all that it holds, resource by resource in the order of their names. False when it holds nothing.
+ * Has to do with no struct dv_device_run, which is an allocation or a start on the loop. */
 bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                            struct dv_arena *arena, struct dv_device_options *options);
 

@@ -1,3 +1,17 @@
+/* operation.c - one attempt to register the plugin behind a socket, step by step. The table of the
+ * steps is at the end of this file.
+ *
+ *     CONNECTING --> ASKING --> CHECKING --> REGISTERING --> TELLING --> CLOSING --> done
+ *                                  |           |     | late     ^           ^
+ *                                  |           |     v          |           |
+ *                                  |           |  OVERDUE ------'           |
+ *                           failed |    failed |     | failed               |
+ *                                  '-----------'-----'--> REFUSING ---------'
+ *
+ * A failure in any other step goes to CLOSING at once. So does a cancellation while CONNECTING;
+ * later it goes to LEAVING, until what was begun has ended, or to LEAVING_REGISTERING, while that
+ * is the handler. A plugin that has answered GetInfo is told how it ended: in TELLING that it is
+ * registered, in REFUSING why it is not. */
 #include "plugin/operation.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* device_aside.c - devices that are kept back for a while. */
+/* device_aside.c - devices that are kept back while other devices are chosen for a pod; the words
+ * are explained in device_state.h. */
 #include "base/map.h"
 #include "base/str.h"
 #include "device/device.h"

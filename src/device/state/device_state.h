@@ -7,9 +7,18 @@
  *       |                              |
  *       '------- pod ---------------- held
  *
- * A device is known while it is listed, held, reserved by an operation or lent; "taken" means held
- * or reserved. Free devices are bits in the order in which they are chosen: by nodes, then by id.
- */
+ * A device is known while it is listed, held, reserved or lent. Free devices are bits in the order
+ * in which they are chosen: by nodes, then by id. A device that is taken is not free:
+ *
+ *     held       a record says that a container has it
+ *     reserved   so often as n_reserved says, by those who will let go of it
+ *     leaked     strict only: a choice that failed has left it taken, as in the reference
+ *
+ * An operation reserves the devices that it has chosen, until they are in a record or given back.
+ * An admission reserves devices that it keeps back (dv_device_keep_back, dv_device_let_go), because
+ * it has found that another pod has the same hardware by another way: they are its devices `aside`.
+ * It then evades (the step of that name in module pod): it gives back what it was given, and the
+ * choice is made anew among the rest. At its end it lets go of all that is aside. */
 #ifndef DV_DEVICE_STATE_H
 #define DV_DEVICE_STATE_H
 
@@ -110,7 +119,7 @@ struct dv_device {
     struct dv_link in_lender;
     struct dv_link in_leaked;
     struct dv_link in_kept;
-    uint32_t n_reserved; /* by ops */
+    uint32_t n_reserved; /* see above */
     uint32_t rank;
     bool is_taken;
     bool is_free;
