@@ -1,8 +1,9 @@
 /* attempt.h - one attempt to find a place for a pod. For decide.c and its neighbours.
  *
- * It is made in slices of a turn of the loop each: nodes are looked at, some of them are asked for
- * devices, one is chosen. Between two slices anything may change. What the attempt borrows it has
- * references to; what it found out is held against what is there when it decides.
+ * It is made in parts, one in a turn of the loop, within the turn's budget: nodes are looked at,
+ * some of them are asked for devices, one is chosen. Between two turns anything may change. What
+ * the attempt borrows it has references to; what it found out is held against what is there when it
+ * decides.
  *
  *     BEGIN -> NODES -> RANKING -> CHOOSING -> decided, or given up
  *       ^        ^                    |

@@ -1,11 +1,16 @@
 /* bind.c - a decision becomes true: claims are reserved, then the pod is bound; or all is undone.
  *
- *     [CREATE -> APPEAR] -> RESERVE -> SHOW -> READY -> [RECORD] -> BIND -> done
- *            \________________\_________\_______\__________\_________\---> UNDO -> again later
+ *     [CREATE -> APPEAR] -> RESERVE -> SHOW -> READY -> [RECORD] -> BIND -----------> done
+ *            |                |         |       |          |         |                 ^
+ *            |                |         |       |          |         '-409-> CHECK ----'
+ *            |                |         |       |          |         |         |
+ *            '----------------'---------'-------'----------'---------'---------'-> UNDO
  *
  * CREATE, APPEAR and RECORD are for pods whose extended resources are served by classes. In SHOW
  * the view has yet to tell our own writes: by then it has told of any other scheduler that was
- * first to give away the same device. In READY devices are waited for that say when they are. */
+ * first to give away the same device. In READY devices are waited for that say when they are. When
+ * the API refuses the binding with a conflict, CHECK reads the pod: perhaps we have bound it, and
+ * only the answer to that was lost. After UNDO the pod is decided on again later. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* decide.c - one attempt to place a pod: which node it goes to and which devices it gets, or why it
  * goes nowhere. The stages are drawn in attempt.h. An attempt nearly always ends within one call; a
- * long one is put aside when the slice of this turn is used up, and goes on in the next turn, when
+ * long one is put aside when the budget of this turn is used up, and goes on in the next turn, when
  * nodes and claims may have changed. */
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static int64_t rank_alternatives(const struct dv_sched_attempt *attempt,
 }
 
 /* Asks all candidates for devices: those that have none are removed, the others are ranked by
- * the alternatives that they offer. False: the slice is used up, or a job searches; it is called
+ * the alternatives that they offer. False: the budget is used up, or a job searches; it is called
  * again. */
 static bool rank_all(struct dv_sched_attempt *attempt)
 {
@@ -157,7 +157,7 @@ static enum choice choose(struct dv_sched_attempt *attempt,
     return NOTHING;
 }
 
-/* Looks at nodes until there are enough candidates. False: the slice is used up; it is called
+/* Looks at nodes until there are enough candidates. False: the budget is used up; it is called
  * again. */
 static bool look_around(struct dv_sched_attempt *attempt)
 {
@@ -168,7 +168,7 @@ static bool look_around(struct dv_sched_attempt *attempt)
         const struct dv_sched_node *later =
             sched->nodes.v[(attempt->start + attempt->n_seen + N_AHEAD) % n];
 
-        if (!dv_sched_has_slice(sched))
+        if (!dv_sched_has_budget(sched))
             return false;
         __builtin_prefetch(later);
         __builtin_prefetch(&later->room.taken);

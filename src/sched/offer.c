@@ -1,7 +1,7 @@
 /* offer.c - the devices that a node would give a pod. What takes little is searched for on the
  * spot; what takes longer by a job, to which the inventory is lent.
  *
- *     dv_sched_offer_ask -> within what is left of the slice -> OFFERED or REFUSED
+ *     dv_sched_offer_ask -> within the budget of this turn -> OFFERED or REFUSED
  *                        -> longer: the job -> the attempt goes on, and asks again -> its answer */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -185,7 +185,7 @@ void dv_sched_offer_cancel(struct dv_sched_attempt *attempt)
 
 /* ---- asking ---- */
 
-/* Searches here and now, at the cost that is left of this turn's slice. DV_ALLOC_GAVE_UP: that was
+/* Searches here and now, at the cost that is left of this turn's budget. DV_ALLOC_GAVE_UP: that was
  * not enough. */
 static void search(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
                    struct dv_sched_offer *offer, size_t n_asked, uint64_t cost_max,
@@ -225,7 +225,7 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
 {
     struct dv_sched *sched = attempt->sched;
     uint64_t cost_max = dv_u64_min(attempt->cost_left, dv_sched_offer_cost(attempt->crowd));
-    uint64_t slice = dv_u64_min(cost_max, sched->slice_left);
+    uint64_t cost_now = dv_u64_min(cost_max, sched->budget_left);
     size_t n_asked = attempt->n_open;
     struct dv_err err = {0};
 
@@ -241,11 +241,11 @@ static enum dv_sched_offered begin(struct dv_sched_attempt *attempt,
         note_spent(attempt, node, false);
         return REFUSED;
     }
-    search(attempt, node, offer, n_asked, slice, &err);
+    search(attempt, node, offer, n_asked, cost_now, &err);
     /* The search did not fit into this turn but may cost more: it is made once more from the
      * beginning, by a job. What the first one learned about selectors is remembered by the
      * inventory, so that little of it is lost. */
-    if (offer->result.outcome == DV_ALLOC_GAVE_UP && slice < cost_max) {
+    if (offer->result.outcome == DV_ALLOC_GAVE_UP && cost_now < cost_max) {
         start(attempt, node, offer, n_asked, cost_max);
         return PENDING;
     }
@@ -261,7 +261,7 @@ enum dv_sched_offered dv_sched_offer_ask(struct dv_sched_attempt *attempt,
     if (!candidate->offer)
         candidate->offer = DV_NEW(attempt->sched->scratch, struct dv_sched_offer);
     if (!take_answer(attempt, candidate->node, candidate->offer)) {
-        if (!dv_sched_has_slice(attempt->sched))
+        if (!dv_sched_has_budget(attempt->sched))
             return PENDING;
         if (begin(attempt, candidate->node, candidate->offer) == PENDING)
             return PENDING;

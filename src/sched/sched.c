@@ -25,7 +25,7 @@
 
 #define N_BINDING_MAX 512u
 #define BINDING_TIMEOUT_MS 600000u
-#define SLICE_COST UINT64_C(100000)
+#define TURN_BUDGET UINT64_C(100000)
 #define TEXT_BYTES_MAX ((size_t)64 * 1024)
 #define KEY_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
@@ -204,8 +204,8 @@ static void set_options(struct dv_sched *sched, const struct dv_sched_options *o
         sched->options.n_binding_max = N_BINDING_MAX;
     if (sched->options.binding_timeout_ms == 0)
         sched->options.binding_timeout_ms = BINDING_TIMEOUT_MS;
-    if (sched->options.slice_cost == 0)
-        sched->options.slice_cost = SLICE_COST;
+    if (sched->options.turn_budget == 0)
+        sched->options.turn_budget = TURN_BUDGET;
 }
 
 static void init_maps(struct dv_sched *sched)

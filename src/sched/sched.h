@@ -34,10 +34,10 @@ struct dv_sched_options {
     bool is_strict;              /* nothing that the reference would not do */
     size_t n_binding_max;        /* pods whose decision is being written; 0: 512 */
     uint64_t binding_timeout_ms; /* for the conditions of devices to come true; 0: 600 s */
-    /* Of the decisions in one turn of the loop, in the allocator's units of ten nanoseconds: what
-     * takes longer goes on in the next, or is searched for beside the loop. 0: a millisecond or
-     * two. */
-    uint64_t slice_cost;
+    /* What the decisions in one turn of the loop may cost, in the allocator's units of ten
+     * nanoseconds: what takes longer goes on in the next turn, or is searched for beside the loop.
+     * 0: a millisecond or two. */
+    uint64_t turn_budget;
     /* Where its families are added (scheduler_schedule_attempts_total and so on), and stay; NULL:
      * nowhere. Must outlive it. */
     struct dv_metrics *metrics;
@@ -79,9 +79,9 @@ struct dv_sched_numbers {
     uint64_t n_conflicts;   /* devices given away that another scheduler was first to give */
     uint64_t n_node_visits; /* nodes that were looked at, and calls of the allocator */
     uint64_t n_allocations;
-    bool is_searching;       /* an attempt or a slice is put aside, until a later turn */
-    uint64_t n_jobs;         /* searches that were made beside the loop */
-    uint64_t slice_cost_max; /* the most that the decisions of one turn have cost, in its units */
+    bool is_searching;      /* an attempt, or a change of a slice, is put off until a later turn */
+    uint64_t n_jobs;        /* searches that were made beside the loop */
+    uint64_t turn_cost_max; /* the most that the decisions of one turn have cost, in its units */
 };
 
 void dv_sched_get_numbers(const struct dv_sched *sched, struct dv_sched_numbers *numbers);

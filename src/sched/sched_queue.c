@@ -1,6 +1,6 @@
 /* sched_queue.c - which pod is decided on next, and when. Pods are taken by priority, then by
  * arrival; one that failed comes back after a pause. Decisions are made in turns of the loop, each
- * with a slice of cost, so that a long queue does not hold up anything else on the loop. */
+ * with a budget of cost, so that a long queue does not hold up anything else on the loop. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,9 +15,9 @@
 /* How many decisions are made in one turn of the loop at most. What a decision costs beside what is
  * counted adds up to about a millisecond by then. */
 #define N_TURN_MAX 32u
-/* When less than an eighth of a slice is left, nothing more is begun: a search with so little would
- * be given up and made again in the next turn. */
-#define SLICE_PART_MIN 8u
+/* When less than an eighth of the budget is left, nothing more is begun: a search with so little
+ * would be given up and made again in the next turn. */
+#define BUDGET_PART_MIN 8u
 
 /* ---- states ---- */
 
@@ -166,13 +166,13 @@ static struct dv_sched_pod *next_in_queue(struct dv_sched *sched)
 
 void dv_sched_spend(struct dv_sched *sched, uint64_t cost)
 {
-    sched->slice_left -= dv_u64_min(cost, sched->slice_left);
-    sched->slice_cost += cost;
+    sched->budget_left -= dv_u64_min(cost, sched->budget_left);
+    sched->turn_cost += cost;
 }
 
-bool dv_sched_has_slice(const struct dv_sched *sched)
+bool dv_sched_has_budget(const struct dv_sched *sched)
 {
-    return sched->slice_left > sched->options.slice_cost / SLICE_PART_MIN;
+    return sched->budget_left > sched->options.turn_budget / BUDGET_PART_MIN;
 }
 
 static bool has_work(const struct dv_sched *sched)
@@ -192,9 +192,9 @@ static void on_turn(struct dv_timer *timer)
 {
     struct dv_sched *sched = DV_CONTAINER(timer, struct dv_sched, turn);
 
-    sched->slice_left = sched->options.slice_cost;
-    sched->slice_cost = 0;
-    for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_slice(sched) && has_work(sched); i++) {
+    sched->budget_left = sched->options.turn_budget;
+    sched->turn_cost = 0;
+    for (size_t i = 0; i < N_TURN_MAX && dv_sched_has_budget(sched) && has_work(sched); i++) {
         if (dv_sched_slices_are_behind(sched))
             /* Decisions are made only when all slices that were told are in the inventory. */
             dv_sched_slices_catch_up(sched);
@@ -203,7 +203,7 @@ static void on_turn(struct dv_timer *timer)
         else
             dv_sched_decide(next_in_queue(sched));
     }
-    sched->numbers.slice_cost_max = dv_u64_max(sched->numbers.slice_cost_max, sched->slice_cost);
+    sched->numbers.turn_cost_max = dv_u64_max(sched->numbers.turn_cost_max, sched->turn_cost);
     dv_sched_turn(sched);
 }
 

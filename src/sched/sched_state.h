@@ -5,7 +5,7 @@
  *
  * A decision is made in memory and counts at once: the node's room is taken, the devices are held
  * in the inventory. Nothing is looked up by walking what is allocated. What takes long is made in
- * slices (attempt.h). */
+ * several turns of the loop (attempt.h). */
 #ifndef DV_SCHED_STATE_H
 #define DV_SCHED_STATE_H
 
@@ -300,8 +300,8 @@ struct dv_sched {
     struct dv_sched_attempt *attempt; /* the one that is under way; NULL: none is */
     uint64_t shape;                   /* changes with the nodes and classes that are there */
     /* What is left of the current turn, in the allocator's units of cost. */
-    uint64_t slice_left;
-    uint64_t slice_cost; /* what the current turn has cost so far */
+    uint64_t budget_left;
+    uint64_t turn_cost; /* what the current turn has cost so far */
 
     struct dv_map claims;   /* by key */
     struct dv_map taken;    /* of struct dv_sched_taken, by device */
@@ -358,7 +358,7 @@ void dv_sched_nodes_free(struct dv_sched *sched);
 
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 bool dv_sched_slices_are_behind(const struct dv_sched *sched);
-/* Puts the changes that were told into the inventory, as many as the slice of this turn has room
+/* Puts the changes that were told into the inventory, as many as the budget of this turn has room
  * for. */
 void dv_sched_slices_catch_up(struct dv_sched *sched);
 void dv_sched_rule_changed(void *ctx, struct dv_object *old, struct dv_object *now);
@@ -451,7 +451,8 @@ void dv_sched_turn(struct dv_sched *sched);
 /* Counts what is done in this turn, so that the scheduler gives way to others before it takes
  * long. */
 void dv_sched_spend(struct dv_sched *sched, uint64_t cost);
-bool dv_sched_has_slice(const struct dv_sched *sched);
+/* Whether enough of this turn's budget is left to begin something more. */
+bool dv_sched_has_budget(const struct dv_sched *sched);
 
 /* ---- decide.c ---- */
 

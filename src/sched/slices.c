@@ -254,7 +254,7 @@ bool dv_sched_slices_are_behind(const struct dv_sched *sched)
 
 void dv_sched_slices_catch_up(struct dv_sched *sched)
 {
-    while (dv_sched_slices_are_behind(sched) && dv_sched_has_slice(sched)) {
+    while (dv_sched_slices_are_behind(sched) && dv_sched_has_budget(sched)) {
         struct dv_sched_slice_change *change =
             DV_CONTAINER(dv_list_first(&sched->slice_changes), struct dv_sched_slice_change, link);
         const struct dv_api_resource_slice *value = change->now ? change->now->value : NULL;

@@ -13,9 +13,9 @@
 #include "support/api_front.h"
 
 #define WAIT_MS 60000u
-#define SLICE_COST 20000u
+#define TURN_BUDGET 20000u
 #define SIXTEEN "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]"
-/* Some tens of thousands of units on a device: more than a slice. */
+/* Some tens of thousands of units on a device: more than a turn's budget. */
 #define COSTLY SIXTEEN ".all(a, " SIXTEEN ".all(b, " SIXTEEN ".all(c, a + b + c >= 0)))"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_world, end_world)
@@ -46,7 +46,7 @@ static void a_costly_search_is_made_beside_the_loop(void **state)
 {
     struct world *world = *state;
 
-    world->options.slice_cost = SLICE_COST;
+    world->options.turn_budget = TURN_BUDGET;
     for (unsigned i = 0; i < 3; i++)
         make_node(world, text(world, "n%u", i), 4);
     make_costly_claim(world, "c1", "");
@@ -56,8 +56,8 @@ static void a_costly_search_is_made_beside_the_loop(void **state)
     assert_string_not_equal(node_of(world, "p1"), "");
     assert_string_not_equal(node_of(world, "p2"), "");
     assert_true(numbers(world).n_jobs > 0);
-    /* What it was begun for may be a little more than what was left of the slice. */
-    assert_true(numbers(world).slice_cost_max < SLICE_COST + SLICE_COST / 2);
+    /* What it was begun for may be a little more than what was left of the budget. */
+    assert_true(numbers(world).turn_cost_max < TURN_BUDGET + TURN_BUDGET / 2);
     assert_at_rest(world);
 }
 
@@ -150,7 +150,7 @@ static void what_happens_meanwhile_counts(void **state)
         struct world *world;
 
         (void)start_world((void **)&world);
-        world->options.slice_cost = 1;
+        world->options.turn_budget = 1;
         open_sched(world);
         world->api.front.is_holding = true; /* so that nothing is final before it happens */
         make_node(world, "n1", 4);
@@ -176,7 +176,7 @@ static void a_crowd_searches_once(void **state)
     struct world *world = *state;
     uint64_t n_jobs;
 
-    world->options.slice_cost = SLICE_COST;
+    world->options.turn_budget = TURN_BUDGET;
     make_node(world, "n1", 24);
     make_costly_claim(world, "c0", " && false");
     make_pod(world, "p0", "c0", "");
@@ -221,7 +221,7 @@ static void very_many_slices_are_caught_up_with(void **state)
 {
     struct world *world = *state;
 
-    world->options.slice_cost = SLICE_COST;
+    world->options.turn_budget = TURN_BUDGET;
     for (unsigned i = 0; i < 60; i++)
         make_node(world, text(world, "n%u", i), 16);
     make_claim(world, "c1", 16);
@@ -238,7 +238,7 @@ static void very_many_slices_are_caught_up_with(void **state)
     destroy(world, DV_KIND_TAINT_RULE, "all");
     pass(world, 12000);
     assert_string_not_equal(node_of(world, "p2"), "");
-    assert_true(numbers(world).slice_cost_max < SLICE_COST + SLICE_COST / 2);
+    assert_true(numbers(world).turn_cost_max < TURN_BUDGET + TURN_BUDGET / 2);
     assert_at_rest(world);
 }
 

@@ -18,7 +18,7 @@
 #define N_STEPS 120u
 
 /* What decisions may cost in a turn: so little that they are made in many, and beside the loop. */
-static const uint64_t slice_costs[] = {0, 1, 7, 300};
+static const uint64_t turn_budgets[] = {0, 1, 7, 300};
 
 /* ---- what may happen ---- */
 
@@ -270,7 +270,7 @@ static void all_ends_well(void **state)
 
         print_message("seed %llu\n", (unsigned long long)i);
         (void)start_world((void **)&world);
-        world->options.slice_cost = slice_costs[i % DV_COUNT(slice_costs)];
+        world->options.turn_budget = turn_budgets[i % DV_COUNT(turn_budgets)];
         for (unsigned j = 0; j < 3; j++)
             make_node(world, text(world, "n%u", j), 2);
         open_sched(world);
