@@ -79,7 +79,7 @@ struct dv_claim_record {
 struct dv_claim {
     struct dv_claim_record record; /* `pods` and `drivers` are complete, `boot_id` too */
     bool is_left_over;             /* found unfinished at the start, and not finished yet */
-    size_t n_calls;                /* to drivers, under way */
+    size_t n_calls;                /* operations that hold it: dv_claim_begin_call */
     char *error;                   /* why the last calls failed; NULL: they did not */
     struct dv_claim_pause {        /* of chores: whoever else asks has pauses of his own */
         bool is_prepare;           /* that is what failed; else it was unprepared */
@@ -139,7 +139,9 @@ enum dv_claim_event {
 DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *claim,
                                 enum dv_claim_event event, struct dv_err *err);
 
-/* Around every call to a driver: in between the claim stays, and is not unprepared. */
+/* An operation holds the claim from before it writes that drivers are about to be called until it
+ * has written what they answered, and not only during the calls. Meanwhile the claim stays and is
+ * not unprepared by others; until it is prepared, one operation at a time holds it. */
 void dv_claim_begin_call(struct dv_claim *claim);
 void dv_claim_end_call(struct dv_claim *claim);
 /* How the last calls ended; err: NULL when all went well. */

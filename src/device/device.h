@@ -430,7 +430,7 @@ DV_CHECKED bool dv_device_options_merge(const dv_str *responses, size_t n_respon
                                         struct dv_err *err);
 /* The options that a container is started with (the reference: GetDeviceRunContainerOptions), of
  * all that it holds, resource by resource in the order of their names. False when it holds nothing.
- * Has to do with no struct dv_device_run, which is an allocation or a start on the loop. */
+ * Not related to struct dv_device_run, which is an allocation or a start on the loop. */
 bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                            struct dv_arena *arena, struct dv_device_options *options);
 

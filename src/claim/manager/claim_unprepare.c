@@ -142,7 +142,7 @@ enum dv_claim_progress dv_claim_unprepare_hold(struct dv_claim_operation *operat
         bool is_legal = !claim || dv_claim_handle(operation->priv.claims->state, claim,
                                                   DV_CLAIM_ON_UNWANTED, err);
 
-        assert(is_legal); /* every phase may be */
+        assert(is_legal); /* every phase can become UNPREPARING: phase.c */
         (void)is_legal;
         if (claim)
             dv_claim_hold(job, claim);

@@ -180,7 +180,7 @@ dv_claim_step_fn dv_claim_prepare_await;
 dv_claim_step_fn dv_claim_prepare_hold;
 dv_claim_step_fn dv_claim_prepare_call;
 dv_claim_step_fn dv_claim_prepare_answer;
-/* What a former davitd has left unprepared: the record is all there is. */
+/* What was to be prepared when davitd or the machine went down: the record is all there is. */
 dv_claim_step_fn dv_claim_again_await;
 dv_claim_step_fn dv_claim_again_hold;
 

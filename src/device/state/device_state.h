@@ -11,7 +11,7 @@
  * in which they are chosen: by nodes, then by id. A device that is taken is not free:
  *
  *     held       a record says that a container has it
- *     reserved   so often as n_reserved says, by those who will let go of it
+ *     reserved   as often as n_reserved says, by those who will let go of it
  *     leaked     strict only: a choice that failed has left it taken, as in the reference
  *
  * An operation reserves the devices that it has chosen, until they are in a record or given back.
