@@ -293,7 +293,7 @@ DV_CHECKED bool dv_device_is_for(const struct dv_alloc_device *device,
                                  const struct dv_alloc_node *node, bool *is_for,
                                  struct dv_err *err);
 
-/* counters.c */
+/* What is consumed of shared counters (counters.c). */
 /* ---- pools of two nodes ---- */
 
 /* A slice of the node, and one of the same pool that is not. */

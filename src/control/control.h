@@ -7,8 +7,8 @@
  * - A claim that is allocated is reserved for a pod that was bound without the scheduler.
  * - Pods are evicted from devices with taints of the effect NoExecute, and DeviceTaintRules say in
  *   their status what came of them.
- * - Nodes whose agents have fallen silent get a taint that keeps pods away, until they are heard
- * of.
+ * - Nodes whose agents have fallen silent get a taint that keeps pods away, until they
+ *   are heard of again.
  *
  * Allocating is the scheduler's, also for pods whose node was set by somebody else. All that is
  * known comes from the cluster's views, all that is done is requests: it may be closed at any point

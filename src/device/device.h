@@ -250,7 +250,7 @@ void dv_device_begin_admission(struct dv_device_state *state, dv_str pod_uid);
 void dv_device_end_admission(struct dv_device_state *state, dv_str pod_uid);
 
 /* Gives back what inactive pods hold, unless sources are not ready. Costs what is given back. Hints
- * and ops do it by themselves. Returns the number of pods. */
+ * and operations do it by themselves. Returns the number of pods. */
 size_t dv_device_collect(struct dv_device_state *state);
 
 /* -- What containers hold ------------------------------------------------------------------- */
@@ -355,9 +355,9 @@ struct dv_device_step {
 };
 
 /* Allocates for a container of a pod in admission (9.1, 9.2): init containers first, then regular
- * ones, one at a time for a pod; ops of different pods may be under way together. What is chosen is
- * taken at once, so that no other operation gets it. Resources are handled by name. Keeps nothing
- * of `request`. */
+ * ones, one at a time for a pod; operations of different pods may be under way together. What is
+ * chosen is taken at once, so that no other operation gets it. Resources are handled by name. Keeps
+ * nothing of `request`. */
 struct dv_device_operation *dv_device_allocate(struct dv_device_state *state,
                                                const struct dv_device_request *request);
 /* Prepares the start, or a restart, of a container (9.5): PreStartContainer where plugins want it,

@@ -158,9 +158,10 @@ DV_CHECKED bool dv_auth_check_token(const struct dv_api_user_info *user,
 bool dv_auth_is_claim_of(const struct dv_api_resource_claim *claim, dv_str driver, dv_str node_name,
                          const struct dv_object *node);
 
+/* Whether the user is in the group. */
+bool dv_auth_is_in(const struct dv_api_user_info *user, dv_str group);
 /* Who writes an event, as its annotation DV_ANNOTATION_AUTHOR says; empty for users who may write
  * all. */
-bool dv_auth_is_in(const struct dv_api_user_info *user, dv_str group);
 dv_str dv_auth_author(const struct dv_api_user_info *user, struct dv_arena *arena);
 #define DV_ANNOTATION_AUTHOR "davit.dev/written-by"
 

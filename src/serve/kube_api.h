@@ -47,8 +47,7 @@ struct dv_kube_options {
 /* `options` is copied; what it points to outlives it. */
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
 /* Ends watches, but those of the feed, which is stopped before; and lets calls under way be
- * answered; the embedded API must still run. `closed` may
- * be NULL. */
+ * answered; the embedded API must still run. `closed` may be NULL. */
 void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
 
 /* Answers the call, now or later. False: it is for /metrics, the client may see them, and they are

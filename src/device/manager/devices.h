@@ -73,7 +73,7 @@ struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resourc
 /* `done` runs no more, and the list changes nothing; the manager waits for the rest. */
 void dv_list_job_forget(struct dv_list_job *job);
 
-/* ---- device_endpoint.c, _list.c, _call.c: one plugin that is connected ---- */
+/* ---- device_endpoint.c and its _list.c and _call.c: one plugin that is connected ---- */
 
 /* Which of the protocol's versions it speaks. */
 enum dv_endpoint_version {

@@ -1,9 +1,11 @@
+/* clang-format off */
 /* bits.h - a set of small numbers that finds its next member in a few steps, however sparse it is.
  *
- *     level 2   ................................................X...............   one bit: this
- * word level 1   ......X.........................................................   of the level
- * below level 0   ..X.....X.......................................................   has a member
+ *     level 2   ....X...    a bit says: this word of the level below has a member
+ *     level 1   ..X.....
+ *     level 0   ..X.....X   the members
  */
+/* clang-format on */
 #ifndef DV_DEVICE_BITS_H
 #define DV_DEVICE_BITS_H
 

@@ -133,8 +133,8 @@ static enum dv_device_choice ask(struct dv_device_operation *operation)
 enum dv_device_choice dv_device_choose_preferred(struct dv_device_operation *operation,
                                                  const dv_str *ids, size_t n_ids)
 {
-    /* Other ops, lists and plugins may have been here since the plugin was asked, so this looks at
-     * what is free now; after what the reference would do, whatever else is there. */
+    /* Other operations, lists and plugins may have been here since the plugin was asked, so this
+     * looks at what is free now; after what the reference would do, whatever else is there. */
     take_named(operation, ids, n_ids);
     take_side(operation, DV_NUMA_ALIGNED);
     if (!operation->is_aligned_only) {

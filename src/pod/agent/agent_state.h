@@ -101,7 +101,8 @@ void dv_agent_write_end(struct dv_agent_write *write);
 struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str namespace,
                                       dv_str name);
 void dv_agent_pod_free(struct dv_agent_pod *pod);
-/* Soon, and not from here. */
+/* Decides in a task of its own what is next for the pod: the caller may be in the middle of a
+ * change. */
 void dv_agent_pod_look(struct dv_agent_pod *pod);
 void dv_agent_pod_stop(struct dv_agent_pod *pod); /* the agent closes */
 bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod);
