@@ -110,7 +110,7 @@ static dv_str kept(struct dv_buf *buf, struct dv_arena *arena)
 static void add_pod(struct row *row, const struct dv_object *object)
 {
     const struct dv_api_pod *pod = object->value;
-    struct dv_pod_row made = dv_pod_row(pod, row->now, row->arena);
+    struct dv_pod_columns made = dv_pod_columns(pod, row->now, row->arena);
 
     add_text(row, pod->metadata.name);
     add_text(row, made.ready);

@@ -192,8 +192,8 @@ static dv_str print_gates(const struct dv_api_pod *pod, struct dv_arena *arena)
     return dv_str_printf(arena, "%zu/%zu", n_open, pod->spec.n_readiness_gates);
 }
 
-struct dv_pod_row dv_pod_row(const struct dv_api_pod *pod, struct dv_time now,
-                             struct dv_arena *arena)
+struct dv_pod_columns dv_pod_columns(const struct dv_api_pod *pod, struct dv_time now,
+                                     struct dv_arena *arena)
 {
     struct view view = look(pod, arena);
     dv_str restarts = dv_str_printf(arena, "%" PRId64, view.n_restarts);
@@ -201,7 +201,7 @@ struct dv_pod_row dv_pod_row(const struct dv_api_pod *pod, struct dv_time now,
     if (view.n_restarts != 0 && view.restarted.is_set)
         restarts = dv_str_printf(arena, "%" PRId64 " (%.*s ago)", view.n_restarts,
                                  DV_FMT(dv_age_print(now.seconds - view.restarted.seconds, arena)));
-    return (struct dv_pod_row){
+    return (struct dv_pod_columns){
         .ready = dv_str_printf(arena, "%" PRId64 "/%" PRId64, view.n_ready, view.n_containers),
         .status = view.reason,
         .restarts = restarts,

@@ -30,7 +30,7 @@ struct work {
     const struct dv_manager *manager;
     struct dv_arena *arena;
     struct dv_fields reset; /* what this endpoint ignores */
-    struct dv_owners owners;
+    struct dv_field_owners owners;
 };
 
 struct conflicts {
@@ -59,12 +59,12 @@ static struct dv_fields compare(const struct work *work, const struct dv_json *o
 
 /* What changed or went belongs to nobody but `self` (may be NULL). */
 static void take_from_others(struct work *work, const struct dv_fields *changes,
-                             const struct dv_owner *self)
+                             const struct dv_field_owner *self)
 {
     for (size_t i = 0; i < work->owners.n; i++) {
-        struct dv_owner *owner = &work->owners.v[i];
+        struct dv_field_owner *owner = &work->owners.v[i];
 
-        if (owner != self && dv_owner_speaks(owner, work->manager->api_version))
+        if (owner != self && dv_field_owner_speaks(owner, work->manager->api_version))
             owner->fields = dv_fields_difference(&owner->fields, changes,
                                                  CHANGED | DV_FIELDS_REMOVED, work->arena);
     }
@@ -75,13 +75,13 @@ static void give_changes(struct work *work, const struct dv_fields *changes, dv_
 {
     struct dv_fields taken = dv_fields_only(changes, CHANGED, work->arena);
     struct dv_manager manager = *work->manager;
-    struct dv_owner *owner;
+    struct dv_field_owner *owner;
 
-    taken = dv_owners_strip(&taken, work->arena);
+    taken = dv_field_owners_strip(&taken, work->arena);
     if (dv_fields_is_empty(&taken))
         return;
     manager.name = name;
-    owner = dv_owners_get(&work->owners, &manager, false, work->arena);
+    owner = dv_field_owners_get(&work->owners, &manager, false, work->arena);
     owner->fields = dv_fields_union(&owner->fields, &taken, work->arena);
     owner->time = work->manager->now;
 }
@@ -93,8 +93,8 @@ static struct work start(const struct dv_message *message, const struct dv_manag
         .message = message,
         .manager = manager,
         .arena = arena,
-        .reset = dv_owners_reset(message, manager->subresource, arena),
-        .owners = dv_owners_decode(managed, arena),
+        .reset = dv_field_owners_reset(message, manager->subresource, arena),
+        .owners = dv_field_owners_decode(managed, arena),
     };
 }
 
@@ -113,8 +113,8 @@ void dv_apply_update(const struct dv_message *message, const struct dv_json *old
     changes = compare(&work, old ? old : empty_doc(message, arena), doc);
     take_from_others(&work, &changes, NULL);
     give_changes(&work, &changes, manager->name);
-    dv_owners_cap(&work.owners, arena);
-    *result = dv_owners_encode(&work.owners, arena);
+    dv_field_owners_cap(&work.owners, arena);
+    *result = dv_field_owners_encode(&work.owners, arena);
 }
 
 /* ---- apply ---- */
@@ -128,7 +128,7 @@ static void add_conflict(void *data, dv_str path)
 }
 
 /* `"x" with subresource "status" using v1` */
-static dv_str print_manager(const struct dv_owner *owner, struct dv_arena *arena)
+static dv_str print_manager(const struct dv_field_owner *owner, struct dv_arena *arena)
 {
     struct dv_buf buf;
     dv_str text;
@@ -162,17 +162,18 @@ static int cmp_losses(const void *a, const void *b)
 
 /* All that others own and the apply would change, but for `allowed` (may be NULL); by manager. */
 static struct conflicts find_conflicts(const struct work *work, const struct dv_fields *changes,
-                                       const struct dv_owner *self, const struct dv_fields *allowed)
+                                       const struct dv_field_owner *self,
+                                       const struct dv_fields *allowed)
 {
     struct conflicts conflicts = {.arena = work->arena};
     struct loss *losses = DV_NEW_ARRAY(work->arena, struct loss, work->owners.n);
     size_t n = 0;
 
     for (size_t i = 0; i < work->owners.n; i++) {
-        const struct dv_owner *owner = &work->owners.v[i];
+        const struct dv_field_owner *owner = &work->owners.v[i];
         struct loss *loss = &losses[n];
 
-        if (owner == self || !dv_owner_speaks(owner, work->manager->api_version))
+        if (owner == self || !dv_field_owner_speaks(owner, work->manager->api_version))
             continue;
         loss->fields = dv_fields_intersection(&owner->fields, changes, CHANGED, work->arena);
         if (allowed)
@@ -197,7 +198,7 @@ static struct dv_fields applied_fields(const struct work *work)
 
     for (size_t i = 0; i < work->owners.n; i++)
         if (work->owners.v[i].is_applied &&
-            dv_owner_speaks(&work->owners.v[i], work->manager->api_version))
+            dv_field_owner_speaks(&work->owners.v[i], work->manager->api_version))
             all = dv_fields_union(&all, &work->owners.v[i].fields, work->arena);
     return all;
 }
@@ -309,12 +310,12 @@ static void start_ownership(struct work *work, const struct dv_json *live)
     give_changes(work, &changes, BEFORE_APPLY);
 }
 
-static void own_config(struct work *work, const struct dv_json *config, struct dv_owner *self)
+static void own_config(struct work *work, const struct dv_json *config, struct dv_field_owner *self)
 {
     struct dv_fields fields = dv_typed_fields(work->message, config, work->arena);
 
     fields = dv_fields_without(&fields, &work->reset, work->arena);
-    self->fields = dv_owners_strip(&fields, work->arena);
+    self->fields = dv_field_owners_strip(&fields, work->arena);
     self->api_version = work->manager->api_version;
 }
 
@@ -329,13 +330,13 @@ bool dv_apply(const struct dv_message *message, const struct dv_json *live,
     struct dv_fields allowed;
     struct dv_fields changes;
     struct dv_fields last;
-    struct dv_owner *self;
+    struct dv_field_owner *self;
 
     if (!dv_typed_check(message, config, arena, err))
         return false;
     if (live && work.owners.n == 0)
         start_ownership(&work, live);
-    self = dv_owners_get(&work.owners, manager, true, arena);
+    self = dv_field_owners_get(&work.owners, manager, true, arena);
     last = self->fields;
     own_config(&work, config, self);
     made.doc = prune(&work, dv_typed_merge(message, live, config, arena), &last);
@@ -352,7 +353,7 @@ bool dv_apply(const struct dv_message *message, const struct dv_json *live,
         self->time = manager->now;
     set_last_applied(&work, config, made.doc);
     drop_managed_fields(made.doc);
-    made.managed = dv_owners_encode(&work.owners, arena);
+    made.managed = dv_field_owners_encode(&work.owners, arena);
     *result = made;
     return true;
 }

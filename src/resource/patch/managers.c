@@ -16,18 +16,19 @@
 #define UPDATE DV_STR("Update")
 #define ANCIENT DV_STR("ancient-changes")
 
-struct dv_owners dv_owners_decode(const struct dv_managed_fields *managed, struct dv_arena *arena)
+struct dv_field_owners dv_field_owners_decode(const struct dv_managed_fields *managed,
+                                              struct dv_arena *arena)
 {
-    struct dv_owners owners = {0};
+    struct dv_field_owners owners = {0};
     struct dv_err ignored;
 
     for (size_t i = 0; managed && i < managed->n; i++) {
         const struct dv_api_managed_fields_entry *entry = &managed->v[i];
-        struct dv_owner owner = {.manager = entry->manager,
-                                 .api_version = entry->api_version,
-                                 .subresource = entry->subresource,
-                                 .time = entry->time,
-                                 .is_applied = dv_str_eq(entry->operation, APPLY)};
+        struct dv_field_owner owner = {.manager = entry->manager,
+                                       .api_version = entry->api_version,
+                                       .subresource = entry->subresource,
+                                       .time = entry->time,
+                                       .is_applied = dv_str_eq(entry->operation, APPLY)};
 
         if (entry->fields_v1.n == 0 ||
             !dv_fields_parse(entry->fields_v1, arena, &owner.fields, &ignored))
@@ -37,15 +38,15 @@ struct dv_owners dv_owners_decode(const struct dv_managed_fields *managed, struc
     return owners;
 }
 
-static int64_t seconds_of(const struct dv_owner *owner)
+static int64_t seconds_of(const struct dv_field_owner *owner)
 {
     return owner->time.is_set ? owner->time.seconds : 0;
 }
 
 static int cmp_owners(const void *a, const void *b)
 {
-    const struct dv_owner *x = a;
-    const struct dv_owner *y = b;
+    const struct dv_field_owner *x = a;
+    const struct dv_field_owner *y = b;
     int order;
 
     if (x->is_applied != y->is_applied)
@@ -58,7 +59,8 @@ static int cmp_owners(const void *a, const void *b)
     return order ? order : dv_str_cmp(x->subresource, y->subresource);
 }
 
-struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_arena *arena)
+struct dv_managed_fields dv_field_owners_encode(struct dv_field_owners *owners,
+                                                struct dv_arena *arena)
 {
     struct dv_managed_fields managed = {0};
 
@@ -66,7 +68,7 @@ struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_ar
         qsort(owners->v, owners->n, sizeof(owners->v[0]), cmp_owners);
     managed.v = DV_NEW_ARRAY(arena, struct dv_api_managed_fields_entry, owners->n);
     for (size_t i = 0; i < owners->n; i++) {
-        const struct dv_owner *owner = &owners->v[i];
+        const struct dv_field_owner *owner = &owners->v[i];
 
         if (dv_fields_is_empty(&owner->fields))
             continue;
@@ -83,11 +85,11 @@ struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_ar
     return managed;
 }
 
-static struct dv_owner *find_owner(struct dv_owners *owners, const struct dv_manager *manager,
-                                   bool is_applied)
+static struct dv_field_owner *find_owner(struct dv_field_owners *owners,
+                                         const struct dv_manager *manager, bool is_applied)
 {
     for (size_t i = 0; i < owners->n; i++) {
-        struct dv_owner *owner = &owners->v[i];
+        struct dv_field_owner *owner = &owners->v[i];
 
         if (owner->is_applied == is_applied && dv_str_eq(owner->manager, manager->name) &&
             dv_str_eq(owner->subresource, manager->subresource) &&
@@ -97,10 +99,11 @@ static struct dv_owner *find_owner(struct dv_owners *owners, const struct dv_man
     return NULL;
 }
 
-struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager *manager,
-                               bool is_applied, struct dv_arena *arena)
+struct dv_field_owner *dv_field_owners_get(struct dv_field_owners *owners,
+                                           const struct dv_manager *manager, bool is_applied,
+                                           struct dv_arena *arena)
 {
-    struct dv_owner *owner = find_owner(owners, manager, is_applied);
+    struct dv_field_owner *owner = find_owner(owners, manager, is_applied);
 
     if (owner)
         return owner;
@@ -112,7 +115,7 @@ struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager
     return owner;
 }
 
-static size_t count_updates(const struct dv_owners *owners)
+static size_t count_updates(const struct dv_field_owners *owners)
 {
     size_t n = 0;
 
@@ -122,7 +125,7 @@ static size_t count_updates(const struct dv_owners *owners)
 }
 
 /* The oldest entry before `i` that is an update of the same version; NULL when there is none. */
-static struct dv_owner *first_of_version(struct dv_owners *owners, size_t i)
+static struct dv_field_owner *first_of_version(struct dv_field_owners *owners, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (!owners->v[j].is_applied && !dv_fields_is_empty(&owners->v[j].fields) &&
@@ -131,7 +134,7 @@ static struct dv_owner *first_of_version(struct dv_owners *owners, size_t i)
     return NULL;
 }
 
-void dv_owners_cap(struct dv_owners *owners, struct dv_arena *arena)
+void dv_field_owners_cap(struct dv_field_owners *owners, struct dv_arena *arena)
 {
     size_t n = count_updates(owners);
 
@@ -139,8 +142,8 @@ void dv_owners_cap(struct dv_owners *owners, struct dv_arena *arena)
         return;
     qsort(owners->v, owners->n, sizeof(owners->v[0]), cmp_owners);
     for (size_t i = 0; i < owners->n && n > UPDATES_MAX; i++) {
-        struct dv_owner *owner = &owners->v[i];
-        struct dv_owner *first;
+        struct dv_field_owner *owner = &owners->v[i];
+        struct dv_field_owner *first;
 
         if (owner->is_applied || dv_fields_is_empty(&owner->fields))
             continue;
@@ -156,7 +159,7 @@ void dv_owners_cap(struct dv_owners *owners, struct dv_arena *arena)
     }
 }
 
-bool dv_owner_speaks(const struct dv_owner *owner, dv_str api_version)
+bool dv_field_owner_speaks(const struct dv_field_owner *owner, dv_str api_version)
 {
     dv_str version;
     dv_str group;
@@ -174,7 +177,7 @@ static const char *const never_owned[] = {
     "namespace",         "resourceVersion", "selfLink",      "uid",
 };
 
-struct dv_fields dv_owners_strip(const struct dv_fields *fields, struct dv_arena *arena)
+struct dv_fields dv_field_owners_strip(const struct dv_fields *fields, struct dv_arena *arena)
 {
     struct dv_fields root = {0};
     struct dv_fields *meta = dv_fields_add(&root, 'f', DV_STR("metadata"), arena);
@@ -205,8 +208,8 @@ static const struct {
     {"DeviceTaintRule", "status",   {"metadata", "spec"}, {NULL, NULL}                            },
 };
 
-struct dv_fields dv_owners_reset(const struct dv_message *message, dv_str subresource,
-                                 struct dv_arena *arena)
+struct dv_fields dv_field_owners_reset(const struct dv_message *message, dv_str subresource,
+                                       struct dv_arena *arena)
 {
     struct dv_fields root = {0};
     struct dv_fields *meta = NULL;

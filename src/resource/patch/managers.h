@@ -14,7 +14,7 @@ struct dv_arena;
 struct dv_message;
 
 /* An entry of managedFields. */
-struct dv_owner {
+struct dv_field_owner {
     dv_str manager;
     dv_str api_version;
     dv_str subresource;
@@ -23,29 +23,32 @@ struct dv_owner {
     struct dv_fields fields;
 };
 
-struct dv_owners {
-    struct dv_owner *v;
+struct dv_field_owners {
+    struct dv_field_owner *v;
     size_t n;
     size_t size;
 };
 
 /* Entries that cannot be read own nothing. */
-struct dv_owners dv_owners_decode(const struct dv_managed_fields *managed, struct dv_arena *arena);
+struct dv_field_owners dv_field_owners_decode(const struct dv_managed_fields *managed,
+                                              struct dv_arena *arena);
 /* Without those that own nothing, in the order of the reference. */
-struct dv_managed_fields dv_owners_encode(struct dv_owners *owners, struct dv_arena *arena);
+struct dv_managed_fields dv_field_owners_encode(struct dv_field_owners *owners,
+                                                struct dv_arena *arena);
 /* The entry of a manager, made when there is none. Entries of Update are told apart by version,
  * too. */
-struct dv_owner *dv_owners_get(struct dv_owners *owners, const struct dv_manager *manager,
-                               bool is_applied, struct dv_arena *arena);
+struct dv_field_owner *dv_field_owners_get(struct dv_field_owners *owners,
+                                           const struct dv_manager *manager, bool is_applied,
+                                           struct dv_arena *arena);
 /* Brings the entries of Update down to their limit: the oldest become one of "ancient-changes". */
-void dv_owners_cap(struct dv_owners *owners, struct dv_arena *arena);
+void dv_field_owners_cap(struct dv_field_owners *owners, struct dv_arena *arena);
 /* Whether an entry's fields are named as in that version: the two groups of events differ. */
-bool dv_owner_speaks(const struct dv_owner *owner, dv_str api_version);
+bool dv_field_owner_speaks(const struct dv_field_owner *owner, dv_str api_version);
 
 /* Without the fields that nobody owns: metadata.name, resourceVersion and so on. */
-struct dv_fields dv_owners_strip(const struct dv_fields *fields, struct dv_arena *arena);
+struct dv_fields dv_field_owners_strip(const struct dv_fields *fields, struct dv_arena *arena);
 /* What an endpoint of a kind resets: the main one the status, the status one the rest. */
-struct dv_fields dv_owners_reset(const struct dv_message *message, dv_str subresource,
-                                 struct dv_arena *arena);
+struct dv_fields dv_field_owners_reset(const struct dv_message *message, dv_str subresource,
+                                       struct dv_arena *arena);
 
 #endif

@@ -43,15 +43,15 @@ static bool has_directives(const struct dv_json *patch)
     return false;
 }
 
-struct dv_patch_type dv_patch_type_of(const struct dv_field *field)
+struct dv_strategic_type dv_strategic_type_of(const struct dv_field *field)
 {
     if (field->type == DV_TYPE_MESSAGE)
-        return (struct dv_patch_type){.message = field->message};
-    return (struct dv_patch_type){0};
+        return (struct dv_strategic_type){.message = field->message};
+    return (struct dv_strategic_type){0};
 }
 
 /* The field of that name; in a map, the map itself stands for all its values. */
-static const struct dv_field *find_field(struct dv_patch_work *work, struct dv_patch_type type,
+static const struct dv_field *find_field(struct dv_patch_work *work, struct dv_strategic_type type,
                                          dv_str key)
 {
     const struct dv_field *field = type.map;
@@ -71,22 +71,22 @@ static bool merges(const struct dv_field *field)
     return field->patch_key.n > 0 || (field->flags & DV_FIELD_PATCH_SET);
 }
 
-static struct dv_json *patch_object(struct dv_patch_work *work, struct dv_patch_type type,
+static struct dv_json *patch_object(struct dv_patch_work *work, struct dv_strategic_type type,
                                     const struct dv_json *doc, const struct dv_json *patch)
 {
     const struct dv_field *field = find_field(work, type, dv_json_key(patch));
-    struct dv_patch_type inner;
+    struct dv_strategic_type inner;
 
     if (!field)
         return NULL;
     if (field->shape == DV_SHAPE_MAP && !type.map)
-        inner = (struct dv_patch_type){.map = field};
+        inner = (struct dv_strategic_type){.map = field};
     else
-        inner = dv_patch_type_of(field);
+        inner = dv_strategic_type_of(field);
     return dv_patch_map(work, inner, doc, patch);
 }
 
-static struct dv_json *patch_array(struct dv_patch_work *work, struct dv_patch_type type,
+static struct dv_json *patch_array(struct dv_patch_work *work, struct dv_strategic_type type,
                                    dv_str key, const struct dv_json *doc,
                                    const struct change *change)
 {
@@ -100,7 +100,7 @@ static struct dv_json *patch_array(struct dv_patch_work *work, struct dv_patch_t
 }
 
 /* What `doc` (NULL: not there) becomes; *value is NULL when it goes. */
-static bool patch_value(struct dv_patch_work *work, struct dv_patch_type type, dv_str key,
+static bool patch_value(struct dv_patch_work *work, struct dv_strategic_type type, dv_str key,
                         const struct dv_json *doc, const struct change *change,
                         struct dv_json **value)
 {
@@ -132,7 +132,7 @@ static bool patch_value(struct dv_patch_work *work, struct dv_patch_type type, d
     return *value != NULL;
 }
 
-static bool patch_member(struct dv_patch_work *work, struct dv_patch_type type, dv_str key,
+static bool patch_member(struct dv_patch_work *work, struct dv_strategic_type type, dv_str key,
                          const struct dv_json *doc, const struct change *change,
                          struct dv_json *out)
 {
@@ -172,7 +172,7 @@ static bool read_retained(struct dv_patch_work *work, const struct dv_json *patc
 }
 
 /* Merges member by member. `kept` (may be NULL) are the only keys of `doc` that count. */
-static bool patch_members(struct dv_patch_work *work, struct dv_patch_type type,
+static bool patch_members(struct dv_patch_work *work, struct dv_strategic_type type,
                           const struct dv_json *doc, const struct dv_json *patch,
                           const struct dv_map *kept, struct dv_json *out)
 {
@@ -219,7 +219,7 @@ static struct dv_json *replace_map(struct dv_patch_work *work, const struct dv_j
     return out;
 }
 
-struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_patch_type type,
+struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_strategic_type type,
                              const struct dv_json *doc, const struct dv_json *patch)
 {
     struct dv_json *out;
@@ -252,5 +252,5 @@ struct dv_json *dv_patch_strategic(const struct dv_message *message, const struc
                       names[dv_json_kind(patch)]);
         return NULL;
     }
-    return dv_patch_map(&work, (struct dv_patch_type){.message = message}, doc, patch);
+    return dv_patch_map(&work, (struct dv_strategic_type){.message = message}, doc, patch);
 }

@@ -14,7 +14,7 @@ struct dv_json;
 struct dv_message;
 
 /* What a JSON object is by the tables: a message, or the values of a map. Both NULL: unknown. */
-struct dv_patch_type {
+struct dv_strategic_type {
     const struct dv_message *message;
     const struct dv_field *map;
 };
@@ -25,10 +25,10 @@ struct dv_patch_work {
 };
 
 /* The type of a value of the field, or of an item of its list. */
-struct dv_patch_type dv_patch_type_of(const struct dv_field *field);
+struct dv_strategic_type dv_strategic_type_of(const struct dv_field *field);
 
 /* `doc` under `patch`, as a new object. NULL: work->err is set. */
-struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_patch_type type,
+struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_strategic_type type,
                              const struct dv_json *doc, const struct dv_json *patch);
 /* Like dv_patch_map, for the lists of a field that merges; `order` (may be NULL) is its
  * $setElementOrder. Of `doc` and `patch` one may be NULL. */

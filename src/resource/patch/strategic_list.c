@@ -181,7 +181,8 @@ static bool add_patch_items(struct list *list, const struct dv_json *patch)
         if (!item) {
             add_item(list, dv_patch_new(node, list->work->arena), key, NOWHERE);
         } else if (is_keyed(list)) {
-            item->node = dv_patch_map(list->work, dv_patch_type_of(list->field), item->node, node);
+            item->node =
+                dv_patch_map(list->work, dv_strategic_type_of(list->field), item->node, node);
             if (!item->node)
                 return false;
         }
