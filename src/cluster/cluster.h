@@ -1,7 +1,7 @@
 /* cluster.h - the seam to the API: objects read from views, changed by requests.
  *
  * Behind it is the embedded API of one machine (embedded.h: memory and the store) or a real
- * Kubernetes API server (kube.h). Who uses it does not know which.
+ * Kubernetes API server (remote.h). Who uses it does not know which.
  *
  * A view keeps the objects of one kind at hand and tells every change, in order; what it shows may
  * be older than what a request just did, never newer than what it has told. A request is answered

@@ -10,8 +10,8 @@
 #include "base/map.h"
 #include "cdidir/cdidir.h"
 #include "claim/claim_manager.h"
-#include "cluster/kube.h"
 #include "cluster/recorder.h"
+#include "cluster/remote.h"
 #include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
@@ -363,11 +363,11 @@ static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
 static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_remote_options options = {.user_agent = DV_STR("davitd/" DV_VERSION)};
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
 
     if (daemon->options->kubeconfig.n == 0)
         return true;
-    if (!dv_kube_config_load(daemon->options->kubeconfig, DV_STR(""), daemon->arena, &config, err))
+    if (!dv_kubeconfig_load(daemon->options->kubeconfig, DV_STR(""), daemon->arena, &config, err))
         return dv_wrap(err, "--kubeconfig");
     daemon->remote = dv_remote_open(daemon->loop, &config, &options, err);
     if (!daemon->remote)

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "rest/rest.h"
 
 #define PEM_BYTES_MAX 65536u
@@ -186,11 +186,10 @@ bool dv_pki_make_server(const struct dv_rest_cert *ca, dv_str node_name, dv_str 
 
 dv_str dv_pki_read_token(dv_str path, struct dv_arena *arena)
 {
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
-    return dv_kube_config_load(path, DV_STR_NONE, arena, &config, &err) ? config.token
-                                                                        : DV_STR_NONE;
+    return dv_kubeconfig_load(path, DV_STR_NONE, arena, &config, &err) ? config.token : DV_STR_NONE;
 }
 
 dv_str dv_pki_print_kubeconfig(dv_str server, dv_str ca, dv_str user, dv_str token,

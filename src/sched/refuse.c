@@ -194,7 +194,7 @@ void dv_sched_attempt_fail(struct dv_sched_attempt *attempt)
 
 /* An earlier attempt has left a claim for extended resources, whose requests may be those of
  * another node. It is deleted, and the pod is tried again when it is gone (wake_owner in
- * claims.c). */
+ * sched_claims.c). */
 bool dv_sched_attempt_clear(struct dv_sched_attempt *attempt)
 {
     struct dv_sched_pod *pod = attempt->pod;

@@ -1,7 +1,7 @@
-/* sched.c - opens and closes the scheduler: the views feed the records (sched_nodes.c, slices.c,
- * claims.c, sched_pods.c), pods are queued (sched_queue.c), decided on (decide.c) and bound
- * (bind.c). Closing waits for the answer of every request that is under way, and undoes nothing:
- * whoever is opened next finds what was written. */
+/* sched.c - opens and closes the scheduler: the views feed the records (sched_nodes.c,
+ * sched_slices.c, sched_claims.c, sched_pods.c), pods are queued (sched_queue.c), decided on
+ * (decide.c) and bound (bind.c). Closing waits for the answer of every request that is under way,
+ * and undoes nothing: whoever is opened next finds what was written. */
 #include "sched/sched.h"
 
 #include <stdlib.h>

@@ -102,8 +102,8 @@ struct dv_sched_taken {
 };
 
 enum dv_sched_wish {
-    /* Reserve the claim for the pod, and write the allocation that was decided on. */
     WISH_NONE,
+    /* Reserve the claim for the pod, and write the allocation that was decided on. */
     WISH_RESERVE,
     WISH_DROP, /* undo what WISH_RESERVE did */
     /* Give back the devices: the pod cannot be where they are, and nobody else uses them. */
@@ -354,7 +354,7 @@ void dv_sched_node_give_back(struct dv_sched *sched, struct dv_sched_node *node,
 void dv_sched_node_improved(struct dv_sched *sched, struct dv_sched_node *node);
 void dv_sched_nodes_free(struct dv_sched *sched);
 
-/* ---- slices.c: slices, taint rules and classes, into the inventory ---- */
+/* ---- sched_slices.c: slices, taint rules and classes, into the inventory ---- */
 
 void dv_sched_slice_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 bool dv_sched_slices_are_behind(const struct dv_sched *sched);
@@ -394,7 +394,7 @@ void dv_sched_crowd_remember(struct dv_sched *sched, struct dv_sched_crowd *crow
                              const struct dv_sched_crowd_reason *reason);
 void dv_sched_crowds_free(struct dv_sched *sched);
 
-/* ---- claims.c ---- */
+/* ---- sched_claims.c ---- */
 
 void dv_sched_claim_changed(void *ctx, struct dv_object *old, struct dv_object *now);
 /* Returns the record of that claim, making one when there is none. */

@@ -12,8 +12,8 @@
 #include "base/vec.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
-#include "cluster/kube.h"
 #include "cluster/proxy.h"
+#include "cluster/remote.h"
 #include "cluster/world.h"
 #include "resource/resource.h"
 

@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "cluster/embedded.h"
-#include "cluster/kube.h"
 #include "cluster/proxy.h"
+#include "cluster/remote.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
@@ -73,7 +73,7 @@ static int listen_at(dv_str path)
     return fd;
 }
 
-static void make_tls(struct world *world, struct dv_rest_tls *tls, struct dv_kube_config *config)
+static void make_tls(struct world *world, struct dv_rest_tls *tls, struct dv_kubeconfig *config)
 {
     dv_str host = DV_STR("localhost");
     /* TLS looks at the machine's clock. */
@@ -117,7 +117,7 @@ struct world *world_open(const struct world_options *options)
     struct world *world = calloc(1, sizeof(*world));
     struct dv_rest_server_options rest = {.name = DV_STR("api"), .handle = handle, .ctx = world};
     struct dv_remote_options remote = {.n_page_objects = options->n_page_objects};
-    struct dv_kube_config config = {.token = DV_STR("admintoken")};
+    struct dv_kubeconfig config = {.token = DV_STR("admintoken")};
     struct dv_rest_tls tls;
     dv_str server;
     struct dv_err err;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "loop/loop.h"
 #include "resource/status.h"
 #include "rest/rest.h"
@@ -59,7 +59,7 @@ bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *
                    DV_FMT(own));
 }
 
-static bool connect_to(struct dv_cli_api *api, const struct dv_kube_config *config,
+static bool connect_to(struct dv_cli_api *api, const struct dv_kubeconfig *config,
                        struct dv_err *err)
 {
     const struct dv_rest_client_options options = {
@@ -85,7 +85,7 @@ static bool connect_to(struct dv_cli_api *api, const struct dv_kube_config *conf
 
 enum dv_exit dv_cli_api_open(struct dv_cli *cli, struct dv_cli_api *api)
 {
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
     *api = (struct dv_cli_api){.cli = cli};
@@ -93,7 +93,7 @@ enum dv_exit dv_cli_api_open(struct dv_cli *cli, struct dv_cli_api *api)
         (void)dv_cli_complain("%s", err.msg);
         return DV_EXIT_UNREACHABLE;
     }
-    if (!dv_kube_config_load(api->source, cli->context, cli->arena, &config, &err))
+    if (!dv_kubeconfig_load(api->source, cli->context, cli->arena, &config, &err))
         return dv_cli_complain("%s", err.msg);
     api->server = config.server;
     api->ca = config.ca;

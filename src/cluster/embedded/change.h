@@ -11,49 +11,51 @@
 struct dv_api_object_meta;
 struct dv_embedded;
 struct dv_object;
-struct dv_op;
+struct dv_cluster_operation;
 struct dv_problems;
 struct dv_validation;
 
 /* The object and kind that an operation is about, for messages of failures. */
-struct dv_status_about dv_change_about(const struct dv_op *op);
+struct dv_status_about dv_change_about(const struct dv_cluster_operation *operation);
 /* Copies the stored value so that its fields can be set. The copy is shallow: what the fields refer
  * to is shared, and must not be changed in place. */
-void *dv_change_copy(struct dv_op *op);
+void *dv_change_copy(struct dv_cluster_operation *operation);
 /* Asks the caller of the request whether it admits the change; `value` NULL: the object goes.
  * False: the operation has failed. */
-DV_CHECKED bool dv_change_admit(struct dv_op *op, const void *value);
+DV_CHECKED bool dv_change_admit(struct dv_cluster_operation *operation, const void *value);
 
 /* Adds a problem when the namespace of the object does not allow admin access; see
  * dv_validate_admin_access. */
-void dv_change_check_admin_access(const struct dv_op *op, const struct dv_validation *what,
-                                  struct dv_problems *problems);
+void dv_change_check_admin_access(const struct dv_cluster_operation *operation,
+                                  const struct dv_validation *what, struct dv_problems *problems);
 
 /* Asks for admission, then goes on with `next`. An operation that a worker computes is put aside
  * for that, because admission is asked on the loop. Returns what `run` of an operation returns. */
-bool dv_change_admit_then(struct dv_op *op, void *value,
-                          bool (*next)(struct dv_op *op, void *value));
+bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,
+                          bool (*next)(struct dv_cluster_operation *operation, void *value));
 
 /* Makes `value` the new state of the object: writes it, or removes the object when only its last
  * finalizer was waited for, or just answers when nothing has changed. Returns what `run` of an
  * operation returns. */
-bool dv_change_finish(struct dv_op *op, void *value);
+bool dv_change_finish(struct dv_cluster_operation *operation, void *value);
 /* Like dv_change_finish, for a name that has no object yet. */
-bool dv_change_create(struct dv_op *op, void *value);
+bool dv_change_create(struct dv_cluster_operation *operation, void *value);
 /* For a worker: makes the object and its text from the operation's result, as far as they are
  * needed. */
-void dv_change_make(struct dv_op *op);
+void dv_change_make(struct dv_cluster_operation *operation);
 /* Writes the result that a worker has prepared, on the loop. */
-bool dv_change_commit(struct dv_op *op);
+bool dv_change_commit(struct dv_cluster_operation *operation);
 
 /* Removes owner references that are named twice, and adds a warning for the caller. */
-void dv_change_dedup_owners(struct dv_op *op, void *value);
+void dv_change_dedup_owners(struct dv_cluster_operation *operation, void *value);
 
 /* Removes the finalizer from a copy of the list. False: it was not there. */
-bool dv_meta_remove_finalizer(struct dv_op *op, struct dv_api_object_meta *meta, dv_str finalizer);
+bool dv_meta_remove_finalizer(struct dv_cluster_operation *operation,
+                              struct dv_api_object_meta *meta, dv_str finalizer);
 
 /* Checks that the namespace exists and takes new objects. False: the operation has failed with 404
  * or 403. */
-DV_CHECKED bool dv_change_check_namespace(struct dv_op *op, dv_str namespace, dv_str name);
+DV_CHECKED bool dv_change_check_namespace(struct dv_cluster_operation *operation, dv_str namespace,
+                                          dv_str name);
 
 #endif

@@ -14,9 +14,9 @@
 #include "base/vec.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/engine.h"
+#include "cluster/objects/continue_token.h"
 #include "cluster/objects/history.h"
 #include "cluster/objects/shelf.h"
-#include "cluster/objects/token.h"
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "resource/status.h"
@@ -67,7 +67,7 @@ static bool parse_selectors(struct list *list, struct dv_api_status **failure)
 static bool parse_token(struct list *list, struct dv_api_status **failure)
 {
     const struct dv_list_query *query = list->query;
-    struct dv_token token = {0};
+    struct dv_continue token = {0};
     struct dv_err err;
 
     if (query->resource_version.n > 0 && !dv_str_eq(query->resource_version, DV_STR("0"))) {
@@ -75,7 +75,7 @@ static bool parse_token(struct list *list, struct dv_api_status **failure)
             list->arena, "specifying resource version is not allowed when using continue");
         return false;
     }
-    if (!dv_token_parse(query->continue_token, list->arena, &token, &err)) {
+    if (!dv_continue_parse(query->continue_token, list->arena, &token, &err)) {
         *failure = dv_status_bad_request(list->arena, "invalid continue token: %s", err.msg);
         return false;
     }
@@ -95,7 +95,7 @@ static bool parse_token(struct list *list, struct dv_api_status **failure)
         "results in an inconsistent list - objects that were created, modified, or deleted between "
         "the time the first chunk was returned and now may show up in the list.");
     token.version = DV_TOKEN_NEWEST;
-    (*failure)->metadata.continue_ = dv_token_print(&token, list->arena);
+    (*failure)->metadata.continue_ = dv_continue_print(&token, list->arena);
     return false;
 }
 
@@ -299,9 +299,9 @@ bool dv_embedded_list(struct dv_embedded *embedded, const struct dv_list_query *
     *page = (struct dv_list_page){
         .objects = list.objects.v, .n_objects = list.objects.n, .version = list.version};
     if (list.is_full) {
-        struct dv_token token = {.version = (int64_t)list.version, .after = list.last_key};
+        struct dv_continue token = {.version = (int64_t)list.version, .after = list.last_key};
 
-        page->continue_token = dv_token_print(&token, arena);
+        page->continue_token = dv_continue_print(&token, arena);
         page->has_remaining = !is_selecting(&list);
         page->n_remaining = page->has_remaining ? list.n_remaining : 0;
     }

@@ -31,36 +31,36 @@
 
 /* ---- ends ---- */
 
-static void op_free(struct dv_op *op)
+static void op_free(struct dv_cluster_operation *operation)
 {
-    struct dv_embedded *embedded = op->embedded;
+    struct dv_embedded *embedded = operation->embedded;
 
-    dv_object_unref(op->object);
-    dv_object_unref(op->namespace);
-    dv_object_unref(op->result.made);
-    dv_buf_fini(&op->result.text);
-    for (size_t i = 0; i < op->n_objects; i++)
-        dv_object_unref(op->objects[i]);
-    for (size_t i = 0; i < op->n_steps; i++)
-        dv_object_unref(op->steps[i].now);
-    dv_arena_free(op->arena);
-    free(op);
+    dv_object_unref(operation->object);
+    dv_object_unref(operation->namespace);
+    dv_object_unref(operation->result.made);
+    dv_buf_fini(&operation->result.text);
+    for (size_t i = 0; i < operation->n_objects; i++)
+        dv_object_unref(operation->objects[i]);
+    for (size_t i = 0; i < operation->n_steps; i++)
+        dv_object_unref(operation->steps[i].now);
+    dv_arena_free(operation->arena);
+    free(operation);
     embedded->n_ops--;
 }
 
-static void tell_request(struct dv_op *op)
+static void tell_request(struct dv_cluster_operation *operation)
 {
-    struct dv_request *request = op->request;
+    struct dv_request *request = operation->request;
 
-    request->object = op->object;
-    request->objects = op->objects;
-    request->n_objects = op->n_objects;
-    request->is_created = op->is_created;
-    request->is_removed = op->is_removed;
-    request->warnings = op->warnings;
-    request->n_warnings = op->n_warnings;
+    request->object = operation->object;
+    request->objects = operation->objects;
+    request->n_objects = operation->n_objects;
+    request->is_created = operation->is_created;
+    request->is_removed = operation->is_removed;
+    request->warnings = operation->warnings;
+    request->n_warnings = operation->n_warnings;
     request->priv = NULL;
-    request->done(request, op->failure);
+    request->done(request, operation->failure);
 }
 
 static void tell(struct dv_task *task)
@@ -72,44 +72,46 @@ static void tell(struct dv_task *task)
     dv_list_init(&now);
     dv_list_move_all(&now, &embedded->answers);
     while ((link = dv_list_shift(&now)) != NULL) {
-        struct dv_op *op = DV_CONTAINER(link, struct dv_op, link);
+        struct dv_cluster_operation *operation =
+            DV_CONTAINER(link, struct dv_cluster_operation, link);
 
-        if (op->request)
-            tell_request(op);
-        else if (op->done)
-            op->done(op);
-        op_free(op);
+        if (operation->request)
+            tell_request(operation);
+        else if (operation->done)
+            operation->done(operation);
+        op_free(operation);
     }
     dv_engine_close_when_idle(embedded);
 }
 
-static void end(struct dv_op *op)
+static void end(struct dv_cluster_operation *operation)
 {
-    struct dv_embedded *embedded = op->embedded;
+    struct dv_embedded *embedded = operation->embedded;
 
-    op->entry = NULL;
-    op->has_ended = true;
-    dv_list_push(&embedded->answers, &op->link);
+    operation->entry = NULL;
+    operation->has_ended = true;
+    dv_list_push(&embedded->answers, &operation->link);
     dv_task_post(&embedded->tell, embedded->cluster.loop, tell);
 }
 
-bool dv_op_fail(struct dv_op *op, const struct dv_api_status *failure)
+bool dv_cluster_operation_fail(struct dv_cluster_operation *operation,
+                               const struct dv_api_status *failure)
 {
-    op->failure = failure;
-    if (!op->is_computing)
-        end(op);
+    operation->failure = failure;
+    if (!operation->is_computing)
+        end(operation);
     return false;
 }
 
-bool dv_op_answer(struct dv_op *op, struct dv_object *object)
+bool dv_cluster_operation_answer(struct dv_cluster_operation *operation, struct dv_object *object)
 {
-    if (op->is_computing) {
-        op->answer = object;
+    if (operation->is_computing) {
+        operation->answer = object;
         return false;
     }
     if (object)
-        op->object = dv_object_ref(object);
-    end(op);
+        operation->object = dv_object_ref(object);
+    end(operation);
     return false;
 }
 
@@ -122,158 +124,166 @@ static void run_waiting(struct dv_entry *entry)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&entry->waiting)) != NULL) {
-        struct dv_op *op = DV_CONTAINER(link, struct dv_op, link);
+        struct dv_cluster_operation *operation =
+            DV_CONTAINER(link, struct dv_cluster_operation, link);
 
         entry->n_waiting--;
-        entry->op = op;
-        if (dv_op_work(op) || op->run(op))
+        entry->operation = operation;
+        if (dv_cluster_operation_work(operation) || operation->run(operation))
             return;
-        entry->op = NULL;
+        entry->operation = NULL;
     }
     if (!entry->object)
         dv_shelf_drop(entry);
 }
 
-void dv_op_worked(struct dv_op *op, struct dv_entry *entry, bool is_writing)
+void dv_cluster_operation_worked(struct dv_cluster_operation *operation, struct dv_entry *entry,
+                                 bool is_writing)
 {
     if (is_writing)
         return;
-    if (!op->has_ended)
-        end(op);
-    entry->op = NULL;
+    if (!operation->has_ended)
+        end(operation);
+    entry->operation = NULL;
     run_waiting(entry);
 }
 
-struct dv_time dv_op_now(const struct dv_op *op)
+struct dv_time dv_cluster_operation_now(const struct dv_cluster_operation *operation)
 {
-    return op->is_computing ? op->now : dv_engine_now(op->embedded);
+    return operation->is_computing ? operation->now : dv_engine_now(operation->embedded);
 }
 
-struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request)
+struct dv_cluster_operation *dv_cluster_operation_new(struct dv_embedded *embedded,
+                                                      struct dv_request *request)
 {
-    struct dv_op *op = DV_ALLOC(struct dv_op);
+    struct dv_cluster_operation *operation = DV_ALLOC(struct dv_cluster_operation);
 
-    op->embedded = embedded;
-    op->request = request;
-    op->arena = dv_arena_new();
+    operation->embedded = embedded;
+    operation->request = request;
+    operation->arena = dv_arena_new();
     if (request) {
-        op->delete_options = request->delete_options;
-        op->is_dry_run = request->is_dry_run;
-        request->priv = op;
+        operation->delete_options = request->delete_options;
+        operation->is_dry_run = request->is_dry_run;
+        request->priv = operation;
     }
     embedded->n_ops++;
-    return op;
+    return operation;
 }
 
-void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str namespace, dv_str name,
-                 bool (*run)(struct dv_op *op))
+void dv_cluster_operation_start(struct dv_cluster_operation *operation, const struct dv_kind *kind,
+                                dv_str namespace, dv_str name,
+                                bool (*run)(struct dv_cluster_operation *operation))
 {
-    struct dv_embedded *embedded = op->embedded;
+    struct dv_embedded *embedded = operation->embedded;
     struct dv_entry *entry;
 
     /* Only requests are refused: the engine's own operations are few, and nobody would try them
      * again. */
-    if (op->request && embedded->n_ops > N_OPS_MAX) {
-        (void)dv_op_fail(
-            op, dv_status_too_many_requests(1, op->arena, "too many requests, please try again"));
+    if (operation->request && embedded->n_ops > N_OPS_MAX) {
+        (void)dv_cluster_operation_fail(
+            operation, dv_status_too_many_requests(1, operation->arena,
+                                                   "too many requests, please try again"));
         return;
     }
     entry = dv_shelf_take(dv_engine_shelf(embedded, kind), namespace, name);
     if (!entry) {
-        (void)dv_op_fail(op, dv_status_bad_request(op->arena, "the name is too long"));
+        (void)dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena, "the name is too long"));
         return;
     }
-    if (op->request && entry->n_waiting >= N_WAITING_MAX) {
-        (void)dv_op_fail(op, dv_status_too_many_requests(1, op->arena,
-                                                         "too many requests for %.*s \"%.*s\"",
-                                                         DV_FMT(kind->plural), DV_FMT(name)));
+    if (operation->request && entry->n_waiting >= N_WAITING_MAX) {
+        (void)dv_cluster_operation_fail(
+            operation,
+            dv_status_too_many_requests(1, operation->arena, "too many requests for %.*s \"%.*s\"",
+                                        DV_FMT(kind->plural), DV_FMT(name)));
         return;
     }
-    op->entry = entry;
-    op->run = run;
-    dv_list_push(&entry->waiting, &op->link);
+    operation->entry = entry;
+    operation->run = run;
+    dv_list_push(&entry->waiting, &operation->link);
     entry->n_waiting++;
-    if (!entry->op)
+    if (!entry->operation)
         run_waiting(entry);
 }
 
-bool dv_op_is_waiting(const struct dv_op *op)
+bool dv_cluster_operation_is_waiting(const struct dv_cluster_operation *operation)
 {
-    return op->entry && op->entry->op != op;
+    return operation->entry && operation->entry->operation != operation;
 }
 
-void dv_op_leave(struct dv_op *op)
+void dv_cluster_operation_leave(struct dv_cluster_operation *operation)
 {
-    dv_link_remove(&op->link);
-    if (!op->entry)
+    dv_link_remove(&operation->link);
+    if (!operation->entry)
         return;
     /* Somebody else holds the name, and goes on with those who wait. */
-    assert(dv_op_is_waiting(op));
-    op->entry->n_waiting--;
-    op->entry = NULL;
+    assert(dv_cluster_operation_is_waiting(operation));
+    operation->entry->n_waiting--;
+    operation->entry = NULL;
 }
 
-bool dv_op_has_ended(const struct dv_op *op)
+bool dv_cluster_operation_has_ended(const struct dv_cluster_operation *operation)
 {
-    return op->has_ended;
+    return operation->has_ended;
 }
 
 /* ---- writes ---- */
 
-static struct dv_step *add_step(struct dv_op *op)
+static struct dv_step *add_step(struct dv_cluster_operation *operation)
 {
-    struct dv_step *step = &op->steps[op->n_steps++];
+    struct dv_step *step = &operation->steps[operation->n_steps++];
 
-    assert(op->n_steps <= DV_OP_N_STEPS);
-    step->version = ++op->embedded->last_version;
+    assert(operation->n_steps <= DV_CLUSTER_OPERATION_N_STEPS);
+    step->version = ++operation->embedded->last_version;
     return step;
 }
 
-struct dv_object *dv_op_put(struct dv_op *op, void *value)
+struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operation, void *value)
 {
-    struct dv_step *step = add_step(op);
+    struct dv_step *step = add_step(operation);
 
-    if (op->result.made) {
-        step->now = op->result.made;
-        op->result.made = NULL;
+    if (operation->result.made) {
+        step->now = operation->result.made;
+        operation->result.made = NULL;
         dv_object_set_version(step->now, step->version);
         return step->now;
     }
     dv_meta_of(value)->resource_version =
-        dv_str_printf(op->arena, "%llu", (unsigned long long)step->version);
-    step->now = dv_object_new(op->entry->shelf->kind, value);
+        dv_str_printf(operation->arena, "%llu", (unsigned long long)step->version);
+    step->now = dv_object_new(operation->entry->shelf->kind, value);
     return step->now;
 }
 
-uint64_t dv_op_remove(struct dv_op *op)
+uint64_t dv_cluster_operation_remove(struct dv_cluster_operation *operation)
 {
-    op->is_removed = true;
-    return add_step(op)->version;
+    operation->is_removed = true;
+    return add_step(operation)->version;
 }
 
 static void on_written(struct dv_store_write *write, const struct dv_err *err)
 {
-    struct dv_op *op = DV_CONTAINER(write, struct dv_op, write);
-    struct dv_entry *entry = op->entry;
+    struct dv_cluster_operation *operation =
+        DV_CONTAINER(write, struct dv_cluster_operation, write);
+    struct dv_entry *entry = operation->entry;
 
     if (err) {
         struct dv_err own = *err;
 
         (void)dv_wrap(&own, "cannot store %.*s %.*s", DV_FMT(entry->shelf->kind->singular),
                       DV_FMT(dv_entry_key(entry)));
-        op->failure = dv_status_from_err(&own, op->arena);
-        dv_object_unref(op->object);
-        op->object = NULL;
-        op->is_created = op->is_removed = false;
+        operation->failure = dv_status_from_err(&own, operation->arena);
+        dv_object_unref(operation->object);
+        operation->object = NULL;
+        operation->is_created = operation->is_removed = false;
     }
-    for (size_t i = 0; i < op->n_steps && !err; i++) {
-        struct dv_object *now = op->steps[i].now;
+    for (size_t i = 0; i < operation->n_steps && !err; i++) {
+        struct dv_object *now = operation->steps[i].now;
 
-        op->steps[i].now = NULL;
-        dv_engine_apply(op->embedded, entry, now, op->steps[i].version);
+        operation->steps[i].now = NULL;
+        dv_engine_apply(operation->embedded, entry, now, operation->steps[i].version);
     }
-    end(op);
-    entry->op = NULL;
+    end(operation);
+    entry->operation = NULL;
     run_waiting(entry);
 }
 
@@ -281,41 +291,42 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
  * that a restart could not read. In release builds only what others write is checked, which is
  * where odd values come from; for what the controllers of this process write it is not worth the
  * time. */
-bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err)
+bool dv_cluster_operation_check_text(struct dv_cluster_operation *operation, dv_str text,
+                                     struct dv_err *err)
 {
-    bool is_of_others = op->request && !op->request->is_untracked;
-    size_t bytes_max = op->is_computing ? SIZE_MAX : DV_READBACK_BYTES_MAX;
+    bool is_of_others = operation->request && !operation->request->is_untracked;
+    size_t bytes_max = operation->is_computing ? SIZE_MAX : DV_READBACK_BYTES_MAX;
     struct dv_arena *arena;
     bool is_ok;
 
     if (!dv_readback_is_strict() && (!is_of_others || text.n > bytes_max))
         return true;
     arena = dv_arena_new();
-    is_ok = dv_readback_check(op->entry->shelf->kind, dv_engine_key(op->entry, arena), text, arena,
-                              err);
+    is_ok = dv_readback_check(operation->entry->shelf->kind, dv_engine_key(operation->entry, arena),
+                              text, arena, err);
     dv_arena_free(arena);
     return is_ok;
 }
 
-static bool fail_put(struct dv_op *op, const struct dv_api_status *failure)
+static bool fail_put(struct dv_cluster_operation *operation, const struct dv_api_status *failure)
 {
-    dv_object_unref(op->object);
-    op->object = NULL;
-    op->is_created = false;
-    return dv_op_fail(op, failure);
+    dv_object_unref(operation->object);
+    operation->object = NULL;
+    operation->is_created = false;
+    return dv_cluster_operation_fail(operation, failure);
 }
 
-static bool fail_unreadable(struct dv_op *op, const struct dv_object *object, dv_str key,
-                            const struct dv_err *err)
+static bool fail_unreadable(struct dv_cluster_operation *operation, const struct dv_object *object,
+                            dv_str key, const struct dv_err *err)
 {
     dv_log(DV_LOG_ERROR, "cluster: an object that cannot be read back is refused",
            DV_F_STR("object", key), DV_F_ERR(err));
     assert(!dv_readback_is_strict());
-    return fail_put(op, dv_status_new(500, DV_STR("InternalError"), op->arena,
-                                      "%.*s \"%.*s\" is not stored, because it could not be "
-                                      "read again: %s",
-                                      DV_FMT(object->kind->plural), DV_FMT(object->meta->name),
-                                      err->msg));
+    return fail_put(operation, dv_status_new(500, DV_STR("InternalError"), operation->arena,
+                                             "%.*s \"%.*s\" is not stored, because it could not be "
+                                             "read again: %s",
+                                             DV_FMT(object->kind->plural),
+                                             DV_FMT(object->meta->name), err->msg));
 }
 
 /* Writes the version into a text that was made before the version was known, with DV_VERSION_ROOM
@@ -335,16 +346,16 @@ static void fill_in_version(struct dv_buf *text, dv_str version)
 
 /* Takes the text of an object for the store, which a worker has made and checked, or makes and
  * checks it now. */
-static bool take_text(struct dv_op *op, const struct dv_object *object, struct dv_buf *text,
-                      struct dv_err *err)
+static bool take_text(struct dv_cluster_operation *operation, const struct dv_object *object,
+                      struct dv_buf *text, struct dv_err *err)
 {
-    struct dv_result *result = &op->result;
+    struct dv_result *result = &operation->result;
 
     if (result->text.max == 0) {
         dv_buf_init(text, DV_STORE_VALUE_BYTES_MAX);
         dv_encode_json_text(object->kind->versions[0].message, object->value, NULL, DV_STR_NONE,
                             text);
-        return text->is_over || dv_op_check_text(op, dv_buf_str(text), err);
+        return text->is_over || dv_cluster_operation_check_text(operation, dv_buf_str(text), err);
     }
     *text = result->text;
     result->text = (struct dv_buf){0};
@@ -357,56 +368,57 @@ static bool take_text(struct dv_op *op, const struct dv_object *object, struct d
     return true;
 }
 
-static bool put(struct dv_op *op, const struct dv_object *object)
+static bool put(struct dv_cluster_operation *operation, const struct dv_object *object)
 {
-    struct dv_embedded *embedded = op->embedded;
+    struct dv_embedded *embedded = operation->embedded;
     const struct dv_kind *kind = object->kind;
     struct dv_store_change change = {.kind = DV_STORE_PUT,
                                      .table = embedded->options.table_objects,
-                                     .key = dv_engine_key(op->entry, op->arena)};
+                                     .key = dv_engine_key(operation->entry, operation->arena)};
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
     struct dv_err err;
 
-    if (!take_text(op, object, &text, &err))
-        return fail_unreadable(op, object, change.key, &err);
+    if (!take_text(operation, object, &text, &err))
+        return fail_unreadable(operation, object, change.key, &err);
     if (text.is_over)
-        return fail_put(op, dv_status_new(413, DV_STR("RequestEntityTooLarge"), op->arena,
-                                          "%.*s \"%.*s\" is too large to be stored",
-                                          DV_FMT(kind->plural), DV_FMT(object->meta->name)));
+        return fail_put(operation,
+                        dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena,
+                                      "%.*s \"%.*s\" is too large to be stored",
+                                      DV_FMT(kind->plural), DV_FMT(object->meta->name)));
     change.value = dv_buf_str(&text);
-    op->write.done = on_written;
-    dv_store_write(embedded->store, &op->write, &change, 1);
+    operation->write.done = on_written;
+    dv_store_write(embedded->store, &operation->write, &change, 1);
     return true;
 }
 
 /* Removes the row. No object has the version of a deletion, so it is stored by itself: without it,
  * the counter could go back after a restart, and a version would be given twice. */
-static bool take_out(struct dv_op *op, uint64_t version)
+static bool take_out(struct dv_cluster_operation *operation, uint64_t version)
 {
-    const struct dv_embedded_options *options = &op->embedded->options;
+    const struct dv_embedded_options *options = &operation->embedded->options;
     const struct dv_store_change changes[] = {
         {.kind = DV_STORE_DELETE,
          .table = options->table_objects,
-         .key = dv_engine_key(op->entry,           op->arena)                  },
+         .key = dv_engine_key(operation->entry,           operation->arena)           },
         { .kind = DV_STORE_PUT,
          .table = options->table_meta,
          .key = DV_STR(DV_ENGINE_VERSION_KEY),
-         .value = dv_str_printf(op->arena, "%llu", (unsigned long long)version)},
+         .value = dv_str_printf(operation->arena, "%llu", (unsigned long long)version)},
     };
 
-    op->write.done = on_written;
-    dv_store_write(op->embedded->store, &op->write, changes, DV_COUNT(changes));
+    operation->write.done = on_written;
+    dv_store_write(operation->embedded->store, &operation->write, changes, DV_COUNT(changes));
     return true;
 }
 
-bool dv_op_write(struct dv_op *op)
+bool dv_cluster_operation_write(struct dv_cluster_operation *operation)
 {
-    const struct dv_step *last = &op->steps[op->n_steps - 1];
+    const struct dv_step *last = &operation->steps[operation->n_steps - 1];
 
-    return last->now ? put(op, last->now) : take_out(op, last->version);
+    return last->now ? put(operation, last->now) : take_out(operation, last->version);
 }
 
-bool dv_op_rewrite(struct dv_op *op)
+bool dv_cluster_operation_rewrite(struct dv_cluster_operation *operation)
 {
-    return put(op, op->entry->object);
+    return put(operation, operation->entry->object);
 }

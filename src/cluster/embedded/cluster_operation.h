@@ -1,9 +1,9 @@
 /* cluster_operation.h - one request under way, or a change that the engine makes by itself.
  *
- * An op takes its turn at a name: while it holds the name, no other looks at it or writes it. It
- * then runs: looks at what is stored, and ends in an answer, a failure, or a write. A write gives
- * the change its version, and the name is free again when the store has answered. So every write
- * is based on what is durable, and versions are in the order of the commits. */
+ * An operation takes its turn at a name: while it holds the name, no other looks at it or writes
+ * it. It then runs: looks at what is stored, and ends in an answer, a failure, or a write. A write
+ * gives the change its version, and the name is free again when the store has answered. So every
+ * write is based on what is durable, and versions are in the order of the commits. */
 #ifndef DV_CLUSTER_OPERATION_H
 #define DV_CLUSTER_OPERATION_H
 
@@ -29,7 +29,7 @@ struct dv_entry;
 struct dv_kind;
 struct dv_managed_fields;
 struct dv_object;
-struct dv_op;
+struct dv_cluster_operation;
 
 /* One change of the object: what it becomes (NULL: it goes), and the version of the change. */
 struct dv_step {
@@ -38,7 +38,7 @@ struct dv_step {
 };
 
 /* A pod that goes is first changed to say why: two changes in one write. */
-#define DV_OP_N_STEPS 2u
+#define DV_CLUSTER_OPERATION_N_STEPS 2u
 
 /* The result of a change (change.c): all that can be made before the object gets its version. */
 struct dv_result {
@@ -52,25 +52,26 @@ struct dv_result {
     struct dv_err err;
 };
 
-struct dv_op {
+struct dv_cluster_operation {
     struct dv_embedded *embedded;
     struct dv_request *request; /* NULL: the engine's own, or given up by its caller */
     /* The operation whose request it serves, too (DELETE_COLLECTION); NULL: none. */
-    struct dv_op *parent;
+    struct dv_cluster_operation *parent;
     /* In the list of those that wait for the name, or of those that are told next. */
     struct dv_link link;
     struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
     /* Runs with the name held. True: a write is under way. False: the operation has ended
-     * (dv_op_answer, dv_op_fail). */
-    bool (*run)(struct dv_op *op);
-    void (*done)(struct dv_op *op); /* for the engine's own operations; NULL: nobody waits for it */
-    void *ctx;                      /* for `done` */
+     * (dv_cluster_operation_answer, dv_cluster_operation_fail). */
+    bool (*run)(struct dv_cluster_operation *operation);
+    void (*done)(struct dv_cluster_operation
+                     *operation); /* for the engine's own operations; NULL: nobody waits for it */
+    void *ctx;                    /* for `done` */
     /* Has what the operation makes, until its caller has been told. */
     struct dv_arena *arena;
     const struct dv_api_delete_options *delete_options;
 
     /* While a worker computes it (cluster_work.c), `run` ends in a result instead of a write, and
-     * nothing of the engine is looked at but what the op has here. */
+     * nothing of the engine is looked at but what the operation has here. */
     bool is_computable; /* a worker may compute it, when it is large */
     bool is_computing;
     bool is_given_up; /* its caller has cancelled it meanwhile */
@@ -80,14 +81,14 @@ struct dv_op {
     struct dv_object *namespace;
     struct dv_object *answer; /* what is stored; borrowed from the entry that is held */
     /* What `run` goes on with once `value` has been admitted, and what it needs for that. */
-    bool (*next)(struct dv_op *op, void *value);
+    bool (*next)(struct dv_cluster_operation *operation, void *value);
     void *value;
     /* The owners of fields after an apply; NULL: set them by this request. */
     const struct dv_managed_fields *managed;
     dv_str sent_version;
     struct dv_result result;
 
-    struct dv_step steps[DV_OP_N_STEPS];
+    struct dv_step steps[DV_CLUSTER_OPERATION_N_STEPS];
     size_t n_steps;
     struct dv_store_write write;
     bool has_ended;
@@ -104,41 +105,47 @@ struct dv_op {
 };
 
 /* For a request, or (NULL) for the engine itself. */
-struct dv_op *dv_op_new(struct dv_embedded *embedded, struct dv_request *request);
+struct dv_cluster_operation *dv_cluster_operation_new(struct dv_embedded *embedded,
+                                                      struct dv_request *request);
 /* Waits for its turn at the name, then calls `run`. */
-void dv_op_start(struct dv_op *op, const struct dv_kind *kind, dv_str namespace, dv_str name,
-                 bool (*run)(struct dv_op *op));
+void dv_cluster_operation_start(struct dv_cluster_operation *operation, const struct dv_kind *kind,
+                                dv_str namespace, dv_str name,
+                                bool (*run)(struct dv_cluster_operation *operation));
 /* The time in whole seconds; for a worker the time when it began. */
-struct dv_time dv_op_now(const struct dv_op *op);
+struct dv_time dv_cluster_operation_now(const struct dv_cluster_operation *operation);
 /* Checks that `text`, of the object that is written, can be read back, where that is worth the
  * time. */
-DV_CHECKED bool dv_op_check_text(struct dv_op *op, dv_str text, struct dv_err *err);
-/* cluster_work.c: hands the op to a worker, when it is large; false: it is not. */
-bool dv_op_work(struct dv_op *op);
+DV_CHECKED bool dv_cluster_operation_check_text(struct dv_cluster_operation *operation, dv_str text,
+                                                struct dv_err *err);
+/* cluster_work.c: hands the operation to a worker, when it is large; false: it is not. */
+bool dv_cluster_operation_work(struct dv_cluster_operation *operation);
 /* The worker has ended for the operation that holds `entry`: a write is under way, or the operation
  * ends now. */
-void dv_op_worked(struct dv_op *op, struct dv_entry *entry, bool is_writing);
+void dv_cluster_operation_worked(struct dv_cluster_operation *operation, struct dv_entry *entry,
+                                 bool is_writing);
 /* Takes the operation out of the list that it waits in: nothing has happened yet. */
-void dv_op_leave(struct dv_op *op);
-bool dv_op_is_waiting(const struct dv_op *op);
+void dv_cluster_operation_leave(struct dv_cluster_operation *operation);
+bool dv_cluster_operation_is_waiting(const struct dv_cluster_operation *operation);
 /* Whether it has ended, and its caller is told next. */
-bool dv_op_has_ended(const struct dv_op *op);
+bool dv_cluster_operation_has_ended(const struct dv_cluster_operation *operation);
 
 /* These end an operation. They return false, so that `run` can return what they return. */
-bool dv_op_fail(struct dv_op *op, const struct dv_api_status *failure);
-/* Ends with an answer: `object`, of which it takes a reference; NULL: op->object as it is. */
-bool dv_op_answer(struct dv_op *op, struct dv_object *object);
+bool dv_cluster_operation_fail(struct dv_cluster_operation *operation,
+                               const struct dv_api_status *failure);
+/* Ends with an answer: `object`, of which it takes a reference; NULL: operation->object as it is.
+ */
+bool dv_cluster_operation_answer(struct dv_cluster_operation *operation, struct dv_object *object);
 
-/* A write: first its steps in order, then dv_op_write. */
+/* A write: first its steps in order, then dv_cluster_operation_write. */
 /* Adds the step by which the object becomes `value`, whose metadata gets the version. Returns the
  * new object, borrowed. */
-struct dv_object *dv_op_put(struct dv_op *op, void *value);
+struct dv_object *dv_cluster_operation_put(struct dv_cluster_operation *operation, void *value);
 /* Adds the step by which the object goes. Returns the version of that. */
-uint64_t dv_op_remove(struct dv_op *op);
+uint64_t dv_cluster_operation_remove(struct dv_cluster_operation *operation);
 /* Hands the steps to the store. The answer must be set before. False: the object is too large, and
  * the operation has ended. */
-bool dv_op_write(struct dv_op *op);
+bool dv_cluster_operation_write(struct dv_cluster_operation *operation);
 /* Writes the object to the store as it is in memory: nothing changes but the store. */
-bool dv_op_rewrite(struct dv_op *op);
+bool dv_cluster_operation_rewrite(struct dv_cluster_operation *operation);
 
 #endif

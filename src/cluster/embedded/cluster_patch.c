@@ -29,26 +29,29 @@
  * a patch that is, only the message is less exact. */
 #define ORDER_DEPTH_MAX 16u
 
-static struct dv_json *current(struct dv_op *op)
+static struct dv_json *current(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_version *version = dv_update_version(op);
+    const struct dv_api_version *version = dv_update_version(operation);
 
-    return dv_encode_json(version->message, op->entry->object->value, version,
-                          op->request->kind->name, op->arena);
+    return dv_encode_json(version->message, operation->entry->object->value, version,
+                          operation->request->kind->name, operation->arena);
 }
 
 /* ---- failures ---- */
 
-static bool fail_patch(struct dv_op *op, const struct dv_err *err)
+static bool fail_patch(struct dv_cluster_operation *operation, const struct dv_err *err)
 {
     if (err->code == DV_INVALID_ARGUMENT)
-        return dv_op_fail(op, dv_status_bad_request(op->arena, "%s", err->msg));
+        return dv_cluster_operation_fail(operation,
+                                         dv_status_bad_request(operation->arena, "%s", err->msg));
     if (err->code == DV_FAILED_PRECONDITION)
-        return dv_op_fail(op, dv_status_cannot_patch(op->arena));
+        return dv_cluster_operation_fail(operation, dv_status_cannot_patch(operation->arena));
     if (err->code == DV_RESOURCE_EXHAUSTED)
-        return dv_op_fail(
-            op, dv_status_new(413, DV_STR("RequestEntityTooLarge"), op->arena, "%s", err->msg));
-    return dv_op_fail(op, dv_status_new(500, DV_STR_NONE, op->arena, "%s", err->msg));
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena, "%s", err->msg));
+    return dv_cluster_operation_fail(
+        operation, dv_status_new(500, DV_STR_NONE, operation->arena, "%s", err->msg));
 }
 
 static int by_key(const void *a, const void *b)
@@ -85,30 +88,32 @@ static struct dv_json *in_order(const struct dv_json *doc, const struct dv_json 
 }
 
 /* The patched document is not an object of the kind: 422 about the whole of it. */
-static bool fail_result(struct dv_op *op, const struct dv_json *doc, dv_str why)
+static bool fail_result(struct dv_cluster_operation *operation, const struct dv_json *doc,
+                        dv_str why)
 {
     const struct dv_status_about nothing = {0};
     struct dv_problem problem = {.type = DV_PROBLEM_INVALID, .field = DV_STR("patch")};
-    struct dv_problems problems = {.v = &problem, .n = 1, .arena = op->arena};
+    struct dv_problems problems = {.v = &problem, .n = 1, .arena = operation->arena};
     struct dv_buf text;
     struct dv_buf quoted;
 
     dv_buf_init(&text, DOC_BYTES_MAX);
     dv_buf_init(&quoted, DOC_BYTES_MAX * 2);
     if (dv_json_is(doc, DV_JSON_OBJECT))
-        doc = in_order(doc, op->request->patch, 0, op->arena);
+        doc = in_order(doc, operation->request->patch, 0, operation->arena);
     dv_json_print(doc, NULL, &text);
     dv_buf_add_c(&quoted, "Invalid value: ");
     dv_buf_add_json(&quoted, dv_buf_str(&text));
     dv_buf_add_c(&quoted, ": ");
     dv_buf_add(&quoted, why);
-    problem.detail = dv_str_copy(dv_buf_str(&quoted), op->arena);
+    problem.detail = dv_str_copy(dv_buf_str(&quoted), operation->arena);
     dv_buf_fini(&text);
     dv_buf_fini(&quoted);
-    return dv_op_fail(op, dv_status_invalid(&nothing, &problems, op->arena));
+    return dv_cluster_operation_fail(operation,
+                                     dv_status_invalid(&nothing, &problems, operation->arena));
 }
 
-static bool fail_notes(struct dv_op *op, const struct dv_json *doc,
+static bool fail_notes(struct dv_cluster_operation *operation, const struct dv_json *doc,
                        const struct dv_decode_notes *notes)
 {
     struct dv_buf text;
@@ -120,7 +125,7 @@ static bool fail_notes(struct dv_op *op, const struct dv_json *doc,
         dv_buf_add_c(&text, i > 0 ? ", " : "");
         dv_buf_add(&text, notes->v[i]);
     }
-    is_ok = fail_result(op, doc, dv_buf_str(&text));
+    is_ok = fail_result(operation, doc, dv_buf_str(&text));
     dv_buf_fini(&text);
     return is_ok;
 }
@@ -128,44 +133,44 @@ static bool fail_notes(struct dv_op *op, const struct dv_json *doc,
 /* ---- the result ---- */
 
 /* Reads the patched document as an object. NULL: the operation has failed. */
-static void *read_result(struct dv_op *op, const struct dv_json *doc)
+static void *read_result(struct dv_cluster_operation *operation, const struct dv_json *doc)
 {
-    const struct dv_message *message = dv_update_version(op)->message;
-    const struct dv_message *stored = op->request->kind->versions[0].message;
-    void *value = dv_arena_alloc(op->arena, stored->size, stored->align);
+    const struct dv_message *message = dv_update_version(operation)->message;
+    const struct dv_message *stored = operation->request->kind->versions[0].message;
+    void *value = dv_arena_alloc(operation->arena, stored->size, stored->align);
     struct dv_decode_notes notes = {0};
     struct dv_err err;
     dv_str why;
 
-    if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, op->arena, value, &notes, &err)) {
-        if (!dv_misfit_find(message, doc, op->arena, &why))
+    if (!dv_decode_json(message, doc, DV_UNKNOWN_DROP, operation->arena, value, &notes, &err)) {
+        if (!dv_misfit_find(message, doc, operation->arena, &why))
             why = dv_str_from_c(err.msg);
-        (void)fail_result(op, doc, why);
+        (void)fail_result(operation, doc, why);
         return NULL;
     }
-    if (notes.n > 0 && op->request->field_validation == DV_VALIDATE_STRICT) {
-        (void)fail_notes(op, doc, &notes);
+    if (notes.n > 0 && operation->request->field_validation == DV_VALIDATE_STRICT) {
+        (void)fail_notes(operation, doc, &notes);
         return NULL;
     }
-    if (op->request->field_validation == DV_VALIDATE_WARN) {
-        op->warnings = notes.v;
-        op->n_warnings = notes.n;
+    if (operation->request->field_validation == DV_VALIDATE_WARN) {
+        operation->warnings = notes.v;
+        operation->n_warnings = notes.n;
     }
     return value;
 }
 
-static bool store_result(struct dv_op *op, const struct dv_json *doc,
+static bool store_result(struct dv_cluster_operation *operation, const struct dv_json *doc,
                          const struct dv_managed_fields *managed)
 {
-    void *value = read_result(op, doc);
+    void *value = read_result(operation, doc);
 
-    if (!value || !dv_update_check_names(op, value))
+    if (!value || !dv_update_check_names(operation, value))
         return false;
-    if (!op->entry->object)
-        return dv_create_value(op, value, managed);
-    if (!dv_update_check_version(op, dv_meta_of(value)->resource_version))
+    if (!operation->entry->object)
+        return dv_create_value(operation, value, managed);
+    if (!dv_update_check_version(operation, dv_meta_of(value)->resource_version))
         return false;
-    return dv_update_value(op, value, managed);
+    return dv_update_value(operation, value, managed);
 }
 
 /* ---- server-side apply ---- */
@@ -182,9 +187,9 @@ static dv_str text_of(const struct dv_json *object, dv_str key)
 }
 
 /* Checks what an apply configuration must have. False: the operation has failed. */
-static bool check_config(struct dv_op *op, const struct dv_json *config)
+static bool check_config(struct dv_cluster_operation *operation, const struct dv_json *config)
 {
-    const struct dv_api_version *version = dv_update_version(op);
+    const struct dv_api_version *version = dv_update_version(operation);
     dv_str api_version = text_of(config, DV_STR("apiVersion"));
     dv_str kind = text_of(config, DV_STR("kind"));
     const struct dv_json *meta = dv_json_get(config, DV_STR("metadata"));
@@ -193,24 +198,26 @@ static bool check_config(struct dv_op *op, const struct dv_json *config)
     dv_str number;
 
     dv_api_version_split(api_version, &group, &number);
-    if (!dv_str_eq(kind, op->request->kind->name) || !dv_str_eq(group, version->group) ||
+    if (!dv_str_eq(kind, operation->request->kind->name) || !dv_str_eq(group, version->group) ||
         !dv_str_eq(number, version->version))
-        return dv_op_fail(op, dv_status_bad_request(op->arena,
-                                                    "invalid object type: %.*s/%.*s, "
-                                                    "Kind=%.*s",
-                                                    DV_FMT(group), DV_FMT(number), DV_FMT(kind)));
-    if (name.n > 0 && !dv_str_eq(name, dv_entry_name(op->entry)))
-        return dv_op_fail(op,
-                          dv_status_bad_request(
-                              op->arena,
-                              "the name of the object (%.*s) does not match the name on the URL "
-                              "(%.*s)",
-                              DV_FMT(name), DV_FMT(dv_entry_name(op->entry))));
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena,
+                                             "invalid object type: %.*s/%.*s, "
+                                             "Kind=%.*s",
+                                             DV_FMT(group), DV_FMT(number), DV_FMT(kind)));
+    if (name.n > 0 && !dv_str_eq(name, dv_entry_name(operation->entry)))
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(
+                           operation->arena,
+                           "the name of the object (%.*s) does not match the name on the URL "
+                           "(%.*s)",
+                           DV_FMT(name), DV_FMT(dv_entry_name(operation->entry))));
     if (dv_json_get(meta, DV_STR("managedFields")))
-        return dv_op_fail(op,
-                          dv_status_bad_request(op->arena, "metadata.managedFields must be nil"));
-    return !op->entry->object ||
-           dv_update_check_version(op, text_of(meta, DV_STR("resourceVersion")));
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_bad_request(operation->arena, "metadata.managedFields must be nil"));
+    return !operation->entry->object ||
+           dv_update_check_version(operation, text_of(meta, DV_STR("resourceVersion")));
 }
 
 static void drop(struct dv_json *object, dv_str key)
@@ -223,13 +230,13 @@ static void drop(struct dv_json *object, dv_str key)
 
 /* Removes from an apply configuration what this endpoint does not change (the status, or all but
  * the status): fields that it does not set cannot be owned through it. */
-static struct dv_json *strip_config(struct dv_op *op)
+static struct dv_json *strip_config(struct dv_cluster_operation *operation)
 {
-    struct dv_json *config = dv_json_copy(op->request->patch, op->arena);
-    enum dv_kind_id id = op->request->kind->id;
+    struct dv_json *config = dv_json_copy(operation->request->patch, operation->arena);
+    enum dv_kind_id id = operation->request->kind->id;
 
-    if (op->request->subresource != DV_SUB_STATUS) {
-        if (op->request->kind->has_status)
+    if (operation->request->subresource != DV_SUB_STATUS) {
+        if (operation->request->kind->has_status)
             drop(config, DV_STR("status"));
         return config;
     }
@@ -245,48 +252,51 @@ static struct dv_json *strip_config(struct dv_op *op)
     return config;
 }
 
-static bool apply(struct dv_op *op)
+static bool apply(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_version *version = dv_update_version(op);
-    const struct dv_object *object = op->entry->object;
-    struct dv_manager manager = dv_update_manager(op);
+    const struct dv_api_version *version = dv_update_version(operation);
+    const struct dv_object *object = operation->entry->object;
+    struct dv_manager manager = dv_update_manager(operation);
     struct dv_managed_fields managed = {0};
-    struct dv_apply_result *result = DV_NEW(op->arena, struct dv_apply_result);
+    struct dv_apply_result *result = DV_NEW(operation->arena, struct dv_apply_result);
     struct dv_err err;
 
-    if (!dv_json_is(op->request->patch, DV_JSON_OBJECT))
-        return dv_op_fail(op,
-                          dv_status_bad_request(op->arena, "error decoding YAML: not an object"));
-    if (!check_config(op, op->request->patch))
+    if (!dv_json_is(operation->request->patch, DV_JSON_OBJECT))
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_bad_request(operation->arena, "error decoding YAML: not an object"));
+    if (!check_config(operation, operation->request->patch))
         return false;
     if (object)
         managed = (struct dv_managed_fields){object->meta->managed_fields,
                                              object->meta->n_managed_fields};
-    if (!dv_apply(version->message, object ? current(op) : NULL, &managed, strip_config(op),
-                  &manager, op->request->is_forced, op->arena, result, &err))
-        return fail_patch(op, &err);
+    if (!dv_apply(version->message, object ? current(operation) : NULL, &managed,
+                  strip_config(operation), &manager, operation->request->is_forced,
+                  operation->arena, result, &err))
+        return fail_patch(operation, &err);
     if (result->n_conflicts > 0)
-        return dv_op_fail(
-            op, dv_status_apply_conflict(result->conflicts, result->n_conflicts, op->arena));
-    return store_result(op, result->doc, &result->managed);
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_apply_conflict(result->conflicts, result->n_conflicts, operation->arena));
+    return store_result(operation, result->doc, &result->managed);
 }
 
 /* ---- the other patches ---- */
 
-static struct dv_json *patch_document(struct dv_op *op, struct dv_err *err)
+static struct dv_json *patch_document(struct dv_cluster_operation *operation, struct dv_err *err)
 {
-    const struct dv_json *patch = op->request->patch;
+    const struct dv_json *patch = operation->request->patch;
 
-    switch (op->request->patch_type) {
+    switch (operation->request->patch_type) {
     case DV_PATCH_JSON:
-        return dv_patch_json(current(op), patch, op->arena, err);
+        return dv_patch_json(current(operation), patch, operation->arena, err);
     case DV_PATCH_MERGE:
         if (!dv_patch_merge_check(patch, err))
             return NULL;
-        return dv_patch_merge(current(op), patch, op->arena);
+        return dv_patch_merge(current(operation), patch, operation->arena);
     case DV_PATCH_STRATEGIC:
-        return dv_patch_strategic(dv_update_version(op)->message, current(op), patch, op->arena,
-                                  err);
+        return dv_patch_strategic(dv_update_version(operation)->message, current(operation), patch,
+                                  operation->arena, err);
     case DV_PATCH_APPLY:
         break;
     }
@@ -294,19 +304,19 @@ static struct dv_json *patch_document(struct dv_op *op, struct dv_err *err)
     return NULL;
 }
 
-bool dv_patch_run(struct dv_op *op)
+bool dv_patch_run(struct dv_cluster_operation *operation)
 {
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
     const struct dv_json *doc;
     struct dv_err err;
 
-    if (op->request->patch_type == DV_PATCH_APPLY &&
-        (op->entry->object || op->request->subresource == DV_SUB_NONE))
-        return apply(op);
-    if (!op->entry->object)
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    doc = patch_document(op, &err);
+    if (operation->request->patch_type == DV_PATCH_APPLY &&
+        (operation->entry->object || operation->request->subresource == DV_SUB_NONE))
+        return apply(operation);
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
+    doc = patch_document(operation, &err);
     if (!doc)
-        return fail_patch(op, &err);
-    return store_result(op, doc, NULL);
+        return fail_patch(operation, &err);
+    return store_result(operation, doc, NULL);
 }

@@ -16,13 +16,13 @@
 #include "resource/status.h"
 
 /* Sets the condition of that type. Its time of transition changes only when its status does. */
-static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
+static void set_condition(struct dv_cluster_operation *operation, struct dv_api_pod *pod,
                           const struct dv_api_pod_condition *wanted)
 {
     struct dv_api_pod_status *status = &pod->status;
     struct dv_api_pod_condition *all =
-        DV_NEW_ARRAY(op->arena, struct dv_api_pod_condition, status->n_conditions + 1);
-    struct dv_time since = dv_op_now(op);
+        DV_NEW_ARRAY(operation->arena, struct dv_api_pod_condition, status->n_conditions + 1);
+    struct dv_time since = dv_cluster_operation_now(operation);
     size_t at = 0;
 
     if (status->n_conditions > 0)
@@ -42,10 +42,11 @@ static void set_condition(struct dv_op *op, struct dv_api_pod *pod,
 
 /* Adds the entries of `from` to a map that is sorted by key; they replace those with the same
  * key. */
-static void merge(struct dv_op *op, struct dv_str_entry **into, size_t *n_into,
-                  const struct dv_str_entry *from, size_t n_from)
+static void merge(struct dv_cluster_operation *operation, struct dv_str_entry **into,
+                  size_t *n_into, const struct dv_str_entry *from, size_t n_from)
 {
-    struct dv_str_entry *all = DV_NEW_ARRAY(op->arena, struct dv_str_entry, *n_into + n_from);
+    struct dv_str_entry *all =
+        DV_NEW_ARRAY(operation->arena, struct dv_str_entry, *n_into + n_from);
     size_t i = 0;
     size_t j = 0;
     size_t n = 0;
@@ -64,98 +65,102 @@ static void merge(struct dv_op *op, struct dv_str_entry **into, size_t *n_into,
 }
 
 /* Returns why the pod cannot be bound now; NULL: it can. */
-static const struct dv_api_status *refuse_binding(struct dv_op *op, const struct dv_api_pod *pod)
+static const struct dv_api_status *refuse_binding(struct dv_cluster_operation *operation,
+                                                  const struct dv_api_pod *pod)
 {
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
     dv_str name = pod->metadata.name;
 
     about.what = DV_STR("pods/binding");
     if (pod->metadata.deletion_timestamp.is_set)
-        return dv_status_conflict(&about, op->arena,
+        return dv_status_conflict(&about, operation->arena,
                                   "pod %.*s is being deleted, cannot be assigned to a host",
                                   DV_FMT(name));
     if (pod->spec.node_name.n > 0)
-        return dv_status_conflict(&about, op->arena,
+        return dv_status_conflict(&about, operation->arena,
                                   "pod %.*s is already assigned to node \"%.*s\"", DV_FMT(name),
                                   DV_FMT(pod->spec.node_name));
     if (pod->spec.n_scheduling_gates > 0)
-        return dv_status_conflict(&about, op->arena, "pod %.*s has non-empty .spec.schedulingGates",
-                                  DV_FMT(name));
+        return dv_status_conflict(&about, operation->arena,
+                                  "pod %.*s has non-empty .spec.schedulingGates", DV_FMT(name));
     return NULL;
 }
 
-static const struct dv_api_status *check_target(struct dv_op *op,
+static const struct dv_api_status *check_target(struct dv_cluster_operation *operation,
                                                 const struct dv_api_binding *binding)
 {
     dv_str kind = binding->target.kind;
 
     /* The reference answers these with a plain error and not with 422 Invalid. */
     if (kind.n > 0 && !dv_str_eq(kind, DV_STR("Node")))
-        return dv_status_new(500, DV_STR_NONE, op->arena,
+        return dv_status_new(500, DV_STR_NONE, operation->arena,
                              "target.kind: Unsupported value: \"%.*s\": supported values: "
                              "\"Node\", \"<empty>\"",
                              DV_FMT(kind));
     if (binding->target.name.n == 0)
-        return dv_status_new(500, DV_STR_NONE, op->arena, "target.name: Required value");
+        return dv_status_new(500, DV_STR_NONE, operation->arena, "target.name: Required value");
     return NULL;
 }
 
-bool dv_pods_bind(struct dv_op *op)
+bool dv_cluster_pod_bind(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_binding *binding = op->request->value;
+    const struct dv_api_binding *binding = operation->request->value;
     const struct dv_api_object_meta *meta = &binding->metadata;
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
     const struct dv_api_status *failure;
     struct dv_api_pod *pod;
 
     if (meta->name.n > 0 && !dv_str_eq(meta->name, about.name))
-        return dv_op_fail(op, dv_status_bad_request(
-                                  op->arena, "name in URL does not match name in Binding object"));
-    failure = check_target(op, binding);
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena,
+                                             "name in URL does not match name in Binding object"));
+    failure = check_target(operation, binding);
     if (failure)
-        return dv_op_fail(op, failure);
-    if (!op->entry->object)
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    if (!dv_update_check_uid(op, meta->uid) || !dv_update_check_version(op, meta->resource_version))
+        return dv_cluster_operation_fail(operation, failure);
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
+    if (!dv_update_check_uid(operation, meta->uid) ||
+        !dv_update_check_version(operation, meta->resource_version))
         return false;
-    pod = dv_change_copy(op);
-    failure = refuse_binding(op, pod);
+    pod = dv_change_copy(operation);
+    failure = refuse_binding(operation, pod);
     if (failure)
-        return dv_op_fail(op, failure);
+        return dv_cluster_operation_fail(operation, failure);
     pod->spec.node_name = binding->target.name;
-    merge(op, &pod->metadata.annotations, &pod->metadata.n_annotations, meta->annotations,
+    merge(operation, &pod->metadata.annotations, &pod->metadata.n_annotations, meta->annotations,
           meta->n_annotations);
-    merge(op, &pod->metadata.labels, &pod->metadata.n_labels, meta->labels, meta->n_labels);
+    merge(operation, &pod->metadata.labels, &pod->metadata.n_labels, meta->labels, meta->n_labels);
     set_condition(
-        op, pod,
+        operation, pod,
         &(struct dv_api_pod_condition){.type = DV_STR("PodScheduled"), .status = DV_STR("True")});
-    return dv_change_admit_then(op, pod, dv_change_finish);
+    return dv_change_admit_then(operation, pod, dv_change_finish);
 }
 
 /* ---- eviction ---- */
 
-bool dv_pods_evict(struct dv_op *op)
+bool dv_cluster_pod_evict(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_eviction *eviction = op->request->value;
-    struct dv_status_about about = dv_change_about(op);
+    const struct dv_api_eviction *eviction = operation->request->value;
+    struct dv_status_about about = dv_change_about(operation);
     struct dv_api_pod *pod;
 
     if (!dv_str_eq(eviction->metadata.name, about.name))
-        return dv_op_fail(op, dv_status_bad_request(
-                                  op->arena, "name in URL does not match name in Eviction object"));
-    op->delete_options = eviction->delete_options;
-    if (!dv_change_admit(op, NULL))
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena,
+                                             "name in URL does not match name in Eviction object"));
+    operation->delete_options = eviction->delete_options;
+    if (!dv_change_admit(operation, NULL))
         return false;
-    if (!op->entry->object)
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    if (!dv_delete_check_preconditions(op))
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
+    if (!dv_delete_check_preconditions(operation))
         return false;
-    pod = dv_change_copy(op);
+    pod = dv_change_copy(operation);
     if (!pod->metadata.deletion_timestamp.is_set)
-        set_condition(op, pod,
+        set_condition(operation, pod,
                       &(struct dv_api_pod_condition){.type = DV_STR("DisruptionTarget"),
                                                      .status = DV_STR("True"),
                                                      .reason = DV_STR("EvictionByEvictionAPI"),
                                                      .message = DV_STR("Eviction API: evicting")});
-    return dv_delete_value(op, pod);
+    return dv_delete_value(operation, pod);
 }

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-struct dv_op;
+struct dv_cluster_operation;
 
 /* These are the `run` of operations whose request has a Binding or an Eviction. */
-bool dv_pods_bind(struct dv_op *op);
-bool dv_pods_evict(struct dv_op *op);
+bool dv_cluster_pod_bind(struct dv_cluster_operation *operation);
+bool dv_cluster_pod_evict(struct dv_cluster_operation *operation);
 
 #endif

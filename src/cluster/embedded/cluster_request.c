@@ -17,36 +17,39 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-static void get(struct dv_op *op)
+static void get(struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
     struct dv_object *object =
-        dv_embedded_get(op->embedded, request->kind, request->namespace, request->name);
+        dv_embedded_get(operation->embedded, request->kind, request->namespace, request->name);
     struct dv_status_about about = {.kind = request->kind, .name = request->name};
 
     if (object)
-        (void)dv_op_answer(op, object);
+        (void)dv_cluster_operation_answer(operation, object);
     else
-        (void)dv_op_fail(op, dv_status_not_found(&about, op->arena));
+        (void)dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
 }
 
-static void start_named(struct dv_op *op, bool (*run)(struct dv_op *op))
+static void start_named(struct dv_cluster_operation *operation,
+                        bool (*run)(struct dv_cluster_operation *operation))
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
 
-    dv_op_start(op, request->kind, request->namespace, request->name, run);
+    dv_cluster_operation_start(operation, request->kind, request->namespace, request->name, run);
 }
 
-static void start_delete(struct dv_op *op, void (*start)(struct dv_op *op))
+static void start_delete(struct dv_cluster_operation *operation,
+                         void (*start)(struct dv_cluster_operation *operation))
 {
-    struct dv_api_status *failure = dv_delete_check_options(op->delete_options, op->arena);
+    struct dv_api_status *failure =
+        dv_delete_check_options(operation->delete_options, operation->arena);
 
     if (failure)
-        (void)dv_op_fail(op, failure);
+        (void)dv_cluster_operation_fail(operation, failure);
     else if (start)
-        start(op);
+        start(operation);
     else
-        start_named(op, dv_delete_run);
+        start_named(operation, dv_delete_run);
 }
 
 static bool is_served(const struct dv_request *request)
@@ -67,46 +70,46 @@ static bool is_served(const struct dv_request *request)
     return false;
 }
 
-static void start_create(struct dv_op *op)
+static void start_create(struct dv_cluster_operation *operation)
 {
-    op->is_computable = op->request->subresource == DV_SUB_BINDING;
-    if (op->request->subresource == DV_SUB_BINDING)
-        start_named(op, dv_pods_bind);
-    else if (op->request->subresource == DV_SUB_EVICTION)
-        start_named(op, dv_pods_evict);
+    operation->is_computable = operation->request->subresource == DV_SUB_BINDING;
+    if (operation->request->subresource == DV_SUB_BINDING)
+        start_named(operation, dv_cluster_pod_bind);
+    else if (operation->request->subresource == DV_SUB_EVICTION)
+        start_named(operation, dv_cluster_pod_evict);
     else
-        dv_create_start(op);
+        dv_create_start(operation);
 }
 
-static void start(struct dv_op *op)
+static void start(struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
 
     if (!is_served(request)) {
-        (void)dv_op_fail(op, dv_status_method_not_allowed(op->arena));
+        (void)dv_cluster_operation_fail(operation, dv_status_method_not_allowed(operation->arena));
         return;
     }
     switch (request->verb) {
     case DV_VERB_GET:
-        get(op);
+        get(operation);
         return;
     case DV_VERB_CREATE:
-        start_create(op);
+        start_create(operation);
         return;
     case DV_VERB_UPDATE:
-        op->is_computable = request->subresource != DV_SUB_FINALIZE;
-        start_named(op,
+        operation->is_computable = request->subresource != DV_SUB_FINALIZE;
+        start_named(operation,
                     request->subresource == DV_SUB_FINALIZE ? dv_update_finalize : dv_update_run);
         return;
     case DV_VERB_PATCH:
-        op->is_computable = true;
-        start_named(op, dv_patch_run);
+        operation->is_computable = true;
+        start_named(operation, dv_patch_run);
         return;
     case DV_VERB_DELETE:
-        start_delete(op, NULL);
+        start_delete(operation, NULL);
         return;
     case DV_VERB_DELETE_COLLECTION:
-        start_delete(op, dv_collection_delete);
+        start_delete(operation, dv_collection_delete);
         return;
     }
 }
@@ -116,42 +119,44 @@ void dv_engine_release_held(struct dv_embedded *embedded)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&embedded->held)) != NULL)
-        start(DV_CONTAINER(link, struct dv_op, link));
+        start(DV_CONTAINER(link, struct dv_cluster_operation, link));
 }
 
 void dv_embedded_request_start(struct dv_cluster *cluster, struct dv_request *request)
 {
     struct dv_embedded *embedded = DV_CONTAINER(cluster, struct dv_embedded, cluster);
-    struct dv_op *op = dv_op_new(embedded, request);
+    struct dv_cluster_operation *operation = dv_cluster_operation_new(embedded, request);
 
     if (embedded->is_closing)
-        (void)dv_op_fail(op, dv_status_new(503, DV_STR("ServiceUnavailable"), op->arena,
-                                           "the server is shutting down"));
+        (void)dv_cluster_operation_fail(operation, dv_status_new(503, DV_STR("ServiceUnavailable"),
+                                                                 operation->arena,
+                                                                 "the server is shutting down"));
     else if (!embedded->is_ready)
-        dv_list_push(&embedded->held, &op->link);
+        dv_list_push(&embedded->held, &operation->link);
     else
-        start(op);
+        start(operation);
 }
 
 void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *request)
 {
     struct dv_embedded *embedded = DV_CONTAINER(cluster, struct dv_embedded, cluster);
-    struct dv_op *op = request->priv;
+    struct dv_cluster_operation *operation = request->priv;
     const struct dv_api_status *failure;
 
-    if (!op || dv_op_has_ended(op))
+    if (!operation || dv_cluster_operation_has_ended(operation))
         return;
     /* The worker still reads the request, so its caller is told when the worker has ended. */
-    if (op->is_computing) {
-        op->is_given_up = true;
+    if (operation->is_computing) {
+        operation->is_given_up = true;
         return;
     }
-    if (op->entry ? dv_op_is_waiting(op) : dv_link_is_in(&op->link)) {
-        dv_op_leave(op);
+    if (operation->entry ? dv_cluster_operation_is_waiting(operation)
+                         : dv_link_is_in(&operation->link)) {
+        dv_cluster_operation_leave(operation);
     } else { /* it is being written: the caller is told now, and the write ends by itself */
-        op->request = NULL;
-        op = dv_op_new(embedded, request);
+        operation->request = NULL;
+        operation = dv_cluster_operation_new(embedded, request);
     }
-    failure = dv_status_new(499, DV_STR_NONE, op->arena, "the request was cancelled");
-    (void)dv_op_fail(op, failure);
+    failure = dv_status_new(499, DV_STR_NONE, operation->arena, "the request was cancelled");
+    (void)dv_cluster_operation_fail(operation, failure);
 }

@@ -44,21 +44,22 @@ static void on_retry(struct dv_timer *timer)
     begin(DV_CONTAINER(timer, struct dv_embedded, rewrite.timer));
 }
 
-static bool run(struct dv_op *op)
+static bool run(struct dv_cluster_operation *operation)
 {
-    return op->entry->object ? dv_op_rewrite(op) : dv_op_answer(op, NULL);
+    return operation->entry->object ? dv_cluster_operation_rewrite(operation)
+                                    : dv_cluster_operation_answer(operation, NULL);
 }
 
-static void on_written(struct dv_op *op)
+static void on_written(struct dv_cluster_operation *operation)
 {
-    struct dv_rewrite *rewrite = &op->embedded->rewrite;
+    struct dv_rewrite *rewrite = &operation->embedded->rewrite;
 
     rewrite->n_running--;
-    if (op->failure && !rewrite->has_failed) {
+    if (operation->failure && !rewrite->has_failed) {
         rewrite->has_failed = true;
-        dv_engine_report_retry("cannot write all objects anew", op->failure);
+        dv_engine_report_retry("cannot write all objects anew", operation->failure);
     }
-    go_on(op->embedded);
+    go_on(operation->embedded);
 }
 
 static void end(struct dv_embedded *embedded)
@@ -84,15 +85,16 @@ static void end(struct dv_embedded *embedded)
 static void start_one(struct dv_embedded *embedded, const struct dv_entry *entry)
 {
     struct dv_rewrite *rewrite = &embedded->rewrite;
-    struct dv_op *op = dv_op_new(embedded, NULL);
+    struct dv_cluster_operation *operation = dv_cluster_operation_new(embedded, NULL);
     dv_str key = dv_entry_key(entry);
 
     rewrite->after = dv_realloc(rewrite->after, key.n);
     memcpy(rewrite->after, key.p, key.n);
     rewrite->n_after = key.n;
     rewrite->n_running++;
-    op->done = on_written;
-    dv_op_start(op, entry->shelf->kind, dv_entry_namespace(entry), dv_entry_name(entry), run);
+    operation->done = on_written;
+    dv_cluster_operation_start(operation, entry->shelf->kind, dv_entry_namespace(entry),
+                               dv_entry_name(entry), run);
 }
 
 /* Goes on behind the last object that was begun. Objects that are made meanwhile are written by

@@ -95,16 +95,16 @@ bool dv_collector_is_busy(const struct dv_embedded *embedded)
     return embedded->collector.n_running >= N_RUNNING_MAX;
 }
 
-/* ---- ops ---- */
+/* ---- operations ---- */
 
 /* An operation of the collector has ended. What failed is looked at again later. */
-static void on_done(struct dv_op *op)
+static void on_done(struct dv_cluster_operation *operation)
 {
-    struct dv_embedded *embedded = op->embedded;
-    const struct dv_collected *subject = op->ctx;
+    struct dv_embedded *embedded = operation->embedded;
+    const struct dv_collected *subject = operation->ctx;
 
     embedded->collector.n_running--;
-    if (op->failure && op->failure->code >= 500) {
+    if (operation->failure && operation->failure->code >= 500) {
         struct dv_entry *entry = dv_shelf_get(dv_engine_shelf(embedded, subject->kind),
                                               subject->namespace, subject->name);
 
@@ -115,32 +115,33 @@ static void on_done(struct dv_op *op)
 }
 
 void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
-                      bool (*run)(struct dv_op *op), struct dv_entry *subject)
+                      bool (*run)(struct dv_cluster_operation *operation), struct dv_entry *subject)
 {
-    struct dv_op *op = dv_op_new(embedded, NULL);
-    struct dv_collected *collected = DV_NEW(op->arena, struct dv_collected);
-    struct dv_api_delete_options *options = DV_NEW(op->arena, struct dv_api_delete_options);
+    struct dv_cluster_operation *operation = dv_cluster_operation_new(embedded, NULL);
+    struct dv_collected *collected = DV_NEW(operation->arena, struct dv_collected);
+    struct dv_api_delete_options *options = DV_NEW(operation->arena, struct dv_api_delete_options);
 
     /* The precondition names the object that was looked at: another one may take its name
      * meanwhile. */
-    options->preconditions = DV_NEW(op->arena, struct dv_api_preconditions);
-    options->preconditions->uid = dv_str_copy(entry->object->meta->uid, op->arena);
+    options->preconditions = DV_NEW(operation->arena, struct dv_api_preconditions);
+    options->preconditions->uid = dv_str_copy(entry->object->meta->uid, operation->arena);
     collected->kind = subject->shelf->kind;
-    collected->namespace = dv_str_copy(dv_entry_namespace(subject), op->arena);
-    collected->name = dv_str_copy(dv_entry_name(subject), op->arena);
-    collected->uid = dv_str_copy(subject->object->meta->uid, op->arena);
-    op->delete_options = options;
-    op->ctx = collected;
-    op->done = on_done;
+    collected->namespace = dv_str_copy(dv_entry_namespace(subject), operation->arena);
+    collected->name = dv_str_copy(dv_entry_name(subject), operation->arena);
+    collected->uid = dv_str_copy(subject->object->meta->uid, operation->arena);
+    operation->delete_options = options;
+    operation->ctx = collected;
+    operation->done = on_done;
     embedded->collector.n_running++;
-    dv_op_start(op, entry->shelf->kind, dv_entry_namespace(entry), dv_entry_name(entry), run);
+    dv_cluster_operation_start(operation, entry->shelf->kind, dv_entry_namespace(entry),
+                               dv_entry_name(entry), run);
 }
 
 /* Whether the object that the operation was made for is still there. */
-static bool is_still_there(const struct dv_op *op)
+static bool is_still_there(const struct dv_cluster_operation *operation)
 {
-    return op->entry->object &&
-           dv_str_eq(op->entry->object->meta->uid, op->delete_options->preconditions->uid);
+    return operation->entry->object && dv_str_eq(operation->entry->object->meta->uid,
+                                                 operation->delete_options->preconditions->uid);
 }
 
 /* ---- owners ---- */
@@ -185,17 +186,18 @@ static void count_owners(const struct dv_embedded *embedded, const struct dv_obj
 
 /* Removes owner references from `meta`: the one to `uid_out`, or when that is empty all whose owner
  * is absent or waits for its dependents. The garbage collector of Kubernetes does the same. */
-static void keep_references(struct dv_op *op, struct dv_api_object_meta *meta, dv_str uid_out)
+static void keep_references(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta,
+                            dv_str uid_out)
 {
     struct dv_api_owner_reference *left =
-        DV_NEW_ARRAY(op->arena, struct dv_api_owner_reference, meta->n_owner_references);
+        DV_NEW_ARRAY(operation->arena, struct dv_api_owner_reference, meta->n_owner_references);
     size_t n = 0;
 
     for (size_t i = 0; i < meta->n_owner_references; i++) {
         const struct dv_api_owner_reference *reference = &meta->owner_references[i];
         bool is_out = uid_out.n > 0 ? dv_str_eq(reference->uid, uid_out)
-                                    : look_at_owner(op->embedded, op->entry->object, reference) !=
-                                          OWNER_SOLID;
+                                    : look_at_owner(operation->embedded, operation->entry->object,
+                                                    reference) != OWNER_SOLID;
 
         if (!is_out)
             left[n++] = *reference;
@@ -206,48 +208,48 @@ static void keep_references(struct dv_op *op, struct dv_api_object_meta *meta, d
 
 /* Runs with the name held: deletes the object when all its owners are gone, or only removes the
  * references to those that are, when another owner is left. */
-static bool run_collect(struct dv_op *op)
+static bool run_collect(struct dv_cluster_operation *operation)
 {
-    struct dv_object *object = op->entry->object;
+    struct dv_object *object = operation->entry->object;
     struct dv_api_delete_options *options;
     size_t n[3];
     void *value;
 
-    if (!is_still_there(op) || object->meta->deletion_timestamp.is_set)
-        return dv_op_answer(op, NULL);
-    count_owners(op->embedded, object, n);
+    if (!is_still_there(operation) || object->meta->deletion_timestamp.is_set)
+        return dv_cluster_operation_answer(operation, NULL);
+    count_owners(operation->embedded, object, n);
     if (n[OWNER_ABSENT] + n[OWNER_WAITING] == 0)
-        return dv_op_answer(op, NULL);
+        return dv_cluster_operation_answer(operation, NULL);
     if (n[OWNER_SOLID] > 0) {
-        value = dv_change_copy(op);
-        keep_references(op, dv_meta_of(value), DV_STR_NONE);
-        return dv_change_finish(op, value);
+        value = dv_change_copy(operation);
+        keep_references(operation, dv_meta_of(value), DV_STR_NONE);
+        return dv_change_finish(operation, value);
     }
-    options = DV_NEW(op->arena, struct dv_api_delete_options);
-    if (n[OWNER_WAITING] > 0 && dv_kin_get(&op->embedded->kin, object->meta->uid))
+    options = DV_NEW(operation->arena, struct dv_api_delete_options);
+    if (n[OWNER_WAITING] > 0 && dv_kin_get(&operation->embedded->kin, object->meta->uid))
         /* An owner waits for this object, so its own dependents go first. */
         options->propagation_policy = DV_STR("Foreground");
-    op->delete_options = options;
-    return dv_delete_run(op);
+    operation->delete_options = options;
+    return dv_delete_run(operation);
 }
 
 /* Runs with the name held: removes the reference to an owner that is deleted without its dependents
  * (orphaning). */
-static bool run_orphan(struct dv_op *op)
+static bool run_orphan(struct dv_cluster_operation *operation)
 {
-    const struct dv_collected *owner = op->ctx;
+    const struct dv_collected *owner = operation->ctx;
     void *value;
 
-    if (!is_still_there(op))
-        return dv_op_answer(op, NULL);
-    value = dv_change_copy(op);
-    keep_references(op, dv_meta_of(value), owner->uid);
-    return dv_change_finish(op, value);
+    if (!is_still_there(operation))
+        return dv_cluster_operation_answer(operation, NULL);
+    value = dv_change_copy(operation);
+    keep_references(operation, dv_meta_of(value), owner->uid);
+    return dv_change_finish(operation, value);
 }
 
 static bool has_blocking(const struct dv_embedded *embedded, const struct dv_object *object)
 {
-    const struct dv_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
+    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, object->meta->uid);
     struct dv_link *link;
 
     if (!owner)
@@ -260,27 +262,29 @@ static bool has_blocking(const struct dv_embedded *embedded, const struct dv_obj
 
 /* Runs with the name held: removes the finalizer of an object that waited for its dependents, of
  * which none is left. */
-static bool run_release(struct dv_op *op)
+static bool run_release(struct dv_cluster_operation *operation)
 {
     void *value;
     bool is_changed = false;
 
-    if (!is_still_there(op))
-        return dv_op_answer(op, NULL);
-    value = dv_change_copy(op);
-    if (!has_blocking(op->embedded, op->entry->object))
+    if (!is_still_there(operation))
+        return dv_cluster_operation_answer(operation, NULL);
+    value = dv_change_copy(operation);
+    if (!has_blocking(operation->embedded, operation->entry->object))
         is_changed |=
-            dv_meta_remove_finalizer(op, dv_meta_of(value), DV_STR(DV_FINALIZER_FOREGROUND));
-    if (!dv_kin_get(&op->embedded->kin, op->entry->object->meta->uid))
-        is_changed |= dv_meta_remove_finalizer(op, dv_meta_of(value), DV_STR(DV_FINALIZER_ORPHAN));
-    return is_changed ? dv_change_finish(op, value) : dv_op_answer(op, NULL);
+            dv_meta_remove_finalizer(operation, dv_meta_of(value), DV_STR(DV_FINALIZER_FOREGROUND));
+    if (!dv_kin_get(&operation->embedded->kin, operation->entry->object->meta->uid))
+        is_changed |=
+            dv_meta_remove_finalizer(operation, dv_meta_of(value), DV_STR(DV_FINALIZER_ORPHAN));
+    return is_changed ? dv_change_finish(operation, value)
+                      : dv_cluster_operation_answer(operation, NULL);
 }
 
 /* ---- looking ---- */
 
 static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    const struct dv_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
     struct dv_link *link;
 
     if (!has_blocking(embedded, entry->object)) {
@@ -299,7 +303,7 @@ static void look_at_foreground(struct dv_embedded *embedded, struct dv_entry *en
  * written leads back here. */
 static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry)
 {
-    const struct dv_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
+    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, entry->object->meta->uid);
     struct dv_link *link;
     size_t n = 0;
 
@@ -312,7 +316,8 @@ static void look_at_orphans(struct dv_embedded *embedded, struct dv_entry *entry
 
         if (n++ == PORTION)
             break;
-        if (!dependent->op) /* one that is being written now leads back here when it has been */
+        if (!dependent
+                 ->operation) /* one that is being written now leads back here when it has been */
             dv_collector_run(embedded, dependent, run_orphan, entry);
     }
 }
@@ -377,7 +382,7 @@ static void wake_owners(struct dv_embedded *embedded, const struct dv_object *ol
 
 static void wake_dependents(struct dv_embedded *embedded, const struct dv_object *gone)
 {
-    const struct dv_owner *owner = dv_kin_get(&embedded->kin, gone->meta->uid);
+    const struct dv_kin_owner *owner = dv_kin_get(&embedded->kin, gone->meta->uid);
     struct dv_link *link;
 
     if (!owner)

@@ -16,7 +16,7 @@ struct dv_embedded;
 struct dv_entry;
 struct dv_kind;
 struct dv_object;
-struct dv_op;
+struct dv_cluster_operation;
 
 /* Entries wait in the queue of their delay, so that each queue is in the order of its times. */
 enum dv_collector_delay {
@@ -30,14 +30,14 @@ struct dv_collector {
     struct dv_list queues[DV_N_COLLECT_DELAYS];
     struct dv_timer timer; /* fires when the first entry is due */
     struct dv_task task;
-    size_t n_running;      /* ops of its own under way */
+    size_t n_running;      /* operations of its own under way */
     struct dv_task bound;  /* removes the oldest events */
     struct dv_timer sweep; /* for old Events */
     char *sweep_after;     /* the key behind which the sweep goes on; NULL: no sweep is under way */
     size_t n_sweep_after;
 };
 
-/* The object for whose sake an operation of the collector runs; its op->ctx. */
+/* The object for whose sake an operation of the collector runs; its operation->ctx. */
 struct dv_collected {
     const struct dv_kind *kind;
     dv_str namespace;
@@ -58,10 +58,11 @@ void dv_collector_look(struct dv_embedded *embedded, struct dv_entry *entry,
 /* For namespaces.c: has the object of `entry` looked at, soon or after the delay. */
 void dv_collector_queue(struct dv_embedded *embedded, struct dv_entry *entry,
                         enum dv_collector_delay delay);
-/* For namespaces.c: starts an op of its own on `entry`, with the uid that the object has now as the
- * precondition. When it fails, `subject` is looked at again. */
+/* For namespaces.c: starts an operation of its own on `entry`, with the uid that the object has now
+ * as the precondition. When it fails, `subject` is looked at again. */
 void dv_collector_run(struct dv_embedded *embedded, struct dv_entry *entry,
-                      bool (*run)(struct dv_op *op), struct dv_entry *subject);
+                      bool (*run)(struct dv_cluster_operation *operation),
+                      struct dv_entry *subject);
 bool dv_collector_is_busy(const struct dv_embedded *embedded);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef DV_CLUSTER_COLLECTION_H
 #define DV_CLUSTER_COLLECTION_H
 
-struct dv_op;
+struct dv_cluster_operation;
 
 /* Deletes the objects that the request selects, each as if it were deleted by itself. Answers, when
  * all are done, with what the objects were. */
-void dv_collection_delete(struct dv_op *op);
+void dv_collection_delete(struct dv_cluster_operation *operation);
 
 #endif

@@ -46,119 +46,125 @@ static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
 
 /* Records what the manager of the request owns: what it sent, with the API's defaults; not what the
  * server adds, nor the status, which this endpoint does not write. */
-static void own_fields(struct dv_op *op, void *value, struct dv_managed_fields *managed)
+static void own_fields(struct dv_cluster_operation *operation, void *value,
+                       struct dv_managed_fields *managed)
 {
-    const struct dv_api_version *version = dv_update_version(op);
-    struct dv_manager manager = dv_update_manager(op);
+    const struct dv_api_version *version = dv_update_version(operation);
+    struct dv_manager manager = dv_update_manager(operation);
     const struct dv_managed_fields none = {0};
-    struct dv_json *doc =
-        dv_encode_json(version->message, value, version, op->request->kind->name, op->arena);
+    struct dv_json *doc = dv_encode_json(version->message, value, version,
+                                         operation->request->kind->name, operation->arena);
     struct dv_json *status = dv_json_get(doc, DV_STR("status"));
 
-    if (status && op->request->kind->has_status)
+    if (status && operation->request->kind->has_status)
         dv_json_remove(status);
-    dv_apply_update(version->message, NULL, doc, &none, &manager, op->arena, managed);
+    dv_apply_update(version->message, NULL, doc, &none, &manager, operation->arena, managed);
 }
 
-static bool fail_existing(struct dv_op *op)
+static bool fail_existing(struct dv_cluster_operation *operation)
 {
-    struct dv_status_about about = dv_change_about(op);
-    struct dv_api_status *failure = dv_status_already_exists(&about, op->arena);
+    struct dv_status_about about = dv_change_about(operation);
+    struct dv_api_status *failure = dv_status_already_exists(&about, operation->arena);
 
-    if (op->entry->object->meta->deletion_timestamp.is_set)
-        failure->message =
-            dv_str_printf(op->arena, "object is being deleted: %.*s", DV_FMT(failure->message));
-    return dv_op_fail(op, failure);
+    if (operation->entry->object->meta->deletion_timestamp.is_set)
+        failure->message = dv_str_printf(operation->arena, "object is being deleted: %.*s",
+                                         DV_FMT(failure->message));
+    return dv_cluster_operation_fail(operation, failure);
 }
 
-static bool create_admitted(struct dv_op *op, void *value)
+static bool create_admitted(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_kind *kind = op->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->shelf->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
-    struct dv_problems problems = {.arena = op->arena};
-    struct dv_status_about about = dv_change_about(op);
-    const struct dv_prepare how = {
-        .now = dv_op_now(op), .gates = op->embedded->options.gates, .arena = op->arena};
-    const struct dv_validation what = {
-        .kind = kind, .operation = DV_CREATE, .version = dv_update_version(op), .value = value};
+    struct dv_problems problems = {.arena = operation->arena};
+    struct dv_status_about about = dv_change_about(operation);
+    const struct dv_prepare how = {.now = dv_cluster_operation_now(operation),
+                                   .gates = operation->embedded->options.gates,
+                                   .arena = operation->arena};
+    const struct dv_validation what = {.kind = kind,
+                                       .operation = DV_CREATE,
+                                       .version = dv_update_version(operation),
+                                       .value = value};
     struct dv_managed_fields owned = {0};
 
-    dv_change_dedup_owners(op, value);
-    if (op->managed)
-        owned = *op->managed;
-    else if (!op->request->is_untracked)
-        own_fields(op, value, &owned);
+    dv_change_dedup_owners(operation, value);
+    if (operation->managed)
+        owned = *operation->managed;
+    else if (!operation->request->is_untracked)
+        own_fields(operation, value, &owned);
     dv_prepare_create(kind, value, &how);
-    dv_change_check_admin_access(op, &what, &problems);
+    dv_change_check_admin_access(operation, &what, &problems);
     dv_validate(&what, &problems);
     if (problems.n > 0)
-        return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
-    if (op->sent_version.n > 0)
-        return dv_op_fail(
-            op, dv_status_new(500, DV_STR_NONE, op->arena,
-                              "resourceVersion should not be set on objects to be created"));
-    if (op->entry->object)
-        return fail_existing(op);
+        return dv_cluster_operation_fail(operation,
+                                         dv_status_invalid(&about, &problems, operation->arena));
+    if (operation->sent_version.n > 0)
+        return dv_cluster_operation_fail(
+            operation, dv_status_new(500, DV_STR_NONE, operation->arena,
+                                     "resourceVersion should not be set on objects to be created"));
+    if (operation->entry->object)
+        return fail_existing(operation);
     meta->managed_fields = owned.v;
     meta->n_managed_fields = owned.n;
-    return dv_change_create(op, value);
+    return dv_change_create(operation, value);
 }
 
-bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+bool dv_create_value(struct dv_cluster_operation *operation, void *value,
+                     const struct dv_managed_fields *managed)
 {
-    const struct dv_kind *kind = op->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->shelf->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
-    struct dv_time now = dv_op_now(op);
+    struct dv_time now = dv_cluster_operation_now(operation);
     char uid[DV_UUID_BYTES];
 
-    if (kind->is_namespaced && !dv_change_check_namespace(op, meta->namespace, meta->name))
+    if (kind->is_namespaced && !dv_change_check_namespace(operation, meta->namespace, meta->name))
         return false;
-    op->managed = managed;
-    op->sent_version = meta->resource_version;
+    operation->managed = managed;
+    operation->sent_version = meta->resource_version;
     meta->creation_timestamp = now;
-    meta->uid = dv_str_copy(dv_random_uuid(uid), op->arena);
+    meta->uid = dv_str_copy(dv_random_uuid(uid), operation->arena);
     meta->resource_version = DV_STR_NONE;
     meta->managed_fields = NULL;
     meta->n_managed_fields = 0;
-    dv_default(kind, dv_update_version(op), value, now, op->arena);
-    return dv_change_admit_then(op, value, create_admitted);
+    dv_default(kind, dv_update_version(operation), value, now, operation->arena);
+    return dv_change_admit_then(operation, value, create_admitted);
 }
 
-static bool run(struct dv_op *op)
+static bool run(struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
     const struct dv_message *message = request->kind->versions[0].message;
-    void *value = dv_arena_alloc(op->arena, message->size, message->align);
+    void *value = dv_arena_alloc(operation->arena, message->size, message->align);
 
-    dv_message_copy(message, request->value, op->arena, value);
-    if (!dv_update_check_names(op, value))
+    dv_message_copy(message, request->value, operation->arena, value);
+    if (!dv_update_check_names(operation, value))
         return false;
-    return dv_create_value(op, value, NULL);
+    return dv_create_value(operation, value, NULL);
 }
 
 /* Makes names at random until one is free, a few times at most. */
-static dv_str choose_name(struct dv_op *op, dv_str prefix)
+static dv_str choose_name(struct dv_cluster_operation *operation, dv_str prefix)
 {
-    const struct dv_request *request = op->request;
-    struct dv_shelf *shelf = dv_engine_shelf(op->embedded, request->kind);
+    const struct dv_request *request = operation->request;
+    struct dv_shelf *shelf = dv_engine_shelf(operation->embedded, request->kind);
     dv_str name = {0};
 
     for (size_t i = 0; i < N_TRIES; i++) {
-        name = generate_name(prefix, op->arena);
+        name = generate_name(prefix, operation->arena);
         if (!dv_shelf_get(shelf, request->namespace, name))
             break;
     }
     return name;
 }
 
-void dv_create_start(struct dv_op *op)
+void dv_create_start(struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
     const struct dv_api_object_meta *meta = request->value;
     dv_str name = request->name.n > 0 ? request->name : meta->name;
 
     if (name.n == 0 && meta->generate_name.n > 0)
-        name = choose_name(op, meta->generate_name);
-    op->is_computable = true;
-    dv_op_start(op, request->kind, request->namespace, name, run);
+        name = choose_name(operation, meta->generate_name);
+    operation->is_computable = true;
+    dv_cluster_operation_start(operation, request->kind, request->namespace, name, run);
 }

@@ -20,11 +20,11 @@
 
 /* ---- options ---- */
 
-static const struct dv_api_delete_options *options_of(const struct dv_op *op)
+static const struct dv_api_delete_options *options_of(const struct dv_cluster_operation *operation)
 {
     static const struct dv_api_delete_options none;
 
-    return op->delete_options ? op->delete_options : &none;
+    return operation->delete_options ? operation->delete_options : &none;
 }
 
 struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options *options,
@@ -39,26 +39,27 @@ struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options
     return problems.n > 0 ? dv_status_invalid(&about, &problems, arena) : NULL;
 }
 
-bool dv_delete_check_preconditions(struct dv_op *op)
+bool dv_delete_check_preconditions(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_preconditions *wanted = options_of(op)->preconditions;
-    const struct dv_api_object_meta *meta = op->entry->object->meta;
-    struct dv_status_about about = dv_change_about(op);
+    const struct dv_api_preconditions *wanted = options_of(operation)->preconditions;
+    const struct dv_api_object_meta *meta = operation->entry->object->meta;
+    struct dv_status_about about = dv_change_about(operation);
 
     /* The reference's message names the kind here, and not the resource. */
     about.what = about.kind->name;
     if (wanted && wanted->uid.p && !dv_str_eq(wanted->uid, meta->uid))
-        return dv_op_fail(
-            op, dv_status_conflict(&about, op->arena,
-                                   "the UID in the precondition (%.*s) does not match the UID in "
-                                   "record (%.*s). The object might have been deleted and then "
-                                   "recreated",
-                                   DV_FMT(wanted->uid), DV_FMT(meta->uid)));
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_conflict(&about, operation->arena,
+                               "the UID in the precondition (%.*s) does not match the UID in "
+                               "record (%.*s). The object might have been deleted and then "
+                               "recreated",
+                               DV_FMT(wanted->uid), DV_FMT(meta->uid)));
     if (wanted && wanted->resource_version.p &&
         !dv_str_eq(wanted->resource_version, meta->resource_version))
-        return dv_op_fail(
-            op,
-            dv_status_conflict(&about, op->arena,
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_conflict(&about, operation->arena,
                                "the ResourceVersion in the precondition (%.*s) does not match "
                                "the ResourceVersion in record (%.*s). The object might have "
                                "been modified",
@@ -70,9 +71,9 @@ bool dv_delete_check_preconditions(struct dv_op *op)
 
 /* Sets the finalizers that say what becomes of the dependents: by what this request asks for,
  * otherwise by what an earlier one did. */
-static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
+static void set_finalizers(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta)
 {
-    const struct dv_api_delete_options *options = options_of(op);
+    const struct dv_api_delete_options *options = options_of(operation);
     bool was_orphan = dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_ORPHAN));
     bool was_foreground = dv_meta_has_finalizer(meta, DV_STR(DV_FINALIZER_FOREGROUND));
     bool is_orphan = was_orphan;
@@ -89,9 +90,9 @@ static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
     if (is_orphan == was_orphan && is_foreground == was_foreground)
         return;
     /* It may not have been there. */
-    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_ORPHAN));
-    (void)dv_meta_remove_finalizer(op, meta, DV_STR(DV_FINALIZER_FOREGROUND));
-    all = DV_NEW_ARRAY(op->arena, dv_str, meta->n_finalizers + 1);
+    (void)dv_meta_remove_finalizer(operation, meta, DV_STR(DV_FINALIZER_ORPHAN));
+    (void)dv_meta_remove_finalizer(operation, meta, DV_STR(DV_FINALIZER_FOREGROUND));
+    all = DV_NEW_ARRAY(operation->arena, dv_str, meta->n_finalizers + 1);
     if (meta->n_finalizers > 0)
         memcpy(all, meta->finalizers, meta->n_finalizers * sizeof(all[0]));
     if (is_orphan || is_foreground)
@@ -102,9 +103,9 @@ static void set_finalizers(struct dv_op *op, struct dv_api_object_meta *meta)
 
 /* ---- grace ---- */
 
-static const int64_t *new_number(struct dv_op *op, int64_t value)
+static const int64_t *new_number(struct dv_cluster_operation *operation, int64_t value)
 {
-    int64_t *number = DV_NEW(op->arena, int64_t);
+    int64_t *number = DV_NEW(operation->arena, int64_t);
 
     *number = value;
     return number;
@@ -117,15 +118,15 @@ static void count_generation(struct dv_api_object_meta *meta)
 }
 
 /* Marks an object that has no grace period as deleted from now on. */
-static void mark_deleted(struct dv_op *op, struct dv_api_object_meta *meta)
+static void mark_deleted(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta)
 {
-    struct dv_time now = dv_engine_now(op->embedded);
+    struct dv_time now = dv_engine_now(operation->embedded);
 
     if (!meta->deletion_grace_period_seconds)
         count_generation(meta);
     if (!meta->deletion_timestamp.is_set || meta->deletion_timestamp.seconds > now.seconds)
         meta->deletion_timestamp = now;
-    meta->deletion_grace_period_seconds = new_number(op, 0);
+    meta->deletion_grace_period_seconds = new_number(operation, 0);
 }
 
 /* A negative grace period counts as one second, as in the reference. */
@@ -134,9 +135,9 @@ static int64_t positive(int64_t grace)
     return grace < 0 ? 1 : grace;
 }
 
-static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
+static int64_t grace_of(const struct dv_cluster_operation *operation, const struct dv_api_pod *pod)
 {
-    const struct dv_api_delete_options *options = options_of(op);
+    const struct dv_api_delete_options *options = options_of(operation);
     int64_t grace = 0;
 
     if (pod->spec.node_name.n == 0 || dv_pod_is_terminal(pod))
@@ -150,16 +151,16 @@ static int64_t grace_of(const struct dv_op *op, const struct dv_api_pod *pod)
 
 /* Shortens the grace period of a pod that is being deleted already; it can only become shorter.
  * False: there is nothing to do. */
-static bool shorten_grace(struct dv_op *op, struct dv_api_object_meta *meta)
+static bool shorten_grace(struct dv_cluster_operation *operation, struct dv_api_object_meta *meta)
 {
-    const int64_t *asked = options_of(op)->grace_period_seconds;
+    const int64_t *asked = options_of(operation)->grace_period_seconds;
     int64_t wanted = asked ? positive(*asked) : 0;
     int64_t had = *meta->deletion_grace_period_seconds;
 
     if (!asked || wanted >= had)
         return false;
     meta->deletion_timestamp = dv_api_time_add(meta->deletion_timestamp, wanted - had);
-    meta->deletion_grace_period_seconds = new_number(op, wanted);
+    meta->deletion_grace_period_seconds = new_number(operation, wanted);
     return true;
 }
 
@@ -169,22 +170,22 @@ enum grace {
     GRACE_SET,
 };
 
-static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
+static enum grace set_grace(struct dv_cluster_operation *operation, struct dv_api_pod *pod)
 {
     struct dv_api_object_meta *meta = &pod->metadata;
-    struct dv_time now = dv_engine_now(op->embedded);
+    struct dv_time now = dv_engine_now(operation->embedded);
 
     if (meta->deletion_timestamp.is_set) {
         if (!meta->deletion_grace_period_seconds)
             return GRACE_NONE;
-        return shorten_grace(op, meta) ? GRACE_SET : GRACE_PENDING;
+        return shorten_grace(operation, meta) ? GRACE_SET : GRACE_PENDING;
     }
     /* The end of the grace period is cut to the last time that can be written, and the period with
      * it: their difference must stay the time of the deletion, from which a shorter period is
      * counted. */
-    meta->deletion_timestamp = dv_api_time_add(now, grace_of(op, pod));
+    meta->deletion_timestamp = dv_api_time_add(now, grace_of(operation, pod));
     meta->deletion_grace_period_seconds =
-        new_number(op, meta->deletion_timestamp.seconds - now.seconds);
+        new_number(operation, meta->deletion_timestamp.seconds - now.seconds);
     count_generation(meta);
     return GRACE_SET;
 }
@@ -193,37 +194,37 @@ static enum grace set_grace(struct dv_op *op, struct dv_api_pod *pod)
 
 /* Removes the object. One with a grace period is first changed to `value`, with none of the period
  * left, so that watchers see the reason before the end. */
-static bool remove_object(struct dv_op *op, void *value)
+static bool remove_object(struct dv_cluster_operation *operation, void *value)
 {
-    struct dv_object *old = op->entry->object;
+    struct dv_object *old = operation->entry->object;
     const struct dv_object *last = old;
 
-    if (op->is_dry_run) {
-        op->is_removed = true;
-        op->object = value ? dv_object_new(old->kind, value) : dv_object_ref(old);
-        return dv_op_answer(op, NULL);
+    if (operation->is_dry_run) {
+        operation->is_removed = true;
+        operation->object = value ? dv_object_new(old->kind, value) : dv_object_ref(old);
+        return dv_cluster_operation_answer(operation, NULL);
     }
     if (value)
-        last = dv_op_put(op, value);
-    op->object = dv_object_with_version(last, dv_op_remove(op));
-    return dv_op_write(op);
+        last = dv_cluster_operation_put(operation, value);
+    operation->object = dv_object_with_version(last, dv_cluster_operation_remove(operation));
+    return dv_cluster_operation_write(operation);
 }
 
-static bool delete_pod(struct dv_op *op, struct dv_api_pod *pod)
+static bool delete_pod(struct dv_cluster_operation *operation, struct dv_api_pod *pod)
 {
-    enum grace grace = set_grace(op, pod);
+    enum grace grace = set_grace(operation, pod);
 
     if (grace == GRACE_PENDING)
-        return dv_op_answer(op, op->entry->object);
-    set_finalizers(op, &pod->metadata);
+        return dv_cluster_operation_answer(operation, operation->entry->object);
+    set_finalizers(operation, &pod->metadata);
     if (pod->metadata.n_finalizers > 0) {
         if (grace == GRACE_NONE)
-            mark_deleted(op, &pod->metadata);
-        return dv_change_finish(op, pod);
+            mark_deleted(operation, &pod->metadata);
+        return dv_change_finish(operation, pod);
     }
     if (grace == GRACE_SET && *pod->metadata.deletion_grace_period_seconds > 0)
-        return dv_change_finish(op, pod);
-    return remove_object(op, grace == GRACE_SET ? pod : NULL);
+        return dv_change_finish(operation, pod);
+    return remove_object(operation, grace == GRACE_SET ? pod : NULL);
 }
 
 static bool is_immortal(dv_str namespace)
@@ -232,46 +233,48 @@ static bool is_immortal(dv_str namespace)
            dv_str_eq(namespace, DV_STR("kube-public"));
 }
 
-static bool delete_namespace(struct dv_op *op, struct dv_api_namespace *namespace)
+static bool delete_namespace(struct dv_cluster_operation *operation,
+                             struct dv_api_namespace *namespace)
 {
     if (!namespace->metadata.deletion_timestamp.is_set) {
-        set_finalizers(op, &namespace->metadata);
-        namespace->metadata.deletion_timestamp = dv_engine_now(op->embedded);
+        set_finalizers(operation, &namespace->metadata);
+        namespace->metadata.deletion_timestamp = dv_engine_now(operation->embedded);
         namespace->status.phase = DV_STR("Terminating");
     }
     if (namespace->spec.n_finalizers > 0 || namespace->metadata.n_finalizers > 0)
-        return dv_change_finish(op, namespace);
-    return remove_object(op, NULL);
+        return dv_change_finish(operation, namespace);
+    return remove_object(operation, NULL);
 }
 
-bool dv_delete_value(struct dv_op *op, void *value)
+bool dv_delete_value(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_kind *kind = op->entry->shelf->kind;
+    const struct dv_kind *kind = operation->entry->shelf->kind;
     struct dv_api_object_meta *meta = dv_meta_of(value);
 
     if (kind->id == DV_KIND_POD)
-        return delete_pod(op, value);
+        return delete_pod(operation, value);
     if (kind->id == DV_KIND_NAMESPACE)
-        return delete_namespace(op, value);
-    set_finalizers(op, meta);
+        return delete_namespace(operation, value);
+    set_finalizers(operation, meta);
     if (meta->n_finalizers == 0)
-        return remove_object(op, NULL);
-    mark_deleted(op, meta);
-    return dv_change_finish(op, value);
+        return remove_object(operation, NULL);
+    mark_deleted(operation, meta);
+    return dv_change_finish(operation, value);
 }
 
-bool dv_delete_run(struct dv_op *op)
+bool dv_delete_run(struct dv_cluster_operation *operation)
 {
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
 
     if (about.kind->id == DV_KIND_NAMESPACE && is_immortal(about.name))
-        return dv_op_fail(
-            op, dv_status_forbidden(&about, op->arena, "this namespace may not be deleted"));
-    if (!op->entry->object)
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+        return dv_cluster_operation_fail(
+            operation,
+            dv_status_forbidden(&about, operation->arena, "this namespace may not be deleted"));
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
     /* Admission is asked first, so that whoever may not delete the object learns nothing about
      * it. */
-    if (!dv_change_admit(op, NULL) || !dv_delete_check_preconditions(op))
+    if (!dv_change_admit(operation, NULL) || !dv_delete_check_preconditions(operation))
         return false;
-    return dv_delete_value(op, dv_change_copy(op));
+    return dv_delete_value(operation, dv_change_copy(operation));
 }

@@ -9,19 +9,19 @@
 struct dv_api_delete_options;
 struct dv_api_status;
 struct dv_arena;
-struct dv_op;
+struct dv_cluster_operation;
 
 /* Checks the options, which may be NULL. Returns the failure, or NULL when they are valid. */
 struct dv_api_status *dv_delete_check_options(const struct dv_api_delete_options *options,
                                               struct dv_arena *arena);
 /* Checks the preconditions of the options: that the object is the one which is meant. False: the
  * operation has failed. */
-DV_CHECKED bool dv_delete_check_preconditions(struct dv_op *op);
-/* Deletes the object as op->delete_options say; as `run` of an op. */
-bool dv_delete_run(struct dv_op *op);
+DV_CHECKED bool dv_delete_check_preconditions(struct dv_cluster_operation *operation);
+/* Deletes the object as operation->delete_options say; as `run` of an operation. */
+bool dv_delete_run(struct dv_cluster_operation *operation);
 /* Like dv_delete_run, for a pod whose status shall say why it is deleted: `value` is a copy of the
  * pod with that reason, and is stored before the pod goes. */
-bool dv_delete_value(struct dv_op *op, void *value);
+bool dv_delete_value(struct dv_cluster_operation *operation, void *value);
 
 #define DV_FINALIZER_FOREGROUND "foregroundDeletion"
 #define DV_FINALIZER_ORPHAN "orphan"

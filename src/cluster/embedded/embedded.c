@@ -220,7 +220,7 @@ static void make_builtins(struct dv_embedded *embedded)
                                                .ctx = embedded,
                                                .done = on_builtin};
         embedded->n_starting++;
-        dv_create_start(dv_op_new(embedded, &builtin->request));
+        dv_create_start(dv_cluster_operation_new(embedded, &builtin->request));
     }
     if (embedded->n_starting == 0)
         get_ready(embedded);

@@ -43,7 +43,7 @@ struct dv_rewrite {
     void *ctx;
 };
 
-/* The key, in the store's namespace for the rest, of the newest deletion's version. */
+/* The row of options.table_meta with the version of the newest deletion, which no object has. */
 #define DV_ENGINE_VERSION_KEY "version"
 
 struct dv_embedded {
@@ -58,7 +58,7 @@ struct dv_embedded {
 
     /* Operations under way, those that are answered but not told included. */
     size_t n_ops;
-    struct dv_list answers; /* of ops whose callers are told next */
+    struct dv_list answers; /* of operations whose callers are told next */
     struct dv_task tell;
     struct dv_builtin builtins[DV_N_BUILTINS];
     size_t n_starting;     /* how many of them are being written */

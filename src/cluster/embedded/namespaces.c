@@ -47,31 +47,31 @@ static bool has_writers(const struct dv_embedded *embedded, dv_str namespace)
         size_t at = 0;
 
         while ((entry = dv_names_next(&embedded->shelves[i].names, &at)) != NULL)
-            if (entry->op && entry->n_namespace > 0 &&
+            if (entry->operation && entry->n_namespace > 0 &&
                 dv_str_eq(dv_entry_namespace(entry), namespace))
                 return true;
     }
     return false;
 }
 
-static bool run_finalize(struct dv_op *op)
+static bool run_finalize(struct dv_cluster_operation *operation)
 {
-    const struct dv_object *object = op->entry->object;
+    const struct dv_object *object = operation->entry->object;
     struct dv_api_namespace *namespace;
     dv_str *left;
     size_t n = 0;
 
-    if (!object || !dv_str_eq(object->meta->uid, op->delete_options->preconditions->uid) ||
-        has_content(op->embedded, object->meta->name))
-        return dv_op_answer(op, NULL);
-    namespace = dv_change_copy(op);
-    left = DV_NEW_ARRAY(op->arena, dv_str, namespace->spec.n_finalizers);
+    if (!object || !dv_str_eq(object->meta->uid, operation->delete_options->preconditions->uid) ||
+        has_content(operation->embedded, object->meta->name))
+        return dv_cluster_operation_answer(operation, NULL);
+    namespace = dv_change_copy(operation);
+    left = DV_NEW_ARRAY(operation->arena, dv_str, namespace->spec.n_finalizers);
     for (size_t i = 0; i < namespace->spec.n_finalizers; i++)
         if (!dv_str_eq(namespace->spec.finalizers[i], DV_STR("kubernetes")))
             left[n++] = namespace->spec.finalizers[i];
     namespace->spec.finalizers = left;
     namespace->spec.n_finalizers = n;
-    return dv_change_finish(op, namespace);
+    return dv_change_finish(operation, namespace);
 }
 
 /* Starts to delete the objects of one kind that are not being deleted yet. Each deletion that ends
@@ -87,7 +87,7 @@ static bool empty_shelf(struct dv_embedded *embedded, struct dv_shelf *shelf,
     while (!is_busy && (entry = dv_shelf_range_next(&range)) != NULL) {
         if (entry->object->meta->deletion_timestamp.is_set)
             continue;
-        is_busy = entry->op || dv_collector_is_busy(embedded);
+        is_busy = entry->operation || dv_collector_is_busy(embedded);
         if (!is_busy)
             dv_collector_run(embedded, entry, dv_delete_run, namespace);
     }
@@ -180,7 +180,7 @@ static void sweep(struct dv_timer *timer)
     for (size_t i = 0; (entry = dv_shelf_next(shelf, &place)) != NULL; i++) {
         if (i == SWEEP_PORTION || dv_collector_is_busy(embedded))
             break;
-        if (!entry->op && last_change_s(entry->object) <= oldest_s)
+        if (!entry->operation && last_change_s(entry->object) <= oldest_s)
             dv_collector_run(embedded, entry, dv_delete_run, entry);
     }
     dv_events_bound(embedded); /* deletions that failed before are tried again */

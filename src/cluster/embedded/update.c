@@ -17,25 +17,26 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-const struct dv_api_version *dv_update_version(const struct dv_op *op)
+const struct dv_api_version *dv_update_version(const struct dv_cluster_operation *operation)
 {
-    const struct dv_request *request = op->request;
+    const struct dv_request *request = operation->request;
 
     return request->version ? request->version : &request->kind->versions[0];
 }
 
-struct dv_manager dv_update_manager(const struct dv_op *op)
+struct dv_manager dv_update_manager(const struct dv_cluster_operation *operation)
 {
-    const struct dv_api_version *version = dv_update_version(op);
-    const struct dv_request *request = op->request;
-    struct dv_manager manager = {.name = request->field_manager, .now = dv_op_now(op)};
+    const struct dv_api_version *version = dv_update_version(operation);
+    const struct dv_request *request = operation->request;
+    struct dv_manager manager = {.name = request->field_manager,
+                                 .now = dv_cluster_operation_now(operation)};
 
     if (manager.name.n == 0)
         manager.name = DV_STR("davit");
     if (request->subresource == DV_SUB_STATUS)
         manager.subresource = DV_STR("status");
     manager.api_version = version->group.n > 0
-                              ? dv_str_printf(op->arena, "%.*s/%.*s", DV_FMT(version->group),
+                              ? dv_str_printf(operation->arena, "%.*s/%.*s", DV_FMT(version->group),
                                               DV_FMT(version->version))
                               : version->version;
     return manager;
@@ -49,59 +50,62 @@ static dv_str registry_of(const struct dv_kind *kind)
     return kind->id == DV_KIND_NODE ? DV_STR("minions") : kind->plural;
 }
 
-bool dv_update_check_uid(struct dv_op *op, dv_str uid)
+bool dv_update_check_uid(struct dv_cluster_operation *operation, dv_str uid)
 {
-    const struct dv_object *object = op->entry->object;
-    struct dv_status_about about = dv_change_about(op);
-    dv_str key = dv_entry_key(op->entry);
+    const struct dv_object *object = operation->entry->object;
+    struct dv_status_about about = dv_change_about(operation);
+    dv_str key = dv_entry_key(operation->entry);
     dv_str registry = registry_of(about.kind);
 
     if (uid.n == 0 || dv_str_eq(uid, object->meta->uid))
         return true;
-    return dv_op_fail(
-        op,
-        dv_status_conflict(&about, op->arena,
+    return dv_cluster_operation_fail(
+        operation,
+        dv_status_conflict(&about, operation->arena,
                            "StorageError: invalid object, Code: 4, Key: /registry/%.*s/%.*s, "
                            "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
                            "in precondition: %.*s, UID in object meta: %.*s",
                            DV_FMT(registry), DV_FMT(key), DV_FMT(uid), DV_FMT(object->meta->uid)));
 }
 
-bool dv_update_check_version(struct dv_op *op, dv_str version)
+bool dv_update_check_version(struct dv_cluster_operation *operation, dv_str version)
 {
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
     uint64_t number = 0;
 
     if (version.n == 0)
         return true;
     if (!dv_str_to_u64(version, &number))
-        return dv_op_fail(op, dv_status_new(500, DV_STR_NONE, op->arena,
-                                            "resourceVersion: Invalid value: \"%.*s\": "
-                                            "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-                                            DV_FMT(version), DV_FMT(version)));
-    if (number == 0 || number == op->entry->object->version)
+        return dv_cluster_operation_fail(
+            operation, dv_status_new(500, DV_STR_NONE, operation->arena,
+                                     "resourceVersion: Invalid value: \"%.*s\": "
+                                     "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+                                     DV_FMT(version), DV_FMT(version)));
+    if (number == 0 || number == operation->entry->object->version)
         return true;
-    return dv_op_fail(op, dv_status_conflict(&about, op->arena,
-                                             "the object has been modified; please apply your "
-                                             "changes to the latest version and try again"));
+    return dv_cluster_operation_fail(
+        operation, dv_status_conflict(&about, operation->arena,
+                                      "the object has been modified; please apply your "
+                                      "changes to the latest version and try again"));
 }
 
-bool dv_update_check_names(struct dv_op *op, void *value)
+bool dv_update_check_names(struct dv_cluster_operation *operation, void *value)
 {
     struct dv_api_object_meta *meta = dv_meta_of(value);
-    dv_str name = dv_entry_name(op->entry);
-    dv_str namespace = dv_entry_namespace(op->entry);
+    dv_str name = dv_entry_name(operation->entry);
+    dv_str namespace = dv_entry_namespace(operation->entry);
 
     if (meta->name.n > 0 && !dv_str_eq(meta->name, name))
-        return dv_op_fail(op,
-                          dv_status_bad_request(
-                              op->arena,
-                              "the name of the object (%.*s) does not match the name on the URL "
-                              "(%.*s)",
-                              DV_FMT(meta->name), DV_FMT(name)));
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(
+                           operation->arena,
+                           "the name of the object (%.*s) does not match the name on the URL "
+                           "(%.*s)",
+                           DV_FMT(meta->name), DV_FMT(name)));
     if (meta->namespace.n > 0 && !dv_str_eq(meta->namespace, namespace))
-        return dv_op_fail(op, dv_status_bad_request(
-                                  op->arena, "the namespace of the provided object does not match "
+        return dv_cluster_operation_fail(
+            operation, dv_status_bad_request(operation->arena,
+                                             "the namespace of the provided object does not match "
                                              "the namespace sent on the request"));
     meta->name = name;
     meta->namespace = namespace;
@@ -115,18 +119,19 @@ static bool needs_version(const struct dv_kind *kind)
     return kind->id == DV_KIND_LEASE;
 }
 
-static bool fail_without_version(struct dv_op *op)
+static bool fail_without_version(struct dv_cluster_operation *operation)
 {
-    struct dv_status_about about = dv_change_about(op);
+    struct dv_status_about about = dv_change_about(operation);
     struct dv_problem problem = {.type = DV_PROBLEM_INVALID,
                                  .field = DV_STR("metadata.resourceVersion"),
                                  .detail = DV_STR("Invalid value: 0: must be specified for an "
                                                   "update")};
-    struct dv_problems problems = {.v = &problem, .n = 1, .arena = op->arena};
+    struct dv_problems problems = {.v = &problem, .n = 1, .arena = operation->arena};
 
     /* The reference's message names the resource here, and not the kind. */
     about.what = about.kind->plural;
-    return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
+    return dv_cluster_operation_fail(operation,
+                                     dv_status_invalid(&about, &problems, operation->arena));
 }
 
 /* ---- ownership of fields ---- */
@@ -139,11 +144,12 @@ static struct dv_managed_fields managed_of(const struct dv_object *object)
 
 /* Sets managedFields. When nothing but their times would change, they stay as they were, so that an
  * update that changes nothing writes nothing. */
-static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fields *applied)
+static void own_fields(struct dv_cluster_operation *operation, void *value,
+                       const struct dv_managed_fields *applied)
 {
-    const struct dv_api_version *version = dv_update_version(op);
-    const struct dv_object *old = op->entry->object;
-    struct dv_manager manager = dv_update_manager(op);
+    const struct dv_api_version *version = dv_update_version(operation);
+    const struct dv_object *old = operation->entry->object;
+    struct dv_manager manager = dv_update_manager(operation);
     struct dv_managed_fields before = managed_of(old);
     struct dv_managed_fields after = before;
     dv_str kind = old->kind->name;
@@ -152,12 +158,13 @@ static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fi
     dv_meta_of(value)->n_managed_fields = before.n;
     if (applied)
         after = *applied;
-    else if (!op->request->is_untracked &&
+    else if (!operation->request->is_untracked &&
              !dv_message_eq(old->kind->versions[0].message, value, old->value))
-        dv_apply_update(version->message,
-                        dv_encode_json(version->message, old->value, version, kind, op->arena),
-                        dv_encode_json(version->message, value, version, kind, op->arena), &before,
-                        &manager, op->arena, &after);
+        dv_apply_update(
+            version->message,
+            dv_encode_json(version->message, old->value, version, kind, operation->arena),
+            dv_encode_json(version->message, value, version, kind, operation->arena), &before,
+            &manager, operation->arena, &after);
     if (dv_managed_fields_eq(&before, &after) &&
         dv_message_eq(old->kind->versions[0].message, value, old->value))
         return;
@@ -167,90 +174,95 @@ static void own_fields(struct dv_op *op, void *value, const struct dv_managed_fi
 
 /* ---- UPDATE ---- */
 
-static bool update_admitted(struct dv_op *op, void *value)
+static bool update_admitted(struct dv_cluster_operation *operation, void *value)
 {
-    const struct dv_object *old = op->entry->object;
+    const struct dv_object *old = operation->entry->object;
     const struct dv_kind *kind = old->kind;
-    struct dv_problems problems = {.arena = op->arena};
-    struct dv_status_about about = dv_change_about(op);
-    const struct dv_prepare how = {
-        .now = dv_op_now(op), .gates = op->embedded->options.gates, .arena = op->arena};
-    struct dv_validation what = {
-        .kind = kind,
-        .operation = op->request->subresource == DV_SUB_STATUS ? DV_UPDATE_STATUS : DV_UPDATE,
-        .version = dv_update_version(op),
-        .value = value,
-        .old = old->value};
+    struct dv_problems problems = {.arena = operation->arena};
+    struct dv_status_about about = dv_change_about(operation);
+    const struct dv_prepare how = {.now = dv_cluster_operation_now(operation),
+                                   .gates = operation->embedded->options.gates,
+                                   .arena = operation->arena};
+    struct dv_validation what = {.kind = kind,
+                                 .operation = operation->request->subresource == DV_SUB_STATUS
+                                                  ? DV_UPDATE_STATUS
+                                                  : DV_UPDATE,
+                                 .version = dv_update_version(operation),
+                                 .value = value,
+                                 .old = old->value};
 
-    dv_change_dedup_owners(op, value);
+    dv_change_dedup_owners(operation, value);
     dv_prepare_update(kind, what.operation, value, old->value, &how);
-    dv_change_check_admin_access(op, &what, &problems);
+    dv_change_check_admin_access(operation, &what, &problems);
     dv_validate_before_update(&what, &problems);
     dv_validate(&what, &problems);
     if (problems.n > 0)
-        return dv_op_fail(op, dv_status_invalid(&about, &problems, op->arena));
-    own_fields(op, value, op->managed);
-    return dv_change_finish(op, value);
+        return dv_cluster_operation_fail(operation,
+                                         dv_status_invalid(&about, &problems, operation->arena));
+    own_fields(operation, value, operation->managed);
+    return dv_change_finish(operation, value);
 }
 
-bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed)
+bool dv_update_value(struct dv_cluster_operation *operation, void *value,
+                     const struct dv_managed_fields *managed)
 {
-    const struct dv_object *old = op->entry->object;
+    const struct dv_object *old = operation->entry->object;
     struct dv_api_object_meta *meta = dv_meta_of(value);
 
-    op->managed = managed;
+    operation->managed = managed;
     meta->creation_timestamp = old->meta->creation_timestamp;
     meta->resource_version = old->meta->resource_version;
-    dv_default(old->kind, dv_update_version(op), value, dv_op_now(op), op->arena);
-    return dv_change_admit_then(op, value, update_admitted);
+    dv_default(old->kind, dv_update_version(operation), value, dv_cluster_operation_now(operation),
+               operation->arena);
+    return dv_change_admit_then(operation, value, update_admitted);
 }
 
-static void *copy_request_value(struct dv_op *op)
+static void *copy_request_value(struct dv_cluster_operation *operation)
 {
-    const struct dv_message *message = op->request->kind->versions[0].message;
-    void *value = dv_arena_alloc(op->arena, message->size, message->align);
+    const struct dv_message *message = operation->request->kind->versions[0].message;
+    void *value = dv_arena_alloc(operation->arena, message->size, message->align);
 
-    dv_message_copy(message, op->request->value, op->arena, value);
+    dv_message_copy(message, operation->request->value, operation->arena, value);
     return value;
 }
 
-bool dv_update_run(struct dv_op *op)
+bool dv_update_run(struct dv_cluster_operation *operation)
 {
-    const struct dv_kind *kind = op->request->kind;
-    struct dv_status_about about = dv_change_about(op);
-    void *value = copy_request_value(op);
+    const struct dv_kind *kind = operation->request->kind;
+    struct dv_status_about about = dv_change_about(operation);
+    void *value = copy_request_value(operation);
     const struct dv_api_object_meta *meta = dv_meta_of(value);
 
-    if (!dv_update_check_names(op, value))
+    if (!dv_update_check_names(operation, value))
         return false;
-    if (!op->entry->object) {
+    if (!operation->entry->object) {
         if ((kind->id == DV_KIND_LEASE || kind->id == DV_KIND_EVENT) &&
-            op->request->subresource == DV_SUB_NONE)
-            return dv_create_value(op, value, NULL);
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
+            operation->request->subresource == DV_SUB_NONE)
+            return dv_create_value(operation, value, NULL);
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
     }
-    if (!dv_update_check_uid(op, meta->uid))
+    if (!dv_update_check_uid(operation, meta->uid))
         return false;
     if (meta->resource_version.n == 0 && needs_version(kind))
-        return fail_without_version(op);
-    if (!dv_update_check_version(op, meta->resource_version))
+        return fail_without_version(operation);
+    if (!dv_update_check_version(operation, meta->resource_version))
         return false;
-    return dv_update_value(op, value, NULL);
+    return dv_update_value(operation, value, NULL);
 }
 
-bool dv_update_finalize(struct dv_op *op)
+bool dv_update_finalize(struct dv_cluster_operation *operation)
 {
-    const struct dv_api_namespace *wanted = op->request->value;
-    struct dv_status_about about = dv_change_about(op);
+    const struct dv_api_namespace *wanted = operation->request->value;
+    struct dv_status_about about = dv_change_about(operation);
     struct dv_api_namespace *namespace;
 
-    if (!op->entry->object)
-        return dv_op_fail(op, dv_status_not_found(&about, op->arena));
-    if (!dv_update_check_uid(op, wanted->metadata.uid) ||
-        !dv_update_check_version(op, wanted->metadata.resource_version))
+    if (!operation->entry->object)
+        return dv_cluster_operation_fail(operation, dv_status_not_found(&about, operation->arena));
+    if (!dv_update_check_uid(operation, wanted->metadata.uid) ||
+        !dv_update_check_version(operation, wanted->metadata.resource_version))
         return false;
-    namespace = dv_change_copy(op);
+    namespace = dv_change_copy(operation);
     namespace->spec.finalizers = wanted->spec.finalizers;
     namespace->spec.n_finalizers = wanted->spec.n_finalizers;
-    return dv_change_admit(op, namespace) && dv_change_finish(op, namespace);
+    return dv_change_admit(operation, namespace) && dv_change_finish(operation, namespace);
 }

@@ -1,4 +1,4 @@
-/* update.h - the verbs CREATE, UPDATE and PATCH: as `run` of ops. */
+/* update.h - the verbs CREATE, UPDATE and PATCH: as `run` of operations. */
 #ifndef DV_CLUSTER_UPDATE_H
 #define DV_CLUSTER_UPDATE_H
 
@@ -8,35 +8,37 @@
 #include "base/str.h"
 #include "resource/patch.h"
 
-struct dv_op;
+struct dv_cluster_operation;
 
 /* Starts CREATE: makes an object of the request's value, under the name of the request or of the
  * value. */
-void dv_create_start(struct dv_op *op);
+void dv_create_start(struct dv_cluster_operation *operation);
 /* Creates an object from `value`, to which defaults are still added, under the name that is held.
  * `managed`, in the operation's arena, are the owners of its fields; NULL: they become the
  * manager's by this request. */
-bool dv_create_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed);
+bool dv_create_value(struct dv_cluster_operation *operation, void *value,
+                     const struct dv_managed_fields *managed);
 
-bool dv_update_run(struct dv_op *op);
+bool dv_update_run(struct dv_cluster_operation *operation);
 /* Updates the stored object to `value`; `managed` as for dv_create_value. */
-bool dv_update_value(struct dv_op *op, void *value, const struct dv_managed_fields *managed);
+bool dv_update_value(struct dv_cluster_operation *operation, void *value,
+                     const struct dv_managed_fields *managed);
 /* Updates spec.finalizers of a namespace (the subresource "finalize"). */
-bool dv_update_finalize(struct dv_op *op);
+bool dv_update_finalize(struct dv_cluster_operation *operation);
 
-bool dv_patch_run(struct dv_op *op);
+bool dv_patch_run(struct dv_cluster_operation *operation);
 
 /* Checks that the stored object has the `uid`, or the `version`, when one is given. False: the
  * operation has failed with a conflict. */
-DV_CHECKED bool dv_update_check_uid(struct dv_op *op, dv_str uid);
-DV_CHECKED bool dv_update_check_version(struct dv_op *op, dv_str version);
+DV_CHECKED bool dv_update_check_uid(struct dv_cluster_operation *operation, dv_str uid);
+DV_CHECKED bool dv_update_check_version(struct dv_cluster_operation *operation, dv_str version);
 /* Checks that name and namespace in the value are those of the request, and fills them in where the
  * value has none. False: the operation has failed. */
-DV_CHECKED bool dv_update_check_names(struct dv_op *op, void *value);
+DV_CHECKED bool dv_update_check_names(struct dv_cluster_operation *operation, void *value);
 
 /* The version of the API that the request is made in. */
-const struct dv_api_version *dv_update_version(const struct dv_op *op);
+const struct dv_api_version *dv_update_version(const struct dv_cluster_operation *operation);
 /* The manager who makes the request, for managedFields. */
-struct dv_manager dv_update_manager(const struct dv_op *op);
+struct dv_manager dv_update_manager(const struct dv_cluster_operation *operation);
 
 #endif

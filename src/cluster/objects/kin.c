@@ -17,7 +17,7 @@ void dv_kin_init(struct dv_kin *kin)
 
 static void forget(struct dv_kin *kin, struct dv_dependence *dependence)
 {
-    struct dv_owner *owner = dependence->owner;
+    struct dv_kin_owner *owner = dependence->owner;
 
     dv_link_remove(&dependence->link);
     if (dv_list_is_empty(&owner->dependents)) {
@@ -45,9 +45,9 @@ void dv_kin_fini(struct dv_kin *kin)
     dv_map_fini(&kin->owners);
 }
 
-static struct dv_owner *take_owner(struct dv_kin *kin, dv_str uid)
+static struct dv_kin_owner *take_owner(struct dv_kin *kin, dv_str uid)
 {
-    struct dv_owner *owner = dv_map_get(&kin->owners, uid);
+    struct dv_kin_owner *owner = dv_map_get(&kin->owners, uid);
 
     if (owner)
         return owner;
@@ -101,7 +101,7 @@ struct dv_entry *dv_kin_find(const struct dv_kin *kin, dv_str uid)
     return dv_map_get(&kin->objects, uid);
 }
 
-const struct dv_owner *dv_kin_get(const struct dv_kin *kin, dv_str uid)
+const struct dv_kin_owner *dv_kin_get(const struct dv_kin *kin, dv_str uid)
 {
     return dv_map_get(&kin->owners, uid);
 }

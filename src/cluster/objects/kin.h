@@ -17,10 +17,10 @@ struct dv_object;
 
 struct dv_kin {
     struct dv_map objects; /* uid -> struct dv_entry */
-    struct dv_map owners;  /* uid -> struct dv_owner */
+    struct dv_map owners;  /* uid -> struct dv_kin_owner */
 };
 
-struct dv_owner {
+struct dv_kin_owner {
     struct dv_list dependents; /* of struct dv_dependence */
     size_t n_uid;
     char uid[];
@@ -28,7 +28,7 @@ struct dv_owner {
 
 struct dv_dependence {
     struct dv_link link;
-    struct dv_owner *owner;
+    struct dv_kin_owner *owner;
     struct dv_entry *entry;     /* that depends on it */
     struct dv_dependence *next; /* of the same entry */
     bool is_blocking;           /* blockOwnerDeletion */
@@ -43,6 +43,6 @@ void dv_kin_change(struct dv_kin *kin, struct dv_entry *entry, const struct dv_o
 /* The entry whose object has that uid; NULL: none. */
 struct dv_entry *dv_kin_find(const struct dv_kin *kin, dv_str uid);
 /* NULL when nothing depends on it. */
-const struct dv_owner *dv_kin_get(const struct dv_kin *kin, dv_str uid);
+const struct dv_kin_owner *dv_kin_get(const struct dv_kin *kin, dv_str uid);
 
 #endif

@@ -60,7 +60,7 @@ void dv_shelf_fini(struct dv_shelf *shelf)
     size_t at = 0;
 
     while ((entry = dv_names_next(&shelf->names, &at)) != NULL) {
-        assert(!entry->op && dv_list_is_empty(&entry->waiting));
+        assert(!entry->operation && dv_list_is_empty(&entry->waiting));
         dv_object_unref(entry->object);
         free(entry);
     }
@@ -102,7 +102,7 @@ struct dv_entry *dv_shelf_take(struct dv_shelf *shelf, dv_str namespace, dv_str 
 
 void dv_shelf_drop(struct dv_entry *entry)
 {
-    assert(!entry->object && !entry->op && dv_list_is_empty(&entry->waiting));
+    assert(!entry->object && !entry->operation && dv_list_is_empty(&entry->waiting));
     dv_link_remove(&entry->due);
     (void)dv_names_remove(&entry->shelf->names, dv_entry_namespace(entry), dv_entry_name(entry));
     free(entry);

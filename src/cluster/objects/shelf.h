@@ -18,16 +18,16 @@
 struct dv_dependence;
 struct dv_kind;
 struct dv_object;
-struct dv_op;
+struct dv_cluster_operation;
 struct dv_shelf;
 struct dv_shelf_chunk;
 
 /* A name that is taken: by an object, or by those who want to write it. */
 struct dv_entry {
     struct dv_shelf *shelf;
-    struct dv_object *object; /* that is durable; NULL: none */
-    struct dv_op *op;         /* that looks at it or writes it now; NULL: none */
-    struct dv_list waiting;   /* of ops, for their turn */
+    struct dv_object *object;               /* that is durable; NULL: none */
+    struct dv_cluster_operation *operation; /* that looks at it or writes it now; NULL: none */
+    struct dv_list waiting;                 /* of operations, for their turn */
     uint32_t n_waiting;
     uint16_t n_namespace; /* bytes of the namespace; 0: none */
     uint16_t n_key;

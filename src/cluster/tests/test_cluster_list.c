@@ -6,7 +6,7 @@
 #include "base/defs.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
-#include "cluster/objects/token.h"
+#include "cluster/objects/continue_token.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
 
@@ -210,14 +210,14 @@ static void tokens_read_back_as_they_were(void **state)
     struct fixture *fixture = *state;
 
     for (size_t i = 0; i < DV_COUNT(keys); i++) {
-        struct dv_token token = {.version = (int64_t)(i + 1) * 1000000007,
-                                 .after = dv_str_from_c(keys[i])};
-        struct dv_token again = {0};
+        struct dv_continue token = {.version = (int64_t)(i + 1) * 1000000007,
+                                    .after = dv_str_from_c(keys[i])};
+        struct dv_continue again = {0};
         struct dv_err err;
 
-        assert_ok(
-            dv_token_parse(dv_token_print(&token, fixture->arena), fixture->arena, &again, &err),
-            &err);
+        assert_ok(dv_continue_parse(dv_continue_print(&token, fixture->arena), fixture->arena,
+                                    &again, &err),
+                  &err);
         assert_int_equal(again.version, token.version);
         assert_str(again.after, keys[i]);
     }

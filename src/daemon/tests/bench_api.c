@@ -10,7 +10,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "daemon/tests/bench_node.h"
 #include "loop/loop.h"
 #include "peers/measure.h"
@@ -245,11 +245,11 @@ static void bench_watches(struct bench *bench)
 static void open_client(struct bench *bench, struct dv_arena *arena)
 {
     dv_str path = dv_str_printf(arena, "%s/s/admin.kubeconfig", bench->node->dir);
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_rest_client_options options = {.connections_max = WATCHERS + LANES_MAX};
     struct dv_err err;
 
-    if (!dv_kube_config_load(path, DV_STR_NONE, arena, &config, &err))
+    if (!dv_kubeconfig_load(path, DV_STR_NONE, arena, &config, &err))
         die("kubeconfig", &err);
     options.base_url = config.server;
     options.ca = config.ca;

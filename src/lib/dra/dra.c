@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "lib/common/driver.h"
 #include "lib/dra/dra_slices.h"
 
@@ -195,14 +195,14 @@ static bool open_cluster(struct davit_dra *dra, struct dv_err *err)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     dv_str path = dv_str_from_c(dra->options.kubeconfig);
     struct dv_remote_options options = {.user_agent = dra->name};
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
 
     if (dra->cluster)
         return true;
-    if (path.n > 0 ? !dv_kube_config_load(path, DV_STR_NONE, scratch, &config, err)
-                   : !dv_kube_config_in_cluster(dv_str_from_c(getenv("KUBERNETES_SERVICE_HOST")),
-                                                dv_str_from_c(getenv("KUBERNETES_SERVICE_PORT")),
-                                                DV_STR_NONE, scratch, &config, err))
+    if (path.n > 0 ? !dv_kubeconfig_load(path, DV_STR_NONE, scratch, &config, err)
+                   : !dv_kubeconfig_in_cluster(dv_str_from_c(getenv("KUBERNETES_SERVICE_HOST")),
+                                               dv_str_from_c(getenv("KUBERNETES_SERVICE_PORT")),
+                                               DV_STR_NONE, scratch, &config, err))
         return dv_wrap(err, "the API server");
     dra->remote = dv_remote_open(dra->parts.loop, &config, &options, err);
     if (!dra->remote)

@@ -141,7 +141,7 @@ static const struct verb {
     void (*serve)(struct dv_kube_call *call);
 } verbs[] = {
     {DV_STR_INIT("GET"),    DV_CAN_GET,               dv_kube_get   },
-    {DV_STR_INIT("GET"),    DV_CAN_LIST,              dv_kube_list  },
+    {DV_STR_INIT("GET"),    DV_CAN_LIST,              dv_remote_list},
     {DV_STR_INIT("POST"),   DV_CAN_CREATE,            dv_kube_create},
     {DV_STR_INIT("PUT"),    DV_CAN_UPDATE,            dv_kube_update},
     {DV_STR_INIT("PATCH"),  DV_CAN_PATCH,             dv_kube_patch },

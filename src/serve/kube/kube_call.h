@@ -178,7 +178,7 @@ void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_
                                const struct dv_err *err);
 void dv_kube_serve_node(struct dv_kube_call *call);
 void dv_kube_get(struct dv_kube_call *call);
-void dv_kube_list(struct dv_kube_call *call);
+void dv_remote_list(struct dv_kube_call *call);
 void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *options);
 void dv_kube_create(struct dv_kube_call *call);
 void dv_kube_update(struct dv_kube_call *call);

@@ -62,7 +62,7 @@ static dv_str selector_of(const struct dv_kube_call *call)
                          selector.n ? "," : "", DV_FMT(selector));
 }
 
-void dv_kube_list(struct dv_kube_call *call)
+void dv_remote_list(struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
     struct dv_list_options options;

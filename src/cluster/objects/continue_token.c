@@ -1,6 +1,7 @@
-/* token.c - continue tokens of lists: the version of the first page and the last key, in the
- * reference's encoding. Clients send back what they got, or anything else: all of it is checked. */
-#include "cluster/objects/token.h"
+/* continue_token.c - continue tokens of lists: the version of the first page and the last key, in
+ * the reference's encoding. Clients send back what they got, or anything else: all of it is
+ * checked. */
+#include "cluster/objects/continue_token.h"
 
 #include <string.h>
 
@@ -76,7 +77,7 @@ static bool check_start(dv_str bytes, struct dv_err *err)
                    "invalid character '%c' looking for beginning of value", first);
 }
 
-static bool read_token(const struct dv_json *doc, struct dv_token *token, struct dv_err *err)
+static bool read_token(const struct dv_json *doc, struct dv_continue *token, struct dv_err *err)
 {
     const struct dv_json *version = dv_json_get(doc, DV_STR("v"));
     const struct dv_json *start = dv_json_get(doc, DV_STR("start"));
@@ -97,7 +98,7 @@ static bool read_token(const struct dv_json *doc, struct dv_token *token, struct
     return true;
 }
 
-dv_str dv_token_print(const struct dv_token *token, struct dv_arena *arena)
+dv_str dv_continue_print(const struct dv_continue *token, struct dv_arena *arena)
 {
     struct dv_buf buf;
     dv_str text;
@@ -114,7 +115,8 @@ dv_str dv_token_print(const struct dv_token *token, struct dv_arena *arena)
     return text;
 }
 
-bool dv_token_parse(dv_str text, struct dv_arena *arena, struct dv_token *token, struct dv_err *err)
+bool dv_continue_parse(dv_str text, struct dv_arena *arena, struct dv_continue *token,
+                       struct dv_err *err)
 {
     const struct dv_json *doc;
     dv_str bytes = {0};

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 
 struct place {
     char dir[64];
@@ -63,15 +63,15 @@ static dv_str put(struct place *place, const char *name, const char *text)
 #define USER(text) "users:\n- {name: me, user: {" text "}}\n"
 
 static bool parse(struct place *place, const char *text, const char *context,
-                  struct dv_kube_config *config, struct dv_err *err)
+                  struct dv_kubeconfig *config, struct dv_err *err)
 {
-    return dv_kube_config_parse(dv_str_from_c(text), dv_str_from_c(place->dir),
-                                dv_str_from_c(context), place->arena, config, err);
+    return dv_kubeconfig_parse(dv_str_from_c(text), dv_str_from_c(place->dir),
+                               dv_str_from_c(context), place->arena, config, err);
 }
 
 static void reads_the_current_context(void **state)
 {
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
     assert_ok(parse(*state,
@@ -91,7 +91,7 @@ static void reads_the_current_context(void **state)
 
 static void reads_another_context(void **state)
 {
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
     assert_ok(parse(*state, HEAD CLUSTER("server: 'http://a'") USER("exec: {command: x}"), "nobody",
@@ -123,7 +123,7 @@ static void sends_tokens_in_plain_only_to_this_machine(void **state)
     struct place *place = *state;
 
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        struct dv_kube_config config;
+        struct dv_kubeconfig config;
         struct dv_err err;
         dv_str text = dv_str_printf(
             place->arena,
@@ -137,7 +137,7 @@ static void sends_tokens_in_plain_only_to_this_machine(void **state)
 
 static void reads_json_too(void **state)
 {
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
     assert_ok(parse(*state,
@@ -152,7 +152,7 @@ static void reads_json_too(void **state)
 static void files_are_found_beside_the_kubeconfig(void **state)
 {
     struct place *place = *state;
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
     dv_str path = put(place, "config",
                       HEAD CLUSTER("server: 'https://a', certificate-authority: ca.crt")
@@ -161,13 +161,13 @@ static void files_are_found_beside_the_kubeconfig(void **state)
 
     (void)put(place, "ca.crt", "CA");
     (void)put(place, "token", " fresh\n");
-    assert_ok(dv_kube_config_load(path, DV_STR_NONE, place->arena, &config, &err), &err);
+    assert_ok(dv_kubeconfig_load(path, DV_STR_NONE, place->arena, &config, &err), &err);
     assert_str(config.ca, "CA");
     assert_str(config.token, "fresh"); /* the file counts more */
     assert_str(config.token_file,
                dv_str_to_c(dv_str_printf(place->arena, "%s/token", place->dir), place->arena));
     assert_int_equal(chdir("/"), 0); /* a relative path: files are still beside it */
-    assert_ok(dv_kube_config_load(relative, DV_STR_NONE, place->arena, &config, &err), &err);
+    assert_ok(dv_kubeconfig_load(relative, DV_STR_NONE, place->arena, &config, &err), &err);
     assert_str(config.token, "fresh");
     assert_str(config.ca, "CA");
 }
@@ -210,7 +210,7 @@ static void refuses_what_it_cannot_do_or_find(void **state)
     };
 
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        struct dv_kube_config config;
+        struct dv_kubeconfig config;
         struct dv_err err;
 
         if (parse(*state, cases[i].text, cases[i].context, &config, &err))
@@ -224,33 +224,33 @@ static void finds_a_service_account(void **state)
 {
     struct place *place = *state;
     dv_str dir = dv_str_from_c(place->dir);
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_err err;
 
     assert_false(
-        dv_kube_config_in_cluster(DV_STR_NONE, DV_STR("443"), dir, place->arena, &config, &err));
+        dv_kubeconfig_in_cluster(DV_STR_NONE, DV_STR("443"), dir, place->arena, &config, &err));
     assert_int_equal(err.code, DV_NOT_FOUND);
     (void)put(place, "token", "tok\n");
-    assert_false(dv_kube_config_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
-                                           &config, &err));
+    assert_false(dv_kubeconfig_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
+                                          &config, &err));
     assert_err(&err, err.code, "ca.crt");
     (void)put(place, "ca.crt", "CA");
-    assert_ok(dv_kube_config_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
-                                        &config, &err),
+    assert_ok(dv_kubeconfig_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
+                                       &config, &err),
               &err);
     assert_str(config.server, "https://10.0.0.1:443");
     assert_str(config.token, "tok");
     assert_str(config.ca, "CA");
     assert_int_equal(config.namespace.n, 0);
     (void)put(place, "namespace", "kube-system\n");
-    assert_ok(dv_kube_config_in_cluster(DV_STR("fd00::1"), DV_STR("6443"), dir, place->arena,
-                                        &config, &err),
+    assert_ok(dv_kubeconfig_in_cluster(DV_STR("fd00::1"), DV_STR("6443"), dir, place->arena,
+                                       &config, &err),
               &err);
     assert_str(config.server, "https://[fd00::1]:6443");
     assert_str(config.namespace, "kube-system");
     (void)put(place, "token", "\n");
-    assert_false(dv_kube_config_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
-                                           &config, &err));
+    assert_false(dv_kubeconfig_in_cluster(DV_STR("10.0.0.1"), DV_STR("443"), dir, place->arena,
+                                          &config, &err));
     assert_err(&err, DV_INVALID_ARGUMENT, "is empty");
 }
 

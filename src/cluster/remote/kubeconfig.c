@@ -1,4 +1,4 @@
-/* kube_config.c - reads where the server is and who we are: from a kubeconfig file, or from what a
+/* kubeconfig.c - reads where the server is and who we are: from a kubeconfig file, or from what a
  * pod finds in its environment. What a configuration says and we do not do is refused rather than
  * ignored. */
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "json/json.h"
 
 /* More than a kubeconfig with a hundred clusters and their certificates has. */
@@ -119,7 +119,7 @@ static bool read_data(struct reading *reading, const struct dv_json *object, con
 }
 
 static bool read_cluster(struct reading *reading, const struct dv_json *cluster,
-                         struct dv_kube_config *config)
+                         struct dv_kubeconfig *config)
 {
     static const struct refusal refusals[] = {
         {"proxy-url",       "we connect to the server itself"                 },
@@ -140,7 +140,7 @@ static bool read_cluster(struct reading *reading, const struct dv_json *cluster,
     return read_data(reading, cluster, "certificate-authority", &config->ca);
 }
 
-static bool read_token_file(struct reading *reading, dv_str path, struct dv_kube_config *config)
+static bool read_token_file(struct reading *reading, dv_str path, struct dv_kubeconfig *config)
 {
     config->token_file = path;
     if (!dv_file_read(path, FILE_BYTES_MAX, reading->arena, &config->token, reading->err))
@@ -151,7 +151,7 @@ static bool read_token_file(struct reading *reading, dv_str path, struct dv_kube
 }
 
 static bool read_user(struct reading *reading, const struct dv_json *user,
-                      struct dv_kube_config *config)
+                      struct dv_kubeconfig *config)
 {
     static const struct refusal refusals[] = {
         {"exec",          "we run no programs for credentials; give a token, a tokenFile or a "
@@ -194,7 +194,7 @@ static bool is_own_host(dv_str url)
 }
 
 /* Refuses to send a token over plain HTTP: whoever listens on the way would have it. */
-static bool check_plain(struct reading *reading, const struct dv_kube_config *config)
+static bool check_plain(struct reading *reading, const struct dv_kubeconfig *config)
 {
     return config->token.n == 0 || dv_str_starts_with(config->server, DV_STR("https://")) ||
            is_own_host(config->server) ||
@@ -204,7 +204,7 @@ static bool check_plain(struct reading *reading, const struct dv_kube_config *co
 }
 
 static bool read_context(struct reading *reading, const struct dv_json *doc, dv_str name,
-                         struct dv_kube_config *config)
+                         struct dv_kubeconfig *config)
 {
     const struct dv_json *context = NULL;
     const struct dv_json *cluster = NULL;
@@ -225,7 +225,7 @@ static bool read_context(struct reading *reading, const struct dv_json *doc, dv_
 }
 
 static bool read_config(struct reading *reading, const struct dv_json *doc, dv_str name,
-                        struct dv_kube_config *config)
+                        struct dv_kubeconfig *config)
 {
     if (name.n == 0 && !read_text(reading, doc, "current-context", &name))
         return false;
@@ -235,11 +235,11 @@ static bool read_config(struct reading *reading, const struct dv_json *doc, dv_s
            dv_wrap(reading->err, "context \"%.*s\"", DV_FMT(dv_str_slice(name, 0, 80)));
 }
 
-bool dv_kube_config_parse(dv_str text, dv_str dir, dv_str context, struct dv_arena *arena,
-                          struct dv_kube_config *config, struct dv_err *err)
+bool dv_kubeconfig_parse(dv_str text, dv_str dir, dv_str context, struct dv_arena *arena,
+                         struct dv_kubeconfig *config, struct dv_err *err)
 {
     struct reading reading = {dir, arena, err};
-    struct dv_kube_config fresh = {0};
+    struct dv_kubeconfig fresh = {0};
     const struct dv_json *doc = dv_yaml_parse(text, NULL, arena, err);
 
     if (!doc)
@@ -250,8 +250,8 @@ bool dv_kube_config_parse(dv_str text, dv_str dir, dv_str context, struct dv_are
     return true;
 }
 
-bool dv_kube_config_load(dv_str path, dv_str context, struct dv_arena *arena,
-                         struct dv_kube_config *config, struct dv_err *err)
+bool dv_kubeconfig_load(dv_str path, dv_str context, struct dv_arena *arena,
+                        struct dv_kubeconfig *config, struct dv_err *err)
 {
     size_t n = path.n;
     dv_str text;
@@ -260,17 +260,17 @@ bool dv_kube_config_load(dv_str path, dv_str context, struct dv_arena *arena,
         return false;
     while (n > 0 && path.p[n - 1] != '/')
         n--;
-    if (!dv_kube_config_parse(text, dv_str_slice(path, 0, n > 1 ? n - 1 : n), context, arena,
-                              config, err))
+    if (!dv_kubeconfig_parse(text, dv_str_slice(path, 0, n > 1 ? n - 1 : n), context, arena, config,
+                             err))
         return dv_wrap(err, "%.*s", DV_FMT(path));
     return true;
 }
 
-bool dv_kube_config_in_cluster(dv_str host, dv_str port, dv_str dir, struct dv_arena *arena,
-                               struct dv_kube_config *config, struct dv_err *err)
+bool dv_kubeconfig_in_cluster(dv_str host, dv_str port, dv_str dir, struct dv_arena *arena,
+                              struct dv_kubeconfig *config, struct dv_err *err)
 {
     struct reading reading = {dir.n ? dir : DV_STR(ACCOUNT_DIR), arena, err};
-    struct dv_kube_config fresh = {0};
+    struct dv_kubeconfig fresh = {0};
     struct dv_err absent;
 
     if (host.n == 0 || port.n == 0)

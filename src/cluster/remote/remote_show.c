@@ -1,12 +1,12 @@
-/* kube_show.c - what a view over a real API server tells its owner. */
+/* remote_show.c - what a view over a real API server tells its owner. */
 #include "base/err.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/kube/kube_view.h"
+#include "cluster/remote/remote_view.h"
 #include "cluster/shared/cluster_view.h"
 #include "resource/resource.h"
 
-static void change(struct dv_kube_view *view, const struct dv_api_object_meta *meta,
+static void change(struct dv_remote_view *view, const struct dv_api_object_meta *meta,
                    struct dv_object *now)
 {
     view->is_in_callback = true;
@@ -14,15 +14,15 @@ static void change(struct dv_kube_view *view, const struct dv_api_object_meta *m
     view->is_in_callback = false;
 }
 
-void dv_kube_view_tell(struct dv_kube_view *view, struct dv_object *now)
+void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now)
 {
     struct dv_object *old = dv_view_get(&view->view, now->meta->namespace, now->meta->name);
 
     if (old && !dv_str_eq(old->meta->uid, now->meta->uid)) {
         /* The uid is another one: the old object went and a new one took its name while nobody
          * watched. Both are told, as the watch would have done. */
-        dv_kube_view_tell_gone(view, old);
-        if (!dv_kube_view_is_live(view))
+        dv_remote_view_tell_gone(view, old);
+        if (!dv_remote_view_is_live(view))
             return;
     } else if (old && old->version == now->version) {
         return; /* the view shows this version already */
@@ -30,12 +30,12 @@ void dv_kube_view_tell(struct dv_kube_view *view, struct dv_object *now)
     change(view, now->meta, now);
 }
 
-void dv_kube_view_tell_gone(struct dv_kube_view *view, const struct dv_object *old)
+void dv_remote_view_tell_gone(struct dv_remote_view *view, const struct dv_object *old)
 {
     change(view, old->meta, NULL);
 }
 
-void dv_kube_view_tell_synced(struct dv_kube_view *view)
+void dv_remote_view_tell_synced(struct dv_remote_view *view)
 {
     if (view->view.is_synced)
         return;
@@ -47,7 +47,7 @@ void dv_kube_view_tell_synced(struct dv_kube_view *view)
     view->is_in_callback = false;
 }
 
-void dv_kube_view_tell_trouble(struct dv_kube_view *view, const struct dv_err *err)
+void dv_remote_view_tell_trouble(struct dv_remote_view *view, const struct dv_err *err)
 {
     enum dv_code trouble = err ? err->code : DV_OK;
 

@@ -1,4 +1,4 @@
-/* bench_kube.c - the engine over an API server: requests a second, how long a view takes to begin
+/* bench_remote.c - the engine over an API server: requests a second, how long a view takes to begin
  * with many objects, events a second, memory an object.
  *
  * The server is a process of its own that has its answers ready: what is measured is our side. */
@@ -20,7 +20,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
@@ -38,7 +38,7 @@
 
 static void die(const char *what, const char *why)
 {
-    (void)fprintf(stderr, "bench_kube: %s: %s\n", what, why);
+    (void)fprintf(stderr, "bench_remote: %s: %s\n", what, why);
     exit(1);
 }
 
@@ -344,7 +344,7 @@ static bool is_true(void *ctx)
     return *(const bool *)ctx;
 }
 
-static void measure(const char *what, const struct dv_rest_tls *tls, struct dv_kube_config config)
+static void measure(const char *what, const struct dv_rest_tls *tls, struct dv_kubeconfig config)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_remote_options options = {0};
@@ -378,7 +378,7 @@ int main(void)
     dv_str host = DV_STR("127.0.0.1");
     struct dv_rest_cert_request request = {
         .name = DV_STR("bench"), .now_ns = dv_clock_wall_ns(dv_clock_real()), .valid_days = 1};
-    struct dv_kube_config config = {.token = DV_STR("token")};
+    struct dv_kubeconfig config = {.token = DV_STR("token")};
     struct dv_rest_cert ca;
     struct dv_rest_cert cert;
     struct dv_err err;

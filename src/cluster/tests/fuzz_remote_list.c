@@ -1,4 +1,4 @@
-/* fuzz_kube_list.c - a page of a list: what is read can be shown, and is the same when it is read
+/* fuzz_remote_list.c - a page of a list: what is read can be shown, and is the same when it is read
  * again from a copy; nothing of the text is needed afterwards. */
 #include <assert.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_event.h"
 #include "resource/resource.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

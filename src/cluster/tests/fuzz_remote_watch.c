@@ -1,5 +1,5 @@
-/* fuzz_kube_watch.c - bytes of a watch: what is told does not depend on how they arrive, never more
- * than a line is kept, and the state is what the events before the first bad one say.
+/* fuzz_remote_watch.c - bytes of a watch: what is told does not depend on how they arrive, never
+ * more than a line is kept, and the state is what the events before the first bad one say.
  *
  * The first byte is the size of the parts. */
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_event.h"
 #include "cluster/shared/cluster_names.h"
 #include "resource/resource.h"
 

@@ -1,4 +1,4 @@
-/* slices.c - feeds the allocator's inventory: slices, with the taints that rules add to their
+/* sched_slices.c - feeds the allocator's inventory: slices, with the taints that rules add to their
  * devices, and classes. A change wakes the pods that it may help. */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* claims.c - claims as they are, or as they are about to be, and the devices that they hold.
+/* sched_claims.c - claims as they are, or as they are about to be, and the devices that they hold.
  *
  * A claim's record is there while the claim is, or while a pod waits for it. Its newest state comes
  * from the view or from the answer to a write; what the view tells later and is older changes

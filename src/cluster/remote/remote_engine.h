@@ -1,6 +1,6 @@
-/* kube_engine.h - the parts of the engine over a real API server. */
-#ifndef DV_CLUSTER_KUBE_ENGINE_H
-#define DV_CLUSTER_KUBE_ENGINE_H
+/* remote_engine.h - the parts of the engine over a real API server. */
+#ifndef DV_CLUSTER_REMOTE_ENGINE_H
+#define DV_CLUSTER_REMOTE_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ struct dv_remote {
     void *closed_ctx;
 };
 
-/* kube.c */
+/* remote.c */
 /* Gives its memory back when it was closed and nothing is under way. */
 void dv_remote_free_if_done(struct dv_remote *remote);
 /* The version in which the server has the kind, as far as is known: the newest first. */
@@ -45,7 +45,7 @@ const struct dv_api_version *dv_remote_version(const struct dv_remote *remote,
 bool dv_remote_version_refused(struct dv_remote *remote, const struct dv_kind *kind,
                                const struct dv_api_version *version);
 
-/* kube_path.c: pure. */
+/* remote_path.c: pure. */
 /* "/apis/resource.k8s.io/v1/namespaces/a/resourceclaims/b/status" */
 void dv_remote_path(const struct dv_kind *kind, const struct dv_api_version *version,
                     dv_str namespace, dv_str name, dv_str subresource, struct dv_buf *buf);
@@ -61,18 +61,18 @@ dv_str dv_remote_warning(dv_str field, struct dv_arena *arena);
 /* Whether a field Retry-After tells when to come again; the time is bounded. */
 bool dv_remote_retry_after(dv_str field, uint64_t *wait_ms);
 
-/* kube_request.c */
+/* remote_request.c */
 void dv_remote_request_start(struct dv_cluster *cluster, struct dv_request *request);
 void dv_remote_request_cancel(struct dv_cluster *cluster, struct dv_request *request);
 void dv_remote_requests_end(struct dv_remote *remote);
 
-/* kube_view.c */
+/* remote_view.c */
 struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
                                     const struct dv_view_options *options, struct dv_err *err);
 void dv_remote_view_close(struct dv_view *view);
 void dv_remote_views_end(struct dv_remote *remote);
 
-/* kube_token.c: a token file, read anew. */
+/* remote_token.c: a token file, read anew. */
 struct kube_token *dv_remote_token_open(struct dv_remote *remote, dv_str path);
 /* The server does not know us: perhaps the file has a newer one. NULL is fine. */
 void dv_remote_token_doubt(struct kube_token *token);

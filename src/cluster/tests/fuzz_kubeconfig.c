@@ -1,4 +1,4 @@
-/* fuzz_kube_config.c - kubeconfigs: what is taken from one, written as another, is taken from that
+/* fuzz_kubeconfig.c - kubeconfigs: what is taken from one, written as another, is taken from that
  * as well. */
 #include <assert.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,7 +34,7 @@ static void add_data(struct dv_buf *buf, const char *key, dv_str value, struct d
     dv_buf_fini(&data);
 }
 
-static dv_str print(const struct dv_kube_config *config, struct dv_arena *arena)
+static dv_str print(const struct dv_kubeconfig *config, struct dv_arena *arena)
 {
     struct dv_buf buf;
     dv_str text;
@@ -62,19 +62,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str text = {(const char *)data, size};
     dv_str dir = DV_STR("/nonexistent");
-    struct dv_kube_config config;
-    struct dv_kube_config again;
+    struct dv_kubeconfig config;
+    struct dv_kubeconfig again;
     struct dv_err err;
 
     /* Files are not what this is about, and some of them would make it wait. */
     if (dv_str_find(text, DV_STR("/dev")) < text.n || dv_str_find(text, DV_STR("\\")) < text.n)
         return 0;
-    if (!dv_kube_config_parse(text, dir, DV_STR_NONE, arena, &config, &err)) {
+    if (!dv_kubeconfig_parse(text, dir, DV_STR_NONE, arena, &config, &err)) {
         assert(err.msg[0]);
         return 0;
     }
     assert(config.server.n > 0);
-    assert(dv_kube_config_parse(print(&config, arena), dir, DV_STR_NONE, arena, &again, &err));
+    assert(dv_kubeconfig_parse(print(&config, arena), dir, DV_STR_NONE, arena, &again, &err));
     assert(dv_str_eq(config.server, again.server) && dv_str_eq(config.token, again.token));
     assert(dv_str_eq(config.ca, again.ca) && dv_str_eq(config.cert, again.cert));
     assert(dv_str_eq(config.key, again.key) && dv_str_eq(config.namespace, again.namespace));

@@ -1,13 +1,13 @@
-/* kube_list.c - the listing of a view: pages are told as they come, and at the end everything that
- * the view still shows and the list did not have is told to be gone. */
+/* remote_list.c - the listing of a view: pages are told as they come, and at the end everything
+ * that the view still shows and the list did not have is told to be gone. */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
-#include "cluster/kube/kube_event.h"
-#include "cluster/kube/kube_view.h"
+#include "cluster/remote/remote_event.h"
+#include "cluster/remote/remote_view.h"
 #include "cluster/shared/cluster_names.h"
 #include "cluster/shared/cluster_view.h"
 #include "loop/loop.h"
@@ -25,13 +25,13 @@ static struct dv_name name_of(const void *item)
     return (struct dv_name){object->meta->namespace, object->meta->name};
 }
 
-void dv_kube_list_init(struct dv_kube_view *view)
+void dv_remote_list_init(struct dv_remote_view *view)
 {
     dv_names_init(&view->listed, name_of);
     dv_buf_init(&view->more, MORE_BYTES_MAX);
 }
 
-void dv_kube_list_forget(struct dv_kube_view *view)
+void dv_remote_list_forget(struct dv_remote_view *view)
 {
     struct dv_object *object;
     size_t at = 0;
@@ -47,7 +47,7 @@ void dv_kube_list_forget(struct dv_kube_view *view)
     dv_task_cancel(&view->sweep);
 }
 
-bool dv_kube_list_take(struct dv_kube_view *view, dv_str text, struct dv_err *err)
+bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err *err)
 {
     struct dv_remote_page page;
 
@@ -62,15 +62,15 @@ bool dv_kube_list_take(struct dv_kube_view *view, dv_str text, struct dv_err *er
         return false;
     }
     view->list_version = page.version;
-    for (size_t i = 0; i < page.n_objects && dv_kube_view_is_live(view); i++) {
+    for (size_t i = 0; i < page.n_objects && dv_remote_view_is_live(view); i++) {
         dv_object_unref(dv_names_put(&view->listed, dv_object_ref(page.objects[i])));
-        dv_kube_view_tell(view, page.objects[i]);
+        dv_remote_view_tell(view, page.objects[i]);
     }
     dv_remote_page_drop(&page);
     return true;
 }
 
-void dv_kube_list_end(struct dv_kube_view *view)
+void dv_remote_list_end(struct dv_remote_view *view)
 {
     struct dv_object *object;
     size_t at = 0;
@@ -80,11 +80,11 @@ void dv_kube_list_end(struct dv_kube_view *view)
             *dv_vec_add(&view->gone) = dv_object_ref(object);
 }
 
-bool dv_kube_list_tell_gone(struct dv_kube_view *view)
+bool dv_remote_list_tell_gone(struct dv_remote_view *view)
 {
     for (size_t i = 0; i < PORTION && view->n_gone_told < view->gone.n; i++) {
-        dv_kube_view_tell_gone(view, view->gone.v[view->n_gone_told++]);
-        if (!dv_kube_view_is_live(view))
+        dv_remote_view_tell_gone(view, view->gone.v[view->n_gone_told++]);
+        if (!dv_remote_view_is_live(view))
             return false;
     }
     return view->n_gone_told == view->gone.n;

@@ -1,4 +1,4 @@
-/* kube_view.c - views by list and watch.
+/* remote_view.c - views by list and watch.
  *
  *     LISTING --all pages--> SWEEPING --told--> WATCHING --ends--> WATCHING, from where it was
  *        ^                                         |
@@ -17,9 +17,9 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/kube/kube_engine.h"
-#include "cluster/kube/kube_event.h"
-#include "cluster/kube/kube_view.h"
+#include "cluster/remote/remote_engine.h"
+#include "cluster/remote/remote_event.h"
+#include "cluster/remote/remote_view.h"
 #include "cluster/shared/cluster_view.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
@@ -50,16 +50,16 @@
 /* After a watch that lived this long, the next failure counts as the first again. */
 #define GOOD_MS 10000u
 
-static void start(struct dv_kube_view *view, enum dv_kube_state state);
+static void start(struct dv_remote_view *view, enum dv_remote_state state);
 
 /* Frees a closed view as soon as no fetch or callback uses it any more. */
-static void free_if_done(struct dv_kube_view *view)
+static void free_if_done(struct dv_remote_view *view)
 {
     if (!view->is_closed || view->is_fetching || view->is_in_callback)
         return;
     dv_timer_cancel(&view->timer);
     dv_link_remove(&view->link);
-    dv_kube_list_forget(view);
+    dv_remote_list_forget(view);
     dv_buf_fini(&view->target);
     dv_remote_lines_fini(&view->lines);
     dv_arena_free(view->scratch);
@@ -69,9 +69,9 @@ static void free_if_done(struct dv_kube_view *view)
 
 /* Whether the view is still open after a callback. If not, it may have been freed, and the caller
  * must return. */
-static bool goes_on(struct dv_kube_view *view)
+static bool goes_on(struct dv_remote_view *view)
 {
-    if (dv_kube_view_is_live(view))
+    if (dv_remote_view_is_live(view))
         return true;
     free_if_done(view);
     return false;
@@ -81,17 +81,17 @@ static bool goes_on(struct dv_kube_view *view)
 
 static void on_timer(struct dv_timer *timer)
 {
-    struct dv_kube_view *view = DV_CONTAINER(timer, struct dv_kube_view, timer);
+    struct dv_remote_view *view = DV_CONTAINER(timer, struct dv_remote_view, timer);
 
     if (view->state == KUBE_PAUSING) {
         start(view, view->next);
         return;
     }
-    dv_kube_view_tell_trouble(view, NULL);
+    dv_remote_view_tell_trouble(view, NULL);
     (void)goes_on(view);
 }
 
-static void forget_failures(struct dv_kube_view *view)
+static void forget_failures(struct dv_remote_view *view)
 {
     uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
 
@@ -100,7 +100,8 @@ static void forget_failures(struct dv_kube_view *view)
     view->has_progress = false;
 }
 
-static void pause_before(struct dv_kube_view *view, enum dv_kube_state next, uint64_t at_least_ms)
+static void pause_before(struct dv_remote_view *view, enum dv_remote_state next,
+                         uint64_t at_least_ms)
 {
     struct dv_loop *loop = view->remote->cluster.loop;
     uint64_t wait_ms;
@@ -115,9 +116,9 @@ static void pause_before(struct dv_kube_view *view, enum dv_kube_state next, uin
 }
 
 /* Lists again: at once, or after a pause when listing again did not help before. */
-static void list_again(struct dv_kube_view *view)
+static void list_again(struct dv_remote_view *view)
 {
-    dv_kube_list_forget(view);
+    dv_remote_list_forget(view);
     forget_failures(view);
     if (view->pause_ms > 0) {
         pause_before(view, KUBE_LISTING, 0);
@@ -127,10 +128,10 @@ static void list_again(struct dv_kube_view *view)
     start(view, KUBE_LISTING);
 }
 
-static void fail(struct dv_kube_view *view, const struct dv_err *err, enum dv_kube_state next,
+static void fail(struct dv_remote_view *view, const struct dv_err *err, enum dv_remote_state next,
                  uint64_t at_least_ms)
 {
-    dv_kube_view_tell_trouble(view, err);
+    dv_remote_view_tell_trouble(view, err);
     if (goes_on(view))
         pause_before(view, next, at_least_ms);
 }
@@ -139,12 +140,12 @@ static void fail(struct dv_kube_view *view, const struct dv_err *err, enum dv_ku
 
 /* How to go on after an error of the server. One that has too much to do (429, 5xx) still knows our
  * version, so the watch goes on; after any other error a new list is the way out. */
-static enum dv_kube_state next_after(int64_t code)
+static enum dv_remote_state next_after(int64_t code)
 {
     return code == 429 || code == 502 || code == 503 ? KUBE_WATCHING : KUBE_LISTING;
 }
 
-static void refused(struct dv_kube_view *view, const char *verb, enum dv_kube_state next)
+static void refused(struct dv_remote_view *view, const char *verb, enum dv_remote_state next)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct dv_api_status *status =
@@ -170,19 +171,19 @@ static void refused(struct dv_kube_view *view, const char *verb, enum dv_kube_st
 
 /* ---- listing ---- */
 
-static void end_list(struct dv_kube_view *view)
+static void end_list(struct dv_remote_view *view)
 {
     view->version = view->list_version;
-    dv_kube_list_forget(view);
-    dv_kube_view_tell_synced(view);
+    dv_remote_list_forget(view);
+    dv_remote_view_tell_synced(view);
     if (goes_on(view))
         start(view, KUBE_WATCHING);
 }
 
 static void on_sweep(struct dv_task *task)
 {
-    struct dv_kube_view *view = DV_CONTAINER(task, struct dv_kube_view, sweep);
-    bool is_told = dv_kube_list_tell_gone(view);
+    struct dv_remote_view *view = DV_CONTAINER(task, struct dv_remote_view, sweep);
+    bool is_told = dv_remote_list_tell_gone(view);
 
     if (!goes_on(view))
         return;
@@ -192,29 +193,29 @@ static void on_sweep(struct dv_task *task)
         dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
 }
 
-static void end_pages(struct dv_kube_view *view)
+static void end_pages(struct dv_remote_view *view)
 {
     view->state = KUBE_SWEEPING;
-    dv_kube_list_end(view);
-    dv_kube_view_tell_trouble(view, NULL);
+    dv_remote_list_end(view);
+    dv_remote_view_tell_trouble(view, NULL);
     if (goes_on(view))
         dv_task_post(&view->sweep, view->remote->cluster.loop, on_sweep);
 }
 
 /* A page could not be read. It may have been too large: the next try asks for fewer objects at
  * once. */
-static void fail_list(struct dv_kube_view *view, const struct dv_err *err)
+static void fail_list(struct dv_remote_view *view, const struct dv_err *err)
 {
-    dv_kube_list_forget(view);
+    dv_remote_list_forget(view);
     if (err->code == DV_RESOURCE_EXHAUSTED)
         view->n_page_objects = dv_size_max(view->n_page_objects / 4, 1);
     fail(view, err, KUBE_LISTING, 0);
 }
 
-static void take_page(struct dv_kube_view *view)
+static void take_page(struct dv_remote_view *view)
 {
     struct dv_err err;
-    bool is_good = dv_kube_list_take(view, view->fetch.answer, &err);
+    bool is_good = dv_remote_list_take(view, view->fetch.answer, &err);
 
     if (!goes_on(view))
         return;
@@ -228,7 +229,7 @@ static void take_page(struct dv_kube_view *view)
     }
 }
 
-static void on_page(struct dv_kube_view *view, const struct dv_err *failed)
+static void on_page(struct dv_remote_view *view, const struct dv_err *failed)
 {
     if (!failed && view->fetch.status == 200) {
         take_page(view);
@@ -237,14 +238,14 @@ static void on_page(struct dv_kube_view *view, const struct dv_err *failed)
     } else if (failed) {
         fail_list(view, failed);
     } else {
-        dv_kube_list_forget(view);
+        dv_remote_list_forget(view);
         refused(view, "list", KUBE_LISTING);
     }
 }
 
 /* ---- watching ---- */
 
-static void take_error(struct dv_kube_view *view, const struct dv_remote_event *event,
+static void take_error(struct dv_remote_view *view, const struct dv_remote_event *event,
                        struct dv_err *err)
 {
     view->is_expired = event->code == 410;
@@ -255,7 +256,7 @@ static void take_error(struct dv_kube_view *view, const struct dv_remote_event *
 
 /* Takes one event of the watch. False: the watch is over, and `next` says how to go on; or the view
  * was closed. */
-static bool take_event(struct dv_kube_view *view, dv_str line, struct dv_err *err)
+static bool take_event(struct dv_remote_view *view, dv_str line, struct dv_err *err)
 {
     struct dv_remote_event event;
 
@@ -279,34 +280,34 @@ static bool take_event(struct dv_kube_view *view, dv_str line, struct dv_err *er
     }
     view->version = event.version;
     view->has_progress = true;
-    dv_kube_view_tell_trouble(view, NULL);
-    if (dv_kube_view_is_live(view) && event.type == DV_REMOTE_DELETED)
-        dv_kube_view_tell_gone(view, event.object);
-    else if (dv_kube_view_is_live(view) && event.type != DV_REMOTE_BOOKMARK)
-        dv_kube_view_tell(view, event.object);
+    dv_remote_view_tell_trouble(view, NULL);
+    if (dv_remote_view_is_live(view) && event.type == DV_REMOTE_DELETED)
+        dv_remote_view_tell_gone(view, event.object);
+    else if (dv_remote_view_is_live(view) && event.type != DV_REMOTE_BOOKMARK)
+        dv_remote_view_tell(view, event.object);
     dv_object_unref(event.object);
-    return dv_kube_view_is_live(view);
+    return dv_remote_view_is_live(view);
 }
 
-static void break_off(struct dv_kube_view *view, struct dv_err *err)
+static void break_off(struct dv_remote_view *view, struct dv_err *err)
 {
-    if (!dv_kube_view_is_live(view))
+    if (!dv_remote_view_is_live(view))
         return; /* the fetch is being cancelled, and this is the rest of it */
     view->state = KUBE_BREAKING;
     dv_rest_fetch_cancel(&view->fetch);
     if (view->is_expired)
         return; /* a watch that ends after its time is nothing unusual */
     (void)dv_wrap(err, "watch %.*s", DV_FMT(view->view.options.kind->plural));
-    dv_kube_view_tell_trouble(view, err);
+    dv_remote_view_tell_trouble(view, err);
 }
 
 static void on_part(struct dv_rest_fetch *fetch, dv_str part)
 {
-    struct dv_kube_view *view = DV_CONTAINER(fetch, struct dv_kube_view, fetch);
+    struct dv_remote_view *view = DV_CONTAINER(fetch, struct dv_remote_view, fetch);
     struct dv_err err;
     dv_str line;
 
-    while (dv_kube_view_is_live(view) && dv_remote_lines_next(&view->lines, &part, &line))
+    while (dv_remote_view_is_live(view) && dv_remote_lines_next(&view->lines, &part, &line))
         if (dv_str_trim(line).n > 0 && !take_event(view, line, &err)) {
             break_off(view, &err);
             return;
@@ -317,7 +318,7 @@ static void on_part(struct dv_rest_fetch *fetch, dv_str part)
     }
 }
 
-static void on_watch_end(struct dv_kube_view *view, const struct dv_err *failed)
+static void on_watch_end(struct dv_remote_view *view, const struct dv_err *failed)
 {
     uint64_t now_ms = dv_loop_now_ms(view->remote->cluster.loop);
 
@@ -340,7 +341,7 @@ static void on_watch_end(struct dv_kube_view *view, const struct dv_err *failed)
 
 static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
 {
-    struct dv_kube_view *view = DV_CONTAINER(fetch, struct dv_kube_view, fetch);
+    struct dv_remote_view *view = DV_CONTAINER(fetch, struct dv_remote_view, fetch);
 
     view->is_fetching = false;
     dv_timer_cancel(&view->timer);
@@ -356,7 +357,7 @@ static void on_fetched(struct dv_rest_fetch *fetch, const struct dv_err *err)
         pause_before(view, view->next, 0);
 }
 
-static void print_target(struct dv_kube_view *view)
+static void print_target(struct dv_remote_view *view)
 {
     const struct dv_view_options *options = &view->view.options;
     struct dv_buf *target = &view->target;
@@ -377,7 +378,7 @@ static void print_target(struct dv_kube_view *view)
     dv_remote_query_u64(target, "timeoutSeconds", WATCH_S_MIN + dv_random_u64() % WATCH_S_SPREAD);
 }
 
-static void start(struct dv_kube_view *view, enum dv_kube_state state)
+static void start(struct dv_remote_view *view, enum dv_remote_state state)
 {
     struct dv_loop *loop = view->remote->cluster.loop;
     uint64_t now_ms = dv_loop_now_ms(loop);
@@ -418,14 +419,14 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
                                     const struct dv_view_options *options, struct dv_err *err)
 {
     struct dv_remote *remote = DV_CONTAINER(cluster, struct dv_remote, cluster);
-    struct dv_kube_view *view;
+    struct dv_remote_view *view;
 
     if (options->label_selector.n + options->field_selector.n > SELECTOR_BYTES_MAX) {
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "selectors of more than %u bytes",
                       SELECTOR_BYTES_MAX);
         return NULL;
     }
-    view = DV_ALLOC(struct dv_kube_view);
+    view = DV_ALLOC(struct dv_remote_view);
     if (!dv_view_init(&view->view, cluster, options, err)) {
         free(view);
         return NULL;
@@ -435,7 +436,7 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
     view->scratch = dv_arena_new();
     dv_buf_init(&view->target, TARGET_BYTES_MAX);
     dv_remote_lines_init(&view->lines, EVENT_BYTES_MAX);
-    dv_kube_list_init(view);
+    dv_remote_list_init(view);
     if (remote->is_closing) {
         view->state = KUBE_ENDED;
         view->view.cluster = NULL;
@@ -448,7 +449,7 @@ struct dv_view *dv_remote_view_open(struct dv_cluster *cluster,
 
 void dv_remote_view_close(struct dv_view *base)
 {
-    struct dv_kube_view *view = DV_CONTAINER(base, struct dv_kube_view, view);
+    struct dv_remote_view *view = DV_CONTAINER(base, struct dv_remote_view, view);
 
     view->is_closed = true;
     dv_timer_cancel(&view->timer);
@@ -463,7 +464,7 @@ void dv_remote_views_end(struct dv_remote *remote)
     struct dv_link *link;
 
     while ((link = dv_list_shift(&remote->views)) != NULL) {
-        struct dv_kube_view *view = DV_CONTAINER(link, struct dv_kube_view, link);
+        struct dv_remote_view *view = DV_CONTAINER(link, struct dv_remote_view, link);
 
         dv_timer_cancel(&view->timer);
         dv_task_cancel(&view->sweep);

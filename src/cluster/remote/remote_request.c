@@ -1,5 +1,5 @@
-/* kube_request.c - one request over HTTP: encoded, sent, and tried again while the server says that
- * it is busy; in an older version of the API when the server does not have the newest. */
+/* remote_request.c - one request over HTTP: encoded, sent, and tried again while the server says
+ * that it is busy; in an older version of the API when the server does not have the newest. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cluster/cluster.h"
-#include "cluster/kube/kube_engine.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_engine.h"
+#include "cluster/remote/remote_event.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "resource/status.h"

@@ -1,10 +1,11 @@
-/* kube.h - the seam over a real Kubernetes API server: requests over HTTP, views by list and watch.
+/* remote.h - the seam over a real Kubernetes API server: requests over HTTP, views by list and
+ * watch.
  *
  * A view lists once and then watches from there. A watch that ends goes on where it was; when the
  * server has forgotten that point, the view lists again and tells the difference. Failures are
  * tried again for ever, with growing pauses; what a view shows stays meanwhile. */
-#ifndef DV_CLUSTER_KUBE_H
-#define DV_CLUSTER_KUBE_H
+#ifndef DV_CLUSTER_REMOTE_H
+#define DV_CLUSTER_REMOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ struct dv_err;
 struct dv_remote;
 
 /* Where the server is and who we are; texts are PEM where they are certificates. */
-struct dv_kube_config {
+struct dv_kubeconfig {
     dv_str server; /* "https://10.0.0.1:6443" */
     dv_str ca;
     dv_str cert;
@@ -35,17 +36,16 @@ struct dv_kube_config {
  * or act as others, servers that need not prove themselves, tokens for all to read, proxies. Blocks
  * when files are named.
  */
-DV_CHECKED bool dv_kube_config_parse(dv_str text, dv_str dir, dv_str context,
-                                     struct dv_arena *arena, struct dv_kube_config *config,
-                                     struct dv_err *err);
-/* Like dv_kube_config_parse, for the text of a file. Blocks. */
-DV_CHECKED bool dv_kube_config_load(dv_str path, dv_str context, struct dv_arena *arena,
-                                    struct dv_kube_config *config, struct dv_err *err);
+DV_CHECKED bool dv_kubeconfig_parse(dv_str text, dv_str dir, dv_str context, struct dv_arena *arena,
+                                    struct dv_kubeconfig *config, struct dv_err *err);
+/* Like dv_kubeconfig_parse, for the text of a file. Blocks. */
+DV_CHECKED bool dv_kubeconfig_load(dv_str path, dv_str context, struct dv_arena *arena,
+                                   struct dv_kubeconfig *config, struct dv_err *err);
 /* As pods get it: KUBERNETES_SERVICE_HOST and _PORT, and the files of a service account in `dir`
  * (empty: where they are mounted). DV_NOT_FOUND: not in a pod. Blocks. */
-DV_CHECKED bool dv_kube_config_in_cluster(dv_str host, dv_str port, dv_str dir,
-                                          struct dv_arena *arena, struct dv_kube_config *config,
-                                          struct dv_err *err);
+DV_CHECKED bool dv_kubeconfig_in_cluster(dv_str host, dv_str port, dv_str dir,
+                                         struct dv_arena *arena, struct dv_kubeconfig *config,
+                                         struct dv_err *err);
 
 struct dv_remote_options {
     dv_str user_agent;     /* empty: "davit" */
@@ -53,7 +53,7 @@ struct dv_remote_options {
 };
 
 /* `config` and `options` are copied. Nothing is connected yet. */
-struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kube_config *config,
+struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kubeconfig *config,
                                  const struct dv_remote_options *options, struct dv_err *err);
 /* Requests under way end first, with a failure; views show no more changes and are still closed by
  * their owners, before `closed` runs or after. */

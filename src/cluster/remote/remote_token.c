@@ -1,4 +1,4 @@
-/* kube_token.c - a token that is read from a file and changes there, as those of service accounts
+/* remote_token.c - a token that is read from a file and changes there, as those of service accounts
  * do. */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "cluster/kube/kube_engine.h"
+#include "cluster/remote/remote_engine.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 

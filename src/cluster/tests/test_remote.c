@@ -1,4 +1,4 @@
-#include "cluster/tests/test_kube.h"
+#include "cluster/tests/test_remote.h"
 
 #include "support/dvtest.h"
 

@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "cluster/cluster.h"
-#include "cluster/kube.h"
-#include "cluster/tests/test_kube.h"
+#include "cluster/remote.h"
+#include "cluster/tests/test_remote.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -435,8 +435,8 @@ static void a_server_that_is_not_there_is_a_failure(void **state)
 {
     struct fake *fake = *state;
     struct ask ask = ask_of(fake, DV_VERB_GET);
-    struct dv_kube_config config = {.server = DV_STR("http://localhost"),
-                                    .socket = DV_STR("/nonexistent/socket")};
+    struct dv_kubeconfig config = {.server = DV_STR("http://localhost"),
+                                   .socket = DV_STR("/nonexistent/socket")};
     struct dv_remote_options options = {0};
     struct dv_err err;
 

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
-#include "cluster/tests/test_kube.h"
+#include "cluster/tests/test_remote.h"
 
 static const char *const bad_events[] = {
     "not json\n",

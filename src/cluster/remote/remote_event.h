@@ -1,9 +1,9 @@
-/* kube_event.h - what a list and a watch say, read from their bytes. Pure.
+/* remote_event.h - what a list and a watch say, read from their bytes. Pure.
  *
  * Nothing is taken on trust: a page that is no list, an event of no known type, an object without
  * a name or a version are refused, so that a gateway's error page does not empty a view. */
-#ifndef DV_CLUSTER_KUBE_EVENT_H
-#define DV_CLUSTER_KUBE_EVENT_H
+#ifndef DV_CLUSTER_REMOTE_EVENT_H
+#define DV_CLUSTER_REMOTE_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "cluster/kube/kube_engine.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_engine.h"
+#include "cluster/remote/remote_event.h"
 #include "resource/resource.h"
 
 static void prints_the_paths_of_the_api(void **state)

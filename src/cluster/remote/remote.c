@@ -1,6 +1,6 @@
-/* kube.c - the engine over a real API server: one HTTP client for all requests and views, the token
- * and its renewal, and the versions of each kind that the server has. */
-#include "cluster/kube.h"
+/* remote.c - the engine over a real API server: one HTTP client for all requests and views, the
+ * token and its renewal, and the versions of each kind that the server has. */
+#include "cluster/remote.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
-#include "cluster/kube/kube_engine.h"
+#include "cluster/remote/remote_engine.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
@@ -23,7 +23,7 @@ static const struct dv_cluster_engine engine = {
     .request_cancel = dv_remote_request_cancel,
 };
 
-struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kube_config *config,
+struct dv_remote *dv_remote_open(struct dv_loop *loop, const struct dv_kubeconfig *config,
                                  const struct dv_remote_options *options, struct dv_err *err)
 {
     struct dv_remote *remote = DV_ALLOC(struct dv_remote);

@@ -1,6 +1,6 @@
-/* test_kube.h - a scripted API server on a loop with a virtual clock, and a client of it. */
-#ifndef DV_CLUSTER_TEST_KUBE_H
-#define DV_CLUSTER_TEST_KUBE_H
+/* test_remote.h - a scripted API server on a loop with a virtual clock, and a client of it. */
+#ifndef DV_CLUSTER_TEST_REMOTE_H
+#define DV_CLUSTER_TEST_REMOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cluster/kube.h"
+#include "cluster/remote.h"
 
 struct dv_arena;
 struct dv_loop;
@@ -71,7 +71,7 @@ struct fake {
     struct dv_rest_stream *stream; /* the newest; NULL: it has ended */
     int n_streams;                 /* open */
 
-    struct dv_kube_config config;
+    struct dv_kubeconfig config;
     struct dv_remote *remote;
     int n_closed; /* clients */
 

@@ -1,5 +1,5 @@
-/* kube_path.c - the pure part of requests over HTTP: paths and queries as the API writes them, and
- * what its answers mean. */
+/* remote_path.c - the pure part of requests over HTTP: paths and queries as the API writes them,
+ * and what its answers mean. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "cluster/kube/kube_engine.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_engine.h"
+#include "cluster/remote/remote_event.h"
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "json/json.h"

@@ -1,6 +1,6 @@
-/* kube_view.h - a view by list and watch, from inside: who fetches, and who tells. */
-#ifndef DV_CLUSTER_KUBE_VIEW_H
-#define DV_CLUSTER_KUBE_VIEW_H
+/* remote_view.h - a view by list and watch, from inside: who fetches, and who tells. */
+#ifndef DV_CLUSTER_REMOTE_VIEW_H
+#define DV_CLUSTER_REMOTE_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/vec.h"
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_event.h"
 #include "cluster/shared/cluster_names.h"
 #include "cluster/shared/cluster_view.h"
 #include "loop/loop.h"
@@ -20,7 +20,7 @@ struct dv_arena;
 struct dv_object;
 struct dv_remote;
 
-enum dv_kube_state {
+enum dv_remote_state {
     KUBE_LISTING,
     KUBE_SWEEPING, /* tells what a list no longer has */
     KUBE_WATCHING,
@@ -29,12 +29,12 @@ enum dv_kube_state {
     KUBE_ENDED, /* only its memory is left */
 };
 
-struct dv_kube_view {
+struct dv_remote_view {
     struct dv_view view;
     struct dv_remote *remote;
     struct dv_link link;
-    enum dv_kube_state state;
-    enum dv_kube_state next; /* of BREAKING and PAUSING */
+    enum dv_remote_state state;
+    enum dv_remote_state next; /* of BREAKING and PAUSING */
     struct dv_rest_fetch fetch;
     bool is_fetching;
     const struct dv_api_version *api_version; /* of the fetch */
@@ -63,29 +63,29 @@ struct dv_kube_view {
     bool is_closed; /* by its owner */
 };
 
-/* ---- kube_show.c: telling. All of them may find the view closed or ended afterwards. ---- */
+/* ---- remote_show.c: telling. All of them may find the view closed or ended afterwards. ---- */
 
-static inline bool dv_kube_view_is_live(const struct dv_kube_view *view)
+static inline bool dv_remote_view_is_live(const struct dv_remote_view *view)
 {
     return !view->is_closed && view->state != KUBE_ENDED;
 }
 
 /* The object is there, or has gone. */
-void dv_kube_view_tell(struct dv_kube_view *view, struct dv_object *now);
-void dv_kube_view_tell_gone(struct dv_kube_view *view, const struct dv_object *old);
-void dv_kube_view_tell_synced(struct dv_kube_view *view);
+void dv_remote_view_tell(struct dv_remote_view *view, struct dv_object *now);
+void dv_remote_view_tell_gone(struct dv_remote_view *view, const struct dv_object *old);
+void dv_remote_view_tell_synced(struct dv_remote_view *view);
 /* Once for each kind of trouble; NULL: once when it is over. */
-void dv_kube_view_tell_trouble(struct dv_kube_view *view, const struct dv_err *err);
+void dv_remote_view_tell_trouble(struct dv_remote_view *view, const struct dv_err *err);
 
-/* ---- kube_list.c: a list, read page by page ---- */
+/* ---- remote_list.c: a list, read page by page ---- */
 
-void dv_kube_list_init(struct dv_kube_view *view);
-void dv_kube_list_forget(struct dv_kube_view *view);
+void dv_remote_list_init(struct dv_remote_view *view);
+void dv_remote_list_forget(struct dv_remote_view *view);
 /* Tells a page. */
-DV_CHECKED bool dv_kube_list_take(struct dv_kube_view *view, dv_str text, struct dv_err *err);
+DV_CHECKED bool dv_remote_list_take(struct dv_remote_view *view, dv_str text, struct dv_err *err);
 /* The list is whole: finds what it has not. */
-void dv_kube_list_end(struct dv_kube_view *view);
+void dv_remote_list_end(struct dv_remote_view *view);
 /* Tells a portion of that. False: there is more, or the view is not live any more. */
-bool dv_kube_list_tell_gone(struct dv_kube_view *view);
+bool dv_remote_list_tell_gone(struct dv_remote_view *view);
 
 #endif

@@ -1,6 +1,6 @@
-/* kube_event.c - reads what an API server sends: pages of lists, and the lines of a watch. What a
+/* remote_event.c - reads what an API server sends: pages of lists, and the lines of a watch. What a
  * server sends is not trusted: an object that a view could not show is refused here. */
-#include "cluster/kube/kube_event.h"
+#include "cluster/remote/remote_event.h"
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "cluster/cluster.h"
-#include "cluster/kube.h"
-#include "cluster/tests/test_kube.h"
+#include "cluster/remote.h"
+#include "cluster/tests/test_remote.h"
 #include "resource/resource.h"
 
 static void lists_page_by_page_and_then_watches(void **state)
