@@ -9,8 +9,7 @@
  *            UNPREPARING --answered--> gone
  *
  * A record is written before its driver is called, and again before anyone is told what the driver
- * answered: so a crash at any instant leaves one that says what to do next. Sections are those of
- * spec/dra-manager.md. */
+ * answered: so a crash at any instant leaves one that says what to do next. */
 #ifndef DV_CLAIM_H
 #define DV_CLAIM_H
 
@@ -109,12 +108,12 @@ struct dv_claim *dv_claim_next(const struct dv_claim_state *state, size_t *at);
 /* All that a pod uses, in the order in which it came to use them; in `arena`. */
 size_t dv_claim_of_pod(const struct dv_claim_state *state, dv_str pod_uid, struct dv_arena *arena,
                        struct dv_claim ***claims);
-/* PodMightNeedToUnprepareResources (7): it must not be reported as finished. */
+/* The kubelet's PodMightNeedToUnprepareResources: such a pod must not be reported as finished. */
 bool dv_claim_pod_has_any(const struct dv_claim_state *state, dv_str pod_uid);
 /* The uids of all pods that use a claim; in `arena`. */
 size_t dv_claim_pods(const struct dv_claim_state *state, struct dv_arena *arena, dv_str **uids);
 
-/* The pod uses the claim from now on (5.2): a record is made for it if there is none.
+/* The pod uses the claim from now on: a record is made for it if there is none.
  * DV_FAILED_PRECONDITION: another claim of that name has a record. DV_ABORTED: it is being
  * unprepared. */
 DV_CHECKED bool dv_claim_attach(struct dv_claim_state *state, dv_str pod_uid,
@@ -149,8 +148,8 @@ void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err);
 /* Whoever waits until nothing is under way for it: links, for the caller's own use. */
 struct dv_list *dv_claim_waiters(struct dv_claim *claim);
 
-/* Prepared claims (11), for dra_resource_claims_in_use: in all, and of the next driver at or after
- * *at, by name; false at the end. Start with 0. */
+/* Prepared claims, for dra_resource_claims_in_use: in all, and of the next driver at or after *at,
+ * by name; false at the end. Start with 0. */
 size_t dv_claim_n_prepared(const struct dv_claim_state *state);
 size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_arena *arena,
                                dv_str **names, size_t **counts);
@@ -171,7 +170,7 @@ void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf 
 DV_CHECKED bool dv_claim_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
                                        struct dv_claim_record *record, struct dv_err *err);
 
-/* ---- the kubelet's dra_manager_state (9) ---- */
+/* ---- the kubelet's dra_manager_state ---- */
 
 struct dv_claim_checkpoint {
     const struct dv_claim_record *records; /* NULL: null */
@@ -204,7 +203,7 @@ void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_aren
 size_t dv_claim_checkpoint_apply(struct dv_claim_state *state,
                                  const struct dv_claim_checkpoint *checkpoint);
 
-/* ---- what pods say about their claims (5, 6, 12) ---- */
+/* ---- what pods say about their claims ---- */
 
 struct dv_claim_ref {
     dv_str pod_claim; /* its name in the pod's list; empty: that for extended resources */
@@ -228,20 +227,20 @@ struct dv_claim_cdi_name {
     dv_str pool;
     dv_str device;
 };
-/* All of a container (6), as often as it asks for them: by claim, driver, and in the driver's
- * order; texts are the state's. */
+/* The names of a container's devices, as often as it asks for them: by claim, by driver, and in the
+ * driver's order; texts are the state's. */
 DV_CHECKED bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_api_pod *pod,
                                    const struct dv_api_container *container, struct dv_arena *arena,
                                    struct dv_claim_cdi_name **names, size_t *n_names,
                                    struct dv_err *err);
-/* The claims of a container for PodResources (12); they are the state's. */
+/* The claims of a container for PodResources; they are the state's. */
 DV_CHECKED bool dv_claim_of_container(const struct dv_claim_state *state,
                                       const struct dv_api_pod *pod,
                                       const struct dv_api_container *container,
                                       struct dv_arena *arena, const struct dv_claim ***claims,
                                       size_t *n_claims, struct dv_err *err);
 
-/* ---- drivers (2, 3) ---- */
+/* ---- drivers ---- */
 
 enum dv_dra_service {
     DV_DRA_V1,
@@ -266,8 +265,8 @@ const char *dv_dra_health_method(enum dv_dra_health health); /* NULL for none */
 /* "v1.DRAResourceHealth"; empty for none */
 const char *dv_dra_health_service(enum dv_dra_health health);
 
-/* The service to use with a driver that lists these (2.1), and that for health (10.1). Strictly,
- * v1 and v1beta1 only. The whole text of an error is in `text`, too. */
+/* The service to use with a driver that lists these, and that for health. Strictly, v1 and v1beta1
+ * only. The whole text of an error is in `text`, too. */
 DV_CHECKED bool dv_dra_choose_service(dv_str driver, dv_str endpoint, const dv_str *versions,
                                       size_t n_versions, bool is_strict,
                                       enum dv_dra_service *service, struct dv_buf *text,
@@ -285,7 +284,7 @@ struct dv_dra_instance {
     struct dv_link link;
 };
 
-/* What is to be done about the ResourceSlices of a driver (3.2). */
+/* What is to be done about the ResourceSlices of a driver. */
 enum dv_dra_wipe {
     DV_DRA_WIPE_KEEP,   /* as it is */
     DV_DRA_WIPE_CANCEL, /* it serves: they stay */
@@ -313,7 +312,7 @@ bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str driver);
 enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str driver,
                                  bool has_plan);
 
-/* ---- calls (5.3, 7) ---- */
+/* ---- calls ---- */
 
 /* What a driver has said about one claim. */
 struct dv_claim_answer {
@@ -350,7 +349,7 @@ DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv
 void dv_claim_status_print(const struct dv_err *status, struct dv_buf *buf);
 const char *dv_claim_code_name(int code); /* "DeadlineExceeded" */
 
-/* ---- health of devices (10) ---- */
+/* ---- health of devices ---- */
 
 enum dv_claim_health {
     DV_CLAIM_UNKNOWN,
@@ -404,8 +403,8 @@ struct dv_claim_status_options {
     uint64_t now_wall_ns;
     bool without_messages; /* the gate ResourceHealthStatusMessage is off */
 };
-/* allocatedResourcesStatus of a container (10.5): `known` entries, those of its claims put in or
- * replaced. In `arena`, texts are borrowed from all there is. */
+/* allocatedResourcesStatus of a container: `known` entries, those of its claims put in or replaced.
+ * In `arena`, texts are borrowed from all there is. */
 void dv_claim_container_status(const struct dv_claim_state *state, const struct dv_api_pod *pod,
                                const struct dv_api_container *container,
                                const struct dv_api_resource_status *known, size_t n_known,
@@ -413,7 +412,7 @@ void dv_claim_container_status(const struct dv_claim_state *state, const struct 
                                struct dv_arena *arena, struct dv_api_resource_status **entries,
                                size_t *n_entries);
 
-/* ---- the kubelet's dra_health_state (10.4) ---- */
+/* ---- the kubelet's dra_health_state ---- */
 
 struct dv_claim_health_entry {
     dv_str key; /* "<pool>/<device>" */

@@ -63,7 +63,8 @@ struct dv_claims_options {
     void *ctx;
 };
 
-/* Buckets of both histograms (11). */
+/* The buckets of dra_operations_duration_seconds and dra_grpc_operations_duration_seconds, which
+ * are the kubelet's: 15 of them, exponential, from 0.1 s to 40 s. */
 #define DV_CLAIM_SECONDS_BOUNDS 15u
 extern const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS];
 
@@ -180,12 +181,12 @@ struct dv_claim_operation {
     } priv;
 };
 
-/* Prepares all claims of the pod, which lives until `done` (5). On success
- * dv_claim_cdi_names has what its containers get. */
+/* Prepares all claims of the pod, which lives until `done`. On success dv_claim_cdi_names has what
+ * its containers get. */
 void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                        const struct dv_api_pod *pod);
-/* The pod has ended: unprepares what no other pod uses (7). Copies the uid. A pod without claims
- * is fine. */
+/* The pod has ended: unprepares what no other pod uses. Copies the uid. A pod without claims is
+ * fine. */
 void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                          dv_str pod_uid);
 /* Forgets a claim whatever its drivers and pods have to say: for a driver that does not come back.

@@ -9,9 +9,10 @@
  *                                     |
  *                                changes to be saved (key, value) <--> load
  *
- * Decisions are those of Kubernetes 1.36 (spec/device-manager.md; sections below are its own), with
- * the endpoints of 1.37 (section 6). Where the reference takes any of several devices, the first is
- * taken: by NUMA nodes, then by id in natural order ("d9" before "d10").
+ * Decisions are those of Kubernetes 1.36, with the endpoints of 1.37: of several plugins for a
+ * resource the newest is called, and the resource lasts as long as any of them. Where the reference
+ * takes any of several devices, the first is taken: by NUMA nodes, then by id in natural order
+ * ("d9" before "d10").
  *
  * Text in results belongs to the state until it next changes, unless it says otherwise; arrays are
  * in the arena of the call. */
@@ -45,12 +46,12 @@ struct dv_row_change;
 #define DV_DEVICE_PLUGINS_MAX 16u
 /* An allocate response; also what a saved record or a checkpoint may hold of one. */
 #define DV_DEVICE_RESPONSE_BYTES_MAX (4u * 1024u * 1024u)
-/* How long a resource is still reported after its last plugin went (section 1). */
+/* How long a resource is still reported after its last plugin went: the kubelet's grace period. */
 #define DV_DEVICE_GRACE_NS (UINT64_C(300) * 1000 * 1000 * 1000)
-/* The id that stands for no NUMA node in what a container holds (section 1). */
+/* The id that stands for no NUMA node in what a container holds. */
 #define DV_DEVICE_NO_NODE (-1)
 
-/* -- Names (section 3) ---------------------------------------------------------------------- */
+/* -- Names ---------------------------------------------------------------------------------- */
 
 /* DV_INVALID_ARGUMENT, with the reference's text: not a name for a plugin's resource. */
 DV_CHECKED bool dv_device_name_check(dv_str resource, struct dv_err *err);
@@ -72,7 +73,7 @@ struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts);
 void dv_device_state_free(struct dv_device_state *state);
 void dv_device_state_freep(struct dv_device_state **state); /* for DV_CLEANUP */
 
-/* -- Plugins (section 6) -------------------------------------------------------------------- */
+/* -- Plugins -------------------------------------------------------------------------------- */
 
 struct dv_device_plugin_options {
     bool needs_pre_start;
@@ -110,7 +111,7 @@ struct dv_device_resource_info {
     uint64_t stopped_ns; /* DV_DEVICE_STOPPED */
     dv_str socket;       /* of the one that is called; empty without */
     struct dv_device_plugin_options options;
-    bool is_known;      /* a limit for it is for us: listed before, or held (section 2) */
+    bool is_known;      /* a limit for it is for us: listed before, or held */
     size_t n_plugins;   /* connected */
     uint64_t epoch;     /* another one whenever a plugin connects; 0: none is */
     size_t n_devices;   /* listed last */
@@ -126,7 +127,7 @@ bool dv_device_find(const struct dv_device_state *state, dv_str resource,
 size_t dv_device_resources(const struct dv_device_state *state, struct dv_arena *arena,
                            const struct dv_device_resource_info **infos);
 
-/* -- Lists (section 7) ---------------------------------------------------------------------- */
+/* -- Lists ---------------------------------------------------------------------------------- */
 
 enum dv_device_change_bits {
     DV_DEVICE_ADDED = 1,
@@ -183,7 +184,7 @@ void dv_device_list_abandon(struct dv_device_list *list);
 /* After its end, on any thread: frees it, and what it took the place of. */
 void dv_device_list_free(struct dv_device_list *list);
 
-/* -- Capacity (section 8) ------------------------------------------------------------------- */
+/* -- Capacity ------------------------------------------------------------------------------- */
 
 struct dv_device_capacity {
     dv_str resource;
@@ -226,13 +227,13 @@ struct dv_device_amount {
     int64_t amount;
 };
 
-/* UpdatePluginResources (section 10): the node's allocatable amounts as the admission of this pod
+/* The kubelet's UpdatePluginResources: the node's allocatable amounts as the admission of this pod
  * should see them, so that what it holds already fits. Gives all of `amounts`, then new ones. */
 size_t dv_device_raise_amounts(const struct dv_device_state *state, dv_str pod_uid,
                                const struct dv_device_amount *amounts, size_t n_amounts,
                                struct dv_arena *arena, const struct dv_device_amount **raised);
 
-/* -- Pods (section 11) ---------------------------------------------------------------------- */
+/* -- Pods ----------------------------------------------------------------------------------- */
 
 /* Whether all sources of pods have been heard. Until then nothing is collected, and containers that
  * run already are left as they are. */
@@ -283,11 +284,11 @@ struct dv_device_status {
     size_t n_ids;
 };
 
-/* A container's allocatedResourcesStatus (section 13), by resource. */
+/* A container's allocatedResourcesStatus, by resource. */
 size_t dv_device_status(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                         struct dv_arena *arena, const struct dv_device_status **statuses);
 
-/* -- Allocation (section 9) ----------------------------------------------------------------- */
+/* -- Allocation ----------------------------------------------------------------------------- */
 
 enum dv_device_container_kind {
     DV_DEVICE_INIT, /* lends what it holds to all containers after it */
@@ -354,13 +355,13 @@ struct dv_device_step {
     struct dv_err err;
 };
 
-/* Allocates for a container of a pod in admission (9.1, 9.2): init containers first, then regular
- * ones, one at a time for a pod; operations of different pods may be under way together. What is
- * chosen is taken at once, so that no other operation gets it. Resources are handled by name. Keeps
- * nothing of `request`. */
+/* Allocates for a container of a pod in admission: init containers first, then regular ones, one at
+ * a time for a pod; operations of different pods may be under way together. What is chosen is taken
+ * at once, so that no other operation gets it. Resources are handled by name. Keeps nothing of
+ * `request`. */
 struct dv_device_operation *dv_device_allocate(struct dv_device_state *state,
                                                const struct dv_device_request *request);
-/* Prepares the start, or a restart, of a container (9.5): PreStartContainer where plugins want it,
+/* Prepares the start, or a restart, of a container: PreStartContainer where plugins want it,
  * allocation where nothing is recorded. Ask dv_device_run_options when it is done. */
 struct dv_device_operation *dv_device_start(struct dv_device_state *state,
                                             const struct dv_device_request *request);
@@ -381,7 +382,7 @@ void dv_device_operation_free(struct dv_device_operation *operation);
 DV_CHECKED bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id);
 void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id);
 
-/* -- Options of a container (9.5) ----------------------------------------------------------- */
+/* -- Options of a container ----------------------------------------------------------------- */
 
 struct dv_device_pair {
     dv_str name;
@@ -436,14 +437,14 @@ bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, 
 
 /* -- Topology hints ------------------------------------------------------------------------- */
 
-/* The hints of a container's devices (topology.md 5.1): a list for each limit that is for plugins.
- * Collects first. Fails as dv_topology_device_hints. */
+/* The hints of a container's devices: a list for each limit that is for plugins. Collects first.
+ * Fails as dv_topology_device_hints. */
 DV_CHECKED bool dv_device_container_hints(struct dv_device_state *state,
                                           const struct dv_numa_machine *machine,
                                           const struct dv_device_request *request,
                                           struct dv_arena *arena, const struct dv_hint_list **lists,
                                           size_t *n_lists, struct dv_err *err);
-/* The hints of a whole pod (5.2); its containers in their order, init containers first. */
+/* The hints of a whole pod; its containers in their order, init containers first. */
 DV_CHECKED bool dv_device_pod_hints(struct dv_device_state *state,
                                     const struct dv_numa_machine *machine,
                                     const struct dv_device_request *containers, size_t n_containers,
@@ -468,7 +469,7 @@ void dv_device_record_encode(const struct dv_device_record *record, struct dv_bu
 DV_CHECKED bool dv_device_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
                                         struct dv_device_record *record, struct dv_err *err);
 
-/* -- kubelet_internal_checkpoint (section 12) ----------------------------------------------- */
+/* -- kubelet_internal_checkpoint ------------------------------------------------------------ */
 
 struct dv_device_registered {
     dv_str resource;

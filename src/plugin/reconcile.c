@@ -216,7 +216,7 @@ static void unregister(struct dv_plugin_entry *entry)
     dv_log(DV_LOG_INFO, "plugin: deregistered", DV_F_STR("socket", entry->socket.path),
            DV_F_STR("type", entry->info.type), DV_F_STR("name", entry->info.name),
            DV_F_C("reason", entry->socket.desired ? "socket replaced" : "socket gone"));
-    dv_plugin_remove_actual(&entry->socket); /* before the handler is told, as specified */
+    dv_plugin_remove_actual(&entry->socket); /* before the handler is told, as in the kubelet */
     dv_plugin_succeed(&entry->socket);
     handler->deregister(handler->ctx, &entry->info);
 }

@@ -1,4 +1,4 @@
-/* choice.h - the best of all merged hints that are offered (sections 4.3 and 4.4).
+/* choice.h - the best of all merged hints that are offered.
  *
  * The reference compares each candidate with the best so far. Its rules are a strict order on
  * (mask, preferred), so that candidates may come in any order, and more than once:

@@ -5,9 +5,9 @@
  *                                          >-- merge --> affinity, and whether the pod is admitted
  *     other providers' hints -------------'
  *
- * Decisions are those of Kubernetes 1.36 (spec/topology.md; sections below are its own). Everything
- * is a plain value: nothing is kept between calls, and a pointer is borrowed for its call. The
- * machine is parsed from texts; reading /sys is for the caller, because this module does no I/O. */
+ * Decisions are those of Kubernetes 1.36. Everything is a plain value: nothing is kept between
+ * calls, and a pointer is borrowed for its call. The machine is parsed from texts; reading /sys is
+ * for the caller, because this module does no I/O. */
 #ifndef DV_TOPOLOGY_H
 #define DV_TOPOLOGY_H
 
@@ -57,7 +57,7 @@ DV_CHECKED bool dv_topology_machine_parse(dv_str online, struct dv_arena *arena,
 DV_CHECKED bool dv_topology_distances_parse(struct dv_numa_node *node, dv_str text,
                                             struct dv_arena *arena, struct dv_err *err);
 
-/* -- Configuration (section 2) -------------------------------------------------------------- */
+/* -- Configuration -------------------------------------------------------------------------- */
 
 enum dv_topology_policy {
     DV_TOPOLOGY_NONE,
@@ -115,7 +115,7 @@ struct dv_hint_list {
     bool is_any;    /* does not care; has no hints. As good as no list at all */
 };
 
-/* -- Hints of devices (section 5) ----------------------------------------------------------- */
+/* -- Hints of devices ----------------------------------------------------------------------- */
 
 /* What a plugin said about where a device is; each kind has what those before it lack. Zeroed, the
  * plugin has sent no topology. */
@@ -140,7 +140,7 @@ enum dv_numa_side {
     DV_NUMA_UNALIGNED,
 };
 
-/* How a device lies to the merged affinity of a container (device-manager.md 9.4). */
+/* How a device lies to the merged affinity of a container. */
 enum dv_numa_side dv_topology_side(const struct dv_numa_place *place,
                                    const struct dv_numa_hint *affinity);
 
@@ -186,7 +186,7 @@ struct dv_topology_need {
  * containers are in the pod's order. UINT64_MAX when the sum does not fit. */
 uint64_t dv_topology_pod_request(const struct dv_topology_need *needs, size_t n_needs);
 
-/* -- Merge (section 4) ---------------------------------------------------------------------- */
+/* -- Merge ---------------------------------------------------------------------------------- */
 
 struct dv_topology_verdict {
     struct dv_numa_hint affinity; /* to be kept with the container, or with all of the pod */
@@ -211,7 +211,7 @@ DV_CHECKED bool dv_topology_merge(const struct dv_topology_config *config,
                                   const struct dv_hint_list *lists, size_t n_lists,
                                   struct dv_topology_verdict *verdict, struct dv_err *err);
 
-/* -- Counts for metrics (section 8) --------------------------------------------------------- */
+/* -- Counts for metrics --------------------------------------------------------------------- */
 
 /* Only single-numa-node promises alignment, so only there it is counted. */
 struct dv_topology_alignment {

@@ -1,4 +1,5 @@
 /* device_alloc_rules.h - the rules of golden/device-alloc's README, checked on outcomes alone.
+ * It is in the corpus, corpora/device-alloc.tar.xz; so are the numbers of rules in comments.
  *
  * Nothing of the module under test is used: what plugins list, what pods ask for and what is held
  * is followed from ops and outcomes. */

@@ -25,7 +25,7 @@
 #include "proto/podresources_v1alpha1.pb-c.h"
 #include "serve/podresources/podres_answer.h"
 
-/* Where davit differs on purpose (spec/podresources.md 4.1, 6, 7). */
+/* Where davit differs on purpose. */
 enum rule {
     OWN_CDI_IDS,
     EMPTY_TOPOLOGY,

@@ -255,7 +255,7 @@ static const struct dv_podres_claim *find_claim(const struct state *state, dv_st
     return NULL;
 }
 
-/* Which claims a container uses, as the claim module will know it (spec/dra-manager.md 12). */
+/* Which claims a container uses, as the claim module will know it. */
 static struct dv_podres_use read_use(const struct state *state, const json_t *pod,
                                      const json_t *container)
 {

@@ -17,7 +17,7 @@ static bool fail(struct model *model)
     return false;
 }
 
-/* ---- selectors: section 4 ---- */
+/* ---- selectors ---- */
 
 static struct dv_cel_attribute attribute_of(dv_str name, const struct dv_api_device_attribute *api)
 {
@@ -115,7 +115,7 @@ static bool is_selectable(struct model *model, struct choice *choice, size_t at,
     return true;
 }
 
-/* ---- reading: sections 3 and 6 ---- */
+/* ---- reading ---- */
 
 static bool list_all(struct model *model, struct choice *choice)
 {
@@ -239,7 +239,7 @@ static bool read_claim(struct model *model, const struct dv_api_resource_claim *
     return true;
 }
 
-/* ---- the search: section 5 ---- */
+/* ---- the search ---- */
 
 enum end {
     SUCCESS,

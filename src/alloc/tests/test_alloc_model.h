@@ -1,4 +1,4 @@
-/* test_alloc_model.h - the allocator once more, as slow and as plain as its specification.
+/* test_alloc_model.h - the allocator once more, as slow and as plain as its rules.
  *
  * Nothing is left out by counting, nothing is kept between two questions, pools are gathered anew:
  * what is found here is what the allocator has to find. Only devices, not the rest of a result. */
@@ -20,13 +20,13 @@ struct dv_api_device;
 struct dv_api_resource_slice_spec;
 struct dv_arena;
 
-/* ---- pools: section 2 ---- */
+/* ---- pools ---- */
 
 struct model_device {
     const struct dv_api_device *api;
     const struct dv_api_resource_slice_spec *spec;
     size_t pool;
-    bool is_dedicated; /* in use: section 1 */
+    bool is_dedicated; /* in use */
     bool is_share;
     bool is_aggregated;
     struct dv_quantity *aggregated; /* of each of its capacities */
@@ -72,14 +72,14 @@ void model_gather(const struct world *world, struct dv_arena *arena, struct mode
 bool model_is_for(const struct world *world, const struct model_device *device, bool *is_for);
 struct model_counter *model_counter(struct model_pool *pool, dv_str set, dv_str name);
 
-/* ---- capacity: section 9 ---- */
+/* ---- capacity ---- */
 
 /* Whether what is requested fits; then what of each capacity is consumed. */
 bool model_capacity(const struct model_device *device,
                     const struct dv_api_capacity_requirements *capacity, struct dv_arena *arena,
                     struct dv_quantity *consumed);
 
-/* ---- selectors and taints: sections 4 and 7 ---- */
+/* ---- selectors and taints ---- */
 
 /* False: the expression fails on the device. */
 bool model_evaluate(const struct world *world, dv_str expression, const struct model_device *device,
@@ -87,7 +87,7 @@ bool model_evaluate(const struct world *world, dv_str expression, const struct m
 bool model_tolerates(const struct dv_api_device_toleration *toleration,
                      const struct dv_api_device_taint *taint);
 
-/* ---- the search: sections 3 to 7 and 10 ---- */
+/* ---- the search ---- */
 
 struct model_pick {
     size_t claim;

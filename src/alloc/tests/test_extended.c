@@ -1,4 +1,4 @@
-/* Extended resources that classes serve: section 12 of the specification. */
+/* Extended resources that classes serve. */
 #include "tests/support/dvtest.h"
 
 #include "alloc/alloc.h"

@@ -1,4 +1,5 @@
-/* test_model_pools.c - sections 2, 8 and 9 of the specification, anew for every question. */
+/* test_model_pools.c - pools, shared counters and consumable capacity, gathered anew for every
+ * question. */
 #include <stdlib.h>
 
 #include "alloc/tests/test_alloc_model.h"

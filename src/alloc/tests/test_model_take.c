@@ -1,4 +1,4 @@
-/* test_model_take.c - taking one device, and giving it back: sections 7, 8 and 10. */
+/* test_model_take.c - taking one device, and giving it back. */
 #include <string.h>
 
 #include "alloc/tests/test_alloc_model.h"
@@ -10,7 +10,7 @@
 #include "number/number.h"
 #include "resource/resource.h"
 
-/* ---- constraints: section 10 ---- */
+/* ---- constraints ---- */
 
 static bool applies(const struct checker *checker, const struct request *request,
                     const struct choice *choice)
@@ -141,7 +141,7 @@ static bool add_to_checkers(struct model *model, struct claim *claim, size_t r,
     return true;
 }
 
-/* ---- taking: sections 7 and 8 ---- */
+/* ---- taking ---- */
 
 bool model_is_in_use(const struct model *model, size_t c, const struct choice *choice,
                      const struct model_device *device)

@@ -133,8 +133,8 @@ static enum dv_cel_match has_match(const struct dv_cel_regex *regex, dv_str text
     pcre2_code *code;
     int rc;
 
-    /* With PCRE2_DOLLAR_ENDONLY this matcher does not find the ends of lines (10.42). Without, $ is
-     * also before a newline at the end, of which there is none then. */
+    /* With PCRE2_DOLLAR_ENDONLY this matcher does not find the ends of lines (PCRE2 10.42).
+     * Without, $ is also before a newline at the end, of which there is none then. */
     if (text.n > 0 && text.p[text.n - 1] == '\n')
         return DV_CEL_MATCH_LIMIT;
     /* One pass over the text, instead of one from each of its characters. */

@@ -1,5 +1,5 @@
 /* chores.c - what is left over is finished: after a restart, after a reboot, and what pods that are
- * gone have left behind (8). */
+ * gone have left behind. */
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
 /* claim_batch.c - one driver is asked to prepare or unprepare claims: all in one call, or with the
- * oldest services one after the other (5.3, 7, 13). */
+ * oldest services one after the other. */
 #include <assert.h>
 
 #include "base/arena.h"

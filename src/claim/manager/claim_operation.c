@@ -90,7 +90,7 @@ static void (*const cancels[OVER + 1])(struct dv_claim_operation *operation) = {
 
 static const struct {
     const char *name;   /* in errors */
-    const char *metric; /* operation_name (11); NULL: it is not counted */
+    const char *metric; /* the label operation_name; NULL: it is not counted */
     bool is_prepare;
 } kinds[] = {
     [DV_CLAIM_PREPARE] = {"prepare dynamic resources",   "PrepareResources",   true },

@@ -1,4 +1,4 @@
-/* claim_prepare.c - the steps by which the claims of a pod are prepared (5); claim_operation.c has
+/* claim_prepare.c - the steps by which the claims of a pod are prepared; claim_operation.c has
  * their order. */
 #include <assert.h>
 #include <stdio.h>

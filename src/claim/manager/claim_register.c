@@ -1,4 +1,4 @@
-/* claim_register.c - drivers come and go through the plugin watcher (2). */
+/* claim_register.c - drivers come and go through the plugin watcher. */
 #include <stdlib.h>
 
 #include "base/arena.h"

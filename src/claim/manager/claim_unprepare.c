@@ -1,5 +1,5 @@
-/* claim_unprepare.c - the steps by which claims that pods have left are unprepared (7), or released
- * by force; claim_operation.c has their order. */
+/* claim_unprepare.c - the steps by which claims that pods have left are unprepared, or released by
+ * force; claim_operation.c has their order. */
 #include <assert.h>
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
-/* instance.c - one socket of a driver: its connection, and what it says about health (2.3, 3.1,
- * 10.1). */
+/* instance.c - one socket of a driver: its connection, and what it says about health. */
 #include <stdlib.h>
 
 #include "base/arena.h"

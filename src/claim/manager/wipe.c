@@ -1,4 +1,4 @@
-/* wipe.c - ResourceSlices of a driver that does not serve are deleted (3.2, 3.3).
+/* wipe.c - ResourceSlices of a driver that does not serve are deleted.
  *
  *     PLANNED --30 s--> ASKING --done--> gone
  *        |              ^    | fails

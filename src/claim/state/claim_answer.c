@@ -1,4 +1,4 @@
-/* claim_answer.c - what drivers are asked and what they answer (5.3, 7; wire.md 6).
+/* claim_answer.c - what drivers are asked and what they answer.
  *
  * From v1 back to v1alpha3 the messages are the same in what counts here: a map from claims to
  * answers. Before 1.31 an answer to v1alpha3 was a list of CDI names where devices are now; a

@@ -1,5 +1,5 @@
 /* claim_checkpoint.c - the kubelet's dra_manager_state: read, written, taken from a state and put
- * into one (9). */
+ * into one. */
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -1,4 +1,4 @@
-/* claim_health.c - what drivers say about the health of their devices (10). */
+/* claim_health.c - what drivers say about the health of their devices. */
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
 /* claim_pods.c - what pods say about their claims: which they are, whether the pod may have them,
- * what its containers get of them (5, 6, 10.5, 12). */
+ * what its containers get of them. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -77,7 +77,7 @@ bool dv_claim_refs(const struct dv_api_pod *pod, struct dv_arena *arena, struct 
     return true;
 }
 
-/* -- Whether the pod may use it (5.1) ------------------------------------------------------- */
+/* -- Whether the pod may use it ------------------------------------------------------------- */
 
 static const struct dv_api_owner_reference *
 controller_of(const struct dv_api_resource_claim *object)
@@ -319,7 +319,7 @@ bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_a
     return true;
 }
 
-/* -- The status of a container (10.5) ------------------------------------------------------- */
+/* -- The status of a container -------------------------------------------------------------- */
 
 struct showing {
     const struct dv_claim_state *state;

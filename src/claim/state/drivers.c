@@ -1,5 +1,5 @@
 /* drivers.c - DRA drivers: which service to use, which of their sockets to call, whether their
- * slices may stay (2, 3). */
+ * slices may stay. */
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
-/* health_file.c - the kubelet's dra_health_state (10.4). It has no checksum, and what was read of
- * it before an error counts. */
+/* health_file.c - the kubelet's dra_health_state. It has no checksum, and what was read of it
+ * before an error counts. */
 #include <stdlib.h>
 
 #include "base/arena.h"

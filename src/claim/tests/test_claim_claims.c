@@ -1,5 +1,4 @@
-/* Records, drivers, answers and state files. Pure. The numbers are those of the behaviours that
- * spec/dra-manager.md lists. */
+/* Records, drivers, answers and state files. Pure. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +73,6 @@ static const char *const gpu_twice[] = {NIC, GPU, GPU};
 
 /* ---- records ---- */
 
-/* 50, 51, 52 */
 static void makes_a_record_of_a_claim(void **state)
 {
     struct world *world = *state;
@@ -146,7 +144,6 @@ static void takes_each_event_in_its_phase_only(void **state)
     }
 }
 
-/* 28, 49 */
 static void refuses_what_is_in_the_way(void **state)
 {
     struct world *world = *state;
@@ -169,7 +166,6 @@ static void refuses_what_is_in_the_way(void **state)
     assert_int_equal(got->record.phase, DV_CLAIM_PREPARING);
 }
 
-/* 57 */
 static void counts_what_is_in_use(void **state)
 {
     struct world *world = *state;
@@ -192,7 +188,6 @@ static void counts_what_is_in_use(void **state)
 
 /* ---- drivers ---- */
 
-/* 1 */
 static void chooses_a_service_in_the_drivers_order(void **state)
 {
     static const struct {
@@ -243,7 +238,6 @@ static void chooses_a_service_in_the_drivers_order(void **state)
     }
 }
 
-/* 2, 3, 4; 3.2 */
 static void hands_out_the_newest_instance_that_is_connected(void **state)
 {
     struct dv_dra_drivers *drivers = dv_dra_drivers_new();
@@ -311,7 +305,6 @@ static void takes_the_last_of_two_answers_for_a_claim(void **state)
 
 /* ---- files ---- */
 
-/* 54, 55, 56 */
 static void reads_and_writes_the_kubelets_file(void **state)
 {
 #define FILE_WITH(data, sum) "{\"Data\":\"" data "\",\"Checksum\":" sum "}"

@@ -1,5 +1,4 @@
-/* What pods see: claims prepared and unprepared by drivers over real sockets. The numbers are those
- * of the behaviours that spec/dra-manager.md lists. */
+/* What pods see: claims prepared and unprepared by drivers over real sockets. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ static void assert_has(const char *text, const char *part)
         fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
-/* 25, 29, 39, 45; 4.7 of wire.md: the deadline can be seen. */
+/* The driver sees the deadline of each call. */
 static void prepares_a_claim_and_unprepares_it_after_its_pod(void **state)
 {
     struct host *host = *state;
@@ -36,7 +35,7 @@ static void prepares_a_claim_and_unprepares_it_after_its_pod(void **state)
     assert_str(claim->record.drivers[0].devices[0].share_id, "share-1");
     assert_str(claim->record.drivers[0].devices[0].requests[0], "r0");
     assert_string_equal(host_names(host, pod), "vendor.example/gpu=u-c1");
-    assert_true(dv_claim_pod_has_any(dv_claims_state(host->claims), DV_STR("p1"))); /* 52 */
+    assert_true(dv_claim_pod_has_any(dv_claims_state(host->claims), DV_STR("p1")));
     assert_string_equal(host_unprepare(host, "p1"), "");
     assert_string_equal(host_claim(host, "c1"), "-");
     assert_false(dv_claim_pod_has_any(dv_claims_state(host->claims), DV_STR("p1")));
@@ -48,7 +47,7 @@ static void prepares_a_claim_and_unprepares_it_after_its_pod(void **state)
     driver_end(&gpu);
 }
 
-/* 16, 17, 20: refused before any driver is called. */
+/* Refused before any driver is called. */
 static void refuses_what_a_pod_may_not_have(void **state)
 {
     struct host *host = *state;
@@ -73,7 +72,6 @@ static void refuses_what_a_pod_may_not_have(void **state)
     driver_end(&gpu);
 }
 
-/* 18, 19, and what else an answer can be wrong in. */
 static void tells_what_is_wrong_with_an_answer(void **state)
 {
     static const struct {
@@ -138,7 +136,6 @@ static void bounds_what_is_kept_of_an_answer(void **state)
     driver_end(&gpu);
 }
 
-/* 7, 24, 44 */
 static void gives_a_driver_45_seconds(void **state)
 {
     struct host *host = *state;
@@ -150,7 +147,7 @@ static void gives_a_driver_45_seconds(void **state)
     pending_prepare(host, &pending, host_pod(host, "p1", "c1"));
     host_wait_count(host, &gpu.n_prepare, 1);
     host_advance(host, 44000);
-    assert_int_equal(pending.n_done, 0); /* 32 */
+    assert_int_equal(pending.n_done, 0);
     host_advance(host, 1000);
     assert_has(pending_end(host, &pending),
                "NodePrepareResources: rpc error: code = DeadlineExceeded");
@@ -170,7 +167,7 @@ static void gives_a_driver_45_seconds(void **state)
     driver_end(&gpu);
 }
 
-/* 22, 23, 30: one call for all that is new, none for what is prepared. */
+/* One call for all that is new, none for what is prepared. */
 static void asks_a_driver_once_for_all_claims_of_a_pod(void **state)
 {
     struct host *host = *state;
@@ -187,7 +184,6 @@ static void asks_a_driver_once_for_all_claims_of_a_pod(void **state)
     assert_int_equal(gpu.n_prepare, 2);
     assert_int_equal(gpu.n_claims, 2);
     assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1 p2");
-    /* 43 */
     assert_string_equal(host_unprepare(host, "p1"), "");
     assert_int_equal(gpu.n_unprepare, 0);
     assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p2");
@@ -195,11 +191,10 @@ static void asks_a_driver_once_for_all_claims_of_a_pod(void **state)
     assert_int_equal(gpu.n_unprepare, 1);
     assert_int_equal(gpu.n_claims, 3);
     assert_int_equal(gpu.prepared.n, 0);
-    assert_int_equal(gpu.n_connections, 1); /* 5 */
+    assert_int_equal(gpu.n_connections, 1);
     driver_end(&gpu);
 }
 
-/* 33, 34, 46, 47 */
 static void goes_on_when_the_second_driver_works_too(void **state)
 {
     struct host *host = *state;
@@ -213,7 +208,7 @@ static void goes_on_when_the_second_driver_works_too(void **state)
     assert_string_equal(host_claim(host, "c1"), "preparing " GPU ":1 " NIC ":0 p1");
     nic.manner = DRIVER_WORKS;
     assert_string_equal(host_prepare(host, host_pod(host, "p1", "c1")), "");
-    assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 " NIC ":1 p1"); /* 26 */
+    assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 " NIC ":1 p1");
     nic.manner = DRIVER_FAILS;
     assert_has(host_unprepare(host, "p1"), "code = ResourceExhausted");
     assert_string_equal(host_claim(host, "c1"), "unpreparing " GPU ":1 " NIC ":1 p1");
@@ -225,7 +220,7 @@ static void goes_on_when_the_second_driver_works_too(void **state)
     driver_end(&nic);
 }
 
-/* 27, 40, 45: the scheduler's own claim for extended resources. */
+/* The scheduler's own claim for extended resources. */
 static void prepares_the_claim_of_extended_resources(void **state)
 {
     struct host *host = *state;
@@ -298,7 +293,7 @@ static void asks_once_for_a_claim_of_two_pods(void **state)
     driver_end(&gpu);
 }
 
-/* 28: deleted and made again under the same name. */
+/* Deleted and made again under the same name. */
 static void keeps_a_claim_of_the_same_name_apart(void **state)
 {
     struct host *host = *state;
@@ -326,7 +321,6 @@ static void keeps_a_claim_of_the_same_name_apart(void **state)
     driver_end(&gpu);
 }
 
-/* 42, 49 */
 static void leaves_alone_what_is_another_pods(void **state)
 {
     struct host *host = *state;
@@ -355,7 +349,7 @@ static void leaves_alone_what_is_another_pods(void **state)
     driver_end(&gpu);
 }
 
-/* 36, 38: what is not there yet is waited for, and named. */
+/* What is not there yet is waited for, and named. */
 static void waits_for_a_driver_that_has_not_come_yet(void **state)
 {
     struct host *host = *state;
@@ -385,7 +379,7 @@ static void waits_for_a_driver_that_has_not_come_yet(void **state)
     driver_end(&gpu);
 }
 
-/* 2, 48: a rolling update, and a process that is replaced. */
+/* A rolling update, and a process that is replaced. */
 static void calls_the_newest_instance_of_a_driver(void **state)
 {
     struct host *host = *state;
@@ -417,7 +411,7 @@ static void calls_the_newest_instance_of_a_driver(void **state)
     driver_end(&new);
 }
 
-/* 13 of the specification: the services of 1.26 to 1.33. */
+/* The services of Kubernetes 1.26 to 1.33. */
 static void speaks_with_old_drivers(void **state)
 {
     static const struct {
@@ -464,7 +458,7 @@ static void speaks_with_old_drivers(void **state)
     }
 }
 
-/* Strictly, today's services only (1). */
+/* Strictly, today's services only. */
 static void refuses_old_drivers_when_strict(void **state)
 {
     struct host *host = *state;
@@ -478,7 +472,6 @@ static void refuses_old_drivers_when_strict(void **state)
     driver_end(&gpu);
 }
 
-/* 31 */
 static void serves_thirty_pods_at_the_same_time(void **state)
 {
     struct host *host = *state;

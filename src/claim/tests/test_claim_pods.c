@@ -1,5 +1,4 @@
-/* What pods say about their claims, and what their containers get. Pure. The numbers are those of
- * the behaviours that spec/dra-manager.md lists. */
+/* What pods say about their claims, and what their containers get. Pure. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -103,7 +102,6 @@ static struct dv_claim *add_claim(struct world *world, const char *name)
 
 /* ---- names ---- */
 
-/* 5, 5.1, 58 */
 static void finds_the_claims_of_a_pod(void **state)
 {
     static const struct {
@@ -143,7 +141,6 @@ static void finds_the_claims_of_a_pod(void **state)
     }
 }
 
-/* 20, 21 */
 static void lets_a_pod_have_what_is_its_own(void **state)
 {
 #define POD                                                                                        \
@@ -205,7 +202,6 @@ static void lets_a_pod_have_what_is_its_own(void **state)
 
 /* ---- CDI names ---- */
 
-/* 39, 40, 41 */
 static void gives_a_container_the_names_of_its_devices(void **state)
 {
     static const struct {
@@ -260,7 +256,6 @@ static void gives_a_container_the_names_of_its_devices(void **state)
     }
 }
 
-/* 58 */
 static void tells_which_claims_a_container_has(void **state)
 {
     static const struct {
@@ -307,7 +302,6 @@ static void tells_which_claims_a_container_has(void **state)
 
 /* ---- status ---- */
 
-/* 68, 69 */
 static void shows_health_in_the_status_of_a_container(void **state)
 {
 #define OF(claims)                                                                                 \

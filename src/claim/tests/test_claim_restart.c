@@ -1,5 +1,4 @@
-/* A crash at any instant: no claim is leaked, none is prepared without its record, none forgotten.
- * The numbers are those of the behaviours that spec/dra-manager.md lists. */
+/* After a crash at any instant no claim is leaked, prepared without its record, or forgotten. */
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +105,6 @@ static void set_gone(struct host *host, const char *pods)
     dv_buf_add_c(&host->gone_pods, pods);
 }
 
-/* 35, 37, 46, 50 */
 static void leaks_nothing_whichever_write_is_the_last(void **state)
 {
     static const char *const gone[] = {"", "p1 ", "p1 p2 p3 "};
@@ -181,7 +179,7 @@ static void leaks_nothing_whichever_turn_is_the_last(void **state)
     }
 }
 
-/* 33, 50: what is prepared stays so over a restart; strictly, it is prepared again. */
+/* What is prepared stays so over a restart; strictly, it is prepared again. */
 static void remembers_what_is_prepared(void **state)
 {
     struct host *host = *state;
@@ -262,7 +260,7 @@ static void prepares_anew_once_for_a_pod_that_asks(void **state)
     driver_end(&gpu);
 }
 
-/* 8, 46: what a pod left behind that nobody ends is unprepared within a minute. */
+/* What a pod left behind that nobody ends is unprepared within a minute. */
 static void finishes_what_pods_have_left_behind(void **state)
 {
     struct host *host = *state;
@@ -281,7 +279,7 @@ static void finishes_what_pods_have_left_behind(void **state)
     host_advance(host, 60000);
     wait_in_order(host, &gpu);
     assert_string_equal(host_claim(host, "c1"), "-");
-    assert_null(strstr(dv_buf_c(&host->metrics), "UnprepareResources ok")); /* 11: not counted */
+    assert_null(strstr(dv_buf_c(&host->metrics), "UnprepareResources ok")); /* not counted */
     driver_end(&gpu);
 }
 
@@ -399,7 +397,7 @@ static void survives_each_failure_in_turn(void **state)
     driver_end(&gpu);
 }
 
-/* 9: a kubelet's state is taken over, and nothing of it counts as prepared. */
+/* A kubelet's state is taken over, and nothing of it counts as prepared. */
 static void takes_over_from_a_kubelet(void **state)
 {
     static const dv_str pods[] = {DV_STR_INIT("p1")};

@@ -1,5 +1,4 @@
-/* The health of devices: what drivers tell, what is kept of it, what pods see. The numbers are
- * those of the behaviours that spec/dra-manager.md lists. */
+/* The health of devices: what drivers tell, what is kept of it, what pods see. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +65,6 @@ static enum dv_claim_health get(struct cache *cache, const char *device, uint64_
                                now_ns, NULL);
 }
 
-/* 63 */
 static void knows_a_device_until_its_timeout(void **state)
 {
     struct cache *cache = *state;
@@ -90,7 +88,6 @@ static void knows_a_device_until_its_timeout(void **state)
         DV_CLAIM_UNKNOWN);
 }
 
-/* 60, 64 */
 static void tells_what_has_changed(void **state)
 {
     struct cache *cache = *state;
@@ -131,7 +128,6 @@ static void ignores_what_is_too_much(void **state)
     assert_int_equal(diff.n_ignored, 1);
 }
 
-/* 66, 67 */
 static void reads_a_message_as_it_is_meant(void **state)
 {
     static const struct {
@@ -196,7 +192,6 @@ static const char *status_of(struct host *host, const struct dv_api_pod *pod)
     return dv_str_to_c(text, host->rig.arena);
 }
 
-/* 59, 60, 62, 70 */
 static void shows_pods_what_a_driver_tells(void **state)
 {
     struct host *host = *state;
@@ -227,11 +222,11 @@ static void shows_pods_what_a_driver_tells(void **state)
     driver_tell_health(&gpu, "pool/dev=1:");
     host_wait_text(host, &host->pods_changed, "p1 p2 p3 ;p1 p2 p3 ;");
     assert_string_equal(status_of(host, pod), "claim:c1 vendor.example/gpu=u-c1=Healthy:;");
-    assert_int_equal(gpu.n_connections, 1); /* 5 */
+    assert_int_equal(gpu.n_connections, 1);
     driver_end(&gpu);
 }
 
-/* 61, 70: the end of a stream is the end of what is known; it is asked for again after 5 s. */
+/* The end of a stream is the end of what is known; it is asked for again after 5 s. */
 static void forgets_what_a_driver_told_when_it_stops(void **state)
 {
     struct host *host = *state;
@@ -258,7 +253,8 @@ static void forgets_what_a_driver_told_when_it_stops(void **state)
     driver_end(&gpu);
 }
 
-/* 10.1, as 1.37: only of those who say that they tell, and not again when they do not. */
+/* As Kubernetes 1.37: only drivers that list a service for health are asked, and not again when
+ * they do not know it. */
 static void asks_only_those_who_tell(void **state)
 {
     struct host *host = *state;
@@ -276,7 +272,7 @@ static void asks_only_those_who_tell(void **state)
     driver_end(&nic);
 }
 
-/* 64, 65: it outlives a restart. */
+/* What is known of health outlives a restart. */
 static void remembers_health_over_a_restart(void **state)
 {
     struct host *host = *state;

@@ -1,5 +1,4 @@
-/* ResourceSlices of drivers that do not serve. The numbers are those of the behaviours that
- * spec/dra-manager.md lists. */
+/* ResourceSlices of drivers that do not serve. */
 #include <string.h>
 
 #include "claim/tests/test_claim_host.h"
@@ -15,7 +14,7 @@ static void pass_start(struct host *host)
     host_wait_text(host, &host->api.wiped, NODE);
 }
 
-/* 8, and later than the reference */
+/* The reference does not wait: it deletes all of the node's slices when it starts. */
 static void wipes_at_the_start_what_no_driver_has_registered_for_in_time(void **state)
 {
     struct host *host = *state;
@@ -85,7 +84,6 @@ static void strict_wipes_at_once_as_the_reference(void **state)
     host_wait_text(host, &host->api.wiped, NODE);
 }
 
-/* 9, 14 */
 static void wipes_after_the_driver_has_gone(void **state)
 {
     struct host *host = *state;
@@ -103,7 +101,6 @@ static void wipes_after_the_driver_has_gone(void **state)
     driver_end(&gpu);
 }
 
-/* 10, 11, 13 */
 static void keeps_the_slices_of_a_driver_that_comes_back(void **state)
 {
     struct host *host = *state;
@@ -126,7 +123,6 @@ static void keeps_the_slices_of_a_driver_that_comes_back(void **state)
     driver_end(&gpu);
 }
 
-/* 12 */
 static void wipes_when_the_service_never_listens(void **state)
 {
     struct host *host = *state;
@@ -142,7 +138,7 @@ static void wipes_when_the_service_never_listens(void **state)
     driver_end(&gpu);
 }
 
-/* 3.3: again until it works, with growing pauses; and no more when the driver is back. */
+/* Deleting is tried until it works, with growing pauses, and no more when the driver is back. */
 static void tries_again_until_the_slices_are_gone(void **state)
 {
     struct host *host = *state;
@@ -169,7 +165,7 @@ static void tries_again_until_the_slices_are_gone(void **state)
     driver_end(&gpu);
 }
 
-/* 3.2: one of two is enough. */
+/* A driver with two sockets serves while one of them is connected. */
 static void keeps_the_slices_while_one_instance_serves(void **state)
 {
     struct host *host = *state;
@@ -188,7 +184,6 @@ static void keeps_the_slices_while_one_instance_serves(void **state)
     driver_end(&new);
 }
 
-/* 15 */
 static void does_without_an_api(void **state)
 {
     struct host *host = *state;

@@ -1,4 +1,4 @@
-/* allocate.c - the devices of a container: chosen, asked for, recorded (9.1, 9.2). */
+/* allocate.c - the devices of a container: chosen, asked for, recorded. */
 #include "base/err.h"
 #include "device/state/device_message.h"
 #include "device/state/device_operation.h"

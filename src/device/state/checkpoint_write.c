@@ -1,4 +1,4 @@
-/* checkpoint_write.c - kubelet_internal_checkpoint: its bytes and its checksum (12.2, 12.3). */
+/* checkpoint_write.c - kubelet_internal_checkpoint: its bytes and its checksum. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* choose.c - which devices a container gets (9.3, 9.4). */
+/* choose.c - which devices a container gets. */
 #include "base/arena.h"
 #include "base/str.h"
 #include "device/state/device_operation.h"

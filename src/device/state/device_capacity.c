@@ -1,5 +1,4 @@
-/* device_capacity.c - what the node reports: how many devices, which, and their health (8, 10, 13).
- */
+/* device_capacity.c - what the node reports: how many devices, which, and their health. */
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/num.h"

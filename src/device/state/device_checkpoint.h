@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 
-/* The text that is hashed (12.3). */
+/* The text whose hash is the checksum: the content as Go prints it, with its types. */
 void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, struct dv_buf *buf);
 uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint);
 /* As dv_device_checkpoint_decode, but the checksum of the file is given out, not compared. */

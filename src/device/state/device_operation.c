@@ -1,4 +1,4 @@
-/* device_operation.c - allocation and start of a container, step by step (9.1, 9.2, 9.5).
+/* device_operation.c - allocation and start of a container, step by step.
  *
  *     start:     for each limit: PreStartContainer
  *                    |  a device is not recorded, and the pod is active

@@ -91,7 +91,7 @@ enum dv_device_choice {
     DV_DEVICE_CHOICE_FAILED, /* the step says why */
 };
 
-/* devicesToAllocate (9.3) of operation->resource. */
+/* Chooses the devices of operation->resource, as the kubelet's devicesToAllocate does. */
 enum dv_device_choice dv_device_choose(struct dv_device_operation *operation,
                                        const struct dv_device_limit *limit);
 /* Goes on with the plugin's preference, which may name anything. */

@@ -1,4 +1,4 @@
-/* device_start.c - before a container starts: PreStartContainer, and what is not recorded (9.5). */
+/* device_start.c - before a container starts: PreStartContainer, and what is not recorded. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* hints.c - what the topology manager needs to know about devices (topology.md 5). */
+/* hints.c - what the topology manager needs to know about devices. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"

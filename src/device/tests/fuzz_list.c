@@ -2,8 +2,8 @@
  * is refused changes nothing.
  *
  * Input: chunks of a length byte and that many bytes. A chunk whose first byte is odd is a list in
- * short: a byte a device, with its id (4 bits), its health (1) and its nodes (3); any other is a
- * message, taken as it is from its second byte on. */
+ * short: a byte a device, with 4 bits for its id, 1 for its health and 3 for its nodes; any other
+ * is a message, taken as it is from its second byte on. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* Preference and alignment: which of several devices. Numbers are those of the reference's
- * behaviours in spec/device-manager.md. */
+/* Preference and alignment: which of several devices. */
 #include "test_device_node.h"
 
 #include <stdio.h>
@@ -8,7 +7,6 @@
 #include "base/buf.h"
 #include "topology/topology.h"
 
-/* 37 to 41, 47 */
 static void devices_near_the_affinity_come_first(void **state)
 {
     static const struct {
@@ -26,7 +24,7 @@ static void devices_near_the_affinity_come_first(void **state)
         {"a@0 b@0 c@0 d@1 e@1 f@1",         GPU "=4", "0",   "0:a,b,c 1:d"  },
         {"a@0 b@0 c@0 d@1 e@1 f@1",         GPU "=4", "1",   "0:a 1:d,e,f"  },
         {"a@0 b@0 c@1 d@1 e@2 f@2 g@3 h@3", GPU "=4", "1,3", "1:c,d 3:g,h"  },
-        {"a@1 b@1,2 c",                     GPU "=1", "2",   "1:b 2:b"      }, /* 47 */
+        {"a@1 b@1,2 c",                     GPU "=1", "2",   "1:b 2:b"      },
         {"a@1 b@1,2 c",                     GPU "=2", "2",   "1:a,b 2:b"    },
         {"a b@1",                           GPU "=2", "0",   "-1:a 1:b"     },
         {"a b@1 c",                         GPU "=1", "0",   "1:b"          }, /* before none */
@@ -52,7 +50,6 @@ static void devices_near_the_affinity_come_first(void **state)
     }
 }
 
-/* 42 to 45 */
 static void the_plugin_is_asked_and_heard(void **state)
 {
     static const struct {
@@ -65,10 +62,10 @@ static void the_plugin_is_asked_and_heard(void **state)
         {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "d b",     "b d"      },
         {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "d b c a", "b d"      }, /* more than needed */
         {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "d",       "a d"      },
-        {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "e d",     "a d"      }, /* 43: e is not aligned */
-        {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "x y",     "a b"      }, /* 44 */
+        {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "e d",     "a d"      }, /* e is not aligned */
+        {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "x y",     "a b"      },
         {"a@0 b@0 c@0 d@0 e@1",     GPU "=2", "0",  "",        "a b"      },
-        {"a@0 b@0 c@0 d@1 e@1 f@1", GPU "=5", "0",  "f e",     "a b c e f"}, /* 45 */
+        {"a@0 b@0 c@0 d@1 e@1 f@1", GPU "=5", "0",  "f e",     "a b c e f"},
         {"a@0 b@0 c@0 d@1 e@1 f@1", GPU "=5", "0",  "f x",     "a b c d f"},
         {"a@0 b@1 c",               GPU "=2", "0",  "c",       "a c"      },
         {"a b c",                   GPU "=1", NULL, "c",       "c"        },
@@ -92,7 +89,6 @@ static void the_plugin_is_asked_and_heard(void **state)
     }
 }
 
-/* 42 */
 static void five_of_a_hundred_are_what_the_plugin_chooses(void **state)
 {
     struct node *node = *state;
@@ -153,7 +149,6 @@ static void ask(struct node *node, const char *devices, const char *lent, const 
     dv_device_end_admission(node->state, DV_STR("p"));
 }
 
-/* 46 */
 static void the_plugin_gets_candidates_and_what_must_be_included(void **state)
 {
     static const struct {
@@ -207,7 +202,6 @@ static void collect_now(struct node *node)
     assert_int_equal(dv_device_collect(node->state), 1);
 }
 
-/* 31 */
 static void a_collection_meanwhile_does_no_harm(void **state)
 {
     struct node *node = *state;

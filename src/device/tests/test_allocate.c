@@ -1,5 +1,4 @@
-/* Allocation: what containers get, what they hand on, how it fails. Numbers are those of the
- * reference's behaviours in spec/device-manager.md. */
+/* Allocation: what containers get, what they hand on, how it fails. */
 #include "test_device_node.h"
 
 #define RESOURCE1 "domain1.com/resource1"
@@ -9,7 +8,6 @@ static bool regular(struct node *node, const char *pod, const char *limits)
     return node_allocate(node, pod, "c", DV_DEVICE_REGULAR, limits);
 }
 
-/* 25 to 27 */
 static void takes_what_is_asked_and_says_what_is_not_there(void **state)
 {
     struct node *node = *state;
@@ -29,7 +27,6 @@ static void takes_what_is_asked_and_says_what_is_not_there(void **state)
     assert_string_equal(node_held(node, "p3", "c", "domain2.com/resource2"), "dev4");
 }
 
-/* 28 to 30 */
 static void a_recorded_container_needs_its_plugin_back(void **state)
 {
     struct node *node = *state;
@@ -92,7 +89,6 @@ static void bad_requests_are_refused_and_foreign_ones_skipped(void **state)
     assert_true(regular(node, "p", GPU "=2"));
 }
 
-/* 35 */
 static void what_a_claim_provides_is_not_for_plugins(void **state)
 {
     struct node *node = *state;
@@ -116,7 +112,6 @@ static void what_a_claim_provides_is_not_for_plugins(void **state)
     dv_device_operation_free(op);
 }
 
-/* 36 */
 static void a_limit_of_zero_asks_nobody(void **state)
 {
     struct node *node = *state;
@@ -133,7 +128,6 @@ static void a_limit_of_zero_asks_nobody(void **state)
 
 /* -- Init containers and sidecars ----------------------------------------------------------- */
 
-/* 32 */
 static void init_containers_lend_to_all_after_them(void **state)
 {
     struct node *node = *state;
@@ -151,7 +145,6 @@ static void init_containers_lend_to_all_after_them(void **state)
     assert_int_equal(node->failure, DV_DEVICE_FAIL_UNAVAILABLE);
 }
 
-/* 33, 34 */
 static void sidecars_keep_what_they_take(void **state)
 {
     struct node *node = *state;
@@ -323,7 +316,7 @@ static void the_first_resource_stays_when_the_second_fails(void **state)
     assert_true(regular(node, "q", GPU "=1"));
 }
 
-/* Rule 6 of golden/device-alloc: not a recommendation. */
+/* The reference does so; strictly davit does, too, though nobody would recommend it. */
 static void strictly_an_empty_response_leaves_devices_taken(void **state)
 {
     struct node *node = *state;
@@ -341,7 +334,6 @@ static void strictly_an_empty_response_leaves_devices_taken(void **state)
     assert_int_equal(node_info(node, GPU).n_free, 3);
 }
 
-/* 10 */
 static void a_stopped_plugin_is_not_called(void **state)
 {
     struct node *node = *state;

@@ -8,7 +8,7 @@
     "{\"PodUID\":\"pod-1\",\"ContainerName\":\"c1\",\"ResourceName\":\"example.com/a\","           \
     "\"DeviceIDs\":{\"0\":[\"d1\"]},\"AllocResp\":\"\"}"
 
-/* Published files, and others made by the same rules (12.3). */
+/* Published files, and others made by the same rules. */
 static void the_files_of_the_reference_are_read_and_written_alike(void **state)
 {
     static const char *const files[] = {
@@ -210,7 +210,6 @@ static void bad_files_get_their_verdicts(void **state)
     }
 }
 
-/* 18, 55 */
 static void a_state_goes_into_a_file_and_back(void **state)
 {
     struct node *node = *state;

@@ -1,5 +1,4 @@
-/* Hints for the topology manager, from a state. Numbers are those of the reference's behaviours in
- * spec/topology.md. */
+/* Hints for the topology manager, from a state. */
 #include "test_device_node.h"
 #include "topology/topology.h"
 
@@ -38,7 +37,6 @@ static const char *container_hints(struct node *node, const char *pod, const cha
     return n > 0 ? print(node, &lists[0]) : "nothing";
 }
 
-/* 29 to 34, 39 */
 static void hints_follow_the_list(void **state)
 {
     static const struct {
@@ -73,7 +71,6 @@ static void hints_follow_the_list(void **state)
     }
 }
 
-/* 32, 35, 40 */
 static void hints_see_who_holds_what(void **state)
 {
     struct node *node = *state;
@@ -81,13 +78,13 @@ static void hints_see_who_holds_what(void **state)
     node_register(node, GPU, "a.sock", "a@0 b@0 c@1 d@1");
     assert_true(node_allocate_near(node, "q", GPU "=1", "0"));
     assert_true(node_allocate_near(node, "r", GPU "=1", "1"));
-    assert_string_equal(container_hints(node, "p", GPU "=2"), "01-");    /* 32 */
-    assert_string_equal(container_hints(node, "q", GPU "=1"), "0+ 01-"); /* 35: what it has */
+    assert_string_equal(container_hints(node, "p", GPU "=2"), "01-");
+    assert_string_equal(container_hints(node, "q", GPU "=1"), "0+ 01-"); /* what it has */
     assert_string_equal(container_hints(node, "q", GPU "=2"), "none");
     dv_device_begin_admission(node->state, DV_STR("p"));
     assert_true(node_allocate(node, "p", "i", DV_DEVICE_INIT, GPU "=1"));
     assert_string_equal(node_held(node, "p", "i", GPU), "b");
-    assert_string_equal(container_hints(node, "p", GPU "=1"), "0+ 01-"); /* 40: lent */
+    assert_string_equal(container_hints(node, "p", GPU "=1"), "0+ 01-"); /* lent */
     assert_string_equal(container_hints(node, "p", GPU "=2"), "01-");
     dv_device_end_admission(node->state, DV_STR("p"));
     dv_device_deactivate_pod(node->state, DV_STR("q"));
@@ -106,7 +103,6 @@ static void a_device_that_is_gone_is_in_no_known_place(void **state)
     assert_string_equal(container_hints(node, "p", GPU "=1"), "1+");
 }
 
-/* 36, 37 */
 static void a_pod_asks_for_the_most_it_needs_at_a_time(void **state)
 {
     struct node *node = *state;
@@ -130,7 +126,7 @@ static void a_pod_asks_for_the_most_it_needs_at_a_time(void **state)
     assert_ok(
         dv_device_pod_hints(node->state, &two_nodes, containers, 3, node->arena, &lists, &n, &err),
         &err);
-    assert_string_equal(print(node, &lists[0]), "01-"); /* 37 */
+    assert_string_equal(print(node, &lists[0]), "01-");
     /* What the pod holds by then: a device that was handed on counts once. */
     dv_device_deactivate_pod(node->state, DV_STR("q"));
     dv_device_begin_admission(node->state, DV_STR("p"));

@@ -1,5 +1,4 @@
-/* Lists of devices: what changes, who is told, what is refused. Numbers are those of the
- * reference's behaviours in spec/device-manager.md. */
+/* Lists of devices: what changes, who is told, what is refused. */
 #include "test_device_node.h"
 
 #include <stdio.h>
@@ -47,7 +46,6 @@ static void a_list_tells_what_changed(void **state)
     }
 }
 
-/* 52, 53 */
 static void those_who_hold_what_changed_its_health_are_told(void **state)
 {
     static const struct {
@@ -95,7 +93,6 @@ static void strictly_one_holder_of_the_id_is_told_whatever_its_resource(void **s
     assert_str(diff.pods[0], "a");
 }
 
-/* 52 */
 static void status_has_the_health_of_each_device(void **state)
 {
     struct node *node = *state;

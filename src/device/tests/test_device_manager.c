@@ -1,4 +1,4 @@
-/* The life of plugins on the loop; numbers are those of spec/device-manager.md. */
+/* The life of plugins on the loop. */
 #include "support/dvtest.h"
 
 #include <string.h>
@@ -23,11 +23,11 @@ static void a_plugin_registers_and_its_devices_are_there(void **state)
     size_t at = 0;
 
     host_add(host, &plugin, "a.sock", "g0 g1! g2");
-    assert_string_equal(host_capacity(host), "3/2"); /* 11 */
+    assert_string_equal(host_capacity(host), "3/2");
     assert_true(dv_devices_next_count(host->devices, &at, &resource, &n));
     assert_str(resource, GPU);
     assert_int_equal(n, 1);
-    device_plugin_list(&plugin, "g0! g2"); /* 8, 12, 13, 14 */
+    device_plugin_list(&plugin, "g0! g2");
     host_wait_capacity(host, "2/1");
     host_wait_saved(host);
     host_kill(host, &plugin);
@@ -226,7 +226,7 @@ static void what_is_held_of_a_removed_resource_stays_held(void **state)
     assert_string_equal(host_held(host, "p0"), "g0");
     host_wait_saved(host);
     assert_int_not_equal(host_allocate(host, "p1", 1, &err), DV_OK);
-    assert_err(&err, err.code, "cannot allocate unregistered device " GPU); /* 29 */
+    assert_err(&err, err.code, "cannot allocate unregistered device " GPU);
     host_add(host, &plugin, "a.sock", "g0 g1");
     assert_int_equal(host_allocate(host, "p1", 1, &err), DV_OK);
     assert_string_equal(host_held(host, "p1"), "g1"); /* g0 is still p0's */
@@ -284,7 +284,7 @@ static void those_that_hold_a_device_are_told_of_its_health(void **state)
     device_plugin_list(&plugin, "g0 g1! g2");
     rig_wait(&host->rig, is_told_twice, host);
     assert_string_equal(dv_buf_c(&host->told), "p0 | p0 p1 | ");
-    host_kill(host, &plugin); /* changes no device's own health: section 13 */
+    host_kill(host, &plugin); /* changes no device's own health */
     assert_string_equal(dv_buf_c(&host->told), "p0 | p0 p1 | ");
 }
 
@@ -299,7 +299,7 @@ static void a_plugin_that_is_gone_is_not_called_10(void **state)
     host_add(host, &plugin, "a.sock", "g0 g1");
     assert_int_equal(host_allocate(host, "p0", 1, &err), DV_OK);
     assert_int_equal(host_start_container(host, "p0", 1, &err), DV_OK);
-    assert_int_equal(plugin.n_pre_start, 1); /* 49 */
+    assert_int_equal(plugin.n_pre_start, 1);
     device_plugin_end_list(&plugin);
     host_wait_capacity(host, "2/0!");
     assert_int_not_equal(host_allocate(host, "p1", 1, &err), DV_OK);

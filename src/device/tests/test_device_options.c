@@ -1,5 +1,4 @@
-/* Options of containers, and their start. Numbers are those of the reference's behaviours in
- * spec/device-manager.md. */
+/* Options of containers, and their start. */
 #include "test_device_node.h"
 
 #include "base/buf.h"
@@ -142,7 +141,6 @@ static bool options_of(struct node *node, const char *pod, struct dv_device_opti
                                  options);
 }
 
-/* 25, 48, 50 */
 static void options_last_until_the_pod_is_collected(void **state)
 {
     struct node *node = *state;
@@ -198,7 +196,6 @@ static void resources_are_merged_by_name(void **state)
     dv_buf_fini(&buf);
 }
 
-/* 49 */
 static void pre_start_gets_exactly_what_is_held(void **state)
 {
     struct node *node = *state;

@@ -1,5 +1,4 @@
-/* Saving, loading, and what a restart means for pods. Numbers are those of the reference's
- * behaviours in spec/device-manager.md. */
+/* Saving, loading, and what a restart means for pods. */
 #include "test_device_node.h"
 
 #include "base/buf.h"
@@ -147,7 +146,6 @@ static void exactly_what_changed_is_written(void **state)
     assert_int_equal(n_removed, 1);
 }
 
-/* 18, 55, 58, 59 */
 static void a_restart_loses_nothing(void **state)
 {
     struct node *node = *state;
@@ -182,7 +180,6 @@ static void a_resource_whose_plugin_stays_away_is_dropped_after_a_restart(void *
     assert_string_equal(node_capacity(node, GPU), "removed");
 }
 
-/* 58 */
 static void a_running_container_is_left_alone_until_sources_are_ready(void **state)
 {
     struct node *node = *state;
@@ -191,7 +188,7 @@ static void a_running_container_is_left_alone_until_sources_are_ready(void **sta
     assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
     node_restart(node);
     assert_false(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
-    assert_int_equal(node->failure, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES); /* 62 */
+    assert_int_equal(node->failure, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES);
     dv_device_add_running(node->state, DV_STR("p"), DV_STR("c"));
     dv_device_add_running(node->state, DV_STR("p"), DV_STR("c"));
     assert_true(node_allocate(node, "p", "c", DV_DEVICE_REGULAR, GPU "=1"));
@@ -202,7 +199,6 @@ static void a_running_container_is_left_alone_until_sources_are_ready(void **sta
     assert_int_equal(node->failure, DV_DEVICE_FAIL_NO_HEALTHY_DEVICES);
 }
 
-/* 63 */
 static void a_pod_deleted_meanwhile_gives_back_its_devices(void **state)
 {
     struct node *node = *state;
@@ -217,7 +213,6 @@ static void a_pod_deleted_meanwhile_gives_back_its_devices(void **state)
     assert_null(node_held(node, "p", "c", GPU));
 }
 
-/* 64 */
 static void amounts_are_raised_to_what_is_allocated(void **state)
 {
     static const struct dv_device_amount amounts[] = {

@@ -1,12 +1,10 @@
-/* Plugins come and go, and what the node reports. Numbers are those of the reference's behaviours
- * in spec/device-manager.md. */
+/* Plugins come and go, and what the node reports. */
 #include "test_device_node.h"
 
 #include <stdio.h>
 
 /* -- Plugins come and go -------------------------------------------------------------------- */
 
-/* 2, 3 */
 static void a_second_plugin_takes_over_with_its_own_list(void **state)
 {
     struct node *node = *state;
@@ -83,7 +81,6 @@ static void refuses_more_plugins_and_resources_than_a_node_has(void **state)
     assert_err(&err, DV_INVALID_ARGUMENT, "the ResourceName \"gpu\" is invalid");
 }
 
-/* 4 */
 static void a_plugin_that_only_connects_shows_nothing(void **state)
 {
     struct node *node = *state;
@@ -94,7 +91,6 @@ static void a_plugin_that_only_connects_shows_nothing(void **state)
     assert_int_equal(node_info(node, GPU).plugin, DV_DEVICE_NOT_LISTED);
 }
 
-/* 5 */
 static void a_plugin_that_ends_without_a_list_shows_zero(void **state)
 {
     struct node *node = *state;
@@ -105,7 +101,6 @@ static void a_plugin_that_ends_without_a_list_shows_zero(void **state)
     assert_false(node_info(node, GPU).is_known);
 }
 
-/* 6, 7, 9, 16 */
 static void a_stopped_plugin_keeps_its_capacity_for_the_grace_period(void **state)
 {
     struct node *node = *state;
@@ -165,7 +160,6 @@ static void the_first_removal_is_known_in_advance(void **state)
 
 /* -- Capacity ------------------------------------------------------------------------------- */
 
-/* 8, 11 to 14, 19 */
 static void capacity_follows_each_list(void **state)
 {
     static const struct {
@@ -194,11 +188,10 @@ static void capacity_follows_each_list(void **state)
     for (size_t i = 0; i < DV_COUNT(lists); i++) {
         (void)node_list(node, GPU, lists[i].devices);
         assert_string_equal(node_capacity(node, GPU), lists[i].capacity);
-        assert_string_equal(node_capacity(node, NIC), "2/1"); /* 15 */
+        assert_string_equal(node_capacity(node, NIC), "2/1");
     }
 }
 
-/* 20, 21 */
 static void allocation_does_not_change_capacity(void **state)
 {
     struct node *node = *state;
@@ -214,7 +207,6 @@ static void allocation_does_not_change_capacity(void **state)
     assert_string_equal(node_capacity(node, GPU), "1/0");
 }
 
-/* 22 to 24 */
 static void allocatable_devices_are_the_healthy_ones(void **state)
 {
     struct node *node = *state;
@@ -239,7 +231,6 @@ static void allocatable_devices_are_the_healthy_ones(void **state)
     assert_int_equal(dv_device_allocatable(node->state, node->arena, &devices), 1);
 }
 
-/* 56 */
 static void capacity_is_reset_when_the_directory_is_empty(void **state)
 {
     static const dv_str names[] = {DV_STR_INIT(".tmp"), DV_STR_INIT("kubelet.sock")};

@@ -10,7 +10,7 @@
 struct dv_arena;
 struct dv_err;
 
-/* As the node agent checks it (spec device-manager, section 3). DV_INVALID_ARGUMENT. */
+/* Checks the name of a resource as the node agent does. DV_INVALID_ARGUMENT. */
 DV_CHECKED bool dv_lib_resource_check(dv_str name, struct dv_err *err);
 
 /* The paths of the plugin's sockets, NUL-terminated. `name` is of the first, empty: made from the

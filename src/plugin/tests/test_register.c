@@ -1,4 +1,4 @@
-/* The behaviours that the reference's tests pin down, by their numbers in the specification. */
+/* The behaviours that the reference's tests pin down, on a real directory with sockets. */
 #include "support/dvtest.h"
 
 #include <stdio.h>
@@ -22,7 +22,6 @@ static size_t n_listed(const struct node *node)
 
 /* ---- desired ---- */
 
-/* 1, 13 */
 static void a_socket_is_desired_while_it_is_there(void **state)
 {
     struct node *node = *state;
@@ -48,7 +47,6 @@ static void a_socket_is_desired_while_it_is_there(void **state)
     assert_int_equal(n_listed(node), 0);
 }
 
-/* 2, 16 */
 static void sockets_count_not_names(void **state)
 {
     struct node *node = *state;
@@ -69,7 +67,6 @@ static void sockets_count_not_names(void **state)
         fake_plugin_end(&plugins[i]);
 }
 
-/* 3, 14, 17 */
 static void a_plugin_that_restarts_is_one_entry_with_a_newer_time(void **state)
 {
     struct node *node = *state;
@@ -99,7 +96,6 @@ static void a_plugin_that_restarts_is_one_entry_with_a_newer_time(void **state)
     }
 }
 
-/* 14 */
 static void a_socket_in_the_place_of_another_is_registered_after_that_is_deregistered(void **state)
 {
     struct fake_plugin old = {.plugin_name = "old"};
@@ -125,7 +121,6 @@ static void a_socket_in_the_place_of_another_is_registered_after_that_is_deregis
     fake_plugin_end(&young);
 }
 
-/* Section 4: the order inside one run. */
 static void what_goes_is_deregistered_before_what_comes_is_registered(void **state)
 {
     struct fake_plugin old = {.plugin_name = "old"};
@@ -147,7 +142,7 @@ static void what_goes_is_deregistered_before_what_comes_is_registered(void **sta
     fake_plugin_end(&young);
 }
 
-/* Section 4: the reference looks once a second. */
+/* The reference looks once a second. */
 static void a_socket_that_is_replaced_all_the_time_is_followed_once_a_period(void **state)
 {
     struct fake_plugin plugin = {0};
@@ -169,7 +164,6 @@ static void a_socket_that_is_replaced_all_the_time_is_followed_once_a_period(voi
     fake_plugin_end(&plugin);
 }
 
-/* 4, 18 */
 static void what_runs_at_the_start_is_registered_at_every_start(void **state)
 {
     struct node *node = *state;
@@ -198,7 +192,6 @@ static void what_runs_at_the_start_is_registered_at_every_start(void **state)
 
 /* ---- handlers ---- */
 
-/* 5, 6 */
 static void handlers_see_each_plugin_come_and_go_once_at_every_depth(void **state)
 {
     static const char *const names[] = {"a.sock", "d/b.sock", "d/e/c.sock"};
@@ -232,7 +225,6 @@ static void handlers_see_each_plugin_come_and_go_once_at_every_depth(void **stat
     assert_int_equal(node->device.n_validate, 0);
 }
 
-/* 21 */
 static void registrar_and_service_may_share_a_socket(void **state)
 {
     struct fake_plugin plugin = {.type = "DRAPlugin", .plugin_name = "gpu.example.com"};
@@ -247,7 +239,7 @@ static void registrar_and_service_may_share_a_socket(void **state)
     fake_plugin_end(&plugin);
 }
 
-/* 22: as far as this module goes. */
+/* Whether the service answers is for the handler: this module does not look. */
 static void the_service_need_not_be_there_when_its_registrar_is(void **state)
 {
     struct node *node = *state;
@@ -262,7 +254,6 @@ static void the_service_need_not_be_there_when_its_registrar_is(void **state)
     fake_plugin_end(&plugin);
 }
 
-/* 11 */
 static void without_sockets_nothing_happens(void **state)
 {
     struct node *node = *state;
@@ -276,7 +267,6 @@ static void without_sockets_nothing_happens(void **state)
     assert_int_equal(node->device.n_validate + node->dra.n_validate, 0);
 }
 
-/* 12, 15 */
 static void sockets_are_registered_side_by_side_and_each_but_once(void **state)
 {
     struct node *node = *state;
@@ -317,7 +307,6 @@ static void sockets_are_registered_side_by_side_and_each_but_once(void **state)
 
 /* ---- failures that pass ---- */
 
-/* 19 */
 static void a_plugin_whose_info_fails_is_asked_again_without_any_event(void **state)
 {
     struct fake_plugin plugin = {.fail_info = 3};
@@ -349,7 +338,6 @@ static void a_plugin_whose_info_fails_is_asked_again_without_any_event(void **st
     fake_plugin_end(&plugin);
 }
 
-/* 20 */
 static void a_plugin_that_cannot_be_told_is_not_registered(void **state)
 {
     struct fake_plugin plugin = {.fail_notify = 2};
@@ -375,7 +363,7 @@ static void a_plugin_that_cannot_be_told_is_not_registered(void **state)
     fake_plugin_end(&plugin);
 }
 
-/* Section 4.1: the record belongs to the path. */
+/* The record of failures belongs to the path, whoever serves there. */
 static void who_comes_back_waits_for_the_rest_of_the_backoff(void **state)
 {
     struct fake_plugin bad = {.fail_info = 100};

@@ -141,7 +141,7 @@ enum dv_pod_outcome dv_release_unprepare(struct dv_pod_operation *op)
 /* ---- start of a container ---- */
 
 /* All claims that the pod uses are prepared, as they are unless the machine was started anew. The
- * reference does not ask (6). */
+ * reference does not look again at the start of a container. */
 static bool are_ready(const struct dv_pods *pods, const struct dv_pod *pod)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;

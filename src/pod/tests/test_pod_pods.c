@@ -35,7 +35,7 @@ static void a_pod_is_admitted_and_released(void **state)
     assert_int_equal(host_admit(host, &asked, "p1", "2"), DV_OK);
     assert_false(asked.is_admitted);
     assert_string_equal(asked.reason, "UnexpectedAdmissionError");
-    host_check(host, "p0=g0,g1,g2 "); /* 26 */
+    host_check(host, "p0=g0,g1,g2 ");
     assert_int_equal(host_release(host, &asked, "p0"), DV_OK);
     assert_true(asked.was_known);
     host_check(host, "");
@@ -55,10 +55,10 @@ static void what_was_admitted_is_there_after_a_restart_and_nothing_else(void **s
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     assert_int_equal(host_admit(host, &asked, "p1", "1"), DV_OK);
     assert_int_equal(host_release(host, &asked, "p0"), DV_OK);
-    host_reopen_on_disk(host); /* 58, 59 */
+    host_reopen_on_disk(host);
     host_check(host, "p1=g1 ");
     assert_int_equal(host_admit(host, &asked, "p2", "3"), DV_OK);
-    assert_true(asked.is_admitted); /* 63: p0 left nothing behind */
+    assert_true(asked.is_admitted); /* p0 left nothing behind */
     host_check(host, "p1=g1 p2=g0,g2,g3 ");
 }
 
@@ -149,7 +149,7 @@ static void a_pod_waits_for_its_plugin_and_no_longer_than_it_may(void **state)
     rig_advance(&host->rig, 1);
     rig_wait_count(&host->rig, &asked.n_done, 1);
     assert_false(asked.is_admitted);
-    assert_non_null(strstr(asked.err.msg, "no healthy devices present")); /* 62 */
+    assert_non_null(strstr(asked.err.msg, "no healthy devices present"));
     assert_int_equal(host->times.all_ns, (uint64_t)DV_POD_WAIT_MS * 1000000);
     assert_int_equal(host->times.allocation_ns, 0);
     host_ask(host, &asked, "p0", "1");
@@ -321,7 +321,7 @@ static void a_rewrite_brings_no_released_pod_back(void **state)
     host_check(host, "p2=g0 ");
 }
 
-/* ---- what is counted: topology.md 42 ---- */
+/* ---- what is counted ---- */
 
 static void admissions_are_counted_whatever_comes_of_them(void **state)
 {

@@ -1,5 +1,4 @@
-/* test_validate_claim.c - numbers are those of "Behaviours the reference tests pin down" in the
- * description of the resource API. */
+/* test_validate_claim.c - what claims may say: the cases of the reference's own tests, and more. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -23,7 +22,7 @@ static const struct subject created = {DV_KIND_CLAIM, DV_CREATE, BASE};
 static const struct subject updated = {DV_KIND_CLAIM, DV_UPDATE, BASE};
 static const struct subject reported = {DV_KIND_CLAIM, DV_UPDATE_STATUS, BASE};
 
-static void checks_metadata(void **state) /* 1 */
+static void checks_metadata(void **state)
 {
     static const struct refusal rows[] = {
         {"",                                                                              ""                              },
@@ -54,7 +53,7 @@ static void checks_metadata(void **state) /* 1 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void checks_requests(void **state) /* 12 */
+static void checks_requests(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct refusal rows[] = {
@@ -93,7 +92,7 @@ static void checks_requests(void **state) /* 12 */
                   "spec.devices.requests:TooMany");
 }
 
-static void checks_references_to_requests(void **state) /* 13 */
+static void checks_references_to_requests(void **state)
 {
     static const struct refusal rows[] = {
         {CONSTRAINT("requests: [r, f, f/s], matchAttribute: a.b/c"),       ""                                                            },
@@ -120,7 +119,7 @@ static void checks_references_to_requests(void **state) /* 13 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void checks_parameters(void **state) /* 14 */
+static void checks_parameters(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const char *big = repeated("{spec: {devices: {config: [{opaque: {driver: d, parameters: {",
@@ -143,7 +142,7 @@ static void checks_parameters(void **state) /* 14 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void checks_selectors(void **state) /* 15 */
+static void checks_selectors(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     static const struct refusal rows[] = {
@@ -173,7 +172,7 @@ static void checks_selectors(void **state) /* 15 */
                   R0 ".exactly.selectors[0].cel.expression:TooLong");
 }
 
-static void keeps_the_spec_of_a_claim(void **state) /* 16 */
+static void keeps_the_spec_of_a_claim(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     static const struct refusal rows[] = {
@@ -216,7 +215,7 @@ static void refuses_finalizers_while_deleting(void **state)
                "metadata.deletionTimestamp: Invalid value: null: field is immutable");
 }
 
-static void checks_reservations(void **state) /* 17 */
+static void checks_reservations(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct refusal rows[] = {
@@ -251,7 +250,7 @@ static void checks_reservations(void **state) /* 17 */
     assert_str(problem_texts(&reported, less, used, arena), "");
 }
 
-static void keeps_an_allocation(void **state) /* 17, 18 */
+static void keeps_an_allocation(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     static const struct refusal rows[] = {
@@ -287,7 +286,7 @@ static void keeps_an_allocation(void **state) /* 17, 18 */
         "\"AllocationTimestamp\":null}: field is immutable");
 }
 
-static void checks_the_status_of_devices(void **state) /* 19 */
+static void checks_the_status_of_devices(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     static const struct refusal rows[] = {

@@ -1,5 +1,5 @@
-/* test_validate_pod.c - numbers are those of "Behaviours the reference tests pin down" in the
- * description of the resource API. */
+/* test_validate_pod.c - what pods may say about claims: the cases of the reference's own tests, and
+ * more. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -21,7 +21,7 @@ static const struct subject created = {DV_KIND_POD, DV_CREATE, BASE};
 static const struct subject updated = {DV_KIND_POD, DV_UPDATE, BASE};
 static const struct subject reported = {DV_KIND_POD, DV_UPDATE_STATUS, BASE};
 
-static void checks_claims(void **state) /* 25 */
+static void checks_claims(void **state)
 {
     static const struct refusal rows[] = {
         {"",                                                                                 ""                                    },
@@ -156,7 +156,7 @@ static void keeps_the_mirror_annotation(void **state)
     }
 }
 
-static void checks_what_is_told_about_claims(void **state) /* 25 */
+static void checks_what_is_told_about_claims(void **state)
 {
     static const struct refusal rows[] = {
         {"{spec: {resourceClaims: [{name: a, resourceClaimName: x}]}, status: "

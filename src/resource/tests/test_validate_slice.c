@@ -1,5 +1,4 @@
-/* test_validate_slice.c - numbers are those of "Behaviours the reference tests pin down" in the
- * description of the resource API. */
+/* test_validate_slice.c - what slices may say: the cases of the reference's own tests, and more. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -32,7 +31,7 @@ static void accepts_a_good_slice(void **state)
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void limits_the_number_of_devices(void **state) /* 2 */
+static void limits_the_number_of_devices(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     static const char *const rich[] = {
@@ -52,7 +51,7 @@ static void limits_the_number_of_devices(void **state) /* 2 */
     }
 }
 
-static void limits_attributes_and_their_values(void **state) /* 3, 4, 5 */
+static void limits_attributes_and_their_values(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct refusal rows[] = {
@@ -83,7 +82,7 @@ static void limits_attributes_and_their_values(void **state) /* 3, 4, 5 */
         "spec.devices[0]:Invalid");
 }
 
-static void shortens_long_keys_in_paths(void **state) /* 5 */
+static void shortens_long_keys_in_paths(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str text = problem_texts(
@@ -100,7 +99,7 @@ static void shortens_long_keys_in_paths(void **state) /* 5 */
                "one value must be specified");
 }
 
-static void checks_how_capacity_is_shared(void **state) /* 6 */
+static void checks_how_capacity_is_shared(void **state)
 {
     static const struct refusal rows[] = {
         {DEVICE("capacity: {m: {value: '1', requestPolicy: {}}}"),                             POLICY ":Forbidden"       },
@@ -137,7 +136,7 @@ static void checks_how_capacity_is_shared(void **state) /* 6 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void wants_one_choice_of_nodes(void **state) /* 7 */
+static void wants_one_choice_of_nodes(void **state)
 {
     static const struct refusal rows[] = {
         {"{spec: {nodeName: null}}",                                                                          "spec:Required"                           },
@@ -169,7 +168,7 @@ static void wants_one_choice_of_nodes(void **state) /* 7 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void checks_counters(void **state) /* 8 */
+static void checks_counters(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct refusal rows[] = {
@@ -207,7 +206,7 @@ static void checks_counters(void **state) /* 8 */
                   "spec.devices[0].consumesCounters[1]:Duplicate");
 }
 
-static void checks_binding_conditions(void **state) /* 9 */
+static void checks_binding_conditions(void **state)
 {
     static const struct refusal rows[] = {
         {DEVICE("bindingConditions: [a, b, c, d], bindingFailureConditions: [e]"),    ""                                                },
@@ -228,7 +227,7 @@ static void checks_binding_conditions(void **state) /* 9 */
     check_refusals(&created, rows, DV_COUNT(rows));
 }
 
-static void checks_taints(void **state) /* 10 */
+static void checks_taints(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     const struct refusal rows[] = {
@@ -259,7 +258,7 @@ static void checks_taints(void **state) /* 10 */
                          0);
 }
 
-static void keeps_what_identifies_a_slice(void **state) /* 11 */
+static void keeps_what_identifies_a_slice(void **state)
 {
     static const struct refusal rows[] = {
         {"",                                                              ""                                },

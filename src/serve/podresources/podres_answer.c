@@ -11,7 +11,7 @@
 #include "proto/podresources_v1.pb-c.h"
 #include "proto/podresources_v1alpha1.pb-c.h"
 
-/* ---- devices of plugins (4.1) ---- */
+/* ---- devices of plugins ---- */
 
 struct entries {
     PodresV1__ContainerDevices **v;
@@ -107,7 +107,7 @@ static struct entries held_entries(const struct holdings *holdings, dv_str conta
     return entries;
 }
 
-/* ---- devices of claims (6) ---- */
+/* ---- devices of claims ---- */
 
 static void add_cdi_devices(PodresV1__ClaimResource *message,
                             const struct dv_podres_claim_device *device, struct dv_arena *arena)
@@ -184,7 +184,7 @@ static void add_claims(PodresV1__ContainerResources *message, const struct dv_po
             claim_message(node, use->claims[i], arena);
 }
 
-/* ---- pods, v1 (4) ---- */
+/* ---- pods, v1 ---- */
 
 /* Sidecars come before regular containers, as they do in the spec; plain init containers are left
  * out. */
@@ -277,7 +277,7 @@ PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *no
     return NULL;
 }
 
-/* ---- what could be allocated (5) ---- */
+/* ---- what could be allocated ---- */
 
 PodresV1__AllocatableResourcesResponse *dv_podres_allocatable(const struct dv_podres_node *node,
                                                               struct dv_arena *arena)
@@ -301,7 +301,7 @@ PodresV1__AllocatableResourcesResponse *dv_podres_allocatable(const struct dv_po
     return response;
 }
 
-/* ---- pods, v1alpha1 (8) ---- */
+/* ---- pods, v1alpha1 ---- */
 
 static PodresV1alpha1__ContainerResources *
 alpha_container(dv_str name, const struct entries *entries, struct dv_arena *arena)

@@ -1,10 +1,9 @@
-/* podres_answer.h - what PodResources answers, v1 and v1alpha1 (spec/podresources.md). Pure: values
- * in, messages out.
+/* podres_answer.h - what PodResources answers, v1 and v1alpha1. Pure: values in, messages out.
  *
  * Answers are in the arena, and borrow nothing. Pods are by namespace and name; devices by
  * resource, id and node, one entry each; claims, drivers and their devices as given. CPUs and
  * memory stay empty: davit manages neither. What is listed is what is held at the call: who answers
- * List collects first (section 4), who answers Get does not. */
+ * List collects first, who answers Get does not. */
 #ifndef DV_SERVE_PODRES_ANSWER_H
 #define DV_SERVE_PODRES_ANSWER_H
 

@@ -1,7 +1,7 @@
 /* podres_gate.h - which PodResources calls are answered, and how many there were. Pure.
  *
- * One bucket of tokens for all calls of both versions, as the reference has it
- * (spec/podresources.md section 2): 100 a second, 10 at once, full at start. */
+ * One bucket of tokens for all calls of both versions, as the reference has it: 100 a second, 10 at
+ * once, full at start. */
 #ifndef DV_SERVE_PODRES_GATE_H
 #define DV_SERVE_PODRES_GATE_H
 

@@ -1,5 +1,4 @@
-/* What PodResources answers of pods and devices; claims are in test_podres_claims.c. Numbers are
- * those of the behaviours that spec/podresources.md closes with.
+/* What PodResources answers of pods and devices; claims are in test_podres_claims.c.
  *
  * Answers are compared as text: "default/p: main[gpu=d1@0 nic=n2] other[]; ...". */
 #include "support/dvtest.h"
@@ -296,7 +295,7 @@ static const char *allocatable(struct fixture *fixture)
 
 /* -- Pods and devices ----------------------------------------------------------------------- */
 
-static void without_pods_answers_are_empty(void **state) /* 1 */
+static void without_pods_answers_are_empty(void **state)
 {
     assert_string_equal(list(*state), "");
     assert_string_equal(alpha_list(*state), "");
@@ -304,14 +303,14 @@ static void without_pods_answers_are_empty(void **state) /* 1 */
                         "UNKNOWN: pod p in namespace default not found");
 }
 
-static void a_pod_without_devices_is_listed_with_its_containers(void **state) /* 2 */
+static void a_pod_without_devices_is_listed_with_its_containers(void **state)
 {
     (void)add_pod(*state, "default/p", "main other");
     assert_string_equal(list(*state), "default/p: main[] other[]");
     assert_string_equal(alpha_list(*state), "default/p: main[] other[]");
 }
 
-static void a_device_has_an_entry_for_each_of_its_nodes(void **state) /* 3 */
+static void a_device_has_an_entry_for_each_of_its_nodes(void **state)
 {
     (void)add_pod(*state, "default/p", "main other");
     hold(*state, "p", "main", NIC, "-1:n0");
@@ -329,7 +328,7 @@ static void devices_are_those_of_the_pod_with_this_uid(void **state)
     assert_string_equal(list(*state), "default/p: main[]");
 }
 
-static void only_active_pods_are_listed(void **state) /* 5, 20 */
+static void only_active_pods_are_listed(void **state)
 {
     (void)add_pod(*state, "zoo/a", "main");
     add_pod(*state, "default/done", "main")->is_active = false;
@@ -338,7 +337,7 @@ static void only_active_pods_are_listed(void **state) /* 5, 20 */
     assert_string_equal(list(*state), "default/p: main[]; default/q: main[]; zoo/a: main[]");
 }
 
-static void sidecars_come_first_and_init_containers_not_at_all(void **state) /* 6, 13 */
+static void sidecars_come_first_and_init_containers_not_at_all(void **state)
 {
     (void)add_pod(*state, "default/p", "i:setup s:proxy main");
     hold(*state, "p", "setup", GPU, "0:d1");
@@ -348,7 +347,7 @@ static void sidecars_come_first_and_init_containers_not_at_all(void **state) /* 
     assert_string_equal(get(*state, "default", "p"), list(*state));
 }
 
-static void get_finds_active_pods_only(void **state) /* 8, 19 */
+static void get_finds_active_pods_only(void **state)
 {
     static const struct {
         const char *namespace;
@@ -383,7 +382,7 @@ static void strictly_get_answers_for_inactive_pods(void **state)
     assert_string_equal(list_as(*state, &node), "");
 }
 
-static void v1alpha1_has_all_pods_with_names_and_ids_only(void **state) /* 9 */
+static void v1alpha1_has_all_pods_with_names_and_ids_only(void **state)
 {
     (void)add_pod(*state, "default/p", "i:setup s:proxy main");
     add_pod(*state, "default/done", "main")->is_active = false;
@@ -393,7 +392,7 @@ static void v1alpha1_has_all_pods_with_names_and_ids_only(void **state) /* 9 */
                         "default/done: main[]; default/p: main[" GPU "=d1 " GPU "=d1]");
 }
 
-static void answers_are_the_same_after_a_restart(void **state) /* 21 */
+static void answers_are_the_same_after_a_restart(void **state)
 {
     struct fixture *fixture = *state;
     struct dv_device_state *old = fixture->devices;
@@ -420,7 +419,7 @@ static void answers_are_the_same_after_a_restart(void **state) /* 21 */
 
 /* -- Allocatable ---------------------------------------------------------------------------- */
 
-static void healthy_devices_are_allocatable_taken_or_not(void **state) /* 7, 21 */
+static void healthy_devices_are_allocatable_taken_or_not(void **state)
 {
     assert_string_equal(allocatable(*state), "");
     serve(*state, NIC, "n1@3 n0");

@@ -1,4 +1,4 @@
-/* What PodResources answers of claims (behaviour 4 of spec/podresources.md, and section 6). */
+/* What PodResources answers of claims. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"

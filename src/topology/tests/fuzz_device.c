@@ -98,7 +98,7 @@ struct walk {
     struct hints *hints;
 };
 
-/* Section 5.3, for one set. */
+/* Adds a hint for one set of nodes, if there are enough devices on it. */
 static void visit(struct walk *walk, dv_numa_mask set, size_t size)
 {
     const struct resource *resource = walk->resource;
@@ -155,7 +155,7 @@ static void walk_all(const struct resource *resource, bool is_held, struct hints
             (size_t)__builtin_popcountll(hints->hints[i].mask) == walk.n_preferred;
 }
 
-/* Section 5.1. */
+/* The hints of the resource by that walk. */
 static void hints_of_walk(const struct resource *resource, struct hints *hints)
 {
     uint64_t n_free = 0;

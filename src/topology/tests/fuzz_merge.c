@@ -148,7 +148,7 @@ static bool is_fitter(const struct walk *walk, dv_numa_mask a, dv_numa_mask b)
     return a < b;
 }
 
-/* Section 4.3, step by step. */
+/* Whether the candidate is better than the best so far: the reference's questions, in its order. */
 static bool replaces(const struct walk *walk, const struct dv_numa_hint *candidate)
 {
     unsigned c = count(walk->best.mask);

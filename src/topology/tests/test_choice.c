@@ -1,11 +1,11 @@
-/* test_choice.c - numbers are those of "Behaviours the reference tests pin down" in topology.md. */
+/* test_choice.c - the order of candidates, held against the reference's own comparisons. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
 #include "topology/choice.h"
 #include "topology/tests/test_topology_hints.h"
 
-/* 4.4 and 4.3 as the specification has them, step by step: the oracle of this file. */
+/* The reference's comparisons, step by step: the oracle of this file. */
 static bool candidate_is_fitter(dv_numa_mask current, dv_numa_mask candidate)
 {
     unsigned n_current = dv_topology_mask_count(current);
@@ -35,7 +35,7 @@ static bool candidate_wins(unsigned wanted, dv_numa_mask current, dv_numa_mask c
 static void an_unpreferred_candidate_wins_as_the_rules_say(void **state)
 {
     (void)state;
-    for (unsigned wanted = 0; wanted <= 7; wanted++) /* 21: B from 1 to 4, and past both ends */
+    for (unsigned wanted = 0; wanted <= 7; wanted++) /* B from 1 to 4, and past both ends */
         for (dv_numa_mask current = 1; current < 64; current++)
             for (dv_numa_mask candidate = 0; candidate < 64; candidate++) {
                 struct dv_topology_choice choice = {.n_nodes_wanted = wanted};
@@ -61,7 +61,7 @@ static void a_preferred_candidate_beats_any_other(void **state)
         {"2+ 0,1+",     "2+"      },
         {"2,3+ 0,4+",   "2,3+"    }, /* the smaller number */
         {"0,4+ 2,3+",   "2,3+"    },
-        {"1+ 1+",       "1+"      }, /* 19 */
+        {"1+ 1+",       "1+"      },
         {"+ 1-",        "1-"      }, /* an empty one never counts */
         {"1- +",        "1-"      },
     };
@@ -85,7 +85,7 @@ static void an_empty_candidate_is_not_even_the_first(void **state)
     struct dv_topology_choice choice = {.n_nodes_wanted = 1};
 
     (void)state;
-    dv_topology_choice_offer(&choice, 0, true); /* 19 */
+    dv_topology_choice_offer(&choice, 0, true);
     dv_topology_choice_offer(&choice, 0, false);
     assert_false(choice.has_best);
 }
@@ -96,7 +96,7 @@ static void the_nodes_wanted_are_the_widest_of_the_narrowest(void **state)
         const char *lists;
         unsigned want;
     } cases[] = {
-        {"",                         0}, /* 20 */
+        {"",                         0},
         {"+",                        0},
         {"none+ | null | []",        0},
         {"0- 0,1-",                  1},
@@ -122,7 +122,7 @@ static void among_as_many_nodes_the_closest_are_taken(void **state)
         const char *a;
         const char *b; /* loses */
     } cases[] = {
-        {"0",   "0,1"}, /* 22: fewer nodes first, however far */
+        {"0",   "0,1"}, /* fewer nodes first, however far */
         {"3",   "0,1"},
         {"1,2", "0,1"}, /* nearer */
         {"1,2", "0,3"},
@@ -154,7 +154,7 @@ static void distances_are_summed_over_ordered_pairs(void **state)
         const char *mask;
         uint64_t want;
     } cases[] = {
-        {"0-2", "10 12 20\n13 11 30\n21 31 14", "",      0                }, /* 23 */
+        {"0-2", "10 12 20\n13 11 30\n21 31 14", "",      0                },
         {"0-2", "10 12 20\n13 11 30\n21 31 14", "1",     11               },
         {"0-2", "10 12 20\n13 11 30\n21 31 14", "0,1",   10 + 12 + 13 + 11},
         {"0-2", "10 12 20\n13 11 30\n21 31 14", "0,1,2",

@@ -1,4 +1,4 @@
-/* test_config.c - numbers are those of "Behaviours the reference tests pin down" in topology.md. */
+/* test_config.c - policies, scopes, options and machines: what is taken and what refused. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -44,7 +44,7 @@ static void every_policy_and_scope_is_known(void **state)
         enum dv_topology_policy want_policy;
         enum dv_topology_scope want_scope;
     } cases[] = {
-        {"none",             "container", DV_TOPOLOGY_NONE,             DV_TOPOLOGY_SCOPE_NONE     }, /* 24 */
+        {"none",             "container", DV_TOPOLOGY_NONE,             DV_TOPOLOGY_SCOPE_NONE     },
         {"best-effort",      "container", DV_TOPOLOGY_BEST_EFFORT,      DV_TOPOLOGY_SCOPE_CONTAINER},
         {"restricted",       "pod",       DV_TOPOLOGY_RESTRICTED,       DV_TOPOLOGY_SCOPE_POD      },
         {"single-numa-node", "pod",       DV_TOPOLOGY_SINGLE_NUMA_NODE, DV_TOPOLOGY_SCOPE_POD      },
@@ -83,7 +83,7 @@ static void options_are_read_as_the_reference_does(void **state)
         bool prefers_closest;
         int64_t max_nodes;
     } cases[] = {
-        {MAX "=12",                  false, 12       }, /* 24 */
+        {MAX "=12",                  false, 12       },
         {MAX "=8 " CLOSEST "=true",  true,  8        },
         {MAX "=+10",                 false, 10       },
         {MAX "=0009",                false, 9        },
@@ -125,11 +125,10 @@ static void what_is_wrong_is_said_in_the_words_of_the_reference(void **state)
         enum dv_code code;
         const char *want;
     } cases[] = {
-        {"bogus",       "pod",   "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown policy: \"bogus\""}, /* 24 */
+        {"bogus",       "pod",   "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown policy: \"bogus\""},
         {"",            "pod",   "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown policy: \"\""     },
         {"None",        "pod",   "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown policy: \"None\"" },
-        {"restricted",  "bogus", "",                         "0-1",  DV_INVALID_ARGUMENT,
-         "unknown scope: \"bogus\""                                                                                     }, /* 25 */
+        {"restricted",  "bogus", "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown scope: \"bogus\"" },
         {"restricted",  "none",  "",                         "0-1",  DV_INVALID_ARGUMENT,    "unknown scope: \"none\""  },
         {"best-effort", "pod",   "no-such=1",                "0-1",  DV_INVALID_ARGUMENT,
          "unknown Topology Manager Policy option: \"no-such\""                                                          },
@@ -253,7 +252,7 @@ static void a_value_of_any_length_makes_a_message(void **state)
 
 static void nodes_may_begin_above_zero_and_have_gaps(void **state)
 {
-    static const char *const machines[] = {"1-2", "1,3,9", "", "0-7"}; /* 25 */
+    static const char *const machines[] = {"1-2", "1,3,9", "", "0-7"};
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(machines); i++) {

@@ -1,4 +1,4 @@
-/* test_merge.c - numbers are those of "Behaviours the reference tests pin down" in topology.md. */
+/* test_merge.c - what is merged under each policy, and which pods are admitted. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -40,8 +40,7 @@ static void check_row(const struct dv_topology_config *config,
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_topology_verdict verdict = merge(config, machine, row->lists, arena);
-    bool is_admitted =
-        verdict.affinity.is_preferred || config->policy == DV_TOPOLOGY_BEST_EFFORT; /* 14 */
+    bool is_admitted = verdict.affinity.is_preferred || config->policy == DV_TOPOLOGY_BEST_EFFORT;
     dv_str got = print_hint(&verdict.affinity, arena);
 
     if (!dv_str_eq(got, dv_str_from_c(row->want)))
@@ -75,15 +74,15 @@ static const enum dv_topology_policy single[] = {DV_TOPOLOGY_SINGLE_NUMA_NODE};
 static void a_common_preference_wins_under_every_policy(void **state)
 {
     static const struct row rows[] = {
-        {"0+ | 0+",              "0+"}, /* 1 */
+        {"0+ | 0+",              "0+"},
         {"1+ | 1+",              "1+"},
-        {"0+",                   "0+"}, /* 2: the other provider has no list */
+        {"0+",                   "0+"}, /* the other provider has no list */
         {"0+ | null",            "0+"},
         {"null | 1+",            "1+"},
-        {"0+ 1+ | 0+",           "0+"}, /* 3 */
+        {"0+ 1+ | 0+",           "0+"},
         {"0+ 1+ | 1+",           "1+"},
-        {"0+ 1+ | 0+ 0,1-",      "0+"}, /* 4 */
-        {"1+ 0,1- | 0+ 1+ 0,1-", "1+"}, /* 5 */
+        {"0+ 1+ | 0+ 0,1-",      "0+"},
+        {"1+ 0,1- | 0+ 1+ 0,1-", "1+"},
     };
 
     (void)state;
@@ -93,23 +92,23 @@ static void a_common_preference_wins_under_every_policy(void **state)
 static void best_effort_and_restricted_take_the_best_intersection(void **state)
 {
     static const struct row rows[] = {
-        {"0,1+ 0,2+ | 0,1+ 0,2+",                 "0,1+"    }, /* 6 */
-        {"",                                      "0,1,2,3+"}, /* 7 */
+        {"0,1+ 0,2+ | 0,1+ 0,2+",                 "0,1+"    },
+        {"",                                      "0,1,2,3+"},
         {"null",                                  "0,1,2,3+"},
         {"null | null",                           "0,1,2,3+"},
         {"none+",                                 "0,1,2,3+"},
-        {"[]",                                    "0,1,2,3-"}, /* 8 */
+        {"[]",                                    "0,1,2,3-"},
         {"none-",                                 "0,1,2,3-"},
         {"[] | 0+",                               "0-"      },
-        {"0+ | 1+",                               "0,1,2,3-"}, /* 9 */
-        {"0+ | 0-",                               "0-"      }, /* 10 */
+        {"0+ | 1+",                               "0,1,2,3-"},
+        {"0+ | 0-",                               "0-"      },
         {"0+ | 0,1+",                             "0-"      },
         {"0+ 1+ | 0,1-",                          "0-"      },
-        {"0,1,2,3- 0,1- | 0,1-",                  "0,1-"    }, /* 11 */
+        {"0,1,2,3- 0,1- | 0,1-",                  "0,1-"    },
         {"0,1,2,3- 0,1- | 0,3-",                  "0,3-"    },
         {"0,1,2,3- 0,1- | 1,2-",                  "1,2-"    },
         {"0,1,2,3- 0,1- | 2,3-",                  "2,3-"    },
-        {"0,1,2,3- 0,1- | 1,2- 2,3-",             "1,2-"    }, /* 12 */
+        {"0,1,2,3- 0,1- | 1,2- 2,3-",             "1,2-"    },
         {"0,1,2,3- 0,1- | 1,2,3- 1,2- 1,3- 2,3-", "1,2-"    },
         {"none+ 1+ | none+ 2,3+",                 "1+"      }, /* all go along with either */
         {"none+ | 2,3+ 1+ | 1+ 2,3+ none-",       "1+"      },
@@ -122,7 +121,7 @@ static void best_effort_and_restricted_take_the_best_intersection(void **state)
 static void prefer_closest_takes_near_nodes_among_as_many(void **state)
 {
     static const struct row rows[] = {
-        {"0,4+ 0,2+ | 0,4+ 0,2+",                 "0,2+"}, /* 13 */
+        {"0,4+ 0,2+ | 0,4+ 0,2+",                 "0,2+"},
         {"4+ 0,2+ | 4+ 0,2+",                     "4+"  },
         {"0,1,2,3- 0,1- | 1,2- 2,3-",             "2,3-"},
         {"0,1,2,3- 0,1- | 1,2,3- 1,2- 1,3- 2,3-", "2,3-"},
@@ -143,17 +142,17 @@ static void prefer_closest_takes_near_nodes_among_as_many(void **state)
 static void single_numa_node_takes_one_node_or_none(void **state)
 {
     static const struct row rows[] = {
-        {"",                    "none+"}, /* 15 */
+        {"",                    "none+"},
         {"null",                "none+"},
         {"none+",               "none+"},
-        {"[]",                  "none-"}, /* 16 */
+        {"[]",                  "none-"},
         {"none-",               "none-"},
         {"0+ | 1+",             "none-"},
         {"0+ | 0-",             "none-"},
         {"0+ 1+ | 0,1-",        "none-"},
         {"0,1+ | 0+ 1+ 0,1-",   "none-"},
-        {"0+ 1+ 0,1- | null",   "0+"   }, /* 17 */
-        {"none- 1+",            "1+"   }, /* 18: what is dropped, and what is kept */
+        {"0+ 1+ 0,1- | null",   "0+"   },
+        {"none- 1+",            "1+"   }, /* what is dropped, and what is kept */
         {"none- none+",         "none+"},
         {"0- 1+ 2,3+",          "1+"   },
         {"0,1+ 2,3+",           "none-"},
@@ -202,7 +201,7 @@ static void none_admits_without_looking(void **state)
     struct dv_topology_config config = make_config(DV_TOPOLOGY_NONE);
 
     (void)state;
-    for (size_t i = 0; i < DV_COUNT(texts); i++) { /* 14, 26 */
+    for (size_t i = 0; i < DV_COUNT(texts); i++) {
         struct dv_topology_verdict verdict = merge(&config, &machine, texts[i], arena);
 
         assert_true(verdict.is_admitted);
@@ -210,7 +209,7 @@ static void none_admits_without_looking(void **state)
     }
 }
 
-/* 26 and 27; the class of a pod (Guaranteed, Burstable) is nothing that a merge could know. */
+/* The class of a pod (Guaranteed, Burstable) is nothing that a merge could know. */
 static void admission_depends_on_the_policy_and_the_preference(void **state)
 {
     static const struct {
@@ -243,7 +242,7 @@ static void admission_depends_on_the_policy_and_the_preference(void **state)
 static void a_container_without_a_merge_has_no_affinity(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_numa_hint nothing = {0}; /* 28: what is kept for it before and after */
+    const struct dv_numa_hint nothing = {0}; /* what is kept for it before and after */
     const struct dv_numa_place place = {1, DV_NUMA_NODES};
 
     (void)state;
@@ -348,14 +347,12 @@ static void admissions_are_counted_by_policy_and_scope(void **state)
         enum dv_topology_event event;
         struct dv_topology_counts want;
     } cases[] = {
-  /* 42 */
         {DV_TOPOLOGY_SINGLE_NUMA_NODE,
          DV_TOPOLOGY_SCOPE_POD,                                DV_TOPOLOGY_REJECTED,
          {1, 1, {0, 0}, {0, 1}}                                                                             },
         {DV_TOPOLOGY_SINGLE_NUMA_NODE,
          DV_TOPOLOGY_SCOPE_POD,                                DV_TOPOLOGY_ALLOCATED,
          {1, 0, {0, 0}, {1, 0}}                                                                             },
- /* section 8 */
         {DV_TOPOLOGY_SINGLE_NUMA_NODE,
          DV_TOPOLOGY_SCOPE_CONTAINER,                          DV_TOPOLOGY_REJECTED,
          {1, 1, {0, 1}, {0, 0}}                                                                             },

@@ -1,5 +1,4 @@
-/* test_topology_device.c - numbers are those of "Behaviours the reference tests pin down" in
- * topology.md. */
+/* test_topology_device.c - the hints of devices. */
 #include "support/dvtest.h"
 
 #include "base/arena.h"
@@ -87,11 +86,11 @@ static void check_rows(const struct row *rows, size_t n_rows)
 static void without_any_nodes_there_is_no_preference(void **state)
 {
     static const struct row rows[] = {
-        {"0-1", "? ?",   1, "null"}, /* 29 */
+        {"0-1", "? ?",   1, "null"},
         {"0-1", "[] []", 1, "null"},
         {"0-1", "? []",  9, "null"},
         {"0-1", "",      1, "null"},
-        {"0-1", "?h ?",  2, "null"}, /* before anything that is held is looked at */
+        {"0-1", "?h ?",  2, "null"}, /* what is held is not looked at */
         {"0-1", "? 0g",  1, "null"}, /* what is not listed has no say */
     };
 
@@ -102,13 +101,13 @@ static void without_any_nodes_there_is_no_preference(void **state)
 static void every_set_of_nodes_with_enough_devices_is_a_hint(void **state)
 {
     static const struct row rows[] = {
-        {"0-1", "? 1",       1, "1+"                            }, /* 30 */
-        {"0-1", "0 1",       1, "0+ 1+ 0,1-"                    }, /* 31 */
+        {"0-1", "? 1",       1, "1+"                            },
+        {"0-1", "0 1",       1, "0+ 1+ 0,1-"                    },
         {"0-1", "0 1",       2, "0,1+"                          },
-        {"0-1", "0 0 1 1",   2, "0+ 1+ 0,1-"                    }, /* 32 */
+        {"0-1", "0 0 1 1",   2, "0+ 1+ 0,1-"                    },
         {"0-1", "0 0b 1 1b", 2, "0,1-"                          },
-        {"0-1", "0",         1, "0+"                            }, /* 33, 39 */
-        {"0-1", "0 1",       3, "[]"                            }, /* 34 */
+        {"0-1", "0",         1, "0+"                            },
+        {"0-1", "0 1",       3, "[]"                            },
         {"0-1", "0 1 ?",     3, "[]"                            }, /* enough, but not placed */
         {"0-1", "0u 1",      1, "1+ 0,1-"                       },
         {"0-1", "0u 0u 1 0", 2, "0,1-"                          }, /* unhealthy ones could be */
@@ -138,7 +137,7 @@ static void hints_come_by_size_and_then_by_ids(void **state)
 static void devices_that_are_held_decide_alone(void **state)
 {
     static const struct row rows[] = {
-        {"0-1", "0h 0 1",    1, "0+ 0,1-"}, /* 35 */
+        {"0-1", "0h 0 1",    1, "0+ 0,1-"},
         {"0-1", "0h 0",      1, "0+"     },
         {"0-1", "0h 0h 1",   2, "0+ 0,1-"},
         {"0-1", "0h 0 1",    2, "[]"     },
@@ -156,12 +155,12 @@ static void devices_that_are_held_decide_alone(void **state)
 static void reusable_devices_must_be_part_of_every_hint(void **state)
 {
     static const struct row rows[] = {
-        {"0-1", "0r",      1, "0+"     }, /* 40 */
+        {"0-1", "0r",      1, "0+"     },
         {"0-1", "0r 1",    2, "0,1+"   },
         {"0-1", "0r 1",    1, "0+ 0,1-"},
         {"0-1", "0r 1r 0", 1, "0,1-"   },
-        {"0-1", "[]r 0",   1, "[]"     }, /* a topology, but nowhere: in no set */
-        {"0-1", "?r 0",    1, "0+"     }, /* no topology: not looked at, and not counted */
+        {"0-1", "[]r 0",   1, "[]"     }, /* a topology, but nowhere */
+        {"0-1", "?r 0",    1, "0+"     }, /* no topology: not counted */
         {"0-1", "?r 0",    2, "[]"     },
         {"0-1", "99r 0",   1, "[]"     },
         {"0-1", "0r 1b",   2, "[]"     },
@@ -174,15 +173,14 @@ static void reusable_devices_must_be_part_of_every_hint(void **state)
 static void only_nodes_with_devices_are_combined(void **state)
 {
     static const struct row rows[] = {
-        {"0-1",  "0,99 1", 1, "0+ 1+ 0,1-"}, /* 38 */
+        {"0-1",  "0,99 1", 1, "0+ 1+ 0,1-"},
         {"0-1",  "0 ? []", 1, "0+"        },
-        {"0-1",  "99",     1, "[]"        }, /* nodes that are not there:
-  then all are tried */
+        {"0-1",  "99",     1, "[]"        }, /* no such node: all are tried */
         {"0-1",  "99",     0, "0+ 1+ 0,1-"},
         {"0-1",  "-1",     1, "[]"        },
         {"0-1",  "-1 0",   1, "0+"        },
         {"1,3",  "0 1 3",  1, "1+ 3+ 1,3-"},
-        {"0-1",  "0",      1, "0+"        }, /* 39 */
+        {"0-1",  "0",      1, "0+"        },
         {"0-33", "0 1",    1, "0+ 1+ 0,1-"},
         {"0-1",  "0 1",    2, "0,1+"      },
         {"",     "0",      0, "[]"        },
@@ -195,7 +193,7 @@ static void only_nodes_with_devices_are_combined(void **state)
 static void a_device_on_each_node_gives_the_full_mask_once(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_hint_list list = hints_of("0-7", "0 1 2 3 4 5 6 7", 1, arena); /* 39 */
+    struct dv_hint_list list = hints_of("0-7", "0 1 2 3 4 5 6 7", 1, arena);
     size_t n_full = 0;
 
     (void)state;
@@ -266,7 +264,7 @@ static void a_pod_requests_its_peak(void **state)
         uint64_t want;
     } cases[] = {
         {"",                       0         },
-        {"1 1",                    2         }, /* 36 */
+        {"1 1",                    2         },
         {"i2 i4",                  4         },
         {"i2 i2 1 1",              2         },
         {"i3 2",                   3         },
@@ -302,14 +300,14 @@ static void a_pod_requests_its_peak(void **state)
 static void a_pod_sees_devices_of_others_as_taken(void **state)
 {
     static const struct row rows[] = {
-        {"0-1", "0 0b 1 1b", 2, "0,1-"}, /* 37 */
+        {"0-1", "0 0b 1 1b", 2, "0,1-"},
     };
 
     (void)state;
     check_rows(rows, DV_COUNT(rows));
 }
 
-/* 41: providers that know nothing of devices offer all sets of nodes, the single ones preferred. */
+/* Providers that know nothing of devices offer all sets of nodes, the single ones preferred. */
 static struct dv_hint_list all_sets(const struct dv_numa_machine *machine, struct dv_arena *arena)
 {
     struct dv_numa_group group = {
@@ -356,7 +354,6 @@ static void cpus_and_memory_follow_the_node_of_the_device(void **state)
     }
 }
 
-/* device-manager.md 9.4 and its behaviour 47. */
 static void a_device_with_a_node_in_the_mask_is_aligned(void **state)
 {
     static const struct {

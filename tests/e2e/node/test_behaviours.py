@@ -1,5 +1,4 @@
-"""What the reference's own tests pin down and no other file here is about; the numbers are those of
-device-manager.md, plugin-manager.md and podresources.md."""
+"""What the reference's own tests pin down and no other file here is about."""
 
 import os
 import signal
@@ -24,7 +23,6 @@ def podres_ids(node):
 
 
 def test_it_stops_once_however_often_it_is_told(node, plugins):
-    """device-manager 1"""
     plugins(node, GPU, ["g0"]).register()
     node.wait_devices(GPU, 1)
     node.disconnect()
@@ -37,7 +35,7 @@ def test_it_stops_once_however_often_it_is_told(node, plugins):
 
 
 def test_cdi_names_reach_the_container_s_options(node, plugins):
-    """device-manager 50 and 51, as far as a node goes: the runtime resolves the names."""
+    """As far as a node goes: the runtime resolves the names."""
     plugin = plugins(node, GPU, ["g0", "g1"]).register()
     plugin.answer = lambda ids: plugin.pb.AllocateResponse(
         container_responses=[
@@ -55,7 +53,6 @@ def test_cdi_names_reach_the_container_s_options(node, plugins):
 
 @pytest.mark.parametrize("strict", [False, True], ids=["davit", "strict"])
 def test_a_container_s_restart_keeps_its_device(make_node, plugins, strict):
-    """device-manager 57, 58, 60; podresources 12"""
     node = make_node(*(["--strict"] if strict else [])).start()
     plugin = plugins(node, GPU, ["g0", "g1"]).register()
     node.wait_devices(GPU, 2)
@@ -76,7 +73,7 @@ def test_a_container_s_restart_keeps_its_device(make_node, plugins, strict):
 
 
 def test_a_pod_that_cannot_come_back_after_a_reboot_is_refused(make_node, plugins):
-    """device-manager 62, podresources 14: the plugin is not back, and nobody waits for it."""
+    """The plugin is not back, and nobody waits for it."""
     node = make_node("--strict").start()
     plugin = plugins(node, GPU, ["g0"]).register()
     node.wait_devices(GPU, 1)
@@ -97,7 +94,7 @@ def test_a_pod_that_cannot_come_back_after_a_reboot_is_refused(make_node, plugin
 
 
 def test_hints_and_lists_at_the_same_time(make_node, plugins):
-    """device-manager 65: alignment sees whole lists only, whatever comes in between."""
+    """Alignment sees whole lists only, whatever comes in between."""
     node = make_node("--topology-policy", "restricted").start()
     devices = {f"g{i}": ("Healthy", [0]) for i in range(8)}
     plugin = plugins(node, GPU, devices).register()
@@ -125,7 +122,6 @@ def test_hints_and_lists_at_the_same_time(make_node, plugins):
 
 
 def test_requests_and_plugins_are_counted(http_node, plugins):  # noqa: F811
-    """podresources 22, plugin-manager 16"""
     node = http_node
     port = port_of(node)
     plugin = plugins(node, GPU, ["g0"])

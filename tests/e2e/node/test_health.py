@@ -48,7 +48,7 @@ def channel(node):
 
 
 def test_the_status_follows_the_health_of_what_is_held(node, plugins):
-    """Behaviours 20, 52 and 54: also of a pod none of whose containers ever started."""
+    """Also of a pod none of whose containers ever started."""
     plugin = plugins(node, GPU, ["g0", "g1", "g2"]).register()
     node.wait_devices(GPU, 3)
     sidecar = {
@@ -65,7 +65,7 @@ def test_the_status_follows_the_health_of_what_is_held(node, plugins):
     assert (found.capacity, found.allocatable, found.held) == (3, 1, 2)
     plugin.set_devices(["g0", "g1", "g2"])
     until(lambda: health(node, "uid-p")["main"] == {GPU: {"g1": "Healthy"}}, 10, "the way back")
-    plugin.set_devices(["g0", "g2"])  # unknown devices count as healthy: section 13
+    plugin.set_devices(["g0", "g2"])  # unknown devices count as healthy
     node.wait_devices(GPU, 2)
     assert health(node, "uid-p")["main"] == {GPU: {"g1": "Healthy"}}
 
@@ -127,7 +127,7 @@ def test_davit_status_shows_resources_and_health(node, plugins):
 
 
 def test_a_pod_that_has_ended_is_not_admitted_again(node, plugins):
-    """Behaviour 61: nothing waits for the plugin of a pod that is over."""
+    """Nothing waits for the plugin of a pod that is over."""
     plugin = plugins(node, GPU, ["g0"]).register()
     node.wait_devices(GPU, 1)
     assert node.admit(pod("p", ("main", {GPU: 1}))).admitted

@@ -84,7 +84,6 @@ def test_what_the_reference_exports_is_there_from_the_start(http_node):
 
 @pytest.mark.parametrize("scope", ["container", "pod"])
 def test_alignment_is_counted_by_scope(make_node, plugins, scope):
-    """topology.md 42"""
     node = make_node(
         "--insecure-http", "--topology-policy", "single-numa-node", "--topology-scope", scope
     )
