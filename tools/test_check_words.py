@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+"""What tools/check-words finds and what it leaves alone, each shown by a made-up tree."""
+import importlib.machinery
+import importlib.util
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+SCRIPT = str(Path(__file__).with_name("check-words"))
+LOADER = importlib.machinery.SourceFileLoader("check_words", SCRIPT)
+SPEC = importlib.util.spec_from_loader("check_words", LOADER)
+check_words = importlib.util.module_from_spec(SPEC)
+LOADER.exec_module(check_words)
+
+
+def findings(text, **others):
+    """The findings for src/a/x.c with that text, in a tree with documents {name: path}."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder).resolve()
+        for name, content in {"src/a/x.c": text, **{path: "" for path in others.values()}}.items():
+            path = tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        return check_words.check(tree)
+
+
+class CheckWords(unittest.TestCase):
+    def test_finds_a_document_that_is_not_there(self):
+        self.assertEqual(findings("int a;\n/* As in\n * spec/wire.md. */\n"),
+                         ["src/a/x.c:3: document: spec/wire.md is not in the tree"])
+        self.assertEqual(findings("int a; // wire.md has it\n"),
+                         ["src/a/x.c:1: document: wire.md is not in the tree"])
+
+    def test_knows_documents_by_path_by_name_and_from_the_file(self):
+        for name in ("docs/policy.md", "policy.md", "../../docs/policy.md"):
+            self.assertEqual(findings(f"/* See {name}. */\n", policy="docs/policy.md"), [])
+        self.assertEqual(findings("/* See y.md. */\n", policy="docs/policy.md"),
+                         ["src/a/x.c:1: document: y.md is not in the tree"])
+
+    def test_finds_numbers_in_brackets(self):
+        for numbers in ("(6)", "(5.3)", "(5.3, 7)", "(6; 7.2)", "(2, 3 and 4)", "(22 to 24)"):
+            self.assertEqual(findings(f"/* It is prepared {numbers}. */\n"),
+                             [f"src/a/x.c:1: number: {numbers} says nothing: use words"])
+
+    def test_finds_them_over_the_end_of_a_line(self):
+        self.assertEqual(findings("/* health (2.3,\n * 10.1). */\n"),
+                         ["src/a/x.c:1: number: (2.3, 10.1) says nothing: use words"])
+
+    def test_finds_sections_of_nothing(self):
+        self.assertEqual(findings("/* ---- pools: section 2 ---- */\n"),
+                         ["src/a/x.c:1: number: section 2 of which text? Use words"])
+        self.assertEqual(findings("/* (behaviour 12) */\n"),
+                         ["src/a/x.c:1: number: behaviour 12 of which text? Use words"])
+
+    def test_leaves_sections_of_an_rfc_alone(self):
+        self.assertEqual(findings("/* RFC 9112, section 6.1. */\n"), [])
+
+    def test_leaves_lists_in_a_comment_alone(self):
+        self.assertEqual(findings("/* Either (1) it is there, or (2) not, or (3) both. */\n"), [])
+
+    def test_leaves_other_numbers_alone(self):
+        for words in ("getrandom(2)", "(404)", "(429, 5xx)", "(16384)", "(4 bits)", "(PCRE2 10.42)",
+                      "(the year 9999)", "DV_TAG(1, 2)", "12", "-1, 0, 1", "1.37: as there"):
+            self.assertEqual(findings(f"/* What {words} is. */\n"), [], words)
+
+    def test_leaves_code_and_texts_alone(self):
+        self.assertEqual(findings('int a = (6); puts("/* (5.3) wire.md"); char c = \'"\';\n'), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
