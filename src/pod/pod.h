@@ -133,7 +133,7 @@ enum dv_ledger_mode {
 };
 
 struct dv_pods_options {
-    struct dv_devices *devices; /* these five outlive the pods */
+    struct dv_devices *devices; /* it and the next five outlive the pods */
     struct dv_claims *claims;   /* NULL: pods with claims are refused */
     struct dv_store *store;     /* of dv_node_schema */
     const struct dv_topology_config *topology;
@@ -164,7 +164,8 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx);
 /* To be called when the store was found damaged and begins anew: all that is in memory is written,
  * devices too, and tried again until it is there. */
 void dv_pods_save_all(struct dv_pods *pods);
-/* To be called when devices have changed: those that wait look again. */
+/* To be called when devices have changed: soon after the caller has returned, admissions that wait
+ * look whether they can go on. */
 void dv_pods_look_again(struct dv_pods *pods);
 
 /* ---- operations on a pod ---- */
@@ -187,7 +188,7 @@ struct dv_pod_operation {
     struct dv_pods *pods;
     struct dv_pod *pod;
     const struct dv_pod_step *step; /* where it is: a row of the table */
-    struct dv_task task;            /* tells `posted` in another turn */
+    struct dv_task task;            /* tells `posted`, after what runs now */
     enum dv_pod_outcome posted;
     struct dv_claim_operation claims; /* what is asked of the pod's claims */
     struct dv_link link;              /* while that runs */
@@ -199,7 +200,7 @@ struct dv_pod_operation {
 struct dv_pod_verdict {
     bool is_admitted;
     const char *reason; /* otherwise: "UnexpectedAdmissionError", "TopologyAffinityError", ... */
-    bool may_come;      /* what was wrong may be right later: its claims were not ready */
+    bool may_come;      /* what was wrong may be right later: a plugin, its devices, its claims */
     bool was_asked;     /* plugins or drivers were, before it was refused */
     dv_str rival;       /* uid of the pod that has its device; empty: that is not the reason */
     dv_str message;

@@ -11,13 +11,15 @@
  *                                                             | in use              | in use
  *               look <---------- done ---------- evade <------'---------------------'
  *
- *     refused (with a verdict) and failed (without one) undo all of it
+ *     what is not drawn goes to refused (with a verdict) or failed (without one), which undo all
  *
  *   release              asked -> open -> unprepare -> give back -> released
- *                                  '----------'-> not here, not released
+ *                                  |          |            |
+ *                                  |          |            '------> not released
+ *                                  '----------'-------------------> not here, not released
  *
- *   start of a container asked -> open -> prepare again -> check again -> run -> ready
- *                                  '------------'---------------'----------'---> not ready
+ *   start of a container asked -> open -> prepare again -> find specs -> pre-start -> ready
+ *                                  '------------'---------------'------------'------> not ready
  *
  * Crash safety lies in the order. A pod is on the disk only when it has all it asked for, in one
  * transaction with its devices; claims write their intent themselves before a driver is called.
@@ -70,8 +72,8 @@ enum step {
     START_ASKED,
     START_OPEN,
     PREPARE_AGAIN,
-    CHECK_AGAIN,
-    RUN,
+    FIND_SPECS, /* the CDI names of what was prepared again can be found */
+    PRE_START,  /* plugins are asked for PreStartContainer */
     READY,
     NOT_READY,
 };
@@ -120,10 +122,10 @@ static const struct dv_pod_step steps[] = {
     /* The start of a container. The pod has what it has, whatever becomes of it. */
     [START_ASKED]     = {.done = START_OPEN},
     [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
-    [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = CHECK_AGAIN, .failed = NOT_READY,
+    [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = FIND_SPECS, .failed = NOT_READY,
                          .cancel = dv_pod_operation_cancel_claims},
-    [CHECK_AGAIN]     = {.does = dv_start_check,    .done = RUN, .failed = NOT_READY},
-    [RUN]             = {.does = dv_start_run,      .done = READY, .failed = NOT_READY,
+    [FIND_SPECS]      = {.does = dv_start_check,    .done = PRE_START, .failed = NOT_READY},
+    [PRE_START]       = {.does = dv_start_run,      .done = READY, .failed = NOT_READY,
                          .cancel = dv_start_cancel_run},
     [READY]           = {.does = dv_start_end_ready},
     [NOT_READY]       = {.does = dv_start_end_failed},

@@ -2,7 +2,11 @@
  *
  * admission.c has the table: in which order they come, and what follows each outcome. What a step
  * does is in step_*.c; it takes the operation, and tells its outcome by returning it or, after
- * DV_STEP_PENDING, by dv_pod_operation_go from a callback. No step calls another one. */
+ * DV_STEP_PENDING, by dv_pod_operation_go from a callback. No step calls another one.
+ *
+ * Steps are dv_admit_* (of an admission), dv_release_* and dv_start_*; dv_admission_* and
+ * dv_pod_operation_* are what several of them share. Other modules start operations with
+ * dv_pods_admit, dv_pods_release and dv_pods_start_container (pod.h). */
 #ifndef DV_POD_ADMISSION_H
 #define DV_POD_ADMISSION_H
 
@@ -21,8 +25,8 @@ struct dv_err;
 
 /* The step that it is at has this outcome. May be the end of the operation, and of its memory. */
 void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
-/* The same in another turn of the loop; DV_STEP_PENDING, for steps to return. For what may be found
- * while the caller who started the operation is still on the stack. */
+/* The same after what runs now has returned; DV_STEP_PENDING, for steps to return. For what may be
+ * found while the caller who started the operation is still on the stack. */
 enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
 /* The pods are closing: those that wait for devices are given up, and what is asked of claims. */
 void dv_pods_cancel_waiting(struct dv_pods *pods);
@@ -53,6 +57,7 @@ enum dv_pod_outcome dv_admit_begin(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_next(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op);
 void dv_admit_cancel_allocate(struct dv_pod_operation *op);
+/* PreStartContainer where plugins want it, and devices where none are recorded; nothing is run. */
 enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op);
 void dv_start_cancel_run(struct dv_pod_operation *op);
 
@@ -66,6 +71,7 @@ bool dv_pods_has_claims(const struct dv_pods *pods, dv_str uid);
 /* step_check.c: is what it got what it seems, and nobody else's? */
 enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op);
+/* Only whether the CDI names are found: what the pod has is not held against others again. */
 enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op);
 
 /* step_save.c */
@@ -99,7 +105,8 @@ enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const str
 
 /* step_wait.c */
 void dv_admission_stop_waiting(struct dv_pod_admission *admission);
-/* Whether it may wait for a plugin that is not there; if so its pod says what it waits for. */
+/* Has the pod wait for a plugin that is not there, if it may: its state becomes DV_POD_WAITING and
+ * says for what, and the caller returns DV_STEP_ABSENT. False: there is none to wait for. */
 bool dv_admission_lacks_plugin(struct dv_pod_admission *admission);
 
 /* step_allocate.c: refuses it for an error of the device module */
@@ -110,9 +117,10 @@ enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admi
 /* Its devices of this resource, before their plugin is asked: whether it may have them. */
 DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
                                      const dv_str *ids, size_t n_ids, struct dv_err *err);
-/* Room for who has what the pod is about to get. */
+/* Makes room for the rival: who has what the pod is about to get. */
 void dv_admission_open_aside(struct dv_pod_admission *admission);
-/* What it keeps back is free for others again. */
+/* Lets go of all devices that the admission keeps back (see device_state.h): they can be chosen for
+ * others again. */
 void dv_admission_let_go(struct dv_pod_admission *admission);
 
 #endif

@@ -113,7 +113,8 @@ bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shor
 void dv_pods_note_ended(struct dv_pods *pods, dv_str uid);
 void dv_pods_free_ended(struct dv_pods *pods);
 
-/* admission.c: those that wait for devices look again */
+/* admission.c: admissions that wait look whether they can go on, at once; dv_pods_look_again has it
+ * done soon after the caller has returned. */
 void dv_pods_look(struct dv_pods *pods);
 
 #endif

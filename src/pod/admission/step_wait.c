@@ -59,9 +59,9 @@ bool dv_admission_lacks_plugin(struct dv_pod_admission *admission)
     return true;
 }
 
-/* Whether it has to wait for devices that others hold. It then holds none itself: two that had half
- * of what they need each would wait for ever. */
-static bool lacks_devices(struct dv_pod_admission *admission)
+/* Has the pod wait for devices that others hold; false: it need not, or may not. While it waits it
+ * holds none itself: two that had half of what they need each would wait for ever. */
+static bool await_devices(struct dv_pod_admission *admission)
 {
     const struct dv_pod *pod = admission->priv.op.pod;
     struct dv_device_state *state = dv_admission_devices(admission);
@@ -81,9 +81,9 @@ static bool lacks_devices(struct dv_pod_admission *admission)
     return true;
 }
 
-/* What nobody ever offered can never be had, nor what a plugin registered and never listed; the
- * reference lets such a pod start without it. */
-static bool asks_for_unknown(struct dv_pod_admission *admission)
+/* Refuses a pod that asks for what nobody ever offered, or a plugin registered and never listed: it
+ * can never have it. The reference lets such a pod start without it. False: it asks for none. */
+static bool refuse_unknown(struct dv_pod_admission *admission)
 {
     const struct dv_pods *pods = admission->priv.op.pods;
     struct dv_pod_need need;
@@ -109,9 +109,9 @@ enum dv_pod_outcome dv_admit_look(struct dv_pod_operation *op)
     dv_admission_stop_waiting(admission);
     if (dv_admission_lacks_plugin(admission))
         return DV_STEP_ABSENT;
-    if (asks_for_unknown(admission))
+    if (refuse_unknown(admission))
         return DV_STEP_REFUSED;
-    return lacks_devices(admission) ? DV_STEP_ABSENT : DV_STEP_DONE;
+    return await_devices(admission) ? DV_STEP_ABSENT : DV_STEP_DONE;
 }
 
 static void on_wait_over(struct dv_timer *timer)

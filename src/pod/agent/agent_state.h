@@ -135,6 +135,7 @@ void dv_agent_subtract_outside(const struct dv_agent *agent, struct dv_arena *ar
 bool dv_agent_node_open(struct dv_agent *agent, struct dv_err *err);
 void dv_agent_node_stop(struct dv_agent *agent);
 bool dv_agent_node_is_idle(const struct dv_agent *agent);
+/* Looks at once whether the Node object has to be created or its status written, and does so. */
 void dv_agent_node_look(struct dv_agent *agent);
 
 #endif
