@@ -60,12 +60,15 @@ struct dv_cluster_operation {
     /* In the list of those that wait for the name, or of those that are told next. */
     struct dv_link link;
     struct dv_entry *entry; /* the name that it waits for or holds; NULL: none */
-    /* Runs with the name held. True: a write is under way. False: the operation has ended
-     * (dv_cluster_operation_answer, dv_cluster_operation_fail). */
+    /* Runs with the name held, on the loop or (is_computing) on a worker. On the loop, true: a
+     * write is under way, and the name stays held until it is done; false: the operation has ended,
+     * by dv_cluster_operation_answer or dv_cluster_operation_fail. On a worker what it returns does
+     * not count: the end, or what is to be admitted or written, is noted in the operation, and
+     * on_computed of cluster_work.c goes on with that on the loop. */
     bool (*run)(struct dv_cluster_operation *operation);
-    void (*done)(struct dv_cluster_operation
-                     *operation); /* for the engine's own operations; NULL: nobody waits for it */
-    void *ctx;                    /* for `done` */
+    /* For the engine's own operations; NULL: nobody waits for it. */
+    void (*done)(struct dv_cluster_operation *operation);
+    void *ctx; /* for `done` */
     /* Has what the operation makes, until its caller has been told. */
     struct dv_arena *arena;
     const struct dv_api_delete_options *delete_options;

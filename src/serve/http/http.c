@@ -20,7 +20,7 @@
 
 #define METRICS_BYTES_MAX (16u << 20)
 /* Without the API nothing is sent to us. */
-#define BODY_BYTES_MAX 1024u
+#define PLAIN_BODY_BYTES_MAX 1024u
 /* Drivers, kubectl and their watches on one machine, and nodes of a small cluster. */
 #define CONNECTIONS_MAX 4096u
 #define PLAIN_CONNECTIONS_MAX 1024u
@@ -213,7 +213,7 @@ struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_
         .handle = handle,
         .complaint = on_complaint,
         .ctx = server,
-        .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : BODY_BYTES_MAX,
+        .body_bytes_max = options->kube ? DV_KUBE_BODY_BYTES_MAX : PLAIN_BODY_BYTES_MAX,
         .dropped = on_dropped,
         .arriving = options->kube ? on_arriving : NULL,
         .has_users = options->kube != NULL,

@@ -9,7 +9,8 @@
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
 
-#define BODY_BYTES_MAX (1u << 30)
+/* Of one answer: lists are the longest. */
+#define ANSWER_BYTES_MAX (1u << 30)
 #define WARNING_BYTES_MAX 4096u
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -114,7 +115,7 @@ static void restyle(struct dv_kube_call *call, enum dv_media *media, struct dv_b
 
     if (*media == DV_MEDIA_PROTOBUF || (*media == DV_MEDIA_JSON && !is_pretty(call)))
         return;
-    dv_buf_init(&styled, BODY_BYTES_MAX);
+    dv_buf_init(&styled, ANSWER_BYTES_MAX);
     if (dv_render_restyle(dv_buf_str(body), *media == DV_MEDIA_YAML, &styled, &err) &&
         dv_buf_check(&styled, "answer", &err)) {
         dv_buf_fini(body);
@@ -153,7 +154,7 @@ void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status 
                                dv_str_printf(call->arena, "%lld", (long long)retry_s));
     if (code == 401 || code == 403)
         dv_rest_call_add_field(call->rest, DV_STR("X-Content-Type-Options"), DV_STR("nosniff"));
-    dv_buf_init(&body, BODY_BYTES_MAX);
+    dv_buf_init(&body, ANSWER_BYTES_MAX);
     dv_render_status(call->render.rendering.media, status, &body);
     dv_kube_reply(call, code, &body);
     dv_buf_fini(&body);
@@ -163,7 +164,7 @@ void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text)
 {
     struct dv_buf body;
 
-    dv_buf_init(&body, BODY_BYTES_MAX);
+    dv_buf_init(&body, ANSWER_BYTES_MAX);
     dv_buf_add(&body, text);
     dv_rest_call_add_field(call->rest, DV_STR("X-Content-Type-Options"), DV_STR("nosniff"));
     dv_kube_add_fields(call, "text/plain; charset=utf-8");
@@ -185,7 +186,7 @@ void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_s
 {
     struct dv_buf body;
 
-    dv_buf_init(&body, BODY_BYTES_MAX);
+    dv_buf_init(&body, ANSWER_BYTES_MAX);
     dv_buf_add(&body, text);
     dv_kube_add_fields(call, dv_str_to_c(content_type, call->arena));
     end(call, 200, &body);
@@ -199,7 +200,7 @@ static void run_render(struct dv_kube_call *call)
     struct dv_kube_writing *writing = &call->writing;
 
     writing->media = call->render.rendering.media;
-    dv_buf_init(&writing->body, BODY_BYTES_MAX);
+    dv_buf_init(&writing->body, ANSWER_BYTES_MAX);
     if (writing->object)
         dv_render_object(&call->render, writing->object, call->arena, &writing->body);
     else

@@ -193,7 +193,9 @@ static void look_at_pool(const struct dv_kube_call *call, dv_str node,
                                               DV_STR_NONE, pool_owner) != NULL;
 }
 
-/* Refused is told to the engine as a problem; the answer is then our own. */
+/* Whether this user may make this change: API admission, which has nothing to do with the admission
+ * of a pod on the node. A refusal is told to the engine as a problem, so that nothing is written;
+ * the client gets the answer that is kept in the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems)
 {

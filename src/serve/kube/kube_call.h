@@ -157,7 +157,7 @@ struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
 /* What is in the pool of a slice, as struct dv_auth_change wants it; that is zeroed. */
 void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
                           const struct dv_api_resource_slice *slice, struct dv_auth_change *change);
-/* For requests to the engine, whose `ctx` is the call. */
+/* `admit` of requests to the engine (cluster.h), whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);
 

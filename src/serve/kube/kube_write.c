@@ -10,8 +10,9 @@
 #include "serve/kube/kube_call.h"
 #include "serve/wire/kube_body.h"
 
-/* The API's own limit for a body. */
-#define BODY_BYTES_MAX (3u * 1024u * 1024u)
+/* The API's own limit for a body. The server lets a little more in (DV_KUBE_BODY_BYTES_MAX), so
+ * that the client is told by the API. */
+#define API_BODY_BYTES_MAX (3u * 1024u * 1024u)
 /* Room is made by deletions, and by Events that expire. */
 #define QUOTA_RETRY_S 10
 
@@ -21,10 +22,10 @@ bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media)
 {
     dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
 
-    if (call->request->body.n > BODY_BYTES_MAX) {
+    if (call->request->body.n > API_BODY_BYTES_MAX) {
         dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
                                                  "Request entity too large: limit is %u",
-                                                 BODY_BYTES_MAX));
+                                                 API_BODY_BYTES_MAX));
         return false;
     }
     if (dv_content_type_parse(type, media))
@@ -371,10 +372,10 @@ void dv_kube_patch(struct dv_kube_call *call)
 {
     bool is_apply = call->reading.patch_type == DV_PATCH_APPLY;
 
-    if (call->request->body.n > BODY_BYTES_MAX) {
+    if (call->request->body.n > API_BODY_BYTES_MAX) {
         dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
                                                  "Request entity too large: limit is %u",
-                                                 BODY_BYTES_MAX));
+                                                 API_BODY_BYTES_MAX));
         return;
     }
     if (!write_options(call, "PatchOptions", is_apply, &call->reading.options))
