@@ -35,12 +35,12 @@ size_t dv_policy_n_rules(const struct dv_policy *policy)
     return policy->n_rules;
 }
 
-/* Goes back to the last star only: linear in practice, at worst the product of both lengths, which
- * are bounded. */
+/* Matches with a pattern. It goes back to the last star only, which is linear in practice; the
+ * worst case is the product of both lengths, which are bounded. */
 bool dv_policy_matches(dv_str pattern, dv_str text)
 {
     size_t p = 0, t = 0;
-    size_t star = pattern.n, kept = 0; /* the last star, and what it has taken so far */
+    size_t star = pattern.n, kept = 0; /* the last star, and how much of the text it stands for */
 
     while (t < text.n) {
         if (p < pattern.n && pattern.p[p] == '*') {
@@ -77,7 +77,8 @@ static bool has_gid(const struct dv_policy_peer *peer, gid_t gid)
     return false;
 }
 
-/* What is not known of a peer matches nothing, not even `*`. */
+/* Whether the peer is one that the entry describes. A property of the peer that is not known
+ * matches nothing, not even `*`. */
 static bool is_by(const struct dv_policy_who *who, const struct dv_policy_peer *peer)
 {
     if (who->has_uid && (!peer->has_ids || peer->uid != who->uid))
@@ -123,7 +124,8 @@ static bool is_unit(dv_str part)
            (dv_str_ends_with(part, DV_STR(".scope")) && part.n > 6);
 }
 
-/* Lines are "id:controllers:/path"; of the unified hierarchy "0::/path", which wins. */
+/* Finds the unit in lines "id:controllers:/path". The line of the unified hierarchy, "0::/path", is
+ * preferred. */
 dv_str dv_policy_unit_of(dv_str cgroup)
 {
     dv_str unit = DV_STR("");

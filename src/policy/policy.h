@@ -37,7 +37,7 @@ enum dv_policy_mode {
     DV_POLICY_ENFORCE,
 };
 
-/* What a peer wants; each has names of its own. */
+/* What a peer wants to do; each action has names of its own kind. */
 enum dv_policy_action {
     DV_POLICY_DRIVER,   /* to be a DRA driver: its name */
     DV_POLICY_RESOURCE, /* to be a device plugin: the name of its resource */
@@ -47,12 +47,12 @@ enum dv_policy_action {
 };
 const char *dv_policy_action_name(enum dv_policy_action action); /* "drivers", as in the file */
 
-/* Who it is, as far as it could be found out. */
+/* What could be found out about a peer. */
 struct dv_policy_peer {
-    pid_t pid; /* 0: unknown, as all the rest then is */
+    pid_t pid; /* 0: unknown, and then all other fields are too */
     bool has_ids;
     uid_t uid;
-    const gid_t *gids; /* its own first */
+    const gid_t *gids; /* the process's own group comes first */
     size_t n_gids;
     dv_str unit;       /* systemd's; empty: none, or unknown */
     dv_str executable; /* empty: unknown; why is in `doubt` */
@@ -61,11 +61,11 @@ struct dv_policy_peer {
 
 struct dv_policy;
 
-/* Looks up a group's number; false: no such group. */
+/* Looks up a group's number; false: there is no such group. */
 typedef bool dv_policy_group_fn(void *ctx, dv_str name, gid_t *gid);
 
-/* Reads a file's text; all is in `arena`. DV_INVALID_ARGUMENT names the line and what may be there.
- */
+/* Reads a policy from a file's text; everything is in `arena`. DV_INVALID_ARGUMENT names the line
+ * and what may be there. */
 const struct dv_policy *dv_policy_parse(dv_str text, dv_policy_group_fn *find_group, void *ctx,
                                         struct dv_arena *arena, struct dv_err *err);
 enum dv_policy_mode dv_policy_mode(const struct dv_policy *policy);
@@ -74,19 +74,20 @@ size_t dv_policy_n_rules(const struct dv_policy *policy);
 
 struct dv_policy_verdict {
     bool is_allowed;
-    bool is_ruled; /* some rule speaks of this action */
-    dv_str rule;   /* that allows it, or the last that has the name; empty: none has */
+    bool is_ruled; /* some rule names this action */
+    dv_str rule;   /* the rule that allows it, or the last one that has the name; empty: none has */
 };
 
-/* Whatever the mode is: who asks knows what to do with it. */
+/* Judges what the peer wants without regard to the mode: the caller applies that. */
 struct dv_policy_verdict dv_policy_judge(const struct dv_policy *policy,
                                          const struct dv_policy_peer *peer,
                                          enum dv_policy_action action, dv_str name);
-/* `*` stands for any text, also none; all else for itself. */
+/* Whether the text matches: `*` stands for any text, also none, and every other character for
+ * itself. */
 bool dv_policy_matches(dv_str pattern, dv_str text);
 
-/* The unit in the text of /proc/PID/cgroup: the last part of the path that names a service or a
- * scope; empty: none. */
+/* Finds the systemd unit in the text of /proc/PID/cgroup: the last part of the path that names a
+ * service or a scope; empty: there is none. */
 dv_str dv_policy_unit_of(dv_str cgroup);
 
 #endif

@@ -1,4 +1,5 @@
-/* policy_parse.c - the policy file: strict, since a rule that is not understood protects nobody. */
+/* policy_parse.c - reads the policy file. It is strict, since a rule that is not understood
+ * protects nobody. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/visible.h"
@@ -6,11 +7,11 @@
 #include "policy/policy_rules.h"
 #include "json/json.h"
 
-/* A node has tens of drivers. */
+/* A node has tens of drivers, so this is far more than anybody needs. */
 #define RULES_MAX 1000u
 #define NAMES_MAX 1000u
 #define BY_MAX 100u
-/* A path, with room. */
+/* A pattern is at most as long as a path. */
 #define PATTERN_BYTES_MAX 4096u
 
 static const dv_str callable[] = {
@@ -43,7 +44,7 @@ static bool read_id(const struct dv_json *node, uint32_t *id, struct dv_err *err
 
     if (!dv_json_as_u64(node, &value, err))
         return false;
-    if (value >= UINT32_MAX) /* the last one means "none" */
+    if (value >= UINT32_MAX) /* the largest number means "no user" or "no group" */
         return dv_json_fail(node, err, "is not the number of a user or a group");
     *id = (uint32_t)value;
     return true;
@@ -125,7 +126,8 @@ static bool read_by(struct reading *reading, const struct dv_json *node,
     return true;
 }
 
-/* A socket of ours that is misspelt would be one that nobody guards. */
+/* Checks a name of a rule. A misspelt name of one of our sockets would leave that socket
+ * unguarded. */
 static bool check_name(const struct dv_json *node, enum dv_policy_action action, dv_str name,
                        struct dv_err *err)
 {
@@ -222,7 +224,7 @@ static bool read_mode(const struct dv_json *node, enum dv_policy_mode *mode, str
 {
     dv_str word;
 
-    if (dv_json_is(node, DV_JSON_BOOL)) { /* YAML reads `off` so */
+    if (dv_json_is(node, DV_JSON_BOOL)) { /* YAML reads `off` as a boolean */
         bool is_on;
 
         if (!dv_json_as_bool(node, &is_on, err))

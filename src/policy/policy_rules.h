@@ -1,4 +1,4 @@
-/* policy_rules.h - a policy as it was read. */
+/* policy_rules.h - a policy after its file was read. */
 #ifndef DV_POLICY_RULES_H
 #define DV_POLICY_RULES_H
 
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-/* All that is said must hold, and something is. */
+/* One entry of `by`. All properties that it names must hold, and it names at least one. */
 struct dv_policy_who {
     bool has_uid;
     uid_t uid;
