@@ -1,4 +1,5 @@
-/* attach.c - the way to an open database, from whatever state its file is in. */
+/* attach.c - opens the store's database from whatever state its files are in: it looks at the log
+ * first, and sets damaged files aside. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static bool attach_file(struct dv_store *store, char **set_aside, struct dv_err 
         return false;
     if (dv_store_db_check(db, err) && dv_store_db_add_spaces(db, err) &&
         dv_store_db_load_note(db, set_aside, err)) {
-        if (!store->wake) /* the first time */
+        if (!store->wake) /* a store that is recovered later has its wake-up already */
             dv_store_load_asides(store);
         return true;
     }
@@ -58,7 +59,8 @@ static void note(struct dv_store *store, bool is_loss, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* what is cut is the end of a path */
+    /* A text that is too long loses the end of a path. */
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     *dv_vec_add_in(&store->notes, store->arena) = (struct dv_store_note){
         .is_loss = is_loss, .text = dv_str_copy(dv_str_from_c(text), store->arena)};
@@ -70,7 +72,8 @@ size_t dv_store_notes(const struct dv_store *store, const struct dv_store_note *
     return store->notes.n;
 }
 
-/* The database as it was at the last time the log was brought home is whole. */
+/* Sets the log aside and goes on with the database alone. That is whole, as it was when the log was
+ * last copied into it (a checkpoint). */
 static void drop_wal(struct dv_store *store, bool is_loss)
 {
     char name[PATH_MAX];
@@ -91,7 +94,8 @@ static void drop_wal(struct dv_store *store, bool is_loss)
              store->files.wal, name);
 }
 
-/* Both files go aside as they are, and a new database takes what they still hold. */
+/* Sets the database and its log aside as they are, and lets a new database take the rows that can
+ * still be read of them. */
 static void replace_lost(struct dv_store *store, const struct dv_wal_report *report,
                          const struct dv_wal_mark *mark)
 {
@@ -109,8 +113,8 @@ static void replace_lost(struct dv_store *store, const struct dv_wal_report *rep
              store->files.path, err.msg);
 }
 
-/* Looks at the log before SQLite does, which would say nothing. `found` is set to what the log has
- * when it can be used as it is. */
+/* Looks at the log before SQLite opens it, because SQLite leaves out damaged commits without a
+ * word. Sets `found` to what the log has when it can be used as it is. */
 static bool look_at_wal(struct dv_store *store, struct dv_wal_mark *found, struct dv_err *err)
 {
     struct dv_wal_report report;
@@ -143,7 +147,7 @@ static bool look_at_wal(struct dv_store *store, struct dv_wal_mark *found, struc
 
 /* ---- all of it ---- */
 
-/* A database that was there when the mark was written. */
+/* Notes that the database is missing although it was there when the mark was written. */
 static void note_absent(struct dv_store *store)
 {
     struct dv_wal_mark mark;
@@ -164,7 +168,7 @@ static bool attach_first(struct dv_store *store, enum dv_store_rest rest, char *
         note(store, false, "%s had mode %04o: others could use it; now only its owner can",
              store->files.fixed, store->files.old_mode);
         store->notes.v[store->notes.n - 1].is_mode = true;
-        store->files.old_mode = 0; /* told */
+        store->files.old_mode = 0; /* the note about the mode is made once */
     }
     note_absent(store);
     if (!dv_store_files_prepare(&store->files, store->options.schema, rest, err) ||
@@ -180,7 +184,7 @@ static bool attach_or_replace(struct dv_store *store, enum dv_store_rest rest, c
     const struct dv_wal_mark nothing = {0};
 
     dv_store_watch_stop(&store->watch);
-    if (!store->db.is_damaged) { /* else known from before, when it could not be replaced */
+    if (!store->db.is_damaged) { /* damage that was known before was noted then */
         if (attach_first(store, rest, set_aside, err))
             return true;
         if (!store->db.is_damaged)
@@ -208,14 +212,14 @@ bool dv_store_recover(struct dv_store *store, enum dv_store_rest rest, char **se
 {
     struct dv_err why;
 
-    /* The mark is of a log that goes aside now. */
+    /* The mark speaks of the log that is set aside now, so it must not be used for the new one. */
     dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);
     if (!dv_store_attach(store, rest, set_aside, &why)) {
         *err = why;
         return false;
     }
-    if (!*set_aside) { /* the note was lost too, which changes nothing for those who must know */
+    if (!*set_aside) { /* A note that was lost as well does not change that writes were lost. */
         *set_aside = strdup("(unknown)");
         if (!*set_aside)
             abort();

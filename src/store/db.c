@@ -16,21 +16,22 @@
 #define FRAME_HEADER_BYTES 24u
 
 static const char *const set_up[] = {
-    /* Before anything is read: the log's index is then in our memory, not in a shared file. */
+    /* This comes before anything is read: SQLite then keeps the log's index in our memory, not in a
+     * shared file. */
     "PRAGMA locking_mode=EXCLUSIVE",
     "PRAGMA synchronous=FULL",
     /* After a burst the log shrinks to 16 MiB. Until then it keeps its size: writing over old
      * blocks costs a sync much less than growing the file does. */
     "PRAGMA journal_size_limit=16777216",
-    "PRAGMA cache_size=-2000",   /* KiB; four times as much saves a tenth of the time, and costs RSS
-                                  */
-    "PRAGMA secure_delete=FAST", /* erases where that needs no further write */
+    /* KiB; four times as much saves a tenth of the time, and costs resident memory. */
+    "PRAGMA cache_size=-2000",
+    "PRAGMA secure_delete=FAST", /* erases deleted rows where that needs no further write */
     "PRAGMA cell_size_check=ON",
     "PRAGMA trusted_schema=OFF",
 };
 
 static const struct {
-    int status; /* the primary one */
+    int status; /* SQLite's primary result code */
     enum dv_code code;
 } codes[] = {
     {SQLITE_FULL,     DV_RESOURCE_EXHAUSTED },
@@ -61,7 +62,7 @@ static enum dv_code code_of(int status, int errnum)
 
 bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fmt, ...)
 {
-    int errnum = errno; /* SQLite keeps it for some calls only, and COMMIT is none of them */
+    int errnum = errno; /* SQLite keeps errno for some calls only, and COMMIT is none of them */
     int status = sqlite3_extended_errcode(db->sql);
     char what[DV_ERR_MSG_BYTES];
     char reason[64];
@@ -72,7 +73,7 @@ bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fm
     if ((status & 0xff) == SQLITE_CORRUPT || (status & 0xff) == SQLITE_NOTADB)
         db->is_damaged = true;
     va_start(args, fmt);
-    (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks what is cut */
+    (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks a text that was cut */
     va_end(args);
     if (((status & 0xff) != SQLITE_IOERR && (status & 0xff) != SQLITE_CANTOPEN) || errnum == 0)
         return dv_fail(err, code_of(status, errnum), "%s: %s", what, sqlite3_errmsg(db->sql));
@@ -82,7 +83,8 @@ bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fm
 
 dv_str dv_store_db_column(struct sqlite3_stmt *select, int place)
 {
-    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
+    /* Comes before the length, which this call may change. */
+    const char *p = sqlite3_column_blob(select, place);
 
     return (dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)};
 }
@@ -106,7 +108,7 @@ struct sqlite3_stmt *dv_store_db_prepare(struct dv_store_db *db, const char *tex
 
 bool dv_store_db_exec(struct dv_store_db *db, const char *text, struct dv_err *err)
 {
-    errno = 0; /* for dv_store_db_fail, here and below */
+    errno = 0; /* so that dv_store_db_fail, here and below, sees only the errno of this call */
     if (sqlite3_exec(db->sql, text, NULL, NULL, NULL) != SQLITE_OK)
         return dv_store_db_fail(db, err, "%s", text);
     return true;
@@ -152,7 +154,8 @@ bool dv_store_db_open(struct dv_store_db *db, const char *path,
     db->rollback = db->commit ? dv_store_db_prepare(db, "ROLLBACK", err) : NULL;
     if (!db->rollback)
         goto failed;
-    (void)sqlite3_wal_hook(db->sql, on_wal, db); /* returns the one before: SQLite's own */
+    /* Returns the hook that was set before, which is SQLite's own. */
+    (void)sqlite3_wal_hook(db->sql, on_wal, db);
     return true;
 failed:
     dv_store_db_close(db);
@@ -171,10 +174,11 @@ void dv_store_db_close(struct dv_store_db *db)
     (void)sqlite3_finalize(db->begin);
     (void)sqlite3_finalize(db->commit);
     (void)sqlite3_finalize(db->rollback);
-    if (db->is_damaged) /* keep what can be looked at */
+    /* A damaged file and its log stay as they are, so that somebody can look at them. */
+    if (db->is_damaged)
         (void)sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     status = sqlite3_close(db->sql);
-    assert(status == SQLITE_OK); /* else a statement was not finalized */
+    assert(status == SQLITE_OK); /* fails only when a statement was not finalized */
     free(db->verbs);
     db->sql = NULL;
     db->verbs = NULL;
@@ -208,8 +212,8 @@ bool dv_store_db_commit(struct dv_store_db *db, struct dv_err *err)
 void dv_store_db_rollback(struct dv_store_db *db)
 {
     if (sqlite3_get_autocommit(db->sql))
-        return;                       /* some errors have rolled back by themselves */
-    (void)sqlite3_step(db->rollback); /* forgets pages in memory: nothing there can fail */
+        return;                       /* SQLite has rolled back by itself after some errors */
+    (void)sqlite3_step(db->rollback); /* a rollback drops pages in memory, which cannot fail */
     (void)sqlite3_reset(db->rollback);
 }
 
@@ -219,7 +223,7 @@ bool dv_store_db_checkpoint(struct dv_store_db *db, struct dv_err *err)
     int n_done = 0;
 
     errno = 0;
-    /* Passive is complete: there is no other reader to wait for. */
+    /* A passive checkpoint copies everything here, because this process is the only reader. */
     if (sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_PASSIVE, &n_logged, &n_done) !=
         SQLITE_OK)
         return dv_store_db_fail(db, err, "checkpoint");

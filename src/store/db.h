@@ -36,51 +36,52 @@ struct dv_store_db {
     struct sqlite3_stmt *commit;
     struct sqlite3_stmt *rollback;
     bool is_damaged;
-    uint64_t n_wal_pages; /* that a checkpoint has not brought home yet */
-    uint64_t n_frames;    /* in the log, after the last commit that changed anything */
-    bool has_logged;      /* the last commit did */
+    uint64_t n_wal_pages; /* pages of the log that no checkpoint has copied into the file yet */
+    uint64_t n_frames;    /* frames in the log after the last commit that changed anything */
+    bool has_logged;      /* whether the last commit wrote to the log */
 };
 
 /* db.c */
 
-/* `path` NULL: in memory. On failure `db` tells whether it is damaged, and is closed. */
+/* Opens the file, or a database in memory when `path` is NULL. On failure `db->is_damaged` tells
+ * whether the file is damaged, and `db` is closed. */
 DV_CHECKED bool dv_store_db_open(struct dv_store_db *db, const char *path,
                                  const struct dv_store_schema *schema, struct dv_err *err);
-/* A damaged file is left as it is, its log with it; any other is one file afterwards. Twice is
- * once. */
+/* Closes the database. A damaged file and its log are left as they are; any other is one file
+ * without a log afterwards. A second call does nothing. */
 void dv_store_db_close(struct dv_store_db *db);
 
 DV_CHECKED bool dv_store_db_begin(struct dv_store_db *db, struct dv_err *err);
-/* Durable when it returns true; rolled back when it does not. */
+/* Commits the transaction: true when it is durable, false when it was rolled back. */
 DV_CHECKED bool dv_store_db_commit(struct dv_store_db *db, struct dv_err *err);
 void dv_store_db_rollback(struct dv_store_db *db);
-/* Brings what the write-ahead log holds into the file, so that the log begins anew. */
+/* Copies what the write-ahead log holds into the file, so that the log begins anew. */
 DV_CHECKED bool dv_store_db_checkpoint(struct dv_store_db *db, struct dv_err *err);
 uint64_t dv_store_db_wal_bytes(const struct dv_store_db *db);
 
-/* For this module's files: the error of the last call on db->sql, and of the system's call under
- * it, as ours; nothing may come between. Returns false. */
+/* For this module's files: sets `err` from the last call on db->sql and from the errno of the
+ * system call under it, so no other call may come between. Returns false. */
 bool dv_store_db_fail(struct dv_store_db *db, struct dv_err *err, const char *fmt, ...)
     DV_PRINTF(3, 4);
-/* A value of a row that was selected, until the next step. */
+/* Returns a column of the selected row; the bytes live until the next step. */
 dv_str dv_store_db_column(struct sqlite3_stmt *select, int place);
-/* Borrows the bytes until the statement is reset. */
+/* Binds the bytes without a copy: they must live until the statement is reset. */
 DV_CHECKED bool dv_store_db_bind(struct sqlite3_stmt *statement, int place, dv_str bytes);
 struct sqlite3_stmt *dv_store_db_prepare(struct dv_store_db *db, const char *text,
                                          struct dv_err *err);
-/* A statement that gives no rows; it is reset. */
+/* Runs a statement that gives no rows, and resets it. */
 DV_CHECKED bool dv_store_db_run(struct dv_store_db *db, struct sqlite3_stmt *statement,
                                 struct dv_err *err);
 DV_CHECKED bool dv_store_db_exec(struct dv_store_db *db, const char *text, struct dv_err *err);
 
 /* store_rows.c */
 
-/* Within a transaction. */
+/* Applies the batch's changes; needs an open transaction. */
 DV_CHECKED bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch,
                                   struct dv_err *err);
 
-/* Rows whose key begins with `prefix` and, unless that is empty, lies behind `after`. One cursor a
- * table at a time. */
+/* Walks over the rows whose key begins with `prefix` and, unless `after` is empty, comes after
+ * `after`. A table can have one open cursor at a time, because its statement is shared. */
 struct dv_store_cursor {
     struct sqlite3_stmt *select;
     uint32_t table;
@@ -88,42 +89,45 @@ struct dv_store_cursor {
 DV_CHECKED bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db,
                                      uint32_t table, dv_str prefix, dv_str after,
                                      struct dv_err *err);
-/* The next row, borrowed until the next call; *is_end when there is none. */
+/* Sets `row` to the next row, borrowed until the next call; sets *is_end when there is none. */
 DV_CHECKED bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
                                      struct dv_store_row *row, bool *is_end, struct dv_err *err);
 void dv_store_cursor_fini(struct dv_store_cursor *cursor);
 
 /* salvage.c */
 
-/* Adds all rows that can be read of the database at `path`, which stays as it is. Fails when they
- * cannot be written, or when the disk cannot be read: that is no damage. */
+/* Adds all rows that can still be read of the database at `path`, which is not changed. Fails when
+ * they cannot be written, or when the disk cannot be read, which is no damage of the database. */
 DV_CHECKED bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err *err);
 
-/* store_aside.c: adds all that was set aside in the other database, as far as it can be read. */
+/* store_aside.c: copies all rows that were set aside in the other database, as far as they can be
+ * read. */
 DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_store_db *to,
                                            struct dv_err *err);
 
 /* schema.c */
 
-/* Makes all tables in an empty database and, unless it is NULL, the note of a damaged file that was
- * set aside. */
+/* Makes all tables in an empty database. Unless `set_aside` is NULL, it also notes there where the
+ * damaged file is. */
 DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
 /* What a new database begins with. */
 struct dv_store_content {
     const struct dv_store_schema *schema;
-    const char *set_aside; /* the note; NULL: none */
-    const char *rows_from; /* a damaged database, for what can be read of it; NULL: no rows */
+    const char *set_aside; /* where the damaged file is; NULL: there is none */
+    const char *rows_from; /* a damaged database whose readable rows are copied; NULL: no rows */
 };
-/* Like dv_store_db_fill, for the empty file at `path`; it is not synced. */
+/* Like dv_store_db_fill, for the empty file at `path`; the file is not synced. */
 DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_content *content,
                                    struct dv_err *err);
-/* That it is ours, not newer than we know, and whole. What the disk cannot read is no damage. */
+/* Checks that the database is ours, that its version is not newer than we know, and that it is
+ * whole. An error of the disk while reading does not count as damage. */
 DV_CHECKED bool dv_store_db_check(struct dv_store_db *db, struct dv_err *err);
-/* Whether it is ours, of today's version, and that much of it can be read. */
+/* Whether the database is ours and of today's version, as far as that much can be read. */
 bool dv_store_db_is_todays(struct dv_store_db *db);
 /* Makes the tables of the schema that are missing. */
 DV_CHECKED bool dv_store_db_add_spaces(struct dv_store_db *db, struct dv_err *err);
-/* The note of the file that was set aside, on the heap; NULL: none. */
+/* Sets *set_aside to the path of the damaged file that the database notes, on the heap; NULL when
+ * it notes none. */
 DV_CHECKED bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_err *err);
 DV_CHECKED bool dv_store_db_drop_note(struct dv_store_db *db, struct dv_err *err);
 

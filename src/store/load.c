@@ -1,4 +1,4 @@
-/* load.c - all rows of a table at start-up, over damage that shows only then. */
+/* load.c - reads all rows of a table at start-up, and goes on over damage that shows only then. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -8,7 +8,8 @@
 #include "store/store.h"
 #include "store/store_state.h"
 
-/* Damage that shows at start-up is seen to at once. True: rows that can still be read are there. */
+/* Replaces a database whose damage shows at start-up. Returns true when the rows that can still be
+ * read are in the new one. */
 static bool recover_at_start(struct dv_store *store, struct dv_err *err)
 {
     char *set_aside;
@@ -23,15 +24,15 @@ static bool recover_at_start(struct dv_store *store, struct dv_err *err)
     return store->options.keeps_readable;
 }
 
-/* Where a load is, to go on from when the database had to be replaced. */
+/* How far a load has come: it goes on from there when the database had to be replaced. */
 struct load {
     bool (*each)(void *ctx, const struct dv_store_row *row, struct dv_err *err);
     void *ctx;
     uint32_t table;
-    struct dv_buf after; /* the last key */
+    struct dv_buf after; /* the key of the last row that was handed out */
 };
 
-/* The rows behind `after`. False: they could not be read. */
+/* Hands out the rows after `after`. Returns false when they could not be read. */
 static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *err)
 {
     struct dv_store_cursor cursor = {0};

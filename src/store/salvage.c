@@ -1,4 +1,4 @@
-/* salvage.c - what can still be read of a damaged database. */
+/* salvage.c - reads what can still be read of a damaged database. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,11 +11,11 @@
 
 #define STATEMENT_BYTES 256u
 
-/* Rows as they lie, from both ends: damage in the middle hides what is behind it, and the tree of
- * keys may be damaged where that of rows is not. */
+/* Rows are read in the order of the file and from both ends: damage in the middle hides what comes
+ * after it, and the tree of keys may be damaged where the tree of rows is not. */
 static const char *const orders[] = {"ASC", "DESC"};
 
-/* A row that is not what was written is left out. */
+/* Adds a row, and leaves it out when its checksum shows that it is not what was written. */
 static bool add_row(struct dv_store_db *to, sqlite3_stmt *insert, dv_str key, dv_str sealed,
                     struct dv_err *err)
 {
@@ -28,7 +28,7 @@ static bool add_row(struct dv_store_db *to, sqlite3_stmt *insert, dv_str key, dv
     return dv_store_db_run(to, insert, err);
 }
 
-/* Until the end, or damage; *is_whole: it was the end. */
+/* Adds rows until the end or until damage; sets *is_whole when it reached the end. */
 static bool add_rows(struct dv_store_db *from, sqlite3_stmt *select, struct dv_store_db *to,
                      sqlite3_stmt *insert, bool *is_whole, struct dv_err *err)
 {
@@ -49,7 +49,7 @@ static bool add_rows(struct dv_store_db *from, sqlite3_stmt *select, struct dv_s
     }
 }
 
-/* Of one table, one way. */
+/* Adds the rows of one table, read in one of the two orders. */
 static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const char *table,
                         const char *order, bool *is_whole, struct dv_err *err)
 {
@@ -59,17 +59,17 @@ static bool salvage_way(struct dv_store_db *from, struct dv_store_db *to, const 
     struct dv_err unreadable;
     bool is_ok;
 
-    /* Names have a limit: see schema.c. */
+    /* The text fits, because names of tables have a limit (schema.c). */
     (void)snprintf(text, sizeof(text), "SELECT k, v FROM \"%s\" NOT INDEXED ORDER BY i %s", table,
                    order);
     select = dv_store_db_prepare(from, text, &unreadable);
     if (!select)
-        return true; /* the table was not there, or its description is gone */
+        return true; /* The table was not there, or its description is lost. */
     (void)snprintf(text, sizeof(text), "INSERT OR IGNORE INTO \"%s\" (k, v) VALUES (?1, ?2)",
                    table);
     insert = dv_store_db_prepare(to, text, err);
     is_ok = insert && add_rows(from, select, to, insert, is_whole, err);
-    (void)sqlite3_finalize(insert); /* both repeat the last step's error */
+    (void)sqlite3_finalize(insert); /* both calls repeat the error of the last step */
     (void)sqlite3_finalize(select);
     return is_ok;
 }
@@ -92,8 +92,9 @@ bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err
     bool is_ok = true;
 
     if (!dv_store_db_open(&from, path, db->schema, err))
-        return from.is_damaged;         /* nothing can be read: that is no reason to fail */
-    if (dv_store_db_is_todays(&from)) { /* rows of other versions mean something else */
+        /* A file of which nothing can be read is no reason to fail. */
+        return from.is_damaged;
+    if (dv_store_db_is_todays(&from)) { /* rows of other versions would be misunderstood */
         is_ok = dv_store_db_begin(db, err);
         if (is_ok && !salvage_all(&from, db, err)) {
             dv_store_db_rollback(db);
@@ -101,7 +102,7 @@ bool dv_store_db_salvage(struct dv_store_db *db, const char *path, struct dv_err
         }
         is_ok = is_ok && dv_store_db_commit(db, err);
     }
-    from.is_damaged = true; /* so that closing leaves it as it is */
+    from.is_damaged = true; /* so that closing does not change the file */
     dv_store_db_close(&from);
     return is_ok;
 }

@@ -12,16 +12,17 @@
 #include "store/db.h"
 #include "store/store.h"
 
-/* "davi", at byte 68 of the file: file(1) and we know it by that. */
+/* "davi" at byte 68 of the file, by which file(1) and davit know it. */
 #define APPLICATION_ID 0x64617669
-/* A statement with the name in it fits its buffers. */
+/* With a name of this length every statement that contains it fits its buffer. */
 #define SPACE_NAME_BYTES_MAX 60u
 #define STATEMENT_BYTES 256u
 
 static const char make_notes[] =
     "CREATE TABLE IF NOT EXISTS _davit (k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID";
 
-/* What is written today. A change of the layout counts it up, and says here how to read the old. */
+/* The version of the layout that is written. A change of the layout raises it, and has to say here
+ * how older ones are read. */
 #define VERSION 1u
 
 static void check_name(const char *name)
@@ -36,15 +37,16 @@ static bool exec_with_number(struct dv_store_db *db, const char *pragma, uint32_
 {
     char text[STATEMENT_BYTES];
 
-    (void)snprintf(text, sizeof(text), "PRAGMA %s=%u", pragma, value); /* short and constant */
+    /* Fits: the text is short and constant. */
+    (void)snprintf(text, sizeof(text), "PRAGMA %s=%u", pragma, value);
     return dv_store_db_exec(db, text, err);
 }
 
-/* Rows lie in the order in which they came, and a second tree finds them by key. A table without
- * row ids has one tree only, and loses (bench_store): there a row of more than a quarter page
- * spills into pages of its own, and rows that are new together are not written together. With rows
- * of 2,000 bytes it writes 2 to 3 times as much; with 300 bytes twice as much for new rows, and the
- * same for others. */
+/* A row has an id, and rows lie in the order in which they came; a second tree finds them by key. A
+ * table without row ids has one tree only, and loses (bench_store): there a row of more than a
+ * quarter page spills into pages of its own, and rows that are new together are not written
+ * together. With rows of 2,000 bytes it writes 2 to 3 times as much; with 300 bytes twice as much
+ * for new rows, and the same for others. */
 static bool make_spaces(struct dv_store_db *db, struct dv_err *err)
 {
     char text[STATEMENT_BYTES];
@@ -53,7 +55,7 @@ static bool make_spaces(struct dv_store_db *db, struct dv_err *err)
         return false;
     for (size_t i = 0; i < db->schema->n_tables; i++) {
         check_name(db->schema->tables[i]);
-        (void)snprintf(text, sizeof(text), /* names have a limit */
+        (void)snprintf(text, sizeof(text), /* fits: names have a limit */
                        "CREATE TABLE IF NOT EXISTS \"%s\" (i INTEGER PRIMARY KEY, "
                        "k BLOB NOT NULL UNIQUE, v BLOB NOT NULL)",
                        db->schema->tables[i]);
@@ -77,7 +79,7 @@ static bool first_row(struct dv_store_db *db, const char *text, sqlite3_stmt **s
     return *has_row || status == SQLITE_DONE || dv_store_db_fail(db, err, "%s", text);
 }
 
-/* The text that a statement gives, on the heap; NULL: it gives no row. */
+/* Sets *answer to the text that a statement gives, on the heap, or to NULL when it gives no row. */
 static bool ask_text(struct dv_store_db *db, const char *text, char **answer, struct dv_err *err)
 {
     sqlite3_stmt *statement;
@@ -113,8 +115,8 @@ static void free_text(char **text)
     free(*text);
 }
 
-/* Reads all of one of SQLite's open files; by SQLite's own descriptor, because closing another one
- * would give up its locks. */
+/* Reads all of one of SQLite's open files. It uses SQLite's own descriptor: POSIX gives up the
+ * locks of a file when any descriptor of it is closed. */
 static bool read_through(struct dv_store_db *db, int which, struct dv_err *err)
 {
     sqlite3_file *file = NULL;
@@ -123,7 +125,7 @@ static bool read_through(struct dv_store_db *db, int which, struct dv_err *err)
 
     if (sqlite3_file_control(db->sql, "main", which, &file) != SQLITE_OK || !file ||
         !file->pMethods || file->pMethods->xFileSize(file, &n_bytes) != SQLITE_OK)
-        return true; /* not there */
+        return true; /* SQLite has no such file open */
     for (sqlite3_int64 at = 0; at < n_bytes; at += (sqlite3_int64)sizeof(bytes)) {
         int status;
 
@@ -135,8 +137,8 @@ static bool read_through(struct dv_store_db *db, int which, struct dv_err *err)
     return true;
 }
 
-/* quick_check takes a page that the disk cannot read for a damaged one. So damage is only what is
- * found by reading that works. */
+/* Checks that the database is whole. quick_check takes a page that the disk cannot read for a
+ * damaged one, so all pages are read first: only what is wrong after that is damage. */
 static bool check_whole(struct dv_store_db *db, struct dv_err *err)
 {
     for (int n_left = 2;; n_left--) {
@@ -215,7 +217,8 @@ bool dv_store_db_create(const char *path, const struct dv_store_content *content
 
     if (!dv_store_db_open(&db, path, content->schema, err))
         return false;
-    /* Nobody sees the file before it is complete: its maker syncs it once, as a whole. */
+    /* No journal on the disk is needed: nobody sees the file before it is complete, and its maker
+     * syncs it once, as a whole. */
     is_ok = dv_store_db_exec(&db, "PRAGMA journal_mode=MEMORY", err) &&
             dv_store_db_exec(&db, "PRAGMA synchronous=OFF", err) &&
             dv_store_db_fill(&db, content->set_aside, err) &&

@@ -1,5 +1,5 @@
-/* store.c - the loop's side: takes operations in, hands them to the thread at the end of the turn,
- * calls them done. */
+/* store.c - the loop's side of a store: takes operations in, hands them to the thread at the end of
+ * the turn, and calls `done` when they come back. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -15,13 +15,13 @@
 #include "store/store_batch.h"
 #include "store/store_state.h"
 
-/* What waits for a disk that hangs: seconds of the busiest load, and no more memory than a small
- * machine has to spare. */
+/* The bounds of what may wait while a disk hangs: enough for seconds of the busiest load, and no
+ * more memory than a small machine can spare. */
 #define N_QUEUED_MAX 16384u
 #define QUEUED_BYTES_MAX (64u * 1024u * 1024u)
-/* Beside its bytes, for the bound of the queue. */
+/* What a change costs the queue beside its bytes. */
 #define CHANGE_OVERHEAD_BYTES (sizeof(struct dv_store_record) + sizeof(uint64_t))
-/* Filling, queued, under way, coming back. */
+/* One batch each is being filled, queued, under way and coming back; more are not kept. */
 #define N_SPARE_MAX 4u
 
 /* ---- refusals ---- */
@@ -43,7 +43,7 @@ static void refuse(struct dv_store *store, struct dv_store_op *op, enum dv_code 
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks what is cut */
+    (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks a text that was cut */
     va_end(args);
     (void)dv_fail(&err, code, "store %s: %s", store->name, what);
     op->size_bytes = 0;
@@ -71,7 +71,7 @@ static void hand_over(struct dv_store *store)
 {
     if (!store->filling)
         return;
-    (void)pthread_mutex_lock(&store->lock); /* a plain mutex: cannot fail */
+    (void)pthread_mutex_lock(&store->lock); /* a plain mutex cannot fail */
     dv_list_push(&store->queued, &store->filling->link);
     (void)pthread_cond_signal(&store->more);
     (void)pthread_mutex_unlock(&store->lock);
@@ -79,7 +79,7 @@ static void hand_over(struct dv_store *store)
     store->has_begun = true;
 }
 
-/* Counts it in; false when there is no room, and it has been refused. */
+/* Counts the operation into the queue; false when there is no room and it has been refused. */
 static bool admit(struct dv_store *store, struct dv_store_op *op)
 {
     const struct dv_store_options *options = &store->options;
@@ -101,7 +101,7 @@ static bool admit(struct dv_store *store, struct dv_store_op *op)
     return true;
 }
 
-/* The operation is its owner's again when `done` runs. */
+/* Calls `done`. The operation belongs to its owner again from then on, who may free it. */
 static void end_op(struct dv_store_op *op, const struct dv_err *err)
 {
     struct dv_err own;
@@ -123,10 +123,12 @@ static void end_op(struct dv_store_op *op, const struct dv_err *err)
     }
 }
 
-/* The file was replaced: what is submitted from here on knows. */
+/* Tells the owner that the file was replaced. What is submitted after this call carries the new
+ * epoch. */
 static void tell_damage(struct dv_store *store, struct dv_store_batch *batch)
 {
-    hand_over(store); /* what does not: it keeps the old epoch, and fails */
+    /* What was submitted before keeps the old epoch, so that the thread refuses it. */
+    hand_over(store);
     store->loop_epoch = batch->epoch;
     free(store->set_aside);
     store->set_aside = batch->set_aside;
@@ -172,7 +174,7 @@ static void free_store(struct dv_store *store)
     dv_store_db_close(&store->db);
     if (!store->is_memory)
         dv_store_files_close(&store->files);
-    (void)pthread_mutex_destroy(&store->lock); /* unlocked: cannot fail */
+    (void)pthread_mutex_destroy(&store->lock); /* an unlocked mutex cannot fail */
     (void)pthread_cond_destroy(&store->more);
     dv_arena_free(store->arena);
     free(store->set_aside);
@@ -190,7 +192,7 @@ static void on_closed(void *ctx)
         closed(closed_ctx);
 }
 
-/* When the thread has ended and everything was called done. */
+/* Closes the store once the thread has ended and every operation was called done. */
 static void close_if_over(struct dv_store *store)
 {
     bool is_over;
@@ -201,7 +203,7 @@ static void close_if_over(struct dv_store *store)
     if (!is_over || store->is_joined || !dv_list_is_empty(&store->refused))
         return;
     store->is_joined = true;
-    (void)pthread_join(store->thread, NULL); /* ours, and once: cannot fail */
+    (void)pthread_join(store->thread, NULL); /* the thread is ours and joined once: cannot fail */
     dv_task_cancel(&store->end_of_turn);
     dv_async_close(store->wake, on_closed, store);
 }
@@ -221,7 +223,8 @@ static void on_woken(void *ctx)
     store->n_troubles_told = store->n_troubles;
     trouble = store->trouble;
     (void)pthread_mutex_unlock(&store->lock);
-    if (has_changed && store->options.trouble) /* before those who met it */
+    /* The owner hears of it before the writers that failed. */
+    if (has_changed && store->options.trouble)
         store->options.trouble(store->options.ctx, trouble.code == DV_OK ? NULL : &trouble);
     while ((link = dv_list_shift(&finished)) != NULL)
         end_batch(store, DV_CONTAINER(link, struct dv_store_batch, link));
@@ -272,29 +275,30 @@ static struct dv_store *new_store(struct dv_loop *loop, const struct dv_store_op
     dv_list_init(&store->refused);
     dv_list_init(&store->queued);
     dv_list_init(&store->finished);
-    (void)pthread_mutex_init(&store->lock, NULL); /* with default attributes: cannot fail */
+    (void)pthread_mutex_init(&store->lock, NULL); /* cannot fail with default attributes */
     (void)pthread_cond_init(&store->more, NULL);
     return store;
 }
 
-/* Signals are the loop's; so is the one of a file-size limit, which else ends the process where a
- * failing write is meant. */
+/* Starts the thread with all signals blocked: they are for the loop. SIGXFSZ among them would end
+ * the process where a write beyond the file-size limit is meant to fail. */
 static int start_thread(struct dv_store *store)
 {
     sigset_t all;
     sigset_t before;
     int errnum;
 
-    (void)sigfillset(&all); /* valid arguments: cannot fail */
+    (void)sigfillset(&all); /* cannot fail with valid arguments */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     errnum = pthread_create(&store->thread, NULL, dv_store_run, store);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (errnum == 0)
-        (void)pthread_setname_np(store->thread, "davit-store"); /* for tools only */
+        /* The name is only for debuggers and ps. */
+        (void)pthread_setname_np(store->thread, "davit-store");
     return errnum;
 }
 
-/* Takes the store, also on failure. */
+/* Starts the thread of the store, which it owns from here on, also on failure. */
 static struct dv_store *start(struct dv_store *store, struct dv_err *err)
 {
     int errnum;
@@ -351,7 +355,7 @@ const char *dv_store_set_aside(const struct dv_store *store)
 
 /* ---- operations ---- */
 
-/* What it holds of the queue; false when it has been refused. */
+/* Computes how much of the queue the operation takes; false when it has been refused. */
 static bool measure(struct dv_store *store, struct dv_store_op *op,
                     const struct dv_store_change *changes, size_t n_changes)
 {
@@ -372,7 +376,7 @@ static bool measure(struct dv_store *store, struct dv_store_op *op,
             return false;
         }
         if (!dv_size_add(bytes, change->key.n + change->value.n + CHANGE_OVERHEAD_BYTES, &bytes))
-            bytes = SIZE_MAX; /* refused by the queue's bound */
+            bytes = SIZE_MAX; /* so much is refused by the queue's bound */
     }
     op->size_bytes = bytes;
     return true;
@@ -421,7 +425,7 @@ void dv_store_read(struct dv_store *store, struct dv_store_read *read)
         refuse(store, op, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
                dv_size_max(read->prefix.n, read->after.n), DV_STORE_KEY_BYTES_MAX);
     else
-        (void)admit(store, op); /* refused, it has been told */
+        (void)admit(store, op); /* an operation that is refused has been told so already */
 }
 
 void dv_store_get_stats(struct dv_store *store, struct dv_store_stats *stats)

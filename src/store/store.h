@@ -26,15 +26,15 @@
 struct dv_arena;
 struct dv_store;
 
-/* What a row may hold: an API object has at most 3 MiB, a key is a few names. */
+/* The limits of a row: an API object has at most 3 MiB, a key is a few names. */
 #define DV_STORE_KEY_BYTES_MAX 2048u
 #define DV_STORE_VALUE_BYTES_MAX (16u * 1024u * 1024u)
 
 /* ---- schema ---- */
 
 struct dv_store_schema {
-    /* Names ([a-z][a-z0-9_]*); a table is known everywhere else by its place in this list. Those
-     * that the file does not have yet are made. */
+    /* The names of the tables ([a-z][a-z0-9_]*); elsewhere a table is known by its place in this
+     * list. Tables that the file does not have yet are made. */
     const char *const *tables;
     size_t n_tables;
 };
@@ -43,20 +43,21 @@ struct dv_store_schema {
 
 struct dv_store_options {
     const struct dv_store_schema *schema; /* kept */
-    /* Bounds of what waits and is under way; 0: a good one. Beyond, writes fail with
-     * DV_RESOURCE_EXHAUSTED. */
+    /* Bounds of the operations that wait or are under way; 0: the default. Beyond them writes fail
+     * with DV_RESOURCE_EXHAUSTED. */
     size_t n_queued_max;
     size_t queued_bytes_max;
-    /* The file was found damaged while in use, and `set_aside` is where it is now. The store is
+    /* The file was found damaged while in use, and has been moved to `set_aside`. The store is
      * empty: write what you hold in memory, ending with DV_STORE_REBUILT. All that was submitted
      * before this call fails with DV_DATA_LOSS after it. */
     void (*damaged)(void *ctx, const char *set_aside);
-    /* The disk takes nothing (it is full, read-only, broken), or takes it again (err: NULL),
-     * whoever wrote. It is tried again by itself. May be NULL. */
+    /* Runs when the disk takes no writes (it is full, read-only or broken), and with err NULL when
+     * it takes them again, whoever wrote. The store tries again by itself. May be NULL. */
     void (*trouble)(void *ctx, const struct dv_err *err);
     void *ctx;
-    /* At start-up the rows of a damaged file that can still be read are taken over into the new
-     * one. Some of a set may be missing then: for those who can do with a part of what they had. */
+    /* At start-up the rows of a damaged file that can still be read are copied into the new one. A
+     * set of changes may then be there in part: set this only if you can work with a part of your
+     * rows. */
     bool keeps_readable;
 };
 
@@ -69,10 +70,10 @@ struct dv_store_options {
 struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
                                const struct dv_store_options *options, struct dv_err *err);
 
-/* Which of the coming writes of a store in memory fails: a test's. */
+/* For tests: which of the coming writes of a store in memory fails. */
 struct dv_store_faults {
     uint64_t n_until;  /* 1: the next one; 0: none. Counts down by itself. */
-    enum dv_code code; /* that it fails with */
+    enum dv_code code; /* the code of the failure */
 };
 
 /* Like dv_store_open, without a file: for tests of what stands on a store. `faults` (NULL: none) is
@@ -80,22 +81,22 @@ struct dv_store_faults {
 struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
                                       struct dv_store_faults *faults, struct dv_err *err);
 
-/* Finishes all that is queued, and calls it done; then closes the file and calls `closed` (may be
- * NULL). What is still submitted by those callbacks fails with DV_CANCELLED. */
+/* Finishes all that is queued and calls `done` for it; then closes the file and calls `closed` (may
+ * be NULL). Operations that those callbacks submit fail with DV_CANCELLED. */
 void dv_store_close(struct dv_store *store, dv_closed_fn *closed, void *ctx);
 
-/* Where a damaged file was set aside whose content has not been rebuilt yet, at this open or an
- * earlier one; NULL: none. Until the next turn of the loop. */
+/* Returns where a damaged file was set aside, at this open or an earlier one, whose content has not
+ * been rebuilt yet; NULL: there is none. The text lives until the next turn of the loop. */
 const char *dv_store_set_aside(const struct dv_store *store);
 
-/* What was found out about the files when they were opened, and somebody should know. */
+/* Something that was found out about the files when they were opened, for the log. */
 struct dv_store_note {
     bool is_loss; /* writes that had been acknowledged are not there any more, or may not be */
-    bool is_mode; /* others could use a file; else one was damaged */
+    bool is_mode; /* true: others could read or write a file; false: a file was damaged */
     dv_str text;
 };
 
-/* While the store is open. */
+/* Returns the number of notes; *notes lives as long as the store is open. */
 size_t dv_store_notes(const struct dv_store *store, const struct dv_store_note **notes);
 
 /* ---- reading at start-up ---- */
@@ -121,19 +122,21 @@ struct dv_store_aside {
     const char *table;
     dv_str key;
     dv_str why;
-    dv_str held; /* the first bytes of its value; of new ones only */
-    bool is_new; /* else set aside at an earlier start */
+    dv_str held; /* the first bytes of its value; empty for rows of earlier starts */
+    bool is_new; /* set aside at this start, not at an earlier one */
 };
 
-/* Those that are set aside, in order of time, the first thousand; while the store is open. */
+/* Returns the first thousand rows that are set aside, in order of time; they live as long as the
+ * store is open. */
 size_t dv_store_asides(const struct dv_store *store, const struct dv_store_aside **asides);
-size_t dv_store_n_asides(const struct dv_store *store); /* all of them */
+size_t dv_store_n_asides(const struct dv_store *store); /* the number of all of them */
 
-/* The store's part of a write or a read that is under way. */
+/* The store's part of an operation, which is a write or a read that is under way. */
 struct dv_store_op {
     struct dv_link link;
-    struct dv_err *err; /* its own, on the heap; NULL: that of its commit */
-    size_t size_bytes;  /* that it holds of the queue */
+    /* The operation's own error, on the heap; NULL: its commit's error counts. */
+    struct dv_err *err;
+    size_t size_bytes; /* what it takes of the queue */
     bool is_read;
 };
 
@@ -143,7 +146,8 @@ enum dv_store_kind {
     DV_STORE_PUT,           /* a new row, or a new value for the key */
     DV_STORE_DELETE,        /* an absent row is fine */
     DV_STORE_DELETE_PREFIX, /* all rows whose key begins with `key`; "": all */
-    DV_STORE_REBUILT,       /* no row: what was set aside has been rebuilt, by this set at last */
+    /* Changes no row: with this set, everything that was set aside has been rebuilt. */
+    DV_STORE_REBUILT,
 };
 
 struct dv_store_change {
@@ -178,7 +182,8 @@ struct dv_store_read {
     dv_str prefix; /* rows whose key begins so; a row's whole key gives it first */
     dv_str after;  /* rows behind this key only: where the last page ended; "": from the first */
     size_t n_rows_max;
-    size_t bytes_max;       /* of keys and values; the first row comes whatever its size */
+    /* Limit of keys and values together; the first row comes whatever its size. */
+    size_t bytes_max;
     struct dv_arena *arena; /* takes the rows; lent too */
     struct dv_store_row *rows;
     size_t n_rows;
@@ -186,13 +191,13 @@ struct dv_store_read {
     struct dv_store_op priv;
 };
 
-/* Sees every write that was submitted before it and succeeded; of later ones, all of a set or
- * nothing. Reads wait in the same queue. */
+/* Reads rows. A read sees every write that was submitted before it and succeeded; of a later set it
+ * sees all or nothing. Reads wait in the same queue as writes. */
 void dv_store_read(struct dv_store *store, struct dv_store_read *read);
 
 /* ---- numbers for metrics ---- */
 
-/* Bucket i counts up to its bound, the last one everything beyond. */
+/* Bucket i counts values up to its bound; the last one counts everything beyond. */
 #define DV_STORE_N_BUCKETS 20u
 #define DV_STORE_BUCKET_US(i) (UINT64_C(10) << (i)) /* 10 us to 2.6 s */
 #define DV_STORE_BUCKET_WRITES(i) (UINT64_C(1) << (i))
@@ -202,14 +207,14 @@ struct dv_store_stats {
     uint64_t n_writes;
     uint64_t n_changes;
     uint64_t n_failed_commits;
-    uint64_t commit_ns; /* of all commits together */
+    uint64_t commit_ns; /* time of all commits together */
     uint64_t commits_by_us[DV_STORE_N_BUCKETS];
     uint64_t commits_by_writes[DV_STORE_N_BUCKETS];
     uint64_t n_checkpoints;
     uint64_t n_failed_checkpoints;
     uint64_t checkpoint_ns;
-    uint64_t wal_bytes; /* now */
-    uint64_t n_queued;  /* operations now, with those under way */
+    uint64_t wal_bytes; /* size of the log now */
+    uint64_t n_queued;  /* operations that wait or are under way now */
     uint64_t queued_bytes;
 };
 

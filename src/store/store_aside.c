@@ -1,9 +1,7 @@
-/* store_aside.c - rows that cannot be used: kept in a table of their own, so that nothing is lost
- * and their keys are free.
- *
- * A row is noted when it is loaded, and moved by the next transaction, whatever that is for: so
- * nothing is written at the start (the disk may be full), and no write reaches a key before the
- * row that was there is safe. */
+/* store_aside.c - keeps rows that cannot be used in a table of their own, so that nothing is lost
+ * and their keys are free. A row is noted when it is loaded, and moved by the next transaction,
+ * whatever that is for: so nothing is written at the start, when the disk may be full, and no write
+ * reaches a key before the row that was there is safe. */
 #include <stdio.h>
 
 #include <sqlite3.h>
@@ -19,9 +17,9 @@
 #include "store/store_state.h"
 
 #define STATEMENT_BYTES 256u
-/* That are remembered by name; all are kept. */
+/* So many rows are remembered by name; the table keeps all of them. */
 #define N_NAMED_MAX 1000u
-/* Of a value, for whoever wants to know what the row held. */
+/* How much of a value is remembered, for whoever wants to know what the row held. */
 #define HELD_BYTES_MAX 1024u
 
 static const char make_table[] =
@@ -63,7 +61,8 @@ void dv_store_note_aside(struct dv_store *store, uint32_t table, const struct dv
 
 static dv_str column(sqlite3_stmt *select, int place, struct dv_arena *arena)
 {
-    const char *p = sqlite3_column_blob(select, place); /* first: it may change the length */
+    /* Comes before the length, which this call may change. */
+    const char *p = sqlite3_column_blob(select, place);
 
     return dv_str_copy((dv_str){p ? p : "", (size_t)sqlite3_column_bytes(select, place)}, arena);
 }
@@ -72,7 +71,8 @@ void dv_store_load_asides(struct dv_store *store)
 {
     sqlite3_stmt *select = NULL;
 
-    /* No such table is the rule. What of it cannot be read does not keep anybody from starting. */
+    /* Most databases have no such table. Rows of it that cannot be read must not keep the daemon
+     * from starting, so errors are passed over. */
     if (sqlite3_prepare_v2(store->db.sql, "SELECT space, k, why FROM _set_aside ORDER BY i", -1,
                            &select, NULL) != SQLITE_OK)
         return;
@@ -106,7 +106,7 @@ static bool copy_row(struct dv_store_db *db, const struct dv_store_pending *pend
     bool is_ok;
 
     dv_time_print(dv_clock_wall_ns(dv_clock_real()), now);
-    (void)snprintf(text, sizeof(text), /* names have a limit: see schema.c */
+    (void)snprintf(text, sizeof(text), /* fits: names have a limit (schema.c) */
                    "INSERT INTO _set_aside (at, space, k, v, why) "
                    "SELECT ?1, ?2, k, v, ?3 FROM \"%s\" WHERE k = ?4",
                    table);
@@ -165,7 +165,7 @@ bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_store_db *to
 
     if (sqlite3_prepare_v2(from->sql, "SELECT at, space, k, v, why FROM _set_aside ORDER BY i", -1,
                            &select, NULL) != SQLITE_OK)
-        return true; /* there are none, or they cannot be read */
+        return true; /* there is no such table, or it cannot be read */
     insert = dv_store_db_exec(to, make_table, err)
                  ? dv_store_db_prepare(to,
                                        "INSERT INTO _set_aside (at, space, k, v, why) "
@@ -179,7 +179,7 @@ bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_store_db *to
         is_ok = is_ok ? dv_store_db_run(to, insert, err)
                       : dv_store_db_fail(to, err, "%s", sqlite3_sql(insert));
     }
-    (void)sqlite3_finalize(insert); /* both repeat the last step's error */
+    (void)sqlite3_finalize(insert); /* both calls repeat the error of the last step */
     (void)sqlite3_finalize(select);
     return is_ok;
 }

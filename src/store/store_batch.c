@@ -14,8 +14,8 @@
 #define KEPT_BYTES_MAX (64u * 1024u)
 #define KEPT_RECORDS_MAX 1024u
 
-/* Fletcher's sums over 32-bit words: cheap, and every flipped bit and every burst shorter than a
- * word changes them. */
+/* Fletcher's sums over 32-bit words: they are cheap, and every flipped bit and every burst shorter
+ * than a word changes them. */
 struct sums {
     uint32_t a;
     uint32_t b;
@@ -33,7 +33,7 @@ static void add_bytes(struct sums *sums, dv_str s)
     }
 }
 
-/* The lengths are part of it, so that a row of zeros is not its own checksum. */
+/* The checksum covers the lengths too, so that a row of zeros is not its own checksum. */
 static uint64_t checksum(dv_str key, dv_str value)
 {
     struct sums sums = {.a = (uint32_t)key.n + 1, .b = (uint32_t)value.n};
@@ -48,7 +48,7 @@ struct dv_store_batch *dv_store_batch_new(void)
     struct dv_store_batch *batch = DV_ALLOC(struct dv_store_batch);
 
     dv_list_init(&batch->ops);
-    dv_buf_init(&batch->bytes, SIZE_MAX / 2); /* the queue has the bound */
+    dv_buf_init(&batch->bytes, SIZE_MAX / 2); /* the queue's bound keeps it small */
     return batch;
 }
 
@@ -95,7 +95,7 @@ void dv_store_batch_add(struct dv_store_batch *batch, const struct dv_store_chan
     dv_buf_add(&batch->bytes, change->key);
     if (has_value) {
         dv_buf_add(&batch->bytes, change->value);
-        (void)dv_buf_extend(&batch->bytes, SUM_BYTES); /* written by seal */
+        (void)dv_buf_extend(&batch->bytes, SUM_BYTES); /* seal writes the checksum there */
     }
     assert(!batch->bytes.is_over);
 }

@@ -1,7 +1,6 @@
-/* store_batch.h - what was submitted in one turn of the loop, on its way to the thread and back.
- *
- * Belongs to one side at a time: the loop fills it, the thread applies it, the loop calls the
- * operations done and uses it again. */
+/* store_batch.h - a batch: the operations that were submitted in one turn of the loop, on their way
+ * to the thread and back. A batch belongs to one side at a time: the loop fills it, the thread
+ * applies it, the loop calls `done` for its operations and uses it again. */
 #ifndef DV_STORE_BATCH_H
 #define DV_STORE_BATCH_H
 
@@ -26,26 +25,28 @@ struct dv_store_batch {
     size_t n_writes;
     DV_VEC(struct dv_store_record) records;
     struct dv_buf bytes;
-    bool has_rebuilt; /* a record of that kind */
-    uint64_t epoch;   /* that its writers live in: see store_state.h */
-    bool has_failed;  /* all its operations, with `err` */
+    bool has_rebuilt; /* one of the records is DV_STORE_REBUILT */
+    uint64_t epoch;   /* the epoch that its writers know: see store_state.h */
+    bool has_failed;  /* all its operations have failed, with `err` */
     struct dv_err err;
-    /* On the way back: the file was replaced just now, `epoch` is the new one. On the heap. */
+    /* Set by the thread when it has just replaced the file: where the old one is, on the heap.
+     * `epoch` is the new one then. */
     char *set_aside;
 };
 
 struct dv_store_batch *dv_store_batch_new(void);
 void dv_store_batch_free(struct dv_store_batch *batch); /* NULL is fine */
 void dv_store_batch_clear(struct dv_store_batch *batch);
-/* Copies the change. */
+/* Adds a copy of the change. */
 void dv_store_batch_add(struct dv_store_batch *batch, const struct dv_store_change *change);
 
-/* The key, and the value with its checksum behind it, as they are stored; until the next add. */
+/* Return the key, and the value followed by its checksum, as they are stored; both live until the
+ * next add. */
 dv_str dv_store_batch_key(const struct dv_store_batch *batch, const struct dv_store_record *record);
 dv_str dv_store_batch_seal(struct dv_store_batch *batch, const struct dv_store_record *record);
 
-/* Takes the checksum off a stored value; false when it is not that of key and value: a byte of the
- * row has changed on the disk. */
+/* Takes the checksum off a stored value; false when it does not fit key and value, because a byte
+ * of the row has changed on the disk. */
 DV_CHECKED bool dv_store_unseal(dv_str key, dv_str sealed, dv_str *value);
 
 #endif

@@ -34,7 +34,7 @@ static const char *dir_of(const char *path, struct dv_arena *arena)
     return dv_str_to_c((dv_str){path, (size_t)(slash - path)}, arena);
 }
 
-/* Names the process that wrote its number into the lock file. */
+/* Fails with the number of the process that holds the lock, which it wrote into the lock file. */
 static bool fail_held(int lock_fd, struct dv_err *err)
 {
     char text[32];
@@ -62,14 +62,16 @@ static bool take_lock(struct dv_store_files *files, struct dv_err *err)
         dv_close_fd(&fd);
         return false;
     }
-    /* For the message above only: that a full disk keeps it out is no reason to fail. */
+    /* The number is only for the message above: a full disk that keeps it out is no reason to
+     * fail. */
     if (ftruncate(fd, 0) == 0)
         (void)dprintf(fd, "%ld\n", (long)getpid());
     files->lock_fd = fd;
     return true;
 }
 
-/* Before any of them is opened: a pipe would be waited for, and a link lead elsewhere. */
+/* Refuses what is not a regular file before any of the files is opened: an open would wait for a
+ * pipe, and a link would lead elsewhere. */
 static bool check_private(struct dv_store_files *files, struct dv_err *err)
 {
     const char *const all[] = {files->path, files->wal,  files->journal, files->lock,
@@ -91,7 +93,8 @@ static bool check_private(struct dv_store_files *files, struct dv_err *err)
 bool dv_store_files_open(struct dv_store_files *files, dv_str path, struct dv_arena *arena,
                          struct dv_err *err)
 {
-    /* SQLite takes "file:..." for an address, and the directory is needed by its name. */
+    /* SQLite takes "file:..." for a URI, and the directory is needed by its name: so every path
+     * begins with '/' or './'. */
     const char *before = path.n > 0 && path.p[0] == '/' ? "" : "./";
     dv_str whole = dv_str_printf(arena, "%s%.*s", before, DV_FMT(path));
 
@@ -146,7 +149,7 @@ static bool move(const char *from, const char *to, struct dv_err *err)
     return true;
 }
 
-/* A new database, complete and durable, at `path`. */
+/* Makes a new database at `path`, complete and durable. */
 static bool make(const struct dv_store_files *files, const struct dv_store_content *content,
                  const char *path, struct dv_err *err)
 {
@@ -158,7 +161,7 @@ static bool make(const struct dv_store_files *files, const struct dv_store_conte
     if (dv_store_db_create(files->tmp, content, err) && sync_path(files->tmp, O_NOFOLLOW, err) &&
         move(files->tmp, path, err))
         return sync_dir(files, err);
-    (void)unlink(files->tmp); /* of no use to anybody */
+    (void)unlink(files->tmp); /* half a database is of no use to anybody */
     return false;
 }
 
@@ -173,7 +176,7 @@ static bool move_aside(const char *path, const char *set_aside, const char *suff
     return move(path, to, err);
 }
 
-/* Lets path.next take its place. */
+/* Moves the old files aside and lets path.next take their place. */
 static bool finish(const struct dv_store_files *files, const char *set_aside, struct dv_err *err)
 {
     return move_aside(files->path, set_aside, "", err) &&
@@ -182,7 +185,8 @@ static bool finish(const struct dv_store_files *files, const char *set_aside, st
            move(files->next, files->path, err) && sync_dir(files, err);
 }
 
-/* "2024-05-01T12:00:00.123456Z" without what is awkward in names. */
+/* Prints the name for a damaged file, with the time as "20240501T120000.123456Z": without the
+ * characters that are awkward in names. */
 static void print_name(const char *path, char name[PATH_MAX])
 {
     char time[DV_TIME_BYTES];
@@ -211,7 +215,8 @@ static bool make_and_finish(const struct dv_store_files *files,
     return make(files, &content, files->next, err) && finish(files, set_aside, err);
 }
 
-/* What a crash left to do: path.next is complete, and knows the name. */
+/* Finishes a replacement that a crash cut off: path.next is complete, and notes the name for the
+ * old files. */
 static bool finish_old(const struct dv_store_files *files, const struct dv_store_schema *schema,
                        enum dv_store_rest rest, struct dv_err *err)
 {
@@ -223,8 +228,9 @@ static bool finish_old(const struct dv_store_files *files, const struct dv_store
             dv_store_db_load_note(&db, &set_aside, err);
     dv_store_db_close(&db);
     if (db.is_damaged || (is_ok && !set_aside)) {
-        /* It too: what it was to replace is no better for that. */
-        (void)unlink(files->next); /* if it stays, making another one says so */
+        /* path.next is damaged too, and goes: the database that it was to replace is no better for
+         * it. */
+        (void)unlink(files->next); /* if it stays, making another one fails and says so */
         return make_and_finish(files, schema, rest, err);
     }
     if (is_ok)
@@ -237,7 +243,7 @@ bool dv_store_files_replace(const struct dv_store_files *files,
                             const struct dv_store_schema *schema, enum dv_store_rest rest,
                             struct dv_err *err)
 {
-    if (is_there(files->next)) /* an earlier attempt went as far as this */
+    if (is_there(files->next)) /* an earlier attempt has got this far */
         return finish_old(files, schema, rest, err);
     return make_and_finish(files, schema, rest, err);
 }
@@ -249,7 +255,7 @@ bool dv_store_files_prepare(const struct dv_store_files *files,
     const struct dv_store_content nothing = {.schema = schema};
     struct stat about;
 
-    (void)unlink(files->tmp); /* of a crash; gone is what we want */
+    (void)unlink(files->tmp); /* the leftover of a crash; it may be gone already */
     if (is_there(files->next))
         return finish_old(files, schema, rest, err);
     if (lstat(files->path, &about) != 0) {
@@ -257,13 +263,14 @@ bool dv_store_files_prepare(const struct dv_store_files *files,
 
         if (errnum != ENOENT)
             return dv_fail_errno(err, errnum, "open");
-        if (is_there(files->wal) || is_there(files->journal)) /* of a database that is gone */
+        /* They belong to a database that is gone. */
+        if (is_there(files->wal) || is_there(files->journal))
             return dv_store_files_replace(files, schema, rest, err);
         return make(files, &nothing, files->path, err);
     }
     if (!S_ISREG(about.st_mode))
         return dv_fail(err, DV_FAILED_PRECONDITION, "not a regular file");
-    if (about.st_size == 0) /* SQLite would take it for a new database */
+    if (about.st_size == 0) /* SQLite would take an empty file for a new database */
         return dv_store_files_replace(files, schema, rest, err);
     if ((about.st_mode & 0777) != 0600 && chmod(files->path, 0600) != 0)
         return dv_fail_errno(err, errno, "chmod");
@@ -277,6 +284,6 @@ bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_
 
     print_name(files->path, set_aside);
     (void)snprintf(name, PATH_MAX, "%.*s-wal", PATH_MAX - 5,
-                   set_aside); /* as move_aside names it */
+                   set_aside); /* the same name that move_aside gives */
     return move_aside(files->wal, set_aside, "-wal", err) && sync_dir(files, err);
 }

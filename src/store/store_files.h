@@ -27,7 +27,7 @@ struct dv_store_schema;
 /* What becomes of the rows of a damaged database. */
 enum dv_store_rest {
     DV_STORE_DROP_ROWS,
-    DV_STORE_KEEP_ROWS, /* as far as they can be read */
+    DV_STORE_KEEP_ROWS, /* keep the rows that can be read */
 };
 
 struct dv_store_files {
@@ -40,18 +40,20 @@ struct dv_store_files {
     const char *next;
     const char *dir;
     int lock_fd; /* negative: not held */
-    /* The first of them that others could use, and the mode it had; 0: there was none. */
+    /* The first of the files that others could read or write, and the mode that it had; 0: there
+     * was none. */
     const char *fixed;
     unsigned old_mode;
 };
 
-/* Names them, in `arena`, and takes the lock. DV_ALREADY_EXISTS: another has it. */
+/* Sets the names of the files, in `arena`, and takes the lock. DV_ALREADY_EXISTS: another process
+ * holds it. */
 DV_CHECKED bool dv_store_files_open(struct dv_store_files *files, dv_str path,
                                     struct dv_arena *arena, struct dv_err *err);
 void dv_store_files_close(struct dv_store_files *files);
 
-/* Sees to it that there is a database at files->path: finishes a replacement, makes one where there
- * is none, replaces one of which nothing can be left. */
+/* Makes sure that there is a database at files->path: finishes a replacement that was cut off,
+ * makes a database where there is none, and replaces one that nothing can be read of. */
 DV_CHECKED bool dv_store_files_prepare(const struct dv_store_files *files,
                                        const struct dv_store_schema *schema,
                                        enum dv_store_rest rest, struct dv_err *err);
@@ -60,7 +62,7 @@ DV_CHECKED bool dv_store_files_replace(const struct dv_store_files *files,
                                        const struct dv_store_schema *schema,
                                        enum dv_store_rest rest, struct dv_err *err);
 
-/* Moves the log alone out of the way; `name` is where it is then. */
+/* Moves the log alone out of the way; `name` is set to where it is then. */
 DV_CHECKED bool dv_store_files_drop_wal(const struct dv_store_files *files, char name[PATH_MAX],
                                         struct dv_err *err);
 

@@ -1,5 +1,5 @@
-/* store_rows.c - rows in and out of a table. A change is a look-up by key and another by row id:
- * what it costs grows with the depth of two trees only. */
+/* store_rows.c - writes and reads rows of a table. A change is one look-up by key and another by
+ * row id, so its cost grows with the depth of two trees only. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "store/store_batch.h"
 
-/* Around the name of the table. */
+/* The parts of each statement before and after the name of the table. */
 static const struct {
     const char *before;
     const char *after;
@@ -36,13 +36,13 @@ static sqlite3_stmt *statement_of(struct dv_store_db *db, uint32_t table, enum d
         int n = snprintf(text, sizeof(text), "%s \"%s\" %s", texts[verb].before,
                          db->schema->tables[table], texts[verb].after);
 
-        assert(n > 0 && (size_t)n < sizeof(text)); /* names have a limit: see schema.c */
+        assert(n > 0 && (size_t)n < sizeof(text)); /* names have a limit (schema.c) */
         *statement = dv_store_db_prepare(db, text, err);
     }
     return *statement;
 }
 
-/* What is bound must live until the statement is reset. */
+/* Binds the bytes without a copy: they must live until the statement is reset. */
 static bool bind(struct dv_store_db *db, sqlite3_stmt *statement, int place, dv_str bytes,
                  struct dv_err *err)
 {
@@ -52,19 +52,19 @@ static bool bind(struct dv_store_db *db, sqlite3_stmt *statement, int place, dv_
     return true;
 }
 
-/* One byte more than a key has. */
+/* An end of a range of keys; it may be one byte longer than a key. */
 struct bound {
     char bytes[DV_STORE_KEY_BYTES_MAX + 1];
     size_t n;
 };
 
-/* The first key behind all that begin with `prefix`. */
+/* Sets the bound to the first key after all that begin with `prefix`. */
 static void set_end(struct bound *bound, dv_str prefix)
 {
     assert(prefix.n <= DV_STORE_KEY_BYTES_MAX);
     while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff)
         prefix.n--;
-    if (prefix.n == 0) { /* longer than any key, and of the largest bytes */
+    if (prefix.n == 0) { /* no key is longer, and none has larger bytes */
         memset(bound->bytes, 0xff, sizeof(bound->bytes));
         bound->n = sizeof(bound->bytes);
         return;
@@ -74,7 +74,7 @@ static void set_end(struct bound *bound, dv_str prefix)
     bound->n = prefix.n;
 }
 
-/* The first key that begins with `prefix` and lies behind `after`. */
+/* Sets the bound to the first key that begins with `prefix` and comes after `after`. */
 static void set_begin(struct bound *bound, dv_str prefix, dv_str after)
 {
     dv_str from = after.n > 0 && dv_str_cmp(after, prefix) >= 0 ? after : prefix;
@@ -133,7 +133,7 @@ bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch, str
     return true;
 }
 
-/* The bounds are copied: a cursor outlives this call. */
+/* Binds a copy of the bound, because the cursor is used after this call has returned. */
 static bool bind_copy(struct dv_store_db *db, sqlite3_stmt *statement, int place,
                       const struct bound *bound, struct dv_err *err)
 {
@@ -152,7 +152,7 @@ bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db
 
     if (!select)
         return false;
-    assert(!sqlite3_stmt_busy(select)); /* a second cursor on the table */
+    assert(!sqlite3_stmt_busy(select)); /* fails when the table has a second cursor */
     set_begin(&begin, prefix, after);
     set_end(&end, prefix);
     *cursor = (struct dv_store_cursor){select, table};

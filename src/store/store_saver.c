@@ -10,7 +10,7 @@
 #include "base/row.h"
 #include "base/str.h"
 
-/* A full disk is often emptied within minutes. */
+/* The first pause is short, because a full disk is often emptied within minutes. */
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
@@ -68,14 +68,14 @@ void dv_saver_start(struct dv_saver *saver, struct dv_save *save)
     dv_saver_later(saver);
 }
 
-/* Calls and lets go of those that waited for a write. */
+/* Takes those that waited for a write off the list and calls `done` for each. */
 static void finish(struct dv_list *list, const struct dv_err *err)
 {
     struct dv_list all;
     struct dv_link *link;
 
     dv_list_init(&all);
-    dv_list_move_all(&all, list); /* `done` may save again */
+    dv_list_move_all(&all, list); /* moved first, because `done` may save again */
     while ((link = dv_list_shift(&all)) != NULL) {
         struct dv_save *save = DV_CONTAINER(link, struct dv_save, link);
 
@@ -131,10 +131,10 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
     finish(&saver->flying, err ? &reason : NULL);
     if (!dv_list_is_empty(&saver->waiting))
         dv_saver_later(saver);
-    saver->options.rested(saver->options.ctx); /* last: it may be gone then */
+    saver->options.rested(saver->options.ctx); /* comes last, because it may free the saver */
 }
 
-/* The new rows, behind those that failed before and are not overwritten by them. */
+/* Gathers the new rows, and before them the rows of a failed write that no new row overwrites. */
 static void gather(struct dv_saver *saver)
 {
     struct dv_arena *old = saver->arena;
@@ -165,10 +165,11 @@ static void gather(struct dv_saver *saver)
     saver->arena = arena;
     saver->changes = changes;
     saver->n_changes = n;
-    dv_arena_free(old); /* all that is still needed of it has been copied */
+    dv_arena_free(old); /* what is still needed of it has been copied */
 }
 
-/* What the saves that fly now have added goes behind the state's own. Returns how many in all. */
+/* Adds the extra changes of the saves that are written now, after the state's own rows. Returns the
+ * number of all changes. */
 static size_t add_extra(struct dv_saver *saver)
 {
     size_t n = saver->n_changes;
@@ -213,14 +214,14 @@ static void on_task(struct dv_task *task)
 
     if (saver->is_flying) {
         saver->options.rested(saver->options.ctx);
-        return; /* goes on when that is done */
+        return; /* the write that is under way goes on with it */
     }
     dv_timer_cancel(&saver->retry_timer);
     prepare(&saver->waiting);
     gather(saver);
     dv_list_move_all(&saver->flying, &saver->waiting);
     n = add_extra(saver);
-    if (n == 0) { /* what had failed was what others added, and they know */
+    if (n == 0) { /* only extra changes had failed, and those who added them have been told */
         end_failure(saver);
         finish(&saver->flying, NULL);
         saver->options.rested(saver->options.ctx);

@@ -20,12 +20,13 @@
 struct dv_arena;
 struct dv_store_batch;
 
-/* Every so many pages (4 MiB) the log is brought home, after those who waited for the commit were
- * told; the next ones wait for it. Measured with 250, 1,000 and 4,000 on a disk whose sync takes
- * 4 ms, 64 writers, 100,000 rows: 9,400, 12,100 and 12,500 writes/s; p99 28, 32 and 52 ms. */
+/* After so many pages (4 MiB) the log is copied into the database (a checkpoint). That happens
+ * after those who waited for the commit were told, and the next commits wait for it. Measured with
+ * 250, 1,000 and 4,000 on a disk whose sync takes 4 ms, 64 writers, 100,000 rows: 9,400, 12,100 and
+ * 12,500 writes/s; p99 28, 32 and 52 ms. */
 #define DV_STORE_CHECKPOINT_PAGES 1000u
 
-/* A row that is still to be moved aside. */
+/* A row that cannot be used and is still to be moved to the table `_set_aside`. */
 struct dv_store_pending {
     uint32_t table;
     dv_str key;
@@ -33,19 +34,20 @@ struct dv_store_pending {
 };
 
 struct dv_store {
-    /* Set by open; then anybody's to read. */
+    /* Set when the store is opened; both threads may read it from then on. */
     struct dv_loop *loop;
     struct dv_store_options options;
     struct dv_arena *arena;
-    const char *name; /* for messages */
+    const char *name; /* names the store in messages */
     bool is_memory;
     pthread_t thread;
-    struct dv_async *wake; /* from the thread: something is in `finished`, or it has stopped */
+    /* From the thread: `finished` has something, or the thread has stopped. */
+    struct dv_async *wake;
 
-    /* The loop's. A batch is stamped with the epoch its writers live in. When the file has been
-     * replaced, the thread moves on to the next epoch and fails what is stamped with the old one,
-     * until the loop has told of the loss and moves on too: so nothing that was built on the lost
-     * rows gets into the new file before what rebuilds them. */
+    /* Only the loop uses these. A batch is stamped with the epoch that its writers know. When the
+     * file has been replaced, the thread moves on to the next epoch and fails batches with the old
+     * one, until the loop has told of the loss and moves on too: so nothing that was built on the
+     * lost rows gets into the new file before what rebuilds them. */
     struct dv_store_batch *filling; /* NULL: nothing was submitted in this turn */
     struct dv_list spare;           /* batches for the next turns */
     size_t n_spare;
@@ -60,27 +62,27 @@ struct dv_store {
     DV_VEC(struct dv_store_aside) asides;
     size_t n_asides;
     struct dv_store_faults *faults;
-    bool has_begun; /* something was submitted: the database is the thread's */
+    bool has_begun; /* something was submitted: the database belongs to the thread */
     bool is_closing;
     bool is_joined;
     dv_closed_fn *closed;
     void *closed_ctx;
 
-    /* The thread's, once something was submitted; until then the loop's. */
+    /* Used by the thread once something was submitted, and by the loop until then. */
     struct dv_store_files files;
     struct dv_store_db db;
     struct dv_store_watch watch;
     uint64_t thread_epoch;
-    uint64_t checkpoint_at; /* pages in the log */
+    uint64_t checkpoint_at; /* the number of pages in the log at which the next checkpoint is due */
     DV_VEC(struct dv_store_pending) pending;
-    bool is_littered;        /* the log has a part of a commit that failed */
-    bool has_worked;         /* something was submitted, and came here */
-    bool is_troubled;        /* the disk did not take the last of what was written, */
-    bool is_full;            /* because it is full, */
-    uint64_t refused_bytes;  /* so much */
-    uint64_t probe_pause_ms; /* until it is tried again */
+    bool is_littered;        /* the log holds a part of a commit that failed */
+    bool has_worked;         /* the thread has received something */
+    bool is_troubled;        /* the disk did not take the last write */
+    bool is_full;            /* and did not because it is full */
+    uint64_t refused_bytes;  /* the size of that write */
+    uint64_t probe_pause_ms; /* the pause until the disk is tried again */
 
-    /* Both sides', under `lock`. */
+    /* Used by both threads, under `lock`. */
     pthread_mutex_t lock;
     pthread_cond_t more; /* `queued` or `is_stopping` has changed */
     struct dv_list queued;
@@ -88,51 +90,52 @@ struct dv_store {
     bool is_stopping;
     bool is_stopped;
     struct dv_err trouble;       /* code DV_OK: none */
-    uint64_t n_troubles;         /* how often that has changed */
-    struct dv_store_stats stats; /* without the queue's */
+    uint64_t n_troubles;         /* how often `trouble` has changed */
+    struct dv_store_stats stats; /* all but the queue's numbers */
 };
 
 /* store.c */
 
-/* Gives the operation an error of its own: a copy. */
+/* Gives the operation a copy of the error. */
 void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err);
 
 /* thread.c */
 
-/* The thread: applies what is queued, until it is to stop and nothing is queued. */
+/* The thread's function: applies what is queued, until it is told to stop and nothing is queued. */
 void *dv_store_run(void *store);
 
 /* store_aside.c */
 
-/* Remembers a row that cannot be used, until it is moved. At start-up. */
+/* Remembers a row that cannot be used until it is moved. For start-up. */
 void dv_store_note_aside(struct dv_store *store, uint32_t table, const struct dv_store_row *row,
                          const struct dv_err *why);
-/* Reads what was set aside by earlier starts. */
+/* Reads which rows earlier starts have set aside. */
 void dv_store_load_asides(struct dv_store *store);
-/* Within a transaction: moves what is noted. When that is committed, the notes may go. */
+/* Moves the rows that were noted; needs an open transaction. The notes may go when it is
+ * committed. */
 DV_CHECKED bool dv_store_move_pending(struct dv_store *store, struct dv_err *err);
 
-/* trouble.c: on the thread. */
+/* trouble.c: these run on the thread. */
 
-/* A write of so many bytes failed. */
+/* Notes that a write of so many bytes failed. */
 void dv_store_meet_trouble(struct dv_store *store, const struct dv_err *err, uint64_t n_bytes);
-/* A write succeeded. */
+/* Notes that a write succeeded. */
 void dv_store_end_trouble(struct dv_store *store);
-/* Tries whether the disk takes something again. */
+/* Tries whether the disk takes writes again. */
 void dv_store_probe(struct dv_store *store);
 
 /* attach.c */
 
-/* What becomes of the rows of a file that is found damaged before anything was submitted. */
+/* What happens to the rows of a file that is found damaged before anything was submitted. */
 enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store);
 
-/* Opens the database; a damaged one is replaced, and *set_aside is where such a one is, now or
- * since an earlier time: on the heap, or NULL. */
+/* Opens the database and replaces a damaged one. *set_aside is where a damaged file is, of now or
+ * of an earlier start, on the heap, or NULL. */
 DV_CHECKED bool dv_store_attach(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
                                 struct dv_err *err);
-/* Like dv_store_attach, after damage was found in use: `err` says what was found, and comes back
- * with where the file was set aside. The epoch is the next one then. False: not even that
- * succeeded, `err` is why, and the next attempt is for later. */
+/* Like dv_store_attach, after damage was found in use: `err` says what was found, and is completed
+ * with where the file was set aside. The epoch is the next one then. False: the file could not be
+ * replaced, `err` is why, and the caller tries again later. */
 bool dv_store_recover(struct dv_store *store, enum dv_store_rest rest, char **set_aside,
                       struct dv_err *err);
 

@@ -9,18 +9,19 @@
 #include "base/err.h"
 #include "store/store_files.h"
 
-/* Where the salts are, in the header of the log and in that of each frame. */
+/* The offsets of the salts in the log's header and in each frame's. */
 #define HEADER_SALTS_AT 16u
 #define FRAME_SALTS_AT 8u
 #define SALTS_BYTES 8u
 
-/* Where the last of `n_frames` begins. */
+/* Returns the offset of the last of `n_frames` frames. */
 static off_t frame_at(uint64_t n_frames)
 {
     return (off_t)(DV_WATCH_HEADER_BYTES + (n_frames - 1) * DV_WATCH_FRAME_BYTES);
 }
 
-/* A file on a disk gives less than it is asked for only at its end. Negative: it cannot be read. */
+/* Reads at an offset; a file on a disk gives less than was asked for only at its end. Negative: it
+ * cannot be read. */
 static ssize_t read_at(int fd, void *bytes, size_t n, off_t at)
 {
     ssize_t got;
@@ -31,7 +32,8 @@ static ssize_t read_at(int fd, void *bytes, size_t n, off_t at)
     return got;
 }
 
-/* SQLite makes the log when it opens the database, and never another one while it is open. */
+/* Opens the log. Once is enough: SQLite makes it when it opens the database, and never another one
+ * while that is open. */
 static void open_wal(struct dv_store_watch *watch, const struct dv_store_files *files)
 {
     watch->wal_fd = open(files->wal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -51,11 +53,12 @@ void dv_store_watch_start(struct dv_store_watch *watch, const struct dv_store_fi
     }
     open_wal(watch, files);
     if (watch->wal_fd >= 0 && mark->n_frames > 0) {
-        /* What cannot be read is zeros here, and the first check finds that. */
+        /* A header that cannot be read stays zeros here, and the first check finds that it
+         * differs. */
         (void)read_at(watch->wal_fd, watch->header, sizeof(watch->header), 0);
         (void)read_at(watch->wal_fd, watch->frame, sizeof(watch->frame), frame_at(mark->n_frames));
     }
-    /* One that cannot be made is missed only after a crash. */
+    /* Without a mark only a crash is judged less well, so failing to make one is no error. */
     watch->mark_fd = dv_wal_mark_open(files->mark);
     watch->mark.base = dv_wal_base_of(files->path);
     dv_wal_mark_write(watch->mark_fd, &watch->mark);
@@ -64,7 +67,7 @@ void dv_store_watch_start(struct dv_store_watch *watch, const struct dv_store_fi
 void dv_store_watch_stop(struct dv_store_watch *watch)
 {
     if (watch->is_started && watch->mark.is_home && watch->mark_fd >= 0)
-        (void)fdatasync(watch->mark_fd); /* the log that it speaks of is about to go */
+        (void)fdatasync(watch->mark_fd); /* the log that it speaks of is about to be removed */
     if (!watch->is_started)
         return;
     watch->is_started = false;
@@ -84,7 +87,7 @@ static bool fail_overwritten(const char *path, struct dv_err *err)
     return dv_fail(err, DV_DATA_LOSS, "%s was overwritten while it was in use", path);
 }
 
-/* Whether the log has frames that are nowhere else. */
+/* Whether the log has frames that are not in the database yet. */
 static bool is_needed(const struct dv_store_watch *watch)
 {
     return !watch->mark.is_home && watch->mark.n_frames > 0;
@@ -97,7 +100,7 @@ static bool check_part(const struct dv_store_watch *watch, const struct dv_store
     ssize_t got = read_at(watch->wal_fd, bytes, n, at);
 
     if (got < 0)
-        return true; /* the disk tells that itself */
+        return true; /* a failing disk is reported by the writes themselves */
     if ((size_t)got < n)
         return fail_cut(files->wal, err);
     return memcmp(bytes, wanted, n) == 0 || fail_overwritten(files->wal, err);
@@ -110,7 +113,7 @@ static bool check_wal(const struct dv_store_watch *watch, const struct dv_store_
     struct stat open_one;
 
     if (watch->wal_fd < 0 || fstat(watch->wal_fd, &open_one) != 0)
-        return true; /* not known */
+        return true; /* there is nothing to compare with */
     if (stat(files->wal, &named) != 0)
         return dv_fail(err, DV_DATA_LOSS, "%s was removed while it was in use", files->wal);
     if (named.st_ino != open_one.st_ino || named.st_dev != open_one.st_dev)
@@ -128,10 +131,10 @@ bool dv_store_watch_check(struct dv_store_watch *watch, const struct dv_store_fi
     struct stat named;
 
     if (!watch->is_started || watch->file == 0)
-        return true; /* not known */
+        return true; /* there is nothing to compare with */
     if (stat(files->path, &named) != 0) {
         if (errno != ENOENT && errno != ENOTDIR)
-            return true; /* the disk tells that itself */
+            return true; /* a failing disk is reported by the writes themselves */
         return dv_fail(err, DV_DATA_LOSS, "%s was removed while it was in use", files->path);
     }
     if (named.st_ino != watch->file || named.st_dev != watch->device)
@@ -142,7 +145,7 @@ bool dv_store_watch_check(struct dv_store_watch *watch, const struct dv_store_fi
     return check_wal(watch, files, err);
 }
 
-/* Reads the header of a log that the commit may have begun. */
+/* Reads the header again, because the commit may have begun a new log. */
 static bool learn_header(struct dv_store_watch *watch, const struct dv_store_files *files,
                          struct dv_err *err)
 {
@@ -164,7 +167,7 @@ bool dv_store_watch_commit(struct dv_store_watch *watch, const struct dv_store_f
     if (watch->wal_fd < 0)
         open_wal(watch, files);
     if (watch->wal_fd < 0)
-        return true; /* not known */
+        return true; /* there is nothing to compare with */
     if (!is_needed(watch) && !learn_header(watch, files, err))
         return false;
     got = read_at(watch->wal_fd, watch->frame, sizeof(watch->frame), frame_at(n_frames));

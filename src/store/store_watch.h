@@ -1,5 +1,5 @@
-/* store_watch.h - whether the files that a store writes are still those that have their names, and
- * the mark of how far its log was acknowledged. */
+/* store_watch.h - watches whether the files that a store writes are still the ones at their paths,
+ * and keeps the mark of how far its log was acknowledged. */
 #ifndef DV_STORE_WATCH_H
 #define DV_STORE_WATCH_H
 
@@ -18,9 +18,9 @@ struct dv_store_files;
 #define DV_WATCH_FRAME_BYTES (24u + DV_STORE_PAGE_BYTES)
 
 struct dv_store_watch {
-    dev_t device; /* of the database */
+    dev_t device; /* the device that holds the database */
     ino_t file;
-    off_t size_bytes; /* it only grows */
+    off_t size_bytes; /* the database's file only grows */
     int wal_fd;       /* negative: not open */
     int mark_fd;
     struct dv_wal_mark mark;
@@ -33,22 +33,24 @@ struct dv_store_watch {
     bool is_started;
 };
 
-/* Of files that are open now; `mark` is of the log as it was found. */
+/* Starts to watch files that are open now; `mark` describes the log as it was found. */
 void dv_store_watch_start(struct dv_store_watch *watch, const struct dv_store_files *files,
                           const struct dv_wal_mark *mark);
-void dv_store_watch_stop(struct dv_store_watch *watch); /* twice is once */
+void dv_store_watch_stop(struct dv_store_watch *watch); /* a second call does nothing */
 
-/* DV_DATA_LOSS: what is written goes nowhere, because a file was removed, replaced or cut short by
- * somebody else, or the log was overwritten. A few calls of the system, none of which waits for the
+/* Fails with DV_DATA_LOSS when writes go nowhere, because somebody else has removed, replaced or
+ * cut a file, or has written over the log. It makes a few system calls, none of which waits for the
  * disk. */
 DV_CHECKED bool dv_store_watch_check(struct dv_store_watch *watch,
                                      const struct dv_store_files *files, struct dv_err *err);
-/* Notes that a commit is durable, and that the log has `n_frames` now. Comes after a check that
- * found nothing, and fails as that does, when the commit is not in the log: then the mark stays. */
+/* Notes that a commit is durable and that the log now has `n_frames`. Call it after
+ * dv_store_watch_check has found nothing. It fails in the same way when the commit is not in the
+ * log, and the mark stays as it was. */
 DV_CHECKED bool dv_store_watch_commit(struct dv_store_watch *watch,
                                       const struct dv_store_files *files, uint64_t n_frames,
                                       struct dv_err *err);
-/* All of the log is in the database. For the last time before it is closed: durably. */
+/* Notes that all of the log is in the database. The last one, before the database is closed, is
+ * synced. */
 void dv_store_watch_home(struct dv_store_watch *watch, const struct dv_store_files *files);
 
 #endif

@@ -1,4 +1,5 @@
-/* thread.c - the store's thread: takes all that is queued, commits it at once, hands it back. */
+/* thread.c - the store's thread: takes all that is queued, commits it in one transaction, and hands
+ * it back. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,14 +14,15 @@
 #include "store/store_state.h"
 #include "store/store_watch.h"
 
-/* When checkpoints fail for longer than this (128 MiB), writes fail too, with the reason. */
+/* While checkpoints fail, the log grows. At this size (128 MiB) writes fail too, with the
+ * reason. */
 #define WAL_PAGES_MAX 32768u
-/* How often it is looked whether somebody has taken the files away, when nobody writes. */
+/* How often the thread checks, when nobody writes, whether somebody has taken the files away. */
 #define LOOK_PAUSE_MS 3000u
 
 /* ---- writing ---- */
 
-/* The first bucket whose bound, first << i, is not less than the value. */
+/* Returns the first bucket whose bound, first << i, is not less than the value. */
 static size_t bucket_of(uint64_t value, uint64_t first)
 {
     size_t i = 0;
@@ -35,7 +37,7 @@ static void count_commit(struct dv_store *store, bool is_ok, size_t n_writes, si
 {
     struct dv_store_stats *stats = &store->stats;
 
-    (void)pthread_mutex_lock(&store->lock); /* a plain mutex: cannot fail */
+    (void)pthread_mutex_lock(&store->lock); /* a plain mutex cannot fail */
     if (is_ok) {
         stats->n_commits++;
         stats->n_writes += n_writes;
@@ -50,7 +52,8 @@ static void count_commit(struct dv_store *store, bool is_ok, size_t n_writes, si
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-/* What was committed to a file that has no name any more is not there after a restart. */
+/* Checks that the files still have their names: what is committed to a file that was removed would
+ * be lost at the next start. */
 static bool check_files(struct dv_store *store, struct dv_err *err)
 {
     if (dv_store_watch_check(&store->watch, &store->files, err))
@@ -59,7 +62,8 @@ static bool check_files(struct dv_store *store, struct dv_err *err)
     return false;
 }
 
-/* A commit that changed nothing is not in the log, which may be about to begin anew. */
+/* Notes the commit in the mark. A commit that changed nothing is not in the log, which may be about
+ * to begin anew, so it is not noted. */
 static bool note_commit(struct dv_store *store, struct dv_err *err)
 {
     if (!store->db.has_logged ||
@@ -72,7 +76,8 @@ static bool note_commit(struct dv_store *store, struct dv_err *err)
 static bool checkpoint(struct dv_store *store, struct dv_err *err)
 {
     uint64_t begin_ns = dv_clock_now_ns(dv_clock_real());
-    /* Before it too: what is written behind a cut makes the file as long as it was. */
+    /* The files are checked before the checkpoint too: writing behind a cut makes the file as long
+     * as it was, and hides the cut. */
     bool is_ok = check_files(store, err) && dv_store_db_checkpoint(&store->db, err) &&
                  check_files(store, err);
     uint64_t took_ns = dv_clock_now_ns(dv_clock_real()) - begin_ns;
@@ -81,7 +86,7 @@ static bool checkpoint(struct dv_store *store, struct dv_err *err)
         dv_store_watch_home(&store->watch, &store->files);
     if (!is_ok)
         dv_store_meet_trouble(store, err, 0);
-    /* One that failed is tried again when the log has grown as much once more. */
+    /* A checkpoint that failed is tried again when the log has grown by as much once more. */
     store->checkpoint_at = store->db.n_wal_pages + DV_STORE_CHECKPOINT_PAGES;
     (void)pthread_mutex_lock(&store->lock);
     store->stats.n_checkpoints += is_ok;
@@ -116,19 +121,19 @@ static bool apply_all(struct dv_store *store, const struct dv_list *group, struc
         store->is_littered = true;
         return false;
     }
-    /* What of a failed commit is in the log is written over, but maybe not all: nobody shall take
-     * the rest for commits that were lost, so a new log is begun. */
+    /* Parts of a failed commit stay in the log where the next commit does not write over them. The
+     * next start must not take them for commits that were lost, so a new log is begun. */
     if (store->is_littered)
         store->checkpoint_at = 0;
     store->is_littered = false;
     store->pending.n = 0;
-    /* Before anybody is told that it succeeded: the commit may be in a file that has no name, or
-     * behind a hole. To look before it as well would find nothing more: no commit writes to what is
-     * looked at. */
+    /* The files are checked before anybody is told that the commit succeeded: it may be in a file
+     * that has no name, or behind a hole. A check before the commit would find nothing more,
+     * because no commit writes to the places that are compared. */
     return check_files(store, err) && note_commit(store, err);
 }
 
-/* All that can still succeed, in one transaction. */
+/* Commits every batch of the group that has not failed yet, in one transaction. */
 static bool commit_group(struct dv_store *store, const struct dv_list *group, struct dv_err *err)
 {
     uint64_t begin_ns = dv_clock_now_ns(dv_clock_real());
@@ -153,7 +158,8 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
         dv_store_end_trouble(store);
         return true;
     }
-    if (!store->db.is_damaged) /* files that were cut fail in many ways */
+    /* Files that were cut fail in many ways, so the files are checked for the real reason. */
+    if (!store->db.is_damaged)
         (void)check_files(store, err);
     (void)dv_wrap(err, "store %s", store->name);
     dv_store_meet_trouble(store, err, n_bytes);
@@ -165,7 +171,7 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
 static bool is_full(const struct dv_store_read *read, const struct dv_store_row *row,
                     size_t used_bytes)
 {
-    size_t bytes = row->key.n + row->value.n; /* both have limits: no overflow */
+    size_t bytes = row->key.n + row->value.n; /* both have limits, so this cannot overflow */
 
     return read->n_rows == read->n_rows_max ||
            (read->n_rows > 0 && bytes > read->bytes_max - dv_size_min(used_bytes, read->bytes_max));
@@ -244,7 +250,7 @@ static void fail_writes(const struct dv_list *group, const struct dv_err *err)
     }
 }
 
-/* Reads with it. */
+/* Fails all operations of the batch, reads included. */
 static void fail_batch(struct dv_store_batch *batch, const struct dv_err *err)
 {
     struct dv_link *link;
@@ -267,7 +273,7 @@ static void fail_all(const struct dv_list *group, const struct dv_err *err)
         fail_batch(DV_CONTAINER(link, struct dv_store_batch, link), err);
 }
 
-/* What was submitted by those who do not know yet that the file was replaced. */
+/* Fails batches whose writers do not know yet that the file was replaced. */
 static void fail_stale(struct dv_store *store, const struct dv_list *group)
 {
     struct dv_link *link;
@@ -282,14 +288,15 @@ static void fail_stale(struct dv_store *store, const struct dv_list *group)
     }
 }
 
-/* Replaces the damaged file, and lets the group bring the news. All of it fails: what succeeded
- * just now is lost with the file, and nobody has heard of it yet. */
+/* Replaces the damaged file, and tells the loop with the first batch of the group. All of the group
+ * fails: what was committed just now is lost with the file, and nobody has been told yet that it
+ * succeeded. */
 static void replace(struct dv_store *store, const struct dv_list *group, struct dv_err *err)
 {
     struct dv_store_batch *first = DV_CONTAINER(dv_list_first(group), struct dv_store_batch, link);
     char *set_aside;
 
-    /* Memory has all of them. */
+    /* The rows are dropped, because the owner has all of them in memory and writes them again. */
     if (dv_store_recover(store, DV_STORE_DROP_ROWS, &set_aside, err)) {
         free(first->set_aside);
         first->set_aside = set_aside;
@@ -304,7 +311,8 @@ static void run_group(struct dv_store *store, const struct dv_list *group)
     struct dv_err err;
 
     (void)dv_fail(&err, DV_DATA_LOSS, "store %s: damaged", store->name);
-    if (store->db.is_damaged || !store->db.sql) { /* found by a checkpoint, or not replaced yet */
+    /* A checkpoint found the damage, or the file could not be replaced yet. */
+    if (store->db.is_damaged || !store->db.sql) {
         replace(store, group, &err);
         return;
     }
@@ -326,8 +334,8 @@ static struct timespec after_ms(uint64_t ms)
 
 enum taken {
     TAKEN_WORK,
-    TAKEN_TIME, /* nothing came: time to look around */
-    TAKEN_END,  /* nothing will come */
+    TAKEN_TIME, /* nothing came in time: check the disk and the files */
+    TAKEN_END,  /* the store is stopping */
 };
 
 static enum taken take(struct dv_store *store, struct dv_list *group)
@@ -338,7 +346,8 @@ static enum taken take(struct dv_store *store, struct dv_list *group)
 
     (void)pthread_mutex_lock(&store->lock);
     while (dv_list_is_empty(&store->queued) && !store->is_stopping && errnum != ETIMEDOUT) {
-        if (store->is_memory || !store->has_worked) /* then the database may be the loop's */
+        /* Until something was submitted, the database may be in use by the loop. */
+        if (store->is_memory || !store->has_worked)
             (void)pthread_cond_wait(&store->more, &store->lock);
         else
             errnum = pthread_cond_clockwait(&store->more, &store->lock, CLOCK_MONOTONIC, &until);
@@ -359,7 +368,7 @@ static void give_back(struct dv_store *store, struct dv_list *group, bool is_las
     dv_async_wake(store->wake);
 }
 
-/* Between writes: whether the disk works again, and whether the files are still there. */
+/* Checks between writes whether the disk works again and whether the files are still there. */
 static void look_around(struct dv_store *store, struct dv_list *group)
 {
     struct dv_err err;
@@ -369,7 +378,7 @@ static void look_around(struct dv_store *store, struct dv_list *group)
     (void)dv_fail(&err, DV_DATA_LOSS, "store %s: damaged", store->name);
     if (!store->db.sql || (!store->db.is_damaged && check_files(store, &err)))
         return;
-    /* Nobody writes: a batch of nothing brings the news. */
+    /* Nobody writes, so an empty batch carries the news to the loop. */
     dv_list_push(group, &dv_store_batch_new()->link);
     replace(store, group, &err);
     give_back(store, group, false);
@@ -395,11 +404,13 @@ void *dv_store_run(void *ctx)
         run_group(store, &group);
         give_back(store, &group, false);
         if (store->db.sql && store->db.n_wal_pages >= store->checkpoint_at)
-            (void)checkpoint(store, &err); /* counted; writes fail when it goes on for long */
+            /* Failures are counted; writes fail when they go on for long. */
+            (void)checkpoint(store, &err);
     }
-    /* So that the mark says so before SQLite removes the log. */
+    /* This checkpoint lets the mark say that all is in the database before SQLite removes the
+     * log. */
     if (store->db.sql && !store->db.is_damaged && !store->is_memory)
-        (void)checkpoint(store, &err); /* what is left in the log is found at the next start */
+        (void)checkpoint(store, &err); /* the next start reads what is left in the log */
     dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);
     give_back(store, &group, true);

@@ -1,4 +1,4 @@
-/* trouble.c - the disk does not take what is written: told once, and looked at again and again
+/* trouble.c - the disk does not take writes: this is told once, and then tried again and again
  * until it does. */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "store/store_state.h"
 #include "store/store_watch.h"
 
-/* A disk counts as full until it has room for some commits more: what is just large enough for a
- * small one does not help who was refused. */
+/* A full disk counts as full until it has room for several commits: room for just one small commit
+ * does not help those whose writes were refused. */
 #define ROOM_BYTES_MIN (128u * 1024u)
 #define ROOM_BYTES_MAX (4u * 1024u * 1024u)
 #define PAUSE_MS_MIN 500u
@@ -25,7 +25,7 @@ static bool is_trouble(const struct dv_err *err)
            err->code == DV_PERMISSION_DENIED || err->code == DV_UNAVAILABLE;
 }
 
-/* For the loop; NULL: it is over. */
+/* Hands the trouble to the loop; NULL says that it is over. */
 static void tell(struct dv_store *store, const struct dv_err *err)
 {
     (void)pthread_mutex_lock(&store->lock);
@@ -67,13 +67,13 @@ void dv_store_end_trouble(struct dv_store *store)
     tell(store, NULL);
 }
 
-/* A row that nobody reads, written and taken out again. */
+/* Writes a row that nobody reads, and takes it out again. */
 static bool write_probe(struct dv_store *store, struct dv_err *err)
 {
     struct dv_store_db *db = &store->db;
     char text[128];
 
-    (void)snprintf(text, sizeof(text), /* a number and constants */
+    (void)snprintf(text, sizeof(text), /* fits: a number and constants */
                    "REPLACE INTO _davit (k, v) VALUES ('probe', hex(zeroblob(%llu)))",
                    (unsigned long long)dv_u64_min(store->refused_bytes, ROOM_BYTES_MAX) / 2);
     if (!dv_store_db_begin(db, err))
@@ -99,9 +99,9 @@ void dv_store_probe(struct dv_store *store)
     if (store->is_full && !has_room(store))
         return;
     if (!store->db.sql || store->db.is_damaged)
-        return; /* it is replaced soon */
+        return; /* the file is replaced soon */
     if (!dv_store_watch_check(&store->watch, &store->files, &err))
-        return; /* who called looks at the files next */
+        return; /* the caller checks the files next */
     if (!write_probe(store, &err) || (store->db.n_wal_pages >= DV_STORE_CHECKPOINT_PAGES &&
                                       !dv_store_db_checkpoint(&store->db, &err)))
         return;

@@ -12,14 +12,14 @@
 #include "base/num.h"
 #include "store/db.h"
 
-#define MAGIC 0x377f0682u /* the last bit: checksums by big-endian words */
+#define MAGIC 0x377f0682u /* the last bit says that checksums are over big-endian words */
 #define HEADER_BYTES 32u
 #define FRAME_HEADER_BYTES 24u
 #define FRAME_BYTES (FRAME_HEADER_BYTES + DV_STORE_PAGE_BYTES)
-/* A log is brought home every 4 MiB, and no write is taken when that failed for 128: one that is
- * larger was not written by us, and its end is not looked for. */
+/* A log is copied into the database every 4 MiB, and no write is taken when that has failed for 128
+ * MiB. A larger log was not written by us, and the search stops here. */
 #define N_FRAMES_MAX 131072u
-/* Generations that a leftover of an earlier one may be behind. */
+/* How many generations of the log a leftover frame may be older than the log. */
 #define N_GENERATIONS_MAX (1u << 20)
 
 /* ---- checksums ---- */
@@ -31,8 +31,8 @@ struct sum {
 
 struct log {
     int fd;
-    bool is_big;       /* checksums by big-endian words */
-    struct sum header; /* where the first frame goes on */
+    bool is_big;       /* checksums are over big-endian words */
+    struct sum header; /* the checksum that the first frame continues */
     struct dv_wal_salts salts;
 };
 
@@ -52,7 +52,7 @@ static uint32_t word_at(const struct log *log, const unsigned char *p)
     return log->is_big ? be32toh(value) : le32toh(value);
 }
 
-/* Of a multiple of eight bytes. */
+/* Adds bytes to the checksum; `n` is a multiple of eight. */
 static struct sum add_up(const struct log *log, struct sum sum, const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -121,10 +121,10 @@ bool dv_wal_read_salts(int fd, struct dv_wal_salts *salts)
 
 struct frame {
     struct dv_wal_salts salts;
-    struct sum sum; /* stored */
+    struct sum sum; /* as it is stored in the frame */
     bool is_commit;
     bool is_zero;
-    bool goes_on; /* from the sum it was read with */
+    bool goes_on; /* it continues the sum that it was read with */
 };
 
 static bool read_frame(const struct log *log, uint64_t i, struct sum before, struct frame *frame)
@@ -147,7 +147,7 @@ static bool read_frame(const struct log *log, uint64_t i, struct sum before, str
     return true;
 }
 
-/* The first frame at or behind `i` that has data: files may have holes. */
+/* Returns the first frame at or after `i` that has data: a file may have holes. */
 static uint64_t skip_hole(const struct log *log, uint64_t i)
 {
     off_t at = lseek(log->fd, (off_t)(HEADER_BYTES + i * FRAME_BYTES), SEEK_DATA);
@@ -159,7 +159,7 @@ static uint64_t skip_hole(const struct log *log, uint64_t i)
 
 /* ---- what there is ---- */
 
-/* Up to the first frame that SQLite would not take. */
+/* Walks to the first frame that SQLite would not take. */
 static uint64_t walk_good(const struct log *log, struct dv_wal_report *report, struct sum *sum)
 {
     uint64_t i = 0;
@@ -178,7 +178,7 @@ static uint64_t walk_good(const struct log *log, struct dv_wal_report *report, s
     return i;
 }
 
-/* A frame of an earlier log that was written over from its beginning. */
+/* Whether it is a frame of an earlier log, which SQLite writes over from the beginning. */
 static bool is_leftover(const struct log *log, struct dv_wal_salts salts)
 {
     uint32_t behind = log->salts.count - salts.count;
@@ -186,7 +186,8 @@ static bool is_leftover(const struct log *log, struct dv_wal_salts salts)
     return behind > 0 && behind < N_GENERATIONS_MAX && salts.random != log->salts.random;
 }
 
-/* Commits behind the damage. Without a good header any frames of one log count, in a row. */
+/* Counts the commits after the damage. Without a good header, any frames of one log in a row
+ * count. */
 static void walk_behind(const struct log *log, uint64_t i, struct dv_wal_report *report)
 {
     struct frame before = {0};
@@ -208,7 +209,7 @@ static void walk_behind(const struct log *log, uint64_t i, struct dv_wal_report 
         }
         if (report->has_header && is_leftover(log, frame.salts) && is_leftover(log, before.salts) &&
             frame.goes_on)
-            return; /* and so is all that follows */
+            return; /* all frames after it are leftovers too */
         if (is_ours && frame.goes_on && frame.is_commit)
             report->n_behind++;
         before = frame;
@@ -247,12 +248,12 @@ bool dv_wal_inspect(const char *path, struct dv_wal_report *report, struct dv_er
 
 static enum dv_wal_verdict judge_alone(const struct dv_wal_report *report, bool is_marked)
 {
-    /* Each commit was synced before the next began: of one that is followed by another nothing can
-     * be missing, unless it was damaged afterwards. */
+    /* Each commit was synced before the next one began. So nothing of a commit that another one
+     * follows can be missing, unless it was damaged afterwards. */
     if (report->n_behind > 1)
         return DV_WAL_LOST;
-    /* The last one may have been under way when the machine stopped. So may a tail; and with a mark
-     * it is known that nobody was told of it. */
+    /* The last commit may have been under way when the machine stopped, and so may a damaged end.
+     * With a mark it is known that nobody was told that it succeeded. */
     return report->n_behind == 1 || (report->has_tail && !is_marked) ? DV_WAL_CUT : DV_WAL_GOOD;
 }
 
@@ -284,7 +285,7 @@ enum dv_wal_verdict dv_wal_judge(const struct dv_wal_report *report, const struc
 
     if (!mark || mark->n_frames == 0)
         return judge_alone(report, mark != NULL);
-    if (!report->has_header) { /* SQLite takes nothing of it */
+    if (!report->has_header) { /* SQLite takes nothing of a log without a header */
         if (!mark->is_home)
             return report->is_there ? DV_WAL_WRONG : DV_WAL_LOST;
         return report->n_behind > 0 ? DV_WAL_WRONG : DV_WAL_GOOD;
@@ -294,7 +295,7 @@ enum dv_wal_verdict dv_wal_judge(const struct dv_wal_report *report, const struc
             return judge_alone(report, true);
         return mark->is_home ? DV_WAL_WRONG : DV_WAL_LOST;
     }
-    /* A log begins with the next number, or with any when there was none. */
+    /* SQLite begins a log with the next number, or with any number when there was none. */
     if (mark->is_home || is_before(mark->salts, report->salts))
         return judge_alone(report, true);
     if (is_base && is_before(report->salts, mark->salts))
@@ -345,7 +346,8 @@ void dv_wal_mark_write(int fd, const struct dv_wal_mark *mark)
         return;
     memcpy(file.magic, mark_magic, sizeof(file.magic));
     file.check = check_of(&file);
-    /* An older mark knows less, which is all that a full disk costs here. */
+    /* A mark that could not be written stays older and knows less. That is all that a full disk
+     * costs here, so the error is passed over. */
     if (pwrite(fd, &file, sizeof(file), 0) != (ssize_t)sizeof(file))
         return;
 }

@@ -23,7 +23,7 @@ struct dv_wal_salts {
     uint32_t random;
 };
 
-/* What the database's file is like; it is written only when the log is brought home. */
+/* Identifies the database's file as it is; that is written only when the log is copied into it. */
 struct dv_wal_base {
     uint64_t file; /* its inode */
     uint64_t size_bytes;
@@ -32,22 +32,22 @@ struct dv_wal_base {
 
 struct dv_wal_mark {
     struct dv_wal_salts salts;
-    uint64_t n_frames; /* acknowledged */
+    uint64_t n_frames; /* frames that were acknowledged */
     bool is_home;      /* they are all in the database too */
     struct dv_wal_base base;
 };
 
 struct dv_wal_report {
-    bool is_there;   /* with anything in it */
-    bool has_header; /* a good one */
+    bool is_there;   /* the file exists and is not empty */
+    bool has_header; /* its header is good */
     struct dv_wal_salts salts;
-    uint64_t n_frames; /* that SQLite takes: up to the last commit before the damage */
-    uint64_t n_behind; /* commits behind them that are as they were written */
-    bool has_tail;     /* a frame of this log comes next that is not as it was written */
+    uint64_t n_frames; /* frames that SQLite takes: up to the last commit before the damage */
+    uint64_t n_behind; /* undamaged commits after those */
+    bool has_tail;     /* a damaged frame of this log comes next */
 };
 
-/* DV_FAILED_PRECONDITION: not a regular file. Takes bounded time and memory for a file of any
- * size. */
+/* Reads the log and reports what it holds. DV_FAILED_PRECONDITION: it is not a regular file. Takes
+ * bounded time and memory for a file of any size. */
 DV_CHECKED bool dv_wal_inspect(const char *path, struct dv_wal_report *report, struct dv_err *err);
 
 enum dv_wal_verdict {
@@ -58,21 +58,22 @@ enum dv_wal_verdict {
                      with the mark not home, writes are lost too */
 };
 
-/* mark: NULL when there is none. `base` is the database as it is now: where it is not that of the
- * mark (a backup was restored, a crash came while the log was being brought home) the log is taken
- * for what it is. */
+/* Judges the log. `mark` is NULL when there is none. `base` is the database as it is now: where the
+ * mark is of another one (a backup was restored, or a crash came during a checkpoint), the log is
+ * judged without the mark. */
 enum dv_wal_verdict dv_wal_judge(const struct dv_wal_report *report, const struct dv_wal_mark *mark,
                                  const struct dv_wal_base *base);
-/* Of a file; all 0: it is not there. */
+/* Describes the file at `path`; all 0: it is not there. */
 struct dv_wal_base dv_wal_base_of(const char *path);
 
-/* The mark's file: made when it is not there (mode 0600); negative with errno when that fails. */
+/* Opens the mark's file, and makes it when it is not there (mode 0600); negative with errno when
+ * that fails. */
 int dv_wal_mark_open(const char *path);
 void dv_wal_mark_write(int fd, const struct dv_wal_mark *mark);
-/* False: there is none that can be trusted. */
+/* Reads the mark; false when there is none that can be trusted. */
 bool dv_wal_mark_read(const char *path, struct dv_wal_mark *mark);
 
-/* The salts in the header of an open log; false: it has none. */
+/* Reads the salts in the header of an open log; false: it has no header. */
 bool dv_wal_read_salts(int fd, struct dv_wal_salts *salts);
 
 #endif
