@@ -48,26 +48,27 @@ struct dv_agent_options {
     dv_str node_name; /* kept, like all texts */
     dv_str version;
     struct dv_agent_machine machine;
-    /* A lease is renewed, so that others can tell whether this node is alive. Where all is one
-     * process nobody asks. */
+    /* A lease is renewed, so that others can tell whether this node is alive. Nobody needs it where
+     * the API and the node are one process. */
     bool renews_lease;
-    /* Claims are watched, so that a pod whose claim has changed is tried at once. A node of another
-     * API may not. */
+    /* Claims are watched, so that a pod whose claim has changed is tried at once. The API of a
+     * cluster may forbid a node to watch them. */
     bool watches_claims;
     bool is_strict; /* the Node object says what the reference would say */
 };
 
 struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,
                                struct dv_err *err);
-/* What is under way for pods is given up or ends first; they stay as they are. */
+/* Operations on pods are given up, or end, before `closed` runs; the pods stay as they are. */
 void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx);
 
-/* To be called when pods have changed, the health of what these pods hold, or what devices there
- * are. */
+/* To be called when pods have changed, when the health of what these pods hold has, or when devices
+ * have come or gone. */
 void dv_agent_pods_changed(struct dv_agent *agent);
 void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids);
 void dv_agent_devices_changed(struct dv_agent *agent);
-/* Whether the API has this pod on this node, or may have: it is not asked yet. */
+/* Whether the API has this pod on this node. Until all its pods have been listed, any pod may be
+ * there, and the answer is true. */
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid);
 
 #endif

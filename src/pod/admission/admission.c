@@ -42,7 +42,7 @@
 #include "pod/pod.h"
 
 enum step {
-    NOWHERE, /* that outcome cannot be */
+    NOWHERE, /* a step has no such outcome: the operation has a bug */
 
     ADMIT_ASKED,
     ADMIT_OPEN,
@@ -79,9 +79,12 @@ enum step {
 };
 
 struct dv_pod_step {
-    enum dv_pod_outcome (*does)(struct dv_pod_operation *op); /* NULL: it has not begun */
-    void (*cancel)(struct dv_pod_operation *op);              /* NULL: it is not given up here */
-    enum step done, more, absent, in_use, refused, failed;    /* what follows which outcome */
+    /* NULL: the operation has not begun */
+    enum dv_pod_outcome (*does)(struct dv_pod_operation *op);
+    /* NULL: a cancel comes too late, or too early, here */
+    void (*cancel)(struct dv_pod_operation *op);
+    /* the step that follows each outcome */
+    enum step done, more, absent, in_use, refused, failed;
 };
 
 /* clang-format off */
@@ -108,7 +111,7 @@ static const struct dv_pod_step steps[] = {
     [REFUSED]         = {.does = dv_admit_end_refused},
     [FAILED]          = {.does = dv_admit_end_failed},
 
-    /* A release. What fails leaves the pod admitted: NOT_RELEASED. */
+    /* A release. When a step fails the pod stays admitted: NOT_RELEASED. */
     [RELEASE_ASKED]   = {.done = RELEASE_OPEN},
     [RELEASE_OPEN]    = {.does = dv_release_open,   .done = UNPREPARE, .absent = NOT_HERE,
                          .failed = NOT_RELEASED},
@@ -119,7 +122,7 @@ static const struct dv_pod_step steps[] = {
     [NOT_HERE]        = {.does = dv_release_end_absent},
     [NOT_RELEASED]    = {.does = dv_release_end_failed},
 
-    /* The start of a container. The pod has what it has, whatever becomes of it. */
+    /* The start of a container. Whatever becomes of it, the pod keeps what it holds. */
     [START_ASKED]     = {.done = START_OPEN},
     [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
     [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = FIND_SPECS, .failed = NOT_READY,
@@ -160,7 +163,7 @@ void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcom
 
         assert(next != NOWHERE);
         op->step = &steps[next];
-        outcome = op->step->does(op); /* after the last one `op` is not touched again */
+        outcome = op->step->does(op); /* the last step may free `op`: the loop ends */
     }
 }
 
@@ -208,13 +211,14 @@ void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission,
                                 pods->is_closing ? DV_STEP_FAILED : DV_STEP_DONE);
 }
 
-/* The step tells soon that it has failed, with this error. */
+/* Has the admission's step fail soon, with DV_CANCELLED and this text. */
 static void give_up(struct dv_pod_admission *admission, const char *text)
 {
     struct dv_pod_operation *op = &admission->priv.op;
 
     if (op->err.code != DV_OK || !op->step->cancel)
-        return; /* over already, or as good as: what is being written is not taken back */
+        /* the admission has failed already, or is being written, which nobody can take back */
+        return;
     (void)dv_fail(&op->err, DV_CANCELLED, "%s", text);
     op->step->cancel(op);
 }
@@ -241,7 +245,8 @@ void dv_pods_look(struct dv_pods *pods)
     struct dv_link *link;
 
     dv_list_init(&all);
-    dv_list_move_all(&all, &pods->waiting); /* some go back to it */
+    /* those that still wait put themselves back into the list */
+    dv_list_move_all(&all, &pods->waiting);
     while ((link = dv_list_shift(&all)) != NULL)
         dv_pod_operation_go(&DV_CONTAINER(link, struct dv_pod_admission, priv.link)->priv.op,
                             DV_STEP_DONE);
@@ -261,7 +266,8 @@ void dv_pods_release(struct dv_pods *pods, struct dv_pod_release *release,
     release->priv.ref = ref;
     begin(&release->priv.op, pods, RELEASE_ASKED);
     dv_pod_operation_go(&release->priv.op, DV_STEP_DONE);
-    release->priv.ref = NULL; /* it has not ended: what ends at once is posted */
+    /* the caller's ref ends here: a step that ends at once is posted and does not use it */
+    release->priv.ref = NULL;
 }
 
 void dv_pods_cancel_release(struct dv_pod_release *release)
@@ -285,7 +291,8 @@ void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
     start->priv.container = container;
     begin(&start->priv.op, pods, START_ASKED);
     dv_pod_operation_go(&start->priv.op, DV_STEP_DONE);
-    start->priv.ref = NULL; /* it has not ended: what ends at once is posted */
+    /* the caller's ref ends here: a step that ends at once is posted and does not use it */
+    start->priv.ref = NULL;
     start->priv.container = DV_STR("");
 }
 

@@ -23,12 +23,15 @@ struct dv_err;
 
 /* ---- admission.c ---- */
 
-/* The step that it is at has this outcome. May be the end of the operation, and of its memory. */
+/* Tells that the operation's step has this outcome, and runs the steps that follow. The operation
+ * may end in this call, and its memory with it. */
 void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
-/* The same after what runs now has returned; DV_STEP_PENDING, for steps to return. For what may be
- * found while the caller who started the operation is still on the stack. */
+/* Like dv_pod_operation_go, but after the code that runs now has returned. Returns DV_STEP_PENDING,
+ * for steps to return. Steps use it when the caller who started the operation may still be on the
+ * stack: `done` must not run within that call. */
 enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
-/* The pods are closing: those that wait for devices are given up, and what is asked of claims. */
+/* When the pods are closing, these give up the admissions that wait for devices and what pods have
+ * asked of their claims. */
 void dv_pods_cancel_waiting(struct dv_pods *pods);
 void dv_pods_cancel_claims(struct dv_pods *pods);
 
@@ -91,16 +94,18 @@ enum dv_pod_outcome dv_start_end_failed(struct dv_pod_operation *op);
 /* ---- what the steps of an admission share ---- */
 
 struct dv_device_state *dv_admission_devices(const struct dv_pod_admission *admission);
-/* What the others see of it: the pod as it was admitted before, if it was. */
+/* The pod that others see of this admission: the one that was admitted before, if there is one. */
 struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission);
 
 /* step_end.c: DV_STEP_REFUSED, with a copy of the message */
 enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, const char *reason,
                                         dv_str message, bool may_come);
-/* The same for what may be right later; it counts as a failure of the topology policy. */
+/* Like dv_admission_refuse, for a pod that may be admitted later; it counts as a failure of the
+ * topology policy. */
 enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
                                                 const char *reason, const struct dv_err *err);
-/* DV_STEP_FAILED with this error, unless it was given up before: then with that. */
+/* Returns DV_STEP_FAILED with this error. When the operation was given up before, that error stays.
+ * */
 enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const struct dv_err *err);
 
 /* step_wait.c */
@@ -114,10 +119,10 @@ enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admi
                                                    const struct dv_err *err);
 
 /* step_check.c */
-/* Its devices of this resource, before their plugin is asked: whether it may have them. */
+/* Whether the pod may have these devices of this resource, asked before their plugin is called. */
 DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str resource,
                                      const dv_str *ids, size_t n_ids, struct dv_err *err);
-/* Makes room for the rival: who has what the pod is about to get. */
+/* Prepares the memory for the rival, the pod that has what this one is about to get. */
 void dv_admission_open_aside(struct dv_pod_admission *admission);
 /* Lets go of all devices that the admission keeps back (see device_state.h): they can be chosen for
  * others again. */

@@ -13,7 +13,7 @@
 #include "pod/pod.h"
 #include "store/store.h"
 
-/* Its row on the way out. */
+/* The deletion of an ended pod's row, while the store writes it. */
 struct forgetting {
     struct dv_store_write write;
     struct dv_store_change change;
@@ -31,7 +31,8 @@ void dv_pods_note_ended(struct dv_pods *pods, dv_str uid)
     char *copy = dv_alloc(uid.n + 1);
 
     memcpy(copy, uid.p, uid.n);
-    free(dv_map_set(&pods->ended, (dv_str){copy, uid.n}, copy)); /* the one before, if any */
+    /* frees the copy of an earlier note */
+    free(dv_map_set(&pods->ended, (dv_str){copy, uid.n}, copy));
 }
 
 void dv_pods_free_ended(struct dv_pods *pods)
@@ -47,7 +48,8 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
 {
     struct forgetting *forgetting = DV_CONTAINER(write, struct forgetting, write);
 
-    if (err) /* the API says so, too: the row is forgotten the next time */
+    /* the pod is gone from the API, so the next start finds no such pod and deletes the row */
+    if (err)
         dv_log(DV_LOG_WARN, "pod: a pod that has ended is still remembered", DV_F_ERR(err));
     dv_pods_end_one(forgetting->pods);
     free(forgetting);

@@ -31,7 +31,7 @@ struct dv_holdings {
     struct dv_task learn_task;
 };
 
-/* One thing that a pod got, and what it is. */
+/* One thing that a pod got, and the identities that are known of it. */
 struct item {
     struct dv_ledger_holder holder;
     struct dv_identities identities;
@@ -82,13 +82,15 @@ static void add_records(const struct dv_holdings *holdings, const struct dv_pod 
         item->holder.container = records[i].container;
         if (!dv_identities_of_record(&records[i], index_of(holdings), host, arena,
                                      &item->identities, &ids, &item->holder.n_devices, &err))
-            items->n--; /* nothing is known of it: it was taken as it is, and told, before */
+            /* its identities cannot be read; it was admitted, and that was logged, before */
+            items->n--;
         else
             item->holder.devices = ids;
     }
 }
 
-/* The devices of the slice that has this one, for what they say of themselves. */
+/* The devices of the slice that lists this one: their attributes tell which physical device it is.
+ * */
 static const struct dv_api_device *find_slice(const struct dv_holdings *holdings, dv_str driver,
                                               const struct dv_claim_device *device, size_t *n)
 {
@@ -204,8 +206,8 @@ static void hold(struct dv_holdings *holdings, const struct items *items)
                        items->v[i].identities.n);
 }
 
-/* Which of the devices it is: an answer for several does not say. By its name, as far as that goes;
- * else the first. */
+/* Guesses which of the holder's devices has this identity, since an Allocate answer for several
+ * does not say: the device whose id has it, else the first. */
 static dv_str guess_id(const struct dv_ledger_holder *holder, const struct dv_identity *identity,
                        struct dv_arena *arena)
 {
@@ -232,7 +234,7 @@ static void name_rival(const struct item *item, const struct dv_ledger_conflict 
     rival->id = dv_str_copy(guess_id(&item->holder, &conflict->identity, arena), arena);
 }
 
-/* None is anybody else's, or that is allowed. */
+/* Whether no item is held by another pod, or the mode allows that. */
 static bool check_items(const struct dv_holdings *holdings, const struct items *items,
                         struct dv_arena *arena, struct dv_holdings_rival *rival, struct dv_err *err)
 {
@@ -279,7 +281,8 @@ static bool looks_before(const struct dv_holdings *holdings)
     return holdings->ledger && holdings->pods->options.ledger == DV_LEDGER_REFUSES;
 }
 
-/* As add_claims: what drivers have prepared takes the place of what is reserved. */
+/* Adds what the claims' allocations name. Once drivers have prepared a claim, add_claims has what
+ * they said and replaces this. */
 static void add_results(const struct dv_holdings *holdings, const struct dv_pod *pod,
                         const struct dv_api_resource_claim *claim, struct dv_arena *arena,
                         struct items *items)
@@ -337,7 +340,7 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
     if (!looks_before(holdings) || n_ids == 0)
         return true;
     arena = dv_arena_new();
-    sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* as records have them */
+    sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* records have their ids sorted */
     memcpy(sorted, ids, n_ids * sizeof(ids[0]));
     qsort(sorted, n_ids, sizeof(sorted[0]), dv_str_compare);
     item = add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
@@ -351,7 +354,7 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
             dv_identities_add(&item->identities, identity, arena);
     }
     if (item->identities.n == 0)
-        return true; /* they tell nothing */
+        return true; /* ids without an identity cannot conflict with anything */
     if (!check_items(holdings, &items, rival_arena, rival, err))
         return false;
     hold(holdings, &items);
@@ -409,7 +412,8 @@ void dv_holdings_free(struct dv_holdings *holdings)
     free(holdings);
 }
 
-/* What slices say now of devices that pods hold. One that is gone is not: it said what it said. */
+/* Reads again what slices say of devices that pods hold. A slice that is gone takes nothing back:
+ * what it said of a device stays true. */
 static void on_learn(struct dv_task *task)
 {
     struct dv_holdings *holdings = DV_CONTAINER(task, struct dv_holdings, learn_task);
@@ -434,7 +438,8 @@ static void on_learn(struct dv_task *task)
     }
 }
 
-/* Drivers publish their slices anew when davitd has been started, which is later than that. */
+/* Drivers publish their slices only after davitd has started and they have registered, so pods that
+ * were loaded from the store learn of their devices' attributes here. */
 static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_holdings *holdings = ctx;

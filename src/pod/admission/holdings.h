@@ -18,12 +18,13 @@ struct dv_pods;
 
 struct dv_holdings *dv_holdings_new(struct dv_pods *pods);
 void dv_holdings_free(struct dv_holdings *holdings); /* NULL is fine */
-/* Slices tell more of devices than their names: from now on they are asked. */
+/* From now on the ledger reads the slices of this node, which say more of a device than its name.
+ * */
 DV_CHECKED bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
                                     struct dv_err *err);
 
-/* Each CDI name that drivers gave for the pod's claims is found. DV_NOT_FOUND names the driver, the
- * claim, the device, and where was looked. */
+/* Whether a CDI spec on this node has each CDI name that drivers gave for the pod's claims.
+ * DV_NOT_FOUND names the driver, the claim, the device, and the directories that were searched. */
 DV_CHECKED bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
                                     struct dv_err *err);
 /* A device that another pod has by another way. */
@@ -49,9 +50,9 @@ DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_p
                                  struct dv_arena *arena, struct dv_holdings_rival *rival,
                                  struct dv_err *err);
 void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod);
-/* The pod anew, from what the records say, without asking whether it may. */
+/* Enters the pod again, from what the records say, without checking for conflicts. */
 void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod);
-/* All pods anew, from what the records say, without asking whether they may. */
+/* Enters all pods again, from what the records say, without checking for conflicts. */
 void dv_holdings_rebuild(struct dv_holdings *holdings);
 
 #endif

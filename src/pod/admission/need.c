@@ -8,7 +8,8 @@
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 
-/* Whether a plugin of this resource is known and not there, or there and silent so far. */
+/* Whether a plugin of this resource is known and not connected, or is connected and has not listed
+ * its devices yet. */
 static bool is_away(const struct dv_device_state *state, dv_str resource)
 {
     struct dv_device_resource_info info;
@@ -73,7 +74,8 @@ bool dv_pod_has_rivals(const struct dv_pod *pod)
 
 /* ---- how many ---- */
 
-/* Of one resource: what ends before the others start may lend its devices to them. */
+/* How many devices of one resource a pod needs at the same time. An init container ends before the
+ * others start, so it passes its devices on to them. */
 struct demand {
     uint64_t n_staying; /* containers that run together, sidecars among them */
     uint64_t n_passing; /* the largest init container */

@@ -15,13 +15,13 @@
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 
-/* A line of numbers. */
+/* Bounds for files of the kernel: lines of numbers, key and value, and the numbers of processes. */
 #define STAT_BYTES_MAX 4096u
 #define EVENTS_BYTES_MAX 4096u
 #define PROCS_BYTES_MAX (1u << 20)
-/* Control groups of the first version tell nobody when they are empty. */
+/* A control group of version 1 sends no event when it becomes empty, so it is read this often. */
 #define LOOK_MS 1000u
-/* Between attempts to release what has ended. */
+/* Pauses between attempts to release a pod that has ended. */
 #define RETRY_FIRST_MS 10000u
 #define RETRY_MAX_MS 600000u
 #define RETRY_JITTER_PER_MILLE 200u
@@ -35,13 +35,13 @@ struct dv_owner {
     struct dv_timer timer;
     struct dv_task task;
     uint64_t retry_ms;      /* before the next attempt to release it; 0: none has failed */
-    bool looks_for_process; /* the kernel does not tell its end */
+    bool looks_for_process; /* no pidfd could be opened, so /proc is read */
     bool was_used;          /* the control group has had processes */
 };
 
 /* ---- processes ---- */
 
-/* When it was started, in ticks since the boot; empty: there is no such process. */
+/* When the process was started, in ticks since the boot; empty when there is no such process. */
 static dv_str start_of(uint32_t pid, struct dv_arena *arena)
 {
     dv_str path = dv_str_printf(arena, "/proc/%u/stat", pid);
@@ -53,10 +53,12 @@ static dv_str start_of(uint32_t pid, struct dv_arena *arena)
     if (!dv_file_read(path, STAT_BYTES_MAX, arena, &rest, &absent))
         return DV_STR("");
     end = rest.n;
-    while (end > 0 && rest.p[end - 1] != ')') /* a name may hold anything */
+    /* the name is in brackets and may itself contain any byte, so the last bracket ends it */
+    while (end > 0 && rest.p[end - 1] != ')')
         end--;
     rest = dv_str_trim(dv_str_slice(rest, end, rest.n));
-    if (dv_str_starts_with(rest, DV_STR("Z"))) /* it has ended, and nobody has asked how */
+    /* a zombie: the process has ended, and its parent has not waited for it */
+    if (dv_str_starts_with(rest, DV_STR("Z")))
         return DV_STR("");
     for (int i = 0; i <= START_FIELD; i++)
         if (!dv_str_split(&rest, ' ', &field))
@@ -80,7 +82,7 @@ static bool is_dir(dv_str path, struct dv_arena *arena)
     return stat(dv_str_to_c(path, arena), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Whether any process is in it, or below where the kernel tells. */
+/* Whether any process is in the control group or, where the kernel tells (version 2), below it. */
 static bool is_used(dv_str dir, struct dv_arena *arena)
 {
     dv_str events = dv_str_printf(arena, "%.*s/cgroup.events", DV_FMT(dir));
@@ -98,8 +100,8 @@ static bool is_used(dv_str dir, struct dv_arena *arena)
     return dv_file_read(procs, PROCS_BYTES_MAX, arena, &text, &absent) && dv_str_trim(text).n > 0;
 }
 
-/* Whether processes have ever run in it, where the kernel counts their time: they may have come and
- * gone while nobody looked. */
+/* Whether processes have ever run in the control group, where the kernel counts their time: they
+ * may have come and gone between two looks. */
 static bool has_run(dv_str dir, struct dv_arena *arena)
 {
     const dv_str key = DV_STR("usage_usec ");
@@ -137,7 +139,8 @@ bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena, struct dv
 
 /* ---- watching ---- */
 
-/* Of a pod that has ended: it may be gone, or another, when this is over. */
+/* The release of a pod that has ended. It does not point to the pod, which may be gone, or
+ * replaced, when the release is over. */
 struct ended {
     struct dv_pod_release release;
     struct dv_arena *arena;
@@ -163,7 +166,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
     const struct dv_pod_ref ref = {.uid = ended->uid};
     struct dv_pod *pod = err && !pods->is_closing ? dv_pods_get(pods, &ref) : NULL;
 
-    (void)was_known; /* it may have been busy: that is an error, too */
+    (void)was_known; /* a pod that is busy ends with an error, which is handled */
     if (pod && pod->owner && pod->has_ended)
         retry_later(pod->owner);
     dv_arena_free(ended->arena);
@@ -175,7 +178,8 @@ static void release(struct dv_pod *pod)
     struct ended *ended;
 
     if (pod->spec.origin == DV_POD_ORIGIN_API || pod->pods->is_closing)
-        return; /* the agent does it, in step with the API */
+        /* the agent releases pods of the API, so that their status and their devices go together */
+        return;
     ended = DV_ALLOC(struct ended);
     ended->arena = dv_arena_new();
     ended->uid = dv_str_copy(pod->spec.ref.uid, ended->arena);
@@ -230,7 +234,7 @@ static bool has_process(const struct dv_owner *owner, struct dv_arena *arena)
     return dv_str_eq(start_of(spec->owner_pid, arena), spec->owner_start);
 }
 
-/* Of the control group. */
+/* Whether the control group has had processes and has none now. */
 static bool is_empty_again(struct dv_owner *owner, struct dv_arena *arena)
 {
     dv_str dir = cgroup_dir(owner->pod->spec.owner_cgroup, arena);
@@ -254,7 +258,8 @@ static void on_look(struct dv_timer *timer)
                    dv_loop_now_ms(owner->pod->pods->loop) + LOOK_MS, on_look);
 }
 
-/* False: it has ended already. A process that no descriptor can be had for is looked for. */
+/* Watches the process by a pidfd or, where none can be opened, by reading /proc. False: it has
+ * ended already. */
 static bool watch_process(struct dv_owner *owner)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -263,7 +268,8 @@ static bool watch_process(struct dv_owner *owner)
 
     owner->fd = (int)syscall(SYS_pidfd_open, (pid_t)owner->pod->spec.owner_pid, 0);
     errnum = errno;
-    if (!has_process(owner, arena)) /* asked when it is held: no other gets its number */
+    /* asked once the pidfd is open: from then on no other process can get this number */
+    if (!has_process(owner, arena))
         return false;
     if (owner->fd >= 0)
         owner->poll = dv_poll_open(owner->pod->pods->loop, owner->fd, on_ended, owner, &err);

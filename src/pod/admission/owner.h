@@ -18,8 +18,8 @@ struct dv_pod_spec;
  * no such process, no such control group. */
 DV_CHECKED bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena,
                                 struct dv_err *err);
-/* Watches it. When it ends, pod->has_ended is set, and unless the API has the pod it is released,
- * again and again until that works. NULL: it has no owner. */
+/* Watches the pod's owner; NULL when it has none. When the owner ends, pod->has_ended is set. A pod
+ * that is not the API's is then released, and tried again until that works. */
 struct dv_owner *dv_owner_watch(struct dv_pod *pod);
 void dv_owner_free(struct dv_owner *owner); /* NULL is fine */
 

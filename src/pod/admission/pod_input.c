@@ -7,7 +7,8 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
-/* The API's limit of 3 MiB is one of requests, in any encoding; JSON is the longest. */
+/* The API limits a request to 3 MiB in any encoding, and a Pod is longest as JSON: this limit is
+ * four times as large. */
 #define JSON_BYTES_MAX (12u << 20)
 
 static struct dv_pod_input *new_input(void)

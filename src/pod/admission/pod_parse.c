@@ -39,8 +39,8 @@ bool dv_pod_has_control(dv_str text)
     return false;
 }
 
-/* Whatever it is, it is the same wherever it is kept and printed: a zero byte would end it in some
- * places, and make two pods one. */
+/* Refuses control characters: a zero byte would end the id in C strings, and two pods would become
+ * one. */
 static bool check_id(const struct dv_json *node, dv_str value, struct dv_err *err)
 {
     if (value.n > DV_POD_NAME_BYTES_MAX)
@@ -52,7 +52,7 @@ static bool check_id(const struct dv_json *node, dv_str value, struct dv_err *er
                         "digits, '-' and '.' are fine)");
 }
 
-/* Empty when it is absent. */
+/* The value is empty when the member is absent. */
 static bool optional_id(const struct dv_json *object, dv_str key, dv_str *value, struct dv_err *err)
 {
     return dv_pod_optional_str(object, key, value, err) &&
@@ -120,7 +120,7 @@ void dv_pod_sort_limits(struct dv_pod_container *container)
         qsort(container->limits, container->n_limits, sizeof(container->limits[0]), compare_limits);
 }
 
-/* A pod of 3 MiB has tens of thousands. */
+/* By bisection: a pod of 3 MiB may have tens of thousands of limits. */
 static struct dv_device_limit *find_limit(const struct dv_pod_container *container, dv_str resource)
 {
     struct dv_device_limit wanted = {.resource = resource};
@@ -130,8 +130,8 @@ static struct dv_device_limit *find_limit(const struct dv_pod_container *contain
     return bsearch(&wanted, container->limits, container->n_limits, sizeof(wanted), compare_limits);
 }
 
-/* A request without a limit, or another one, is refused by the API: devices are not overcommitted.
- */
+/* Refuses a request that has no limit of the same amount, as the API does: devices cannot be
+ * overcommitted. */
 static bool check_requests(const struct dv_json *resources,
                            const struct dv_pod_container *container, struct dv_arena *arena,
                            struct dv_err *err)
@@ -250,7 +250,7 @@ static bool mark_claimed(const struct dv_json *pod, struct dv_pod_spec *spec, st
     return true;
 }
 
-/* The typed object, of pods that use claims: the others need nothing of it. */
+/* Decodes the typed object of a pod that uses claims; other pods need nothing of it. */
 static bool decode_object(const struct dv_json *pod, struct dv_arena *arena,
                           struct dv_pod_spec *spec, struct dv_err *err)
 {
@@ -297,7 +297,7 @@ static bool parse_owner(const struct dv_json *annotations, struct dv_pod_spec *s
     if (!dv_pod_optional_str(annotations, DV_STR(DV_POD_OWNER_PID), &pid, err) ||
         !dv_pod_optional_str(annotations, DV_STR(DV_POD_OWNER_CGROUP), &spec->owner_cgroup, err))
         return false;
-    if (dv_pod_has_control(spec->owner_cgroup)) /* it is a path */
+    if (dv_pod_has_control(spec->owner_cgroup)) /* a path with a zero byte would be cut short */
         return dv_json_fail(dv_json_get(annotations, DV_STR(DV_POD_OWNER_CGROUP)), err,
                             "has a control character");
     if (pid.n > 0 && !dv_pod_parse_pid(pid, &spec->owner_pid))

@@ -17,13 +17,13 @@ struct dv_pod_container;
 struct dv_pod_spec;
 struct dv_quantity;
 
-/* As many as the API allows of anything a pod has; a bound before memory is taken. */
+/* The number of containers is bounded before memory is taken for them. The API allows as many. */
 #define DV_POD_CONTAINERS_MAX 512u
 #define DV_POD_NAME_BYTES_MAX 253u
-/* Objects of the API are at most 3 MiB. */
+/* The API server refuses objects over 3 MiB. */
 #define DV_POD_BYTES_MAX (3u << 20)
 
-/* As dv_pod_spec_parse, of a document that lives as long as the arena. */
+/* Like dv_pod_spec_parse, for a parsed document that lives as long as the arena. */
 DV_CHECKED bool dv_pod_spec_parse_tree(const struct dv_json *pod, struct dv_arena *arena,
                                        struct dv_pod_spec *spec, struct dv_err *err);
 /* A member that is absent, or null, is empty. */
@@ -33,12 +33,13 @@ DV_CHECKED bool dv_pod_optional_str(const struct dv_json *object, dv_str key, dv
 bool dv_pod_has_control(dv_str text);
 /* Extended resources have a slash; cpu, memory and the like are not for plugins. */
 bool dv_pod_is_extended(dv_str resource);
-/* NULL, or what is wrong with it: "is negative". */
+/* Returns NULL, or what is wrong with the amount: "is negative". */
 const char *dv_pod_whole_amount(const struct dv_quantity *quantity, int64_t *amount);
 bool dv_pod_parse_pid(dv_str text, uint32_t *pid);
-/* By name: they are looked up by it. */
+/* Sorts the limits by name, for the bisection that looks them up. */
 void dv_pod_sort_limits(struct dv_pod_container *container);
-/* The scheduler has taken this extended resource from a claim: it is not for plugins. */
+/* Removes a resource of which the scheduler has taken the devices from a claim: no plugin is asked
+ * for it. */
 void dv_pod_mark_claimed(struct dv_pod_spec *spec, dv_str container, dv_str resource);
 
 #endif

@@ -8,7 +8,8 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
-/* The API has checked more; this is what would make two pods one, or break what is kept. */
+/* The API has checked more than this. What is checked again is what would make two pods one, or
+ * break the rows of the store. */
 static bool check_id(const char *field, dv_str value, struct dv_err *err)
 {
     if (value.n == 0 || value.n > DV_POD_NAME_BYTES_MAX)

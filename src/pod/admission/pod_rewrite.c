@@ -11,13 +11,13 @@
 #include "store/store.h"
 #include "store/store_saver.h"
 
-/* As those of module device: a full disk is often emptied within minutes. */
+/* The same pauses as in module device: a full disk is often emptied within minutes. */
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
 
-/* All pods as they are when the write is put together. It comes before what else is in that write,
- * so that a release or an admission that waits there has the last word on its pod. */
+/* Collects all pods at the moment when the write is put together. These rows come first in the
+ * write, so that a release or an admission in the same write overwrites its pod's row. */
 static void gather(struct dv_save *save)
 {
     struct dv_pods *pods = DV_CONTAINER(save, struct dv_pods, rewrite.save);
@@ -85,7 +85,9 @@ void dv_pods_save_all(struct dv_pods *pods)
 
     dv_timer_cancel(&rewrite->timer);
     if (rewrite->is_lent)
-        return; /* what waits gathers all there is; what is under way fails and comes again */
+        /* a rewrite that waits will collect all pods as they are then; one that is being written
+         * fails and is tried again */
+        return;
     rewrite->is_lent = true;
     rewrite->save = (struct dv_save){.done = on_rewritten, .prepare = gather, .comes_first = true};
     pods->n_under_way++;

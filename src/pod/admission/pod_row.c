@@ -10,7 +10,8 @@
 /* A Pod of the API has up to 3 MiB, perhaps as protobuf; as JSON it is longer. */
 #define ROW_BYTES_MAX (16u << 20)
 
-/* In rows that are the Pod alone; their values mean nothing but for the start. */
+/* Annotations in old rows, which are the Pod alone. Only the value of the start is read; the other
+ * one counts when it is there. */
 #define OLD_FROM_API "davit.node/from-api"
 #define OLD_OWNER_START "davit.node/owner-start"
 
@@ -26,7 +27,8 @@ dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_a
                          origins[spec->origin], DV_FMT(spec->owner_start), DV_FMT(json));
 }
 
-/* Of a row that is the Pod alone. */
+/* Reads the origin and the owner's start from the annotations of an old row, which is the Pod
+ * alone. */
 static bool read_marks(const struct dv_json *pod, struct dv_pod_spec *spec, struct dv_err *err)
 {
     const struct dv_json *annotations =
@@ -57,14 +59,14 @@ static bool read_origin(const struct dv_json *row, struct dv_pod_spec *spec, str
 bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
                       struct dv_err *err)
 {
-    /* A Pod was read with the usual limits when it came; here it is one object deeper. */
+    /* The Pod was read with the usual depth when it came; in a row it is one object deeper. */
     struct dv_json_opts opts = {.bytes_max = ROW_BYTES_MAX, .depth_max = DV_JSON_DEPTH_MAX + 1};
     const struct dv_json *doc = dv_json_parse(row, &opts, arena, err);
     struct dv_pod_spec made;
 
     if (!doc)
         return dv_wrap(err, "pod");
-    if (dv_json_get(doc, DV_STR("metadata"))) { /* the Pod alone */
+    if (dv_json_get(doc, DV_STR("metadata"))) { /* an old row, which is the Pod alone */
         if (!dv_pod_spec_parse_tree(doc, arena, &made, err) || !read_marks(doc, &made, err))
             return false;
     } else {

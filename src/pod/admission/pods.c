@@ -62,7 +62,8 @@ void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod)
     dv_pods_tell_changed(pods);
 }
 
-/* The name is that of the latest who is left. */
+/* Takes the pod out of by_name; the next older pod of that name, if there is one, takes its place.
+ * */
 static void remove_name(struct dv_pods *pods, const struct dv_pod *pod)
 {
     struct dv_pod *newer = dv_map_get(&pods->by_name, pod->full_name);
@@ -74,7 +75,8 @@ static void remove_name(struct dv_pods *pods, const struct dv_pod *pod)
     } else if (pod->older) {
         (void)dv_map_set(&pods->by_name, pod->older->full_name, pod->older); /* replaces it */
     } else {
-        (void)dv_map_remove(&pods->by_name, pod->full_name); /* it is `pod` */
+        /* the value is `pod`, which the caller frees */
+        (void)dv_map_remove(&pods->by_name, pod->full_name);
     }
 }
 
@@ -277,11 +279,12 @@ void dv_pods_close(struct dv_pods *pods, dv_closed_fn *closed, void *ctx)
     dv_pods_cancel_waiting(pods);
     dv_pods_cancel_claims(pods);
     if (dv_timer_is_set(&pods->rewrite.timer))
-        dv_pods_save_all(pods); /* once more */
+        dv_pods_save_all(pods); /* one last attempt before the end */
     check_closed(pods);
 }
 
-/* What is known of the pod beside its row: " (it held ...)", or nothing. */
+/* Describes what the pod held, for the error about its unreadable row: " (it held ...)", or
+ * nothing. */
 static dv_str holdings_text(const struct dv_pods *pods, dv_str uid, struct dv_arena *arena)
 {
     const struct dv_device_record *records;
@@ -303,8 +306,8 @@ static dv_str holdings_text(const struct dv_pods *pods, dv_str uid, struct dv_ar
     return text.n > 0 ? dv_str_printf(arena, " (it held%.*s)", DV_FMT(text)) : text;
 }
 
-/* A pod that cannot be read any more is set aside, and holds nothing: its devices are given back.
- */
+/* Loads one row. A pod that cannot be read is set aside by the store and holds nothing: its devices
+ * are given back. */
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
     const dv_str ended = DV_STR(DV_POD_ENDED_PREFIX);
@@ -314,7 +317,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     struct dv_pod *pod;
     dv_str text;
 
-    /* A uid may begin like a mark, but no pod is empty. */
+    /* A pod's uid may begin like the prefix, too, but the row of a pod is never empty. */
     if (dv_str_starts_with(row->key, ended) && dv_str_eq(row->value, DV_STR("{}"))) {
         dv_pods_note_ended(pods, dv_str_slice(row->key, ended.n, row->key.n));
         return true;
@@ -333,7 +336,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     pod = dv_pod_new(pods, arena, &spec, text);
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
-    pod->may_run = true; /* nobody remembers */
+    /* whether a container was started is not on the disk, so the pod gets its grace period */
+    pod->may_run = true;
     dv_pods_add(pods, pod);
     dv_device_activate_pod(dv_devices_state(pods->options.devices), spec.ref.uid);
     pod->owner = dv_owner_watch(pod);
@@ -359,9 +363,9 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
         free_pods(pods);
         return NULL;
     }
-    /* The store is the one source of pods: what is not in it is gone. */
+    /* The store is the only source of pods: a device whose pod is not in it is free. */
     dv_device_set_sources_ready(state, true);
-    (void)dv_device_collect(state); /* how many is of no interest here */
+    (void)dv_device_collect(state); /* the number of pods that it collected is not needed */
     dv_holdings_rebuild(pods->holdings);
     return pods;
 }

@@ -21,7 +21,7 @@ struct dv_err;
 struct dv_holdings;
 struct dv_owner;
 
-/* Of what a pod waits for: a resource's name, and some words. */
+/* The longest text of what a pod waits for: the name of a resource, and some words. */
 #define DV_POD_AWAITED_BYTES 512u
 
 struct dv_pod {
@@ -41,7 +41,7 @@ struct dv_pod {
     uint64_t since_wall_ns;
 };
 
-/* All pods on their way into a store that lost them. */
+/* The write of all pods into a store that was found damaged and began anew. */
 struct dv_pod_rewrite {
     struct dv_save save;
     struct dv_arena *arena; /* of what is being written */
@@ -76,19 +76,19 @@ struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
                           const struct dv_pod_spec *spec, dv_str row);
 void dv_pod_free(struct dv_pod *pod);
 void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod);
-/* Out of the maps and gone. */
+/* Takes the pod out of the maps and frees it. */
 void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod);
 struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref);
 void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state);
-/* Empty: for nothing. False: that is known already. */
+/* Sets what the pod waits for; an empty text: nothing. False: it waited for that already. */
 bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited);
 void dv_pods_tell_changed(struct dv_pods *pods);
-/* One thing that a closing module waits for is over. */
+/* Tells that one operation, which a closing module waits for, is over. */
 void dv_pods_end_one(struct dv_pods *pods);
 /* The request that allocation and start of a container have in common. */
 struct dv_device_request dv_pod_request(const struct dv_pod *pod, size_t i_container);
 
-/* need.c: false when there is none */
+/* need.c: the functions return false when there is no such resource */
 struct dv_pod_need {
     dv_str container;
     dv_str resource;
@@ -103,7 +103,8 @@ struct dv_pod_shortage {
     uint64_t n_needed; /* at the same time, at least */
     uint64_t n_listed; /* free or not, healthy or not */
 };
-/* Whether others hold devices of a resource that the pod asks for: without them it might do. */
+/* Whether others hold devices of a resource that the pod asks for: if they did not, the pod might
+ * be admitted. */
 bool dv_pod_has_rivals(const struct dv_pod *pod);
 bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shortage);
 

@@ -17,7 +17,7 @@ static bool merge(const struct dv_pods *pods, const struct dv_hint_list *lists, 
                              err);
 }
 
-/* Of the whole pod. */
+/* Finds the NUMA nodes for the whole pod, in pod scope. */
 static bool align_pod(const struct dv_pod *pod, struct dv_topology_verdict *verdict,
                       struct dv_err *err)
 {
@@ -49,7 +49,7 @@ static bool align_container(const struct dv_pod *pod, size_t i_container,
            merge(pods, lists, n_lists, verdict, err);
 }
 
-/* Takes what was found out about alignment. */
+/* Keeps the affinity that was found, or refuses the pod. */
 static enum dv_pod_outcome take(struct dv_pod_admission *admission, bool is_known,
                                 const struct dv_topology_verdict *verdict, const struct dv_err *err)
 {

@@ -25,7 +25,8 @@ static void count(struct dv_pod_admission *admission, enum dv_topology_event eve
 
 /* ---- refusals ---- */
 
-/* Whether other devices, another answer of the plugin, or the end of another pod would help. */
+/* Whether the pod could be admitted later: with other devices, another answer of the plugin, or
+ * after the end of another pod. */
 static bool can_get_better(enum dv_device_failure failure)
 {
     switch (failure) {
@@ -50,7 +51,8 @@ static bool can_get_better(enum dv_device_failure failure)
     return false;
 }
 
-/* More than its plugin lists in all: no other pod's end would help. */
+/* Whether the pod asks for more devices than their plugin lists in all, so that no other pod's end
+ * would help. */
 static bool is_too_much(const struct dv_pod *pod)
 {
     struct dv_pod_shortage shortage;
@@ -74,7 +76,9 @@ enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admi
     int n =
         snprintf(text, sizeof(text), "Allocate failed due to %s, which is unexpected", err->msg);
 
-    if (admission->priv.n_aside > 0) /* what is left is too little: others have the rest */
+    /* too few are left because other pods have those that were kept back: that is the reason to
+     * give */
+    if (admission->priv.n_aside > 0)
         return dv_admission_refuse_for_now(admission, DV_POD_DEVICE_IN_USE,
                                            &admission->priv.aside_err);
     count(admission, DV_TOPOLOGY_FAILED);
@@ -110,7 +114,8 @@ enum dv_pod_outcome dv_admit_next(struct dv_pod_operation *op)
     return DV_STEP_DONE;
 }
 
-/* Each once, also when the pod had to wait in between and all began again. */
+/* Counts each container once in the metrics, also when the pod had to wait and its allocation began
+ * again. */
 static void count_container(struct dv_pod_admission *admission)
 {
     if (admission->priv.op.pods->options.topology->scope == DV_TOPOLOGY_SCOPE_POD ||
@@ -125,7 +130,7 @@ static enum dv_pod_outcome take_allocated(struct dv_pod_admission *admission,
 {
     struct dv_pod_operation *op = &admission->priv.op;
 
-    if (op->err.code != DV_OK) /* given up meanwhile */
+    if (op->err.code != DV_OK) /* the admission was given up while the plugin was asked */
         return DV_STEP_FAILED;
     if (!err) {
         admission->priv.i_container++;
@@ -139,7 +144,7 @@ static enum dv_pod_outcome take_allocated(struct dv_pod_admission *admission,
     dv_device_end_admission(dv_admission_devices(admission), op->pod->spec.ref.uid);
     if (admission->priv.run.is_vetoed)
         return DV_STEP_IN_USE;
-    if (dv_admission_lacks_plugin(admission)) /* it may have died while it was asked */
+    if (dv_admission_lacks_plugin(admission)) /* the plugin may have died while it was asked */
         return DV_STEP_ABSENT;
     return dv_admission_refuse_allocation(admission, err);
 }
@@ -154,7 +159,7 @@ static void on_allocated(struct dv_device_run *run, const struct dv_err *err)
     dv_pod_operation_go(&admission->priv.op, take_allocated(admission, err));
 }
 
-/* Its plugin takes long to answer: whom it waits for is said. */
+/* Says whom the pod waits for, when its plugin takes long to answer. */
 static void on_slow(struct dv_timer *timer)
 {
     struct dv_pod_admission *admission =
@@ -181,7 +186,7 @@ static bool may_allocate(struct dv_device_run *run, dv_str resource, const dv_st
                                 n_ids, err);
 }
 
-/* All containers are saved at once, with the pod: step_save.c. */
+/* Nothing is saved here: step_save.c writes all containers at once, with the pod. */
 enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op)
 {
     struct dv_pod_admission *admission = dv_admission_of(op);
@@ -216,7 +221,7 @@ enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op)
     struct dv_pod_start *start = dv_start_of(op);
     struct dv_device_request request = dv_pod_request(op->pod, start->priv.i_container);
 
-    op->pod = NULL; /* from here on it may be released */
+    op->pod = NULL; /* the start does not need the pod from here on, and somebody may release it */
     start->priv.run.done = on_started;
     dv_devices_start_container(op->pods->options.devices, &start->priv.run, &request);
     return DV_STEP_PENDING;

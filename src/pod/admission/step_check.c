@@ -9,7 +9,8 @@
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 
-/* Devices that are kept back for one admission: more, and something is wrong. */
+/* One admission keeps back this many devices. A node where more are held twice has another problem.
+ * */
 #define ASIDE_MAX 64u
 
 void dv_admission_open_aside(struct dv_pod_admission *admission)
@@ -61,7 +62,8 @@ enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op)
     return DV_STEP_IN_USE;
 }
 
-/* Keeps the rival's device back. False: that does not help. */
+/* Keeps the rival's device back, so that the next choice avoids it. False: that does not help, as
+ * the device was not chosen here or too many are kept back. */
 static bool keep_back(struct dv_pod_admission *admission)
 {
     const struct dv_holdings_rival *rival = admission->priv.rival;
@@ -92,7 +94,8 @@ enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op)
     return DV_STEP_DONE;
 }
 
-/* After a boot drivers have prepared its claims anew: the specs must be there, too. */
+/* Drivers prepare claims again after a boot, and a spec in /run is gone then: it has to be there
+ * again before a container starts. */
 enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op)
 {
     return dv_holdings_resolve(op->pods->holdings, op->pod, &op->err)

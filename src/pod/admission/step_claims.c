@@ -13,7 +13,7 @@
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 
-/* What others see of the pod says what its claims wait for. */
+/* Starts an operation on the pod's claims. The pod that others see tells what it waits for. */
 static void begin(struct dv_pod_operation *op, struct dv_pod *shown)
 {
     if (shown)
@@ -35,7 +35,8 @@ void dv_pod_operation_cancel_claims(struct dv_pod_operation *op)
 
 /* ---- admission ---- */
 
-/* What slices say of the devices: no driver is asked about one that another pod has. */
+/* Asks the ledger, from what slices say, before a driver is called: no driver prepares a device
+ * that another pod has. */
 static bool may_prepare(struct dv_claim_operation *claims,
                         const struct dv_api_resource_claim *const *objects, size_t n_objects,
                         struct dv_err *err)
@@ -56,7 +57,7 @@ static enum dv_pod_outcome take_prepared(struct dv_pod_admission *admission,
 {
     struct dv_pod_operation *op = &admission->priv.op;
 
-    if (op->err.code != DV_OK) /* given up meanwhile */
+    if (op->err.code != DV_OK) /* the operation was given up while the drivers were asked */
         return DV_STEP_FAILED;
     if (!err)
         return DV_STEP_DONE;
@@ -124,8 +125,8 @@ static void on_unprepared(struct dv_claim_operation *claims, const struct dv_err
         dv_pod_operation_go(op, op->pod ? DV_STEP_DONE : DV_STEP_ABSENT);
 }
 
-/* Before the devices, as the reference: what a driver has prepared is in use until it says
- * otherwise. */
+/* Unprepares before the devices are given back, as the reference does: what a driver has prepared
+ * is in use until it says otherwise. */
 enum dv_pod_outcome dv_release_unprepare(struct dv_pod_operation *op)
 {
     dv_str uid = op->pod ? op->pod->spec.ref.uid : dv_release_of(op)->priv.ref->uid;
@@ -140,8 +141,8 @@ enum dv_pod_outcome dv_release_unprepare(struct dv_pod_operation *op)
 
 /* ---- start of a container ---- */
 
-/* All claims that the pod uses are prepared, as they are unless the machine was started anew. The
- * reference does not look again at the start of a container. */
+/* Whether all claims that the pod uses are prepared. They are, unless the machine was booted since.
+ * The reference does not look again at the start of a container. */
 static bool are_ready(const struct dv_pods *pods, const struct dv_pod *pod)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
@@ -174,7 +175,8 @@ static void on_start_prepared(struct dv_claim_operation *claims, const struct dv
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 
-/* Meanwhile the pod is being admitted again: nobody releases it under us. */
+/* The pod's state is "admitting" meanwhile, so that nobody releases it while drivers prepare its
+ * claims. */
 enum dv_pod_outcome dv_start_prepare(struct dv_pod_operation *op)
 {
     struct dv_pods *pods = op->pods;

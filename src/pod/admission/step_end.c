@@ -55,7 +55,7 @@ enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admissi
     return dv_admission_refuse(admission, reason, dv_str_from_c(err->msg), true);
 }
 
-/* What it got for containers that it did not have before. */
+/* Gives back the devices of containers that the pod did not have before this admission. */
 static void give_back_new(struct dv_pod_admission *admission)
 {
     const struct dv_pod *old = admission->priv.old;
@@ -68,7 +68,7 @@ static void give_back_new(struct dv_pod_admission *admission)
                         old->spec.n_containers);
 }
 
-/* It is as if it had not been asked for. */
+/* Undoes the admission: the pod holds what it held before. */
 static void undo(struct dv_pod_admission *admission)
 {
     struct dv_device_state *state = dv_admission_devices(admission);
@@ -78,7 +78,7 @@ static void undo(struct dv_pod_admission *admission)
     if (!pod)
         return;
     dv_device_end_admission(state, pod->spec.ref.uid);
-    if (admission->priv.old) { /* keeps what it held */
+    if (admission->priv.old) { /* the pod was admitted before and keeps what it held */
         give_back_new(admission);
         dv_holdings_refresh(pods->holdings, admission->priv.old);
         dv_pod_set_state(admission->priv.old, DV_POD_ADMITTED);
@@ -88,7 +88,8 @@ static void undo(struct dv_pod_admission *admission)
         (void)dv_device_collect(state); /* at least this one */
         dv_holdings_give_back(pods->holdings, pod);
         if (pod->spec.object && pods->options.claims)
-            dv_claims_reconcile(pods->options.claims); /* nobody wants them now */
+            /* claims that were prepared for this pod have no user now */
+            dv_claims_reconcile(pods->options.claims);
         dv_pods_remove(pods, pod);
         dv_pods_look_again(pods); /* its devices are free for others */
     }
@@ -154,7 +155,8 @@ enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op)
     verdict.rival = strcmp(verdict.reason, DV_POD_DEVICE_IN_USE) == 0 && admission->priv.rival
                         ? dv_str_copy(admission->priv.rival->pod_uid, arena)
                         : DV_STR("");
-    verdict.message = dv_str_copy(verdict.message, arena); /* the pod is gone when it is told */
+    /* the pod, whose arena has the text, is freed before `done` runs */
+    verdict.message = dv_str_copy(verdict.message, arena);
     verdict.ref =
         (struct dv_pod_ref){dv_str_copy(ref->uid, arena), dv_str_copy(ref->namespace, arena),
                             dv_str_copy(ref->name, arena)};
@@ -167,7 +169,7 @@ enum dv_pod_outcome dv_admit_end_refused(struct dv_pod_operation *op)
 
 enum dv_pod_outcome dv_admit_end_failed(struct dv_pod_operation *op)
 {
-    struct dv_err err = op->err; /* it outlives the operation */
+    struct dv_err err = op->err; /* a copy, as `done` may free the operation that holds the error */
 
     undo(dv_admission_of(op));
     return end_admission(dv_admission_of(op), NULL, &err);
@@ -205,7 +207,7 @@ enum dv_pod_outcome dv_release_end_absent(struct dv_pod_operation *op)
     return end_release(op, false, NULL);
 }
 
-/* On the disk it is still there, so it is still there now: to be tried again. */
+/* The row is still on the disk, so the pod stays in memory too; the caller tries again. */
 enum dv_pod_outcome dv_release_end_failed(struct dv_pod_operation *op)
 {
     struct dv_err err = op->err;

@@ -13,7 +13,7 @@
 
 /* ---- admission ---- */
 
-/* Whether the node can have this pod beside what it has under its uid, or its name. */
+/* Whether the node can admit this pod beside the one that has its uid or its name. */
 static bool check_old(const struct dv_pod *old, const struct dv_pod_ref *ref, struct dv_err *err)
 {
     if (old && old->state != DV_POD_ADMITTED)
@@ -49,7 +49,7 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
     admission->priv.op.pod =
         dv_pod_new(pods, input->arena, spec, dv_pod_row_print(spec, input->json, input->arena));
     admission->priv.op.pod->state = DV_POD_ADMITTING;
-    admission->priv.input = NULL; /* the pod has its arena */
+    admission->priv.input = NULL; /* the pod has taken the input's arena */
     if (!old)
         dv_pods_add(pods, admission->priv.op.pod);
     return true;
@@ -68,7 +68,7 @@ enum dv_pod_outcome dv_admit_open(struct dv_pod_operation *op)
 
 /* ---- release ---- */
 
-/* A pod that is not known here may have left claims: then there is something to release. */
+/* A pod that is not known here may still have claims, whose drivers have to unprepare them. */
 enum dv_pod_outcome dv_release_open(struct dv_pod_operation *op)
 {
     struct dv_pods *pods = op->pods;

@@ -59,8 +59,9 @@ bool dv_admission_lacks_plugin(struct dv_pod_admission *admission)
     return true;
 }
 
-/* Has the pod wait for devices that others hold; false: it need not, or may not. While it waits it
- * holds none itself: two that had half of what they need each would wait for ever. */
+/* Has the pod wait for devices that others hold. False: it need not, or may not. It gives back what
+ * it got so far: two pods that each had half of what they need would wait for each other for ever.
+ * */
 static bool await_devices(struct dv_pod_admission *admission)
 {
     const struct dv_pod *pod = admission->priv.op.pod;
@@ -81,8 +82,9 @@ static bool await_devices(struct dv_pod_admission *admission)
     return true;
 }
 
-/* Refuses a pod that asks for what nobody ever offered, or a plugin registered and never listed: it
- * can never have it. The reference lets such a pod start without it. False: it asks for none. */
+/* Refuses a pod that asks for a resource that no plugin ever offered, or whose plugin registered
+ * and never listed: it can never have it. The reference lets such a pod start without the device.
+ * False: the pod asks for no such resource. */
 static bool refuse_unknown(struct dv_pod_admission *admission)
 {
     const struct dv_pods *pods = admission->priv.op.pods;
@@ -119,10 +121,11 @@ static void on_wait_over(struct dv_timer *timer)
     struct dv_pod_admission *admission =
         DV_CONTAINER(timer, struct dv_pod_admission, priv.wait_timer);
 
-    dv_pod_operation_go(&admission->priv.op, DV_STEP_DONE); /* looks, and sees that time is over */
+    /* the look finds that the time is over, and refuses */
+    dv_pod_operation_go(&admission->priv.op, DV_STEP_DONE);
 }
 
-/* Until devices change: dv_pods_look. */
+/* The pod waits until dv_pods_look runs, when devices have changed, or until its time is over. */
 enum dv_pod_outcome dv_admit_wait(struct dv_pod_operation *op)
 {
     struct dv_pod_admission *admission = dv_admission_of(op);

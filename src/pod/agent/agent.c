@@ -44,7 +44,8 @@ static struct dv_agent_pod *pod_of(struct dv_agent *agent, const struct dv_objec
     if (pod)
         return pod;
     pod = dv_agent_pod_new(agent, object->meta->uid, object->meta->namespace, object->meta->name);
-    if (dv_pods_has_ended(agent->options.pods, pod->uid)) { /* and the API is not told yet */
+    /* the node released the pod before a restart, and the API has not been told */
+    if (dv_pods_has_ended(agent->options.pods, pod->uid)) {
         pod->state = DV_AGENT_RELEASED;
         pod->has_ended = true;
         pod->is_dirty = true;
@@ -81,7 +82,8 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
         set_object(pod_of(agent, now), now);
 }
 
-/* What the node has of pods that the API does not know any more is given back. */
+/* The API's pods are all known now. What the node has of pods that the API does not know any more
+ * is given back. */
 static void on_synced(void *ctx)
 {
     struct dv_agent *agent = ctx;
@@ -92,12 +94,13 @@ static void on_synced(void *ctx)
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_look(entry->value);
     dv_claims_reconcile(agent->options.claims);
-    agent->node.is_dirty = true; /* now it is known whose pods these are */
+    /* what each device's holder is to the API decides what the Node object offers */
+    agent->node.is_dirty = true;
     dv_agent_node_look(agent);
 }
 
-/* Somebody released it, or what ran in it has ended; while it is admitted it may wait for something
- * else now. */
+/* Finds out what has happened to a pod on the node: it was released, its process has ended, or its
+ * admission waits for something else now. */
 static void see_change(struct dv_agent_pod *pod)
 {
     struct dv_pod_ref ref = {.uid = pod->uid};
@@ -112,7 +115,7 @@ static void see_change(struct dv_agent_pod *pod)
     } else if (pod->state == DV_AGENT_ADMITTED) {
         bool is_here = dv_pods_find(pod->agent->options.pods, &ref, &view);
 
-        if (!is_here) { /* davit release */
+        if (!is_here) { /* by `davit release` */
             dv_timer_cancel(&pod->timer);
             pod->state = DV_AGENT_RELEASED;
             pod->has_ended = true;
@@ -129,7 +132,9 @@ static void on_pods_task(struct dv_task *task)
 
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         see_change(entry->value);
-    agent->node.is_dirty = true; /* others may hold devices now, or none */
+    /* pods that are not the API's may have taken or given back devices, which the Node object tells
+     * */
+    agent->node.is_dirty = true;
     dv_agent_node_look(agent);
 }
 
@@ -221,7 +226,8 @@ void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
     dv_agent_check_closed(agent);
 }
 
-/* Those that were admitted before a restart, for the API: it tells whether they are still there. */
+/* Takes the pods that were admitted for the API before a restart; the API tells whether they are
+ * still there. */
 static void take_known(struct dv_agent *agent)
 {
     struct dv_pod_view view;

@@ -22,7 +22,8 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* As the reference: renewed every 10 s, dead after 40. */
+/* The kubelet's figures: a lease is renewed every 10 s, and a node without one for 40 s counts as
+ * dead. */
 #define LEASE_RENEW_MS 10000u
 #define LEASE_SECONDS 40
 #define RETRY_FIRST_MS 500u
@@ -60,8 +61,8 @@ static void add(struct dv_quantity_entry *list, size_t *n, dv_str key, int64_t a
     (*n)++;
 }
 
-/* Extended resources that this node had and has no more are 0, as the reference leaves them: a
- * merge takes nothing away. */
+/* Extended resources that this node had and has no more are told as 0, as the reference does: a
+ * merge patch that leaves one out would leave it as it was. */
 static void add_gone(const struct dv_agent *agent, const struct dv_device_capacities *known,
                      struct dv_quantity_entry *list, size_t *n, bool is_allocatable)
 {
@@ -213,7 +214,8 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
     else if (!failure)
         agent->node.retry_ms = 0;
     dv_agent_write_end(&agent->node.write);
-    /* One that was made and that the view does not show yet is not made again: the view will. */
+    /* A Node object that was created and that the view does not show yet is not created again: the
+     * view will show it, and this function runs again. */
     if (is_there && (!is_create || node_of(agent)))
         dv_agent_node_look(agent);
 }
@@ -286,7 +288,8 @@ static bool is_ready(const struct dv_api_node *node)
     return false;
 }
 
-/* The lease is renewed. While it was not, others may have said that this node is lost. */
+/* The lease is renewed again. While it was not, others may have marked this node as lost: its
+ * status is written anew. */
 static void correct(struct dv_agent *agent)
 {
     const struct dv_api_node *node = agent->node.view ? node_of(agent) : NULL;

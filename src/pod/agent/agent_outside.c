@@ -17,10 +17,10 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
-/* Of one resource; in the arena of the call. */
+/* The devices of one resource that are held outside the API; in the arena of the call. */
 struct held {
     size_t n;
-    struct dv_map ids; /* an init container may lend its devices: each counts once */
+    struct dv_map ids; /* an init container may pass its devices on: each counts once */
 };
 
 static bool is_accounted_for(const struct dv_agent *agent, dv_str uid)
@@ -43,7 +43,7 @@ static void add_status(struct dv_map *all, const struct dv_device_status *status
     }
     for (size_t i = 0; i < status->n_ids; i++) {
         if (!status->is_healthy[i] || dv_map_get(&held->ids, status->ids[i]))
-            continue; /* what is not healthy cannot be allocated anyway */
+            continue; /* a device that is not healthy is not allocatable anyway */
         (void)dv_map_set(&held->ids, dv_str_copy(status->ids[i], arena), held);
         held->n++;
     }
@@ -64,7 +64,8 @@ static void add_pod(const struct dv_agent *agent, const struct dv_pod_spec *spec
     }
 }
 
-/* Never more than is taken: what no plugin lists any more can be held, too. */
+/* How many devices of the resource are held outside the API. A device that its plugin lists no more
+ * may still be held, and does not count. */
 static size_t n_taken(const struct dv_agent *agent, dv_str resource)
 {
     struct dv_device_resource_info info;
@@ -84,7 +85,9 @@ void dv_agent_subtract_outside(const struct dv_agent *agent, struct dv_arena *ar
     struct dv_map all;
 
     if (!agent->is_synced || agent->options.is_strict)
-        return; /* it is not known yet which they are; or the reference does not look */
+        /* which pods are the API's is not known yet; or strictly, where the reference subtracts
+         * nothing */
+        return;
     dv_map_init(&all);
     for (size_t at = 0; dv_pods_next(agent->options.pods, &at, &view);)
         if (!is_accounted_for(agent, view.spec->ref.uid))

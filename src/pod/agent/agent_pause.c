@@ -3,7 +3,7 @@
 #include "base/ascii.h"
 #include "base/num.h"
 
-/* A word of hexadecimal digits alone that is this long is no word. */
+/* A run of hexadecimal digits alone that is this long counts as an id, not as a word. */
 #define HEX_WORD_MIN 4u
 
 uint64_t dv_agent_pause_fail(struct dv_agent_pause *pause, uint64_t now_ms, uint64_t max_ms)
@@ -33,13 +33,13 @@ uint64_t dv_agent_pause_wake(struct dv_agent_pause *pause, uint64_t now_ms, uint
 
 /* ---- messages ---- */
 
-/* What holds the parts of a time, a UUID or a fraction together. */
+/* Whether the character joins the parts of a time, a UUID or a fraction. */
 static bool is_joint(char c)
 {
     return c == '.' || c == ':' || c == '-';
 }
 
-/* The next word, with its joints, or the next character that is of none. */
+/* Takes the next word, with its joints, or the next character that belongs to none. */
 static dv_str next_piece(dv_str *rest)
 {
     size_t n = 0;
@@ -56,7 +56,8 @@ static dv_str next_piece(dv_str *rest)
     return piece;
 }
 
-/* A number, or an id that has one in it or consists of hexadecimal digits. */
+/* Whether the piece is a number, or an id: it contains a digit, or consists of hexadecimal digits.
+ * */
 static bool is_varying(dv_str piece)
 {
     bool is_hex = piece.n >= HEX_WORD_MIN;

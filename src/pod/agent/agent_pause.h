@@ -14,10 +14,10 @@
 
 #define DV_AGENT_PAUSE_FIRST_MS 250u
 #define DV_AGENT_PAUSE_MAX_MS 60000u
-/* Between two tries that were asked for, after the first has failed. */
+/* The first pause between two tries that were asked for, after the first has failed. */
 #define DV_AGENT_WAKE_FIRST_MS 1000u
 
-/* Zeroed: nothing has failed. */
+/* Zeroed memory: nothing has failed. */
 struct dv_agent_pause {
     uint64_t next_ms;   /* after the next failure */
     uint64_t wake_ms;   /* after the last failure, until a try can be asked for */
@@ -25,13 +25,15 @@ struct dv_agent_pause {
     bool is_woken;      /* the try that is due or under way was asked for */
 };
 
-/* It has failed now: how long it is left alone, at most `max_ms`. */
+/* Tells that the try has failed now. Returns how long the next one has to wait, at most `max_ms`.
+ * */
 uint64_t dv_agent_pause_fail(struct dv_agent_pause *pause, uint64_t now_ms, uint64_t max_ms);
-/* Something may help, and it is due at `due_ms`: when it is due now. */
+/* Tells that something has happened that may help a pod whose next try is due at `due_ms`. Returns
+ * when it is due now. */
 uint64_t dv_agent_pause_wake(struct dv_agent_pause *pause, uint64_t now_ms, uint64_t due_ms);
 
-/* Whether two messages say the same but for numbers, times, addresses and ids: what a driver says
- * of its n-th failure is no news. */
+/* Whether two messages say the same but for numbers, times, addresses and ids: a driver that
+ * repeats its failure with another number says nothing new. */
 bool dv_agent_says_same(dv_str a, dv_str b);
 
 #endif

@@ -20,7 +20,8 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* When nobody but the API was asked, and its claims are not watched. */
+/* The longest pause of a pod when no plugin or driver was asked and its claims are not watched:
+ * what would help it can only be found by asking the API again. */
 #define LOOK_MAX_MS 10000u
 #define PAUSE_JITTER_PER_MILLE 200u
 #define NOT_FOUND 404
@@ -144,7 +145,7 @@ static void on_timer(struct dv_timer *timer)
     dv_agent_pod_look(pod);
 }
 
-/* Its admission or its release has failed. */
+/* Starts the pause after an admission or a release that has failed. */
 static void pause(struct dv_agent_pod *pod, uint64_t max_ms)
 {
     uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
@@ -171,7 +172,7 @@ static void on_write_timer(struct dv_timer *timer)
     dv_agent_pod_look(DV_CONTAINER(timer, struct dv_agent_pod, write_timer));
 }
 
-/* A write was refused, or a removed pod is still there. */
+/* Starts the pause after a write was refused, or while a removed pod is still in the API. */
 static void pause_writes(struct dv_agent_pod *pod)
 {
     uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
@@ -189,7 +190,7 @@ static void clear_text(char **text)
     *text = NULL;
 }
 
-/* What is the same but for numbers stays as it was said first: each new text would be a write of
+/* Keeps the old reason where the new one differs in numbers only: each new text would be a write of
  * the status, and an event of its own. */
 static void set_reason(struct dv_agent_pod *pod, const char *reason, dv_str message)
 {
@@ -247,7 +248,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
     struct dv_agent_pod *pod = DV_CONTAINER(admission, struct dv_agent_pod, admission);
 
     pod->is_dirty = true;
-    if (err) { /* nothing was decided: the disk, or it was given up */
+    if (err) { /* nothing was decided: the disk failed, or the admission was given up */
         try_later(pod, err);
     } else if (!verdict->is_admitted) {
         take_refusal(pod, verdict);
@@ -269,7 +270,7 @@ static void admit(struct dv_agent_pod *pod)
     struct dv_pod_input *input = dv_pod_input_of_object(pod->object, &err);
 
     pod->is_dirty = true;
-    if (!input) { /* the API took what we cannot read: it may be changed */
+    if (!input) { /* the API accepted a pod that we cannot read; an update may mend it */
         try_later(pod, &err);
         dv_agent_pod_look(pod);
         return;
@@ -281,7 +282,8 @@ static void admit(struct dv_agent_pod *pod)
 
 /* ---- release ---- */
 
-/* Its claims, or the disk, or it was being started: it is tried again until it is done. */
+/* A release fails when drivers do not unprepare, when the disk does, or while a container is being
+ * started: it is tried again until it is done. */
 static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -300,7 +302,7 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
 {
     struct dv_agent_pod *pod = DV_CONTAINER(release, struct dv_agent_pod, release);
 
-    (void)was_known; /* it may have been released by hand */
+    (void)was_known; /* somebody may have released the pod by hand, which is as good */
     if (err) {
         take_failed_release(pod, err);
         return;
@@ -316,7 +318,7 @@ static void release(struct dv_agent_pod *pod)
     struct dv_pod_ref ref = {.uid = pod->uid};
 
     if (dv_timer_is_set(&pod->timer) && pod->is_failing)
-        return; /* it pauses */
+        return; /* the pod pauses: its timer looks again */
     dv_timer_cancel(&pod->timer);
     pod->state_before = pod->state;
     pod->state = DV_AGENT_RELEASING;
@@ -326,8 +328,8 @@ static void release(struct dv_agent_pod *pod)
 
 /* ---- writing to the API ---- */
 
-/* What is wrong with it is wrong with the pod that we see: the view will tell. Until then, and when
- * the pod stays although it was removed (finalizers), it is left alone for a while. */
+/* A failed write was made from an old view of the pod, which the watch will correct. Until then,
+ * and while finalizers keep a removed pod in the API, writes pause. */
 static void on_written(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct dv_agent_pod *pod = DV_CONTAINER(request, struct dv_agent_pod, write.request);
@@ -375,7 +377,8 @@ static void patch_status(struct dv_agent_pod *pod, struct dv_json *patch)
     dv_request_start(pod->agent->options.cluster, &pod->write.request);
 }
 
-/* Only what is new: the same again costs a write of the disk. */
+/* Writes the status only when it differs from the last one: each write costs the API one of its
+ * disk. */
 static void write_status(struct dv_agent_pod *pod)
 {
     struct dv_buf text;
@@ -404,7 +407,7 @@ static void remove_it(struct dv_agent_pod *pod)
     struct dv_api_delete_options *options;
 
     if (dv_timer_is_set(&pod->write_timer) || !dv_agent_write_begin(&pod->write))
-        return; /* it pauses, or something is being written */
+        return; /* writes pause, or one is under way */
     options = DV_NEW(pod->write.arena, struct dv_api_delete_options);
     options->grace_period_seconds = &at_once;
     options->preconditions = DV_NEW(pod->write.arena, struct dv_api_preconditions);
@@ -414,7 +417,7 @@ static void remove_it(struct dv_agent_pod *pod)
     dv_request_start(pod->agent->options.cluster, &pod->write.request);
 }
 
-/* The time may have become shorter since the last look. */
+/* Waits for the end of the grace period, which may have become shorter since the last look. */
 static void wait_for_end(struct dv_agent_pod *pod)
 {
     const struct dv_time *due = &value_of(pod)->metadata.deletion_timestamp;
@@ -459,7 +462,8 @@ static void step(struct dv_agent_pod *pod)
     struct dv_agent_facts facts = facts_of(pod);
 
     if (facts.is_terminal)
-        dv_pods_forget_ended(pod->agent->options.pods, pod->uid); /* the API knows */
+        /* the API has the pod as ended, so the mark on the disk can go */
+        dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
     pod->has_ended = facts.has_ended;
     switch (dv_agent_next(&facts)) {
     case DV_AGENT_WAIT:

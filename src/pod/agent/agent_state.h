@@ -24,7 +24,7 @@ struct dv_err;
 struct dv_object;
 struct dv_view;
 
-/* One write to the API at a time, and what it is made of. */
+/* A write to the API, one at a time, and the memory that its request is made of. */
 struct dv_agent_write {
     struct dv_request request;
     struct dv_arena *arena;
@@ -37,26 +37,26 @@ struct dv_agent_pod {
     dv_str uid;
     dv_str namespace;
     dv_str name;
-    struct dv_object *object; /* NULL: it is not there */
+    struct dv_object *object; /* NULL: the API does not have it, or not any more */
     enum dv_agent_state state;
-    enum dv_agent_state state_before; /* it is being released */
+    enum dv_agent_state state_before; /* the state before a release began */
     struct dv_pod_admission admission;
     struct dv_pod_release release;
     struct dv_agent_write write; /* of its status, or its removal */
     struct dv_timer timer;       /* of a pause, or a grace period */
-    struct dv_timer write_timer; /* nothing is written before */
+    struct dv_timer write_timer; /* until it ends nothing is written */
     struct dv_task task;         /* to look at it */
     struct dv_agent_pause pause; /* of its admission, or of its release */
     struct dv_agent_pause write_pause;
-    uint64_t epoch;    /* of its plugins and drivers when that failed */
-    uint64_t since_ns; /* wall clock: admitted */
-    char *rival;       /* uid of a pod that must go before it; NULL: it is not that */
+    uint64_t epoch;    /* sum of the epochs of its plugins and drivers when it failed last */
+    uint64_t since_ns; /* wall clock: when it was admitted */
+    char *rival;       /* uid of the pod that holds its device; NULL: it fails for another reason */
     char *reason;      /* why it is refused, or not ready */
     char *message;
     char *awaited;   /* what it was last said to wait for */
     char *written;   /* the status that was written last */
     bool is_dirty;   /* its status may have to be written */
-    bool is_failing; /* its release */
+    bool is_failing; /* its release has failed */
     bool was_asked;  /* plugins or drivers were, before `reason` was given */
     bool has_ended;
     char text[];
@@ -93,7 +93,8 @@ struct dv_agent {
 
 /* agent.c */
 void dv_agent_check_closed(struct dv_agent *agent);
-/* Starts a write; `done` gets it back. False: one runs already. */
+/* Begins a write: the caller fills the request, and its `done` calls dv_agent_write_end. False: one
+ * is under way already. */
 bool dv_agent_write_begin(struct dv_agent_write *write);
 void dv_agent_write_end(struct dv_agent_write *write);
 
@@ -106,28 +107,32 @@ void dv_agent_pod_free(struct dv_agent_pod *pod);
 void dv_agent_pod_look(struct dv_agent_pod *pod);
 void dv_agent_pod_stop(struct dv_agent_pod *pod); /* the agent closes */
 bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod);
-/* Something may help it: if it pauses, it does so no longer than it must. */
+/* Tells that something may help the pod: a pause ends as early as it may. */
 void dv_agent_pod_wake(struct dv_agent_pod *pod);
-/* It waits for something else, perhaps: said in an event, once. */
+/* Says in an event what the pod waits for, when that is something new. */
 void dv_agent_pod_note_wait(struct dv_agent_pod *pod);
 
-/* agent_wake.c: what may help a pod that has failed */
-/* Of all plugins and drivers that it needs: another one when any comes, comes back or goes. */
+/* agent_wake.c: finds out what may help a pod that has failed */
+/* The sum over all plugins and drivers that the pod needs. It changes when any of them comes, comes
+ * back or goes. */
 uint64_t dv_agent_pod_epoch(const struct dv_agent_pod *pod);
-/* Looks whether something has happened that may help it. */
+/* Wakes the pod when something has happened that may help it. */
 void dv_agent_pod_check(struct dv_agent_pod *pod);
-/* Whether it asks for something else than before. */
+/* Whether the pod asks for something else than before. */
 bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *now);
-/* Whether the Node object knows all resources that it asks for: they were here once. */
+/* Whether the Node object lists all resources that the pod asks for, so that they were offered here
+ * once. */
 bool dv_agent_pod_was_possible(const struct dv_agent_pod *pod);
 DV_CHECKED bool dv_agent_claims_open(struct dv_agent *agent, struct dv_err *err);
 
 /* agent_status.c */
-/* The status as a strategic merge patch; pure but for what it reads of the pod's parts. */
+/* The pod's status as a strategic merge patch, made from the pod and what it holds; NULL when there
+ * is nothing to write. */
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena);
 
 /* agent_outside.c */
-/* What of it can be allocated to pods of the API; the numbers are in `arena`. */
+/* Subtracts from the allocatable numbers what is held outside the API; the new numbers are in
+ * `arena`. */
 void dv_agent_subtract_outside(const struct dv_agent *agent, struct dv_arena *arena,
                                struct dv_device_capacities *capacities);
 

@@ -32,7 +32,8 @@ static const struct dv_api_pod *value_of(const struct dv_agent_pod *pod)
     return pod->object->value;
 }
 
-/* What was told of it stays, also over a restart, which does not know it any more. */
+/* When the pod was started. What the API was told once stays, since a restart of davitd does not
+ * know it any more. */
 static struct dv_time start_of(const struct dv_agent_pod *pod)
 {
     struct dv_time told = value_of(pod)->status.start_time;
@@ -42,7 +43,7 @@ static struct dv_time start_of(const struct dv_agent_pod *pod)
 
 /* ---- conditions ---- */
 
-/* Since when it is so: as long as it is, that stays. */
+/* The condition's last transition: that of the API while its status is the same, else now. */
 static struct dv_time since(const struct dv_agent_pod *pod, const char *type, dv_str status,
                             struct dv_time now)
 {
@@ -104,7 +105,8 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                               &status->n_allocated_resources_status);
 }
 
-/* It has ended, as far as anyone told. */
+/* The status of a container that has ended, as far as anyone has told: no exit code is known here.
+ * */
 static void add_ended(const struct dv_api_container *container, struct dv_time now,
                       struct dv_arena *arena, struct dv_api_container_status *status)
 {
@@ -168,7 +170,7 @@ static void add_containers(const struct dv_agent_pod *pod, struct dv_arena *aren
 
 /* ---- all of it ---- */
 
-/* Why it is not admitted yet. */
+/* Says why the pod is not admitted yet. */
 static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct dv_arena *arena,
                      struct dv_api_pod_status *status)
 {
@@ -177,7 +179,8 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
     dv_str message = DV_STR("");
     struct dv_pod_view view;
 
-    /* While a driver that has failed is asked again, what went wrong is what there is to say. */
+    /* While a driver that has failed is asked again, the status keeps saying what went wrong:
+     * "waits" for a moment would hide it. */
     if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0 &&
         !(pod->reason && pod->was_asked && view.is_brief)) {
         reason = DV_STR("WaitingForDevices");
@@ -187,7 +190,7 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
         message = dv_str_from_c(pod->message);
     }
     status->phase = DV_STR("Pending");
-    if (message.n > 0) { /* what lists of pods show */
+    if (message.n > 0) { /* lists of pods show the reason */
         status->reason = reason;
         status->message = message;
     }
@@ -227,7 +230,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
     return false;
 }
 
-/* In a merge what is not there stays: what is empty has to be said. */
+/* A merge keeps members that the patch does not have, so those that are empty are set to null. */
 static void clear_absent(struct dv_json *object, const char *const *names, size_t n,
                          struct dv_arena *arena)
 {
@@ -259,7 +262,7 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
     struct dv_json *encoded;
 
     if (!fill(pod, arena, &status) || dv_pod_is_terminal(value))
-        return NULL; /* the end is the end */
+        return NULL; /* a pod that has succeeded or failed does not change its phase again */
     dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(pod->uid, arena), arena);
     dv_json_set(patch, DV_STR("metadata"), metadata, arena);
     encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);

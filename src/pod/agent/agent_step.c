@@ -1,15 +1,16 @@
 #include "pod/agent/agent_step.h"
 
-/* Nobody wants what it holds, or may hold. */
+/* Whether nobody wants any more what the pod holds. */
 static bool is_over(const struct dv_agent_facts *facts)
 {
     if (!facts->is_there)
-        return facts->is_settled; /* else it may still show up */
+        /* before all pods of the API were seen, this one may still show up */
+        return facts->is_settled;
     return facts->is_terminal || facts->has_ended ||
            (facts->is_deleting && (facts->is_due || !facts->may_run));
 }
 
-/* It holds nothing. */
+/* What follows for a pod that holds nothing. */
 static enum dv_agent_step after_release(const struct dv_agent_facts *facts)
 {
     if (!facts->is_there)
@@ -18,7 +19,7 @@ static enum dv_agent_step after_release(const struct dv_agent_facts *facts)
         return facts->is_writing ? DV_AGENT_WAIT : DV_AGENT_REMOVE;
     if (facts->has_ended && !facts->is_terminal)
         return facts->is_writing ? DV_AGENT_WAIT : DV_AGENT_FINISH;
-    return DV_AGENT_WAIT; /* it stays, as a record of what was */
+    return DV_AGENT_WAIT; /* a pod that has ended stays in the API until somebody deletes it */
 }
 
 enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
@@ -27,7 +28,7 @@ enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
 
     switch (facts->state) {
     case DV_AGENT_NEW:
-    case DV_AGENT_REFUSED: /* holds nothing */
+    case DV_AGENT_REFUSED: /* it holds nothing */
         if (is_unwanted)
             return after_release(facts);
         return facts->is_there && facts->state == DV_AGENT_NEW ? DV_AGENT_ADMIT : DV_AGENT_WAIT;

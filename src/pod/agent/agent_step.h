@@ -8,7 +8,7 @@
 enum dv_agent_state {
     DV_AGENT_NEW,
     DV_AGENT_ADMITTING,
-    DV_AGENT_PAUSING, /* it was not ready; it is tried again */
+    DV_AGENT_PAUSING, /* its admission has failed and is tried again later */
     DV_AGENT_ADMITTED,
     DV_AGENT_REFUSED,
     DV_AGENT_RELEASING,
@@ -17,26 +17,26 @@ enum dv_agent_state {
 
 struct dv_agent_facts {
     enum dv_agent_state state;
-    bool is_there;    /* in the API, with this uid */
-    bool is_deleting; /* there, and to be gone */
-    bool is_terminal; /* Succeeded or Failed */
-    bool is_due;      /* deleting, and its time is over */
+    bool is_there;    /* the API has a pod of this uid */
+    bool is_deleting; /* the API has it, with a deletionTimestamp */
+    bool is_terminal; /* its phase is Succeeded or Failed */
+    bool is_due;      /* its deletion's grace period is over */
     bool may_run;     /* somebody has asked how to start its containers, or may have */
     bool has_ended;   /* somebody told that it has ended */
     bool is_writing;  /* its status, or its removal, is on the way to the API */
-    bool is_time;     /* to try again */
+    bool is_time;     /* its pause is over */
     bool is_settled;  /* all pods of the API have been seen */
 };
 
 enum dv_agent_step {
-    DV_AGENT_WAIT,    /* for what is under way, or for a change */
-    DV_AGENT_ADMIT,   /* it wants its devices */
-    DV_AGENT_CANCEL,  /* its admission: nobody wants it any more */
-    DV_AGENT_GRACE,   /* it is given time to end, until it is due */
-    DV_AGENT_RELEASE, /* what it holds */
-    DV_AGENT_REMOVE,  /* it, from the API */
-    DV_AGENT_FINISH,  /* it is told to have succeeded */
-    DV_AGENT_FORGET,  /* it */
+    DV_AGENT_WAIT,    /* nothing is to be done until an operation ends or something changes */
+    DV_AGENT_ADMIT,   /* admit it */
+    DV_AGENT_CANCEL,  /* cancel its admission: nobody wants it any more */
+    DV_AGENT_GRACE,   /* give it time to end, until its deletion is due */
+    DV_AGENT_RELEASE, /* release what it holds */
+    DV_AGENT_REMOVE,  /* remove it from the API */
+    DV_AGENT_FINISH,  /* tell the API that it has succeeded */
+    DV_AGENT_FORGET,  /* forget it: neither the API nor the node has it */
 };
 enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts);
 

@@ -83,7 +83,8 @@ static bool do_claims_differ(const struct dv_api_pod_status *a, const struct dv_
                           a->extended_resource_claim_status, b->extended_resource_claim_status);
 }
 
-/* Not its conditions, which we write, nor its annotations, which a failing driver may write. */
+/* Compares spec and claims only. Conditions are what we write, and annotations may be what a
+ * failing driver writes: either would wake the pod because of its own failure. */
 bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *now)
 {
     const struct dv_api_pod *a = old->value;
@@ -139,8 +140,8 @@ static bool is_allocated_alike(const struct dv_api_resource_claim *a,
     return dv_message_eq(&dv_message_allocation_result, a->status.allocation, b->status.allocation);
 }
 
-/* Who the claim is reserved for, and with which devices. What drivers write into its status tells
- * nothing: it may be about their failure. */
+/* Whether the claim is allocated otherwise, or reserved for others. What drivers write into its
+ * status does not count: it may be about their failure. */
 static bool does_help(const struct dv_object *old, const struct dv_object *now)
 {
     const struct dv_api_resource_claim *a = old ? old->value : NULL;

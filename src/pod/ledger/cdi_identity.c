@@ -63,7 +63,8 @@ static bool is_common(const struct dv_cdi_index *index, dv_str kind, const struc
     const struct dv_cdi_nodes *const *sets = dv_cdi_index_owners(index, kind, node, &n);
 
     for (size_t i = 1; i < n; i++) {
-        /* Two neighbours settle it for a control node, which thousands may have. */
+        /* Of sets that are sorted by size, comparing neighbours is enough; a control node, which
+         * thousands of sets may have, is settled by the first two. */
         if (!is_within(sets[i - 1], sets[i]) && !is_within(sets[i], sets[i - 1]))
             return true;
     }
@@ -92,7 +93,7 @@ static void add_node(struct dv_identities *set, const struct dv_cdi_node *node,
         return;
     dv_identities_add_path(&from_path, host_path(node), host, arena);
     if (from_path.n == 0)
-        return; /* the kernel has it once */
+        return; /* the kernel has this node once for a kind of devices */
     if (!has_numbers(node) || node->host_path.n > 0) {
         for (size_t i = 0; i < from_path.n; i++)
             dv_identities_add(set, from_path.v[i], arena);
@@ -101,7 +102,7 @@ static void add_node(struct dv_identities *set, const struct dv_cdi_node *node,
         return;
     numbers = print_numbers(node, arena);
     dv_identities_add(set, (struct dv_identity){DV_IDENTITY_NODE, numbers}, arena);
-    /* The path is the host's, too, when it has there what the spec says. */
+    /* The path in the container is also one of the host when the same device node is there. */
     if (from_path.v[0].kind == DV_IDENTITY_NODE && dv_str_eq(from_path.v[0].text, numbers))
         dv_identities_add(set, from_path.v[1], arena);
 }

@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "pod/ledger/pod_identity.h"
 
-/* Paths that are looked at one by one before directories are read; and entries of a directory that
- * are read. */
+/* This many paths are looked at one by one before directories are read, and this many entries of a
+ * directory are read. */
 #define LOOKS_MAX 64u
 #define LISTED_MAX 16384u
 
@@ -26,13 +26,13 @@ struct state {
 };
 
 struct dv_finder {
-    struct dv_identity_host host; /* the first: that is what `look` is given */
+    struct dv_identity_host host; /* first, so that `look` can get the state from it */
     struct state *state;
 };
 
 struct listing {
     struct dv_map names;
-    bool is_whole; /* else it says nothing of what it does not have */
+    bool is_whole; /* otherwise a name that is not in the listing may still be in the directory */
 };
 
 static struct listing *read_listing(struct state *state, dv_str path)
@@ -55,7 +55,7 @@ static struct listing *read_listing(struct state *state, dv_str path)
     return listing;
 }
 
-/* Whether something may be at the path. */
+/* Whether the path may exist: its directory was not read, or not to the end, or has the name. */
 static bool may_be_there(struct state *state, dv_str path)
 {
     size_t slash = path.n;

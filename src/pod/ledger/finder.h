@@ -9,7 +9,7 @@ struct dv_arena;
 struct dv_finder;
 struct dv_identity_host;
 
-/* In `arena`; what it has read counts until dv_finder_fini. */
+/* Makes a finder in `arena`. What it has read of the file system counts until dv_finder_fini. */
 struct dv_finder *dv_finder_new(struct dv_arena *arena);
 void dv_finder_fini(struct dv_finder *finder);
 const struct dv_identity_host *dv_finder_host(const struct dv_finder *finder);

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "pod/ledger/lessons.h"
 
-/* Devices that a message has room for. */
+/* A message names this many devices of a holder. */
 #define TOLD_DEVICES_MAX 4u
 #define TOLD_BYTES_MAX 4096u
 
@@ -37,7 +37,7 @@ struct source {
     char text[];
 };
 
-/* A holding has this identity. */
+/* The link between a holding and one of its identities. */
 struct mark {
     struct dv_link link; /* of the source */
     struct source *source;
@@ -154,7 +154,7 @@ static void drop_mark(struct dv_ledger *ledger, struct mark *mark)
     free(entry);
 }
 
-/* The pod goes with its last one. */
+/* Frees the holding, and its pod when that was the last one. */
 static void drop_holding(struct dv_ledger *ledger, struct holding *holding)
 {
     struct pod *pod = holding->pod;
@@ -243,7 +243,7 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
     for (size_t i = 0; i < n_identities; i++)
         holding->identities[i] =
             (struct dv_identity){identities[i].kind, dv_str_copy(identities[i].text, arena)};
-    /* Only now: what is given may be the ledger's own. */
+    /* The former holding goes last: the texts that are given may be its own. */
     drop_former(ledger, &holding->holder);
     holding->pod = make_pod(ledger, holding->holder.pod_uid);
     *dv_vec_add(&holding->pod->holdings) = holding;
@@ -265,14 +265,14 @@ static dv_str vendor_of(const struct dv_ledger_holder *holder)
     return dv_str_slice(holder->giver, 0, dv_str_find_char(holder->giver, '/'));
 }
 
-/* A newcomer, with what it asks for. */
+/* A newcomer, with what it is about to get. */
 struct asker {
     const struct dv_ledger *ledger;
     const struct dv_ledger_holder *holder;
     const struct dv_identity *identities;
     size_t n;
     bool has_pci;
-    const struct holding *met; /* the last that was held against it; NULL: none */
+    const struct holding *met; /* the holding that it was last compared with; NULL: none yet */
     bool is_met_elsewhere;
 };
 
@@ -319,8 +319,8 @@ static bool find_elsewhere(const struct asker *asker, const struct holding *hold
     return true;
 }
 
-/* Both are on PCI, and not the same there. Asked for each node that the two have in common, and
- * answered by going through all of both: so the answer is kept. */
+/* Whether both have PCI addresses, and none in common. It is asked for each node that the two share
+ * and compares all addresses of both, so the last answer is kept. */
 static bool is_elsewhere(struct asker *asker, const struct holding *holding)
 {
     if (asker->met != holding) {
@@ -330,7 +330,7 @@ static bool is_elsewhere(struct asker *asker, const struct holding *holding)
     return asker->is_met_elsewhere;
 }
 
-/* Whether a node or a path, of which the two have the same, is no device. */
+/* Whether a node or a path that both have is no proof that they have one device. */
 static bool is_excused(struct asker *asker, const struct holding *holding,
                        const struct dv_identity *identity)
 {
@@ -341,7 +341,8 @@ static bool is_excused(struct asker *asker, const struct holding *holding,
            is_elsewhere(asker, holding);
 }
 
-/* The first holding of another pod: when a node is not common, it is of the same device as all. */
+/* The first holding of another pod. One is enough: a node that is not common is the same device in
+ * all holdings of a source. */
 static const struct holding *rival_in(const struct source *source,
                                       const struct dv_ledger_holder *holder)
 {

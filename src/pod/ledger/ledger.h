@@ -31,7 +31,7 @@ enum dv_ledger_way {
     DV_LEDGER_DRIVER, /* a DRA driver */
 };
 
-/* A pod, and the way by which it has devices. */
+/* A pod, and the resource or driver through which it has devices. */
 struct dv_ledger_holder {
     dv_str pod_uid;
     dv_str namespace; /* the pod's namespace and name */
@@ -64,19 +64,19 @@ DV_CHECKED bool dv_ledger_check(const struct dv_ledger *ledger,
 bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
                              const struct dv_ledger_holder *holder, struct dv_err *err);
 
-/* The holder has them from now on, whether checked or not (`--ledger=warn`). Keeps copies. Who
- * holds through the same pod, container, way, giver and claim the same devices is the same holder:
+/* Enters the holder, whether it was checked or not (`--ledger=warn` admits pods in conflict). Keeps
+ * copies. A holder with the same pod, container, way, giver, claim and devices is the same one:
  * what it held before is replaced. */
 void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *holder,
                     const struct dv_identity *identities, size_t n_identities);
 
-/* The pod holds nothing any more. */
+/* Removes all holdings of the pod. */
 void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid);
 
 /* How many pods hold something. */
 size_t dv_ledger_n_pods(const struct dv_ledger *ledger);
-/* What a pod holds: the next holding at or after *at, with its identities; false at the end. Start
- * with 0. They are the ledger's. */
+/* The next holding of the pod at or after *at, with its identities; false at the end. Start with 0.
+ * The ledger owns them. */
 bool dv_ledger_next(const struct dv_ledger *ledger, dv_str pod_uid, size_t *at,
                     const struct dv_ledger_holder **holder, const struct dv_identity **identities,
                     size_t *n_identities);

@@ -10,11 +10,11 @@
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
 
-/* An answer for more says little about any of them, and teaches nothing. */
+/* An answer for more devices than this says little about any of them and is not learned from. */
 #define DEVICES_MAX 64u
-/* More nodes than a machine has; past it nothing new is learned. */
+/* No machine has so many device nodes; when the limit is reached nothing new is learned. */
 #define LESSONS_MAX 65536u
-/* Longer ones are not learned. */
+/* A key that is longer is not learned. */
 #define KEY_BYTES_MAX 8192u
 
 struct lesson {
@@ -45,7 +45,7 @@ void dv_lessons_fini(struct dv_lessons *lessons)
     dv_map_fini(&lessons->by_key);
 }
 
-/* False: it is too long. */
+/* Prints the key of a lesson. False: it is too long. */
 static bool print_key(const struct dv_ledger_holder *holder, const struct dv_identity *identity,
                       struct dv_buf *key)
 {

@@ -21,7 +21,7 @@ struct dv_lessons {
 
 void dv_lessons_init(struct dv_lessons *lessons);
 void dv_lessons_fini(struct dv_lessons *lessons);
-/* The giver gave this for these devices. */
+/* Learns from an answer that the giver gave this identity for these devices. */
 void dv_lessons_learn(struct dv_lessons *lessons, const struct dv_ledger_holder *holder,
                       const struct dv_identity *identity);
 /* Whether the identity is common for the holder's giver; with `counts_holder`, also when what the

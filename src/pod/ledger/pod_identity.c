@@ -15,7 +15,8 @@
 #include "resource/resource.h"
 
 #define UUID_BYTES 36u
-/* A larger set may have one twice, which does no harm: looking for it would cost its square. */
+/* A set larger than this is not searched before an identity is added, as that would take quadratic
+ * time. It may have one twice, which does no harm. */
 #define DISTINCT_MAX 256u
 
 const char *dv_identity_kind_name(enum dv_identity_kind kind)
@@ -36,7 +37,7 @@ static bool parse_hex(dv_str text, size_t n_min, size_t n_max, uint32_t max, uin
 {
     uint32_t sum = 0;
 
-    if (text.n < n_min || text.n > n_max) /* at most 8: it fits */
+    if (text.n < n_min || text.n > n_max) /* at most 8 digits: the number fits 32 bits */
         return false;
     for (size_t i = 0; i < text.n; i++) {
         int digit = dv_hex_value(text.p[i]);
@@ -49,8 +50,8 @@ static bool parse_hex(dv_str text, size_t n_min, size_t n_max, uint32_t max, uin
     return sum <= max;
 }
 
-/* [domain:]bus:device.function; a domain is 16 bits on most machines, and 32 where bridges make
- * their own. */
+/* Parses [domain:]bus:device.function. A domain has 16 bits on most machines, and 32 where bridges
+ * make their own. */
 static bool parse_pci(dv_str text, struct dv_arena *arena, struct dv_identity *identity)
 {
     uint32_t domain = 0;
@@ -73,7 +74,7 @@ static bool parse_pci(dv_str text, struct dv_arena *arena, struct dv_identity *i
         !parse_hex(dv_str_slice(text, dot + 1, text.n), 1, 1, 7, &function))
         return false;
     if (domain == 0 && bus == 0 && device == 0 && function == 0)
-        return false; /* the root of the machine: a value that nobody has set */
+        return false; /* all zeros stand for a value that nobody has set */
     *identity = (struct dv_identity){
         DV_IDENTITY_PCI, dv_str_printf(arena, "%04x:%02x:%02x.%x", domain, bus, device, function)};
     return true;
@@ -96,7 +97,7 @@ static bool parse_uuid(dv_str text, struct dv_arena *arena, struct dv_identity *
         has_digit = has_digit || digit > 0;
     }
     if (!has_digit)
-        return false; /* nobody has set it */
+        return false; /* all zeros stand for a value that nobody has set */
     *identity =
         (struct dv_identity){DV_IDENTITY_UUID, dv_str_copy((dv_str){plain, UUID_BYTES}, arena)};
     return true;
@@ -147,8 +148,9 @@ static void add_text(struct dv_identities *set, dv_str text, struct dv_arena *ar
         dv_identities_add(set, identity, arena);
 }
 
-/* What the kernel, or a vendor's driver, has once, whatever number of devices there are. The rules
- * for common nodes would learn of them, but only after the first two devices were given. */
+/* Whether the kernel, or a vendor's driver, has this node once for any number of devices. The
+ * ledger would learn that such a node is common, but only after it had refused the second device.
+ * */
 static bool is_control_node(dv_str path)
 {
     static const dv_str paths[] = {
@@ -185,8 +187,8 @@ void dv_identities_add_path(struct dv_identities *set, dv_str path,
     dv_identities_add(set, (struct dv_identity){DV_IDENTITY_PATH, clean}, arena);
 }
 
-/* Of an Allocate answer: device nodes and CDI names, those in its annotations too. Mounts are no
- * devices. */
+/* Adds the device nodes and CDI names of an Allocate answer, those in its annotations too. Mounts
+ * are left out: they are no devices. */
 static void add_options(struct dv_identities *set, const struct dv_device_options *options,
                         const struct dv_cdi_index *index, const struct dv_identity_host *host,
                         struct dv_arena *arena)
@@ -199,7 +201,7 @@ static void add_options(struct dv_identities *set, const struct dv_device_option
         dv_str *names;
         size_t n_names;
 
-        /* What cannot be read asks a runtime for nothing. */
+        /* A runtime ignores a request that it cannot read, so it gives no device. */
         if (dv_cdi_annotation_is_request(options->annotations[i].name) &&
             dv_cdi_annotation_parse(options->annotations[i].value, arena, &names, &n_names, &err))
             dv_identities_add_cdi_names(set, index, names, n_names, host, arena);
@@ -232,9 +234,9 @@ static bool another_has(const struct dv_api_device *devices, size_t n_devices, s
     return false;
 }
 
-/* Of the attributes of devices[at]: resource.kubernetes.io/pciBusID, and each text that is a PCI
- * address or a UUID, unless another of the devices of its slice has it too, in that attribute: then
- * it is that of a parent. */
+/* Adds the identities among the attributes of devices[at]: resource.kubernetes.io/pciBusID, and
+ * each text that is a PCI address or a UUID. A text that another device of the slice has in the
+ * same attribute is left out: it is that of a parent which they share. */
 static void add_attributes(struct dv_identities *set, const struct dv_api_device *devices,
                            size_t n_devices, size_t at, struct dv_arena *arena)
 {
@@ -256,7 +258,8 @@ static void add_attributes(struct dv_identities *set, const struct dv_api_device
 
 /* ---- all of a holding ---- */
 
-/* A device on several NUMA nodes is listed for each. */
+/* The ids of the record, sorted and each once: a device on several NUMA nodes is listed for each of
+ * them. */
 static size_t ids_of(const struct dv_device_record *record, struct dv_arena *arena, dv_str **ids)
 {
     size_t n_all = 0;

@@ -45,21 +45,22 @@ struct dv_identity {
     dv_str text;
 };
 
-/* Each once, in the arena of the call that added it. Zeroed memory is an empty set. */
+/* A set of identities, in the arena of the calls that added them. Zeroed memory is an empty set. */
 struct dv_identities {
     struct dv_identity *v;
     size_t n;
     size_t size;
 };
 
-/* What is at a path of the host. */
+/* The device node at a path of the host. */
 struct dv_identity_node {
     bool is_block; /* else a character device */
     uint32_t major;
     uint32_t minor;
 };
 
-/* stat(2) is an effect, and the caller's: links are followed. False: no device is there. */
+/* Looks up a path of the host, following links; false when no device is there. stat(2) is an
+ * effect, so the caller brings it. */
 struct dv_identity_host {
     bool (*look)(const struct dv_identity_host *host, dv_str path, struct dv_identity_node *node);
 };
@@ -78,12 +79,12 @@ dv_str dv_identity_device_of(dv_str id);
 
 void dv_identities_add(struct dv_identities *set, struct dv_identity identity,
                        struct dv_arena *arena);
-/* Of a node on the host: its path, and what is there. Nothing when the kernel has it once for a
- * kind of devices. `host` may be NULL. */
+/* Adds the path of a node on the host, and the device that is there. Adds nothing when the kernel
+ * has the node once for a kind of devices. `host` may be NULL. */
 void dv_identities_add_path(struct dv_identities *set, dv_str path,
                             const struct dv_identity_host *host, struct dv_arena *arena);
-/* The device nodes of edits, those of whole specs and common ones left out. `index` is the one that
- * they were resolved from. */
+/* Adds the device nodes of the edits, without those of whole specs and common ones. `index` is the
+ * one that the edits were resolved from. */
 void dv_identities_add_edits(struct dv_identities *set, const struct dv_cdi_index *index,
                              const struct dv_cdi_edits *edits, const struct dv_identity_host *host,
                              struct dv_arena *arena);
@@ -94,15 +95,15 @@ void dv_identities_add_cdi_names(struct dv_identities *set, const struct dv_cdi_
                                  const dv_str *names, size_t n_names,
                                  const struct dv_identity_host *host, struct dv_arena *arena);
 
-/* All of what a container holds of a resource; `ids` are its devices, each once, and both are in
- * `arena`. DV_INVALID_ARGUMENT: its answer is not an Allocate answer. */
+/* Finds all identities of what a container holds of a resource; `ids` are its devices, each once,
+ * and both are in `arena`. DV_INVALID_ARGUMENT: the record's response is not an Allocate answer. */
 DV_CHECKED bool dv_identities_of_record(const struct dv_device_record *record,
                                         const struct dv_cdi_index *index,
                                         const struct dv_identity_host *host, struct dv_arena *arena,
                                         struct dv_identities *set, dv_str **ids, size_t *n_ids,
                                         struct dv_err *err);
-/* All of a device that a driver prepared. `devices` are those of the slice that has it, which may
- * be none: then its CDI names tell alone. */
+/* Finds all identities of a device that a driver prepared. `devices` are those of the slice that
+ * lists it; when there are none, only its CDI names tell. */
 void dv_identities_of_claim_device(const struct dv_claim_device *device,
                                    const struct dv_api_device *devices, size_t n_devices,
                                    const struct dv_cdi_index *index,
