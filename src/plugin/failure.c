@@ -7,10 +7,10 @@
 #include "plugin/plugin.h"
 #include "policy/policy.h"
 
-/* Of a text: the longest quotes all versions of a plugin. */
+/* The limit of a failure's text: the longest one quotes all versions of a plugin. */
 #define TEXT_BYTES_MAX 65536u
 
-/* A path may have any bytes; a string in protobuf must be UTF-8. */
+/* Adds a text as UTF-8, which a string in protobuf must be: a path may have any bytes. */
 static void add_utf8(struct dv_buf *buf, dv_str s)
 {
     while (s.n > 0) {
@@ -26,7 +26,7 @@ static void add_utf8(struct dv_buf *buf, dv_str s)
 
 void dv_plugin_failure_init(struct dv_plugin_failure *failure)
 {
-    (void)dv_succeed(&failure->err);                  /* so far */
+    (void)dv_succeed(&failure->err);                  /* there is no failure yet */
     dv_buf_init(&failure->text, 3u * TEXT_BYTES_MAX); /* a bad byte becomes three */
 }
 
@@ -44,7 +44,9 @@ bool dv_plugin_failure_set(struct dv_plugin_failure *failure, enum dv_code code,
     if (failure->err.code != DV_OK)
         return false;
     if (code == DV_CANCELLED || code == DV_OK)
-        code = DV_UNKNOWN; /* a plugin's status: it has failed, whatever it calls that */
+        /* The plugin's own code is not passed on: its registration has failed, whatever the code
+         * is. */
+        code = DV_UNKNOWN;
     dv_buf_init(&raw, TEXT_BYTES_MAX);
     dv_buf_add_c(&raw, "RegisterPlugin error -- ");
     va_start(args, fmt);

@@ -13,11 +13,11 @@
 #include "base/log.h"
 #include "plugin/plugin_identity.h"
 
-/* A policy of a thousand rules has less. */
+/* A policy of a thousand rules is smaller. */
 #define FILE_BYTES_MAX (1u << 20)
-/* Kinds of refusals that are remembered; the oldest makes room. */
+/* How many kinds of refusals are remembered; a new one takes the place of the oldest. */
 #define REFUSALS_MAX 32u
-/* The same again is logged when its count doubles: who is refused tries for ever. */
+/* A refusal is kept with its name and its text; longer ones are cut. */
 #define NAME_BYTES 320u
 #define TEXT_BYTES 512u
 #define GROUP_BYTES 4096u
@@ -29,12 +29,12 @@ struct refusal {
 };
 
 struct dv_guard {
-    struct dv_arena *arena; /* of the policy */
+    struct dv_arena *arena; /* holds the policy */
     const struct dv_policy *policy;
-    uint64_t counts[DV_N_POLICY_ACTIONS][2]; /* refused, warned of */
+    uint64_t counts[DV_N_POLICY_ACTIONS][2]; /* the numbers of refusals and of warnings */
     struct refusal refusals[REFUSALS_MAX];
     size_t n_refusals;
-    size_t next; /* to be overwritten when all are taken */
+    size_t next; /* the place that is overwritten when all are taken */
     char path[];
 };
 
@@ -54,7 +54,7 @@ static bool find_group(void *ctx, dv_str name, gid_t *gid)
     return true;
 }
 
-/* Who can write the file can let itself in. */
+/* Checks who can write the file: whoever can is able to let itself in. */
 static bool check_file(const char *path, struct dv_err *err)
 {
     struct stat info;
@@ -118,7 +118,7 @@ void dv_guard_free(struct dv_guard *guard)
     free(guard);
 }
 
-/* Without a guard (NULL) nothing is judged. */
+/* Returns the policy's mode. Without a guard (NULL) nothing is judged. */
 static enum dv_policy_mode mode_of(const struct dv_guard *guard)
 {
     return guard ? dv_policy_mode(guard->policy) : DV_POLICY_OFF;
@@ -145,12 +145,12 @@ static dv_str keep(char *to, size_t size, dv_str text)
     size_t n = text.n < size ? text.n : size;
 
     while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
-        n--; /* between characters */
+        n--; /* do not cut within a character */
     memcpy(to, text.p, n);
     return (dv_str){to, n};
 }
 
-/* How often it has happened by now. */
+/* Counts a refusal, and returns how often it has happened by now. */
 static uint64_t note(struct dv_guard *guard, enum dv_policy_action action, bool is_warning,
                      dv_str name, dv_str text)
 {
@@ -178,7 +178,8 @@ static uint64_t note(struct dv_guard *guard, enum dv_policy_action action, bool 
     return 1;
 }
 
-/* "uid 0, unit gpu.service, executable /usr/bin/gpu": what a rule could say. */
+/* Prints the peer in terms that a rule can use: "uid 0, unit gpu.service, executable
+ * /usr/bin/gpu". */
 static dv_str print_peer(const struct dv_policy_peer *peer, struct dv_arena *arena)
 {
     dv_str text = peer->has_ids ? dv_str_printf(arena, "uid %u gid %u", peer->uid,
@@ -223,7 +224,8 @@ bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_peer *peer,
                   DV_FMT(name), verdict.rule.n ? "rule " : "no rule", DV_FMT(verdict.rule),
                   DV_FMT(who), guard->path);
     n = note(guard, action, mode == DV_POLICY_WARN, name, dv_str_from_c(err->msg));
-    if ((n & (n - 1)) == 0) /* 1, 2, 4, ... */
+    /* A refused peer tries for ever, so only the 1st, 2nd, 4th, ... time is logged. */
+    if ((n & (n - 1)) == 0)
         dv_log(DV_LOG_WARN,
                mode == DV_POLICY_WARN ? "plugin: the policy would refuse this"
                                       : "plugin: refused by the policy",

@@ -21,23 +21,24 @@ struct dv_err;
 struct dv_guard;
 struct dv_stream;
 
-/* Loads the file. It must be the owner's alone to write, and the owner root or us. */
+/* Loads the file. Only its owner may be able to write it, and the owner must be root or us. */
 struct dv_guard *dv_guard_open(dv_str path, struct dv_err *err);
 void dv_guard_free(struct dv_guard *guard); /* NULL is fine */
-/* Loads it again; on failure what was loaded before counts. */
+/* Loads the file again; on failure the policy that was loaded before stays. */
 DV_CHECKED bool dv_guard_reload(struct dv_guard *guard, struct dv_err *err);
 
-/* Who is at the other end, in `arena`; NULL when the guard is NULL or off. */
+/* Finds out who is at the other end, in `arena`; NULL when the guard is NULL or off. */
 const struct dv_policy_peer *dv_guard_identify(const struct dv_guard *guard,
                                                const struct dv_stream *stream,
                                                struct dv_arena *arena);
 const struct dv_policy_peer *dv_policy_peer_copy(const struct dv_policy_peer *peer,
                                                  struct dv_arena *arena); /* NULL is fine */
-/* DV_PERMISSION_DENIED: who, what, which rule, and what to do. In mode `warn` that is logged and
- * counted, and true. A guard or peer of NULL allows. */
+/* DV_PERMISSION_DENIED: the text says who, what, which rule, and what to do. In mode `warn` the
+ * refusal is logged and counted, and the answer is true. A guard or a peer that is NULL allows
+ * everything. */
 DV_CHECKED bool dv_guard_judge(struct dv_guard *guard, const struct dv_policy_peer *peer,
                                enum dv_policy_action action, dv_str name, struct dv_err *err);
-/* Both, for one question. */
+/* Identifies the peer and judges one question about it. */
 DV_CHECKED bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *stream,
                                 enum dv_policy_action action, dv_str name, struct dv_err *err);
 
@@ -45,15 +46,15 @@ DV_CHECKED bool dv_guard_allows(struct dv_guard *guard, const struct dv_stream *
 
 struct dv_guard_refusal {
     enum dv_policy_action action;
-    bool is_warning; /* it was let through */
+    bool is_warning; /* the peer was let through, because the mode is `warn` */
     dv_str name;
     dv_str text;
     uint64_t n;
 };
-/* The latest of each kind, at most a few dozen; NULL: no more. Borrowed until the next judgement.
- */
+/* Returns the latest refusal of the i-th kind, of which there are a few dozen at most; NULL: no
+ * more. It is borrowed until the next judgement. */
 const struct dv_guard_refusal *dv_guard_refusal(const struct dv_guard *guard, size_t i);
-/* Since the start. */
+/* Returns how many there were since the start. */
 uint64_t dv_guard_count(const struct dv_guard *guard, enum dv_policy_action action,
                         bool is_warning);
 

@@ -21,17 +21,17 @@ struct dv_plugin_info;
 #define DV_PLUGIN_VERSIONS_MAX 64u
 #define DV_PLUGIN_VERSION_BYTES_MAX 253u
 
-/* The message as a struct in `arena`. An empty endpoint becomes `socket`. DV_INVALID_ARGUMENT: the
- * bytes are no PluginInfo, or a string in it has a NUL byte. */
+/* Decodes the message into a struct in `arena`. An empty endpoint becomes `socket`.
+ * DV_INVALID_ARGUMENT: the bytes are no PluginInfo, or a string in it has a NUL byte. */
 DV_CHECKED bool dv_plugin_info_decode(dv_str message, dv_str socket, struct dv_arena *arena,
                                       struct dv_plugin_info *info, struct dv_err *err);
 void dv_plugin_info_copy(const struct dv_plugin_info *from, struct dv_arena *arena,
                          struct dv_plugin_info *to);
 
-/* What is wrong with it whatever its type. An empty name is the handler's to judge: the reference
- * takes drivers without one. */
+/* Checks what holds for plugins of every type. An empty name is left to the handler, because the
+ * reference takes drivers without one. */
 DV_CHECKED bool dv_plugin_info_check(const struct dv_plugin_info *info, struct dv_err *err);
-/* The endpoint as text: absolute, and no "." or ".." in it. */
+/* Checks the text of an endpoint: it must be absolute, without "." and "..". */
 DV_CHECKED bool dv_plugin_endpoint_check_text(dv_str endpoint, struct dv_err *err);
 /* Whether `path` is below `dir`; both absolute and without links, as realpath gives them. */
 bool dv_plugin_is_inside(dv_str dir, dv_str path);

@@ -1,4 +1,4 @@
-/* known.c - which sockets and directories are there, as far as looks and events have told. */
+/* known.c - keeps which sockets and directories are there, as far as scans and events have told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ bool dv_plugin_is_dot_name(dv_str path)
 
 static void lose_socket(struct dv_plugin_watcher *watcher, struct dv_plugin_known_socket *socket)
 {
-    (void)dv_map_remove(&watcher->sockets, socket->path); /* it is there */
+    (void)dv_map_remove(&watcher->sockets, socket->path); /* it is in the map */
     watcher->owner->lost(watcher->owner, socket->path);
     free(socket);
 }
@@ -33,7 +33,7 @@ static void lose_socket(struct dv_plugin_watcher *watcher, struct dv_plugin_know
 void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir)
 {
     dv_watch_remove(watcher->watch, dir->path);
-    (void)dv_map_remove(&watcher->dirs, dir->path); /* it is there */
+    (void)dv_map_remove(&watcher->dirs, dir->path); /* it is in the map */
     free(dir);
 }
 
@@ -81,7 +81,8 @@ static bool is_found(const struct dv_plugin_scan *job, dv_str path)
     return false;
 }
 
-/* Events of a directory are lost while its watch is renewed. */
+/* Forgets what a listing did not find. Events of a directory are lost while its watch is renewed,
+ * so a listing is the only way to notice what went in that time. */
 void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
                                    const struct dv_plugin_scan *job)
 {
@@ -103,7 +104,7 @@ void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
 
             dv_plugin_known_lose_dir(watcher, dv_str_copy(known->path, arena));
             dv_arena_free(arena);
-            at = 0; /* others may have gone with it */
+            at = 0; /* begin again: other entries may have gone with it */
         }
     }
 }
@@ -130,7 +131,7 @@ void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, boo
         dir = dv_alloc(sizeof(*dir) + path.n);
         memcpy(dir->text, path.p, path.n);
         dir->path = (dv_str){dir->text, path.n};
-        (void)dv_map_set(&watcher->dirs, dir->path, dir); /* was not there */
+        (void)dv_map_set(&watcher->dirs, dir->path, dir); /* it was not in the map */
     }
     dir->is_link = is_link;
 }
@@ -146,7 +147,7 @@ static struct dv_plugin_known_socket *add_socket(struct dv_plugin_watcher *watch
 
     memcpy(socket->text, path.p, path.n);
     socket->path = (dv_str){socket->text, path.n};
-    (void)dv_map_set(&watcher->sockets, socket->path, socket); /* was not there */
+    (void)dv_map_set(&watcher->sockets, socket->path, socket); /* it was not in the map */
     return socket;
 }
 
@@ -157,7 +158,7 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
 
     if (dv_plugin_is_dot_name(found->path) ||
         !dv_map_get(&watcher->dirs, dv_plugin_dir_of(found->path)))
-        return; /* the latter: its directory is new, and will be listed */
+        return; /* a directory that is not known yet is new, and will be listed */
     if (socket && is_same(&socket->identity, &found->identity)) {
         socket->scan = watcher->scan;
         socket->job = watcher->n_jobs;
@@ -175,9 +176,9 @@ static void see_socket(struct dv_plugin_watcher *watcher, const struct dv_plugin
     socket->job = watcher->n_jobs;
 }
 
-/* A directory of which an event told, and which is known already, may have been replaced: the watch
- * may be on the one that was there before. What is in it is then found to be the same, or new; an
- * empty one is all that can be replaced. A link may have been turned to anything. */
+/* Notes a directory that an event told of. One that is known already may have been replaced, and
+ * the watch may be on the old one, so it is listed again: its content is then found to be the same,
+ * or new. Only an empty directory can be replaced; a link may now lead anywhere. */
 static void see_dir(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
                     bool by_event)
 {
@@ -207,6 +208,6 @@ void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plug
     if (found->kind == DV_PLUGIN_FOUND_DIR || found->kind == DV_PLUGIN_FOUND_DIR_LINK)
         see_dir(watcher, found, by_event);
     socket = dv_map_get(&watcher->sockets, found->path);
-    if (socket) /* something took its place */
+    if (socket) /* something else took the socket's place */
         lose_socket(watcher, socket);
 }

@@ -1,4 +1,5 @@
-/* looks.c - what waits to be looked at, and the jobs that do it, one at a time. */
+/* looks.c - the queue of paths that wait to be looked at, and the jobs that look at them, one at a
+ * time. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "base/log.h"
 #include "plugin/watching.h"
 
-/* Paths that one job looks at: a fraction of a millisecond. */
+/* How many paths one job looks at: that takes a fraction of a millisecond. */
 #define LOOKS_A_JOB 128u
-/* Directories below the root; plugins use none or one each. */
+/* The limit of directories below the root; plugins use none or one each. */
 #define DIRS_MAX 1024u
 
 struct look {
@@ -35,14 +36,14 @@ void dv_plugin_looks_add(struct dv_plugin_watcher *watcher, enum dv_plugin_look_
     look->kind = kind;
     dv_list_push(kind == DV_PLUGIN_LOOK_LIST_LINK ? &watcher->links : &watcher->queue, &look->link);
     if (kind == DV_PLUGIN_LOOK_AT)
-        (void)dv_map_set(&watcher->looks, look->path, look); /* was not there */
+        (void)dv_map_set(&watcher->looks, look->path, look); /* it was not in the map */
 }
 
 static void free_look(struct dv_plugin_watcher *watcher, struct look *look)
 {
     dv_link_remove(&look->link);
     if (look->kind == DV_PLUGIN_LOOK_AT)
-        (void)dv_map_remove(&watcher->looks, look->path); /* it is there */
+        (void)dv_map_remove(&watcher->looks, look->path); /* it is in the map */
     free(look);
 }
 
@@ -57,7 +58,8 @@ void dv_plugin_looks_clear(struct dv_plugin_watcher *watcher)
 
 /* ---- what a job brings ---- */
 
-/* Whether the path, or a directory that it is in, went away while the job ran. */
+/* Whether the path, or a directory that holds it, went away while the job ran: then the job's
+ * answer is out of date. */
 static bool was_removed(const struct dv_plugin_watcher *watcher, dv_str path)
 {
     while (path.n > watcher->root.n) {
@@ -85,7 +87,7 @@ static void on_job(struct dv_work *work, const struct dv_err *err)
     struct dv_plugin_scan *job = DV_CONTAINER(work, struct dv_plugin_scan, work);
     struct dv_plugin_watcher *watcher = job->owner;
 
-    assert(!err || watcher->is_closing); /* cancelled only then */
+    assert(!err || watcher->is_closing); /* a job is cancelled only by closing */
     watcher->job = NULL;
     watcher->n_open--;
     if (!watcher->is_closing && !watcher->is_job_stale) {
@@ -118,21 +120,23 @@ static void start_job(struct dv_plugin_watcher *watcher, struct dv_plugin_scan *
     dv_work_start(&job->work, watcher->loop);
 }
 
-/* A directory that cannot be watched is still listed, from time to time. One that is watched by
- * another name was moved, and the event that says so was dropped or is still to come. */
+/* Judges why a directory cannot be watched. It is still listed then, from time to time. A directory
+ * that is watched by another name was moved, and the event that says so was dropped or is still to
+ * come. */
 static bool judge_watch_err(struct dv_plugin_watcher *watcher, dv_str path, bool is_link,
                             const struct dv_err *err)
 {
     dv_log(DV_LOG_DEBUG, "plugin: directory not watched", DV_F_STR("dir", path), DV_F_ERR(err));
     if (err->code == DV_ALREADY_EXISTS && is_link)
-        return false; /* by another name: it leads back here */
+        return false; /* the link leads back to a directory that is watched by another name */
     if (err->code == DV_NOT_FOUND && !dv_str_eq(path, watcher->root))
-        return false; /* gone, and an event will say so */
+        return false; /* it is gone, and an event will say so */
     dv_plugin_watcher_meet_trouble(watcher, err);
     return true;
 }
 
-/* Before it is listed. False: it is not to be listed. */
+/* Watches a directory before it is listed, so that no change falls between. False: it is not to be
+ * listed. */
 static bool watch_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link)
 {
     struct dv_err err;
@@ -144,7 +148,8 @@ static bool watch_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_li
         return false;
     }
     if (dv_str_eq(path, watcher->root) &&
-        !dv_watch_add(watcher->watch, watcher->parent, &err)) /* does without it, mostly */
+        /* The root's own watch is mostly enough. */
+        !dv_watch_add(watcher->watch, watcher->parent, &err))
         dv_log(DV_LOG_DEBUG, "plugin: directory not watched", DV_F_STR("dir", watcher->parent),
                DV_F_ERR(&err));
     if (!dv_watch_add(watcher->watch, path, &err) && !judge_watch_err(watcher, path, is_link, &err))
@@ -182,7 +187,8 @@ static void run_look(struct dv_plugin_watcher *watcher, const struct look *look)
             start_job(watcher, dv_plugin_scan_new(DV_PLUGIN_SCAN_LIST, look->path));
         break;
     case DV_PLUGIN_LOOK_WATCH_LINK:
-        (void)watch_dir(watcher, look->path, true); /* its present content is not listed */
+        /* The link is only watched here: its content is not listed. */
+        (void)watch_dir(watcher, look->path, true);
         break;
     case DV_PLUGIN_LOOK_AT:
         start_job(watcher, take_looks(watcher, look));

@@ -32,12 +32,12 @@
 #include "policy/policy.h"
 #include "proto/registration_v1.pb-c.h"
 
-/* The reference's: for the connection to be ready, however often that is tried; for GetInfo; for
- * each NotifyRegistrationStatus. */
+/* The reference's limits: for the connection to be ready, however many attempts that takes; for
+ * GetInfo; for each NotifyRegistrationStatus. */
 #define CONNECT_TIMEOUT_MS 10000u
 #define INFO_TIMEOUT_MS 1000u
 #define NOTIFY_TIMEOUT_MS 5000u
-/* For the handler, which has shorter ones for each of its steps: connecting alone may take 10 s. */
+/* The limit for the handler, whose own steps have shorter ones: connecting alone may take 10 s. */
 #define REGISTER_TIMEOUT_MS 60000u
 
 #define GET_INFO "/pluginregistration.Registration/GetInfo"
@@ -45,20 +45,20 @@
 
 enum step {
     CONNECTING,
-    ASKING,              /* GetInfo */
-    CHECKING,            /* what it answered */
+    ASKING,              /* GetInfo is under way */
+    CHECKING,            /* what GetInfo answered is checked */
     REGISTERING,         /* the handler is at work */
-    OVERDUE,             /* the same, past its deadline */
-    TELLING,             /* NotifyRegistrationStatus: registered */
-    REFUSING,            /* NotifyRegistrationStatus: not registered */
-    LEAVING,             /* cancelled; what was begun ends first */
-    LEAVING_REGISTERING, /* the same, and the handler is at work */
+    OVERDUE,             /* the handler is at work past its deadline */
+    TELLING,             /* NotifyRegistrationStatus is under way: registered */
+    REFUSING,            /* NotifyRegistrationStatus is under way: not registered */
+    LEAVING,             /* cancelled: what was begun ends first */
+    LEAVING_REGISTERING, /* cancelled while the handler is at work */
     CLOSING,
 };
 
 enum event {
     ON_DONE,
-    ON_FAILED, /* cause: why */
+    ON_FAILED, /* `cause` says why */
     ON_LATE,
     ON_CANCEL,
 };
@@ -68,20 +68,20 @@ struct dv_plugin_operation {
     const struct dv_plugin_rules *rules;
     struct dv_plugin_operation_owner *owner;
     enum step step;
-    struct dv_task task; /* what must not happen within start or cancel */
+    struct dv_task task; /* for what must not happen within start or cancel */
     struct dv_timer timer;
     struct dv_channel *channel; /* NULL: not open */
     struct dv_call call;
     struct dv_work check;
-    struct dv_err check_err; /* the check's alone while it runs */
+    struct dv_err check_err; /* written by the check alone while it runs */
     struct dv_plugin_registration registration;
     const struct dv_plugin_handler *handler;
-    struct dv_arena *arena; /* of info */
+    struct dv_arena *arena; /* holds info */
     struct dv_plugin_info info;
     const struct dv_policy_peer *peer; /* who listens on the socket */
-    struct dv_err cause;               /* of what has just failed */
-    struct dv_plugin_failure failure;  /* of the whole */
-    bool has_given_way;                /* is OVERDUE before its time */
+    struct dv_err cause;               /* why the last step failed */
+    struct dv_plugin_failure failure;  /* why the registration fails */
+    bool has_given_way;                /* OVERDUE before its time, because others wait */
     dv_str path;
     char path_text[];
 };
@@ -133,7 +133,7 @@ static void on_changed(void *ctx, enum dv_channel_state state, const struct dv_e
     struct dv_plugin_operation *op = ctx;
 
     if (op->step != CONNECTING)
-        return; /* a call that runs will tell */
+        return; /* a running call reports the loss itself */
     if (err)
         op->cause = *err;
     if (state == DV_CHANNEL_READY)
@@ -150,7 +150,8 @@ static void on_connect_timeout(struct dv_timer *timer)
     handle(op, ON_FAILED);
 }
 
-/* What is refused now is refused in a second: the attempt ends. */
+/* Ends the attempt after the policy refused the peer: one a second later would be refused as
+ * well. */
 static void on_refused(struct dv_task *task)
 {
     handle(DV_CONTAINER(task, struct dv_plugin_operation, task), ON_FAILED);
@@ -169,7 +170,7 @@ static bool may_be_called(void *ctx, const struct dv_stream *stream, struct dv_e
     return false;
 }
 
-/* Within the window the channel tries as often as gRPC does. */
+/* Connects; until the deadline the channel retries as often as gRPC does. */
 static void on_connect(struct dv_task *task)
 {
     struct dv_plugin_operation *op = DV_CONTAINER(task, struct dv_plugin_operation, task);
@@ -196,7 +197,7 @@ static void on_call_done(struct dv_call *call, const struct dv_err *err)
     struct dv_plugin_operation *op = DV_CONTAINER(call, struct dv_plugin_operation, call);
 
     if (err)
-        op->cause = *err; /* else what on_info found */
+        op->cause = *err; /* without an error, the cause is what on_info found */
     handle(op, op->cause.code == DV_OK ? ON_DONE : ON_FAILED);
 }
 
@@ -204,7 +205,7 @@ static void start_call(struct dv_plugin_operation *op, const char *method, uint6
                        void (*message)(struct dv_call *call, dv_str message),
                        struct dv_h2_msg *request)
 {
-    (void)dv_succeed(&op->cause); /* what was before is settled */
+    (void)dv_succeed(&op->cause); /* the cause of an earlier step is settled */
     op->call = (struct dv_call){
         .method = method,
         .message = message,
@@ -225,7 +226,7 @@ static void on_info(struct dv_call *call, dv_str message)
     struct dv_err err;
 
     if (!dv_plugin_info_decode(message, op->path, op->arena, &op->info, &err))
-        op->cause = err; /* which counts when the call is done */
+        op->cause = err; /* it counts when the call is done */
     op->info.peer = op->peer;
 }
 
@@ -281,7 +282,8 @@ static void check(struct dv_plugin_operation *op)
     struct dv_err err;
 
     if (dv_plugin_info_check(&op->info, &err))
-        op->owner->learned(op->owner, &op->info); /* else it is refused below, and not kept */
+        /* Info that breaks the limits is refused below, and not kept. */
+        op->owner->learned(op->owner, &op->info);
     if (!dv_plugin_judge(op->rules, &op->info, &op->handler, &op->failure)) {
         handle(op, ON_FAILED);
         return;
@@ -371,7 +373,8 @@ static void refuse_late(struct dv_plugin_operation *op)
     refuse_after_handler(op);
 }
 
-/* A plugin that does not know that it is registered is not. */
+/* Ends the registration again: a plugin that does not know that it is registered will not work as
+ * one. */
 static void fail_telling(struct dv_plugin_operation *op)
 {
     (void)dv_plugin_failure_set(&op->failure, op->cause.code,
@@ -382,7 +385,8 @@ static void fail_telling(struct dv_plugin_operation *op)
     close_connection(op);
 }
 
-/* That is common: the DRA helper answers every refusal with an error. */
+/* Goes on although the plugin answered a refusal with an error: that is common, the DRA helper
+ * always does so. */
 static void fail_refusing(struct dv_plugin_operation *op)
 {
     dv_log(DV_LOG_DEBUG, "plugin: refusal not taken", DV_F_STR("socket", op->path),
@@ -392,8 +396,8 @@ static void fail_refusing(struct dv_plugin_operation *op)
 
 /* ---- steps ---- */
 
-/* When the socket goes away, what has begun ends, and nothing new begins. Whom the handler has
- * registered stays added: the owner sees that it is not desired any more. */
+/* When the socket goes away, what has begun ends, and nothing new begins. A plugin that the handler
+ * has registered stays added: the owner sees that it is not desired any more, and removes it. */
 static const struct {
     enum step in;
     enum event on;
@@ -441,9 +445,9 @@ static void handle(struct dv_plugin_operation *op, enum event event)
         return;
     }
     op->step = steps[i].next;
-    if (event != ON_CANCEL) /* the owner knows */
+    if (event != ON_CANCEL) /* the owner cancelled, so it knows */
         op->owner->stepped(op->owner);
-    steps[i].act(op); /* last: it may free the operation */
+    steps[i].act(op); /* comes last, because it may free the operation */
 }
 
 struct dv_plugin_operation *dv_plugin_operation_start(struct dv_loop *loop, dv_str path,

@@ -17,19 +17,19 @@ struct dv_plugin_info;
 struct dv_plugin_operation;
 struct dv_plugin_rules;
 
-/* Whose operation it is. None is called from within start or cancel. */
+/* Who started the operation. None of the functions is called from within start or cancel. */
 struct dv_plugin_operation_owner {
-    /* It has gone a step on: what is told of it may have changed. */
+    /* The operation has gone on to its next step, so its view may have changed. */
     void (*stepped)(struct dv_plugin_operation_owner *owner);
-    /* The plugin has said who it is, within all limits; borrowed. */
+    /* The plugin has told its info, and that keeps all limits; borrowed. */
     void (*learned)(struct dv_plugin_operation_owner *owner, const struct dv_plugin_info *info);
-    /* The handler is about to be asked: from now on the plugin counts as registered, so that its
+    /* The handler is about to be asked. From now on the plugin counts as registered, so that its
      * going away is not missed. */
     void (*added)(struct dv_plugin_operation_owner *owner, const struct dv_plugin_handler *handler);
-    /* It does not count as registered after all; the handler knows. */
+    /* The plugin does not count as registered after all; the handler knows that. */
     void (*removed)(struct dv_plugin_operation_owner *owner);
-    /* The end; the operation is gone. DV_CANCELLED: neither success nor failure; it may have been
-     * added and not removed. err: NULL on success. */
+    /* The operation has ended and is freed. err is NULL on success. DV_CANCELLED is neither success
+     * nor failure: the plugin may have been added and not removed. */
     void (*done)(struct dv_plugin_operation_owner *owner, const struct dv_err *err);
 };
 
@@ -37,12 +37,13 @@ struct dv_plugin_operation_owner {
 struct dv_plugin_operation *dv_plugin_operation_start(struct dv_loop *loop, dv_str path,
                                                       const struct dv_plugin_rules *rules,
                                                       struct dv_plugin_operation_owner *owner);
-/* `done` still runs, with DV_CANCELLED unless the end was near. */
+/* Cancels the operation. `done` still runs, with DV_CANCELLED unless it was about to end anyway. */
 void dv_plugin_operation_cancel(struct dv_plugin_operation *operation);
-/* Others wait, and it has had its time: an attempt that waits for the connection or for the handler
- * fails soon. False: it is at a step that has a short limit of its own, and nothing happens. */
+/* Others wait, and this operation has had its time: if it waits for the connection or for the
+ * handler, it fails soon. False: it is at a step that has a short limit of its own, and nothing
+ * happens. */
 bool dv_plugin_operation_give_way(struct dv_plugin_operation *operation);
-/* The plugin's info is good, and what follows has begun. */
+/* Whether the plugin's info was found good and the registration has begun. */
 bool dv_plugin_operation_is_registering(const struct dv_plugin_operation *operation);
 
 #endif

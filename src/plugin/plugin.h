@@ -50,14 +50,14 @@ struct dv_plugin_info {
 
 /* ---- handlers: what a type of plugin is registered with ---- */
 
-/* One registration; lent to the handler until it has called `done`. */
+/* One registration; it is lent to the handler until it has called `done`. */
 struct dv_plugin_registration {
-    /* For the handler to call, exactly once, never from within `start`. err: NULL on success;
+    /* The handler calls this exactly once, never from within `start`. err is NULL on success;
      * otherwise its text goes to the plugin. */
     void (*done)(struct dv_plugin_registration *registration, const struct dv_err *err);
-    const struct dv_plugin_info *info; /* until `done` */
+    const struct dv_plugin_info *info; /* lives until `done` */
     uint64_t deadline_ms;              /* on the loop's clock; `cancel` is called then */
-    void *priv;                        /* the handler's own */
+    void *priv;                        /* for the handler's own use */
 };
 
 /* For one socket the calls come in this order and never overlap:
@@ -69,17 +69,17 @@ struct dv_plugin_registration {
 struct dv_plugin_handler {
     dv_str type;
     void *ctx;
-    /* Has no effect. The error's text goes to the plugin; a text too long for an error goes into
-     * `text` as well, and is sent instead. */
+    /* Checks the info without any effect. The error's text goes to the plugin; a text that is too
+     * long for an error goes into `text` as well, which is sent instead. */
     bool (*validate)(void *ctx, const struct dv_plugin_info *info, struct dv_buf *text,
                      struct dv_err *err);
-    /* May be for a plugin that is registered already and comes back. */
+    /* Starts to register; the plugin may be registered already and have come back. */
     void (*start)(void *ctx, struct dv_plugin_registration *registration);
-    /* The socket is gone, or the deadline has come: `done` still runs, soon. Cancelling twice, and
-     * after all is done but `done` has not run yet, must do no harm. */
+    /* The socket is gone, or the deadline has come: `done` must still run, soon. A second cancel,
+     * and one that comes shortly before `done`, must do no harm. */
     void (*cancel)(void *ctx, struct dv_plugin_registration *registration);
-    /* With what was registered. The plugin counts as gone when this returns; closing its connection
-     * may take longer. */
+    /* Takes back what was registered with this info. The plugin counts as gone when this returns;
+     * closing its connection may take longer. */
     void (*deregister)(void *ctx, const struct dv_plugin_info *info);
 };
 
@@ -91,15 +91,15 @@ enum dv_plugin_state {
     DV_PLUGIN_REGISTERING, /* the handler is at work, or the plugin is being told */
     DV_PLUGIN_REGISTERED,
     DV_PLUGIN_FAILING, /* the last attempt failed; the next one comes at next_retry_ms */
-    DV_PLUGIN_GONE,    /* the socket was removed; listed for a while */
+    DV_PLUGIN_GONE,    /* the socket was removed; it is listed for a while */
 };
 const char *dv_plugin_state_name(enum dv_plugin_state state); /* "seen" */
 
-/* One socket; borrowed from the list, until the loop's next turn. */
+/* What can be seen of one socket; borrowed until the loop's next turn. */
 struct dv_plugin_view {
-    const struct dv_plugin_info *info; /* but for `socket` all empty until the plugin has told */
+    const struct dv_plugin_info *info; /* all empty but `socket` until the plugin has told */
     enum dv_plugin_state state;
-    struct dv_err last_err; /* DV_OK: none so far */
+    struct dv_err last_err; /* DV_OK: there was none so far */
     uint64_t last_err_wall_ns;
     uint64_t n_attempts;    /* since it was seen */
     uint64_t next_retry_ms; /* on the loop's clock; 0: none is due */
@@ -108,52 +108,54 @@ struct dv_plugin_view {
     bool is_actual;  /* and in {state="actual_state_of_world"} */
 };
 
-/* The next socket at or after *at, which is moved past it; false at the end. Start with 0. */
+/* Sets `view` to the next socket at or after *at, and moves *at past it; false at the end. Start
+ * with 0. */
 bool dv_plugins_next(const struct dv_plugins *plugins, size_t *at, struct dv_plugin_view *view);
 
 struct dv_plugins_status {
     size_t n_desired;
     size_t n_actual;
     bool has_scanned;  /* every socket that was there at the start has been seen */
-    struct dv_err err; /* why the directory cannot be watched, or not wholly; DV_OK: it is */
+    struct dv_err err; /* why the directory cannot be watched completely; DV_OK: it is */
 };
 struct dv_plugins_status dv_plugins_status(const struct dv_plugins *plugins);
 
 /* ---- the whole ---- */
 
-/* Registrations under way: each holds a connection or two, and at the worst, when a plugin accepts
- * and is silent, for ten seconds. Far more than the plugins of any node; an eighth of the file
- * descriptors that a process has by default. */
+/* The limit of registrations at a time. Each holds a connection or two, for ten seconds at worst,
+ * when a plugin accepts and is silent. It is far more than the plugins of any node, and an eighth
+ * of the file descriptors that a process has by default. */
 #define DV_PLUGIN_OPERATIONS_MAX 128u
 
-/* What every registration is held against. */
+/* The rules that every registration is checked by. */
 struct dv_plugin_rules {
     const struct dv_plugin_handler *handlers;
     size_t n_handlers;
     const dv_str *endpoint_roots; /* where endpoints may be; none: kubelet_dir */
     size_t n_endpoint_roots;
-    bool accepts_any_endpoint; /* --strict: as the kubelet, wherever it is */
-    struct dv_guard *guard;    /* of sockets and names; NULL: all may; outlives the plugins */
+    bool accepts_any_endpoint; /* --strict: an endpoint may be anywhere, as with the kubelet */
+    /* Judges sockets and names; NULL: all are allowed; outlives the plugins. */
+    struct dv_guard *guard;
 };
 
 struct dv_plugins_options {
     dv_str kubelet_dir; /* absolute; plugins_registry in it is made if it is not there */
     struct dv_plugin_rules rules;
-    /* Something in its view has changed; never from within a function of this header. May be
+    /* A socket's view has changed. Never called from within a function of this header. May be
      * NULL. */
     void (*changed)(void *ctx, const struct dv_plugin_view *view);
     void *ctx;
 };
 
 /* Begins to watch. `options` and the handlers are copied. A directory that cannot be made or
- * watched is no failure: that is tried again, and shows in the status. */
+ * watched is no failure: it is tried again, and the status says why. */
 struct dv_plugins *dv_plugins_open(struct dv_loop *loop, const struct dv_plugins_options *options,
                                    struct dv_err *err);
-/* The policy has changed: who is registered and may not be any more is registered anew, which is
- * refused. */
+/* The policy has changed: a plugin that is registered and not allowed any more is registered anew,
+ * which is refused. */
 void dv_plugins_judge_again(struct dv_plugins *plugins);
-/* Registrations under way are cancelled. Nothing is deregistered: the handlers close for
- * themselves, and must outlive this until `closed` runs, which may be NULL. */
+/* Cancels the registrations that are under way. Nothing is deregistered: the handlers close for
+ * themselves, and must live until `closed` runs, which may be NULL. */
 void dv_plugins_close(struct dv_plugins *plugins, dv_closed_fn *closed, void *ctx);
 
 #endif

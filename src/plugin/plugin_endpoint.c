@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "plugin/info.h"
 
-/* Where `path` leads: the part that exists, resolved, and the rest behind it. */
+/* Finds where `path` leads: the part that exists is resolved, and the rest is appended. */
 static bool resolve(dv_str path, struct dv_arena *arena, dv_str *resolved, struct dv_err *err)
 {
     char real[PATH_MAX];
@@ -49,7 +49,8 @@ bool dv_plugin_endpoint_check(dv_str endpoint, const dv_str *roots, size_t n_roo
         return false;
     is_link = !dv_str_eq(resolved, endpoint);
     for (size_t i = 0; i < n_roots; i++)
-        if (realpath(dv_str_to_c(roots[i], arena), root) && /* none is there: nothing is inside */
+        /* A root that is not there has nothing inside. */
+        if (realpath(dv_str_to_c(roots[i], arena), root) &&
             dv_plugin_is_inside(dv_str_from_c(root), resolved))
             return true;
     if (n_roots == 0)

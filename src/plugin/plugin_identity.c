@@ -18,10 +18,11 @@
 
 #define PROC_BYTES_MAX 16384u
 #define PATH_BYTES 64u
-/* A process has at most 65,536; rules need the first few, and the kernel tells when they are more.
- */
+/* A process has at most 65,536 groups. Rules need the first few, and the kernel tells when there
+ * are more. */
 #define GROUPS_MAX 4096u
-/* Fields of /proc/PID/stat behind the name, which may have blanks. */
+/* The place of the start time among the fields of /proc/PID/stat after the name, which may have
+ * blanks. */
 #define START_FIELD 20u
 
 static const char *proc_path(pid_t pid, const char *name, char path[PATH_BYTES])
@@ -30,7 +31,7 @@ static const char *proc_path(pid_t pid, const char *name, char path[PATH_BYTES])
     return path;
 }
 
-/* In ticks since the boot; 0: there is no such process. */
+/* Returns when the process started, in ticks since the boot; 0: there is no such process. */
 static uint64_t start_time(pid_t pid, struct dv_arena *arena)
 {
     char path[PATH_BYTES];
@@ -63,9 +64,9 @@ static dv_str read_unit(pid_t pid, struct dv_arena *arena)
                : DV_STR("");
 }
 
-/* The file that we see at the path is the one that runs. Else it was deleted or replaced, or the
- * process sees other mounts than we do, where the path may be any file: our own name space says
- * nothing, since a service has one of its own. */
+/* Whether the file that we see at the path is the one that runs. If not, it was deleted or
+ * replaced, or the process sees other mounts than we do, where the path may be any file. Comparing
+ * mount namespaces would not help, since a service has one of its own. */
 static bool is_at(pid_t pid, const char *executable)
 {
     char path[PATH_BYTES];
@@ -96,7 +97,7 @@ static dv_str read_executable(pid_t pid, struct dv_arena *arena, dv_str *doubt)
     return dv_str_copy(dv_str_from_c(target), arena);
 }
 
-/* A descriptor of a process is readable once that has ended. */
+/* Whether the process has ended: its descriptor is readable then. */
 static bool has_ended(int pidfd)
 {
     struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
@@ -111,7 +112,8 @@ static void read_process(int pidfd, struct dv_policy_peer *peer, struct dv_arena
     dv_str doubt = DV_STR("");
     dv_str executable = read_executable(peer->pid, arena, &doubt);
 
-    /* All was read of one process, and it is the one that the kernel means. */
+    /* A pid may be used again while we read. All was read of one process if its start time is the
+     * same afterwards, and that is the peer if the peer has not ended. */
     if (start == 0 || start_time(peer->pid, arena) != start || (pidfd >= 0 && has_ended(pidfd))) {
         peer->doubt = DV_STR("the process has ended");
         return;

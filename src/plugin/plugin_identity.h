@@ -7,7 +7,7 @@ struct dv_arena;
 struct dv_policy_peer;
 struct dv_stream;
 
-/* Never NULL; what is not known is left out. Reads a few files of /proc. */
+/* Describes the peer, and leaves out what is not known; never NULL. Reads a few files of /proc. */
 const struct dv_policy_peer *dv_peer_identify(const struct dv_stream *stream,
                                               struct dv_arena *arena);
 

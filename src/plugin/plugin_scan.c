@@ -12,7 +12,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* Of directories that we make: what the reference's agent gives its plugin directories. */
+/* The mode of directories that we make: the reference's agent gives its plugin directories the
+ * same. */
 #define DIR_MODE 0750
 
 /* ---- one file ---- */
@@ -27,7 +28,7 @@ static bool get_info(int dir, const char *name, int flags, struct statx *info)
     return statx(dir, name, flags, STATX_TYPE | STATX_INO | STATX_CTIME | STATX_BTIME, info) == 0;
 }
 
-/* What is at the end of all links. */
+/* Looks at what is at the end of all links. */
 static void look(int dir, const char *name, struct dv_plugin_found *found)
 {
     struct statx info;
@@ -58,11 +59,11 @@ static void run_look(struct dv_plugin_scan *scan)
         struct dv_plugin_found *found = dv_vec_add_in(&scan->found, scan->arena);
 
         found->path = scan->paths.v[i];
-        look(AT_FDCWD, found->path.p, found); /* paths end with NUL: dv_plugin_scan_add */
+        look(AT_FDCWD, found->path.p, found); /* paths end with NUL: see dv_plugin_scan_add */
     }
 }
 
-/* Keeps the entry when it is a socket or a directory. */
+/* Keeps the entry if it is a socket or a directory. */
 static bool keep_entry(struct dv_plugin_scan *scan, int dir, const char *name, struct dv_err *err)
 {
     struct dv_plugin_found found = {0};
@@ -99,7 +100,7 @@ static void run_list(struct dv_plugin_scan *scan)
         if (!entry || !keep_entry(scan, dirfd(dir), entry->d_name, &scan->err))
             break;
     }
-    (void)closedir(dir); /* was only read */
+    (void)closedir(dir); /* cannot fail in a way that matters: it was only read */
 }
 
 static bool make_dir(const char *path, struct dv_err *err)
@@ -111,7 +112,8 @@ static bool make_dir(const char *path, struct dv_err *err)
                dv_fail(err, DV_FAILED_PRECONDITION, "%s is not a directory", path);
     if (errno != ENOENT)
         return dv_fail_errno(err, errno, "look at %s", path);
-    if (mkdir(path, DIR_MODE) == 0 || errno == EEXIST) /* another was faster */
+    /* Somebody else may have made it meanwhile. */
+    if (mkdir(path, DIR_MODE) == 0 || errno == EEXIST)
         return true;
     return dv_fail_errno(err, errno, "make directory %s", path);
 }
@@ -126,7 +128,7 @@ static void run_make(struct dv_plugin_scan *scan)
             return;
 }
 
-/* On a worker thread: it may block. */
+/* Runs the job on a worker thread, where it may block. */
 static void on_run(struct dv_work *work)
 {
     static void (*const runs[])(struct dv_plugin_scan *) = {

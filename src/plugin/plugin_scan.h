@@ -14,26 +14,28 @@
 
 struct dv_arena;
 
-/* Sockets and directories that one listing tells of; what is more is left out, as an error. */
+/* The limit of sockets and directories that one listing reports; more are left out, with an
+ * error. */
 #define DV_PLUGIN_SCAN_FOUND_MAX 20000u
 
-/* Tells a socket file from one that takes its place: inode numbers are used again, often at once.
- */
+/* Tells a socket file from one that takes its place. The inode's number alone is not enough: it is
+ * used again, often at once. */
 struct dv_plugin_identity {
     uint64_t dev;
     uint64_t ino;
-    uint64_t born_ns; /* of its last change, where the file system knows no birth */
+    uint64_t born_ns; /* time of the last change where the file system knows no time of birth */
 };
 
 enum dv_plugin_scan_kind {
-    DV_PLUGIN_SCAN_MAKE, /* the directory, and those above it */
-    DV_PLUGIN_SCAN_LIST, /* what is in it, links not followed to directories */
-    DV_PLUGIN_SCAN_LOOK, /* what the paths are, links followed */
+    DV_PLUGIN_SCAN_MAKE, /* makes the directory and those above it */
+    DV_PLUGIN_SCAN_LIST, /* lists the directory; links to directories are not followed */
+    DV_PLUGIN_SCAN_LOOK, /* looks at the paths; links are followed */
 };
 
 enum dv_plugin_found_kind {
-    DV_PLUGIN_FOUND_NOTHING, /* DV_PLUGIN_SCAN_LOOK: none there, or none that can be looked at */
-    DV_PLUGIN_FOUND_OTHER,   /* DV_PLUGIN_SCAN_LOOK: a file of no interest */
+    /* DV_PLUGIN_SCAN_LOOK: there is nothing, or nothing that can be looked at. */
+    DV_PLUGIN_FOUND_NOTHING,
+    DV_PLUGIN_FOUND_OTHER, /* DV_PLUGIN_SCAN_LOOK: a file of no interest */
     DV_PLUGIN_FOUND_SOCKET,
     DV_PLUGIN_FOUND_DIR,
     DV_PLUGIN_FOUND_DIR_LINK, /* DV_PLUGIN_SCAN_LOOK: a link to a directory */
@@ -42,17 +44,17 @@ enum dv_plugin_found_kind {
 struct dv_plugin_found {
     dv_str path;
     enum dv_plugin_found_kind kind;
-    struct dv_plugin_identity identity; /* of a socket */
+    struct dv_plugin_identity identity; /* for a socket */
 };
 
 struct dv_plugin_scan {
-    struct dv_work work; /* `done` is the owner's; the rest is set by new */
-    void *owner;         /* the owner's */
+    struct dv_work work; /* the owner sets `done`, dv_plugin_scan_new all else */
+    void *owner;         /* for the owner's use */
     enum dv_plugin_scan_kind kind;
-    struct dv_arena *arena; /* of all texts here, also those that the owner adds */
-    DV_VEC(dv_str) paths;   /* one, but for DV_PLUGIN_SCAN_LOOK; in the arena */
+    struct dv_arena *arena; /* holds all texts here, also those that the owner adds */
+    DV_VEC(dv_str) paths;   /* in the arena; only DV_PLUGIN_SCAN_LOOK may have more than one */
     DV_VEC(struct dv_plugin_found) found;
-    struct dv_err err; /* DV_OK: none */
+    struct dv_err err; /* DV_OK: there is none */
 };
 
 /* Copies the path. */

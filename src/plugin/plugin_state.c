@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/num.h"
 
-/* A pause of n ms is up to n / this longer. */
+/* A pause of n ms becomes up to n / SPREAD_FRACTION longer. */
 #define SPREAD_FRACTION 10u
 
 void dv_plugin_world_init(struct dv_plugin_world *world)
@@ -38,7 +38,8 @@ bool dv_plugin_desire(struct dv_plugin_world *world, struct dv_plugin_socket *so
     socket->desired_wall_ns = wall_ns;
     if (socket->last_start_ms > 0)
         socket->not_before_ms = socket->last_start_ms + DV_PLUGIN_PERIOD_MS;
-    (void)dv_map_set(&world->sockets, socket->path, socket); /* perhaps itself */
+    /* It may be there already, as itself. */
+    (void)dv_map_set(&world->sockets, socket->path, socket);
     return true;
 }
 
@@ -72,7 +73,7 @@ bool dv_plugin_is_actual(const struct dv_plugin_socket *socket, uint64_t sightin
 void dv_plugin_forget(struct dv_plugin_world *world, struct dv_plugin_socket *socket)
 {
     assert(socket->running == 0);
-    (void)dv_map_remove(&world->sockets, socket->path); /* perhaps never desired */
+    (void)dv_map_remove(&world->sockets, socket->path); /* it may never have been desired */
 }
 
 void dv_plugin_begin(struct dv_plugin_socket *socket, uint64_t now_ms)
@@ -128,7 +129,8 @@ struct dv_plugin_decision dv_plugin_decide(const struct dv_plugin_socket *socket
     if (socket->desired)
         return act_from(dv_u64_max(socket->retry_ms, socket->not_before_ms), now_ms,
                         DV_PLUGIN_DO_REGISTER);
-    /* The back-off outlives the socket, so it is not forgotten while that runs. */
+    /* The back-off may last longer than the socket is listed. It is kept until then, so that a
+     * socket that comes back does not escape it. */
     return act_from(dv_u64_max(socket->gone_ms + DV_PLUGIN_GONE_LISTED_MS, socket->retry_ms),
                     now_ms, DV_PLUGIN_DO_FORGET);
 }

@@ -1,8 +1,6 @@
-/* plugin_state.h - for every socket what is desired and what is, and what to do about the
- * difference.
- *
- * Pure: values in, decisions out. A sighting is a number of its own for each time that a socket was
- * found new; it is what tells a plugin from the one that was there before it. */
+/* plugin_state.h - keeps for every socket what is desired and what is registered, and decides what
+ * to do about the difference. Pure: values in, decisions out. Each time that a socket is found new
+ * it gets a number, its sighting, which tells a plugin from the one that was there before it. */
 #ifndef DV_PLUGIN_STATE_H
 #define DV_PLUGIN_STATE_H
 
@@ -16,11 +14,12 @@
 struct dv_err;
 struct dv_plugin_handler;
 
-/* After the first failure, then twice as long each time, up to the cap: the reference's numbers. */
+/* The pause after the first failure; it doubles with each further one up to the cap. Both are the
+ * reference's numbers. */
 #define DV_PLUGIN_BACKOFF_FIRST_MS 500u
 #define DV_PLUGIN_BACKOFF_MAX_MS 122000u
-/* The reference looks once a second: a socket that is replaced more often is not followed faster.
- */
+/* The reference looks once a second, so a socket that is replaced more often is not followed
+ * faster. */
 #define DV_PLUGIN_PERIOD_MS 1000u
 /* How long a socket that went away is listed. */
 #define DV_PLUGIN_GONE_LISTED_MS 60000u
@@ -30,36 +29,38 @@ struct dv_plugin_socket {
 
     uint64_t desired; /* the latest sighting; 0: it is not there */
     uint64_t desired_wall_ns;
-    uint64_t gone_ms; /* when it was last seen to go */
+    uint64_t gone_ms; /* when it was last seen to go away */
 
     uint64_t actual;                         /* the sighting that is registered; 0: none */
-    const struct dv_plugin_handler *handler; /* with this one */
+    const struct dv_plugin_handler *handler; /* the handler that it is registered with */
 
     uint64_t running; /* the sighting that an operation works for; 0: none runs */
     uint64_t last_start_ms;
-    uint64_t not_before_ms; /* a replaced socket waits for the rest of the period */
+    uint64_t not_before_ms; /* a replaced socket waits until the period has passed */
 
-    /* Of the path, not of the sighting: who comes back waits for the rest of it. */
+    /* The back-off belongs to the path, not to the sighting: a plugin that comes back waits for the
+     * rest of it. */
     uint64_t backoff_ms; /* 0: the last operation did not fail */
     uint64_t retry_ms;
 };
 
-/* All of them. */
+/* All sockets that are known. */
 struct dv_plugin_world {
     struct dv_map sockets; /* by path */
     uint64_t last_sighting;
 };
 
 void dv_plugin_world_init(struct dv_plugin_world *world);
-void dv_plugin_world_fini(struct dv_plugin_world *world); /* the sockets are their owner's */
+void dv_plugin_world_fini(struct dv_plugin_world *world); /* the sockets belong to their owner */
 struct dv_plugin_socket *dv_plugin_world_get(const struct dv_plugin_world *world, dv_str path);
 
-/* It is there, new or again: a sighting of its own. Keeps the socket in the world.
- * DV_INVALID_ARGUMENT: its path is empty. */
+/* Notes that the socket is there, new or again, with a sighting of its own, and keeps it in the
+ * world. DV_INVALID_ARGUMENT: its path is empty. */
 DV_CHECKED bool dv_plugin_desire(struct dv_plugin_world *world, struct dv_plugin_socket *socket,
                                  uint64_t wall_ns, struct dv_err *err);
 void dv_plugin_undesire(struct dv_plugin_socket *socket, uint64_t now_ms);
-/* `handler` is kept. DV_INVALID_ARGUMENT: the path is empty. */
+/* Notes that the sighting is registered; `handler` is kept. DV_INVALID_ARGUMENT: the path is
+ * empty. */
 DV_CHECKED bool dv_plugin_add_actual(struct dv_plugin_socket *socket, uint64_t sighting,
                                      const struct dv_plugin_handler *handler, struct dv_err *err);
 void dv_plugin_remove_actual(struct dv_plugin_socket *socket);
@@ -69,15 +70,16 @@ void dv_plugin_forget(struct dv_plugin_world *world, struct dv_plugin_socket *so
 
 void dv_plugin_begin(struct dv_plugin_socket *socket, uint64_t now_ms);
 void dv_plugin_succeed(struct dv_plugin_socket *socket);
-/* `spread` is a random number: pauses are up to a tenth longer, so that many do not retry as one.
- */
+/* Notes a failure. `spread` is a random number: pauses are up to a tenth longer, so that many
+ * plugins do not retry at the same time. */
 void dv_plugin_fail(struct dv_plugin_socket *socket, uint64_t now_ms, uint64_t spread);
-void dv_plugin_give_up(struct dv_plugin_socket *socket); /* neither success nor failure */
+/* Notes an end that is neither success nor failure. */
+void dv_plugin_give_up(struct dv_plugin_socket *socket);
 
 enum dv_plugin_action {
     DV_PLUGIN_DO_NOTHING,    /* all is as it should be, or is being made so */
-    DV_PLUGIN_DO_CANCEL,     /* the running operation works for a socket that is no more */
-    DV_PLUGIN_DO_UNREGISTER, /* then ask again */
+    DV_PLUGIN_DO_CANCEL,     /* the running operation works for a socket that is gone */
+    DV_PLUGIN_DO_UNREGISTER, /* deregister the old plugin, then ask again */
     DV_PLUGIN_DO_REGISTER,
     DV_PLUGIN_DO_WAIT, /* ask again at at_ms */
     DV_PLUGIN_DO_FORGET,
@@ -88,7 +90,8 @@ struct dv_plugin_decision {
     uint64_t at_ms; /* DV_PLUGIN_DO_WAIT */
 };
 
-/* One operation a socket at a time; off with the old before on with the new. */
+/* Decides what to do next for the socket. It has one operation at a time, and the old plugin is
+ * deregistered before the new one is registered. */
 struct dv_plugin_decision dv_plugin_decide(const struct dv_plugin_socket *socket, uint64_t now_ms);
 
 #endif

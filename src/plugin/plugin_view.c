@@ -1,4 +1,4 @@
-/* plugin_view.c - what can be seen of plugins, and who is told when it changes. */
+/* plugin_view.c - makes the views of plugins, and tells the owner when they change. */
 #include "base/list.h"
 #include "base/map.h"
 #include "plugin/plugin.h"
@@ -60,7 +60,8 @@ static void on_tell(struct dv_task *task)
         struct dv_plugin_view view;
 
         get_view(DV_CONTAINER(link, struct dv_plugin_entry, to_tell), &view);
-        if (!plugins->is_closing) /* it may close us: then the rest is not told */
+        /* The callback may close the plugins, and then the rest is not told. */
+        if (!plugins->is_closing)
             plugins->changed(plugins->ctx, &view);
     }
 }

@@ -1,4 +1,5 @@
-/* plugins.c - the life of the whole: opened with its rules, closed when all has ended. */
+/* plugins.c - opens the plugins with their rules, and closes them when all operations have
+ * ended. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/* plugins.h - the insides of struct dv_plugins, which plugins.c, reconcile.c and plugin_view.c
- * share. */
+/* plugins.h - struct dv_plugins, which plugins.c, reconcile.c, turns.c and plugin_view.c share. */
 #ifndef DV_PLUGIN_PLUGINS_H
 #define DV_PLUGIN_PLUGINS_H
 
@@ -28,15 +27,15 @@ struct dv_plugin_entry {
     struct dv_plugin_operation *operation; /* NULL: none runs */
     struct dv_plugin_operation_owner owner;
     struct dv_link in_running;
-    uint64_t start_ms;     /* of the operation */
+    uint64_t start_ms;     /* when the operation began */
     pid_t listener;        /* DV_PLUGIN_LISTENER_*, or who it was when the socket was last seen */
-    bool has_given_way;    /* the operation was told to */
-    bool is_retry;         /* the operation is one of a plugin that failed before */
+    bool has_given_way;    /* the operation was told to make room for others */
+    bool is_retry;         /* the operation is for a plugin that failed before */
     struct dv_timer timer; /* when to decide again */
     struct dv_link to_decide;
     struct dv_link in_queue;
     struct dv_link to_tell;
-    struct dv_arena *arena; /* of info */
+    struct dv_arena *arena; /* holds info */
     struct dv_plugin_info info;
     struct dv_err last_err;
     uint64_t last_err_wall_ns;
@@ -46,44 +45,46 @@ struct dv_plugin_entry {
 
 struct dv_plugins {
     struct dv_loop *loop;
-    struct dv_plugin_watcher *watcher; /* NULL: closed */
+    struct dv_plugin_watcher *watcher; /* NULL: it is closed */
     struct dv_plugin_watcher_owner watcher_owner;
     struct dv_plugin_world world;
     struct dv_plugin_rules rules;
     void (*changed)(void *ctx, const struct dv_plugin_view *view);
     void *ctx;
-    struct dv_list to_decide; /* entries that something happened to */
-    struct dv_list newcomers; /* wait for their turn */
-    struct dv_list retries;   /* likewise, after those */
-    struct dv_list parked;    /* likewise, while their listener has its share */
+    struct dv_list to_decide; /* entries for which a decision is due */
+    struct dv_list newcomers; /* entries that wait for their turn the first time */
+    struct dv_list retries;   /* entries that wait for their turn after a failure */
+    struct dv_list parked;    /* entries that wait because their listener has its share */
     struct dv_list running;   /* entries with an operation, the oldest first */
     struct dv_timer turn_timer;
-    bool takes_oldest;      /* the next of a queue: its oldest, or its newest */
-    struct dv_list to_tell; /* entries whose change has not been told */
+    bool takes_oldest;      /* take the oldest of a queue next, not the newest */
+    struct dv_list to_tell; /* entries whose change has not been told yet */
     struct dv_task decide_task;
     struct dv_task tell_task;
     struct dv_task close_task;
     size_t n_running;
-    size_t n_retrying; /* of those */
+    size_t n_retrying; /* how many of them retry */
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
-    struct dv_arena *arena; /* of rules */
+    struct dv_arena *arena; /* holds rules */
 };
 
-/* reconcile.c: the watcher's news become desires, decisions operations, their ends what is. */
+/* reconcile.c: turns the watcher's news into desires, decisions into operations, and their ends
+ * into what is registered. */
 bool dv_plugin_on_found(struct dv_plugin_watcher_owner *owner, dv_str path);
 void dv_plugin_on_lost(struct dv_plugin_watcher_owner *owner, dv_str path);
 void dv_plugin_entry_free(struct dv_plugin_entry *entry);
-/* Looks again whether there is room, in the loop's next turn. */
+/* Checks in the loop's next turn whether there is room for more. */
 void dv_plugin_decide_soon(struct dv_plugins *plugins);
 
-/* turns.c: whose turn it is. */
-/* Puts the entry, which is to be registered, into its queue; nothing when it is in one. */
+/* turns.c: decides whose turn it is. */
+/* Puts the entry, which is to be registered, into its queue; does nothing when it is in one. */
 void dv_plugin_queue(struct dv_plugin_entry *entry);
-/* Starts what there is room for, by `start`; those that take long make room for those that wait. */
+/* Calls `start` for as many entries as there is room for; operations that take long make room for
+ * entries that wait. */
 void dv_plugin_take_turns(struct dv_plugins *plugins, void (*start)(struct dv_plugin_entry *entry));
-/* An operation of the entry has ended: another one of its listener may follow. */
+/* An operation of the entry has ended, so another one of its listener may follow. */
 void dv_plugin_end_turn(struct dv_plugin_entry *entry);
 
 /* plugin_view.c */

@@ -1,4 +1,5 @@
-/* reconcile.c - from what the watcher tells to what is registered: decisions and operations. */
+/* reconcile.c - leads from what the watcher tells to what is registered, by decisions and
+ * operations. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "plugin/info.h"
 #include "plugin/plugins.h"
 
-/* Known at a time, those that are gone but listed included; each takes about a kilobyte. */
+/* The limit of sockets that are known, including those that are gone but still listed; each takes
+ * about a kilobyte. */
 #define SOCKETS_MAX 10000u
 
 static void on_decide(struct dv_task *task);
@@ -132,7 +134,7 @@ static void on_added(struct dv_plugin_operation_owner *owner,
 
     if (!dv_plugin_add_actual(&entry->socket, entry->socket.running, handler, &err))
         dv_log(DV_LOG_ERROR, "plugin: not recorded", DV_F_STR("socket", entry->socket.path),
-               DV_F_ERR(&err)); /* and goes on, as the reference does */
+               DV_F_ERR(&err)); /* it goes on, as the reference does */
 }
 
 static void on_removed(struct dv_plugin_operation_owner *owner)
@@ -181,7 +183,7 @@ static void on_done(struct dv_plugin_operation_owner *owner, const struct dv_err
         dv_plugin_check_closed(plugins);
         return;
     }
-    dv_plugin_decide_soon(plugins); /* there is room for another */
+    dv_plugin_decide_soon(plugins); /* there is room for another one now */
     decide_later(entry);
 }
 
@@ -216,7 +218,8 @@ static void unregister(struct dv_plugin_entry *entry)
     dv_log(DV_LOG_INFO, "plugin: deregistered", DV_F_STR("socket", entry->socket.path),
            DV_F_STR("type", entry->info.type), DV_F_STR("name", entry->info.name),
            DV_F_C("reason", entry->socket.desired ? "socket replaced" : "socket gone"));
-    dv_plugin_remove_actual(&entry->socket); /* before the handler is told, as in the kubelet */
+    /* Comes before the handler is told, as in the kubelet. */
+    dv_plugin_remove_actual(&entry->socket);
     dv_plugin_succeed(&entry->socket);
     handler->deregister(handler->ctx, &entry->info);
 }
@@ -245,7 +248,7 @@ static void on_time(struct dv_timer *timer)
     decide_later(DV_CONTAINER(timer, struct dv_plugin_entry, timer));
 }
 
-/* Everything but deregistering. */
+/* Carries out a decision, except deregistering. */
 static void carry_out(struct dv_plugin_entry *entry)
 {
     struct dv_plugins *plugins = entry->plugins;
@@ -269,13 +272,13 @@ static void carry_out(struct dv_plugin_entry *entry)
     case DV_PLUGIN_DO_FORGET:
         dv_plugin_entry_free(entry);
         break;
-    case DV_PLUGIN_DO_UNREGISTER: /* done just before */
+    case DV_PLUGIN_DO_UNREGISTER: /* has been done just before */
     case DV_PLUGIN_DO_NOTHING:
         break;
     }
 }
 
-/* In the reference's order: first all that is to go, then all that is to come. */
+/* Acts in the reference's order: first everything is deregistered that has to go, then the rest. */
 static void on_decide(struct dv_task *task)
 {
     struct dv_plugins *plugins = DV_CONTAINER(task, struct dv_plugins, decide_task);
@@ -289,7 +292,7 @@ static void on_decide(struct dv_task *task)
 
         if (!plugins->is_closing &&
             dv_plugin_decide(&entry->socket, 0).action == DV_PLUGIN_DO_UNREGISTER)
-            unregister(entry); /* the handler may close us */
+            unregister(entry); /* the handler may close the plugins */
     }
     while ((link = dv_list_shift(&now)) != NULL)
         if (!plugins->is_closing)

@@ -18,16 +18,19 @@
 #include "plugin/plugin_state.h"
 #include "plugin/plugins.h"
 
-/* Operations of plugins that have failed before: they leave room for newcomers. */
+/* The limit of operations for plugins that have failed before: the rest is left for newcomers. */
 #define RETRIES_MAX (DV_PLUGIN_OPERATIONS_MAX / 2)
-/* Below this nobody is asked who listens: it takes a connection more, and there is room. */
+/* With fewer operations than this nobody is asked who listens: that takes one more connection, and
+ * there is room. */
 #define CROWD (DV_PLUGIN_OPERATIONS_MAX / 2)
-/* In a crowd, for one listening process: a container with all drivers of a node has a dozen. */
+/* The limit for one listening process in a crowd: a container with all drivers of a node has a
+ * dozen sockets. */
 #define LISTENER_MAX (DV_PLUGIN_OPERATIONS_MAX / 4)
-/* Looked at in one turn of the loop: each takes a connection, some 20 us. */
+/* How many sockets are asked for their listener in one turn of the loop: each takes a connection,
+ * some 20 us. */
 #define LOOKS_MAX 128u
-/* While others wait, an attempt may wait this long for its connection: a plugin that lives takes
- * milliseconds. And for the handler, which connects to a service that may only just start. */
+/* The limits while others wait. For the connection: a living plugin takes milliseconds. For the
+ * handler: it connects to a service that may only just start. */
 #define CONNECT_MS 1000u
 #define REGISTER_MS 5000u
 
@@ -40,8 +43,8 @@ void dv_plugin_queue(struct dv_plugin_entry *entry)
                      &entry->in_queue);
 }
 
-/* The oldest and the newest in turn: who has just come does not wait for all who came before, and
- * nobody waits for ever because others come. */
+/* Takes the oldest and the newest entry in turn: a newcomer does not wait for all who came before,
+ * and nobody waits for ever because others come. */
 static struct dv_plugin_entry *take(struct dv_plugins *plugins, struct dv_list *queue)
 {
     struct dv_link *link;
@@ -68,7 +71,7 @@ static void look_who_listens(struct dv_plugin_entry *entry)
     struct dv_peer peer;
     struct dv_err err;
 
-    /* Nobody: all of those share one share. */
+    /* Sockets without a known listener have one share together. */
     entry->listener = dv_socket_listener(entry->socket.path, &peer, &err) &&
                               peer.pid != DV_PLUGIN_LISTENER_UNKNOWN
                           ? peer.pid
@@ -85,7 +88,8 @@ static size_t n_running_of(const struct dv_plugins *plugins, pid_t listener)
     return n;
 }
 
-/* False: it waits until another one of its listener ends. */
+/* Whether the entry's listener may have one more operation. False: the entry waits until one of
+ * them ends. */
 static bool has_share(struct dv_plugin_entry *entry)
 {
     if (entry->plugins->n_running < CROWD)
@@ -122,8 +126,8 @@ static void on_turn_timer(struct dv_timer *timer)
     dv_plugin_decide_soon(DV_CONTAINER(timer, struct dv_plugins, turn_timer));
 }
 
-/* Those that have had their time make room; when there is none, it is looked again when the first
- * will have. */
+/* Makes operations that have had their time give way. When there are none, this runs again when the
+ * first one will have had its time. */
 static void make_room(struct dv_plugins *plugins)
 {
     uint64_t now_ms = dv_loop_now_ms(plugins->loop);
@@ -136,12 +140,12 @@ static void make_room(struct dv_plugins *plugins)
             entry->start_ms +
             (dv_plugin_operation_is_registering(entry->operation) ? REGISTER_MS : CONNECT_MS);
 
-        link = link->next; /* its end comes later, but let that be its affair */
+        link = link->next; /* the operation ends later, but this loop does not rely on that */
         if (entry->has_given_way)
             continue;
         if (end_ms <= now_ms) {
             entry->has_given_way = dv_plugin_operation_give_way(entry->operation);
-            end_ms = now_ms + CONNECT_MS; /* of the step that it is at */
+            end_ms = now_ms + CONNECT_MS; /* the limit of the step that it is at */
         }
         if (!entry->has_given_way)
             next_ms = dv_u64_min(next_ms, end_ms);
@@ -159,7 +163,7 @@ void dv_plugin_take_turns(struct dv_plugins *plugins, void (*start)(struct dv_pl
 
         if (!entry)
             break;
-        if (n_looks++ == LOOKS_MAX) { /* the others are let on first */
+        if (n_looks++ == LOOKS_MAX) { /* the loop goes on with other things first */
             dv_plugin_queue(entry);
             dv_plugin_decide_soon(plugins);
             break;

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "plugin/watching.h"
 
-/* Until a scan that met trouble is made again: doubled each time. */
+/* The pause after a scan that failed in part; it doubles each time. */
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 60000u
 #define RETRY_JITTER_PER_MILLE 100u
@@ -28,7 +28,7 @@ void dv_plugin_watcher_meet_trouble(struct dv_plugin_watcher *watcher, const str
     uint64_t delay_ms = dv_jitter(watcher->retry_ms, RETRY_JITTER_PER_MILLE);
 
     if (!watcher->is_scanning || watcher->is_scan_clean)
-        watcher->err = *err; /* of what goes wrong in one scan the first counts */
+        watcher->err = *err; /* the first error of a scan counts */
     watcher->is_scan_clean = false;
     if (dv_timer_is_set(&watcher->retry_timer))
         return;
@@ -40,7 +40,7 @@ void dv_plugin_watcher_meet_trouble(struct dv_plugin_watcher *watcher, const str
     watcher->retry_ms = dv_u64_min(watcher->retry_ms * 2, RETRY_MAX_MS);
 }
 
-/* All has been looked at: what was not seen is not there. */
+/* Everything has been looked at, so what was not seen is not there. */
 void dv_plugin_watcher_scanned(struct dv_plugin_watcher *watcher)
 {
     watcher->is_scanning = false;
@@ -49,13 +49,13 @@ void dv_plugin_watcher_scanned(struct dv_plugin_watcher *watcher)
     dv_plugin_known_lose_unseen(watcher);
     watcher->has_scanned = true;
     watcher->retry_ms = RETRY_FIRST_MS;
-    (void)dv_succeed(&watcher->err); /* no trouble any more */
+    (void)dv_succeed(&watcher->err); /* the trouble is over */
     dv_log(DV_LOG_DEBUG, "plugin: registry scanned", DV_F_STR("dir", watcher->root),
            DV_F_U64("sockets", watcher->sockets.n), DV_F_U64("dirs", watcher->dirs.n));
 }
 
-/* Everything from the beginning, whatever is known of directories; sockets are known on. Links to
- * directories are listed too, since there is no other way to find what changed in them. */
+/* Scans everything from the beginning, whatever is known of directories; known sockets stay known.
+ * Links to directories are listed too, since there is no other way to find what changed in them. */
 static void rescan(struct dv_plugin_watcher *watcher)
 {
     const struct dv_map_entry *entry;
@@ -109,7 +109,8 @@ static void on_dir_event(struct dv_plugin_watcher *watcher, enum dv_watch_kind k
     }
     if (kind == DV_WATCH_DIR_GONE || kind == DV_WATCH_REMOVED)
         dv_plugin_known_lose(watcher, path);
-    /* Another directory may have taken the place of one that is gone, with an event before. */
+    /* Another directory may have taken the place of one that is gone, and its event may have come
+     * before this one. */
     if ((kind == DV_WATCH_DIR_GONE || kind == DV_WATCH_ADDED) && !dv_plugin_is_dot_name(path))
         dv_plugin_looks_add(watcher, DV_PLUGIN_LOOK_AT, path);
     if (watcher->looks.n > DV_PLUGIN_LOOKS_MAX || watcher->removed.n > DV_PLUGIN_LOOKS_MAX)
@@ -133,7 +134,7 @@ static void on_event(void *ctx, const struct dv_watch_event *event)
         on_parent_event(watcher, event);
         return;
     }
-    arena = dv_arena_new(); /* the event's texts do not outlive the watch on its directory */
+    arena = dv_arena_new(); /* the event's texts are freed with the watch on its directory */
     if (event->kind == DV_WATCH_DIR_GONE)
         on_dir_event(watcher, event->kind, dv_str_copy(event->dir, arena));
     else

@@ -17,25 +17,25 @@
 
 struct dv_plugin_watcher;
 
-/* None is called from within a function of this header. */
+/* None of these is called from within a function of this header. */
 struct dv_plugin_watcher_owner {
-    /* A socket is there that was not, or another took its place. False: there is no room for it
-     * now; it is told again later. */
+    /* A socket is there that was not, or another one took its place. False: there is no room for it
+     * now, and it is told again later. */
     bool (*found)(struct dv_plugin_watcher_owner *owner, dv_str path);
     void (*lost)(struct dv_plugin_watcher_owner *owner, dv_str path);
 };
 
-/* `root` need not exist; `owner` is kept until close. */
+/* Begins to watch. `root` need not exist; `owner` is kept until close. */
 struct dv_plugin_watcher *dv_plugin_watcher_open(struct dv_loop *loop, dv_str root,
                                                  struct dv_plugin_watcher_owner *owner,
                                                  struct dv_err *err);
 void dv_plugin_watcher_close(struct dv_plugin_watcher *watcher, dv_closed_fn *closed, void *ctx);
 
-/* Everything has been looked at once. */
+/* Whether everything has been looked at once. */
 bool dv_plugin_watcher_has_scanned(const struct dv_plugin_watcher *watcher);
-/* What kept the last scan from being complete; DV_OK: nothing. */
+/* Why the last scan was not complete; DV_OK: it was. */
 const struct dv_err *dv_plugin_watcher_err(const struct dv_plugin_watcher *watcher);
-/* Nothing waits to be looked at. */
+/* Whether nothing waits to be looked at. */
 bool dv_plugin_watcher_is_idle(const struct dv_plugin_watcher *watcher);
 
 #endif

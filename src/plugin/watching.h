@@ -1,4 +1,4 @@
-/* watching.h - the insides of a watcher, which watcher.c, looks.c and known.c share. */
+/* watching.h - struct dv_plugin_watcher, which watcher.c, looks.c and known.c share. */
 #ifndef DV_PLUGIN_WATCHING_H
 #define DV_PLUGIN_WATCHING_H
 
@@ -15,15 +15,16 @@
 
 struct dv_arena;
 
-/* Paths that wait to be looked at; when more change at once, a scan of everything is cheaper. */
+/* The limit of paths that wait to be looked at; when more change at once, a scan of everything is
+ * cheaper. */
 #define DV_PLUGIN_LOOKS_MAX 4096u
 
 enum dv_plugin_look_kind {
     DV_PLUGIN_LOOK_MAKE_ROOT,
-    DV_PLUGIN_LOOK_LIST_DIR,  /* watch it, then list it */
-    DV_PLUGIN_LOOK_LIST_LINK, /* the same; it is a link to a directory */
+    DV_PLUGIN_LOOK_LIST_DIR,  /* watch the directory, then list it */
+    DV_PLUGIN_LOOK_LIST_LINK, /* watch and list a directory that a link leads to */
     DV_PLUGIN_LOOK_WATCH_LINK,
-    DV_PLUGIN_LOOK_AT, /* something of which an event told */
+    DV_PLUGIN_LOOK_AT, /* look at a path that an event told of */
 };
 
 struct dv_plugin_known_dir {
@@ -35,8 +36,8 @@ struct dv_plugin_known_dir {
 struct dv_plugin_known_socket {
     dv_str path;
     struct dv_plugin_identity identity;
-    uint64_t scan; /* the latest that saw it */
-    uint64_t job;  /* likewise */
+    uint64_t scan; /* the latest scan that saw it */
+    uint64_t job;  /* the latest job that saw it */
     char text[];
 };
 
@@ -45,17 +46,19 @@ struct dv_plugin_watcher {
     struct dv_plugin_watcher_owner *owner;
     struct dv_watch *watch;
     dv_str root;
-    dv_str parent;         /* watched too: a root that somebody holds open goes without a word */
+    /* Is watched too: a root that is removed while somebody holds it open sends no event. */
+    dv_str parent;
     struct dv_map dirs;    /* dv_plugin_known_dir by path */
     struct dv_map sockets; /* dv_plugin_known_socket by path */
 
-    struct dv_list queue;       /* looks.c */
-    struct dv_list links;       /* the same, of kind DV_PLUGIN_LOOK_LIST_LINK: after all others */
-    struct dv_map looks;        /* those of kind DV_PLUGIN_LOOK_AT by path */
+    struct dv_list queue; /* looks.c */
+    /* Looks of kind DV_PLUGIN_LOOK_LIST_LINK, which come after all others. */
+    struct dv_list links;
+    struct dv_map looks;        /* looks of kind DV_PLUGIN_LOOK_AT by path */
     struct dv_plugin_scan *job; /* NULL: none runs */
-    uint64_t n_jobs;            /* so far */
+    uint64_t n_jobs;            /* jobs that were started so far */
     bool is_job_stale;
-    struct dv_map removed; /* paths that went away while the job runs; the value says nothing */
+    struct dv_map removed; /* paths that went away while the job runs; the values are not used */
     struct dv_arena *removed_arena;
 
     uint64_t scan; /* counts scans of everything */
@@ -70,36 +73,36 @@ struct dv_plugin_watcher {
     unsigned n_open; /* what must end before `closed` runs */
     dv_closed_fn *closed;
     void *closed_ctx;
-    char text[]; /* of root */
+    char text[]; /* the text of root */
 };
 
-/* looks.c: what waits to be looked at, one job at a time. */
+/* looks.c: adds a path to those that wait to be looked at. */
 void dv_plugin_looks_add(struct dv_plugin_watcher *watcher, enum dv_plugin_look_kind kind,
                          dv_str path);
 void dv_plugin_looks_clear(struct dv_plugin_watcher *watcher);
-/* Starts the next job, unless one runs; tells dv_plugin_watcher_scanned when nothing is left. */
+/* Starts the next job, unless one runs; calls dv_plugin_watcher_scanned when nothing is left. */
 void dv_plugin_looks_run(struct dv_plugin_watcher *watcher);
 
-/* known.c: what is there. */
+/* known.c: notes what was found at a path. */
 void dv_plugin_known_see(struct dv_plugin_watcher *watcher, const struct dv_plugin_found *found,
                          bool by_event);
 void dv_plugin_known_add_dir(struct dv_plugin_watcher *watcher, dv_str path, bool is_link);
-/* Whatever was at this path is there no more. */
+/* Notes that whatever was at this path is gone. */
 void dv_plugin_known_lose(struct dv_plugin_watcher *watcher, dv_str path);
 /* Like dv_plugin_known_lose, for a directory and all that is below it. */
 void dv_plugin_known_lose_dir(struct dv_plugin_watcher *watcher, dv_str path);
 void dv_plugin_known_lose_unseen(struct dv_plugin_watcher *watcher); /* by the latest scan */
-/* What is known in the directory, and the job that has just listed it did not find. */
+/* Forgets what is known in the directory and was not found by the job that has just listed it. */
 void dv_plugin_known_lose_unlisted(struct dv_plugin_watcher *watcher,
                                    const struct dv_plugin_scan *job);
-/* Not what is in it; frees it. */
+/* Forgets and frees the directory, but not what is in it. */
 void dv_plugin_known_forget_dir(struct dv_plugin_watcher *watcher, struct dv_plugin_known_dir *dir);
 void dv_plugin_known_fini(struct dv_plugin_watcher *watcher);
 dv_str dv_plugin_dir_of(dv_str path);
 bool dv_plugin_is_dot_name(dv_str path); /* its last part begins with "." */
 
 /* watcher.c */
-/* Something could not be watched or looked at: everything is scanned again, later. */
+/* Notes that something could not be watched or looked at: everything is scanned again later. */
 void dv_plugin_watcher_meet_trouble(struct dv_plugin_watcher *watcher, const struct dv_err *err);
 void dv_plugin_watcher_scanned(struct dv_plugin_watcher *watcher);
 void dv_plugin_watcher_check_closed(struct dv_plugin_watcher *watcher); /* may free it */
