@@ -19,11 +19,11 @@
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MAX_MS 120000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* For the peer's settings after the connection was accepted. */
+/* How long the peer may take to send its settings after it accepted the connection. */
 #define CONNECT_TIMEOUT_MS 20000u
-/* A connection that lasted this long was good: the next attempt comes at once. */
+/* A connection that lasted this long was good, so the next attempt after it comes at once. */
 #define GOOD_CONNECTION_MS 1000u
-/* More calls than this on one connection are a fault of ours: they wait for the peer. */
+/* More calls than this that wait on one connection are a fault of ours. */
 #define WAITING_CALLS_MAX 100000u
 /* A call that no peer has begun to serve is tried elsewhere this many times. */
 #define TRIES_MAX 4u
@@ -43,10 +43,10 @@ struct dv_channel {
     dv_str path;
     struct dv_channel_options options;
     enum dv_channel_state state;
-    struct dv_err err;       /* of the last failure */
-    struct link_up *current; /* connecting or ready; NULL: none */
+    struct dv_err err;       /* the last failure */
+    struct link_up *current; /* connecting or ready; NULL: there is none */
     struct dv_list conns;    /* the current one, and those that finish their calls */
-    struct dv_list waiting;  /* calls, for a connection */
+    struct dv_list waiting;  /* calls that wait for a connection */
     struct dv_timer retry_timer;
     struct dv_task connect_task;
     struct dv_task changed_task;
@@ -56,7 +56,7 @@ struct dv_channel {
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
-    char text[]; /* of path and name */
+    char text[]; /* the texts of path and name */
 };
 
 uint64_t dv_grpc_next_id(void)
@@ -83,7 +83,7 @@ static void on_close_task(struct dv_task *task)
         closed(ctx);
 }
 
-/* Whenever something that a closing channel waits for is gone. */
+/* Called whenever something is gone that a closing channel may wait for. */
 static void check_closed(struct dv_channel *channel)
 {
     if (channel->is_closing)
@@ -108,7 +108,8 @@ static void end_call(struct dv_call *call, const struct dv_err *err)
            DV_F_STR("peer", channel->options.name), DV_F_C("method", call->method), DV_F_CODE(err),
            DV_F_ERR(err),
            DV_F_U64("us", (dv_loop_now_ns(channel->loop) - call->priv.start_ns) / 1000));
-    call->done(call, err->code == DV_OK ? NULL : err); /* last: it may free the call */
+    /* Comes last, because it may free the call. */
+    call->done(call, err->code == DV_OK ? NULL : err);
 }
 
 static void on_end_task(struct dv_task *task)
@@ -119,7 +120,7 @@ static void on_end_task(struct dv_task *task)
     end_call(call, &err);
 }
 
-/* The call ends for a reason of ours; what the peer says from now on does not count. */
+/* Ends the call for a reason of ours; what the peer says from now on does not count. */
 static void decide(struct dv_call *call, enum dv_code code, const char *text)
 {
     if (!call->priv.is_running || call->priv.end.code != DV_OK)
@@ -154,7 +155,7 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
         call->message(call, message);
 }
 
-/* The status that counts, after the checks that a session cannot make. */
+/* Returns the status that counts, after the checks that a session cannot make. */
 static struct dv_err judge_end(struct dv_call *call, struct dv_h2_call *h2_call,
                                const struct dv_h2_end *end)
 {
@@ -164,7 +165,8 @@ static struct dv_err judge_end(struct dv_call *call, struct dv_h2_call *h2_call,
         return call->priv.end;
     if (err.code == DV_OK && !call->is_stream && dv_h2_call_n_received(h2_call) == 0)
         (void)dv_fail(&err, DV_INTERNAL, "the peer said OK without sending a message");
-    /* A server may notice the deadline before we do, and resets the call. */
+    /* A server may notice the deadline before we do and reset the call: that is reported as the
+     * deadline, not as a cancellation. */
     if (err.code == DV_CANCELLED && call->deadline_ms != DV_NO_DEADLINE &&
         dv_loop_now_ms(call->priv.channel->loop) >= call->deadline_ms)
         (void)dv_fail(&err, DV_DEADLINE_EXCEEDED, "no answer within the deadline");
@@ -231,7 +233,7 @@ static void fail_waiting(struct dv_channel *channel, bool those_that_wait_too)
     }
 }
 
-/* An attempt failed, or a connection that had hardly begun was lost. */
+/* An attempt has failed, or a connection was lost that had hardly begun: the next attempt waits. */
 static void fail_attempt(struct dv_channel *channel, const struct dv_err *err)
 {
     uint64_t delay_ms = dv_jitter(channel->backoff_ms, BACKOFF_JITTER_PER_MILLE);
@@ -252,7 +254,7 @@ static void fail_attempt(struct dv_channel *channel, const struct dv_err *err)
     fail_waiting(channel, false);
 }
 
-/* The current connection is current no more: the next one is made at once. */
+/* Gives up the current connection for new calls, and makes the next one at once. */
 static void reconnect(struct dv_channel *channel)
 {
     channel->current = NULL;
@@ -387,7 +389,7 @@ static void on_connect_task(struct dv_task *task)
 
 /* ---- calls ---- */
 
-/* On a connection, in the queue for one, or to its end. */
+/* Puts the call on a connection or into the queue for one, or ends it. */
 static void place(struct dv_call *call)
 {
     struct dv_channel *channel = call->priv.channel;

@@ -33,13 +33,14 @@ struct ProtobufCMessage;
 struct dv_channel;
 
 struct dv_channel_options {
-    dv_str name;              /* of the peer, for the log */
-    size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
+    dv_str name;              /* names the peer in the log */
+    size_t message_bytes_max; /* limit of a received message; 0: the default of 16 MiB */
     bool connects_once;       /* the first failure or loss is final */
-    /* Whether who listens may be talked to; false sets `err`, and the attempt has failed. May be
-     * NULL. */
+    /* Whether we may talk to the process that listens; false sets `err`, and the attempt has
+     * failed. May be NULL. */
     bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
-    /* Told after every change, never from within a function of this header. May be NULL. */
+    /* Runs after every change of state, never from within a function of this header. May be
+     * NULL. */
     void (*changed)(void *ctx, enum dv_channel_state state, const struct dv_err *err);
     void *ctx;
 };
@@ -49,38 +50,40 @@ struct dv_channel_options {
  * sent its settings, for which it has 20 s. DV_INVALID_ARGUMENT: the path is no socket address. */
 struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,
                                    const struct dv_channel_options *options, struct dv_err *err);
-/* Calls that run end with DV_CANCELLED before `closed` runs. `closed` may be NULL. */
+/* Closes the channel. Running calls end with DV_CANCELLED before `closed` runs, which may be
+ * NULL. */
 void dv_channel_close(struct dv_channel *channel, dv_closed_fn *closed, void *ctx);
 enum dv_channel_state dv_channel_state(const struct dv_channel *channel);
-/* Tries to connect now, if it waits for the end of a back-off. */
+/* Tries to connect now, if the channel waits for the end of a back-off. */
 void dv_channel_retry_now(struct dv_channel *channel);
 
 #define DV_NO_DEADLINE UINT64_MAX
 
-/* A generated message as calls carry it, with one reference. */
+/* Encodes a generated message for a call; the caller has one reference. */
 struct dv_h2_msg *dv_grpc_encode(const struct ProtobufCMessage *message);
 
-/* One call, embedded in what waits for it; zeroed, then filled in; lent to the channel until `done`
- * has run. */
+/* One call. It is embedded in what waits for it, zeroed, then filled in, and lent to the channel
+ * until `done` has run. */
 struct dv_call {
     const char *method; /* "/package.Service/Method"; lives as long as the call */
-    /* A response arrived; borrowed. At most one unless is_stream. May be NULL. */
+    /* A response has arrived, borrowed; at most one unless is_stream. May be NULL. */
     void (*message)(struct dv_call *call, dv_str message);
-    /* The end, exactly once. err: NULL when the peer said OK (and sent one message, unless
-     * is_stream). */
+    /* The call has ended; runs exactly once. err is NULL when the peer said OK and, unless
+     * is_stream, sent one message. */
     void (*done)(struct dv_call *call, const struct dv_err *err);
     uint64_t deadline_ms; /* on the loop's clock; DV_NO_DEADLINE for streams that watch */
     bool is_stream;
-    bool waits_for_ready; /* while the peer cannot be reached: wait, instead of DV_UNAVAILABLE */
+    /* While the peer cannot be reached, wait instead of failing with DV_UNAVAILABLE. */
+    bool waits_for_ready;
     struct {
         struct dv_channel *channel;
-        struct dv_conn *conn;       /* NULL while it waits for one */
-        struct dv_h2_call *h2_call; /* on it */
+        struct dv_conn *conn;       /* NULL while the call waits for one */
+        struct dv_h2_call *h2_call; /* the call on that connection */
         struct dv_h2_msg *request;
         struct dv_link link; /* in the channel's waiting calls */
         struct dv_timer deadline;
-        struct dv_task task; /* for an end that is known at once */
-        struct dv_err end;   /* code DV_OK: not decided by us yet */
+        struct dv_task task; /* reports an end that is known at once */
+        struct dv_err end;   /* how we ended it; code DV_OK: we did not */
         uint64_t id;
         uint64_t start_ns;
         unsigned n_tries;
@@ -88,9 +91,9 @@ struct dv_call {
     } priv;
 };
 
-/* Takes the reference to `request`. */
+/* Starts the call and takes the reference to `request`. */
 void dv_call_start(struct dv_channel *channel, struct dv_call *call, struct dv_h2_msg *request);
-/* `done` still runs, with DV_CANCELLED. Nothing happens once it has run. */
+/* Cancels the call: `done` still runs, with DV_CANCELLED. Does nothing once `done` has run. */
 void dv_call_cancel(struct dv_call *call);
 uint64_t dv_call_id(const struct dv_call *call);
 
@@ -101,51 +104,52 @@ struct dv_server_call;
 
 struct dv_method {
     const char *path; /* "/package.Service/Method" */
-    /* The call must be finished, now or later, also after it was cancelled. */
+    /* Handles a call, which must be finished, now or later, also after it was cancelled. */
     void (*handle)(void *ctx, struct dv_server_call *call, dv_str request);
 };
 
 struct dv_service {
     const struct dv_method *methods;
     size_t n_methods;
-    void *ctx; /* for its handlers */
+    void *ctx; /* is passed to its handlers */
 };
 
 struct dv_server_options {
-    dv_str name; /* for the log */
+    dv_str name; /* names the server in the log */
     mode_t mode; /* of the socket file */
     const struct dv_service *services;
     size_t n_services;
-    size_t message_bytes_max; /* to receive; 0: the default of 16 MiB */
+    size_t message_bytes_max; /* limit of a received message; 0: the default of 16 MiB */
     size_t connections_max;   /* 0: 1024, or an eighth of the process's descriptors */
-    /* Whether who connects may; false sets `err`, and the connection is closed. May be NULL. */
+    /* Whether the process that connects may do so; false sets `err`, and the connection is closed.
+     * May be NULL. */
     bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
-    /* A peer did something that was refused, or broke the protocol: for the log, and no more often
-     * than a log can stand. May be NULL. */
+    /* A peer did something that was refused, or broke the protocol. Meant for the log, and called
+     * no more often than a log can stand. May be NULL. */
     void (*complaint)(void *ctx, const struct dv_peer *peer, const struct dv_err *err);
     void *ctx;
 };
 
-/* `options` and the services it names are copied, the methods are borrowed. */
+/* Opens the server. `options` and the services are copied, the methods are borrowed. */
 struct dv_server *dv_server_open(struct dv_loop *loop, dv_str path,
                                  const struct dv_server_options *options, struct dv_err *err);
-/* Takes no more connections and calls at once, lets running calls finish for grace_ms, then cancels
- * them. `closed` runs when the last call has been finished by its handler; it may be NULL. */
+/* Takes no more connections and calls, lets running calls finish for grace_ms, then cancels them.
+ * `closed` runs when the last call has been finished by its handler; it may be NULL. */
 void dv_server_close(struct dv_server *server, uint64_t grace_ms, dv_closed_fn *closed, void *ctx);
 size_t dv_server_n_connections(const struct dv_server *server);
 
-/* The one answer of a unary call, and its end: DV_OK. Takes the reference to `msg`; the call is
- * gone. */
+/* Sends the one answer of a unary call and ends it with DV_OK. Takes the reference to `msg`; the
+ * call is freed. */
 void dv_server_call_reply(struct dv_server_call *call, struct dv_h2_msg *msg);
-/* One of many answers; keeps a reference of its own. DV_CANCELLED: the client is gone.
- * DV_RESOURCE_EXHAUSTED: it does not read. */
+/* Sends one of many answers; keeps a reference of its own. DV_CANCELLED: the client is gone.
+ * DV_RESOURCE_EXHAUSTED: the client does not read. */
 DV_CHECKED bool dv_server_call_send(struct dv_server_call *call, struct dv_h2_msg *msg,
                                     struct dv_err *err);
-/* The end. err: NULL for DV_OK. The call is gone. */
+/* Ends the call, with DV_OK when err is NULL; the call is freed. */
 void dv_server_call_finish(struct dv_server_call *call, const struct dv_err *err);
 
 /* `cancelled` runs once if the client gives up, its deadline passes, or the server closes, before
- * the call is finished. The handler still finishes it. */
+ * the call is finished. The handler must still finish it. */
 void dv_server_call_on_cancel(struct dv_server_call *call,
                               void (*cancelled)(void *ctx, struct dv_server_call *call), void *ctx);
 /* `drained` runs whenever all that was sent has gone out: the moment to send more. */
@@ -153,11 +157,11 @@ void dv_server_call_on_drained(struct dv_server_call *call,
                                void (*drained)(void *ctx, struct dv_server_call *call), void *ctx);
 bool dv_server_call_is_cancelled(const struct dv_server_call *call);
 
-/* Memory that lives as long as the call. */
+/* Returns memory that lives as long as the call. */
 struct dv_arena *dv_server_call_arena(struct dv_server_call *call);
 uint64_t dv_server_call_id(const struct dv_server_call *call);
 struct dv_peer dv_server_call_peer(const struct dv_server_call *call);
-/* On the loop's clock; DV_NO_DEADLINE when the client set none. */
+/* Returns the deadline on the loop's clock; DV_NO_DEADLINE when the client set none. */
 uint64_t dv_server_call_deadline_ms(const struct dv_server_call *call);
 size_t dv_server_call_unsent_bytes(const struct dv_server_call *call);
 

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* All output of a turn goes out in one write up to this size: frames are mostly small. */
+/* Frames are mostly small, so up to this much output of a turn goes out in one write. */
 #define CHUNK_BYTES (64u * 1024u)
 /* A peer that takes nothing for so long is stuck; what waits for it would wait for ever. */
 #define STALL_TIMEOUT_MS 60000u
@@ -31,7 +31,8 @@ static void on_stall(struct dv_timer *timer)
     dv_conn_break(conn, DV_UNAVAILABLE, "the peer has read nothing for 60 s");
 }
 
-/* Writes; false when the kernel did not take it all: stop pulling then. */
+/* Writes the bytes; false when the kernel did not take them all, and the caller must stop
+ * pulling. */
 static bool write_out(struct dv_conn *conn, dv_str bytes)
 {
     dv_stream_write(conn->stream, bytes);
@@ -61,9 +62,9 @@ static void flush(struct dv_conn *conn)
     size_t n = 0;
     dv_str bytes;
 
-    dv_h2_settle(conn->h2); /* a call that was given up ends even when the peer reads nothing */
+    dv_h2_settle(conn->h2); /* so that a cancelled call ends even when the peer reads nothing */
     if (dv_stream_queued_bytes(conn->stream) > 0)
-        return; /* goes on when that has drained */
+        return; /* the rest goes out when the stream has drained */
     while (dv_h2_pull(conn->h2, &bytes)) {
         if (n + bytes.n > sizeof(chunk)) {
             dv_stream_write(conn->stream, (dv_str){chunk, n});
@@ -113,7 +114,7 @@ static void on_read(struct dv_stream_handler *handler, dv_str bytes)
     if (dv_conn_is_breaking(conn))
         return;
     if (!dv_h2_receive(conn->h2, bytes, &err)) {
-        flush(conn); /* a GOAWAY may say why */
+        flush(conn); /* sends a GOAWAY, which may say why */
         dv_conn_break(conn, err.code, err.msg);
         return;
     }
@@ -168,5 +169,5 @@ void dv_conn_start(struct dv_conn *conn, struct dv_loop *loop, struct dv_stream 
     conn->stream_handler = (struct dv_stream_handler){on_read, on_end, on_drained};
     conn->h2 = dv_h2_new(options, handler);
     dv_stream_start(stream, &conn->stream_handler);
-    dv_conn_flush_later(conn); /* settings go out before anything has been read */
+    dv_conn_flush_later(conn); /* our settings go out before anything has been read */
 }

@@ -8,7 +8,7 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 
-/* Embedded in a channel's or a server's own connection. */
+/* A connection; it is embedded in a channel's or a server's own struct. */
 struct dv_conn {
     struct dv_loop *loop;
     struct dv_stream *stream;
@@ -17,16 +17,17 @@ struct dv_conn {
     struct dv_task flush_task;
     struct dv_task break_task;
     struct dv_timer stall_timer; /* set while the peer does not take what we write */
-    struct dv_err reason;        /* why it breaks; code DV_OK: it does not */
-    /* The connection is gone and every call on it has ended; free it when `closed` runs. */
+    struct dv_err reason;        /* why the connection breaks; code DV_OK: it does not */
+    /* The connection is gone and every call on it has ended. The owner frees it when `closed`
+     * runs. */
     void (*gone)(struct dv_conn *conn, const struct dv_err *reason);
     void (*closed)(struct dv_conn *conn);
 };
 
-/* Takes the stream. The handler, `gone` and `closed` are kept. */
+/* Starts to use the stream and owns it. The handler, `gone` and `closed` are kept. */
 void dv_conn_start(struct dv_conn *conn, struct dv_loop *loop, struct dv_stream *stream,
                    const struct dv_h2_options *options, struct dv_h2_handler *handler);
-/* Sends what the session has to say, later in this turn. */
+/* Sends what the session has to send, later in this turn. */
 void dv_conn_flush_later(struct dv_conn *conn);
 /* Ends the connection, later in this turn; the first reason counts. */
 void dv_conn_break(struct dv_conn *conn, enum dv_code code, const char *text);

@@ -8,14 +8,14 @@
 #include "base/num.h"
 #include "loop/loop.h"
 
-/* One holder's share is one of so many: the others' places are out of its reach. */
+/* One holder may have one PARTS-th of the places, so that it cannot take those of others. */
 #define PARTS 4u
-/* Whoever has not said its preface by then goes before those that have. */
+/* A client that has not sent its preface within this time is displaced before those that have. */
 #define PREFACE_MS 2000u
 
 struct dv_holder {
     struct dv_link link;
-    pid_t pid; /* 0: not known, as of a process in another PID namespace */
+    pid_t pid; /* 0: not known, as for a process in another PID namespace */
     uid_t uid;
     size_t n;
 };
@@ -55,18 +55,20 @@ static bool is_late(const struct dv_place *place, uint64_t now_ms)
     return !place->is_ready && now_ms - place->since_ms >= PREFACE_MS;
 }
 
-/* Of two that could go; `a` is the older one. */
+/* Whether `b` is displaced rather than `a`, which is the older one. */
 static bool goes_before(const struct dv_place *b, const struct dv_place *a, uint64_t now_ms)
 {
     if (b->holder->n != a->holder->n)
         return b->holder->n > a->holder->n;
     if (is_late(b, now_ms) != is_late(a, now_ms))
         return is_late(b, now_ms);
-    /* Only a holder's own: among strangers, who has had one call would be safe from newcomers. */
+    /* This counts only among a holder's own connections: among strangers, one call would make a
+     * connection safe from newcomers. */
     return b->holder == a->holder && a->is_used && !b->is_used;
 }
 
-/* `own` is the newcomer's holder, NULL when it is new. */
+/* Finds the connection that goes for a newcomer. `own` is the newcomer's holder, NULL when it has
+ * no connection yet. */
 static struct dv_place *find_displaced(const struct dv_places *places, const struct dv_holder *own,
                                        bool from_own_only, uint64_t now_ms)
 {
@@ -105,7 +107,8 @@ bool dv_places_take(struct dv_places *places, struct dv_place *place, const stru
                            "connection refused: %zu are open already and none is idle: try later",
                            places->n);
     }
-    place->holder = own ? own : add_holder(places, peer); /* before its last one may leave */
+    /* Set before the holder's last connection leaves, which would free the holder. */
+    place->holder = own ? own : add_holder(places, peer);
     place->holder->n++;
     place->since_ms = now_ms;
     dv_list_push(&places->all, &place->link);

@@ -17,13 +17,13 @@ struct dv_err;
 struct dv_holder;
 struct dv_peer;
 
-/* Embedded in a connection. A zeroed one is in no list. */
+/* A connection's place, embedded in the connection. A zeroed one is in no list. */
 struct dv_place {
     struct dv_link link;
-    struct dv_holder *holder; /* NULL: it has no place, or no more */
+    struct dv_holder *holder; /* NULL: it has no place (any more) */
     uint64_t since_ms;
-    size_t n_calls; /* that a handler has */
-    bool is_ready;  /* the client has said its preface and settings */
+    size_t n_calls; /* calls that a handler has not finished */
+    bool is_ready;  /* the client has sent its preface and settings */
     bool is_used;   /* it has had a call */
 };
 
@@ -35,12 +35,13 @@ struct dv_places {
 };
 
 void dv_places_init(struct dv_places *places, size_t max);
-/* Gives `place` to the peer. `*displaced` has left for it, and its connection is to be ended; NULL:
- * there was room. DV_RESOURCE_EXHAUSTED: neither room nor anybody who could go. */
+/* Gives `place` to the peer. `*displaced` is the connection that lost its place for it and must be
+ * ended; NULL: there was room. DV_RESOURCE_EXHAUSTED: there is no room, and nobody can be
+ * displaced. */
 DV_CHECKED bool dv_places_take(struct dv_places *places, struct dv_place *place,
                                const struct dv_peer *peer, uint64_t now_ms,
                                struct dv_place **displaced, struct dv_err *err);
-/* Twice is once. */
+/* Gives the place back. A second call does nothing. */
 void dv_places_leave(struct dv_places *places, struct dv_place *place);
 
 #endif

@@ -1,4 +1,4 @@
-/* grpc_server.c - a server's life, and the connections to it. */
+/* grpc_server.c - opens and closes a server, and accepts connections to it. */
 #include "grpc/grpc_server.h"
 
 #include <assert.h>
@@ -19,17 +19,18 @@
 #include "grpc/grpc_conn.h"
 #include "grpc/grpc_places.h"
 
-/* For a client's preface and settings. */
+/* How long a client may take to send its preface and settings. */
 #define HANDSHAKE_TIMEOUT_MS 20000u
-/* Idle connections cost about 16 KiB each. */
+/* The default limit of connections; an idle one costs about 16 KiB. */
 #define CONNECTIONS_DEFAULT 1024u
-/* Of the process's descriptors a server takes one in so many: there are several servers. */
+/* A server takes one in so many of the process's descriptors, because there are several servers. */
 #define DESCRIPTORS_PART 8u
-/* Complaints about peers: so many in a period, the rest is dropped. */
+/* So many complaints about peers are passed on in a period; the rest is dropped. */
 #define COMPLAINTS_MAX 100u
 #define COMPLAINTS_PERIOD_MS 10000u
 
-/* A peer may do wrong as often as it likes; a log cannot say so as often. */
+/* Whether one more complaint may be passed on: a peer can do wrong as often as it likes, and would
+ * fill the log. */
 static bool may_complain(struct dv_server *server)
 {
     uint64_t now_ms = dv_loop_now_ms(server->loop);
@@ -99,7 +100,8 @@ static void on_gone(struct dv_conn *conn, const struct dv_err *reason)
 
     dv_timer_cancel(&sc->handshake_timer);
     dv_places_leave(&sc->server->places, &sc->place);
-    /* A peer that went away is no fault; one that broke the protocol or the time limits is. */
+    /* A peer that went away has done nothing wrong; one that broke the protocol or a time limit
+     * has. */
     if (reason->code != DV_UNAVAILABLE && reason->code != DV_CANCELLED)
         dv_server_complain(sc->server, &sc->peer, reason);
 }
@@ -122,7 +124,7 @@ static void on_handshake_timeout(struct dv_timer *timer)
     dv_conn_break(&sc->conn, DV_DEADLINE_EXCEEDED, "the peer said nothing in HTTP/2 for 20 s");
 }
 
-/* The place is the newcomer's already. */
+/* Ends a connection whose place was given to a newcomer. */
 static void displace(struct dv_server_conn *sc)
 {
     struct dv_err err;
@@ -133,7 +135,7 @@ static void displace(struct dv_server_conn *sc)
     dv_conn_dismiss(&sc->conn, DV_CANCELLED, err.msg);
 }
 
-/* Whether the peer may connect, and there is a place for it. */
+/* Whether the policy lets the peer connect, and there is a place for it. */
 static bool admit(struct dv_server *server, const struct dv_stream *stream,
                   struct dv_server_conn *sc, struct dv_err *err)
 {

@@ -40,9 +40,9 @@ struct dv_server {
     struct dv_map methods; /* bound_method by path */
     struct dv_bound_method *bound;
     struct dv_list conns;
-    size_t n_conns; /* with those that are being closed */
+    size_t n_conns; /* including those that are being closed */
     struct dv_places places;
-    size_t n_calls; /* that a handler has not finished */
+    size_t n_calls; /* calls that a handler has not finished */
     uint64_t complaints_since_ms;
     unsigned n_complaints;
     struct dv_timer grace_timer;
@@ -54,12 +54,13 @@ struct dv_server {
     char name[];
 };
 
-/* Tells the log and the server's owner what a peer did wrong, as often as a log can stand. */
+/* Tells the log and the server's owner what a peer did wrong, no more often than a log can
+ * stand. */
 void dv_server_complain(struct dv_server *server, const struct dv_peer *peer,
                         const struct dv_err *err);
-/* A call or a connection has gone: a server that is being closed may have waited for it. */
+/* A call or a connection has gone, and a server that is being closed may have waited for it. */
 void dv_server_check_closed(struct dv_server *server);
-/* Sets what a connection's handler does with calls. */
+/* Sets the functions of the handler that are about calls. */
 void dv_server_handle_calls(struct dv_h2_handler *handler);
 
 #endif

@@ -1,4 +1,4 @@
-/* grpc_server_call.c - calls to us, from the request to the answer. */
+/* grpc_server_call.c - a call to us, from the request to the answer. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,21 +19,22 @@
 #include "http2/http2.h"
 #include "loop/loop.h"
 
-/* For the request's message, after its headers, where the client set no shorter deadline. */
+/* How long the request's message may take after its headers, where the client set no shorter
+ * deadline. */
 #define REQUEST_TIMEOUT_MS 60000u
 
 struct dv_server_call {
     struct dv_server *server;
     struct dv_conn *conn;       /* NULL once the call is over for the client */
-    struct dv_h2_call *h2_call; /* likewise */
+    struct dv_h2_call *h2_call; /* NULL once the call is over for the client */
     const struct dv_bound_method *bound;
-    struct dv_arena *arena; /* made when asked for */
+    struct dv_arena *arena; /* made when it is first asked for */
     struct dv_timer timer;
     struct dv_peer peer;
     uint64_t id;
     uint64_t start_ns;
     uint64_t deadline_ms;
-    bool is_handed; /* the handler has it, and finishes it */
+    bool is_handed; /* the handler has the call, and must finish it */
     bool is_cancelled;
     void (*cancelled)(void *ctx, struct dv_server_call *call);
     void *cancelled_ctx;
@@ -68,7 +69,7 @@ static struct dv_place *place_of(const struct dv_server_call *call)
     return &DV_CONTAINER(call->conn, struct dv_server_conn, conn)->place;
 }
 
-/* The client is answered or gone: the session's call is not ours any more. */
+/* Leaves the session's call: the client is answered or gone. */
 static void detach(struct dv_server_call *call)
 {
     if (call->h2_call)
@@ -79,7 +80,8 @@ static void detach(struct dv_server_call *call)
     call->conn = NULL;
 }
 
-/* The client will not hear the answer; the handler may still be at work on it. */
+/* Cancels the call: the client will not hear the answer, but the handler may still be at work on
+ * it. */
 static void cancel_call(struct dv_server_call *call)
 {
     detach(call);
@@ -88,7 +90,7 @@ static void cancel_call(struct dv_server_call *call)
     if (!call->is_handed)
         free_call(call);
     else if (call->cancelled)
-        call->cancelled(call->cancelled_ctx, call); /* last: it may finish the call */
+        call->cancelled(call->cancelled_ctx, call); /* comes last, because it may finish the call */
 }
 
 static void on_deadline(struct dv_timer *timer)
@@ -105,7 +107,7 @@ static void on_deadline(struct dv_timer *timer)
 
 /* ---- what a session tells ---- */
 
-/* In the words of the reference's servers, which clients match on. */
+/* Refuses an unknown method in the words of the reference's servers, which clients match on. */
 static void refuse_unknown(struct dv_server_conn *sc, struct dv_h2_call *h2_call, dv_str path)
 {
     struct dv_server *server = sc->server;
@@ -153,7 +155,7 @@ static void on_request(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
     call->id = dv_grpc_next_id();
     call->start_ns = dv_loop_now_ns(server->loop);
     call->deadline_ms = DV_NO_DEADLINE;
-    if (request->has_timeout) /* rounded up: never before the client's own */
+    if (request->has_timeout) /* rounded up, so that it does not end before the client's own */
         call->deadline_ms = dv_u64_add_clamped(now_ms, request->timeout_ns / 1000000 +
                                                            (request->timeout_ns % 1000000 != 0));
     dv_h2_call_set_ctx(h2_call, call);
@@ -171,9 +173,9 @@ static void on_message(struct dv_h2_handler *handler, struct dv_h2_call *h2_call
 
     (void)handler;
     if (!call)
-        return; /* refused at its headers */
+        return; /* the call was refused at its headers */
     if (dv_loop_now_ms(call->server->loop) >= call->deadline_ms) {
-        on_deadline(&call->timer); /* a timeout of 0, or a request that came slowly */
+        on_deadline(&call->timer); /* the timeout was 0, or the request came too slowly */
         return;
     }
     call->is_handed = true;
@@ -193,7 +195,7 @@ static void on_ended(struct dv_h2_handler *handler, struct dv_h2_call *h2_call,
 
     (void)handler;
     if (!call)
-        return; /* answered */
+        return; /* the call has been answered */
     log_end(call, end->status.code, dv_str_from_c(end->status.msg));
     cancel_call(call);
 }

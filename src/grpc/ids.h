@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Unique in the process, from 1; any thread. */
+/* Returns a number that is unique in the process, from 1 on; may be called on any thread. */
 uint64_t dv_grpc_next_id(void);
 
 #endif
