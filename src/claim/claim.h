@@ -35,11 +35,12 @@ struct dv_row_change;
 /* ---- records ---- */
 
 enum dv_claim_phase {
-    DV_CLAIM_WANTED,    /* a pod wants it; that is not on the disk yet, so no driver knows */
+    /* a pod wants it; no driver was called, since that is not on the disk yet */
+    DV_CLAIM_WANTED,
     DV_CLAIM_PREPARING, /* drivers may have been called */
     DV_CLAIM_PREPARED,
-    DV_CLAIM_UNPREPARING, /* drivers may have been called; it is for no pod any more */
-    DV_CLAIM_GONE,        /* never seen: it has no record then */
+    DV_CLAIM_UNPREPARING, /* drivers may have been called; no pod uses it any more */
+    DV_CLAIM_GONE,        /* nobody sees it: a claim that is gone has no record */
 };
 const char *dv_claim_phase_name(enum dv_claim_phase phase); /* "preparing" */
 
@@ -61,7 +62,7 @@ struct dv_claim_driver {
     size_t n_devices;
 };
 
-/* A claim as it is written. */
+/* A claim as it is written to the store. */
 struct dv_claim_record {
     dv_str namespace;
     dv_str name;
@@ -74,18 +75,19 @@ struct dv_claim_record {
     dv_str boot_id;            /* in which it was prepared */
 };
 
-/* A claim, to be read; it is the state's, until that next changes. */
+/* A claim, to be read. The state owns it; it is valid until that next changes. */
 struct dv_claim {
     struct dv_claim_record record; /* `pods` and `drivers` are complete, `boot_id` too */
     bool is_left_over;             /* found unfinished at the start, and not finished yet */
     size_t n_calls;                /* operations that hold it: dv_claim_begin_call */
     char *error;                   /* why the last calls failed; NULL: they did not */
-    struct dv_claim_pause {        /* of chores: whoever else asks has pauses of his own */
-        bool is_prepare;           /* that is what failed; else it was unprepared */
-        uint64_t until_ms;         /* no chore asks its drivers before, */
-        uint64_t next_ms;          /* nor for so long after the next failure, */
-        uint64_t epoch;            /* unless they have come back (dv_claim_epoch), */
-        uint64_t wake_at_ms;       /* and then not before this: they may come back to fail again */
+    /* after chores have failed: a pod that asks has pauses of its own */
+    struct dv_claim_pause {
+        bool is_prepare;     /* preparing is what failed, else unpreparing */
+        uint64_t until_ms;   /* no chore asks its drivers before this, */
+        uint64_t next_ms;    /* nor for so long after the next failure, */
+        uint64_t epoch;      /* unless they have come back (dv_claim_epoch), */
+        uint64_t wake_at_ms; /* and then not before this: they may come back to fail again */
         uint64_t wake_ms;
     } pause;
 };
@@ -101,7 +103,7 @@ struct dv_claim_state *dv_claim_state_new(const struct dv_claim_opts *opts);
 void dv_claim_state_free(struct dv_claim_state *state); /* NULL is fine */
 
 size_t dv_claim_count(const struct dv_claim_state *state);
-/* NULL when there is none. */
+/* The claim of that name; NULL when there is none. */
 struct dv_claim *dv_claim_find(const struct dv_claim_state *state, dv_str namespace, dv_str name);
 /* The next claim at or after *at, by age; NULL at the end. Start with 0. */
 struct dv_claim *dv_claim_next(const struct dv_claim_state *state, size_t *at);
@@ -113,28 +115,28 @@ bool dv_claim_pod_has_any(const struct dv_claim_state *state, dv_str pod_uid);
 /* The uids of all pods that use a claim; in `arena`. */
 size_t dv_claim_pods(const struct dv_claim_state *state, struct dv_arena *arena, dv_str **uids);
 
-/* The pod uses the claim from now on: a record is made for it if there is none.
+/* Enters that the pod uses the claim, and makes a record for it if there is none.
  * DV_FAILED_PRECONDITION: another claim of that name has a record. DV_ABORTED: it is being
  * unprepared. */
 DV_CHECKED bool dv_claim_attach(struct dv_claim_state *state, dv_str pod_uid,
                                 const struct dv_api_resource_claim *object, struct dv_claim **claim,
                                 struct dv_err *err);
-/* Whether attaching it would change anything. */
+/* Whether dv_claim_attach would change nothing. */
 bool dv_claim_is_attached(const struct dv_claim *claim, dv_str pod_uid);
-/* The pod does not use it any more; another one does. */
+/* Enters that the pod does not use the claim any more, which another pod does. */
 void dv_claim_detach(struct dv_claim_state *state, struct dv_claim *claim, dv_str pod_uid);
 
-/* What happens to a claim; what its phase has no use for is refused. */
+/* What can happen to a claim. An event that its phase does not have is refused. */
 enum dv_claim_event {
-    DV_CLAIM_ON_SAVED,      /* that it is wanted is on the disk: drivers may be called */
-    DV_CLAIM_ON_WANTED,     /* again, after its unpreparing has failed */
-    DV_CLAIM_ON_PREPARED,   /* all drivers have answered well */
-    DV_CLAIM_ON_UNWANTED,   /* by its last pod */
-    DV_CLAIM_ON_UNPREPARED, /* all drivers have answered well: it is gone, and its memory with it */
-    DV_CLAIM_ON_FAILED,     /* a driver has not */
-    DV_CLAIM_ON_STALE,      /* prepared under another boot */
+    DV_CLAIM_ON_SAVED,      /* the record is on the disk, so drivers may be called */
+    DV_CLAIM_ON_WANTED,     /* a pod wants it again, after its unpreparing has failed */
+    DV_CLAIM_ON_PREPARED,   /* all drivers have prepared it */
+    DV_CLAIM_ON_UNWANTED,   /* its last pod does not want it any more */
+    DV_CLAIM_ON_UNPREPARED, /* all drivers have unprepared it: its record and its memory are gone */
+    DV_CLAIM_ON_FAILED,     /* a driver has refused, or not answered */
+    DV_CLAIM_ON_STALE,      /* the machine was booted after it was prepared */
 };
-/* DV_FAILED_PRECONDITION: not in this phase. */
+/* Applies the event. DV_FAILED_PRECONDITION: the claim's phase does not have it. */
 DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *claim,
                                 enum dv_claim_event event, struct dv_err *err);
 
@@ -143,9 +145,10 @@ DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *c
  * not unprepared by others; until it is prepared, one operation at a time holds it. */
 void dv_claim_begin_call(struct dv_claim *claim);
 void dv_claim_end_call(struct dv_claim *claim);
-/* How the last calls ended; err: NULL when all went well. */
+/* Notes how the last calls ended; err: NULL when all went well. */
 void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err);
-/* Whoever waits until nothing is under way for it: links, for the caller's own use. */
+/* The list of those who wait until no operation holds the claim: links, for the caller's own
+ * use. */
 struct dv_list *dv_claim_waiters(struct dv_claim *claim);
 
 /* Prepared claims, for dra_resource_claims_in_use: in all, and of the next driver at or after *at,
@@ -156,15 +159,16 @@ size_t dv_claim_drivers_in_use(const struct dv_claim_state *state, struct dv_are
 
 /* ---- what has changed, for a store ---- */
 
-/* Takes what has changed since the last time, in `arena`. */
+/* Takes the rows that have changed since the last time, in `arena`. */
 size_t dv_claim_take_changes(struct dv_claim_state *state, struct dv_arena *arena,
                              const struct dv_row_change **changes);
-/* With the next take all of it is written. */
+/* Marks all rows as changed, so that the next take has all of them. */
 void dv_claim_rewrite(struct dv_claim_state *state);
-/* From a row of the store. DV_DATA_LOSS: damaged. DV_UNIMPLEMENTED: of a later version. */
+/* Loads a row of the store. DV_DATA_LOSS: it is damaged. DV_UNIMPLEMENTED: a later version wrote
+ * it. */
 DV_CHECKED bool dv_claim_load(struct dv_claim_state *state, dv_str key, dv_str value,
                               struct dv_err *err);
-/* One record as a row, and back; `arena` takes what does not stay in the bytes. */
+/* Encodes one record as a row, and decodes it; `arena` takes what does not stay in the bytes. */
 void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf *key,
                             struct dv_buf *value);
 DV_CHECKED bool dv_claim_record_decode(dv_str key, dv_str value, struct dv_arena *arena,
@@ -185,16 +189,17 @@ enum dv_claim_verdict {
     DV_CLAIM_FILE_OTHER, /* dra_health_state: a time that is none */
 };
 
-/* The text inside, and the whole file. Pods and drivers must be sorted. */
+/* Prints the text inside the file, and the whole file with its checksum. Pods and drivers must be
+ * sorted. */
 void dv_claim_checkpoint_text(const struct dv_claim_checkpoint *checkpoint, struct dv_buf *buf);
 uint32_t dv_claim_checkpoint_sum(dv_str text);
 void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, struct dv_buf *buf);
-/* As the reference reads it; in `arena`. Of two records for one claim both are there: the last one
- * counts. `err` is set unless it is DV_CLAIM_FILE_OK. */
+/* Reads the file as the reference does; in `arena`. When it has two records for one claim both are
+ * there, and the last one counts. `err` is set unless the verdict is DV_CLAIM_FILE_OK. */
 enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
                                                  struct dv_claim_checkpoint *checkpoint,
                                                  struct dv_err *err);
-/* All claims, as they are; borrowed from the state and in `arena`. */
+/* Takes all claims as they are; borrowed from the state and in `arena`. */
 void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_arena *arena,
                               struct dv_claim_checkpoint *checkpoint);
 /* Makes a record of each, left over as after a restart (9: what is read is not prepared). Those
@@ -210,7 +215,8 @@ struct dv_claim_ref {
     dv_str name;      /* of the ResourceClaim, in the pod's namespace */
     bool needs_owner; /* made for the pod: it must be the pod's */
 };
-/* All of a pod: in the order of its list, then that for extended resources; in `arena`. */
+/* Lists all claims of a pod: in the order of its list, then that for extended resources; in
+ * `arena`. */
 DV_CHECKED bool dv_claim_refs(const struct dv_api_pod *pod, struct dv_arena *arena,
                               struct dv_claim_ref **refs, size_t *n_refs, struct dv_err *err);
 /* Whether the pod may use the object (5.1: owner, reservation, allocation). `takes_groups`: also
@@ -233,7 +239,7 @@ DV_CHECKED bool dv_claim_cdi_names(const struct dv_claim_state *state, const str
                                    const struct dv_api_container *container, struct dv_arena *arena,
                                    struct dv_claim_cdi_name **names, size_t *n_names,
                                    struct dv_err *err);
-/* The claims of a container for PodResources; they are the state's. */
+/* Lists the claims of a container for PodResources; the state owns them. */
 DV_CHECKED bool dv_claim_of_container(const struct dv_claim_state *state,
                                       const struct dv_api_pod *pod,
                                       const struct dv_api_container *container,
@@ -253,7 +259,7 @@ enum dv_dra_service {
 const char *dv_dra_service_name(enum dv_dra_service service); /* "v1beta1.DRAPlugin" */
 const char *dv_dra_prepare_method(enum dv_dra_service service);
 const char *dv_dra_unprepare_method(enum dv_dra_service service);
-/* What is tried when a driver does not know the service; DV_N_DRA_SERVICES: nothing. */
+/* The service to try next when a driver does not know this one; DV_N_DRA_SERVICES: none is left. */
 enum dv_dra_service dv_dra_older(enum dv_dra_service service);
 
 enum dv_dra_health {
@@ -265,8 +271,9 @@ const char *dv_dra_health_method(enum dv_dra_health health); /* NULL for none */
 /* "v1.DRAResourceHealth"; empty for none */
 const char *dv_dra_health_service(enum dv_dra_health health);
 
-/* The service to use with a driver that lists these, and that for health. Strictly, v1 and v1beta1
- * only. The whole text of an error is in `text`, too. */
+/* Chooses the service to use with a driver that lists these versions, and that for health.
+ * Strictly, only v1 and v1beta1 are taken. `text` gets the whole text of an error, which may be too
+ * long for `err`. */
 DV_CHECKED bool dv_dra_choose_service(dv_str driver, dv_str endpoint, const dv_str *versions,
                                       size_t n_versions, bool is_strict,
                                       enum dv_dra_service *service, struct dv_buf *text,
@@ -286,9 +293,9 @@ struct dv_dra_instance {
 
 /* What is to be done about the ResourceSlices of a driver. */
 enum dv_dra_wipe {
-    DV_DRA_WIPE_KEEP,   /* as it is */
-    DV_DRA_WIPE_CANCEL, /* it serves: they stay */
-    DV_DRA_WIPE_PLAN,   /* it does not: they go, after a while */
+    DV_DRA_WIPE_KEEP,   /* leave the plan as it is */
+    DV_DRA_WIPE_CANCEL, /* the driver serves: its slices stay */
+    DV_DRA_WIPE_PLAN,   /* the driver does not serve: its slices are deleted after a while */
 };
 
 struct dv_dra_drivers;
@@ -298,17 +305,18 @@ void dv_dra_drivers_free(struct dv_dra_drivers *drivers); /* of no instance; NUL
 DV_CHECKED bool dv_dra_add(struct dv_dra_drivers *drivers, struct dv_dra_instance *instance,
                            struct dv_err *err);
 void dv_dra_remove(struct dv_dra_drivers *drivers, struct dv_dra_instance *instance);
-/* NULL when there is none. */
+/* The instance of the driver on that socket; NULL when there is none. */
 struct dv_dra_instance *dv_dra_find(const struct dv_dra_drivers *drivers, dv_str driver,
                                     dv_str endpoint);
-/* The one to call: the newest that is connected, or else the newest. DV_NOT_FOUND: none at all. */
+/* The instance to call: the newest that is connected, or else the newest. DV_NOT_FOUND: the driver
+ * has none. */
 struct dv_dra_instance *dv_dra_choose(const struct dv_dra_drivers *drivers, dv_str driver,
                                       struct dv_err *err);
 /* The name of the next driver that has an instance; false at the end. Start with 0. */
 bool dv_dra_next_name(const struct dv_dra_drivers *drivers, size_t *at, dv_str *name);
 bool dv_dra_is_known(const struct dv_dra_drivers *drivers, dv_str driver);
 bool dv_dra_is_usable(const struct dv_dra_drivers *drivers, dv_str driver);
-/* After every change of a driver's instances or their connections. */
+/* To be called after every change of a driver's instances or their connections. */
 enum dv_dra_wipe dv_dra_evaluate(const struct dv_dra_drivers *drivers, dv_str driver,
                                  bool has_plan);
 
@@ -327,20 +335,21 @@ struct dv_claim_answer {
  */
 #define DV_CLAIM_ANSWER_BYTES_MAX (256u * 1024u)
 
-/* A request for these claims. The old services take one, and know its handle, which today's claims
- * do not have; v1alpha1 also wants the CDI names back that it answered with. */
+/* Encodes a request for these claims. v1alpha2 and v1alpha1 take one claim, and know its handle,
+ * which today's claims do not have; v1alpha1 also wants the CDI names back that it answered
+ * with. */
 void dv_claim_request_encode(enum dv_dra_service service, bool is_prepare,
                              struct dv_claim *const *claims, size_t n_claims, dv_str driver,
                              struct dv_buf *buf);
-/* One answer for each claim that the response names, in its order; texts stay in `response`. For
- * the old services: of the one claim `uid`. */
+/* Decodes one answer for each claim that the response names, in its order; texts stay in
+ * `response`. The response of v1alpha2 and v1alpha1 is that of the one claim `uid`. */
 DV_CHECKED bool dv_claim_response_decode(enum dv_dra_service service, bool is_prepare, dv_str uid,
                                          dv_str response, struct dv_arena *arena,
                                          struct dv_claim_answer **answers, size_t *n_answers,
                                          struct dv_err *err);
-/* Holds the answers against the claims that were asked for and keeps the devices. The first thing
- * that is wrong is the error; what was good before it is kept. Unless strict, a CDI name must look
- * like one. */
+/* Compares the answers with the claims that were asked for, and keeps the devices. The first thing
+ * that is wrong is the error; answers before it are kept. Unless strict, a CDI name has to be well
+ * formed. */
 DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv_str driver,
                                struct dv_claim *const *claims, size_t n_claims,
                                const struct dv_claim_answer *answers, size_t n_answers,
@@ -360,11 +369,11 @@ const char *dv_claim_health_name(enum dv_claim_health health); /* "Unhealthy" */
 
 #define DV_CLAIM_HEALTH_TIMEOUT_NS (UINT64_C(30) * 1000 * 1000 * 1000)
 #define DV_CLAIM_HEALTH_TEXT_MAX 1024u
-/* Of one driver; more are not kept. */
+/* The number of devices of one driver whose health is kept; others are ignored. */
 #define DV_CLAIM_HEALTH_DEVICES_MAX 16384u
 
-/* Of a pool's and a device's name together: what fits a key of the store whatever is in it. The
- * API has less. */
+/* The length of a pool's and a device's name together, so that the key fits the store whatever
+ * bytes it has. The API's own limits are lower. */
 #define DV_CLAIM_HEALTH_NAME_MAX 512u
 
 struct dv_claim_device_health {
@@ -375,7 +384,7 @@ struct dv_claim_device_health {
     dv_str message;
 };
 
-/* One NodeWatchResourcesResponse; texts stay in `message`, cut where they are too long. */
+/* Decodes one NodeWatchResourcesResponse; texts stay in `message`, cut where they are too long. */
 DV_CHECKED bool dv_claim_health_decode(dv_str message, struct dv_arena *arena,
                                        struct dv_claim_device_health **devices, size_t *n_devices,
                                        struct dv_err *err);
@@ -386,15 +395,15 @@ struct dv_claim_health_diff {
     const dv_str *pods; /* that hold a device whose health has changed; the state's */
     size_t n_pods;
 };
-/* All devices of a driver, as it says now. */
+/* Replaces what is known of a driver's devices by what it says now. */
 void dv_claim_health_apply(struct dv_claim_state *state, dv_str driver,
                            const struct dv_claim_device_health *devices, size_t n_devices,
                            uint64_t now_wall_ns, struct dv_arena *arena,
                            struct dv_claim_health_diff *diff);
-/* Nothing is known of its devices any more. */
+/* Forgets the health of the driver's devices. */
 void dv_claim_health_clear(struct dv_claim_state *state, dv_str driver, struct dv_arena *arena,
                            struct dv_claim_health_diff *diff);
-/* What is known now; *message (may be NULL) is the state's. */
+/* The health that is known now; the state owns *message (may be NULL). */
 enum dv_claim_health dv_claim_health_get(const struct dv_claim_state *state, dv_str driver,
                                          dv_str pool, dv_str device, uint64_t now_wall_ns,
                                          dv_str *message);
@@ -403,8 +412,8 @@ struct dv_claim_status_options {
     uint64_t now_wall_ns;
     bool without_messages; /* the gate ResourceHealthStatusMessage is off */
 };
-/* allocatedResourcesStatus of a container: `known` entries, those of its claims put in or replaced.
- * In `arena`, texts are borrowed from all there is. */
+/* Makes allocatedResourcesStatus of a container: the entries of `known`, with those of its claims
+ * added or replaced. The list is in `arena`; its texts are borrowed from the arguments. */
 void dv_claim_container_status(const struct dv_claim_state *state, const struct dv_api_pod *pod,
                                const struct dv_api_container *container,
                                const struct dv_api_resource_status *known, size_t n_known,
@@ -436,13 +445,14 @@ struct dv_claim_health_file {
 };
 
 void dv_claim_health_encode(const struct dv_claim_health_file *file, struct dv_buf *buf);
-/* As the reference reads it: what came before an error is there, whatever the verdict. */
+/* Reads the file as the reference does: entries that came before an error are there, whatever the
+ * verdict. */
 enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena *arena,
                                                   struct dv_claim_health_file *file,
                                                   struct dv_err *err);
 void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *arena,
                           struct dv_claim_health_file *file);
-/* Puts what the file says into the state, where it fits the store. Returns of how many devices. */
+/* Puts the entries that fit the store into the state. Returns the number of devices. */
 size_t dv_claim_health_restore(struct dv_claim_state *state,
                                const struct dv_claim_health_file *file);
 

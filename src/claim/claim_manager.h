@@ -42,22 +42,24 @@ struct dv_claims_options {
     dv_str node_name;
     dv_str boot_id;         /* of the kernel */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
-    bool is_strict;         /* as the reference: refuse at once, today's services only */
+    bool is_strict;         /* refuse at once and take today's services only, as the reference */
     bool takes_groups;      /* the gate DRAWorkloadResourceClaims */
-    /* Whether the node still has this pod; asked from dv_claims_set_ready on. NULL: all are wanted.
-     */
+    /* Whether the node still has this pod; called from dv_claims_set_ready on. NULL: all pods are
+     * wanted. */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
-    /* Whether it is admitted: then its claims are prepared again after a crash or a boot. One that
-     * is not asks for them itself, when nobody else has its devices. NULL: all that are wanted. */
+    /* Whether the pod is admitted: then its claims are prepared again after a crash or a boot. A
+     * pod that is not asks for them itself, once no other pod has its devices. NULL: all wanted
+     * pods are. */
     bool (*is_admitted)(void *ctx, dv_str pod_uid);
-    /* A driver came or went, a claim came or went or is in another phase. Once a turn at most,
-     * never from within a function of this header. May be NULL. */
+    /* Called when a driver or a claim came or went, or a claim changed its phase: at most once a
+     * turn, and never from within a function of this header. May be NULL. */
     void (*changed)(void *ctx);
-    /* The health of devices that these pods hold has changed. May be NULL. */
+    /* Called when the health of devices that these pods hold has changed. May be NULL. */
     void (*pods_changed)(void *ctx, const dv_str *pod_uids, size_t n_pod_uids);
-    /* For dra_operations_duration_seconds: an operation that was asked for has ended. */
+    /* Called when an operation that was asked for has ended, for
+     * dra_operations_duration_seconds. */
     void (*operation_ended)(void *ctx, const char *name, bool is_error, uint64_t ns);
-    /* For dra_grpc_operations_duration_seconds: a call to a driver has ended. */
+    /* Called when a call to a driver has ended, for dra_grpc_operations_duration_seconds. */
     void (*call_ended)(void *ctx, dv_str driver, const char *method, enum dv_code code,
                        uint64_t ns);
     void *ctx;
@@ -68,20 +70,21 @@ struct dv_claims_options {
 #define DV_CLAIM_SECONDS_BOUNDS 15u
 extern const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS];
 
-/* Loads what the store has. Blocks: for start-up. */
+/* Loads the claims that the store has. Blocks, so it is for the start of the daemon. */
 struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
                                  struct dv_err *err);
 /* The API is there, from now to the end: claims are found, and this node's ResourceSlices are wiped
  * whose drivers have not registered within half a minute. Once, and not when the options had it. */
 void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster);
-/* Operations end with DV_CANCELLED before `closed` runs; it may be NULL. */
+/* Ends operations with DV_CANCELLED before `closed` runs, which may be NULL. */
 void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx);
-/* All pods of the node are known: what was left unfinished is finished, now and every minute. */
+/* Tells that all pods of the node are known: from now on, at once and every minute, what was left
+ * unfinished is finished. */
 void dv_claims_set_ready(struct dv_claims *claims);
-/* Finishes what was left unfinished at once, and not in the next minute only. */
+/* Finishes at once what was left unfinished, instead of waiting for the next minute. */
 void dv_claims_reconcile(struct dv_claims *claims);
 
-/* What is decided on. Whoever changes it (an import) saves it. */
+/* The state that is decided on. A caller who changes it, as an import does, saves it. */
 struct dv_claim_state *dv_claims_state(struct dv_claims *claims);
 const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims);
 /* The sum for all drivers of the pod's claims. */
@@ -91,16 +94,17 @@ struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims);
 
 /* ---- saving ---- */
 
-/* Waits until all that has changed is on the disk. */
+/* Calls save->done when all that has changed is on the disk. */
 void dv_claims_save(struct dv_claims *claims, struct dv_save *save);
-/* The store has lost what it had: with the next save, all of it is written again. */
+/* Tells that the store has lost what it had: with the next save all of it is written again. */
 void dv_claims_save_all(struct dv_claims *claims);
-/* Why what has changed could not be written; NULL: all is written. It is tried again by itself. */
+/* Why what has changed could not be written; NULL: all is written. Writing is tried again by
+ * itself. */
 const struct dv_err *dv_claims_store_error(const struct dv_claims *claims);
 
 /* ---- what is under way, for people to see ---- */
 
-/* A call to a driver that has not been answered; all of it is borrowed. */
+/* A call to a driver that has not been answered; all members are borrowed. */
 struct dv_claim_call {
     dv_str driver;
     dv_str endpoint;
@@ -125,7 +129,7 @@ struct dv_claim_wait {
 void dv_claims_each_wait(const struct dv_claims *claims,
                          void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx);
 
-/* A driver that takes longer to answer is waited for, and `awaited` says so. */
+/* When a driver takes longer to answer than this, `awaited` names it. */
 #define DV_CLAIM_SLOW_MS 5000u
 
 /* ---- operations ---- */
@@ -134,33 +138,33 @@ enum dv_claim_operation_kind {
     DV_CLAIM_PREPARE,
     DV_CLAIM_PREPARE_AGAIN, /* what was prepared, or about to be, before a crash or a boot */
     DV_CLAIM_UNPREPARE,
-    DV_CLAIM_RELEASE, /* by force */
+    DV_CLAIM_RELEASE, /* forget the claim without asking its drivers */
 };
 
-/* One operation, embedded in what waits for it; zeroed, then `done` is set; lent until that has
- * run. */
+/* One operation, embedded in the caller's struct: zeroed, with `done` set. It is lent to this
+ * module until `done` has run. */
 struct dv_claim_operation {
-    /* err: NULL when it is done and on the disk. */
+    /* err: NULL when the operation is done and on the disk. */
     void (*done)(struct dv_claim_operation *operation, const struct dv_err *err);
-    /* How long it may wait for what is not there yet: a driver, the end of what is under way for a
-     * claim of the same name. 0, or strictly: not at all. */
+    /* How long the operation may wait for a driver, or for the end of another operation on a claim
+     * of the same name. 0, or strictly: not at all. */
     uint64_t wait_ms;
-    /* Asked before any driver is, each time: whether the pod may have what these are allocated. May
-     * be NULL. */
+    /* Called each time before a driver is: whether the pod may have what these claims are
+     * allocated. May be NULL. */
     bool (*may_prepare)(struct dv_claim_operation *operation,
                         const struct dv_api_resource_claim *const *objects, size_t n_objects,
                         struct dv_err *err);
-    /* What it waits for now, "driver gpu.example.com to register"; or "". Also a driver that takes
-     * long to answer, and since when. */
+    /* What the operation waits for now, "driver gpu.example.com to register"; or "". A driver that
+     * takes long to answer is named too, and since when. */
     char awaited[DV_ERR_MSG_BYTES];
-    bool is_brief;  /* that is under way, and ends by itself */
+    bool is_brief;  /* what it waits for is under way, and ends by itself */
     bool has_asked; /* drivers were called */
     struct {
         struct dv_claims *claims;
         struct dv_arena *arena;
         enum dv_claim_operation_kind kind;
-        const struct dv_claim_step *step; /* where it is */
-        const struct dv_api_pod *pod;     /* to prepare for; else NULL */
+        const struct dv_claim_step *step; /* the row of the table where it is */
+        const struct dv_api_pod *pod;     /* the pod that claims are prepared for, or NULL */
         dv_str pod_uid;
         struct dv_claim_job *jobs; /* one for each claim */
         size_t n_jobs;
@@ -176,8 +180,8 @@ struct dv_claim_operation {
         struct dv_err end; /* code DV_OK: nothing has gone wrong */
         uint64_t start_ns;
         uint64_t wait_until_ms;
-        bool has_waited; /* in this step */
-        bool is_chore;   /* our own */
+        bool has_waited; /* in the step where it is */
+        bool is_chore;   /* chores.c started it, and nobody else waits for it */
     } priv;
 };
 
@@ -185,16 +189,16 @@ struct dv_claim_operation {
  * its containers get. */
 void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                        const struct dv_api_pod *pod);
-/* The pod has ended: unprepares what no other pod uses. Copies the uid. A pod without claims is
- * fine. */
+/* Unprepares the claims of a pod that has ended, except those that another pod uses. Copies the
+ * uid. A pod without claims is fine. */
 void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
                          dv_str pod_uid);
-/* Forgets a claim whatever its drivers and pods have to say: for a driver that does not come back.
- * DV_NOT_FOUND: no such claim here. */
+/* Forgets a claim without asking its drivers, whatever pods use it: for a driver that does not come
+ * back. DV_NOT_FOUND: no such claim here. */
 void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation,
                        dv_str namespace, dv_str name);
-/* `done` still runs: with DV_CANCELLED, or with the end that was reached before. The claims stay as
- * recorded. */
+/* Gives the operation up; `done` still runs, with DV_CANCELLED or with the end that was reached
+ * before. The claims stay as recorded. */
 void dv_claims_cancel(struct dv_claim_operation *operation);
 
 #endif

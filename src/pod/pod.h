@@ -266,8 +266,8 @@ struct dv_pod_admission {
  * replaces that of the options; UINT64_MAX leaves it. */
 void dv_pods_admit(struct dv_pods *pods, struct dv_pod_admission *admission,
                    struct dv_pod_input *input, uint64_t wait_ms);
-/* Gives the admission up; `done` still runs. A pod that was not admitted before holds nothing then.
- * */
+/* Gives the admission up; `done` still runs. A pod that was not admitted before holds nothing
+ * then. */
 void dv_pods_cancel(struct dv_pod_admission *admission);
 
 /* ---- the end, and the start of a container ---- */

@@ -9,17 +9,19 @@
 #include "claim/manager/claims.h"
 
 #define PERIOD_MS 60000u
-/* After drivers have refused: many things make us look, and each would be a call. */
+/* The first pause after drivers have refused. Many events make chores look again, and without a
+ * pause each of them would be a call. */
 #define PAUSE_FIRST_MS 1000u
 #define PAUSE_MAX_MS (10u * PERIOD_MS)
 #define PAUSE_JITTER_PER_MILLE 200u
-/* At the same time: enough to share commits, few enough for a driver that has just come back. */
+/* How many chores run at the same time: enough to share writes of the disk, few enough for a driver
+ * that has just come back. */
 #define RUNNING_MAX 64u
 
 enum chore_kind {
-    UNPREPARE_POD,   /* it is gone */
-    UNPREPARE_CLAIM, /* it is nobody's, or was on its way to that */
-    PREPARE_POD,     /* it is there, and its claims are not ready as they should be */
+    UNPREPARE_POD,   /* the pod is gone */
+    UNPREPARE_CLAIM, /* the claim has no pod, or was being unprepared */
+    PREPARE_POD,     /* the pod is there, and its claims are not prepared */
 };
 
 struct dv_claim_chore_item {
@@ -62,7 +64,8 @@ void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is
         *pause = (struct dv_claim_pause){0};
         return;
     }
-    if (is_alike && now_ms < pause->until_ms) /* it was asked before its time, in vain */
+    /* the drivers were asked before the pause was over, and have failed again */
+    if (is_alike && now_ms < pause->until_ms)
         wake_ms = wake_ms ? dv_u64_min(wake_ms * 2, PERIOD_MS) : PAUSE_FIRST_MS;
     *pause = (struct dv_claim_pause){
         .is_prepare = is_prepare,
@@ -74,7 +77,7 @@ void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is
     };
 }
 
-/* Its drivers can be asked, and have not failed at the same just now. */
+/* Whether the claim's drivers can be asked, and have not failed at the same just now. */
 static bool is_time(const struct dv_claims *claims, const struct dv_claim *claim, bool is_prepare)
 {
     uint64_t now_ms = dv_loop_now_ms(claims->loop);
@@ -85,7 +88,7 @@ static bool is_time(const struct dv_claims *claims, const struct dv_claim *claim
              claim->pause.epoch != dv_claim_epoch(claims, claim)));
 }
 
-/* What can be done for the pod now. */
+/* Finds out what can be done for the pod now. */
 static bool look_at_pod(const struct dv_claims *claims, dv_str uid, struct dv_arena *arena,
                         enum chore_kind *kind)
 {

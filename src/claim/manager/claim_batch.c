@@ -8,11 +8,11 @@
 #include "http2/http2.h"
 
 #define CALL_TIMEOUT_MS 45000u
-/* The message of an error, and the words around it. */
+/* The message of an error, with the words around it. */
 #define STATUS_BYTES_MAX (DV_ERR_MSG_BYTES + 256u)
-/* What drivers take at once: the limit of gRPC where none is set. */
+/* A gRPC server takes 4 MiB by default, and drivers leave it at that: a request is not larger. */
 #define REQUEST_BYTES_MAX (4u * 1024u * 1024u)
-/* What a driver may answer at once; what is kept of it is far less. */
+/* The longest answer of a driver; what is kept of it is far less. */
 #define ANSWER_BYTES_MAX (16u * 1024u * 1024u)
 
 static void ask(struct dv_claim_batch *batch);
@@ -57,7 +57,7 @@ static void fail_status(struct dv_claim_batch *batch, const struct dv_err *statu
                   dv_buf_c(&text));
 }
 
-/* Of one claim a call, a refusal is the claim's. */
+/* With one claim a call, a refusal is about that claim. */
 static void fail_claim(struct dv_claim_batch *batch, const struct dv_err *status)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
@@ -90,7 +90,7 @@ static bool take_answer(struct dv_claim_batch *batch)
                           claims, n_claims, answers, n_answers, &batch->err);
 }
 
-/* The driver does not know the service: from now on an older one is tried with it. */
+/* The driver does not know the service: notes an older one for it, and asks again. */
 static bool try_older(struct dv_claim_batch *batch, const struct dv_err *err)
 {
     enum dv_dra_service older = dv_dra_older(batch->service);

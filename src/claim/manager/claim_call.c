@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "claim/manager/claims.h"
 
-/* Says whom it waits for: the first that has not answered. */
+/* Says whom the operation waits for: the first driver that has not answered. */
 static void on_slow(struct dv_timer *timer)
 {
     struct dv_claim_operation *operation =
@@ -19,7 +19,7 @@ static void on_slow(struct dv_timer *timer)
     while (batch < end && !batch->is_calling)
         batch++;
     if (batch == end)
-        return; /* it is over, and about to be told */
+        return; /* all drivers have answered, and the step is about to end */
     asked_ns = dv_clock_wall_ns(dv_loop_clock(claims->loop)) -
                (dv_loop_now_ns(claims->loop) - batch->asked_ns);
     dv_time_print(asked_ns, since);
@@ -35,7 +35,7 @@ void dv_claim_batch_ended(struct dv_claim_batch *batch)
     struct dv_claim_operation *operation = batch->operation;
 
     if (--operation->priv.n_calling == 0)
-        dv_claim_step_ended(operation, NULL); /* how it went is in the batches */
+        dv_claim_step_ended(operation, NULL); /* each batch has its own error */
 }
 
 static struct dv_claim_batch *batch_of(struct dv_claim_operation *operation, dv_str driver)
@@ -52,7 +52,7 @@ static struct dv_claim_batch *batch_of(struct dv_claim_operation *operation, dv_
     return batch;
 }
 
-/* Once, though the pod may have it under two names. */
+/* Adds the claim once, though the pod may have it under two names. */
 static void add_claim(struct dv_claim_batch *batch, struct dv_claim *claim)
 {
     for (size_t i = 0; i < batch->n_claims; i++)
@@ -82,7 +82,7 @@ enum dv_claim_progress dv_claim_call_drivers(struct dv_claim_operation *operatio
 {
     struct dv_loop *loop = operation->priv.claims->loop;
 
-    (void)err; /* failures are the batches' */
+    (void)err; /* each batch has its own error */
     make_batches(operation);
     operation->priv.n_calling = operation->priv.n_batches;
     operation->has_asked = operation->priv.n_batches > 0;

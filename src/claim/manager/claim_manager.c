@@ -35,8 +35,8 @@ struct dv_claim_state *dv_claims_state(struct dv_claims *claims)
     return claims->state;
 }
 
-/* Another number whenever a driver has come, come back or gone; 0: none of that name is connected.
- */
+/* The epoch of a driver, which changes whenever it comes, comes back or goes; 0: no driver of that
+ * name is connected. */
 static uint64_t driver_epoch(const struct dv_claims *claims, dv_str driver)
 {
     struct dv_err err;
@@ -124,7 +124,7 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
         dv_instance_close(DV_CONTAINER(link, struct dv_instance, link));
     }
     dv_claims_stop_wiping(claims);
-    dv_saver_later(&claims->saver); /* what nobody waited for */
+    dv_saver_later(&claims->saver); /* writes changes that no operation waited for */
     dv_claims_check_closed(claims);
 }
 
@@ -191,7 +191,7 @@ static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims
     claims->loop = loop;
     claims->options = *options;
     claims->options.node_name = (dv_str){claims->text, node.n};
-    claims->options.boot_id = DV_STR_NONE; /* the state has it */
+    claims->options.boot_id = DV_STR_NONE; /* the state has a copy; the caller's text may go */
     claims->state = dv_claim_state_new(&opts);
     claims->drivers = dv_dra_drivers_new();
     dv_list_init(&claims->instances);

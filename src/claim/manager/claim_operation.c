@@ -22,13 +22,13 @@
 enum step {
     LIST,   /* finds out which claims it is about */
     FETCH,  /* gets them from the API */
-    CHECK,  /* refuses what the pod may not use */
+    CHECK,  /* refuses claims that the pod may not use */
     AWAIT,  /* waits for drivers, and for the end of what is under way for the claims */
     HOLD,   /* takes the claims: nobody else changes them until the end */
     RECORD, /* writes that drivers are about to be called */
     CALL,   /* calls the drivers */
     ANSWER, /* takes what they answered into the state */
-    STORE,  /* writes that */
+    STORE,  /* writes the answers */
     OVER,
 };
 
@@ -37,8 +37,8 @@ struct dv_claim_step {
     enum step step;
     dv_claim_step_fn *run;
     enum step then;
-    enum step after_waiting; /* then, when it could not go on at once */
-    enum step on_failure;    /* also when it was cancelled meanwhile */
+    enum step after_waiting; /* follows instead when the step had to wait */
+    enum step on_failure;    /* also follows when the operation was cancelled meanwhile */
 };
 
 static dv_claim_step_fn record;
@@ -81,7 +81,8 @@ static const struct dv_claim_step steps[] = {
     {DV_CLAIM_RELEASE,       STORE,  store,                     OVER,   OVER,   OVER  },
 };
 
-/* How a step that takes time is ended early. Without a function, its end is waited for. */
+/* How a step that takes time is ended early. A step without a function is not ended: what is being
+ * written is written. */
 static void (*const cancels[OVER + 1])(struct dv_claim_operation *operation) = {
     [FETCH] = dv_claim_prepare_cancel_fetch,
     [AWAIT] = dv_claim_stop_waiting,
@@ -141,7 +142,7 @@ static void tell_ended(const struct dv_claim_operation *operation, bool is_error
                                         dv_loop_now_ns(claims->loop) - operation->priv.start_ns);
 }
 
-/* With priv.end. The operation is gone after it. */
+/* Ends the operation with priv.end. The caller may have freed it when this returns. */
 static void finish(struct dv_claim_operation *operation)
 {
     struct dv_claims *claims = operation->priv.claims;
@@ -163,7 +164,7 @@ static void finish(struct dv_claim_operation *operation)
     dv_arena_free(operation->priv.arena);
     operation->priv.arena = NULL;
     tell_ended(operation, is_error);
-    dv_saver_later(&claims->saver); /* what changed though it failed */
+    dv_saver_later(&claims->saver); /* writes what changed although the operation failed */
     dv_claims_tell_changed(claims);
     dv_claims_check_closed(claims);
     operation->done(operation, is_error ? &reason : NULL); /* last: it may free the operation */
@@ -171,7 +172,7 @@ static void finish(struct dv_claim_operation *operation)
 
 /* ---- from step to step ---- */
 
-/* The step that the table has after this one; false: it is over. */
+/* Goes to the step that the table has after this one; false: there is none. */
 static bool advance(struct dv_claim_operation *operation)
 {
     const struct dv_claim_step *step = operation->priv.step;
@@ -187,7 +188,7 @@ static bool advance(struct dv_claim_operation *operation)
     return true;
 }
 
-/* Runs steps until one takes time, or all is over. */
+/* Runs steps until one takes time, or the operation is over. */
 static void run(struct dv_claim_operation *operation)
 {
     do {
@@ -232,7 +233,7 @@ static void on_task(struct dv_task *task)
     struct dv_claim_operation *operation = DV_CONTAINER(task, struct dv_claim_operation, priv.task);
 
     if (operation->priv.end.code != DV_OK) {
-        finish(operation); /* cancelled before it began, or while it waited */
+        finish(operation); /* it was cancelled before it began, or while it waited */
         return;
     }
     clear_awaited(operation);
@@ -274,13 +275,13 @@ static enum dv_claim_progress save(struct dv_claim_operation *operation,
 
 static enum dv_claim_progress record(struct dv_claim_operation *operation, struct dv_err *err)
 {
-    (void)err; /* comes to on_recorded */
+    (void)err; /* on_recorded gets the error */
     return save(operation, on_recorded);
 }
 
 static enum dv_claim_progress store(struct dv_claim_operation *operation, struct dv_err *err)
 {
-    (void)err; /* comes to on_stored */
+    (void)err; /* on_stored gets the error */
     return save(operation, on_stored);
 }
 
@@ -337,7 +338,7 @@ void dv_claims_cancel(struct dv_claim_operation *operation)
         return; /* it has not begun, or is over or cancelled already */
     step = operation->priv.step->step;
     if (step == STORE)
-        return; /* it is decided */
+        return; /* the drivers have answered: their answers are stored first */
     (void)dv_fail(&operation->priv.end, DV_CANCELLED, "cancelled");
     if (cancels[step])
         cancels[step](operation);

@@ -38,7 +38,7 @@ static void on_fetched(struct dv_request *request, const struct dv_api_status *f
 {
     struct dv_claim_job *job = DV_CONTAINER(request, struct dv_claim_job, request);
 
-    request->done = NULL; /* it is ours again */
+    request->done = NULL; /* the request can be used again */
     (void)dv_succeed(&job->err);
     if (failure)
         (void)dv_fail(&job->err, DV_NOT_FOUND, "fetch ResourceClaim %.*s: %.*s", DV_FMT(job->name),
@@ -46,7 +46,7 @@ static void on_fetched(struct dv_request *request, const struct dv_api_status *f
     else
         job->object = dv_object_ref(request->object);
     if (--job->operation->priv.n_fetching == 0)
-        dv_claim_step_ended(job->operation, NULL); /* how each went is in the jobs */
+        dv_claim_step_ended(job->operation, NULL); /* each job has its own error */
 }
 
 enum dv_claim_progress dv_claim_prepare_fetch(struct dv_claim_operation *operation,
@@ -85,7 +85,7 @@ void dv_claim_prepare_cancel_fetch(struct dv_claim_operation *operation)
                               &operation->priv.jobs[i].request);
 }
 
-/* Errors count in the order of the pod's list. */
+/* Reports the first error in the order of the pod's list, whichever answer came first. */
 enum dv_claim_progress dv_claim_prepare_check(struct dv_claim_operation *operation,
                                               struct dv_err *err)
 {
@@ -120,8 +120,8 @@ static enum dv_claim_progress await_drivers(struct dv_claim_operation *operation
     return DV_CLAIM_STEP_IS_DONE;
 }
 
-/* A former claim of that name is still here, or drivers are being asked about this one: for
- * another pod, or to undo it. */
+/* Whether a former claim of that name still has a record, or drivers are being asked about this
+ * one: for another pod, or to undo it. */
 static bool is_in_the_way(const struct dv_claim_job *job, const struct dv_claim *claim)
 {
     if (!dv_str_eq(claim->record.uid, object_of(job)->metadata.uid))
@@ -142,7 +142,7 @@ static enum dv_claim_progress await_others(struct dv_claim_operation *operation,
         dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
     if (!claim || !is_in_the_way(job, claim) || !dv_claim_may_wait(operation))
-        return DV_CLAIM_STEP_IS_DONE; /* attaching tells */
+        return DV_CLAIM_STEP_IS_DONE; /* attaching in HOLD will say what is wrong */
     (void)snprintf(operation->awaited, sizeof(operation->awaited),
                    is_for_another(job, claim) ? "ResourceClaim %.*s with UID %.*s to be prepared"
                                               : "ResourceClaim %.*s with UID %.*s to be unprepared",
@@ -165,7 +165,7 @@ enum dv_claim_progress dv_claim_prepare_await(struct dv_claim_operation *operati
 
 /* ---- the pod gets its claims ---- */
 
-/* Whoever asked for the operation knows what else speaks against it. */
+/* Asks the owner of the operation, who knows what other pods hold. */
 static bool ask_owner(struct dv_claim_operation *operation, struct dv_err *err)
 {
     const struct dv_api_resource_claim **objects;
@@ -205,7 +205,7 @@ static void handle(struct dv_claim_operation *operation, struct dv_claim *claim,
     struct dv_err err;
     bool is_legal = dv_claim_handle(operation->priv.claims->state, claim, event, &err);
 
-    assert(is_legal); /* what is held is wanted, and nobody else changes it */
+    assert(is_legal); /* a claim that is held is wanted, and nobody else changes it */
     (void)is_legal;
 }
 
@@ -218,7 +218,7 @@ enum dv_claim_progress dv_claim_prepare_call(struct dv_claim_operation *operatio
     return dv_claim_call_drivers(operation, err);
 }
 
-/* One that fails is enough: a pod starts with all of its claims or not at all. */
+/* The first failure, if there is one: a pod starts with all of its claims or not at all. */
 static const struct dv_err *failure_of(const struct dv_claim_operation *operation)
 {
     if (operation->priv.end.code != DV_OK)
@@ -248,7 +248,7 @@ enum dv_claim_progress dv_claim_prepare_answer(struct dv_claim_operation *operat
         *err = *failure;
         return DV_CLAIM_STEP_FAILED;
     }
-    /* Otherwise all was prepared before, and is on the disk. */
+    /* If no claim is held, all were prepared and on the disk before. */
     return has_any ? DV_CLAIM_STEP_IS_DONE : DV_CLAIM_STEP_WAS_LAST;
 }
 
@@ -273,10 +273,10 @@ enum dv_claim_progress dv_claim_again_await(struct dv_claim_operation *operation
     return progress;
 }
 
-/* The record as it is, unless a pod is at it itself by now. */
+/* Holds the claims as their records are, except those that a pod's own operation holds by now. */
 enum dv_claim_progress dv_claim_again_hold(struct dv_claim_operation *operation, struct dv_err *err)
 {
-    (void)err; /* what is not there any more needs nothing */
+    (void)err; /* a claim that is gone needs nothing */
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
         struct dv_claim *claim =

@@ -1,4 +1,4 @@
-/* claim_register.c - drivers come and go through the plugin watcher. */
+/* claim_register.c - DRA drivers come and go through the plugin watcher. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -8,7 +8,7 @@
 #include "plugin/plugin.h"
 #include "resource/validate.h"
 
-/* What a driver says of itself has at most 32 KiB; a refusal quotes it. */
+/* What a driver says of itself has at most 32 KiB, and a refusal quotes it. */
 #define TEXT_BYTES_MAX (64u * 1024u)
 
 static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *info,
@@ -26,7 +26,8 @@ static bool validate(void *ctx, const struct dv_plugin_info *info, struct dv_buf
 
     if (info->name.n == 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "DRA driver name is empty");
-    /* As in ResourceSlices and claims: any other name can be in none of them. */
+    /* ResourceSlices and claims allow only such names, so no claim could ever name another
+     * driver. */
     if (!claims->options.is_strict && !dv_is_driver_name(info->name))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "DRA driver name \"%.*s\" is not a DNS subdomain of at most 63 characters",
@@ -34,7 +35,7 @@ static bool validate(void *ctx, const struct dv_plugin_info *info, struct dv_buf
     return choose(claims, info, text, &service, err);
 }
 
-/* What came of a registration is told in the same turn, but not from within `start`. */
+/* The end of a registration, told in the same turn but not from within `start`. */
 struct answer {
     struct dv_task task;
     struct dv_plugin_registration *registration;
@@ -75,7 +76,7 @@ static void start(void *ctx, struct dv_plugin_registration *registration)
     dv_task_post(&answer->task, claims->loop, on_answer);
 }
 
-/* Whatever came of it is on its way. */
+/* Nothing is to be cancelled: the answer is posted already. */
 static void cancel(void *ctx, struct dv_plugin_registration *registration)
 {
     (void)ctx;

@@ -10,7 +10,7 @@
 enum dv_claim_progress dv_claim_unprepare_list(struct dv_claim_operation *operation,
                                                struct dv_err *err)
 {
-    (void)err; /* the jobs were set when it was asked for: a pod without claims is fine */
+    (void)err; /* cannot fail: the jobs were made at the start, and a pod without claims is fine */
     return operation->priv.n_jobs > 0 ? DV_CLAIM_STEP_IS_DONE : DV_CLAIM_STEP_WAS_LAST;
 }
 
@@ -30,7 +30,7 @@ enum dv_claim_progress dv_claim_release_list(struct dv_claim_operation *operatio
     return DV_CLAIM_STEP_IS_DONE;
 }
 
-/* The record that the job is about; NULL: gone, or another one by now. */
+/* The claim that the job is about; NULL when it is gone, or another one has its name by now. */
 static struct dv_claim *claim_of(struct dv_claim_operation *operation,
                                  const struct dv_claim_job *job)
 {
@@ -40,7 +40,7 @@ static struct dv_claim *claim_of(struct dv_claim_operation *operation,
     return claim && dv_str_eq(claim->record.uid, job->uid) ? claim : NULL;
 }
 
-/* A chore is about what was true when it was planned: a pod may have come for the claim since. */
+/* Whether a pod has come for the claim since the chore was planned. */
 static bool is_wanted_again(const struct dv_claim_operation *operation,
                             const struct dv_claim_job *job, const struct dv_claim *claim)
 {
@@ -53,7 +53,7 @@ static bool is_wanted_again(const struct dv_claim_operation *operation,
     return !options->is_wanted || options->is_wanted(options->ctx, operation->priv.pod_uid);
 }
 
-/* The one that is to be unprepared; NULL: nothing is to be done, or it has been. */
+/* The claim that is to be unprepared; NULL when nothing is to be done any more. */
 static struct dv_claim *unwanted(struct dv_claim_operation *operation,
                                  const struct dv_claim_job *job)
 {
@@ -64,7 +64,7 @@ static struct dv_claim *unwanted(struct dv_claim_operation *operation,
     if (job->ignores_pods)
         return claim;
     if (!dv_claim_is_attached(claim, operation->priv.pod_uid))
-        return NULL; /* another pod's */
+        return NULL; /* another pod uses it */
     if (claim->record.n_pods > 1) {
         dv_claim_detach(operation->priv.claims->state, claim, operation->priv.pod_uid);
         return NULL;
@@ -86,7 +86,8 @@ static enum dv_claim_progress await_answers(struct dv_claim_operation *operation
     return dv_claim_wait(operation, claim);
 }
 
-/* A driver that is not waited for is the job's error: what others have is unprepared without it. */
+/* Waits for the drivers of the claim. A driver that is not there in time is the job's error: claims
+ * of other drivers are unprepared without it. */
 static enum dv_claim_progress await_drivers(struct dv_claim_operation *operation,
                                             struct dv_claim_job *job, struct dv_err *err)
 {
@@ -142,7 +143,7 @@ enum dv_claim_progress dv_claim_unprepare_hold(struct dv_claim_operation *operat
         bool is_legal = !claim || dv_claim_handle(operation->priv.claims->state, claim,
                                                   DV_CLAIM_ON_UNWANTED, err);
 
-        assert(is_legal); /* every phase can become UNPREPARING: phase.c */
+        assert(is_legal); /* phase.c allows UNPREPARING in every phase */
         (void)is_legal;
         if (claim)
             dv_claim_hold(job, claim);
@@ -163,7 +164,7 @@ static const struct dv_err *failure_of(const struct dv_claim_operation *operatio
     return NULL;
 }
 
-/* Forgets what all its drivers have let go of, and keeps it when one has not. */
+/* Forgets the claim when all its drivers have unprepared it, and keeps it when one has not. */
 static const struct dv_err *take_answer(struct dv_claim_operation *operation,
                                         struct dv_claim_job *job)
 {
@@ -176,16 +177,17 @@ static const struct dv_err *take_answer(struct dv_claim_operation *operation,
     dv_claim_answered(operation->priv.claims, claim, false, failure);
     is_legal = dv_claim_handle(operation->priv.claims->state, claim,
                                failure ? DV_CLAIM_ON_FAILED : DV_CLAIM_ON_UNPREPARED, &err);
-    assert(is_legal); /* nobody else had it */
+    assert(is_legal); /* the operation held it, so nobody else changed its phase */
     (void)is_legal;
     return failure;
 }
 
-/* The first failure is the operation's. What is kept is tried again, by whoever asks. */
+/* The first failure is the operation's. A claim that is kept is tried again by chores.c, or by
+ * whoever asks. */
 enum dv_claim_progress dv_claim_unprepare_answer(struct dv_claim_operation *operation,
                                                  struct dv_err *err)
 {
-    *err = operation->priv.end; /* code DV_OK, unless it was cancelled */
+    *err = operation->priv.end; /* code DV_OK, unless the operation was cancelled */
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
         const struct dv_err *failure = job->claim ? take_answer(operation, job) : &job->err;

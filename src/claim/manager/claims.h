@@ -1,4 +1,4 @@
-/* claims.h - what the effects files of this module share. */
+/* claims.h - what the files of this module's loop part share. */
 #ifndef DV_CLAIM_CLAIMS_H
 #define DV_CLAIM_CLAIMS_H
 
@@ -34,7 +34,7 @@ struct dv_instance {
     char text[];
 };
 
-/* What is still to be finished, by us. */
+/* The work that nobody waits for: what was left unfinished, and is finished by chores.c. */
 struct dv_claim_chores {
     struct dv_task task;
     struct dv_timer timer;
@@ -45,7 +45,7 @@ struct dv_claim_chores {
     struct dv_list running;
     size_t n_running;
     bool is_ready;
-    bool is_asked; /* while items are left: look again after them */
+    bool is_asked; /* look again when all items are done */
 };
 
 struct dv_claims {
@@ -70,9 +70,9 @@ struct dv_claims {
 
 /* claim_manager.c */
 void dv_claims_tell_changed(struct dv_claims *claims);
-/* The sum for all its drivers. */
+/* The sum of the epochs of the claim's drivers. */
 uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim);
-/* Whenever something that a closing manager waits for is gone. */
+/* To be called whenever something ends that a closing manager waits for. */
 void dv_claims_check_closed(struct dv_claims *claims);
 
 /* instance.c */
@@ -81,7 +81,7 @@ struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_p
 void dv_instance_close(struct dv_instance *instance);
 
 /* wipe.c */
-/* After every change of a driver's instances or their connections. */
+/* To be called after every change of a driver's instances or their connections. */
 void dv_claims_evaluate(struct dv_claims *claims, dv_str driver);
 void dv_claims_wipe_node(struct dv_claims *claims);
 void dv_claims_stop_wiping(struct dv_claims *claims);
@@ -93,13 +93,13 @@ struct dv_claim_job {
     struct dv_claim_operation *operation;
     struct dv_claim_ref ref;
     struct dv_request request;
-    struct dv_object *object; /* prepare: as the API has it */
+    struct dv_object *object; /* prepare: the claim as the API has it */
     struct dv_err err;
     dv_str namespace;
     dv_str name;
-    dv_str uid;             /* of the record; not to prepare for a pod */
-    struct dv_claim *claim; /* held: it is ours until the end; NULL: it is not */
-    bool ignores_pods;      /* whoever uses it */
+    dv_str uid;             /* of the record; unused when a pod's claims are prepared */
+    struct dv_claim *claim; /* the claim while the job holds it; NULL: it does not */
+    bool ignores_pods;      /* releases by force, whatever pods use the claim */
 };
 
 /* One driver of an operation, and its claims. */
@@ -112,7 +112,7 @@ struct dv_claim_batch {
     enum dv_dra_service service;
     struct dv_call call;
     struct dv_buf message;
-    size_t at; /* of claims, with the services that take one a call */
+    size_t at; /* index of the claim that is asked for, with services that take one a call */
     uint64_t asked_ns;
     bool is_calling;
     struct dv_task task;
@@ -121,46 +121,46 @@ struct dv_claim_batch {
 
 /* claim_operation.c: the steps, and which follows which. */
 
-/* What a step has come to. */
+/* How a step has ended. */
 enum dv_claim_progress {
-    DV_CLAIM_STEP_IS_DONE,  /* the next one follows */
-    DV_CLAIM_STEP_GOES_ON,  /* dv_claim_step_ended is called later; or it waits, and is run again */
+    DV_CLAIM_STEP_IS_DONE, /* the next step follows */
+    /* dv_claim_step_ended will be called; or the step waits, and is run again */
+    DV_CLAIM_STEP_GOES_ON,
     DV_CLAIM_STEP_FAILED,   /* `err` is set */
     DV_CLAIM_STEP_WAS_LAST, /* nothing is left to be done: the operation ends well */
 };
 typedef enum dv_claim_progress dv_claim_step_fn(struct dv_claim_operation *operation,
                                                 struct dv_err *err);
 
-/* Makes it an operation at its first step; its jobs are the caller's to fill in. */
+/* Sets the operation to its first step; the caller fills in its jobs. */
 void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation *operation,
                              enum dv_claim_operation_kind kind);
-/* Makes room for so many. */
+/* Allocates this many jobs. */
 void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_jobs);
-/* Makes it about this claim; copies all of it. */
+/* Has the job be about this claim; copies all of it. */
 void dv_claim_job_set(struct dv_claim_job *job, dv_str namespace, dv_str name, dv_str uid);
-/* Runs the step that it is at, not from within. */
+/* Runs the operation's step soon, after the caller has returned. */
 void dv_claim_operation_start(struct dv_claim_operation *operation);
-/* The end of a step that went on; err: NULL when it went well. */
+/* Ends a step that has returned DV_CLAIM_STEP_GOES_ON; err: NULL when it went well. */
 void dv_claim_step_ended(struct dv_claim_operation *operation, const struct dv_err *err);
-/* Drivers are asked to prepare, or else to unprepare. */
+/* Whether the operation asks drivers to prepare; otherwise to unprepare. */
 bool dv_claim_operation_is_prepare(const struct dv_claim_operation *operation);
 bool dv_claim_operation_is_waiting(const struct dv_claim_operation *operation);
 
-/* claim_wait.c: what is not there yet. */
+/* claim_wait.c: operations that wait. */
 
 bool dv_claim_may_wait(const struct dv_claim_operation *operation);
-/* The step is run again when a driver comes, or when nothing is under way any more for the claim
- * (NULL: a driver it is); or when it may not wait any longer. operation->awaited is set.
- * Returns DV_CLAIM_STEP_GOES_ON. */
+/* Has the step run again when no operation holds the claim any more (NULL: when a driver comes), or
+ * when it may not wait any longer. Sets operation->awaited. Returns DV_CLAIM_STEP_GOES_ON. */
 enum dv_claim_progress dv_claim_wait(struct dv_claim_operation *operation, struct dv_claim *claim);
-/* Whether the driver is there, or need not be waited for; else waits for it. */
+/* Whether the driver is connected, or need not be waited for; otherwise the step waits for it. */
 enum dv_claim_progress dv_claim_await_driver(struct dv_claim_operation *operation, dv_str driver,
                                              struct dv_err *err);
 void dv_claim_stop_waiting(struct dv_claim_operation *operation);
-/* Until it is let go of, others that want the claim wait. */
+/* Others that want the claim wait until dv_claim_let_go. */
 void dv_claim_hold(struct dv_claim_job *job, struct dv_claim *claim);
 void dv_claim_let_go(struct dv_claim_job *job); /* one that is not held is fine */
-/* Drivers have come: operations that wait for one look again. */
+/* To be called when a driver has come: operations that wait for one look again. */
 void dv_claims_wake(struct dv_claims *claims);
 
 /* claim_call.c: all drivers of an operation. */
@@ -168,7 +168,7 @@ void dv_claims_wake(struct dv_claims *claims);
 /* Calls the drivers of all claims that are held, at the same time. */
 dv_claim_step_fn dv_claim_call_drivers;
 void dv_claim_cancel_calls(struct dv_claim_operation *operation);
-/* For claim_batch.c: its err tells how. */
+/* claim_batch.c calls this at the end of a batch, whose `err` tells how it went. */
 void dv_claim_batch_ended(struct dv_claim_batch *batch);
 
 /* claim_prepare.c */
@@ -180,7 +180,8 @@ dv_claim_step_fn dv_claim_prepare_await;
 dv_claim_step_fn dv_claim_prepare_hold;
 dv_claim_step_fn dv_claim_prepare_call;
 dv_claim_step_fn dv_claim_prepare_answer;
-/* What was to be prepared when davitd or the machine went down: the record is all there is. */
+/* Claims that were to be prepared when davitd or the machine went down: there is no pod to ask for
+ * them, and the record is all that is known. */
 dv_claim_step_fn dv_claim_again_await;
 dv_claim_step_fn dv_claim_again_hold;
 
@@ -189,20 +190,21 @@ dv_claim_step_fn dv_claim_unprepare_list;
 dv_claim_step_fn dv_claim_unprepare_await;
 dv_claim_step_fn dv_claim_unprepare_hold;
 dv_claim_step_fn dv_claim_unprepare_answer;
-/* By force: no driver is asked. */
+/* A release by force, which asks no driver. */
 dv_claim_step_fn dv_claim_release_list;
 dv_claim_step_fn dv_claim_release_await;
 
 /* claim_batch.c */
-/* `dv_claim_batch_ended` follows, never from within. */
+/* Calls the driver; dv_claim_batch_ended follows, never from within. */
 void dv_claim_batch_start(struct dv_claim_batch *batch);
 void dv_claim_batch_cancel(struct dv_claim_batch *batch);
 void dv_claim_batch_fini(struct dv_claim_batch *batch);
-/* "NodePrepareResources", of the call that is under way. */
+/* The method of the call that is under way, "NodePrepareResources". */
 dv_str dv_claim_batch_method(const struct dv_claim_batch *batch);
 
 /* chores.c */
-/* How the drivers' answers for it were; err: NULL when they were good. */
+/* Notes how the drivers answered for the claim, for the pauses of chores; err: NULL when all went
+ * well. */
 void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
                        const struct dv_err *err);
 void dv_claim_chores_stop(struct dv_claims *claims);

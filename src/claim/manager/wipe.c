@@ -21,26 +21,28 @@
 #include "claim/manager/claims.h"
 #include "resource/resource.h"
 
-/* The names of drivers, of some hundred bytes each; every one has a socket on this node. */
+/* Each name has some hundred bytes, and each driver a socket on this node: 16 MiB are never
+ * reached. */
 #define SELECTOR_BYTES_MAX (16u * 1024u * 1024u)
-/* A driver that is only restarted is back by then. */
+/* A driver that is only restarted is back within this time. */
 #define WIPE_DELAY_MS 30000u
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MAX_MS 300000u
-/* A pause is up to a fifth longer. */
+/* A pause is up to a fifth longer, so that nodes do not ask at the same moment. */
 #define RETRY_JITTER_DIVISOR 5u
 #define NOT_FOUND 404
 
 struct wipe {
     struct dv_claims *claims;
-    dv_str driver;          /* empty: all of the node that have not registered */
+    dv_str driver;          /* empty: all drivers of the node that have not registered */
     dv_str selector;        /* of the last attempt */
     struct dv_arena *arena; /* of the selector */
     struct dv_timer timer;
     struct dv_request request;
     uint64_t pause_ms; /* the next one */
     bool is_asking;
-    bool is_called_off; /* while the API is being asked: it is not tried again */
+    /* the driver came back while the API was being asked: a failure is not tried again */
+    bool is_called_off;
     char text[];
 };
 
@@ -91,7 +93,7 @@ static void on_asked(struct dv_request *request, const struct dv_api_status *fai
     }
 }
 
-/* All but the drivers that are registered, and those that were: they have a plan of their own. */
+/* Excludes the drivers that are registered, and those that were: they have plans of their own. */
 static void add_others(const struct dv_claims *claims, struct dv_buf *buf)
 {
     const struct dv_map_entry *entry;
@@ -104,7 +106,8 @@ static void add_others(const struct dv_claims *claims, struct dv_buf *buf)
             dv_buf_printf(buf, ",spec.driver!=%.*s", DV_FMT(entry->key));
 }
 
-/* The slices of this node, and of this driver; or of those that have not registered until now. */
+/* Selects the slices of this node and this driver; or those of all drivers that have not registered
+ * until now. */
 static dv_str make_selector(struct wipe *wipe)
 {
     const struct dv_claims *claims = wipe->claims;
@@ -168,7 +171,8 @@ void dv_claims_evaluate(struct dv_claims *claims, dv_str driver)
         break;
     case DV_DRA_WIPE_PLAN:
         if (wipe)
-            wipe->is_called_off = false; /* the API is still being asked, and goes on with it */
+            /* the request is still under way, and is tried again when it fails */
+            wipe->is_called_off = false;
         else
             start_timer(new_wipe(claims, driver), WIPE_DELAY_MS);
         break;

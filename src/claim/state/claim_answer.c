@@ -30,7 +30,7 @@ static void add_claim_fields(const struct dv_claim_record *record, struct dv_buf
     dv_pb_add_bytes(buf, 3, record->name);
 }
 
-/* What v1alpha1 wants to see again of what it answered. */
+/* Adds the CDI names that v1alpha1 answered with, which it wants to see again. */
 static void add_cdi_ids(const struct dv_claim_record *record, dv_str driver, struct dv_buf *buf)
 {
     size_t i = dv_claim_driver_index(record, driver);
@@ -98,7 +98,7 @@ static bool read_device(struct dv_pb_reader *reader, struct dv_arena *arena,
         if (!dv_pb_get_string(reader, &field, to, err))
             return false;
         if (!to->p)
-            *to = DV_STR(""); /* there, and empty */
+            *to = DV_STR(""); /* present, but empty */
     }
     device->requests = requests.v;
     device->n_requests = requests.n;
@@ -110,7 +110,7 @@ static bool read_device(struct dv_pb_reader *reader, struct dv_arena *arena,
 struct reading {
     struct dv_arena *arena;
     DV_VEC(struct dv_claim_device) devices;
-    DV_VEC(dv_str) cdi_ids; /* of the first generation */
+    DV_VEC(dv_str) cdi_ids; /* of v1alpha3 before 1.31, and older services */
     dv_str error;
 };
 
@@ -129,7 +129,8 @@ static bool read_device_or_name(const struct dv_pb_reader *reader, const struct 
            read_device(&inner, r->arena, dv_vec_add_in(&r->devices, r->arena), err);
 }
 
-/* What the first generations tell: one device for the whole claim. */
+/* Makes one device for the whole claim from CDI names, which are all that the oldest drivers
+ * tell. */
 static void take_names(struct reading *r)
 {
     if (r->cdi_ids.n == 0)
@@ -142,7 +143,8 @@ static void take_names(struct reading *r)
     };
 }
 
-/* A message may come in parts, which are merged: the reading is the same for all of them. */
+/* Reads one answer. Protobuf allows a message to come in parts, which are merged, so the reading
+ * goes on where the last part ended. */
 static bool read_answer(struct dv_pb_reader *reader, enum dv_dra_service service, bool is_prepare,
                         struct reading *r, struct dv_err *err)
 {
@@ -189,7 +191,7 @@ static bool read_entry(struct dv_pb_reader *reader, enum dv_dra_service service,
     return true;
 }
 
-/* Of 1.26 and 1.27: the whole message is the answer. */
+/* Reads a response of v1alpha2 or v1alpha1, where the whole message is the answer. */
 static bool read_lone(dv_str response, bool is_prepare, struct dv_arena *arena,
                       struct dv_claim_answer *answer, struct dv_err *err)
 {
@@ -211,7 +213,8 @@ static bool read_lone(dv_str response, bool is_prepare, struct dv_arena *arena,
     return true;
 }
 
-/* A key that comes again counts as it was told last, where it was told first. */
+/* The place for the answer of this key. A key that comes again replaces its
+ * value and keeps its place. */
 static struct dv_claim_answer *answer_of(struct dv_map *places, struct dv_claim_answer *answers,
                                          size_t *n, dv_str uid)
 {

@@ -10,10 +10,10 @@
 #include "claim/state/claim_state.h"
 #include "json/json.h"
 
-/* A checkpoint of no claims. */
+/* The length of a checkpoint without claims. */
 #define EMPTY_BYTES_MAX 1024u
-/* Of namespace and name together: the API's are 63 and 253 bytes at most, and a key of the store
- * has room for more. */
+/* The length of namespace and name together. The API allows 63 and 253 bytes, and a key of the
+ * store has room for this. */
 #define CLAIM_NAME_MAX 512u
 
 static const struct dv_json_style go_style = {.escape_html = true};
@@ -90,7 +90,7 @@ void dv_claim_checkpoint_text(const struct dv_claim_checkpoint *checkpoint, stru
     dv_json_print(object, &go_style, buf);
 }
 
-/* CRC-32 as in zip, a bit at a time: the file is read once and written on demand. */
+/* CRC-32 as in zip, bit by bit without a table: the file is read once and written on demand. */
 uint32_t dv_claim_checkpoint_sum(dv_str text)
 {
     uint32_t sum = UINT32_MAX;
@@ -111,7 +111,7 @@ void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, st
 
     dv_buf_init(&text, buf->max);
     dv_claim_checkpoint_text(checkpoint, &text);
-    buf->is_over |= text.is_over; /* so that who asks for the file is told */
+    buf->is_over |= text.is_over; /* the caller who asked for the file sees that it is incomplete */
     set(file, "Data", dv_json_new_str(dv_buf_str(&text), arena), arena);
     set(file, "Checksum", dv_json_new_u64(dv_claim_checkpoint_sum(dv_buf_str(&text)), arena),
         arena);
@@ -120,8 +120,8 @@ void dv_claim_checkpoint_encode(const struct dv_claim_checkpoint *checkpoint, st
 
 /* -- Reading -------------------------------------------------------------------------------- */
 
-/* Go decodes onto what is there: where a list comes again, under a key in another case, its
- * elements are changed and not made anew. */
+/* Go decodes onto what is there. When a list comes again, under a key in another case, its elements
+ * are changed and not made anew. */
 struct texts {
     DV_VEC(dv_str) v;
     bool is_there;
@@ -136,7 +136,7 @@ struct device {
 struct driver {
     dv_str name;
     DV_VEC(struct device) devices;
-    size_t n_devices; /* some may be beyond it */
+    size_t n_devices; /* elements of an earlier, longer list may be behind these */
     bool has_devices;
 };
 
@@ -166,7 +166,8 @@ static void read_texts(struct dv_claim_file *file, const struct dv_json *node, s
     for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
         if (n == texts->v.n)
             *dv_vec_add_in(&texts->v, file->arena) = DV_STR("");
-        (void)dv_claim_file_text(file, item, &texts->v.v[n++]); /* null leaves it */
+        /* null leaves the element as it is */
+        (void)dv_claim_file_text(file, item, &texts->v.v[n++]);
     }
     texts->v.n = n;
 }
@@ -202,7 +203,7 @@ static void read_devices(struct dv_claim_file *file, const struct dv_json *node,
     for (const struct dv_json *item = driver->has_devices ? dv_json_first(node) : NULL; item;
          item = dv_json_next(item)) {
         if (n == driver->devices.n)
-            (void)dv_vec_add_in(&driver->devices, file->arena); /* filled next */
+            (void)dv_vec_add_in(&driver->devices, file->arena); /* it is filled next */
         read_device(file, item, &driver->devices.v[n++]);
     }
     driver->n_devices = n;
@@ -226,7 +227,7 @@ static void read_drivers(struct dv_claim_file *file, const struct dv_json *node,
     }
     claim->has_drivers = true;
     for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
-        struct driver driver = {.name = dv_json_key(item)}; /* a map's values are always new */
+        struct driver driver = {.name = dv_json_key(item)}; /* Go makes the values of a map anew */
 
         if (dv_claim_file_object(file, item))
             for (const struct dv_json *part = dv_json_first(item); part; part = dv_json_next(part))
@@ -287,7 +288,7 @@ static void read_list(struct dv_claim_file *file, const struct dv_json *node, st
     for (const struct dv_json *item = list->is_there ? dv_json_first(node) : NULL; item;
          item = dv_json_next(item)) {
         if (n == list->claims.n)
-            (void)dv_vec_add_in(&list->claims, file->arena); /* filled next */
+            (void)dv_vec_add_in(&list->claims, file->arena); /* it is filled next */
         read_claim(file, item, &list->claims.v[n++]);
     }
     list->n_claims = n;
@@ -311,7 +312,7 @@ static void read_data(struct dv_claim_file *file, const struct dv_json *node, st
 
 /* -- The outcome of reading ----------------------------------------------------------------- */
 
-/* A list that is there is never NULL. */
+/* The list for the record: Go tells an empty list from null, so this is never NULL. */
 static const dv_str *take_texts(struct dv_claim_file *file, const struct texts *texts)
 {
     if (!texts->is_there)
@@ -395,7 +396,8 @@ enum dv_claim_verdict dv_claim_checkpoint_decode(dv_str bytes, struct dv_arena *
 
     dv_buf_init(&empty, EMPTY_BYTES_MAX);
     dv_claim_checkpoint_text(&nothing, &empty);
-    data = dv_str_copy(dv_buf_str(&empty), arena); /* what is not there is as in a new file */
+    /* members that the file does not have are as in a new file */
+    data = dv_str_copy(dv_buf_str(&empty), arena);
     sum = dv_claim_checkpoint_sum(data);
     if (node && dv_claim_file_object(&file, node))
         for (const struct dv_json *item = dv_json_first(node); item; item = dv_json_next(item)) {
@@ -431,7 +433,7 @@ void dv_claim_checkpoint_take(const struct dv_claim_state *state, struct dv_aren
     *checkpoint = (struct dv_claim_checkpoint){.records = records, .n_records = n};
 }
 
-/* Of two for one claim the last counts. */
+/* Finds the last record of each claim, which is the one that counts. */
 static void find_last(const struct dv_claim_checkpoint *checkpoint, struct dv_arena *arena,
                       struct dv_map *last)
 {

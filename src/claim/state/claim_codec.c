@@ -15,7 +15,7 @@
 #define KIND_CLAIM 'c'
 #define KIND_HEALTH 'h'
 #define VERSION '\x01'
-/* The years 0 to 9999, a day more on both sides for offsets. */
+/* The years 0 to 9999, and a day more on both sides for offsets. */
 #define HEALTH_SECONDS_MIN (DV_RFC3339_SECONDS_MIN - DV_DAY_SECONDS)
 #define HEALTH_SECONDS_MAX (DV_RFC3339_SECONDS_MAX + DV_DAY_SECONDS)
 #define NS_PER_S 1000000000
@@ -29,7 +29,7 @@ enum {
     CLAIM_DRIVER = 5,
     DRIVER_NAME = 1,
     DRIVER_DEVICE = 2,
-    DRIVER_HAS_DEVICES = 3, /* they are a list, if an empty one */
+    DRIVER_HAS_DEVICES = 3, /* the list is there, perhaps empty; without this it is null */
     DEVICE_POOL = 1,
     DEVICE_NAME = 2,
     DEVICE_SHARE = 3,
@@ -56,7 +56,7 @@ void dv_claim_key_encode(dv_str namespace, dv_str name, struct dv_buf *key)
     dv_key_add(key, name);
 }
 
-/* Without a device: what the keys of all devices of the driver begin with. */
+/* The key of a device's health. Without a device it is the prefix of all keys of the driver. */
 void dv_claim_health_key_encode(dv_str driver, dv_str device, struct dv_buf *key)
 {
     dv_buf_add_char(key, KIND_HEALTH);
@@ -100,7 +100,7 @@ void dv_claim_record_encode(const struct dv_claim_record *record, struct dv_buf 
     enum dv_claim_phase phase = record->phase;
 
     if (phase == DV_CLAIM_WANTED)
-        phase = DV_CLAIM_PREPARING; /* once this is on the disk */
+        phase = DV_CLAIM_PREPARING; /* it is PREPARING once this row is on the disk */
     dv_claim_key_encode(record->namespace, record->name, key);
     dv_buf_add_char(value, VERSION);
     dv_pb_add_bytes(value, CLAIM_UID, record->uid);
@@ -135,7 +135,7 @@ static bool fail_damaged(struct dv_err *err, const char *what)
     return dv_fail(err, DV_DATA_LOSS, "saved claim: %s", what);
 }
 
-/* Takes one text off the key. */
+/* Takes one text off the front of the key. */
 static bool take_text(dv_str *key, struct dv_arena *arena, dv_str *text, struct dv_err *err)
 {
     return dv_key_take(key, arena, text) || fail_damaged(err, "the key is cut off");
@@ -161,7 +161,7 @@ static bool check_version(dv_str *value, struct dv_err *err)
     return true;
 }
 
-/* A text that is there, if an empty one. */
+/* The text as one that is present, even if empty. */
 static dv_str present(dv_str text)
 {
     return text.p ? text : DV_STR("");
@@ -329,7 +329,7 @@ static void read_health_field(const struct dv_pb_field *field, struct dv_claim_h
     }
 }
 
-/* One that a file of the kubelet's can have: four digits for the year, at any offset. */
+/* Whether a file of the kubelet can have this time: its year has four digits, at any offset. */
 static bool is_time(const struct dv_rfc3339 *time)
 {
     return time->seconds >= HEALTH_SECONDS_MIN && time->seconds <= HEALTH_SECONDS_MAX &&
@@ -376,7 +376,7 @@ bool dv_claim_load(struct dv_claim_state *state, dv_str key, dv_str value, struc
         (void)dv_claim_restore(state, &record);
     }
     while (dv_list_shift(&state->dirty) || dv_list_shift(&state->dirty_health))
-        continue; /* it is written as it is */
+        continue; /* it is written from the state as it is */
     return true;
 }
 
@@ -389,7 +389,8 @@ size_t dv_claim_take_changes(struct dv_claim_state *state, struct dv_arena *aren
     struct dv_link *link;
 
     dv_row_changes_init(&changes, arena);
-    for (size_t i = 0; i < state->gone.n; i++) { /* first: what replaced one is written after it */
+    /* deletions come first, as a new record may have the same key */
+    for (size_t i = 0; i < state->gone.n; i++) {
         dv_row_changes_remove(&changes, dv_buf_str(&state->gone.v[i].key),
                               state->gone.v[i].is_prefix);
         dv_buf_fini(&state->gone.v[i].key);

@@ -14,7 +14,7 @@ const struct dv_json *dv_claim_file_parse(struct dv_claim_file *file, dv_str tex
     return node;
 }
 
-/* The first one counts. */
+/* Notes a value of the wrong type; the first one is the error that Go reports. */
 static bool fail_type(struct dv_claim_file *file, const struct dv_json *node, const char *wanted)
 {
     if (file->verdict != DV_CLAIM_FILE_OK)

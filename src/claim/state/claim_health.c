@@ -26,7 +26,7 @@ const char *dv_claim_health_name(enum dv_claim_health health)
     return names[health];
 }
 
-/* At or before `n`, between characters. */
+/* The end of the last whole UTF-8 character at or before `n`. */
 static size_t char_end(dv_str text, size_t n)
 {
     n = dv_size_min(n, text.n);
@@ -39,7 +39,8 @@ static dv_str cut_text(dv_str text, struct dv_arena *arena)
 {
     size_t n_kept = DV_CLAIM_HEALTH_TEXT_MAX - (sizeof(CUT_MARK) - 1);
 
-    if (text.n <= DV_CLAIM_HEALTH_TEXT_MAX) /* else it is cut below, wherever escapes would end */
+    /* a longer text is cut below, before escapes are made of it */
+    if (text.n <= DV_CLAIM_HEALTH_TEXT_MAX)
         text = dv_str_visible(text, arena);
     if (text.n <= DV_CLAIM_HEALTH_TEXT_MAX)
         return text;
@@ -105,7 +106,7 @@ static bool read_device(struct dv_pb_reader *reader, struct dv_arena *arena,
                 return dv_wrap(err, "message");
             device->message = cut_text(device->message, arena);
             break;
-        default: /* 3, when the driver looked: it counts from when it told */
+        default: /* field 3 is when the driver looked; we count from when it told */
             break;
         }
     }
@@ -219,7 +220,8 @@ static struct dv_rfc3339 time_of(uint64_t wall_ns)
                                .nanos = (int32_t)(wall_ns % SECOND_NS)};
 }
 
-/* Not in the future either: a clock that was set back does not make it last. */
+/* Whether the entry is too old. One from the future is too: after a clock was set back it would
+ * never expire. */
 static bool is_expired(const struct dv_claim_health_entry *entry, uint64_t now_ns)
 {
     struct dv_rfc3339 now = time_of(now_ns);
@@ -228,7 +230,7 @@ static bool is_expired(const struct dv_claim_health_entry *entry, uint64_t now_n
     int64_t nanos = (int64_t)now.nanos - (int64_t)entry->updated.nanos;
     int64_t seconds;
 
-    /* Centuries ago, or ahead: a file or a row may say any time. */
+    /* A file or a row may have any time, so the difference can overflow. */
     if (__builtin_sub_overflow(now.seconds, entry->updated.seconds, &seconds))
         return entry->updated.seconds < 0;
     if (seconds > INT64_MAX / (int64_t)SECOND_NS - 1)
@@ -263,7 +265,7 @@ enum dv_claim_health dv_claim_health_get(const struct dv_claim_state *state, dv_
 
 /* -- Changes -------------------------------------------------------------------------------- */
 
-/* Those of the driver's devices that have changed; all when there are none. */
+/* The devices of a driver whose health has changed; an empty list means all. */
 struct changed {
     dv_str driver;
     struct dv_map keys;
@@ -285,7 +287,7 @@ static bool has_changed(const struct changed *changed, const struct dv_claim *cl
     return false;
 }
 
-/* Each pod once. */
+/* Finds the pods that hold changed devices, each once. */
 static void find_pods(const struct dv_claim_state *state, const struct changed *changed,
                       struct dv_claim_health_diff *diff)
 {
@@ -350,7 +352,7 @@ static void remove_cell(struct dv_claim_state *state, struct dv_claim_health_dri
     free_cell(cell);
 }
 
-/* What the driver has not named for too long is not known any more. */
+/* Forgets the devices that the driver has not named for too long. */
 static void drop_expired(struct dv_claim_state *state, struct dv_claim_health_driver *driver,
                          uint64_t now_ns, struct changed *changed,
                          struct dv_claim_health_diff *diff)

@@ -24,7 +24,8 @@ static const struct dv_api_pod_resource_claim_status *status_of(const struct dv_
     return NULL;
 }
 
-/* An empty name: no claim was made for this entry, and none is needed. */
+/* Finds the name of the claim for this entry. An empty name: no claim was made for it, and none is
+ * needed. */
 static bool resolve(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *entry,
                     struct dv_claim_ref *ref, struct dv_err *err)
 {
@@ -154,7 +155,7 @@ bool dv_claim_check(const struct dv_api_pod *pod, const struct dv_claim_ref *ref
 
 /* -- What a container gets ------------------------------------------------------------------ */
 
-/* A request of a container; empty: the whole claim. */
+/* A request of a container's claim; empty: the whole claim. */
 struct need {
     dv_str claim;
     dv_str request;
@@ -345,7 +346,7 @@ static void show_device(const struct showing *showing, dv_str driver,
 
     for (size_t i = 0; i < entry->n_resources; i++)
         if (dv_str_eq(entry->resources[i].resource_id, id))
-            return; /* the first of an id counts */
+            return; /* the first entry of an id counts */
     health = dv_claim_health_get(showing->state, driver, device->pool, device->name,
                                  showing->options->now_wall_ns, &message);
     if (showing->options->without_messages || message.n == 0)
@@ -387,7 +388,7 @@ static struct dv_api_resource_status *entry_of(struct showing *showing, dv_str n
     return entry;
 }
 
-/* As the status says, else as the spec does. */
+/* The claim's name from the pod's status, or else from its spec. */
 static dv_str claim_name(const struct dv_api_pod *pod, dv_str pod_claim)
 {
     const struct dv_api_pod_resource_claim_status *status = status_of(pod, pod_claim);

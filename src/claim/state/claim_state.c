@@ -84,7 +84,8 @@ const char *dv_claim_phase_name(enum dv_claim_phase phase)
     return names[phase];
 }
 
-/* A key is short as a rule; the API's longest names take more. */
+/* Finds the entry of a claim. The key is made on the stack; only the API's longest names need
+ * more. */
 static struct dv_claim_entry *find_entry(const struct dv_claim_state *state, dv_str namespace,
                                          dv_str name)
 {
@@ -167,7 +168,7 @@ struct dv_list *dv_claim_waiters(struct dv_claim *claim)
 
 /* -- Pods of a claim ------------------------------------------------------------------------ */
 
-/* Where the uid is, or belongs. */
+/* The index where the uid is, or where it would be inserted. */
 static size_t pod_place(const struct dv_claim_record *record, dv_str uid, bool *is_there)
 {
     size_t low = 0;
@@ -218,7 +219,7 @@ static void publish_pods(struct dv_claim_entry *entry)
     entry->claim.record.n_pods = entry->pods.n;
 }
 
-/* False: it was there. */
+/* Adds the pod to the claim. False: it was there. */
 static bool add_pod(struct dv_claim_state *state, struct dv_claim_entry *entry, dv_str uid)
 {
     bool is_there;
@@ -270,7 +271,7 @@ void dv_claim_detach(struct dv_claim_state *state, struct dv_claim *claim, dv_st
 
 /* -- Making and ending ---------------------------------------------------------------------- */
 
-/* With the names of the drivers, and nothing else of theirs. */
+/* Makes an entry with the names of the drivers, and no devices yet. */
 static struct dv_claim_entry *new_entry(struct dv_claim_state *state,
                                         const struct dv_claim_record *from)
 {
@@ -372,7 +373,8 @@ struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
     for (size_t i = 0; i < record->n_pods; i++)
         (void)add_pod(state, entry, record->pods[i]);
     if (entry->claim.record.phase == DV_CLAIM_WANTED)
-        entry->claim.record.phase = DV_CLAIM_PREPARING; /* it has been written */
+        /* a row says PREPARING before any driver is called, so it is loaded as that */
+        entry->claim.record.phase = DV_CLAIM_PREPARING;
     if (entry->claim.record.phase == DV_CLAIM_PREPARED) {
         if (state->is_strict || !dv_str_eq(record->boot_id, state->boot_id))
             entry->claim.record.phase = DV_CLAIM_PREPARING;
@@ -384,7 +386,7 @@ struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
     return entry;
 }
 
-/* The distinct drivers of the allocation, by name. */
+/* Finds the drivers of the allocation, each once, by name. */
 static size_t drivers_of(const struct dv_api_resource_claim *object, struct dv_arena *arena,
                          struct dv_claim_driver **drivers)
 {

@@ -1,4 +1,4 @@
-/* claim_state.h - the state from inside: what the pure files of this module share. */
+/* claim_state.h - the members of dv_claim_state, and what the pure files of this module share. */
 #ifndef DV_CLAIM_STATE_H
 #define DV_CLAIM_STATE_H
 
@@ -14,17 +14,17 @@
 
 struct dv_arena;
 
-/* A pod that uses claims; gone with the last of them. */
+/* A pod that uses claims; it is freed with the last of them. */
 struct dv_claim_pod {
     dv_str uid;
     DV_VEC(struct dv_claim_entry *) claims; /* in the order of attaching */
     char text[];
 };
 
-/* A claim with what is behind it. */
+/* A claim, and what the state keeps beside what callers see. */
 struct dv_claim_entry {
     struct dv_claim claim;
-    dv_str key;                      /* "space/name" */
+    dv_str key;                      /* "namespace/name" */
     DV_VEC(dv_str) pods;             /* record.pods: sorted, the texts are the pods' own */
     struct dv_claim_driver *drivers; /* record.drivers */
     struct dv_arena **arenas;        /* of each driver's devices; NULL: it has none */
@@ -43,7 +43,7 @@ struct dv_claim_health_cell {
     struct dv_claim_health_driver *driver;
     struct dv_claim_health_entry entry;
     struct dv_link in_dirty;
-    bool is_seen; /* in the list that is being applied */
+    bool is_seen; /* the list that is being applied has it */
     char text[];
 };
 
@@ -62,7 +62,7 @@ struct dv_claim_state {
     struct dv_map health; /* dv_claim_health_driver by name */
     struct dv_list dirty;
     struct dv_list dirty_health;
-    DV_VEC(struct dv_claim_gone) gone; /* keys that are to go, before what is dirty is written */
+    DV_VEC(struct dv_claim_gone) gone; /* keys to delete, before the dirty ones are written */
     char text[];
 };
 
@@ -72,17 +72,17 @@ static inline struct dv_claim_entry *dv_claim_entry_of(struct dv_claim *claim)
 }
 
 /* claim_state.c */
-/* A record is made of it, or its pods are added to the one that is there. */
+/* Makes a record of it, or adds its pods to the one that is there. */
 struct dv_claim_entry *dv_claim_restore(struct dv_claim_state *state,
                                         const struct dv_claim_record *record);
-/* Copies them: the devices of the driver are these from now on. */
+/* Replaces the driver's devices by copies of these. */
 void dv_claim_set_devices(struct dv_claim_state *state, struct dv_claim_entry *entry,
                           size_t i_driver, const struct dv_claim_device *devices, size_t n_devices);
 void dv_claim_mark_dirty(struct dv_claim_state *state, struct dv_claim_entry *entry);
-/* The place of the driver in record.drivers; n_drivers: it has none there. */
+/* The index of the driver in record.drivers; n_drivers when it is not there. */
 size_t dv_claim_driver_index(const struct dv_claim_record *record, dv_str driver);
 
-/* Its record is to go, and its memory has. */
+/* Frees the entry, and has its row deleted with the next save. */
 void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry);
 
 /* claim_codec.c */

@@ -60,7 +60,8 @@ static bool lists(const dv_str *versions, size_t n, const char *name)
     return false;
 }
 
-/* Of 1.26 to 1.31: a version of its own, of which 1.x was taken. */
+/* Whether the driver lists a version of its own, as drivers of 1.26 to 1.31 do; kubelets of that
+ * time took any 1.x. */
 static bool lists_old_version(const dv_str *versions, size_t n)
 {
     struct dv_version version;
@@ -87,7 +88,7 @@ static bool refuse(dv_str driver, dv_str endpoint, struct dv_buf *text, struct d
     return dv_fail(err, DV_INVALID_ARGUMENT, "%s", dv_buf_c(text));
 }
 
-/* As Go prints a list of quoted strings. */
+/* Prints a list of quoted strings as Go does. */
 static void add_quoted(const dv_str *versions, size_t n, struct dv_buf *text)
 {
     dv_buf_add_char(text, '[');
@@ -115,7 +116,8 @@ bool dv_dra_choose_service(dv_str driver, dv_str endpoint, const dv_str *version
             }
     if (!is_strict && (lists(versions, n_versions, services[DV_DRA_V1ALPHA3].name) ||
                        lists_old_version(versions, n_versions))) {
-        *service = DV_DRA_V1ALPHA3; /* or what it turns out to have instead */
+        /* a guess: the first call finds out which old service the driver has */
+        *service = DV_DRA_V1ALPHA3;
         return true;
     }
     dv_buf_add_c(text, "none of services supported by the plugin (");

@@ -65,7 +65,7 @@ struct driver {
     bool has_entries;
 };
 
-/* False: no time, and nothing that comes after it is read. */
+/* Reads a time. False: it is none, and Go reads nothing that comes after it. */
 static bool read_time(struct dv_claim_file *file, const struct dv_json *node,
                       struct dv_rfc3339 *time)
 {
@@ -116,7 +116,7 @@ static struct dv_claim_health_entry *entry_of(struct dv_claim_file *file, struct
 static bool read_entries(struct dv_claim_file *file, const struct dv_json *node,
                          struct driver *driver)
 {
-    /* An object has each key once; only a second one, in another case, can have them again. */
+    /* The driver has entries already only when its key came before in another case. */
     bool is_again = driver->entries.n > 0;
 
     if (!dv_claim_file_object(file, node)) {
@@ -179,7 +179,7 @@ enum dv_claim_verdict dv_claim_health_file_decode(dv_str bytes, struct dv_arena 
             struct driver driver = {0};
 
             if (!read_driver(&file, item, &driver))
-                break; /* it is left out, with all behind it */
+                break; /* the entry is left out with all that follow, as Go stops here */
             *dv_vec_add_in(&drivers, arena) = take_driver(&file, &driver);
         }
     if (drivers.n > 0)
@@ -226,7 +226,8 @@ void dv_claim_health_take(const struct dv_claim_state *state, struct dv_arena *a
     *file = (struct dv_claim_health_file){drivers, n};
 }
 
-/* A driver tells no more than this; but a file may say anything. */
+/* Whether the entry fits the limits of the store. What drivers tell is cut to fit, but a file may
+ * have anything. */
 static bool fits_store(const struct dv_claim_health_driver *driver,
                        const struct dv_claim_health_entry *entry)
 {

@@ -65,7 +65,7 @@ bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *claim,
     for (size_t i = 0; i < DV_COUNT(steps); i++) {
         if (steps[i].in != claim->record.phase || steps[i].on != event)
             continue;
-        /* On the disk a claim that is wanted and one that is being prepared are the same. */
+        /* WANTED and PREPARING are the same on the disk, so nothing has to be written. */
         if (steps[i].next != steps[i].in && event != DV_CLAIM_ON_SAVED)
             dv_claim_mark_dirty(state, entry);
         if (steps[i].next != DV_CLAIM_GONE)

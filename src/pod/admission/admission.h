@@ -104,8 +104,8 @@ enum dv_pod_outcome dv_admission_refuse(struct dv_pod_admission *admission, cons
  * topology policy. */
 enum dv_pod_outcome dv_admission_refuse_for_now(struct dv_pod_admission *admission,
                                                 const char *reason, const struct dv_err *err);
-/* Returns DV_STEP_FAILED with this error. When the operation was given up before, that error stays.
- * */
+/* Returns DV_STEP_FAILED with this error. When the operation was given up before, that error
+ * stays. */
 enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const struct dv_err *err);
 
 /* step_wait.c */

@@ -89,8 +89,8 @@ static void add_records(const struct dv_holdings *holdings, const struct dv_pod 
     }
 }
 
-/* The devices of the slice that lists this one: their attributes tell which physical device it is.
- * */
+/* The devices of the slice that lists this one: their attributes tell which physical device it
+ * is. */
 static const struct dv_api_device *find_slice(const struct dv_holdings *holdings, dv_str driver,
                                               const struct dv_claim_device *device, size_t *n)
 {

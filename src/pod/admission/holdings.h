@@ -18,8 +18,8 @@ struct dv_pods;
 
 struct dv_holdings *dv_holdings_new(struct dv_pods *pods);
 void dv_holdings_free(struct dv_holdings *holdings); /* NULL is fine */
-/* From now on the ledger reads the slices of this node, which say more of a device than its name.
- * */
+/* From now on the ledger reads the slices of this node, which say more of a device than its
+ * name. */
 DV_CHECKED bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
                                     struct dv_err *err);
 

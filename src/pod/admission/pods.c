@@ -62,8 +62,8 @@ void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod)
     dv_pods_tell_changed(pods);
 }
 
-/* Takes the pod out of by_name; the next older pod of that name, if there is one, takes its place.
- * */
+/* Takes the pod out of by_name; the next older pod of that name, if there is one, takes its
+ * place. */
 static void remove_name(struct dv_pods *pods, const struct dv_pod *pod)
 {
     struct dv_pod *newer = dv_map_get(&pods->by_name, pod->full_name);

@@ -9,8 +9,8 @@
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
 
-/* One admission keeps back this many devices. A node where more are held twice has another problem.
- * */
+/* One admission keeps back this many devices. A node where more are held twice has another
+ * problem. */
 #define ASIDE_MAX 64u
 
 void dv_admission_open_aside(struct dv_pod_admission *admission)

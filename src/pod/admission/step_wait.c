@@ -60,8 +60,8 @@ bool dv_admission_lacks_plugin(struct dv_pod_admission *admission)
 }
 
 /* Has the pod wait for devices that others hold. False: it need not, or may not. It gives back what
- * it got so far: two pods that each had half of what they need would wait for each other for ever.
- * */
+ * it got so far: two pods that each had half of what they need would wait for each other for
+ * ever. */
 static bool await_devices(struct dv_pod_admission *admission)
 {
     const struct dv_pod *pod = admission->priv.op.pod;

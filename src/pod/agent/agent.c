@@ -132,8 +132,8 @@ static void on_pods_task(struct dv_task *task)
 
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         see_change(entry->value);
-    /* pods that are not the API's may have taken or given back devices, which the Node object tells
-     * */
+    /* pods that are not the API's may have taken or given back devices, which the Node object
+     * tells */
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
 }

@@ -64,8 +64,8 @@ static void add_pod(const struct dv_agent *agent, const struct dv_pod_spec *spec
     }
 }
 
-/* How many devices of the resource are held outside the API. A device that its plugin lists no more
- * may still be held, and does not count. */
+/* How many healthy devices of the resource are taken. No more than these are subtracted: a device
+ * that its plugin lists no more may be held outside the API too, and is not allocatable anyway. */
 static size_t n_taken(const struct dv_agent *agent, dv_str resource)
 {
     struct dv_device_resource_info info;

@@ -56,8 +56,8 @@ static dv_str next_piece(dv_str *rest)
     return piece;
 }
 
-/* Whether the piece is a number, or an id: it contains a digit, or consists of hexadecimal digits.
- * */
+/* Whether the piece is a number, or an id: it contains a digit, or consists of hexadecimal
+ * digits. */
 static bool is_varying(dv_str piece)
 {
     bool is_hex = piece.n >= HEX_WORD_MIN;

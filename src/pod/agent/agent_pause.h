@@ -25,8 +25,8 @@ struct dv_agent_pause {
     bool is_woken;      /* the try that is due or under way was asked for */
 };
 
-/* Tells that the try has failed now. Returns how long the next one has to wait, at most `max_ms`.
- * */
+/* Tells that the try has failed now. Returns how long the next one has to wait, at most
+ * `max_ms`. */
 uint64_t dv_agent_pause_fail(struct dv_agent_pause *pause, uint64_t now_ms, uint64_t max_ms);
 /* Tells that something has happened that may help a pod whose next try is due at `due_ms`. Returns
  * when it is due now. */

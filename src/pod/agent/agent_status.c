@@ -105,8 +105,8 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                               &status->n_allocated_resources_status);
 }
 
-/* The status of a container that has ended, as far as anyone has told: no exit code is known here.
- * */
+/* The status of a container that has ended, as far as anyone has told: no exit code is known
+ * here. */
 static void add_ended(const struct dv_api_container *container, struct dv_time now,
                       struct dv_arena *arena, struct dv_api_container_status *status)
 {
@@ -179,8 +179,7 @@ static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct 
     dv_str message = DV_STR("");
     struct dv_pod_view view;
 
-    /* While a driver that has failed is asked again, the status keeps saying what went wrong:
-     * "waits" for a moment would hide it. */
+    /* While a driver that has failed is asked again, the status keeps saying what went wrong. */
     if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0 &&
         !(pod->reason && pod->was_asked && view.is_brief)) {
         reason = DV_STR("WaitingForDevices");

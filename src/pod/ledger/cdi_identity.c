@@ -63,8 +63,8 @@ static bool is_common(const struct dv_cdi_index *index, dv_str kind, const struc
     const struct dv_cdi_nodes *const *sets = dv_cdi_index_owners(index, kind, node, &n);
 
     for (size_t i = 1; i < n; i++) {
-        /* Of sets that are sorted by size, comparing neighbours is enough; a control node, which
-         * thousands of sets may have, is settled by the first two. */
+        /* Any two sets of which neither has all of the other settle it. A control node, which
+         * thousands of sets may have, is settled by the first two, before anything is sorted. */
         if (!is_within(sets[i - 1], sets[i]) && !is_within(sets[i], sets[i - 1]))
             return true;
     }

@@ -149,8 +149,8 @@ static void add_text(struct dv_identities *set, dv_str text, struct dv_arena *ar
 }
 
 /* Whether the kernel, or a vendor's driver, has this node once for any number of devices. The
- * ledger would learn that such a node is common, but only after it had refused the second device.
- * */
+ * ledger would learn that such a node is common, but only after it had refused the second
+ * device. */
 static bool is_control_node(dv_str path)
 {
     static const dv_str paths[] = {
