@@ -41,10 +41,12 @@ struct dv_row_change;
 #define DV_DEVICE_LIST_MAX 1000000u
 /* The API documents 63 characters, which plugins pass; nothing needs as much as this. */
 #define DV_DEVICE_ID_BYTES_MAX 1024u
-/* Resources at a time, and plugins connected for one of them: a node has a few of each. */
+/* The most resources at a time, and the most plugins connected for one of them: a node has a few of
+ * each. */
 #define DV_DEVICE_RESOURCES_MAX 1024u
 #define DV_DEVICE_PLUGINS_MAX 16u
-/* An allocate response; also what a saved record or a checkpoint may hold of one. */
+/* The longest response of Allocate, also in a saved record or a checkpoint: gRPC's default
+ * limit. */
 #define DV_DEVICE_RESPONSE_BYTES_MAX (4u * 1024u * 1024u)
 /* How long a resource is still reported after its last plugin went: the kubelet's grace period. */
 #define DV_DEVICE_GRACE_NS (UINT64_C(300) * 1000 * 1000 * 1000)
@@ -53,7 +55,7 @@ struct dv_row_change;
 
 /* -- Names ---------------------------------------------------------------------------------- */
 
-/* DV_INVALID_ARGUMENT, with the reference's text: not a name for a plugin's resource. */
+/* Whether a plugin's resource may have this name. DV_INVALID_ARGUMENT has the reference's text. */
 DV_CHECKED bool dv_device_name_check(dv_str resource, struct dv_err *err);
 
 /* -- The state ------------------------------------------------------------------------------ */
@@ -67,7 +69,8 @@ struct dv_device_opts {
     bool is_strict;
 };
 
-/* NULL for the defaults. All pods are inactive and pod sources not ready: see below. */
+/* Makes a state; `opts` NULL: the defaults. All pods are inactive and pod sources not ready: see
+ * below. */
 struct dv_device_state *dv_device_state_new(const struct dv_device_opts *opts);
 /* NULL is fine; no operation may be left. */
 void dv_device_state_free(struct dv_device_state *state);
@@ -80,27 +83,28 @@ struct dv_device_plugin_options {
     bool has_preference;
 };
 
-/* From a DevicePluginOptions message. */
+/* Decodes a DevicePluginOptions message. */
 DV_CHECKED bool dv_device_plugin_options_decode(dv_str bytes,
                                                 struct dv_device_plugin_options *options,
                                                 struct dv_err *err);
 
-/* A plugin for the resource serves on `socket`, and is the one to call from now on. Several may be
- * connected for one resource: the newest is called; a list of any of them replaces the last.
- * DV_INVALID_ARGUMENT: the name. DV_ALREADY_EXISTS: this socket is connected.
+/* Tells that a plugin for the resource serves on `socket` and is the one to call from now on.
+ * Several may be connected for one resource: the newest is called; a list of any of them replaces
+ * the last. DV_INVALID_ARGUMENT: the name. DV_ALREADY_EXISTS: this socket is connected.
  * DV_RESOURCE_EXHAUSTED: too many. */
 DV_CHECKED bool dv_device_connect(struct dv_device_state *state, dv_str resource, dv_str socket,
                                   const struct dv_device_plugin_options *options,
                                   struct dv_err *err);
-/* Its ListAndWatch ended. True when it was the last for the resource, all of whose devices now
- * count as unhealthy. The newest of those left is called from now on. Nothing happens when it is
- * not connected. */
+/* Tells that the plugin's ListAndWatch ended. Returns true when it was the last for the resource,
+ * all of whose devices now count as unhealthy. The newest of those left is called from now on.
+ * Nothing happens when the plugin is not connected. */
 bool dv_device_disconnect(struct dv_device_state *state, dv_str resource, dv_str socket,
                           uint64_t now_ns);
 
 enum dv_device_plugin_state {
-    DV_DEVICE_NO_PLUGIN,  /* never, or gone for longer than the grace period */
-    DV_DEVICE_NOT_LISTED, /* connected, no list yet; a list from before may still count */
+    /* no plugin ever came, or the last has been gone for longer than the grace period */
+    DV_DEVICE_NO_PLUGIN,
+    DV_DEVICE_NOT_LISTED, /* connected, but no list has come; an earlier list may still count */
     DV_DEVICE_SERVING,
     DV_DEVICE_STOPPED,
 };
@@ -111,7 +115,7 @@ struct dv_device_resource_info {
     uint64_t stopped_ns; /* DV_DEVICE_STOPPED */
     dv_str socket;       /* of the one that is called; empty without */
     struct dv_device_plugin_options options;
-    bool is_known;      /* a limit for it is for us: listed before, or held */
+    bool is_known;      /* the resource was listed before, or is held: a limit for it is for us */
     size_t n_plugins;   /* connected */
     uint64_t epoch;     /* another one whenever a plugin connects; 0: none is */
     size_t n_devices;   /* listed last */
@@ -120,10 +124,10 @@ struct dv_device_resource_info {
     size_t n_allocated; /* taken, listed or not */
 };
 
-/* False when nothing is known of it. */
+/* Describes the resource; false when nothing is known of it. */
 bool dv_device_find(const struct dv_device_state *state, dv_str resource,
                     struct dv_device_resource_info *info);
-/* All, by name. */
+/* Lists all resources, by name. */
 size_t dv_device_resources(const struct dv_device_state *state, struct dv_arena *arena,
                            const struct dv_device_resource_info **infos);
 
@@ -132,12 +136,12 @@ size_t dv_device_resources(const struct dv_device_state *state, struct dv_arena 
 enum dv_device_change_bits {
     DV_DEVICE_ADDED = 1,
     DV_DEVICE_REMOVED = 2,
-    DV_DEVICE_FLIPPED = 4, /* its health */
-    DV_DEVICE_MOVED = 8,   /* its NUMA nodes */
+    DV_DEVICE_FLIPPED = 4, /* its health has changed */
+    DV_DEVICE_MOVED = 8,   /* its NUMA nodes have changed */
 };
 
 struct dv_device_change {
-    dv_str id;     /* in the arena when it was removed */
+    dv_str id;     /* in the arena when the device was removed */
     unsigned what; /* of dv_device_change_bits */
     bool is_healthy;
     bool is_held;
@@ -148,7 +152,7 @@ struct dv_device_diff {
     size_t n_changes;
     const dv_str *pods; /* to be told of a change of health; each once */
     size_t n_pods;
-    bool is_back; /* its devices counted for nothing before this list */
+    bool is_back; /* before this list its devices counted for nothing */
     size_t n_duplicates;
     dv_str
         duplicate; /* the first of them; a mistake of the plugin that is worth a line in the log */
@@ -173,15 +177,17 @@ DV_CHECKED bool dv_device_apply_list(struct dv_device_state *state, dv_str resou
  * has ended. */
 struct dv_device_list;
 struct dv_device_list *dv_device_list_begin(struct dv_device_state *state, dv_str resource);
-/* Reads it, once, on any thread; touches nothing of the state. Refuses as dv_device_apply_list. */
+/* Reads the list, once, on any thread; touches nothing of the state. Refuses what
+ * dv_device_apply_list refuses. */
 DV_CHECKED bool dv_device_list_read(struct dv_device_list *list, dv_str bytes, struct dv_err *err);
-/* Ends it: what was read becomes the list of the resource. False, and nothing has changed: a list
- * that began later has been read before it. The diff has no changes one by one. */
+/* Ends the reading: what was read becomes the list of the resource. False, and nothing has changed:
+ * a list that began later was committed before. The diff does not tell changes one by one. */
 bool dv_device_list_commit(struct dv_device_list *list, struct dv_arena *arena,
                            struct dv_device_diff *diff);
-/* Ends it without a change: one that is not read, was refused or is of no use any more. */
+/* Ends the reading without a change: for a list that is not read, was refused or is of no use any
+ * more. */
 void dv_device_list_abandon(struct dv_device_list *list);
-/* After its end, on any thread: frees it, and what it took the place of. */
+/* Frees the list, and what it replaced; after its end, on any thread. */
 void dv_device_list_free(struct dv_device_list *list);
 
 /* -- Capacity ------------------------------------------------------------------------------- */
@@ -190,7 +196,7 @@ struct dv_device_capacity {
     dv_str resource;
     size_t capacity;
     size_t allocatable;
-    bool has_allocatable; /* false: it was never listed; the reference reports no number */
+    bool has_allocatable; /* false: it was never listed, and the reference reports no number */
 };
 
 struct dv_device_capacities {
@@ -200,14 +206,15 @@ struct dv_device_capacities {
     size_t n_removed;
 };
 
-/* Forgets the resources whose plugins have been away for longer than the grace period. */
+/* Reports what the node has. Forgets the resources whose plugins have been away for longer than the
+ * grace period. */
 void dv_device_capacity(struct dv_device_state *state, uint64_t now_ns, struct dv_arena *arena,
                         struct dv_device_capacities *capacities);
 /* The first moment at which dv_device_capacity has something to forget; UINT64_MAX: none. */
 uint64_t dv_device_next_removal_ns(const struct dv_device_state *state);
 
-/* Whether a node object that exists already has its extended resources set to 0: when no entry of
- * the plugin directory has a name that does not start with a dot. */
+/* Whether the extended resources of a Node object that exists already are set to 0: when no entry
+ * of the plugin directory has a name that does not start with a dot. */
 bool dv_device_should_reset_capacity(const dv_str *names, size_t n_names);
 
 struct dv_device_healthy {
@@ -218,7 +225,7 @@ struct dv_device_healthy {
     bool has_topology; /* one without nodes is a topology too */
 };
 
-/* GetAllocatableDevices: healthy devices, taken or not, by resource, nodes and id. */
+/* Lists healthy devices, taken or not, by resource, nodes and id, for GetAllocatableDevices. */
 size_t dv_device_allocatable(const struct dv_device_state *state, struct dv_arena *arena,
                              const struct dv_device_healthy **devices);
 
@@ -227,26 +234,28 @@ struct dv_device_amount {
     int64_t amount;
 };
 
-/* The kubelet's UpdatePluginResources: the node's allocatable amounts as the admission of this pod
- * should see them, so that what it holds already fits. Gives all of `amounts`, then new ones. */
+/* Computes the node's allocatable amounts as the admission of this pod should see them, so that
+ * what it holds already fits (the kubelet: UpdatePluginResources). Gives all of `amounts`, then new
+ * ones. */
 size_t dv_device_raise_amounts(const struct dv_device_state *state, dv_str pod_uid,
                                const struct dv_device_amount *amounts, size_t n_amounts,
                                struct dv_arena *arena, const struct dv_device_amount **raised);
 
 /* -- Pods ----------------------------------------------------------------------------------- */
 
-/* Whether all sources of pods have been heard. Until then nothing is collected, and containers that
- * run already are left as they are. */
+/* Tells whether all sources of pods have been heard. Until then no pod's devices are collected, and
+ * containers that run already are left as they are. */
 void dv_device_set_sources_ready(struct dv_device_state *state, bool is_ready);
-/* A container was running when this process started; forgotten when sources are ready. */
+/* Tells that a container was running when this process started; forgotten when sources are
+ * ready. */
 void dv_device_add_running(struct dv_device_state *state, dv_str pod_uid, dv_str container);
 
 void dv_device_activate_pod(struct dv_device_state *state, dv_str pod_uid);
-/* Its devices are given back by the next collection. */
+/* Has the next collection give back the pod's devices. */
 void dv_device_deactivate_pod(struct dv_device_state *state, dv_str pod_uid);
 
-/* Between the two, what init containers of the pod lend to its later containers is kept; otherwise
- * it is forgotten when another pod is handled. They nest. */
+/* Between these two calls, what init containers of the pod lend to its later containers is kept;
+ * otherwise it is forgotten when another pod is handled. The calls nest. */
 void dv_device_begin_admission(struct dv_device_state *state, dv_str pod_uid);
 void dv_device_end_admission(struct dv_device_state *state, dv_str pod_uid);
 
@@ -262,8 +271,8 @@ struct dv_device_placed {
     size_t n_ids;
 };
 
-/* What a container holds of a resource. In a checkpoint, NULL is the file's null, which is neither
- * [] nor {} nor "". */
+/* What a container holds of a resource. In a checkpoint, NULL stands for null in the file, which is
+ * neither [] nor {} nor "". */
 struct dv_device_record {
     dv_str pod_uid;
     dv_str container;
@@ -273,18 +282,18 @@ struct dv_device_record {
     dv_str response; /* the plugin's ContainerAllocateResponse, as it came */
 };
 
-/* What the pod's containers hold, in the order in which they got it. */
+/* Lists what the pod's containers hold, in the order in which they got it. */
 size_t dv_device_records_of_pod(const struct dv_device_state *state, dv_str pod_uid,
                                 struct dv_arena *arena, const struct dv_device_record **records);
 
 struct dv_device_status {
     dv_str resource;
     const dv_str *ids;
-    const bool *is_healthy; /* for each id; true too for what no plugin lists */
+    const bool *is_healthy; /* for each id; true also for one that no plugin lists */
     size_t n_ids;
 };
 
-/* A container's allocatedResourcesStatus, by resource. */
+/* Lists a container's allocatedResourcesStatus, by resource. */
 size_t dv_device_status(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                         struct dv_arena *arena, const struct dv_device_status **statuses);
 
@@ -315,8 +324,8 @@ enum dv_device_failure {
     DV_DEVICE_FAIL_UNAVAILABLE, /* fewer are free than needed */
     DV_DEVICE_FAIL_UNREGISTERED,
     DV_DEVICE_FAIL_NO_HEALTHY_DEVICES,
-    DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY, /* what the container holds has become so */
-    DV_DEVICE_FAIL_CHANGED_REQUEST,     /* the container holds another number */
+    DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY, /* a device that the container holds has become unhealthy */
+    DV_DEVICE_FAIL_CHANGED_REQUEST,     /* the container holds another number than it asks for */
     DV_DEVICE_FAIL_ENDPOINT_STOPPED,
     DV_DEVICE_FAIL_PLUGIN_ALLOCATE,
     DV_DEVICE_FAIL_PLUGIN_EMPTY_RESPONSE,
@@ -376,9 +385,8 @@ void dv_device_operation_refuse(struct dv_device_operation *operation, const str
 /* Gives back what was taken and has not become a record. NULL is fine. */
 void dv_device_operation_free(struct dv_device_operation *operation);
 
-/* Keeps a device from being chosen though it is free, or soon will be, because a pod has it in a
- * way that this module does not see: until it is let go, as often as it was kept back. False: there
- * is none of that id. */
+/* Keeps a device from being chosen, because a pod has it in a way that this module does not see,
+ * until dv_device_let_go was called as often. False: there is no device of that id. */
 DV_CHECKED bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id);
 void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id);
 
@@ -401,7 +409,7 @@ struct dv_device_node {
     dv_str permissions;
 };
 
-/* Two resources gave something of the same name: the first resource counts. */
+/* Two resources gave something of the same name; that of the first resource counts. */
 struct dv_device_conflict {
     const char *part; /* "environment variable" */
     dv_str name;
@@ -437,14 +445,14 @@ bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, 
 
 /* -- Topology hints ------------------------------------------------------------------------- */
 
-/* The hints of a container's devices: a list for each limit that is for plugins. Collects first.
- * Fails as dv_topology_device_hints. */
+/* Makes the hints of a container's devices: a list for each limit that is for plugins. Collects
+ * first. Fails as dv_topology_device_hints does. */
 DV_CHECKED bool dv_device_container_hints(struct dv_device_state *state,
                                           const struct dv_numa_machine *machine,
                                           const struct dv_device_request *request,
                                           struct dv_arena *arena, const struct dv_hint_list **lists,
                                           size_t *n_lists, struct dv_err *err);
-/* The hints of a whole pod; its containers in their order, init containers first. */
+/* Makes the hints of a whole pod, from its containers in their order, init containers first. */
 DV_CHECKED bool dv_device_pod_hints(struct dv_device_state *state,
                                     const struct dv_numa_machine *machine,
                                     const struct dv_device_request *containers, size_t n_containers,
@@ -453,13 +461,13 @@ DV_CHECKED bool dv_device_pod_hints(struct dv_device_state *state,
 
 /* -- Saving --------------------------------------------------------------------------------- */
 
-/* What changed since the last time, in the arena: write it in one transaction, before anyone is
- * told. Costs what changed. Keys sort by kind, pod, container and resource. */
+/* Takes what changed since the last time, in the arena: to be written in one transaction, before
+ * anyone is told. Costs what changed. Keys sort by kind, pod, container and resource. */
 size_t dv_device_take_changes(struct dv_device_state *state, struct dv_arena *arena,
                               const struct dv_row_change **changes);
-/* At start, each pair of the store. Resources come back stopped since `now_ns`. What is loaded is
- * not written again.
- * DV_DATA_LOSS: damaged; nothing changes. DV_UNIMPLEMENTED: of a later version. */
+/* Loads one pair of the store, at the start. Resources come back stopped since `now_ns`. What is
+ * loaded is not written again. DV_DATA_LOSS: it is damaged, and nothing changes. DV_UNIMPLEMENTED:
+ * a later version wrote it. */
 DV_CHECKED bool dv_device_load(struct dv_device_state *state, dv_str key, dv_str value,
                                uint64_t now_ns, struct dv_err *err);
 
@@ -486,7 +494,7 @@ struct dv_device_checkpoint {
 
 enum dv_device_verdict {
     DV_DEVICE_CHECKPOINT_OK,
-    DV_DEVICE_CHECKPOINT_CORRUPT,     /* the checksum is another one */
+    DV_DEVICE_CHECKPOINT_CORRUPT,     /* the checksum does not match */
     DV_DEVICE_CHECKPOINT_JSON_SYNTAX, /* or over a limit of json.h */
     DV_DEVICE_CHECKPOINT_JSON_TYPE,
     DV_DEVICE_CHECKPOINT_BASE64,
@@ -500,12 +508,12 @@ dv_device_checkpoint_decode(dv_str bytes, struct dv_arena *arena,
 /* Writes the file, byte for byte. */
 void dv_device_checkpoint_encode(const struct dv_device_checkpoint *checkpoint, struct dv_buf *buf);
 
-/* The state as it would be in a file. */
+/* Takes the state as it would be in a file. */
 void dv_device_checkpoint_take(const struct dv_device_state *state, struct dv_arena *arena,
                                struct dv_device_checkpoint *checkpoint);
-/* What the reference holds after a start from the file, added to a new state. Records whose
- * response is no such message are left out; `n_left_out` counts them. Resources are stopped since
- * now. All of it is new to the store: see dv_device_take_changes. */
+/* Adds to a new state what the reference holds after a start from the file. Records whose response
+ * is no ContainerAllocateResponse are left out; `n_left_out` counts them. Resources are stopped
+ * since now. All of it is new to the store: see dv_device_take_changes. */
 void dv_device_checkpoint_load(struct dv_device_state *state,
                                const struct dv_device_checkpoint *checkpoint, uint64_t now_ns,
                                size_t *n_left_out);

@@ -27,51 +27,52 @@ struct dv_devices_options {
     struct dv_store *store; /* kept; outlives the manager */
     uint32_t table;         /* of the store, for this module alone */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
-    bool is_strict;         /* as the reference, quirks included */
-    /* Something about a resource has changed: its devices, its plugin, what is free. Once a turn at
-     * most, never from within a function of this header. May be NULL. */
+    bool is_strict;         /* does as the reference does, quirks included */
+    /* Called when the devices of a resource, its plugin, or what is free has changed: at most once
+     * a turn, and never from within a function of this header. May be NULL. */
     void (*changed)(void *ctx);
-    /* The health of devices that these pods hold has changed. May be NULL. */
+    /* Called when the health of devices that these pods hold has changed. May be NULL. */
     void (*pods_changed)(void *ctx, const dv_str *pod_uids, size_t n_pod_uids);
-    /* A call of Allocate took this long, whatever came of it. May be NULL. */
+    /* Called when a call of Allocate has ended, well or not. May be NULL. */
     void (*allocated)(void *ctx, dv_str resource, uint64_t ns);
     void *ctx;
 };
 
 /* Loads what the store has, removes stale sockets, and serves Registration on
- * device-plugins/kubelet.sock. Blocks: for start-up. DV_ALREADY_EXISTS: another agent answers
- * there. Pods are inactive and sources not ready until the caller says so on the state. */
+ * device-plugins/kubelet.sock. Blocks, so it is for the start of the daemon. DV_ALREADY_EXISTS:
+ * another agent answers there. Pods are inactive and sources not ready until the caller says so on
+ * the state. */
 struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices_options *options,
                                    struct dv_err *err);
-/* The policy has changed: plugins that may not serve any more are gone. */
+/* To be called when the policy has changed: plugins that may not serve any more are stopped. */
 void dv_devices_judge_again(struct dv_devices *devices);
-/* Runs end with DV_CANCELLED before `closed` runs; it may be NULL. */
+/* Ends runs with DV_CANCELLED before `closed` runs, which may be NULL. */
 void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ctx);
 
-/* The state that is decided on. Whoever changes it (pods become active or not) saves it. */
+/* The state that is decided on. A caller who changes it (pods become active or not) saves it. */
 struct dv_device_state *dv_devices_state(struct dv_devices *devices);
 /* For device plugins that register through the plugin watcher. */
 struct dv_plugin_handler dv_devices_handler(struct dv_devices *devices);
 
-/* Waits until all that has changed is on the disk. */
+/* Calls save->done when all that has changed is on the disk. */
 void dv_devices_save(struct dv_devices *devices, struct dv_save *save);
 
-/* One allocation, or one start of a container, embedded in what waits for it; zeroed, then `done`
- * is set; lent until that has run. */
+/* One allocation, or one start of a container, embedded in the caller's struct: zeroed, with `done`
+ * set. It is lent to this module until `done` has run. */
 struct dv_device_run {
-    /* err: NULL when it is done and on the disk. `failure` tells what kind of error it is, where
-     * has_failure; others are the store's and the daemon's own. */
+    /* err: NULL when the run is done and on the disk. Where has_failure is set, `failure` tells
+     * what kind of error it is; other errors are the store's and the daemon's own. */
     void (*done)(struct dv_device_run *run, const struct dv_err *err);
     bool has_failure;
     enum dv_device_failure failure;
     bool has_asked; /* a plugin was called */
-    /* Asked before each call of Allocate: whether these devices may be had. May be NULL. If not,
-     * the run fails with that error, and is vetoed. */
+    /* Called before each call of Allocate: whether the container may have these devices. May be
+     * NULL. If not, the run fails with that error, and is vetoed. */
     bool (*may_allocate)(struct dv_device_run *run, dv_str resource, const dv_str *ids,
                          size_t n_ids, struct dv_err *err);
     bool is_vetoed;
-    /* Ends when it is decided; the caller saves, perhaps for several runs at once, before anyone is
-     * told. */
+    /* The run ends when it is decided; the caller saves, perhaps for several runs at once, before
+     * anyone is told. */
     bool leaves_saving;
     struct {
         struct dv_devices *devices;
@@ -85,7 +86,7 @@ struct dv_device_run {
         uint64_t asked_ns; /* when the call began */
         bool is_calling;
         bool is_saving;
-        bool has_allocated; /* a plugin was asked to: there may be something to write */
+        bool has_allocated; /* a plugin was asked to allocate: there may be something to write */
     } priv;
 };
 
@@ -93,21 +94,23 @@ void dv_devices_allocate(struct dv_devices *devices, struct dv_device_run *run,
                          const struct dv_device_request *request);
 void dv_devices_start_container(struct dv_devices *devices, struct dv_device_run *run,
                                 const struct dv_device_request *request);
-/* `done` still runs: with DV_CANCELLED, or with the end that was reached before. What has been
- * allocated until then stays recorded for the pod. */
+/* Gives the run up; `done` still runs, with DV_CANCELLED or with the end that was reached before.
+ * What has been allocated until then stays recorded for the pod. */
 void dv_devices_cancel(struct dv_device_run *run);
 
-/* Gives back what the pod's containers hold and none of these asks for. */
+/* Gives back the devices of the pod's containers that none of these containers asks for. */
 void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
                          const struct dv_device_request *containers, size_t n_containers);
-/* The store has lost what it had: with the next save, all of it is written again. */
+/* Tells that the store has lost what it had: with the next save all of it is written again. */
 void dv_devices_save_all(struct dv_devices *devices);
-/* Why what has changed could not be written; NULL: all is written. It is tried again by itself. */
+/* Why what has changed could not be written; NULL: all is written. Writing is tried again by
+ * itself. */
 const struct dv_err *dv_devices_store_error(const struct dv_devices *devices);
 
 /* ---- what can be seen ---- */
 
-/* A call to a plugin that has not been answered, a first list among them; all of it is borrowed. */
+/* A call to a plugin that has not been answered, a first list among them; all members are
+ * borrowed. */
 struct dv_device_call {
     dv_str resource;
     dv_str socket;
@@ -118,7 +121,7 @@ struct dv_device_call {
 };
 void dv_devices_each_call(const struct dv_devices *devices,
                           void (*see)(void *ctx, const struct dv_device_call *call), void *ctx);
-/* The one that this run waits for; false: none. */
+/* Describes the call that this run waits for; false: there is none. */
 bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *call);
 
 /* What the node reports now. A resource is removed when its plugins have been away for longer than
@@ -127,7 +130,7 @@ bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *
  * state until it next changes. */
 void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
                          struct dv_device_capacities *capacities);
-/* Whether it was removed and is not back. */
+/* Whether the resource was removed and has not come back. */
 bool dv_devices_is_removed(const struct dv_devices *devices, dv_str resource);
 
 struct dv_device_holder {
@@ -140,7 +143,8 @@ struct dv_device_view {
     bool is_healthy; /* false too while no plugin is there */
     const int64_t *nodes;
     size_t n_nodes;
-    const struct dv_device_holder *holders; /* init containers and those they lend to: several */
+    /* several, when init containers lend the device to later ones */
+    const struct dv_device_holder *holders;
     size_t n_holders;
 };
 

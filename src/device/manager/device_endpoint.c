@@ -24,12 +24,13 @@
 #include "plugin/guard.h"
 #include "policy/policy.h"
 
-/* For the plugin to accept a connection; it should serve before it registers. */
+/* How long a plugin has to accept a connection; it should serve before it registers. */
 #define CONNECT_TIMEOUT_MS 10000u
-/* The reference has none of its own; a plugin that takes longer hangs. */
+/* The reference has no timeout of its own here; a plugin that takes longer hangs. */
 #define OPTIONS_TIMEOUT_MS 10000u
 
-/* Of one process that calls Register: more resources than this there cannot be. */
+/* How many endpoints of one process that calls Register may wait: there cannot be more
+ * resources. */
 #define CALLER_WAITING_MAX DV_DEVICE_RESOURCES_MAX
 
 /* Tells whoever waits for the registration. */
@@ -102,7 +103,8 @@ void dv_endpoint_stop_link(struct dv_link *link, const char *reason)
 
 /* ---- registration ---- */
 
-/* One socket is one plugin: the same one again takes the place of what was there. */
+/* One socket is one plugin: a plugin that registers again on the same socket replaces the endpoint
+ * that was there. */
 static void take_over(struct dv_endpoint *endpoint)
 {
     struct dv_endpoint *old =
@@ -131,7 +133,7 @@ static void serve(struct dv_endpoint *endpoint)
     dv_endpoint_watch_list(endpoint);
     dv_saver_later(&devices->saver);
     dv_devices_tell_changed(devices);
-    tell_registered(endpoint, NULL); /* last: it may be the end of the world above */
+    tell_registered(endpoint, NULL); /* last: the callee may close all of this */
 }
 
 static void on_options(struct dv_call *call, dv_str message)
@@ -185,10 +187,10 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
     if (endpoint->version == DV_ENDPOINT_V1BETA1)
         ask_options(endpoint);
     else
-        serve(endpoint); /* the old ones have no options */
+        serve(endpoint); /* the old versions of the protocol have no options */
 }
 
-/* A refusal does not go away within the time for connecting: it is told at once. */
+/* Ends the endpoint when its socket refuses connections: waiting for the timeout would not help. */
 static void on_refused(struct dv_task *task)
 {
     struct dv_endpoint *endpoint = DV_CONTAINER(task, struct dv_endpoint, refused_task);
@@ -225,7 +227,7 @@ void dv_devices_judge_again(struct dv_devices *devices)
     while (link != &devices->endpoints.head) {
         struct dv_endpoint *endpoint = DV_CONTAINER(link, struct dv_endpoint, link);
 
-        link = link->next; /* the end of one takes it out */
+        link = link->next; /* the end of an endpoint takes its link out of the list */
         if (endpoint->state != ENDPOINT_CLOSING && !judge(endpoint, &err))
             dv_endpoint_finish(endpoint, &err);
     }
@@ -243,7 +245,8 @@ static void on_connect_timeout(struct dv_timer *timer)
     dv_endpoint_finish(endpoint, &err);
 }
 
-/* Each holds a connection for as long as its plugin is silent. */
+/* Limits the endpoints that wait for one caller: each has a connection open for as long as its
+ * plugin is silent. */
 static bool check_caller(const struct dv_devices *devices, pid_t caller, struct dv_err *err)
 {
     struct dv_link *link;

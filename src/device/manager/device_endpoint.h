@@ -59,9 +59,9 @@ struct dv_endpoint {
     char text[];
 };
 
-/* Ends it for this reason; does nothing when it has ended. */
+/* Ends the endpoint for this reason; does nothing when it has ended. */
 void dv_endpoint_finish(struct dv_endpoint *endpoint, const struct dv_err *err);
-/* Begins to watch its list, and stops to read lists that have come. */
+/* Begins to watch the plugin's list, and stops reading lists that have come. */
 void dv_endpoint_watch_list(struct dv_endpoint *endpoint);
 void dv_endpoint_stop_reading(struct dv_endpoint *endpoint);
 /* The path of ListAndWatch in its version of the API. */

@@ -12,7 +12,7 @@
 #include "http2/http2.h"
 #include "pb/pb.h"
 
-/* Method paths by version; NULL: it has no such call. */
+/* The paths of the methods by version; NULL: the version has no such call. */
 static const struct {
     const char *list;
     const char *calls[3]; /* by DV_DEVICE_ASK_* */
@@ -34,7 +34,7 @@ const char *dv_endpoint_list_method(const struct dv_endpoint *endpoint)
     return methods[endpoint->version].list;
 }
 
-/* The old AllocateRequest is what a container's request is today. */
+/* The old AllocateRequest is what one container's request is today. */
 static dv_str old_request(dv_str today)
 {
     struct dv_pb_reader reader;
@@ -54,7 +54,8 @@ void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step 
     dv_str bytes;
 
     call->method = methods[endpoint->version].calls[step->kind];
-    assert(call->method); /* the old versions announce no options, so that nothing else is asked */
+    /* the old versions have no options, so no other method is ever asked of them */
+    assert(call->method);
     dv_buf_init(&buf, DV_DEVICE_LIST_BYTES_MAX);
     dv_device_step_encode(step, &buf);
     bytes = dv_buf_str(&buf);
@@ -64,8 +65,8 @@ void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step 
     dv_buf_fini(&buf);
 }
 
-/* 1.8 answers with a list of {id, envs, mounts, devices}: today's response has the last three one
- * number lower, for all devices together. */
+/* Kubernetes 1.8 answers with a list of {id, envs, mounts, devices}. Today's response has the last
+ * three one field number lower, for all devices together. */
 static bool flatten_specs(dv_str answer, struct dv_buf *out, struct dv_err *err)
 {
     struct dv_pb_reader reader;
@@ -105,7 +106,8 @@ bool dv_endpoint_convert(const struct dv_endpoint *endpoint, enum dv_device_step
     if (endpoint->version == DV_ENDPOINT_V0_1)
         ok = flatten_specs(dv_buf_str(answer), &flat, err);
     else
-        dv_buf_add(&flat, dv_buf_str(answer)); /* 1.9: a container's response as it is today */
+        /* 1.9 answers with one container's response as it is today */
+        dv_buf_add(&flat, dv_buf_str(answer));
     dv_pb_add_bytes(&today, 1, dv_buf_str(&flat));
     dv_buf_clear(answer);
     dv_buf_add(answer, dv_buf_str(&today));

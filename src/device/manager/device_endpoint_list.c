@@ -39,7 +39,7 @@ static void tell_refused(const struct dv_endpoint *endpoint, const struct dv_err
            DV_F_ERR(err));
 }
 
-/* Its list counts now. */
+/* Tells the others that the plugin's list counts now. */
 static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff *diff)
 {
     struct dv_devices *devices = endpoint->devices;
@@ -54,7 +54,7 @@ static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff 
     dv_devices_tell_changed(devices);
 }
 
-/* Notes what the list cost, by the clock; what came meanwhile is read when it may. */
+/* Notes how long reading the list took; a list that came meanwhile is read when its turn comes. */
 static void end_reading(struct dv_endpoint *endpoint)
 {
     struct dv_loop *loop = endpoint->devices->loop;
@@ -79,12 +79,13 @@ static void on_job(void *ctx, const struct dv_device_diff *diff, const struct dv
     if (err) {
         tell_refused(endpoint, err);
     } else if (diff) {
-        (void)dv_device_find(endpoint->devices->state, endpoint->resource, &info); /* it is there */
+        /* cannot fail: the endpoint's resource is known */
+        (void)dv_device_find(endpoint->devices->state, endpoint->resource, &info);
         dv_log(DV_LOG_INFO, "device: long list", DV_F_STR("resource", endpoint->resource),
                DV_F_U64("devices", info.n_devices), DV_F_U64("healthy", info.n_healthy));
         tell_list(endpoint, diff);
     }
-    end_reading(endpoint); /* last: the diff is of the state before the next list */
+    end_reading(endpoint); /* last: the next list would replace the state that the diff is about */
 }
 
 static void read_here(struct dv_endpoint *endpoint, dv_str message)
@@ -131,8 +132,9 @@ static void on_list_timer(struct dv_timer *timer)
     read_newest(DV_CONTAINER(timer, struct dv_endpoint, list_timer));
 }
 
-/* A list is all there is: of those that come faster than they are read the newest counts. One that
- * is being read is not given up for it: a plugin that never stops would never be heard. */
+/* A list is complete, so of those that come faster than they are read only the newest counts. One
+ * that is being read is not given up for it: a plugin that never stops sending would never be
+ * heard. */
 static void on_list(struct dv_call *call, dv_str message)
 {
     struct dv_endpoint *endpoint = DV_CONTAINER(call, struct dv_endpoint, list_call);

@@ -20,7 +20,7 @@
 
 #define PLUGIN_DIR "device-plugins"
 #define PLUGIN_DIR_MODE 0750
-/* For calls of Register that wait for their plugin. */
+/* Calls of Register that wait for their plugin get no time at the end. */
 #define CLOSE_GRACE_MS 0u
 
 static void on_changed(struct dv_task *task)
@@ -87,7 +87,7 @@ static void on_server_closed(void *ctx)
     dv_devices_check_closed(devices);
 }
 
-/* `next` is taken first: what is called may take the element out. */
+/* `next` is read before the call, which may take the element out of the list. */
 static void stop_endpoints(struct dv_devices *devices)
 {
     struct dv_link *link = devices->endpoints.head.next;
@@ -116,7 +116,7 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
     }
     stop_endpoints(devices);
     dv_server_close(devices->server, CLOSE_GRACE_MS, on_server_closed, devices);
-    dv_saver_later(&devices->saver); /* what nobody waited for */
+    dv_saver_later(&devices->saver); /* writes changes that no run waited for */
     dv_devices_check_closed(devices);
 }
 
@@ -204,8 +204,8 @@ struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices
     struct dv_devices *devices = new_devices(loop, options);
     const char *dir = devices->plugin_dir.p; /* ends with a NUL: see new_devices */
 
-    /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, which
-     * nobody may take for a stale one then. */
+    /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, and the
+     * cleaning must not take that for a stale one. */
     if (make_dir(dir, err) &&
         dv_store_load(options->store, options->table, load_row, devices, err) &&
         dv_devices_clean(devices, err) && dv_devices_serve(devices, err)) {

@@ -21,9 +21,9 @@
 #include "policy/policy.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
-/* 0777 less what the directory's mode forbids: the reference's. */
+/* The reference's mode: 0777 less what the directory's mode forbids. */
 #define SOCKET_MODE 0777
-/* A registration is a few names. */
+/* A registration is a few names: more than this is none. */
 #define REGISTER_BYTES_MAX (64u * 1024u)
 
 struct count {
@@ -37,7 +37,7 @@ static void count_registration(struct dv_devices *devices, dv_str resource)
 
     if (!count) {
         if (devices->counts.n >= DV_DEVICE_RESOURCES_MAX)
-            return; /* names come from outside: a bound */
+            return; /* plugins choose the names, so their number is limited */
         count = dv_alloc(sizeof(*count) + resource.n);
         memcpy(count->resource, resource.p, resource.n);
         (void)dv_map_set(&devices->counts, (dv_str){count->resource, resource.n}, count);
@@ -65,7 +65,8 @@ struct waiting {
     struct dv_endpoint *endpoint;
 };
 
-/* An endpoint is a file in our directory: no way out of it by "..", by a link, or by its length. */
+/* The path of an endpoint, which is a file in our directory: it must not lead out of it by "..", by
+ * a link, or by its length. */
 static bool endpoint_path(struct dv_devices *devices, dv_str endpoint, struct dv_arena *arena,
                           dv_str *path, struct dv_err *err)
 {
@@ -88,7 +89,8 @@ static bool endpoint_path(struct dv_devices *devices, dv_str endpoint, struct dv
                        "endpoint \"%.*s\" is not the name of a socket in %.*s", DV_FMT(endpoint),
                        DV_FMT(devices->plugin_dir));
     if (!realpath(dir, real_dir) || !realpath(dv_str_to_c(*path, arena), real))
-        return true; /* not there (yet): connecting tells, and tries again for a while */
+        /* it is not there (yet): connecting reports that, and tries again for a while */
+        return true;
     n_dir = strlen(real_dir);
     if (strncmp(real, real_dir, n_dir) != 0 || real[n_dir] != '/')
         return dv_fail(err, DV_PERMISSION_DENIED, "endpoint \"%.*s\" leads out of %.*s",
@@ -119,7 +121,8 @@ static void on_registered(void *ctx, const struct dv_err *err)
         dv_server_call_reply(waiting->call, dv_h2_msg_new(0));
 }
 
-/* The plugin gave up on Register: so do we on what has not been connected yet. */
+/* The plugin gave up its call of Register, so its endpoint, if not connected yet, is given
+ * up too. */
 static void on_cancelled(void *ctx, struct dv_server_call *call)
 {
     struct waiting *waiting = ctx;
@@ -160,7 +163,7 @@ static void handle_register(struct dv_devices *devices, struct dv_server_call *c
                             bool is_old)
 {
     struct dv_arena *arena = dv_server_call_arena(call);
-    /* The old request lacks only the options, which nobody reads. */
+    /* The old request only lacks the options, which are not read here: they are asked for later. */
     const DpV1beta1__RegisterRequest *request;
     struct dv_endpoint_open open = {.registered = on_registered};
     struct waiting *waiting = DV_NEW(arena, struct waiting);
@@ -294,7 +297,7 @@ static void start(void *ctx, struct dv_plugin_registration *registration)
         fail_later(devices, registration, &err);
 }
 
-/* A registration that failed at once is told in the next turn. */
+/* A registration that failed at once, told in the next turn: not from within its start. */
 struct failed {
     struct dv_task task;
     struct dv_plugin_registration *registration;

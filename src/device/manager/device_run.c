@@ -18,7 +18,8 @@
 #include "device/manager/devices.h"
 #include "device/state/device_operation.h"
 
-/* The reference waits for ever for the first two. A plugin that takes longer hangs. */
+/* The reference has no timeout for the first two calls; a plugin that takes longer hangs, and the
+ * pod would wait for ever. */
 #define ALLOCATE_TIMEOUT_MS 60000u
 #define PREFERRED_TIMEOUT_MS 30000u
 #define PRESTART_TIMEOUT_MS 30000u
@@ -46,7 +47,7 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
     end(run, err);
 }
 
-/* All is decided: what there is to write comes first. */
+/* All is decided: writes the result, if there is one, before `done` runs. */
 static void save(struct dv_device_run *run)
 {
     run->priv.is_saving = true;
@@ -60,7 +61,8 @@ static void fail(struct dv_device_run *run, const struct dv_device_step *step)
 
     run->has_failure = true;
     run->failure = step->failure;
-    dv_saver_later(&run->priv.devices->saver); /* what other resources of the container got */
+    /* writes what the container got of other resources before the failure */
+    dv_saver_later(&run->priv.devices->saver);
     end(run, &err);
 }
 
@@ -86,7 +88,7 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
         run->priv.devices->options.allocated(run->priv.devices->options.ctx, step->resource,
                                              dv_loop_now_ns(run->priv.devices->loop) -
                                                  run->priv.asked_ns);
-    if (run->priv.end.code != DV_OK) { /* given up meanwhile */
+    if (run->priv.end.code != DV_OK) { /* the run was given up while the plugin was asked */
         own = run->priv.end;
         end(run, &own);
         return;
@@ -109,7 +111,7 @@ static uint64_t timeout_of(enum dv_device_step_kind kind)
     return kind == DV_DEVICE_ASK_PREFERRED ? PREFERRED_TIMEOUT_MS : ALLOCATE_TIMEOUT_MS;
 }
 
-/* False: nobody is there to ask, and the operation knows it. */
+/* Calls the plugin. False: it is gone, and the operation has been told. */
 static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
 {
     struct dv_devices *devices = run->priv.devices;
@@ -144,7 +146,8 @@ static void go_on(struct dv_device_run *run)
 
         if (step->kind == DV_DEVICE_DONE) {
             if (run->leaves_saving || !run->priv.has_allocated)
-                end(run, NULL); /* nothing is new: a broken disk is no reason to fail */
+                /* nothing is new, so a disk that cannot be written is no reason to fail */
+                end(run, NULL);
             else
                 save(run);
             return;
@@ -238,7 +241,7 @@ void dv_devices_each_call(const struct dv_devices *devices,
 void dv_devices_cancel(struct dv_device_run *run)
 {
     if (!run->priv.operation || run->priv.is_saving || run->priv.end.code != DV_OK)
-        return; /* over, or decided */
+        return; /* the run is over, or decided and being saved */
     (void)dv_fail(&run->priv.end, DV_CANCELLED, "cancelled");
     if (run->priv.is_calling)
         dv_call_cancel(&run->priv.call);

@@ -55,8 +55,8 @@ static bool is_sorted(const struct dv_device_view *views, size_t n)
     return true;
 }
 
-/* Those listed come in their order of choice, which is that of their ids where all have the same
- * nodes: then nothing is left to sort. */
+/* The listed devices come in their order of choice, which is that of their ids where all have the
+ * same nodes: then they need no sorting. */
 size_t dv_device_views(const struct dv_device_state *state, dv_str resource, struct dv_arena *arena,
                        const struct dv_device_view **views)
 {
@@ -108,7 +108,7 @@ void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
     while (link && link != &pod->held.head) {
         struct dv_device_held *held = DV_CONTAINER(link, struct dv_device_held, in_pod);
 
-        link = link->next; /* it may be taken out */
+        link = link->next; /* the call may take the element out of the list */
         if (is_asked_for(held, containers, n_containers))
             continue;
         for (size_t i = 0; i < held->n_holdings; i++)

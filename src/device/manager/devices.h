@@ -1,4 +1,4 @@
-/* devices.h - what the effects files of this module share. */
+/* devices.h - what the files of this module's loop part share. */
 #ifndef DV_DEVICE_DEVICES_H
 #define DV_DEVICE_DEVICES_H
 
@@ -45,17 +45,18 @@ struct dv_devices {
 
 /* device_manager.c */
 void dv_devices_tell_changed(struct dv_devices *devices);
-/* Whenever something that a closing manager waits for is gone. */
+/* To be called whenever something ends that a closing manager waits for. */
 void dv_devices_check_closed(struct dv_devices *devices);
 
 /* grace.c */
-/* After whatever may have begun a grace period: sees to it that its end is noticed. */
+/* To be called after anything that may have begun a grace period: sets the timer for its end. */
 void dv_devices_watch_grace(struct dv_devices *devices);
 void dv_devices_forget_removed(struct dv_devices *devices);
 
 /* stale.c */
-/* Removes the sockets of plugins that a former life left in the plugin directory. Only before
- * dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory; nothing is removed. */
+/* Removes the sockets of plugins that an earlier davitd or kubelet left in the plugin directory. To
+ * be called only before dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory;
+ * nothing is removed. */
 DV_CHECKED bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err);
 
 /* device_register.c */
@@ -64,18 +65,18 @@ DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err)
 /* ---- list_job.c: a long list, which is read on a worker ---- */
 
 struct dv_list_job;
-/* The list counts now: `diff` is what it changed; else it was refused (`err`), or a later one of
- * another plugin was faster (neither). The job is gone after that. */
+/* Called when the job is over and gone. `diff`: the list counts, and this is what it changed.
+ * `err`: it was refused. Neither: a later list, of another plugin, was faster. */
 typedef void dv_list_job_fn(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err);
-/* Copies `message`. */
+/* Starts to read a list on a worker; copies `message`. */
 struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resource, dv_str message,
                                       dv_list_job_fn *done, void *ctx);
-/* `done` runs no more, and the list changes nothing; the manager waits for the rest. */
+/* Has `done` not run any more, and the list change nothing; the manager waits for the worker. */
 void dv_list_job_forget(struct dv_list_job *job);
 
 /* ---- device_endpoint.c and its _list.c and _call.c: one plugin that is connected ---- */
 
-/* Which of the protocol's versions it speaks. */
+/* The versions of the device plugin protocol. */
 enum dv_endpoint_version {
     DV_ENDPOINT_V1BETA1,
     DV_ENDPOINT_V1ALPHA2, /* Kubernetes 1.9 */
@@ -87,30 +88,31 @@ struct dv_endpoint_open {
     dv_str socket; /* absolute */
     pid_t caller;  /* of Register; 0: the watcher, which has a bound of its own */
     enum dv_endpoint_version version;
-    /* It serves (err NULL), or does not and is gone. Once, never from within open. */
+    /* Called when the plugin serves (err NULL), or does not and its endpoint is gone. Once, and
+     * never from within dv_endpoint_open. */
     void (*registered)(void *ctx, const struct dv_err *err);
     void *ctx;
 };
 
-/* Connects, asks for options, begins to watch its list. DV_RESOURCE_EXHAUSTED: too many of the
- * caller's wait for their plugins already. */
+/* Connects to the plugin, asks for its options, begins to watch its list. DV_RESOURCE_EXHAUSTED:
+ * too many endpoints of the caller wait for their plugins already. */
 struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
                                      const struct dv_endpoint_open *open, struct dv_err *err);
-/* Ends it for this reason; `registered` runs if it has not. */
+/* Ends the endpoint for this reason; `registered` runs if it has not. */
 void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
-/* `registered` runs no more. */
+/* Has `registered` not run any more. */
 void dv_endpoint_forget(struct dv_endpoint *endpoint);
-/* Like dv_endpoint_stop, of the endpoint that this link in the manager's list is of. */
+/* Like dv_endpoint_stop, for the endpoint of this link in the manager's list. */
 void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
-/* What the endpoint of the link was asked and has not answered; false: nothing. */
+/* Describes what the endpoint of the link was asked and has not answered; false: nothing. */
 bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
-/* The one that serves for the resource on the socket; NULL: none. */
+/* The endpoint that serves the resource on the socket; NULL: there is none. */
 struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);
-/* Makes the call that the step wants, with its message and method filled in; the answer is in
- * v1beta1's form after dv_endpoint_convert. */
+/* Makes the call that the step asks for, with the caller's message and method filled in;
+ * dv_endpoint_convert brings the answer into v1beta1's form. */
 void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step *step,
                       struct dv_call *call);
-/* An answer of an old version, into the form of today's. Keeps `answer` when it is of today's. */
+/* Converts an answer of an old version into v1beta1's form. An answer of v1beta1 stays as it is. */
 DV_CHECKED bool dv_endpoint_convert(const struct dv_endpoint *endpoint,
                                     enum dv_device_step_kind kind, struct dv_buf *answer,
                                     struct dv_err *err);

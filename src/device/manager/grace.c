@@ -19,7 +19,7 @@ static void on_grace_over(struct dv_timer *timer)
     struct dv_device_capacities capacities;
 
     dv_devices_capacity(devices, arena, &capacities);
-    dv_devices_watch_grace(devices); /* for the next one */
+    dv_devices_watch_grace(devices); /* sets the timer for the next resource */
 }
 
 void dv_devices_watch_grace(struct dv_devices *devices)
@@ -33,7 +33,8 @@ void dv_devices_watch_grace(struct dv_devices *devices)
                        dv_u64_add_clamped(at_ns, NS_PER_MS - 1) / NS_PER_MS, on_grace_over);
 }
 
-/* Its name is kept until it is reported again. Plugins choose the names: there is a bound. */
+/* Keeps the resource's name until it is reported again. Plugins choose the names, so their number
+ * is limited. */
 static void note_removed(struct dv_devices *devices, dv_str resource)
 {
     char *name;
@@ -62,7 +63,8 @@ void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
         dv_devices_tell_changed(devices);
     }
     for (size_t i = 0; devices->removed.n > 0 && i < capacities->n; i++)
-        free(dv_map_remove(&devices->removed, capacities->v[i].resource)); /* it is back */
+        /* it is reported again */
+        free(dv_map_remove(&devices->removed, capacities->v[i].resource));
     removed = DV_NEW_ARRAY(arena, dv_str, devices->removed.n);
     for (size_t at = 0; (entry = dv_map_next(&devices->removed, &at)) != NULL;)
         removed[n++] = dv_str_copy(entry->key, arena);

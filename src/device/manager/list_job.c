@@ -1,5 +1,5 @@
-/* list_job.c - a long list on a worker: it is read there, takes its place on the loop, and what was
- * there before is freed on a worker again. */
+/* list_job.c - a long list is read on a worker, becomes the resource's list on the loop, and the
+ * list before it is freed on a worker again. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -16,7 +16,7 @@ struct dv_list_job {
     struct dv_device_list *list;
     struct dv_buf bytes;
     bool is_read;
-    struct dv_err err; /* when it is not */
+    struct dv_err err; /* set when the list was refused */
     dv_list_job_fn *done;
     void *ctx;
 };
@@ -34,7 +34,7 @@ static void on_freed(struct dv_work *work, const struct dv_err *err)
     struct dv_list_job *job = DV_CONTAINER(work, struct dv_list_job, work);
     struct dv_devices *devices = job->devices;
 
-    if (err) /* it did not run */
+    if (err) /* the worker did not run the job */
         run_free(work);
     free(job);
     devices->n_list_jobs--;
@@ -59,7 +59,7 @@ static void on_read(struct dv_work *work, const struct dv_err *err)
         dv_device_list_abandon(job->list);
     else
         has_changed = dv_device_list_commit(job->list, arena, &diff);
-    if (job->done) /* a job that somebody waits for is never cancelled: it has run */
+    if (job->done) /* only a forgotten job is cancelled, so this one has run */
         job->done(job->ctx, has_changed ? &diff : NULL, job->is_read ? NULL : &job->err);
     job->done = NULL;
     job->work = (struct dv_work){.run = run_free, .done = on_freed};

@@ -19,13 +19,14 @@
 struct stale {
     const char *name;
     ino_t ino;
-    struct timespec changed; /* numbers of removed files are used again at once */
+    /* an inode number is used again at once, so the time tells files apart */
+    struct timespec changed;
 };
 
 typedef DV_VEC(struct stale) stale_vec;
 
-/* Two daemons that start at once must not clean each other's directory: the lock goes with the
- * process. A file system that has no locks is worked on without. */
+/* Locks the directory, so that two daemons that start at once do not clean each other's; the lock
+ * ends with the process. A file system without locks is used without. */
 static bool lock_dir(struct dv_devices *devices, struct dv_err *err)
 {
     const char *dir = devices->plugin_dir.p;
@@ -48,8 +49,8 @@ static bool look(int dir, const char *name, struct stale *stale)
     return true;
 }
 
-/* All of them, before the first is removed: a directory may show what was added while it is
- * read. */
+/* Lists all stale files before the first is removed: a directory may show files that were added
+ * while it is read, and those are not stale. */
 static bool list_stale(const char *dir, struct dv_arena *arena, stale_vec *found,
                        struct dv_err *err)
 {
@@ -61,7 +62,7 @@ static bool list_stale(const char *dir, struct dv_arena *arena, stale_vec *found
     while ((entry = readdir(entries)) != NULL) {
         struct stale stale;
 
-        if (strcmp(entry->d_name, "kubelet.sock") == 0 || /* dv_server_open sees to that one */
+        if (strcmp(entry->d_name, "kubelet.sock") == 0 || /* dv_server_open replaces that one */
             !look(dirfd(entries), entry->d_name, &stale))
             continue;
         stale.name = dv_str_to_c(dv_str_from_c(entry->d_name), arena);
@@ -78,7 +79,7 @@ static bool remove_one(int dir, const struct stale *stale, dv_str dir_name, stru
     if (!look(dir, stale->name, &now) || now.ino != stale->ino ||
         now.changed.tv_sec != stale->changed.tv_sec ||
         now.changed.tv_nsec != stale->changed.tv_nsec)
-        return true; /* its plugin was quicker */
+        return true; /* its plugin has removed or replaced it meanwhile */
     if (unlinkat(dir, stale->name, 0) < 0 && errno != ENOENT)
         return dv_fail_errno(err, errno, "remove the stale socket %.*s/%s", DV_FMT(dir_name),
                              stale->name);

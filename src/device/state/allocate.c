@@ -3,7 +3,7 @@
 #include "device/state/device_message.h"
 #include "device/state/device_operation.h"
 
-/* Asks the plugin for what was chosen. False: the operation waits, or has failed. */
+/* Asks the plugin for the devices that were chosen. False: the operation waits, or has failed. */
 static bool call_allocate(struct dv_device_operation *operation)
 {
     const struct dv_device_plugin *plugin = dv_device_resource_plugin(operation->resource);
@@ -19,7 +19,7 @@ static bool call_allocate(struct dv_device_operation *operation)
     return false;
 }
 
-/* True: done with this limit. */
+/* Handles one limit. True: it is done with. */
 bool dv_device_allocate_limit(struct dv_device_operation *operation,
                               const struct dv_device_limit *limit)
 {
@@ -27,7 +27,8 @@ bool dv_device_allocate_limit(struct dv_device_operation *operation,
         return true;
     dv_device_operation_hold(operation, dv_device_resource_find(operation->state, limit->resource));
     if (!operation->has_collected)
-        (void)dv_device_collect(operation->state); /* their number is of no interest */
+        /* the number of pods that it collected is not needed */
+        (void)dv_device_collect(operation->state);
     operation->has_collected = true;
     if (limit->amount < 0)
         return dv_device_operation_fail(operation, DV_DEVICE_FAIL_BAD_REQUEST,
@@ -46,7 +47,8 @@ bool dv_device_allocate_limit(struct dv_device_operation *operation,
     return false;
 }
 
-/* A device without nodes is held on no node; one with several, on each. */
+/* Records the devices that were taken. One without nodes is held on no node; one with several, on
+ * each. */
 static void record_taken(struct dv_device_operation *operation, dv_str response)
 {
     static const int64_t no_node = DV_DEVICE_NO_NODE;
@@ -66,7 +68,7 @@ static void record_taken(struct dv_device_operation *operation, dv_str response)
     dv_vec_fini(&placements);
 }
 
-/* Init containers lend all they hold; others keep theirs. */
+/* An init container lends all that it holds to later containers; others keep theirs. */
 void dv_device_hand_on(struct dv_device_operation *operation)
 {
     struct dv_link *link;
@@ -92,7 +94,7 @@ void dv_device_hand_on(struct dv_device_operation *operation)
 
 #define PREFERRED_FAILED "device plugin GetPreferredAllocation rpc failed with err: "
 
-/* A bad message fails the call, as it does in gRPC itself. */
+/* A response that cannot be decoded fails the call, as it does in gRPC itself. */
 static void fail_unread(struct dv_device_operation *operation, enum dv_device_failure failure,
                         const char *before, struct dv_err *err)
 {
@@ -110,7 +112,7 @@ void dv_device_preferred_answered(struct dv_device_operation *operation, dv_str 
     if (!dv_device_preferred_decode(response, operation->scratch, &ids, &n_ids, &err))
         fail_unread(operation, DV_DEVICE_FAIL_PLUGIN_PREFERRED, PREFERRED_FAILED, &err);
     else if (dv_device_choose_preferred(operation, ids, n_ids) == DV_DEVICE_CHOSEN)
-        (void)call_allocate(operation); /* its step says how it went */
+        (void)call_allocate(operation); /* its step tells how it went */
 }
 
 void dv_device_preferred_refused(struct dv_device_operation *operation, const struct dv_err *status)
@@ -133,7 +135,8 @@ void dv_device_allocate_answered(struct dv_device_operation *operation, dv_str r
                                        "no containers return in allocation response ");
     } else {
         record_taken(operation, first);
-        dv_device_operation_release_taken(operation, false); /* held from here on */
+        /* the record holds them from here on */
+        dv_device_operation_release_taken(operation, false);
         dv_device_operation_release(operation);
         operation->at++;
         dv_device_operation_go_on(operation);

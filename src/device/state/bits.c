@@ -23,7 +23,7 @@ void dv_device_bits_init(struct dv_device_bits *bits, size_t n)
         n = words_for(n);
         n_words += n;
     }
-    assert(n <= 1); /* otherwise there are too few levels */
+    assert(n <= 1); /* otherwise DV_DEVICE_BITS_LEVELS is too small */
     bits->words = dv_alloc(n_words * sizeof(bits->words[0]));
     for (size_t k = 0; k < DV_DEVICE_BITS_LEVELS; k++) {
         bits->levels[k] = bits->words + at;
@@ -47,7 +47,7 @@ void dv_device_bits_set(struct dv_device_bits *bits, size_t i, bool is_in)
 
         *word = is_in ? *word | bit : *word & ~bit;
         if (was_empty == (*word == 0))
-            return; /* nothing new for the level above */
+            return; /* the level above had this bit already */
         i /= WORD_BITS;
         is_in = *word != 0;
     }
@@ -57,7 +57,7 @@ size_t dv_device_bits_next(const struct dv_device_bits *bits, size_t i)
 {
     size_t k = 0;
 
-    for (;; k++) { /* up, to a level that has something at or after i */
+    for (;; k++) { /* goes up to a level that has a member at or after i */
         uint64_t rest;
 
         if (k == DV_DEVICE_BITS_LEVELS || i >= bits->n_bits[k])
@@ -69,7 +69,7 @@ size_t dv_device_bits_next(const struct dv_device_bits *bits, size_t i)
         }
         i = i / WORD_BITS + 1;
     }
-    while (k-- > 0) /* and down to it */
+    while (k-- > 0) /* goes down again to the member */
         i = i * WORD_BITS + (size_t)__builtin_ctzll(bits->levels[k][i]);
     return i;
 }

@@ -30,7 +30,7 @@ struct bytes {
 
 struct numbered_ids {
     int64_t node;
-    size_t order; /* of two for a node the later one counts */
+    size_t order; /* of two entries for a node the later one counts */
     struct ids ids;
 };
 
@@ -90,7 +90,7 @@ static bool is_string(dv_str value)
     return dv_str_starts_with(value, DV_STR("\""));
 }
 
-/* What a string with its quotes stands for. */
+/* The text that a quoted string stands for. */
 static dv_str unquote(struct reading *r, dv_str quoted)
 {
     static const struct dv_json_opts opts = {.replace_bad_utf8 = true};
@@ -102,7 +102,8 @@ static dv_str unquote(struct reading *r, dv_str quoted)
     if (dv_str_find_char(inside, '\\') == inside.n && dv_str_is_utf8(inside))
         return inside;
     node = dv_json_parse(quoted, &opts, r->arena, &err);
-    return node && dv_json_as_str(node, &text, &err) ? text : DV_STR_NONE; /* was read before */
+    /* cannot fail: the whole document was parsed before */
+    return node && dv_json_as_str(node, &text, &err) ? text : DV_STR_NONE;
 }
 
 /* -- Values --------------------------------------------------------------------------------- */
@@ -130,7 +131,7 @@ static bool read_u64(struct reading *r, const char *what, dv_str value, uint64_t
     return true;
 }
 
-/* Always a new list: it is the value of a map. */
+/* Reads a list of ids. It is always a new list, as Go makes the values of a map anew. */
 static bool read_ids(struct reading *r, const char *what, dv_str value, struct ids *ids)
 {
     DV_VEC(dv_str) v = {0};
@@ -170,7 +171,8 @@ static bool read_byte_list(struct reading *r, dv_str value, struct bytes *bytes)
         bytes->v[bytes->n++] = (char)number;
         bytes->n_known = bytes->n_known > bytes->n ? bytes->n_known : bytes->n;
     }
-    if (bytes->n == 0) /* a byte that nobody reads, because an empty list is not null */
+    /* one byte, never read, as the pointer of an empty list must not be NULL, which is null */
+    if (bytes->n == 0)
         *bytes = (struct bytes){.v = dv_arena_alloc(r->arena, 1, 1)};
     return true;
 }
@@ -197,7 +199,7 @@ static bool read_bytes(struct reading *r, dv_str value, struct bytes *bytes)
     return true;
 }
 
-/* As Go's ParseInt: a sign of either kind, and zeros before it. */
+/* Reads a number as Go's ParseInt does: with a sign of either kind, and leading zeros. */
 static bool read_node(struct reading *r, dv_str key, int64_t *node)
 {
     bool has_plus = dv_str_starts_with(key, DV_STR("+"));
@@ -235,10 +237,10 @@ static bool read_placed(struct reading *r, dv_str value, struct entry *entry)
 
 /* -- Fields --------------------------------------------------------------------------------- */
 
-/* Reads one member of an object into what `ctx` is; false: the whole is refused. */
+/* Reads one member of an object into `ctx`; false: the file is refused. */
 typedef bool read_member(struct reading *r, dv_str key, dv_str member, void *ctx);
 
-/* Null reads as an object without members. */
+/* Reads an object; null counts as one without members. */
 static bool read_object(struct reading *r, const char *what, dv_str value, read_member *read,
                         void *ctx)
 {
@@ -289,7 +291,7 @@ static bool read_entries(struct reading *r, dv_str value)
     dv_device_cut_init(&cut, value);
     while (dv_device_cut_element(&cut, &element)) {
         if (r->n_entries == r->entries.n)
-            (void)dv_vec_add_in(&r->entries, r->arena); /* filled next */
+            (void)dv_vec_add_in(&r->entries, r->arena); /* it is filled next */
         if (!read_object(r, "PodDeviceEntries", element, read_entry_member,
                          &r->entries.v[r->n_entries++]))
             return false;

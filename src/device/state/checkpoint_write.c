@@ -34,7 +34,7 @@ static void add_placed(struct dv_buf *buf, const struct dv_device_record *record
         return;
     }
     dv_buf_add_c(buf, "map[");
-    for (size_t i = 0; i < record->n_placed; i++) { /* they are by number */
+    for (size_t i = 0; i < record->n_placed; i++) { /* sorted by number */
         if (i > 0)
             dv_buf_add_char(buf, ' ');
         dv_buf_add_i64(buf, record->placed[i].node);
@@ -81,7 +81,7 @@ static void add_registered(struct dv_buf *buf, const struct dv_device_checkpoint
         return;
     }
     dv_buf_add_c(buf, "map[");
-    for (size_t i = 0; i < checkpoint->n_registered; i++) { /* they are by name */
+    for (size_t i = 0; i < checkpoint->n_registered; i++) { /* sorted by name */
         if (i > 0)
             dv_buf_add_char(buf, ' ');
         dv_buf_add(buf, checkpoint->registered[i].resource);
@@ -111,10 +111,10 @@ void dv_device_checkpoint_text(const struct dv_device_checkpoint *checkpoint, st
     dv_buf_add_char(buf, '}');
 }
 
-/* The state of a node; the file of it has less. */
+/* A bound for the text of a node's state; its file is shorter. */
 #define TEXT_BYTES_MAX (1024u * 1024u * 1024u)
 
-/* FNV-1a of 32 bits. */
+/* The 32-bit FNV-1a hash, of which the kubelet's checksum is made. */
 static uint32_t hash(dv_str text)
 {
     uint32_t sum = UINT32_C(2166136261);
@@ -131,7 +131,7 @@ uint32_t dv_device_checkpoint_sum(const struct dv_device_checkpoint *checkpoint)
 
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_device_checkpoint_text(checkpoint, &buf);
-    assert(!buf.is_over); /* a sum of a part would be a wrong one */
+    assert(!buf.is_over); /* the checksum of a part would be wrong */
     sum = hash(dv_buf_str(&buf));
     dv_buf_fini(&buf);
     return sum;
@@ -152,7 +152,7 @@ static int keyed_cmp(const void *a, const void *b)
     return dv_str_cmp(x->key, y->key);
 }
 
-/* Keys are in the order of their text, so "10" comes before "2". */
+/* Go sorts keys as texts, so "10" comes before "2". */
 static struct dv_json *keyed_to_json(struct keyed *members, size_t n, struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
@@ -183,7 +183,7 @@ static struct dv_json *record_to_json(const struct dv_device_record *record, str
     struct dv_json *entry = dv_json_new_object(arena);
     DV_CLEANUP(dv_buf_fini) struct dv_buf response;
 
-    dv_buf_init(&response, record->response.n * 2 + 4); /* 4 bytes for 3 */
+    dv_buf_init(&response, record->response.n * 2 + 4); /* base64 makes 4 bytes of 3 */
     dv_base64_encode(record->response, &response);
     dv_json_set(entry, DV_STR("PodUID"), dv_json_new_str(record->pod_uid, arena), arena);
     dv_json_set(entry, DV_STR("ContainerName"), dv_json_new_str(record->container, arena), arena);

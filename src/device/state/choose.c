@@ -20,7 +20,7 @@ static enum dv_numa_side side_of(const struct dv_device_operation *operation,
     return dv_topology_side(&nodes->place, &operation->request.affinity);
 }
 
-/* Whatever init containers have handed on; its health is not looked at. */
+/* Takes what init containers have lent; their health is not looked at, as in the reference. */
 static void take_lent(struct dv_device_operation *operation)
 {
     struct dv_link *link;
@@ -35,7 +35,7 @@ static void take_lent(struct dv_device_operation *operation)
     }
 }
 
-/* Free devices on one side of the affinity, in their order. */
+/* Takes free devices on one side of the affinity, in their order of choice. */
 static void take_side(struct dv_device_operation *operation, enum dv_numa_side side)
 {
     const struct dv_device_resource *resource = operation->resource;
@@ -52,7 +52,7 @@ static void take_side(struct dv_device_operation *operation, enum dv_numa_side s
     }
 }
 
-/* Those that the plugin names and that are free, in the plugin's order. */
+/* Takes those that the plugin names and that are free, in the plugin's order. */
 static void take_named(struct dv_device_operation *operation, const dv_str *ids, size_t n_ids)
 {
     for (size_t i = 0; i < n_ids && operation->n_needed > 0; i++) {
@@ -76,7 +76,7 @@ static uint64_t count_aligned(const struct dv_device_operation *operation)
     return n;
 }
 
-/* What was taken, and all that is free and in question. */
+/* Collects what was taken, and all free devices that may be chosen. */
 static size_t gather_candidates(struct dv_device_operation *operation,
                                 struct dv_device ***candidates)
 {
@@ -160,7 +160,7 @@ static bool all_healthy(const struct dv_device_held *held)
     return true;
 }
 
-/* The checks for what is held and offered; they come first even when nothing is needed, so that no
+/* Checks what is held and offered. These checks come first even when nothing is needed, so that no
  * pod starts after a reboot before its plugin is back. */
 static bool check_offer(struct dv_device_operation *operation, const struct dv_device_held *held)
 {

@@ -7,7 +7,7 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
-/* From a quote to behind its partner. */
+/* Skips a string, from its first quote to behind its last. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -16,7 +16,7 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* Behind the value that begins here. */
+/* Skips a value. */
 static const char *skip_value(const char *at, const char *end)
 {
     size_t depth = 0;
@@ -25,7 +25,7 @@ static const char *skip_value(const char *at, const char *end)
         char c = *at;
 
         if (depth == 0 && (c == ',' || c == ']' || c == '}' || c == ':'))
-            break; /* of the container */
+            break; /* the end of the container */
         if (c == '"') {
             at = skip_string(at, end);
             continue;

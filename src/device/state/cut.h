@@ -15,7 +15,7 @@ struct dv_device_cut {
     const char *end;
 };
 
-/* Begins with the inside of an object or array, which may have blanks around it. */
+/* Begins with the text between the braces or brackets, which may have blanks around it. */
 void dv_device_cut_init(struct dv_device_cut *cut, dv_str container);
 /* The next member or element, without blanks around it; false at the end. A key has its quotes. */
 bool dv_device_cut_member(struct dv_device_cut *cut, dv_str *key, dv_str *value);

@@ -25,7 +25,7 @@ bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str 
 
 void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id)
 {
-    struct dv_device *device = find(state, resource, id); /* reserved, so it is there */
+    struct dv_device *device = find(state, resource, id); /* a reserved device is always there */
 
     device->n_reserved--;
     dv_device_refresh(device);

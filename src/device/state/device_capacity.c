@@ -10,13 +10,13 @@ static bool is_reported(const struct dv_device_resource *resource)
     return resource->has_healthy || resource->has_unhealthy;
 }
 
-/* The first moment at which its grace period is over; UINT64_MAX: it has a plugin. */
+/* The time when the resource's grace period is over; UINT64_MAX: it has a plugin. */
 static uint64_t removal_ns(const struct dv_device_resource *resource)
 {
     if (resource->n_plugins > 0)
         return UINT64_MAX;
     if (!resource->is_stopped)
-        return 0; /* a list without a plugin */
+        return 0; /* it has a list and never had a plugin, so there is no grace period */
     return dv_u64_add_clamped(resource->stopped_ns, DV_DEVICE_GRACE_NS + 1);
 }
 
@@ -112,7 +112,7 @@ static int64_t amount_of(const struct dv_device_resource *resource)
     return (int64_t)resource->n_taken;
 }
 
-/* Raises the amount of this resource, if it is there. */
+/* Raises the amount of this resource; false: it is not in the list. */
 static bool raise(struct dv_device_amount *amounts, size_t n,
                   const struct dv_device_resource *resource)
 {

@@ -1,4 +1,4 @@
-/* device_checkpoint.c - a checkpoint from a state, and into one. */
+/* device_checkpoint.c - makes a checkpoint from a state, and loads one into a state. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "device/state/device_message.h"
@@ -34,7 +34,7 @@ void dv_device_checkpoint_take(const struct dv_device_state *state, struct dv_ar
     for (size_t at = 0; (entry = dv_map_next(&state->held, &at)) != NULL;)
         dv_device_held_describe(entry->value, arena, &records[checkpoint->n_records++]);
     if (checkpoint->n_records > 0)
-        checkpoint->records = records; /* without any, the reference writes null */
+        checkpoint->records = records; /* NULL when there are none: the reference writes null */
 }
 
 void dv_device_checkpoint_load(struct dv_device_state *state,

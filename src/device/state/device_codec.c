@@ -69,7 +69,7 @@ static bool fail_damaged(struct dv_err *err, const char *what)
     return dv_fail(err, DV_DATA_LOSS, "saved device record: %s", what);
 }
 
-/* Takes one text off the key. */
+/* Takes one text off the front of the key. */
 static bool take_text(dv_str *key, struct dv_arena *arena, dv_str *text, struct dv_err *err)
 {
     return dv_key_take(key, arena, text) || fail_damaged(err, "the key is cut off");
@@ -240,7 +240,7 @@ size_t dv_device_take_changes(struct dv_device_state *state, struct dv_arena *ar
     struct dv_row_changes changes;
 
     dv_row_changes_init(&changes, arena);
-    write_gone(state, &changes); /* first: what replaced something is written after it */
+    write_gone(state, &changes); /* deletions come first, as a new record may have the same key */
     write_resources(state, &changes);
     write_dirty(state, &changes);
     return dv_row_changes_take(&changes, taken);

@@ -5,7 +5,7 @@
 struct dv_buf;
 struct dv_device_held;
 
-/* Adds the key of its record. */
+/* Adds the key of the record. */
 void dv_device_held_store_key(const struct dv_device_held *held, struct dv_buf *key);
 
 #endif

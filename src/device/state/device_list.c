@@ -14,14 +14,14 @@
 #include "pb/pb.h"
 #include "topology/topology.h"
 
-/* A device's nodes: as many as Linux can have. */
+/* A device can have as many nodes as Linux. */
 #define NODES_MAX DV_NUMA_NODES_MAX
 
-/* So many devices in a row that are not where the last list had them, and no more are looked for
- * there: each look costs as much as a search. */
+/* After this many devices in a row that are not where the last list had them, the rest are searched
+ * by id at once: each look at the old place costs as much as a search. */
 #define ELSEWHERE_MAX 16u
 
-/* A device as it is in the list. */
+/* A device as the list has it. */
 struct entry {
     dv_str id;
     bool is_healthy;
@@ -35,7 +35,8 @@ struct reading {
     struct dv_device_order in_order; /* what was read, duplicates too */
     size_t at;                       /* where the last list probably has the next one */
     unsigned n_elsewhere;            /* in a row that were not there */
-    size_t n_seen;                   /* of those listed before */
+    /* how many of the devices that were listed before are in this list */
+    size_t n_seen;
     size_t n_duplicates;
     dv_str duplicate;
     DV_VEC(struct dv_device *) changing; /* those that are new or differ */
@@ -119,13 +120,14 @@ static bool read_entry(struct dv_pb_reader *reader, struct entry *entry, struct 
     if (entry->id.n > DV_DEVICE_ID_BYTES_MAX)
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "an id of %zu bytes, where %u are allowed",
                        entry->id.n, DV_DEVICE_ID_BYTES_MAX);
-    if (!dv_str_is_visible(entry->id)) /* people read ids, and choose by them */
+    /* people read ids and choose by them, so control characters are refused */
+    if (!dv_str_is_visible(entry->id))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "the id \"%.*s\" has a character that cannot be seen", DV_FMT(entry->id));
     return true;
 }
 
-/* First where it follows the one before it in the last list, unless that has not worked for a
+/* Finds the device, first behind the one before it in the last list, unless that has failed for a
  * while: some plugins send each list in another order. */
 static struct dv_device *find_device(struct reading *reading, dv_str id)
 {
@@ -155,7 +157,7 @@ static struct dv_device_nodes *find_nodes(const struct reading *reading,
     return dv_device_nodes_ensure(reading->resource, key);
 }
 
-/* Remembers what the list says about a device; changes nothing that counts. */
+/* Notes in the device what the list says about it, without changing what counts. */
 static void note_entry(struct reading *reading)
 {
     struct dv_device_resource *resource = reading->resource;
@@ -204,13 +206,13 @@ static bool read_list(struct reading *reading, dv_str bytes, struct dv_err *err)
 
 /* -- Changing ------------------------------------------------------------------------------- */
 
-/* What is told, and the counts that depend on one device. */
+/* Changes a device: what is told of it, and the counts that depend on it. */
 static void change_device(struct dv_device *device, struct dv_device_change *change)
 {
     struct dv_device_resource *resource = device->resource;
     bool was_listed = device->is_listed;
 
-    assert(device->next_nodes); /* what was read has some, if only none */
+    assert(device->next_nodes); /* note_entry set it for every device in the list */
     *change = (struct dv_device_change){
         .id = device->id,
         .is_healthy = device->next_healthy,
@@ -227,7 +229,7 @@ static void change_device(struct dv_device *device, struct dv_device_change *cha
         resource->n_healthy -= device->is_healthy;
     }
     if (change->what & (DV_DEVICE_ADDED | DV_DEVICE_MOVED)) {
-        device->rank = DV_DEVICE_NO_RANK; /* its bit goes when all are ranked anew */
+        device->rank = DV_DEVICE_NO_RANK; /* its bit is cleared when all are ranked anew */
         device->is_free = false;
     }
     device->is_listed = true;
@@ -240,7 +242,7 @@ static void change_device(struct dv_device *device, struct dv_device_change *cha
     resource->n_healthy += device->is_healthy;
 }
 
-/* It is no longer listed; it is dropped later, because its rank is still looked at. */
+/* Takes the device out of the list. It is dropped later, because its rank is still looked at. */
 static void remove_device(struct dv_device *device, struct dv_arena *arena,
                           struct dv_device_change *change)
 {
@@ -276,7 +278,8 @@ static void change_devices(struct reading *reading, struct changes *changes)
         device->is_changing = false;
         change_device(device, change);
         if (change->what == 0)
-            continue; /* a duplicate said otherwise, and then the same as before */
+            /* a duplicate said otherwise before, and the last one says the same as the last list */
+            continue;
         changes->n++;
         if (change->what & (DV_DEVICE_ADDED | DV_DEVICE_MOVED))
             changes->fresh[changes->n_fresh++] = device;
@@ -321,7 +324,8 @@ static void find_told(const struct dv_device_resource *resource, const struct ch
     dv_device_told_end(&told, diff);
 }
 
-/* For the next list. Positions are set only now: until then they are those of the last one. */
+/* Keeps the order for the next list. Positions are set only now: until then they are those of the
+ * last one. */
 static void remember_order(struct reading *reading)
 {
     struct dv_device_resource *resource = reading->resource;
@@ -369,14 +373,14 @@ static void commit(struct reading *reading, struct dv_device_diff *diff)
     resource->sets = DV_DEVICE_SETS_LIVE;
 }
 
-/* A list that is refused leaves nothing behind. */
+/* Undoes the reading of a list that is refused. */
 static void forget(struct reading *reading)
 {
     struct dv_device_resource *resource = reading->resource;
 
     for (size_t i = 0; i < reading->changing.n; i++) {
         reading->changing.v[i]->is_changing = false;
-        dv_device_drop(reading->changing.v[i]); /* unless it was known before */
+        dv_device_drop(reading->changing.v[i]); /* stays when it was known before */
     }
     dv_device_nodes_prune(resource);
     dv_device_resource_drop(resource);
@@ -390,7 +394,7 @@ bool dv_device_apply_list(struct dv_device_state *state, dv_str resource_name, d
     bool is_good;
 
     dv_vec_clear(&reading.in_order);
-    resource->spare = (struct dv_device_order){0}; /* lent to the reading */
+    resource->spare = (struct dv_device_order){0}; /* the reading has its memory now */
     resource->generation++;
     state->n_lists++;
     is_good = read_list(&reading, bytes, err);

@@ -8,15 +8,16 @@
 struct dv_arena;
 struct dv_err;
 
-/* The first ContainerAllocateResponse of an AllocateResponse, in place. `has_one` is false when
- * there is none. */
+/* Finds the first ContainerAllocateResponse of an AllocateResponse, in place. `has_one` is false
+ * when there is none. */
 DV_CHECKED bool dv_device_first_response(dv_str response, dv_str *first, bool *has_one,
                                          struct dv_err *err);
-/* The ids of the first ContainerPreferredAllocationResponse; none without one. Text stays. */
+/* Decodes the ids of the first ContainerPreferredAllocationResponse; none when there is no such
+ * response. Their text stays in `response`. */
 DV_CHECKED bool dv_device_preferred_decode(dv_str response, struct dv_arena *arena,
                                            const dv_str **ids, size_t *n_ids, struct dv_err *err);
-/* Whether the bytes are a ContainerAllocateResponse (device_options.c). DV_INVALID_ARGUMENT: not.
- */
+/* Whether the bytes are a ContainerAllocateResponse (device_options.c). DV_INVALID_ARGUMENT: they
+ * are not. */
 DV_CHECKED bool dv_device_response_check(dv_str response, struct dv_err *err);
 
 #endif

@@ -48,10 +48,10 @@ int dv_device_nodes_cmp(const struct dv_device_nodes *a, const struct dv_device_
             return a->v[i] < b->v[i] ? -1 : 1;
     if (a->n != b->n)
         return a->n < b->n ? -1 : 1;
-    return dv_str_cmp(a->key, b->key); /* no topology and an empty one */
+    return dv_str_cmp(a->key, b->key); /* no topology and an empty one differ in their keys only */
 }
 
-/* The end of the digits from `at` on, whose first that is not zero goes to *first. */
+/* The end of the digits from `at` on; *first is set to the first of them that is not zero. */
 static size_t number_end(dv_str s, size_t at, size_t *first)
 {
     while (at < s.n && s.p[at] == '0')
@@ -90,7 +90,7 @@ int dv_device_id_cmp(dv_str a, dv_str b)
     }
     if (i < a.n || k < b.n)
         return k < b.n ? -1 : 1;
-    return dv_str_cmp(a, b); /* "d1" and "d01" */
+    return dv_str_cmp(a, b); /* the numbers are equal, as in "d1" and "d01" */
 }
 
 static int device_cmp(const struct dv_device *a, const struct dv_device *b)
@@ -119,7 +119,7 @@ static void sort_devices(struct dv_device **devices, size_t n)
         qsort(devices, n, sizeof(devices[0]), device_ptr_cmp);
 }
 
-/* Keeps those of the ranked devices that are where they were, and adds `fresh`, sorted. */
+/* Keeps the ranked devices that have not moved, and adds `fresh`, which is sorted. */
 static void merge_ranked(struct dv_device_resource *resource, struct dv_device **fresh,
                          size_t n_fresh)
 {

@@ -17,10 +17,11 @@
 
 #include "base/arena.h"
 
-/* What becomes of what was taken: in the reference. Otherwise it is given back always. */
+/* What the reference does with the devices that were taken, when a choice has failed. Unless strict
+ * they are always given back. */
 enum aftermath {
     STAYS_TAKEN,
-    FREES_ALL, /* what earlier failures left, too */
+    FREES_ALL, /* gives back what earlier failures left taken, too */
 };
 
 static const struct {
@@ -45,7 +46,7 @@ static const struct {
     [DV_DEVICE_FAIL_BAD_REQUEST] = {"bad-request",            DV_INVALID_ARGUMENT,    STAYS_TAKEN},
 };
 
-/* As Go prints them in the text of an error. */
+/* Codes as Go prints them in the text of an error. */
 static const char *const status_names[] = {
     "OK",       "Canceled",        "Unknown",          "InvalidArgument",   "DeadlineExceeded",
     "NotFound", "AlreadyExists",   "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
@@ -295,7 +296,7 @@ const struct dv_device_step *dv_device_operation_step(const struct dv_device_ope
     return &operation->step;
 }
 
-/* What is called in each step when its answer comes. */
+/* The functions that are called, by step, when its answer comes. */
 static const struct {
     void (*answered)(struct dv_device_operation *operation, dv_str response);
     void (*refused)(struct dv_device_operation *operation, const struct dv_err *status);
@@ -313,7 +314,7 @@ void dv_device_operation_answer(struct dv_device_operation *operation, dv_str re
     size_t max = operation->step.kind == DV_DEVICE_ASK_PREFERRED ? DV_DEVICE_LIST_BYTES_MAX
                                                                  : DV_DEVICE_RESPONSE_BYTES_MAX;
 
-    assert(kind < DV_COUNT(waits)); /* there is nothing to answer */
+    assert(kind < DV_COUNT(waits)); /* other steps have nothing to answer */
     if (response.n > max)
         waits[kind].refused(operation, &too_long);
     else
@@ -324,6 +325,6 @@ void dv_device_operation_refuse(struct dv_device_operation *operation, const str
 {
     size_t kind = (size_t)operation->step.kind;
 
-    assert(kind < DV_COUNT(waits)); /* there is nothing to answer */
+    assert(kind < DV_COUNT(waits)); /* other steps have nothing to answer */
     waits[kind].refused(operation, status);
 }

@@ -19,7 +19,7 @@ struct dv_device_operation {
     enum dv_device_phase phase;
     size_t at;             /* the limit that is being handled */
     bool has_collected;    /* once for an operation */
-    bool needs_allocation; /* a start found something that is not recorded */
+    bool needs_allocation; /* a start found a resource without a record */
     struct dv_arena *scratch;
     struct dv_device_step step;
 
@@ -28,23 +28,23 @@ struct dv_device_operation {
     DV_VEC(struct dv_device *) taken;    /* counted in their n_reserved */
     uint64_t n_required;
     uint64_t n_needed;    /* still */
-    bool is_aligned_only; /* more are aligned than needed: no others come into question */
+    bool is_aligned_only; /* more are aligned than needed: no others may be chosen */
 };
 
 /* -- device_operation.c */
 
-/* Handles limits until it has to wait, or is at its end. */
+/* Handles limits until the operation has to wait, or is at its end. */
 void dv_device_operation_go_on(struct dv_device_operation *operation);
 /* Whether the limit is for a plugin that we know. */
 bool dv_device_operation_is_for_plugins(const struct dv_device_operation *operation,
                                         const struct dv_device_limit *limit);
 void dv_device_operation_hold(struct dv_device_operation *operation,
                               struct dv_device_resource *resource);
-/* Lets go of the resource; without one nothing happens. */
+/* Releases the resource; does nothing without one. */
 void dv_device_operation_release(struct dv_device_operation *operation);
 /* Ends the choice: what was taken is held, free, or left taken as in the reference. */
 void dv_device_operation_release_taken(struct dv_device_operation *operation, bool stays_taken);
-/* Makes it the step to call the plugin with these devices. */
+/* Sets the step to a call of the plugin with these devices. */
 void dv_device_operation_call(struct dv_device_operation *operation, enum dv_device_step_kind kind,
                               const struct dv_device_plugin *plugin,
                               struct dv_device *const *devices, size_t n);
@@ -52,7 +52,7 @@ void dv_device_operation_call(struct dv_device_operation *operation, enum dv_dev
 dv_str *dv_device_operation_copy_ids(struct dv_device_operation *operation,
                                      struct dv_device *const *devices, size_t n);
 
-/* Sets the step, and gives back what was taken. Returns false. */
+/* Sets the step to a failure, and gives back what was taken. Returns false. */
 bool dv_device_operation_fail(struct dv_device_operation *operation, enum dv_device_failure failure,
                               const char *fmt, ...) DV_PRINTF(3, 4);
 /* Like dv_device_operation_fail, with what the plugin said, in the reference's words. */
@@ -66,7 +66,7 @@ bool dv_device_operation_fail_stopped(struct dv_device_operation *operation,
 
 bool dv_device_allocate_limit(struct dv_device_operation *operation,
                               const struct dv_device_limit *limit);
-/* Init containers lend all they hold; others keep theirs. */
+/* Lends all that an init container holds to later containers; others keep theirs. */
 void dv_device_hand_on(struct dv_device_operation *operation);
 void dv_device_preferred_answered(struct dv_device_operation *operation, dv_str response);
 void dv_device_preferred_refused(struct dv_device_operation *operation,

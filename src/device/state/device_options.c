@@ -68,7 +68,8 @@ static bool read_item(struct dv_pb_reader *reader, enum part part, struct item *
     return true;
 }
 
-/* Goes through the items; `merging` may be NULL when only their form counts. */
+/* Calls `found` for each item; `merging` may be NULL when only the form of the response is
+ * checked. */
 static bool read_response(dv_str bytes, struct merging *merging,
                           void (*found)(struct merging *merging, enum part part,
                                         const struct item *item),
@@ -217,6 +218,6 @@ bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, 
 
     for (size_t i = 0; i < n; i++)
         responses[i] = held[i]->response;
-    /* Responses are checked before they are recorded. */
+    /* Cannot fail on a response: each was checked before it was recorded. */
     return n > 0 && dv_device_options_merge(responses, n, arena, options, &err);
 }

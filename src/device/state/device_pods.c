@@ -74,8 +74,8 @@ void dv_device_lend(struct dv_device_pod *pod, struct dv_device *device)
         dv_list_push(&pod->state->lenders, &pod->in_lenders);
 }
 
-/* What a sidecar or regular container has taken is lent again when its pod is admitted once more,
- * until that container's turn comes and it is not. */
+/* When a pod is admitted again, devices that its sidecars or regular containers have are lent too,
+ * until that container's turn comes. */
 bool dv_device_is_lendable(const struct dv_device *device)
 {
     struct dv_link *link;
@@ -86,7 +86,7 @@ bool dv_device_is_lendable(const struct dv_device *device)
     return device->n_reserved == 0;
 }
 
-/* The device stays known, and so does the pod: for callers that still need them. */
+/* Ends the loan. The device and the pod stay known, for callers that still need them. */
 void dv_device_unlend(struct dv_device *device)
 {
     struct dv_device_pod *pod = device->lender;

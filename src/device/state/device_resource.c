@@ -51,7 +51,7 @@ void dv_device_resource_free(struct dv_device_resource *resource)
         if (lender)
             dv_device_pod_drop(lender);
         dv_link_remove(&device->in_leaked);
-        dv_link_remove(&device->in_kept); /* its neighbours there are freed one by one, too */
+        dv_link_remove(&device->in_kept); /* its neighbours in the list are freed one by one, too */
         free(device);
     }
     dv_map_fini(&resource->devices);
@@ -70,8 +70,8 @@ void dv_device_resource_drop(struct dv_device_resource *resource)
                      resource->is_stopped || resource->has_healthy || resource->has_unhealthy ||
                      resource->has_allocated || resource->n_records > 0 || resource->is_saved;
 
-    /* The list of a resource that is forgotten goes with it; the reference keeps it, but shows it
-     * to nobody. */
+    /* A resource that is forgotten loses its list; the reference keeps it, but shows it to
+     * nobody. */
     if (!is_in_use && resource->n_taken == 0)
         dv_device_resource_free(resource);
 }
@@ -178,7 +178,7 @@ void dv_device_drop(struct dv_device *device)
 {
     if (device->is_listed || device->is_taken || device->lender)
         return;
-    (void)dv_map_remove(&device->resource->devices, device->id); /* its memory goes next */
+    (void)dv_map_remove(&device->resource->devices, device->id); /* its memory is freed next */
     if (device->nodes)
         device->nodes->n_users--;
     free(device);

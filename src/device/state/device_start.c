@@ -39,7 +39,7 @@ static bool call_pre_start(struct dv_device_operation *operation)
     return false;
 }
 
-/* True: done with this limit. */
+/* Handles one limit. True: it is done with. */
 bool dv_device_pre_start_limit(struct dv_device_operation *operation,
                                const struct dv_device_limit *limit)
 {
@@ -59,7 +59,7 @@ bool dv_device_pre_start_limit(struct dv_device_operation *operation,
 
 void dv_device_pre_start_answered(struct dv_device_operation *operation, dv_str response)
 {
-    (void)response; /* is empty, whatever it says */
+    (void)response; /* PreStartContainerResponse has no fields */
     note_unrecorded(operation);
     operation->at++;
     dv_device_operation_go_on(operation);

@@ -66,7 +66,7 @@ void dv_device_set_sources_ready(struct dv_device_state *state, bool is_ready)
         forget_running(state);
 }
 
-/* Told apart by the length of the first. */
+/* The key of a running container: the length of the uid tells the two names apart. */
 static dv_str running_key(struct dv_device_state *state, dv_str pod_uid, dv_str container)
 {
     dv_buf_clear(&state->key);

@@ -33,7 +33,8 @@
 
 #define DV_DEVICE_NO_RANK UINT32_MAX
 
-/* The NUMA nodes that some devices of a resource have, as the plugin gave them; kept once. */
+/* The NUMA nodes that some devices of a resource have, as the plugin gave them. Devices with the
+ * same nodes share one. */
 struct dv_device_nodes {
     dv_str key; /* in its resource's map: numbers of 64 bits, has_topology and then the nodes */
     struct dv_numa_place place;
@@ -48,7 +49,7 @@ struct dv_device_nodes {
 
 /* Which devices count as healthy and unhealthy. */
 enum dv_device_sets {
-    DV_DEVICE_SETS_EMPTY, /* none, whatever was listed */
+    DV_DEVICE_SETS_EMPTY, /* none: no list counts */
     DV_DEVICE_SETS_LIVE,  /* as listed */
     DV_DEVICE_SETS_DOWN,  /* all that is listed is unhealthy: the last plugin has gone */
 };
@@ -105,13 +106,13 @@ struct dv_device_resource {
     /* Taken devices. */
     size_t n_records;
     size_t n_taken;
-    struct dv_list kept; /* devices that are taken or lent: listed or not, they stay */
+    struct dv_list kept; /* devices that are taken or lent, and so stay known, listed or not */
     bool has_allocated;
     bool is_saved; /* the store has it */
 };
 
-/* What reading a list touches comes last, next to the text of the id behind it: in a long list each
- * further cache line costs as much as all the rest. */
+/* A device. The members that reading a list touches come last, next to the text of the id behind
+ * them: in a long list each further cache line costs as much as all the rest. */
 struct dv_device {
     struct dv_device_resource *resource;
     struct dv_list holders;       /* of dv_device_holding */
@@ -127,7 +128,7 @@ struct dv_device {
     bool is_listed;
     uint32_t position;             /* in the list that was read last */
     struct dv_device_nodes *nodes; /* NULL until it is listed; as listed last */
-    /* While a list is read: the generation it was seen in, and what it says. */
+    /* While a list is read: the generation in which it was seen, and what the list says. */
     struct dv_device_nodes *next_nodes;
     uint64_t generation;
     bool next_healthy;
@@ -145,7 +146,7 @@ struct dv_device_holding {
 struct dv_device_placement {
     int64_t node;
     size_t order;             /* within a node */
-    struct dv_device *device; /* NULL: a node for which nothing is listed, as files may have it */
+    struct dv_device *device; /* NULL: a node for which the file lists no device */
 };
 
 /* What a container holds of a resource. */
@@ -153,7 +154,7 @@ struct dv_device_held {
     struct dv_link in_pod;
     struct dv_link in_dirty; /* to be saved */
     bool is_saved;           /* the store has it, perhaps in an older form */
-    bool is_lending;         /* an init container's, as far as is known: it may be held by others */
+    bool is_lending;         /* of an init container, as far as is known: others may hold it too */
     struct dv_device_pod *pod;
     struct dv_device_resource *resource;
     char *text; /* holds the next three */
@@ -203,24 +204,24 @@ struct dv_device_resource *dv_device_resource_find(const struct dv_device_state 
                                                    dv_str name);
 struct dv_device_resource *dv_device_resource_ensure(struct dv_device_state *state, dv_str name);
 void dv_device_resource_free(struct dv_device_resource *resource);
-/* Forgets it when nothing needs it. */
+/* Frees the resource when nothing needs it. */
 void dv_device_resource_drop(struct dv_device_resource *resource);
 bool dv_device_resource_is_known(const struct dv_device_resource *resource);
 size_t dv_device_resource_n_healthy(const struct dv_device_resource *resource);
 size_t dv_device_resource_n_unhealthy(const struct dv_device_resource *resource);
-/* The plugin to call; NULL without. */
+/* The plugin to call; NULL: there is none. */
 struct dv_device_plugin *dv_device_resource_plugin(const struct dv_device_resource *resource);
-/* All, by name, in `arena`. */
+/* Lists all resources, by name, in `arena`. */
 size_t dv_device_resources_sorted(const struct dv_device_state *state, struct dv_arena *arena,
                                   struct dv_device_resource ***resources);
 
-/* The device of that id; made when it is not known. */
+/* The device of that id, which is made when it is not known. */
 struct dv_device *dv_device_ensure(struct dv_device_resource *resource, dv_str id);
-/* To be called after each change to what makes it taken or free. */
+/* To be called after each change to what makes the device taken or free. */
 void dv_device_refresh(struct dv_device *device);
-/* To be called after each change to what makes it kept. */
+/* To be called after each change to what keeps the device known. */
 void dv_device_keep(struct dv_device *device);
-/* Forgets it when nothing needs it. */
+/* Frees the device when nothing needs it. */
 void dv_device_drop(struct dv_device *device);
 bool dv_device_is_healthy_now(const struct dv_device *device);
 
@@ -230,9 +231,9 @@ struct dv_device_nodes *dv_device_nodes_ensure(struct dv_device_resource *resour
 void dv_device_nodes_free_all(struct dv_device_resource *resource);
 /* The order of choice between groups; those without nodes come last. */
 int dv_device_nodes_cmp(const struct dv_device_nodes *a, const struct dv_device_nodes *b);
-/* Natural order of ids. */
+/* Compares ids in natural order: "gpu2" comes before "gpu10". */
 int dv_device_id_cmp(dv_str a, dv_str b);
-/* Frees those that no device points to. */
+/* Frees the node sets that no device points to. */
 void dv_device_nodes_prune(struct dv_device_resource *resource);
 /* Ranks the listed devices anew: `fresh`, which it sorts, are those that came or moved; ranked ones
  * that went or moved have DV_DEVICE_NO_RANK. */
@@ -245,13 +246,14 @@ struct dv_device_told {
     struct dv_map seen; /* by uid */
 };
 
-/* Those that hold the device. */
+/* Adds the pods that hold the device. */
 void dv_device_tell_holders(struct dv_device_told *told, const struct dv_device *device,
                             struct dv_arena *arena);
-/* Strict: of the pods that hold this id of whatever resource, the one with the first uid. */
+/* As the reference does, for strict mode: of the pods that hold this id of whatever resource, adds
+ * the one with the first uid. */
 void dv_device_tell_first_holder(struct dv_device_told *told, const struct dv_device_state *state,
                                  dv_str id, struct dv_arena *arena);
-/* Gives them to the diff; `told` is of no use any more. */
+/* Gives the pods to the diff; `told` is of no use any more. */
 void dv_device_told_end(struct dv_device_told *told, struct dv_device_diff *diff);
 
 /* -- device_pods.c */
@@ -261,16 +263,16 @@ struct dv_device_pod *dv_device_pod_ensure(struct dv_device_state *state, dv_str
 void dv_device_pod_drop(struct dv_device_pod *pod); /* when nothing needs it */
 void dv_device_pod_free(struct dv_device_pod *pod);
 bool dv_device_is_running(struct dv_device_state *state, dv_str pod_uid, dv_str container);
-/* Whether the pod holds something and is inactive decides on its place in a list. */
+/* Moves the pod into or out of the list of inactive pods that hold something. */
 void dv_device_pod_refresh(struct dv_device_pod *pod);
 
 void dv_device_lend(struct dv_device_pod *pod, struct dv_device *device);
-/* Whether a device that is lent is still there for another container to take. */
+/* Whether another container may still take a device that is lent. */
 bool dv_device_is_lendable(const struct dv_device *device);
 void dv_device_unlend(struct dv_device *device);
-/* Forgets what others lend, unless they are being handled too. */
+/* Forgets what other pods lend, unless they are being admitted too. */
 void dv_device_unlend_others(struct dv_device_pod *pod);
-/* Strict only: what failed choices left taken is free again. */
+/* Frees what failed choices left taken, which happens in strict mode only. */
 void dv_device_rebuild_allocated(struct dv_device_state *state);
 
 /* -- held.c */
@@ -285,16 +287,16 @@ struct dv_device_held *dv_device_held_add(struct dv_device_pod *pod, dv_str cont
                                           const struct dv_device_placement *placements,
                                           size_t n_placements, dv_str response);
 void dv_device_held_remove(struct dv_device_held *held);
-/* As a value; arrays in `arena`, text in the state. */
+/* Describes it as a value; arrays are in `arena`, text is in the state. */
 void dv_device_held_describe(const struct dv_device_held *held, struct dv_arena *arena,
                              struct dv_device_record *record);
-/* What a container holds, by resource, in `arena`. */
+/* Lists what a container holds, by resource, in `arena`. */
 size_t dv_device_held_of(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                          struct dv_arena *arena, struct dv_device_held ***held);
-/* Adds a record from outside. */
+/* Adds a record that was read from the store or a checkpoint. */
 struct dv_device_held *dv_device_held_restore(struct dv_device_state *state,
                                               const struct dv_device_record *record);
-/* As dv_device_checkpoint_load does with a name. */
+/* Makes the resource known, stopped since now_ns, as after a start from a file. */
 void dv_device_resource_restore(struct dv_device_state *state, dv_str name, uint64_t now_ns);
 
 #endif

@@ -10,8 +10,9 @@
 
 /* -- Finding -------------------------------------------------------------------------------- */
 
-/* Unique while the resource lives, which it does while something is held. A pod's address would do,
- * but comes again with the next pod, and a map is slow with keys that come and go. */
+/* Makes the key of what a container holds of a resource. It is unique
+ * while the resource lives, which it does while something is held. A pod's address would do, but
+ * comes again with the next pod, and a map is slow with keys that come and go. */
 static dv_str make_key(struct dv_device_state *state, const struct dv_device_pod *pod,
                        dv_str container, const struct dv_device_resource *resource)
 {
@@ -55,7 +56,7 @@ static void copy_placements(struct dv_device_held *held,
     qsort(held->placements, n, sizeof(placements[0]), placement_cmp);
 }
 
-/* The container's name, the response and the key, behind each other. */
+/* Copies the container's name, the response and the key, one behind the other. */
 static void copy_text(struct dv_device_held *held, dv_str container, dv_str response, dv_str key)
 {
     char *text = dv_alloc(container.n + response.n + key.n);
@@ -75,7 +76,7 @@ static bool holds(const struct dv_device_held *held, const struct dv_device *dev
 {
     struct dv_link *last = device->holders.head.prev;
 
-    /* Only the newest can be the one that is being made. */
+    /* Only the newest holder can be the one that is being made. */
     return !dv_list_is_empty(&device->holders) &&
            DV_CONTAINER(last, struct dv_device_holding, in_device)->held == held;
 }
@@ -110,7 +111,7 @@ struct dv_device_held *dv_device_held_add(struct dv_device_pod *pod, dv_str cont
     copy_placements(held, placements, n_placements);
     copy_text(held, container, response, make_key(state, pod, container, resource));
     hold_devices(held);
-    if (old) /* now that what both hold is held by the new one */
+    if (old) /* last: devices that both hold stay taken throughout */
         dv_device_held_remove(old);
     (void)dv_map_set(&state->held, held->key, held); /* the old one is out */
     dv_list_push(&pod->held, &held->in_pod);
@@ -133,7 +134,7 @@ void dv_device_held_remove(struct dv_device_held *held)
         dv_buf_init(key, DV_ROW_BYTES_MAX);
         dv_device_held_store_key(held, key);
     }
-    (void)dv_map_remove(&state->held, held->key); /* its memory goes next */
+    (void)dv_map_remove(&state->held, held->key); /* its memory is freed next */
     dv_link_remove(&held->in_pod);
     dv_link_remove(&held->in_dirty);
     for (size_t i = 0; i < held->n_holdings; i++) {

@@ -5,7 +5,8 @@
 #include "device/state/device_state.h"
 #include "topology/topology.h"
 
-/* Counts for one resource, by place: one group a set of nodes, and one for what is not listed. */
+/* Counts of one resource, by place: a group for each set of nodes, and one for devices that are not
+ * listed. */
 struct counts {
     struct dv_device_resource *resource;
     struct dv_numa_group *groups;
@@ -30,7 +31,7 @@ static void init_counts(struct counts *counts, struct dv_device_resource *resour
     }
 }
 
-/* The group of a device; the last one when it is not listed. */
+/* The group of a device; that of devices which are not listed is the last. */
 static struct dv_numa_group *group_of(const struct counts *counts, const struct dv_device *device)
 {
     size_t low = 0;
@@ -64,7 +65,7 @@ static void count_lent(struct counts *counts, const struct dv_device_pod *pod)
         group = group_of(counts, device);
         group->n_reusable++;
         if (device->is_free && group->n_available > 0)
-            group->n_available--; /* counted once */
+            group->n_available--; /* a device is counted once */
     }
 }
 
@@ -74,14 +75,16 @@ static void count_held(struct counts *counts, const struct dv_device_held *held)
         group_of(counts, held->holdings[i].device)->n_held++;
 }
 
-/* Of all containers; a device that was handed on from one to the other counts once. */
+/* Counts what all containers of the pod hold; a device that was handed on from one to the other
+ * counts once. */
 static void count_pod_held(struct counts *counts, const struct dv_device_pod *pod)
 {
     struct dv_link *link;
 
     if (!pod)
         return;
-    counts->resource->generation++; /* marks those that were counted; no list has it */
+    /* a generation that no list has marks the devices that were counted */
+    counts->resource->generation++;
     DV_LIST_EACH (&pod->held, link) {
         struct dv_device_held *held = DV_CONTAINER(link, struct dv_device_held, in_pod);
 
@@ -117,7 +120,8 @@ static bool make_hints(const struct counts *counts, const struct dv_numa_machine
 
 static uint64_t amount_of(const struct dv_device_limit *limit)
 {
-    return limit->amount > 0 ? (uint64_t)limit->amount : 0; /* the allocation says what is wrong */
+    /* the allocation refuses a negative amount */
+    return limit->amount > 0 ? (uint64_t)limit->amount : 0;
 }
 
 bool dv_device_container_hints(struct dv_device_state *state, const struct dv_numa_machine *machine,
@@ -128,7 +132,7 @@ bool dv_device_container_hints(struct dv_device_state *state, const struct dv_nu
     struct dv_hint_list *v = DV_NEW_ARRAY(arena, struct dv_hint_list, request->n_limits);
     size_t n = 0;
 
-    (void)dv_device_collect(state); /* their number is of no interest */
+    (void)dv_device_collect(state); /* the number of pods that it collected is not needed */
     for (size_t i = 0; i < request->n_limits; i++) {
         struct dv_device_resource *resource = resource_of(state, &request->limits[i]);
         const struct dv_device_pod *pod = dv_device_pod_find(state, request->pod_uid);
@@ -186,7 +190,7 @@ bool dv_device_pod_hints(struct dv_device_state *state, const struct dv_numa_mac
 {
     DV_VEC(struct dv_hint_list) v = {0};
 
-    (void)dv_device_collect(state); /* their number is of no interest */
+    (void)dv_device_collect(state); /* the number of pods that it collected is not needed */
     for (size_t i = 0; i < n_containers; i++) {
         for (size_t k = 0; k < containers[i].n_limits; k++) {
             const struct dv_device_limit *limit = &containers[i].limits[k];

@@ -38,16 +38,17 @@ struct dv_device_list *dv_device_list_begin(struct dv_device_state *state, dv_st
     memcpy(list->text, resource.p, resource.n);
     list->name = (dv_str){list->text, resource.n};
     list->target = dv_device_resource_ensure(state, resource);
-    list->target->n_operations++; /* so that it stays */
+    list->target->n_operations++; /* keeps the resource until the end */
     list->number = ++state->n_lists;
     list->arena = dv_arena_new();
-    list->apart = dv_device_state_new(NULL); /* strict or not: nobody holds anything there */
+    /* strict or not makes no difference there: nobody holds anything */
+    list->apart = dv_device_state_new(NULL);
     return list;
 }
 
 /* ---- on any thread ---- */
 
-/* Each device once: one that takes its place has only one place to take. */
+/* Takes duplicates out of the order, so that each device is replaced only once. */
 static void drop_duplicates(struct dv_device_order *order)
 {
     size_t n = 0;
@@ -75,7 +76,8 @@ bool dv_device_list_read(struct dv_device_list *list, dv_str bytes, struct dv_er
     resource = dv_device_resource_find(list->apart, list->name);
     drop_duplicates(&resource->in_order);
     for (size_t i = 0; i < resource->ranked.n; i++)
-        resource->ranked.v[i]->resource = list->target; /* only its address: it is the loop's */
+        /* only its address is used: the loop owns what is there */
+        resource->ranked.v[i]->resource = list->target;
     list->n_duplicates = diff.n_duplicates;
     list->duplicate = dv_str_copy(diff.duplicate, list->arena);
     list->read = resource;
@@ -87,9 +89,10 @@ void dv_device_list_free(struct dv_device_list *list)
     if (!list)
         return;
     assert(!list->target);
-    if (list->read) { /* its own devices, or those whose place they took: none is held */
+    /* none of these is held: they are the new devices, or those that were replaced */
+    if (list->read) {
         for (size_t i = 0; i < list->read->ranked.n; i++)
-            free(list->read->ranked.v[i]); /* NULL: it was kept */
+            free(list->read->ranked.v[i]); /* NULL: it was carried over */
         dv_map_fini(&list->read->devices);
     }
     dv_device_state_free(list->apart);
@@ -99,7 +102,8 @@ void dv_device_list_free(struct dv_device_list *list)
 
 /* ---- the end ---- */
 
-/* Before the change: whoever holds a device that comes or whose health differs. */
+/* Finds the pods that are told, before the change: those that hold a device that comes or whose
+ * health differs. */
 static void find_told(const struct dv_device_list *list, struct dv_device_resource *holding,
                       struct dv_device_told *told, struct dv_arena *arena)
 {
@@ -137,7 +141,7 @@ static void find_all_told(const struct dv_device_list *list, struct dv_arena *ar
     dv_device_told_end(&told, diff);
 }
 
-/* All that a list decides. */
+/* Moves all that a list decides. */
 static void move_devices(struct dv_device_resource *to, const struct dv_device_resource *from)
 {
     to->devices = from->devices;
@@ -159,7 +163,7 @@ static void swap_devices(struct dv_device_resource *a, struct dv_device_resource
     move_devices(b, &was);
 }
 
-/* Someone points to it: it takes the place of the one that was read. */
+/* Others point to this device, so it replaces the one that was read for its id. */
 static void carry_over(struct dv_device_resource *resource, struct dv_device_resource *old,
                        struct dv_device *device)
 {
@@ -184,7 +188,7 @@ static void carry_over(struct dv_device_resource *resource, struct dv_device_res
             device->nodes->n_users++;
         }
     }
-    (void)dv_map_set(&resource->devices, device->id, device); /* takes its key, too */
+    (void)dv_map_set(&resource->devices, device->id, device); /* replaces the key, too */
     free(fresh);
     dv_device_refresh(device);
 }
@@ -219,7 +223,7 @@ bool dv_device_list_commit(struct dv_device_list *list, struct dv_arena *arena,
     DV_LIST_EACH (&resource->kept, link)
         carry_over(resource, list->read, DV_CONTAINER(link, struct dv_device, in_kept));
     resource->list_number = list->number;
-    resource->generation++; /* what was read has the first one */
+    resource->generation++; /* the devices that were read have the first generation */
     resource->is_listed = true;
     resource->has_healthy = resource->has_unhealthy = true;
     resource->sets = DV_DEVICE_SETS_LIVE;

@@ -2,12 +2,12 @@
 
 #include "base/num.h"
 
-/* In the long run a list every 50 ms, and 20 in a row before that: what a plugin sends when it
- * starts, or when a machine loses a dozen devices one by one. */
+/* In the long run a list is read every 50 ms. Before that 20 in a row are: what a plugin sends when
+ * it starts, or when a machine loses a dozen devices one by one. */
 #define PERIOD_NS UINT64_C(50000000)
 #define BURST_NS (20 * PERIOD_NS)
-/* Lists of one plugin take a tenth of our time at most; a list of a million devices is still read
- * every two seconds. */
+/* Reading the lists of one plugin takes a tenth of our time at most; a list of a million devices is
+ * still read every two seconds. */
 #define COST_FACTOR 9u
 #define QUIET_MAX_NS UINT64_C(2000000000)
 

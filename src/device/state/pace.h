@@ -15,7 +15,7 @@ struct dv_list_pace {
 
 /* Whether a list may be read now; else *at_ns is when. */
 bool dv_list_pace_may_read(const struct dv_list_pace *pace, uint64_t now_ns, uint64_t *at_ns);
-/* One was read, which took so long. */
+/* Notes that a list was read, and how long that took. */
 void dv_list_pace_note(struct dv_list_pace *pace, uint64_t now_ns, uint64_t cost_ns);
 
 #endif
