@@ -160,8 +160,9 @@ bool dv_auth_is_about(const struct dv_auth_question *q, dv_str group, dv_str res
     return dv_str_eq(q->request->group, group) && dv_str_eq(q->request->resource, resource);
 }
 
-/* All pieces of a selector have to hold, so that one which demands the value is enough. The text is
- * read as the list will read it: a comma may be escaped, and is then no end of a piece. */
+/* Whether the selector demands this value. All parts of a selector have to hold, so one that
+ * demands it is enough. The text is parsed as the list will parse it: a comma may be escaped, and
+ * then ends no part. */
 bool dv_auth_demands(const struct dv_auth_question *q, const char *label, dv_str value)
 {
     dv_str demanded;
@@ -171,7 +172,8 @@ bool dv_auth_demands(const struct dv_auth_question *q, const char *label, dv_str
            dv_str_eq(demanded, value);
 }
 
-/* Everybody who has shown who they are may ask who that is, and what it lets them do. */
+/* Whether the question is about the user itself: everybody who is authenticated may ask who they
+ * are and what they may do. */
 static bool is_about_oneself(const struct dv_auth_question *q)
 {
     static const struct {
@@ -197,7 +199,7 @@ static bool is_under(dv_str path, dv_str root)
            (dv_str_starts_with(path, root) && path.n > root.n && path.p[root.n] == '/');
 }
 
-/* What runs on a node is the business of its own program, and of no driver. */
+/* Whether the user may see what runs on a node: its own program may, and no driver. */
 static bool may_see_node(enum dv_auth_scope scope, dv_str node,
                          const struct dv_auth_request *request)
 {

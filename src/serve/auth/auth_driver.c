@@ -1,5 +1,6 @@
-/* auth_driver.c - what a driver may ask for: its own slices, the claims that are allocated to it,
- * and what its token was widened by. What it may write into them is in auth_write.c. */
+/* auth_driver.c - decides what a driver may ask for: its own slices, the claims that are allocated
+ * to it, and what its token may read in addition. What it may write into them is in
+ * auth_write.c. */
 #include <stddef.h>
 
 #include "base/defs.h"
@@ -9,9 +10,9 @@
 #include "serve/auth.h"
 #include "serve/auth/auth_rules.h"
 
-/* What a token may be widened by: reading, of what is no secret. */
+/* What a token can be widened by: reading only, and nothing secret. */
 #define ALSO_VERBS "get, list and watch"
-/* A driver's chart asks for a handful. */
+/* How many such additions a token may have; a driver's chart needs a handful. */
 #define ALSO_MAX 32u
 #define ALSO_BYTES_MAX 256u
 
@@ -52,8 +53,8 @@ static bool may_use_slice(const struct dv_auth_question *q)
                                            DV_FMT(q->node)));
 }
 
-/* resourceclaims/driver is nothing that is served: its verbs stand for changes of status.devices,
- * and its name is the driver's. */
+/* Decides on resourceclaims/driver, which is not served: its verbs stand for changes of
+ * status.devices, and its name is the driver's. */
 static bool may_change_devices(const struct dv_auth_question *q)
 {
     dv_str verb = q->request->verb;
@@ -129,7 +130,8 @@ static bool read_verbs(dv_str text, dv_str words, unsigned *verbs, struct dv_err
            dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\": no verbs (" ALSO_VERBS ")", DV_FMT(text));
 }
 
-/* "pods", or "events.events.k8s.io" where several groups have it. */
+/* Finds the kind of "pods", or of "events.events.k8s.io" where several groups have that
+ * resource. */
 static const struct dv_kind *find_kind(dv_str name, dv_str *group)
 {
     size_t dot = dv_str_find_char(name, '.');
@@ -200,7 +202,8 @@ bool dv_auth_widen(struct dv_api_user_info *user, const dv_str *also, size_t n_a
     return true;
 }
 
-/* What cannot be read, as a kind that an older version served, gives nothing. */
+/* Whether the token was given that. An addition that cannot be read, as of a kind that an older
+ * version served, gives nothing. */
 static bool is_given(const struct dv_auth_question *q)
 {
     struct dv_strs rules = dv_auth_extra(q->user, DV_STR(DV_EXTRA_ALSO));

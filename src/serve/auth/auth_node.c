@@ -1,8 +1,7 @@
-/* auth_node.c - what a node's program may ask for: the reference's node authorizer, with its
- * reasons. What depends on the content of a write is in auth_write_node.c.
- *
- * Resources that a node has to do with in part only are decided one by one; all others by the rules
- * at the end, which hold for every node alike. */
+/* auth_node.c - decides what a node's program may ask for: the reference's node authorizer, with
+ * its reasons. What depends on the content of a write is in auth_write_node.c. Resources of which
+ * only some objects concern a node are decided one by one; all others by the rules at the end,
+ * which are the same for every node. */
 #include <stddef.h>
 
 #include "base/defs.h"
@@ -14,7 +13,7 @@
 
 /* ---- by relation ---- */
 
-/* Whether a pod of the node leads to the object. */
+/* Whether a pod of the node uses the object. */
 static bool is_related(const struct dv_auth_question *q)
 {
     if (!q->request->name.n)
@@ -35,7 +34,8 @@ static bool may_get(const struct dv_auth_question *q)
     return is_related(q);
 }
 
-/* Secrets and config maps. A name without a namespace would be that of any namespace's. */
+/* Decides on secrets and config maps. A name without a namespace is refused: it would name an
+ * object in any namespace. */
 static bool may_read_text(const struct dv_auth_question *q)
 {
     if (!(q->verb & DV_MAY_READ))
@@ -68,7 +68,7 @@ static bool may_use_lease(const struct dv_auth_question *q)
     if (!dv_str_eq(q->request->namespace, DV_STR(LEASE_NAMESPACE)))
         return dv_auth_refuse(
             q, DV_STR("can only access leases in the \"" LEASE_NAMESPACE "\" system namespace"));
-    /* The name of a new one is only in its body. */
+    /* a creation has the name only in its body, so it is checked later */
     if (q->verb != DV_MAY_CREATE && !dv_str_eq(q->request->name, q->node))
         return dv_auth_refuse(
             q, DV_STR("can only access node lease with the same name as the requesting node"));
@@ -161,7 +161,7 @@ static const struct {
     {DV_STR_INIT("resource.k8s.io"),     DV_STR_INIT("resourceslices"),  may_use_slice  },
 };
 
-/* Subresources are not covered by these. */
+/* These rules do not cover subresources. */
 static const struct {
     dv_str group;
     dv_str resource;

@@ -15,7 +15,8 @@
 #include "serve/auth.h"
 #include "serve/auth/auth_rules.h"
 
-/* More than any driver has on a node; each of them is looked at with each write. */
+/* The limit of pools in a token: more than any driver has on a node, and each is looked at with
+ * each write. */
 #define POOLS_MAX 32u
 
 bool dv_auth_give_pools(struct dv_api_user_info *user, const dv_str *pools, size_t n_pools,
@@ -45,8 +46,9 @@ static bool is_given(const struct dv_strs *pools, dv_str pool)
     return false;
 }
 
-/* The slices that are in a pool stay there, whoever put them there, and are kept up to date. A
- * node's own program has no list: what the reference lets it make it may make here. */
+/* Whether the token may use the pool. A slice that is in a pool already stays there, whoever put it
+ * there, and may be updated. A node's own program has no list of pools: it may make what the
+ * reference lets it make. */
 static bool may_name(const struct dv_auth_write *write, dv_str pool)
 {
     struct dv_strs given = dv_auth_extra(write->user, DV_STR(DV_EXTRA_POOLS));
@@ -64,8 +66,8 @@ static bool may_name(const struct dv_auth_write *write, dv_str pool)
                         DV_FMT(write->node));
 }
 
-/* A node's own name is its own, whoever was first to take it: from then on the other's slice is
- * changed no more. */
+/* Checks the pool of a slice. A pool that is named after a node belongs to that node, whoever was
+ * first to use the name: from then on the slices of others in it cannot be changed. */
 bool dv_auth_check_pool(const struct dv_auth_write *write)
 {
     const struct dv_api_resource_slice *slice = write->change->value;

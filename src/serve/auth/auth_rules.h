@@ -1,4 +1,5 @@
-/* auth_rules.h - what the files of auth.h share: one question, and who answers it. */
+/* auth_rules.h - what the files of auth.h share: one question about a user's rights, and the
+ * functions that answer it. */
 #ifndef DV_SERVE_AUTH_RULES_H
 #define DV_SERVE_AUTH_RULES_H
 
@@ -29,12 +30,12 @@ enum {
     DV_MAY_MANY = DV_MAY_LIST | DV_MAY_WATCH | DV_MAY_DELETE_COLLECTION,
 };
 
-/* Adds a key that the user has not, with a copy of the list in `arena`; keeps the texts. Does
- * nothing when there are no values. */
+/* Adds a key that the user does not have yet, with a copy of the list in `arena`; keeps the texts.
+ * Does nothing when there are no values. */
 void dv_auth_add_extra(struct dv_api_user_info *user, dv_str key, const dv_str *values,
                        size_t n_values, struct dv_arena *arena);
 
-/* "get" is DV_MAY_GET; 0 for verbs that are not of this list. */
+/* Returns DV_MAY_GET for "get" and so on; 0 for other verbs. */
 unsigned dv_auth_verb(dv_str name);
 
 struct dv_auth_question {
@@ -48,14 +49,14 @@ struct dv_auth_question {
     dv_str *reason;
 };
 
-/* False, with a reason. */
+/* Sets the reason and returns false. */
 bool dv_auth_refuse(const struct dv_auth_question *q, dv_str reason);
 /* Whether the request is about that resource; its subresource is not looked at. */
 bool dv_auth_is_about(const struct dv_auth_question *q, dv_str group, dv_str resource);
-/* Whether the field selector lets only objects through that have this value. */
+/* Whether the field selector only selects objects with this value. */
 bool dv_auth_demands(const struct dv_auth_question *q, const char *label, dv_str value);
 
-/* What a node's program may ask for, and a driver. */
+/* Decide what a node's program and a driver may ask for. */
 DV_CHECKED bool dv_auth_decide_node(const struct dv_auth_question *q);
 DV_CHECKED bool dv_auth_decide_driver(const struct dv_auth_question *q);
 
@@ -71,10 +72,10 @@ struct dv_auth_write {
     struct dv_auth_denial *denial;
 };
 
-/* False, with the reason. */
+/* Sets the reason and returns false. */
 bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...) DV_PRINTF(2, 3);
-/* Whether a slice, which is in the change, may be in its pool. A pool is known by its driver and
- * name alone: a slice from elsewhere makes it incomplete, or old, for the node whose pool it is. */
+/* Whether the slice in the change may be in its pool. A pool is identified by driver and name
+ * alone, so a slice from elsewhere makes it incomplete or old for the node that it belongs to. */
 DV_CHECKED bool dv_auth_check_pool(const struct dv_auth_write *write);
 DV_CHECKED bool dv_auth_check_node_write(const struct dv_auth_write *write);
 

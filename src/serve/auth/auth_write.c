@@ -1,4 +1,5 @@
-/* auth_write.c - what a driver may change in an object, and who asks for which user. */
+/* auth_write.c - decides what a driver may change in an object, and chooses the check for each kind
+ * of user. */
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -10,9 +11,10 @@
 #include "serve/auth.h"
 #include "serve/auth/auth_rules.h"
 
-/* Names in it are the client's, and may be long. */
+/* A reason quotes names of the client, which may be long. */
 #define REASON_BYTES_MAX 4096u
-/* The API's own limit, which is looked at only after this: lists are compared entry by entry. */
+/* The API's own limit. It is checked here first, because lists are compared entry by entry and the
+ * API checks it only later. */
 #define STATUS_DEVICES_MAX 128u
 
 bool dv_auth_deny(const struct dv_auth_write *write, const char *fmt, ...)
@@ -85,7 +87,8 @@ bool dv_auth_is_claim_of(const struct dv_api_resource_claim *claim, dv_str drive
             has_driver = true;
     if (!has_driver)
         return false;
-    if (!allocation->node_selector || !node_name.n) /* for all nodes, or a driver of all */
+    /* The claim is for all nodes, or the driver has no node. */
+    if (!allocation->node_selector || !node_name.n)
         return true;
     return dv_node_selector_matches(allocation->node_selector, node_name,
                                     meta ? meta->labels : NULL, meta ? meta->n_labels : 0);
@@ -174,7 +177,7 @@ static bool is_author(const struct dv_auth_write *write, const struct dv_api_obj
     return author && dv_str_eq(author->value, dv_auth_author(write->user, write->arena));
 }
 
-/* Who writes an event is in it since it was made, and stays so. */
+/* Checks that the author of an event is named when it is created, and never changed. */
 static bool check_event(const struct dv_auth_write *write)
 {
     const struct dv_object *old = write->change->old;

@@ -1,6 +1,6 @@
-/* auth_write_node.c - what a node's program may write: the reference's NodeRestriction, with its
- * reasons. Without it a node that was broken into could make any pod that mounts any secret, or
- * label itself so that the pods it wants come to it. */
+/* auth_write_node.c - decides what a node's program may write: the reference's NodeRestriction,
+ * with its reasons. Without it a node that was broken into could make a pod that mounts any secret,
+ * or label itself so that the pods it wants are scheduled to it. */
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -170,7 +170,8 @@ static bool check_pod(struct dv_auth_write *write)
 
 /* ---- the node ---- */
 
-/* "a.example.com" and "example.com" are under "example.com". */
+/* Whether a domain is the other or below it: "a.example.com" and "example.com" are under
+ * "example.com". */
 static bool is_under(dv_str prefix, dv_str domain)
 {
     return dv_str_eq(prefix, domain) ||
@@ -178,7 +179,8 @@ static bool is_under(dv_str prefix, dv_str domain)
             dv_str_ends_with(prefix, domain));
 }
 
-/* Labels under the project's domains steer pods; those that a node tells of itself are listed. */
+/* Whether a node may set the label. Labels under the project's domains steer pods, so only those
+ * are allowed that a node tells of itself. */
 static bool may_set_label(dv_str key)
 {
     static const dv_str allowed[] = {
@@ -210,7 +212,8 @@ static bool may_set_label(dv_str key)
     return false;
 }
 
-/* The keys that differ and are not the node's, sorted, with commas between; maps are sorted. */
+/* Collects the keys that differ and that a node may not set, with commas between them. They are
+ * sorted because the maps are. */
 static void find_forbidden(const struct dv_api_object_meta *old,
                            const struct dv_api_object_meta *meta, struct dv_buf *keys)
 {
@@ -329,9 +332,9 @@ static bool is_slice_of(const struct dv_auth_write *write,
     return dv_str_eq(slice->spec.node_name, write->node);
 }
 
-/* Changes were allowed by whose slice it is, and that cannot change. The pool is beyond the
- * reference: a slice in it would let a node spoil the pool of another. One that an administrator
- * has several nodes share is as free as there. */
+/* Checks a slice that a node creates. Changes were allowed by whose slice it is, which cannot
+ * change. The check of the pool is not in the reference: without it a node could spoil the pool of
+ * another. Pools that an administrator lets several nodes share are as free as in the reference. */
 static bool check_slice(const struct dv_auth_write *write)
 {
     const struct dv_auth_change *change = write->change;

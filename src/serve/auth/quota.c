@@ -12,31 +12,32 @@
 
 #define KIB 1024u
 #define MIB (1024u * KIB)
-/* A kind, a node and a driver; a kind, a namespace and a name. */
+/* A key is a kind, a node and a driver, or a kind, a namespace and a name. */
 #define KEY_BYTES_MAX 1024u
 
-/* What the reference's store takes; a slice of 128 devices, with all attributes that they may have,
+/* The limit of an object in the reference's store; a slice of 128 devices with all attributes
  * fits. */
 #define OBJECT_BYTES_MAX (1536u * KIB)
 
 static const struct limit {
     enum dv_kind_id kind;
     size_t object_bytes_max;
-    size_t n_max; /* of a driver on a node, or of a node by itself */
+    size_t n_max; /* for a driver on a node, or for a node by itself */
     size_t bytes_max;
-    size_t n_node_max; /* of a node with all that is on it */
+    size_t n_node_max; /* for a node with everything on it */
     size_t bytes_node_max;
     const char *cure;
 } limits[] = {
-  /* A message is 1 KiB at most; they go after an hour, and a kubelet sends some in a second. */
+  /* An Event's message is 1 KiB at most. Events expire after an hour, and a kubelet sends a few
+  * in   a second. */
     {DV_KIND_EVENT, 32 * KIB,         5000, 8 * MIB,  5000, 8 * MIB,
-     "make fewer of them, or wait until old ones expire after an hour"},
- /* 128 devices each. */
+                    "make fewer of them, or wait until old ones expire after an hour"},
+ /* A slice has at most 128 devices. */
     {DV_KIND_SLICE, OBJECT_BYTES_MAX, 1000, 64 * MIB, 4000, 128 * MIB,
-     "delete slices that are not needed, or put more devices into one"},
- /* Mirror pods; a kubelet runs 110 pods, and static pods are few of them. */
+                    "delete slices that are not needed, or put more devices into one"},
+ /* Only mirror pods count here: a kubelet runs 110 pods, and few of them are static ones. */
     {DV_KIND_POD,   OBJECT_BYTES_MAX, 500,  16 * MIB, 500,  16 * MIB,
-     "delete mirror pods that are not needed"                         },
+                    "delete mirror pods that are not needed"                         },
 };
 
 /* Of one kind, for a driver on a node or (driver "") for a node. */
@@ -210,7 +211,7 @@ static void set_item(struct item *item, size_t n_bytes)
     item->n_bytes = n_bytes;
 }
 
-/* "davit:driver:D@N" or "system:node:N", as the annotation of an Event has it. */
+/* Parses "davit:driver:D@N" or "system:node:N", the author in the annotation of an Event. */
 static bool read_author(dv_str author, dv_str *node, dv_str *driver)
 {
     size_t at = dv_str_find_char(author, '@');
@@ -227,7 +228,7 @@ static bool read_author(dv_str author, dv_str *node, dv_str *driver)
     return true;
 }
 
-/* Whose a value is. False: nobody's who has an account. */
+/* Finds which node and driver an object belongs to. False: it belongs to nobody with an account. */
 static bool find_owner(const struct dv_kind *kind, const void *value, dv_str *node, dv_str *driver)
 {
     const struct dv_api_object_meta *meta = value;

@@ -23,32 +23,33 @@ struct dv_quota_account;
 struct dv_quota *dv_quota_new(void);
 void dv_quota_free(struct dv_quota *quota); /* NULL is fine */
 
-/* An object came (old is NULL), changed, or went (now is NULL). Of kinds without accounts it
- * changes nothing. */
+/* Counts an object that was created (old is NULL), changed or deleted (now is NULL). Kinds without
+ * accounts are not counted. */
 void dv_quota_changed(struct dv_quota *quota, const struct dv_object *old,
                       const struct dv_object *now);
 
-/* Whether a value is of that driver on that node, or (driver "") of that node itself. */
+/* Whether an object belongs to that driver on that node, or with driver "" to that node itself. */
 bool dv_quota_is_owner(const struct dv_kind *kind, const void *value, dv_str node, dv_str driver);
 
-/* What a node or a driver is about to write. */
+/* A write that a node or a driver is about to make. */
 struct dv_quota_write {
     const struct dv_kind *kind;
-    const struct dv_object *old; /* NULL: nothing is there */
+    const struct dv_object *old; /* NULL: it is a creation */
     const void *value;           /* the struct of the kind */
-    dv_str node;                 /* that the user is confined to; may be empty for a driver */
-    dv_str driver;               /* empty: it is a node */
+    /* The node that the user is confined to; may be empty for a driver. */
+    dv_str node;
+    dv_str driver; /* empty: the user is a node */
 };
 
-/* What a write has been promised until it is known whether it is stored; zeroed at first. */
+/* What is reserved for a write until it is known whether it is stored; zeroed at first. */
 struct dv_quota_hold {
-    struct dv_quota_account *accounts[2]; /* NULL: none */
+    struct dv_quota_account *accounts[2]; /* NULL: there is none */
     size_t n;
     size_t n_bytes;
 };
 
-/* Whether it fits; then `hold` counts until it is released. DV_RESOURCE_EXHAUSTED: which limit, how
- * much of it is used, and what to do. */
+/* Whether the write fits; if so, it counts in `hold` until that is released. DV_RESOURCE_EXHAUSTED:
+ * the text says which limit, how much of it is used, and what to do. */
 DV_CHECKED bool dv_quota_take(struct dv_quota *quota, const struct dv_quota_write *write,
                               struct dv_quota_hold *hold, struct dv_err *err);
 void dv_quota_release(struct dv_quota *quota, struct dv_quota_hold *hold); /* twice is fine */

@@ -5,15 +5,16 @@
 #include "serve/auth.h"
 #include "serve/tokens.h"
 
-/* A kilobyte each, in memory and in the store; every pod and driver of a large node has a few. */
+/* The limit of all tokens. A token takes a kilobyte in memory and in the store; every pod and
+ * driver of a large node has a few. */
 #define TOKENS_MAX 10000u
-/* Of these only for administrators. */
+/* So many of them are reserved for administrators. */
 #define TOKENS_RESERVED 1000u
-/* Nodes have them made for their pods: 110 pods with some volumes each, and a new token for each
- * before the old one has expired. */
+/* The limit for the tokens of a node's pods: 110 pods with some volumes each, and each token is
+ * renewed before the old one has expired. */
 #define NODE_TOKENS_MAX 1000u
 #define POD_TOKENS_MAX 100u
-/* Of a name in a message: it is cut at 256 bytes, and must say what to do. */
+/* How much of a name is quoted: a message is cut at 256 bytes, and must still say what to do. */
 #define TOLD_MAX 60u
 #define CURE "wait until some expire, or have some revoked (davit token list, davit token revoke)"
 

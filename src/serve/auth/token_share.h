@@ -14,18 +14,19 @@ struct dv_api_user_info;
 struct dv_err;
 struct dv_token_op;
 
-/* What is counted for a token that is wanted. */
+/* What is counted for a token that is about to be made. */
 struct dv_token_share {
     bool is_by_admin;
     dv_str node, pod, pod_uid; /* empty when no node asks */
     size_t n, n_node, n_pod;
 };
 
-/* The share points into what the token is made from. */
+/* Begins to count; the share points into `op`. */
 void dv_token_share_begin(struct dv_token_share *share, const struct dv_token_op *op);
-/* One that is there. */
+/* Counts a token that exists. */
 void dv_token_share_add(struct dv_token_share *share, const struct dv_api_user_info *user);
-/* DV_RESOURCE_EXHAUSTED: which share is used up, how much it is, and what to do. */
+/* Whether there is room for one more token. DV_RESOURCE_EXHAUSTED: the text says which share is
+ * used up, how large it is, and what to do. */
 DV_CHECKED bool dv_token_share_has_room(const struct dv_token_share *share, struct dv_err *err);
 
 #endif

@@ -16,10 +16,10 @@
 #include "serve/auth/token_share.h"
 #include "json/json.h"
 
-/* A hash has 64 digits; 12 of them tell a million tokens apart. */
+/* An id is the first 12 of a hash's 64 digits, which tells a million tokens apart. */
 #define ID_DIGITS 12u
 #define ROW_BYTES_MAX (64u << 10)
-/* Tokens that are over and go with one write: new ones are made more slowly than that. */
+/* One write deletes so many expired tokens: new ones are made more slowly than that. */
 #define OVER_MAX 16u
 #define NS_PER_S UINT64_C(1000000000)
 #define MS_PER_S 1000u
@@ -28,11 +28,11 @@
 
 struct entry {
     struct dv_token token;
-    struct dv_list uses;    /* of struct dv_token_use */
-    struct dv_link link;    /* among those that are not in the table yet */
-    struct dv_arena *arena; /* its own */
+    struct dv_list uses;    /* struct dv_token_use that go on with it */
+    struct dv_link link;    /* in `creating` until it is in the table */
+    struct dv_arena *arena; /* holds the entry's texts */
     bool is_fixed;
-    bool is_ending; /* being revoked: nothing new begins, so that nothing follows the answer */
+    bool is_ending; /* being revoked: no new use may begin, so that none outlives the answer */
 };
 
 struct dv_tokens {
@@ -40,7 +40,7 @@ struct dv_tokens {
     struct dv_store *store; /* may be NULL */
     uint32_t table;
     struct dv_map by_hash;
-    struct dv_list creating; /* of struct entry, that are not in the table yet */
+    struct dv_list creating; /* struct entry that are not in the table yet */
 };
 
 static int64_t now_s(const struct dv_tokens *tokens)
@@ -78,7 +78,7 @@ static void entry_free(struct entry *entry)
         dv_arena_free(entry->arena);
 }
 
-/* Nothing goes on with it any more. */
+/* Ends everything that goes on with the token. */
 static void end_uses(struct entry *entry)
 {
     struct dv_link *link;
@@ -87,7 +87,7 @@ static void end_uses(struct entry *entry)
         struct dv_token_use *use = DV_CONTAINER(link, struct dv_token_use, link);
 
         dv_token_use_end(use);
-        use->ended(use); /* last: it may free what the use is in */
+        use->ended(use); /* comes last, because it may free what holds the use */
     }
 }
 
@@ -141,7 +141,7 @@ static void print_row(const struct entry *entry, struct dv_buf *buf)
     dv_buf_add_c(buf, "}");
 }
 
-/* Rows of earlier versions have none. */
+/* Loads the audiences; rows of earlier versions have none. */
 static bool load_audiences(const struct dv_json *doc, struct dv_arena *arena,
                            struct dv_strs *audiences, struct dv_err *err)
 {
@@ -248,7 +248,8 @@ bool dv_tokens_is_valid(const struct dv_tokens *tokens, dv_str hash)
 
 static void on_expiry(struct dv_timer *timer);
 
-/* In wall time, which may be set meanwhile: so it is looked at now and then. */
+/* Starts a timer for the token's end. That is in wall time, which may be set meanwhile, so the
+ * timer looks again now and then. */
 static void await_expiry(struct dv_token_use *use)
 {
     const struct dv_tokens *tokens = use->tokens;
@@ -353,7 +354,8 @@ static void revoke_done(struct dv_token_op *op, const struct dv_err *err)
     struct entry *entry = find_id(op->tokens, op->id); /* it may have expired since */
 
     if (entry && err)
-        entry->is_ending = false; /* it is still in the store, and would be back after a restart */
+        /* It is still in the store, and would be valid again after a restart. */
+        entry->is_ending = false;
     else if (entry)
         forget(op->tokens, entry);
     op->done(op, err);
@@ -396,13 +398,13 @@ static void on_too_many(struct dv_task *task)
     op->done(op, op->priv);
 }
 
-/* Tokens that are over, up to as many as go with one write. */
+/* Tokens that have expired, up to as many as one write deletes. */
 struct over {
     struct entry *v[OVER_MAX];
     size_t n;
 };
 
-/* The new row, and rows of tokens that are over taken away in the same write. */
+/* Writes the new row, and deletes rows of expired tokens in the same write. */
 static void write_created(struct dv_token_op *op, const struct entry *entry,
                           const struct over *over)
 {
@@ -428,7 +430,7 @@ static bool is_over(const struct dv_token_op *op, const struct entry *entry)
            (op->is_bound_there && !op->is_bound_there(op->ctx, &entry->token.user));
 }
 
-/* Counts what is there and what is being made, but not what is over. */
+/* Counts the tokens that exist and that are being made, but not those that have expired. */
 static bool find_room(const struct dv_token_op *op, struct over *over, struct dv_err *err)
 {
     struct dv_token_share share;
