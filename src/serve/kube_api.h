@@ -20,7 +20,7 @@ struct dv_rest_call;
 struct dv_rest_request;
 struct dv_tokens;
 
-/* Who shows neither token nor certificate. */
+/* What a client may do that shows neither token nor certificate. */
 enum dv_kube_anonymous {
     DV_ANONYMOUS_HEALTH, /* may ask for /version and health, and for nothing else */
     DV_ANONYMOUS_OFF,    /* gets 401 everywhere */
@@ -32,29 +32,29 @@ struct dv_kube_options {
     struct dv_embedded *embedded;
     struct dv_tokens *tokens;
     struct dv_metrics *metrics; /* gets our families; NULL: nothing is counted */
-    struct dv_node_feed *feed;  /* of this node; NULL: it is not served */
+    struct dv_node_feed *feed;  /* feed of this node; NULL: it is not served */
     enum dv_kube_anonymous anonymous;
-    /* Why it is not ready, for /readyz; NULL: it is. May be NULL. */
+    /* Returns why the daemon is not ready, for /readyz; NULL: it is. May be NULL. */
     const struct dv_err *(*trouble)(void *ctx);
     void *ctx;
     uint64_t bookmark_ms; /* how often watches that allow it are told where they are; 0: 60 s */
 };
 
-/* What a server for it must allow: the API's own limit is 3 MiB, and what is a little more gets the
- * API's own answer. */
+/* The body size that the HTTP server must allow. The API's own limit is 3 MiB, and a body that is a
+ * little larger still gets the API's own answer. */
 #define DV_KUBE_BODY_BYTES_MAX (3u * 1024u * 1024u + 64u * 1024u)
 
-/* `options` is copied; what it points to outlives it. */
+/* Opens the API. `options` is copied; what it points to must outlive the API. */
 struct dv_kube *dv_kube_open(const struct dv_kube_options *options);
-/* Ends watches, but those of the feed, which is stopped before; and lets calls under way be
+/* Ends all watches except those of the feed, which was stopped before, and lets running calls be
  * answered; the embedded API must still run. `closed` may be NULL. */
 void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx);
 
-/* Answers the call, now or later. False: it is for /metrics, the client may see them, and they are
- * the caller's to print. */
+/* Answers the call, now or later. False: it is for /metrics, the client may see them, and the
+ * caller has to print them. */
 bool dv_kube_handle(struct dv_kube *kube, struct dv_rest_call *call,
                     const struct dv_rest_request *request);
-/* The header of a call has come, and its body is yet to: says whose the connection is. */
+/* The header of a call has come, but not its body: finds out whose the connection is. */
 void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *call,
                    const struct dv_rest_request *request);
 

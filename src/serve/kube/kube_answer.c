@@ -1,4 +1,5 @@
-/* kube_answer.c - how calls end. */
+/* kube_answer.c - ends calls: with an object, a list, a document or a Status, printed in the form
+ * that the client asked for. */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 #include "rest/rest.h"
 #include "serve/kube/kube_call.h"
 
-/* Of one answer: lists are the longest. */
+/* The limit of one answer; lists are the longest. */
 #define ANSWER_BYTES_MAX (1u << 30)
 #define WARNING_BYTES_MAX 4096u
 #define NS_PER_S UINT64_C(1000000000)
@@ -96,7 +97,7 @@ static void end(struct dv_kube_call *call, unsigned code, struct dv_buf *body)
 
 /* ---- answers ---- */
 
-/* Programs that people read along get it indented without asking. */
+/* Whether the answer is indented: programs whose output people read get that without asking. */
 static bool is_pretty(const struct dv_kube_call *call)
 {
     dv_str agent = dv_rest_request_field(call->request, DV_STR("User-Agent"));
@@ -107,7 +108,8 @@ static bool is_pretty(const struct dv_kube_call *call)
            dv_str_starts_with(agent, DV_STR("Mozilla/5.0"));
 }
 
-/* What cannot be restyled goes out as it is: it is right, only not as pretty. */
+/* Turns the body into YAML or indents it. A body for which that fails goes out as it is: it is
+ * right, only not as pretty. */
 static void restyle(struct dv_kube_call *call, enum dv_media *media, struct dv_buf *body)
 {
     struct dv_buf styled;
@@ -216,7 +218,7 @@ static void on_rendered(struct dv_kube_call *call)
     dv_object_unref(writing->object);
     for (size_t i = 0; i < writing->page.n_objects; i++)
         dv_object_unref(writing->page.objects[i]);
-    reply_styled(call, writing->code, writing->media, &body); /* the call is gone with it */
+    reply_styled(call, writing->code, writing->media, &body); /* the call is freed with it */
     dv_buf_fini(&body);
 }
 

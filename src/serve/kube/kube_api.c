@@ -1,5 +1,5 @@
-/* kube_api.c - calls to the API: read, authenticated, authorized, and handed to what serves them.
- */
+/* kube_api.c - receives calls to the API: authenticates and authorizes them, and hands them to the
+ * function that serves them. */
 #include "serve/kube_api.h"
 
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static void add_metrics(struct dv_kube *kube, struct dv_metrics *metrics)
         .help = "Requests to the API by verb, resource and code of the answer.",
         .labels = request_labels,
         .n_labels = DV_COUNT(request_labels),
-        .series_max = 1000, /* verbs, resources and codes are all ours: no client makes more */
+        /* Verbs, resources and codes are ours, so no client can make more series. */
+        .series_max = 1000,
     };
     static const struct dv_family_spec durations = {
         .name = "apiserver_request_duration_seconds",
@@ -109,7 +110,8 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
 
 /* ---- objects ---- */
 
-/* Which methods a path of objects has: those of a collection, of one object, of a subresource. */
+/* Returns the methods that a path of objects has: those of a collection, of one object, or of a
+ * subresource. */
 static unsigned methods_of(const struct dv_route *route)
 {
     unsigned collection = DV_CAN_LIST | DV_CAN_WATCH | DV_CAN_CREATE | DV_CAN_DELETE_COLLECTION;
@@ -129,7 +131,8 @@ static unsigned methods_of(const struct dv_route *route)
     }
     if (route->name.n)
         return DV_CAN_GET | DV_CAN_UPDATE | DV_CAN_PATCH | DV_CAN_DELETE;
-    if (route->kind->is_namespaced && !route->namespace.n) /* over all namespaces one only looks */
+    /* Over all namespaces there is only reading. */
+    if (route->kind->is_namespaced && !route->namespace.n)
         return DV_CAN_LIST | DV_CAN_WATCH;
     return route->kind->id == DV_KIND_NAMESPACE ? collection & ~(unsigned)DV_CAN_DELETE_COLLECTION
                                                 : collection;
@@ -159,7 +162,7 @@ static const struct verb *find_verb(const struct dv_kube_call *call)
     return NULL;
 }
 
-/* A refusal by the way to the resource, not by the resource: it has empty details. */
+/* Refuses a request before the resource itself is asked: such a Status has empty details. */
 static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
 {
     status->details = DV_NEW(call->arena, struct dv_api_status_details);
@@ -167,7 +170,8 @@ static bool refuse(struct dv_kube_call *call, struct dv_api_status *status)
     return false;
 }
 
-/* Forms first without, then with their parameters: so the reference does, with two answers. */
+/* Negotiates the form of the answer. Like the reference, it first ignores parameters and then
+ * regards them, with a different answer for each. */
 static bool negotiate(struct dv_kube_call *call)
 {
     dv_str accept = dv_rest_request_field(call->request, DV_STR("Accept"));
@@ -204,12 +208,12 @@ static bool check_include(struct dv_kube_call *call)
     return false;
 }
 
-/* When a version goes: told with every answer. */
+/* Adds a warning to every answer when the version will be removed. */
 static void warn_of_version(struct dv_kube_call *call)
 {
     static const struct {
         dv_str version;
-        bool is_rule; /* only of taint rules, or only of all others */
+        bool is_rule; /* true: only for taint rules; false: only for all others */
         const char *since;
         const char *until;
     } ends[] = {
@@ -301,7 +305,7 @@ static void serve_pages(struct dv_kube_call *call)
 
 /* ---- all calls ---- */
 
-/* Other methods have no meaning here on any path: a page must not take TRACE for GET. */
+/* Refuses methods that have no meaning on any path: a page must not take TRACE for GET. */
 static bool check_method(struct dv_kube_call *call)
 {
     static const dv_str methods[] = {
@@ -318,7 +322,8 @@ static bool check_method(struct dv_kube_call *call)
     return false;
 }
 
-/* A list of one name is a question about that name. */
+/* Returns the name that a field selector demands: a list of one name is authorized as a request for
+ * that name. */
 static dv_str name_of_selector(dv_str selector, struct dv_arena *arena)
 {
     dv_str name;

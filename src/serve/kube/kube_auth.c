@@ -1,4 +1,4 @@
-/* kube_auth.c - who asks, and whether he may. */
+/* kube_auth.c - finds out who makes a request, and whether that user may. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -72,7 +72,7 @@ static bool vouch(const struct dv_kube_call *call, struct dv_err *err)
     return dv_rest_call_vouch(call->rest, call->user.username, is_admin, err);
 }
 
-/* The connection is the user's from now on, and takes one of its places. */
+/* The connection belongs to the user from now on, and takes one of its places. */
 static bool take_place(struct dv_kube_call *call)
 {
     struct dv_err err;
@@ -117,7 +117,8 @@ bool dv_kube_authenticate(struct dv_kube_call *call)
     return dv_kube_impersonate(call);
 }
 
-/* What is wrong is told when the request is whole. */
+/* Finds out whose the connection is when the header has come. What is wrong is answered when the
+ * request is complete. */
 void dv_kube_greet(struct dv_kube *kube, struct dv_rest_call *rest,
                    const struct dv_rest_request *request)
 {
@@ -176,7 +177,8 @@ bool dv_kube_authorize(struct dv_kube_call *call)
     return false;
 }
 
-/* What the engine knows of the pool of a slice that is written; the node's own is not shared. */
+/* Looks up what the engine knows of the pool of a slice that is written; the node's own pool is not
+ * shared. */
 static void look_at_pool(const struct dv_kube_call *call, dv_str node,
                          struct dv_auth_change *change)
 {

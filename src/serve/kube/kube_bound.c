@@ -1,7 +1,7 @@
-/* kube_bound.c - tokens of service accounts: good as long as what they were made for is there.
- *
- * Such a user has the account's name and UID and, bound to a pod, the pod's (kube_token_request.c).
- * An account or a pod of the same name that was made later is another one. */
+/* kube_bound.c - tokens of service accounts are valid as long as the account and the pod exist that
+ * they were made for. Such a user has the account's name and UID and, bound to a pod, the pod's
+ * (kube_token_request.c). The UIDs are compared, because an account or a pod of the same name that
+ * was made later is another one. */
 #include <stdbool.h>
 #include <stddef.h>
 

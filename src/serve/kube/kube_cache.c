@@ -1,7 +1,6 @@
-/* kube_cache.c - texts of events: a thousand watchers of one kind share one.
- *
- * A change is told to all its watchers in a row, so a few places are enough: each holds the text of
- * one object in one form, and gives way to the next that falls on it. */
+/* kube_cache.c - keeps the texts of events, so that a thousand watchers of one kind share one. A
+ * change is told to all its watchers in a row, so a few places are enough: each holds the text of
+ * one object in one form, and is overwritten by the next that falls on it. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -10,12 +9,13 @@
 #include "serve/kube/kube_call.h"
 
 #define N_SLOTS 64u
-/* What is longer has a place for itself, so that the others stay small together. */
+/* The text of a larger object goes into the one place `large`, so that all others together stay
+ * small. */
 #define KEPT_BYTES_MAX (256u << 10)
 #define EVENT_BYTES_MAX (64u << 20)
 
 struct slot {
-    struct dv_object *object; /* a reference; NULL: empty */
+    struct dv_object *object; /* a reference; NULL: the place is empty */
     const struct dv_api_version *version;
     struct dv_rendering rendering;
     const char *type;
@@ -25,7 +25,7 @@ struct slot {
 struct dv_event_cache {
     struct slot slots[N_SLOTS];
     struct slot large;
-    struct dv_buf scratch; /* for what is not kept */
+    struct dv_buf scratch; /* for a text that is not kept */
 };
 
 struct dv_event_cache *dv_event_cache_new(void)
@@ -75,7 +75,7 @@ static void make(const struct dv_render *render, const char *type, const struct 
     dv_render_event(render, type, object, false, scratch, text);
 }
 
-/* Rows of tables say how old an object is: they are never kept. */
+/* Whether the text may be kept. Rows of tables say how old an object is, so they are never kept. */
 static bool is_kept(const struct dv_render *render)
 {
     return render->rendering.form != DV_FORM_TABLE;

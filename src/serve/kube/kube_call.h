@@ -1,4 +1,4 @@
-/* kube_call.h - one call to the API under way: what its files share. */
+/* kube_call.h - one call to the API that is under way, which the files of kube/ share. */
 #ifndef DV_SERVE_KUBE_CALL_H
 #define DV_SERVE_KUBE_CALL_H
 
@@ -38,7 +38,7 @@ struct dv_rest_call;
 struct dv_rest_request;
 struct dv_token_op;
 
-/* Kinds whose objects count for quotas. */
+/* The number of kinds whose objects count for quotas. */
 #define DV_KUBE_QUOTA_KINDS 3u
 
 struct dv_kube {
@@ -46,7 +46,7 @@ struct dv_kube {
     struct dv_list watches;
     struct dv_watch_shares watch_shares;
     size_t n_watches;
-    size_t n_calls; /* not yet answered; watches are calls too */
+    size_t n_calls; /* calls that are not answered yet, watches included */
     struct dv_event_cache *cache;
     struct dv_documents *documents;
     struct dv_family *requests; /* NULL: nothing is counted */
@@ -61,17 +61,17 @@ struct dv_kube {
     void *closed_ctx;
 };
 
-/* A body that is being read, and what becomes of it. */
+/* A body that is being read, and what is done with it then. */
 struct dv_kube_reading {
     struct dv_body_kind kind;
     struct dv_write_options options;
     enum dv_media media;
     enum dv_patch_type patch_type;
-    void (*then)(struct dv_kube_call *call, void *value); /* of an object */
+    void (*then)(struct dv_kube_call *call, void *value); /* runs with the object that was read */
     void *value;
     struct dv_json *patch;
     struct dv_decode_notes notes;
-    struct dv_api_status *failure; /* NULL: none */
+    struct dv_api_status *failure; /* NULL: there is none */
 };
 
 /* An answer that is being made. */
@@ -83,25 +83,27 @@ struct dv_kube_writing {
     struct dv_buf body;
 };
 
-/* In the arena of the HTTP call. */
+/* A call; it is in the arena of the HTTP call. */
 struct dv_kube_call {
     struct dv_kube *kube;
-    struct dv_rest_call *rest; /* gone once it is answered, with the arena and this struct */
+    struct dv_rest_call *rest; /* freed once it is answered, with the arena and this struct */
     const struct dv_rest_request *request;
     struct dv_arena *arena;
     uint64_t started_ns;
     struct dv_route route;
     struct dv_query query;
-    dv_str token_hash; /* of the token that it was shown; empty: a certificate, or nothing */
+    /* Hash of the token that the client showed; empty: a certificate, or nothing. */
+    dv_str token_hash;
     struct dv_api_user_info user;
     struct dv_auth_request auth; /* what it asks to be allowed */
     struct dv_render render;
     struct dv_decode_notes warnings;
-    struct dv_request op;         /* to the engine */
-    struct dv_auth_denial denial; /* of the write, by admission; `reason` is not empty then */
-    struct dv_quota_hold hold;    /* of a node's or driver's write, until it is done */
-    dv_str over_quota;            /* why it does not fit; empty: it does */
-    bool is_revoked;              /* the token was, while the write waited for its turn */
+    struct dv_request op;         /* the request to the engine */
+    struct dv_auth_denial denial; /* why admission refuses the write; `reason` is not empty then */
+    /* The quota that a node's or driver's write reserves until it is done. */
+    struct dv_quota_hold hold;
+    dv_str over_quota; /* why the write does not fit the quota; empty: it does */
+    bool is_revoked;   /* the token was revoked while the write waited for its turn */
     struct dv_kube_reading reading;
     struct dv_kube_writing writing;
     struct dv_work work;
@@ -109,55 +111,59 @@ struct dv_kube_call {
     void (*then)(struct dv_kube_call *call);
 };
 
-/* Does `run`, then `then`: here and now, or when about `n_bytes` are to be gone through that take
- * long, on a worker and later. `run` looks at nothing but the call and what it holds. */
+/* Calls `run`, then `then`: at once or, when about `n_bytes` have to be processed and that takes
+ * long, `run` on a worker and `then` later. `run` may use nothing but the call and what it
+ * holds. */
 void dv_kube_work(struct dv_kube_call *call, size_t n_bytes, void (*run)(struct dv_kube_call *call),
                   void (*then)(struct dv_kube_call *call));
 
 /* ---- answers: each ends the call ---- */
 
-/* What admission said, of the object that the call is about. */
+/* Answers with what admission said about the object. */
 void dv_kube_reply_denial(struct dv_kube_call *call);
-/* In JSON or protobuf, as the call's rendering says; YAML and indentation are made here. */
+/* Answers with a body in JSON or protobuf, as the call's rendering says; YAML and indentation are
+ * made here. */
 void dv_kube_reply(struct dv_kube_call *call, unsigned code, struct dv_buf *body);
 void dv_kube_reply_status(struct dv_kube_call *call, const struct dv_api_status *status);
 void dv_kube_reply_text(struct dv_kube_call *call, unsigned code, dv_str text);
-/* A document of ours: JSON text that is there already. */
+/* Answers with a document of ours, which is JSON text. */
 void dv_kube_reply_document(struct dv_kube_call *call, dv_str content_type, dv_str text);
 void dv_kube_reply_nothing(struct dv_kube_call *call, unsigned code);
 void dv_kube_reply_object(struct dv_kube_call *call, unsigned code, struct dv_object *object);
-/* The objects of the page are borrowed. */
+/* Answers with a list; the objects of the page are borrowed. */
 void dv_kube_reply_list(struct dv_kube_call *call, const struct dv_list_page *page);
-/* What every answer has: warnings, and that it must not be kept. */
+/* Adds the fields that every answer has: warnings, and that it must not be cached. */
 void dv_kube_add_fields(struct dv_kube_call *call, const char *content_type);
 void dv_kube_warn(struct dv_kube_call *call, dv_str text);
-/* The call has been counted and is about to be gone. */
+/* Counts the call with the code of its answer. dv_kube_release notes that there is one call less:
+ * the last one lets a closing API end. */
 void dv_kube_count(struct dv_kube_call *call, unsigned code);
 void dv_kube_release(struct dv_kube *kube);
 
 /* ---- who asks, and whether he may ---- */
 
-/* False: the call has been answered. */
+/* Finds the user of the call. False: the call has been answered. */
 bool dv_kube_authenticate(struct dv_kube_call *call);
-/* Makes the user of the call the one that its headers name, if that is allowed. */
+/* Replaces the call's user by the one that its headers name, if that is allowed. False: the call
+ * has been answered. */
 bool dv_kube_impersonate(struct dv_kube_call *call);
 bool dv_kube_authorize(struct dv_kube_call *call);
-/* Whether the service account, and the pod, that a token was made for are still there; true for
- * all other users. */
+/* Whether the service account and the pod that a token was made for still exist; true for all other
+ * users. */
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
-/* dv_tokens_create, in the call's arena; tokens of what is gone make room. */
+/* Calls dv_tokens_create in the call's arena; tokens whose account or pod is gone make room. */
 void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op);
-/* Whether the call's token, if any, is still good: what takes its time asks again. */
+/* Whether the call's token, if it has one, is still valid: a request that has waited asks again. */
 bool dv_kube_is_request_authentic(struct dv_request *request);
-/* 403: the call's user may not do what is wished. `reason` may be empty. */
+/* Makes a 403 Status: the call's user may not do what it asks. `reason` may be empty. */
 struct dv_api_status *dv_kube_forbidden(const struct dv_kube_call *call,
                                         const struct dv_auth_request *wish, dv_str reason);
-/* What is stored, as dv_auth_decide asks for it. */
+/* Returns the relations that dv_auth_decide asks for, answered from what is stored. */
 struct dv_auth_relations dv_kube_relations(struct dv_kube *kube);
-/* What is in the pool of a slice, as struct dv_auth_change wants it; that is zeroed. */
+/* Fills in what struct dv_auth_change says of a slice's pool; the struct is zeroed before. */
 void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
                           const struct dv_api_resource_slice *slice, struct dv_auth_change *change);
-/* `admit` of requests to the engine (cluster.h), whose `ctx` is the call. */
+/* Is `admit` of requests to the engine (cluster.h), whose `ctx` is the call. */
 void dv_kube_admit(struct dv_request *request, const struct dv_object *old, const void *value,
                    struct dv_problems *problems);
 
@@ -165,15 +171,17 @@ void dv_kube_admit(struct dv_request *request, const struct dv_object *old, cons
 
 void dv_kube_open_quota(struct dv_kube *kube);
 void dv_kube_close_quota(struct dv_kube *kube);
-/* For what a node or a driver writes; false: it is refused, and the call knows why. */
+/* Reserves quota for a write of a node or a driver; false: the write is refused, and the call knows
+ * why. */
 bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old, const void *value,
                          dv_str node, dv_str driver);
 
 /* ---- what is done ---- */
 
-void dv_kube_serve_page(struct dv_kube_call *call);   /* everything but objects and reviews */
-void dv_kube_serve_tokens(struct dv_kube_call *call); /* davit's own part */
-/* The answer when a token could not be made or revoked. */
+/* Serves everything but objects and reviews. */
+void dv_kube_serve_page(struct dv_kube_call *call);
+void dv_kube_serve_tokens(struct dv_kube_call *call); /* serves davit's own /davit/v1/tokens */
+/* Answers that a token could not be made or revoked. */
 void dv_kube_reply_token_error(struct dv_kube_call *call, const struct dv_token_op *op,
                                const struct dv_err *err);
 void dv_kube_serve_node(struct dv_kube_call *call);
@@ -186,23 +194,25 @@ void dv_kube_patch(struct dv_kube_call *call);
 void dv_kube_delete(struct dv_kube_call *call);
 void dv_kube_review(struct dv_kube_call *call);
 void dv_kube_request_token(struct dv_kube_call *call);
-/* What a review's body says, in `kind`; false: answered. And its answer. */
+/* Reads the body of a review of `kind`; false: the call has been answered. The next function
+ * answers it. */
 bool dv_kube_read_review(struct dv_kube_call *call, const struct dv_body_kind *kind, void **value);
 void dv_kube_reply_review(struct dv_kube_call *call, const struct dv_body_kind *kind,
                           const void *value);
-/* A pod is bound by the posted Binding; the pod's name is the call's, or else the body's. */
+/* Binds a pod by the posted Binding; the pod's name is in the path, or else in the body. */
 void dv_kube_bind(struct dv_kube_call *call);
 
-/* Whether a body of the allowed size, in a form that is known; false: answered. */
+/* Checks that there is a body of an allowed size, in a form that is known; false: the call has been
+ * answered. */
 bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media);
 struct dv_time dv_kube_now(const struct dv_kube *kube);
 
 /* ---- watches ---- */
 
-/* Texts of events, made once for all who watch the same. */
+/* Keeps the texts of events, so that each is made once for all who watch the same. */
 struct dv_event_cache *dv_event_cache_new(void);
 void dv_event_cache_free(struct dv_event_cache *cache); /* NULL is fine */
-/* The bytes of the event; borrowed until the next call. */
+/* Returns the bytes of the event, borrowed until the next call. */
 dv_str dv_event_cache_get(struct dv_event_cache *cache, const struct dv_render *render,
                           const char *type, struct dv_object *object);
 void dv_kube_end_watches(struct dv_kube *kube);

@@ -32,7 +32,8 @@ static bool is_field(const struct dv_rest_field *field, const char *name)
 
 /* ---- what the headers say ---- */
 
-/* In lower case, then percent-decoded; a key that cannot be decoded stays as it is. */
+/* Returns the key in lower case and then percent-decoded; one that cannot be decoded stays as it
+ * is. */
 static dv_str extra_key(dv_str raw, struct dv_arena *arena)
 {
     char *lower = dv_arena_alloc(arena, raw.n + 1, 1);
@@ -72,8 +73,8 @@ static int cmp_entries(const void *a, const void *b)
                       ((const struct dv_strs_entry *)b)->key);
 }
 
-/* The user that is asked for, as it is asked for. Rooms are made for as many entries as the header
- * has fields: there cannot be more. */
+/* Reads the user that the headers ask for. Each list gets room for as many entries as the header
+ * has fields, since there cannot be more. */
 static void read_fields(const struct dv_rest_request *request, struct dv_arena *arena,
                         struct dv_api_user_info *user)
 {
@@ -116,7 +117,8 @@ static void print_texts(const dv_str *texts, size_t n, struct dv_buf *buf)
     dv_buf_add_c(buf, "}");
 }
 
-/* The reference prints its own struct. */
+/* Refuses a request that names groups, a uid or extra values but no user. The text is the
+ * reference's, which prints its own struct. */
 static struct dv_api_status *without_user(const struct dv_api_user_info *user,
                                           struct dv_arena *arena)
 {
@@ -166,7 +168,8 @@ static bool may(const struct dv_kube_call *call, struct dv_auth_request wish)
     return dv_auth_decide(&call->user, &wish, NULL, call->arena, &reason);
 }
 
-/* Each part needs its own right. */
+/* Whether the user may act as the other one: name, each group, uid and each extra value need a
+ * right of their own. */
 static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user_info *user)
 {
     struct dv_auth_request who = {.resource = DV_STR("users"), .name = user->username};
@@ -193,8 +196,8 @@ static bool is_allowed(const struct dv_kube_call *call, const struct dv_api_user
                          .group = DV_STR(AUTHN), .resource = DV_STR("uids"), .name = user->uid});
 }
 
-/* The refusal names the right that is tried first: one for the kind of user, on what the request
- * is about. */
+/* Returns the right that the refusal names, which is the one that is tried first: it depends on the
+ * kind of user. */
 static const char *mode_of(const struct dv_api_user_info *user)
 {
     bool is_plain = user->n_groups == 0 && user->n_extra == 0 && !user->uid.n;

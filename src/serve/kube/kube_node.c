@@ -21,7 +21,7 @@
 struct watch {
     struct dv_kube *kube;
     struct dv_feed_watch feed;
-    struct dv_token_use use; /* of the token that it was begun with */
+    struct dv_token_use use; /* use of the token that the watch was begun with */
 };
 
 static void on_token_ended(struct dv_token_use *use)

@@ -1,4 +1,4 @@
-/* kube_page.c - what is not objects: versions, health, discovery, OpenAPI. */
+/* kube_page.c - serves what is not objects: versions, health, discovery, OpenAPI. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "resource/status.h"
@@ -11,7 +11,7 @@
 #define V2_ASKED "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 #define V2_TYPE "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-/* What clients compare is the number; what follows says whose it is. */
+/* Clients compare the number; what follows it says whose version it is. */
 #define API_VERSION "v1.36.4"
 
 static void serve_version(struct dv_kube_call *call)

@@ -1,4 +1,4 @@
-/* kube_quota.c - quotas of nodes and drivers, kept current by views of what is stored. */
+/* kube_quota.c - the quotas of nodes and drivers, kept current by views of what is stored. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ void dv_kube_open_quota(struct dv_kube *kube)
 
         kube->quota_views[i] =
             dv_view_open(dv_embedded_cluster(kube->options.embedded), &options, &err);
-        assert(kube->quota_views[i]); /* it fails only for a selector, and has none */
+        assert(kube->quota_views[i]); /* opening fails only for a bad selector, and this has none */
     }
 }
 
@@ -47,9 +47,8 @@ void dv_kube_close_quota(struct dv_kube *kube)
     }
 }
 
-/* An Event has to say whose it is, or it would count for nobody; a finalizer would keep it for
- * ever.
- */
+/* Checks an Event. It has to say who writes it, or it would count for nobody; a finalizer is
+ * refused, because that would keep the Event for ever. */
 static bool check_event(struct dv_kube_call *call, const struct dv_object *old, const void *value,
                         dv_str node, dv_str driver)
 {
@@ -76,7 +75,7 @@ bool dv_kube_admit_quota(struct dv_kube_call *call, const struct dv_object *old,
     struct dv_err err;
 
     if (!value)
-        return true; /* it goes */
+        return true; /* it is a deletion */
     if (write.kind->id == DV_KIND_EVENT && !check_event(call, old, value, node, driver))
         return false;
     if (dv_quota_take(kube->quota, &write, &call->hold, &err))

@@ -1,10 +1,10 @@
-/* kube_read.c - single objects, and lists of them. */
+/* kube_read.c - answers reads of single objects and of lists. */
 #include "base/num.h"
 #include "cluster/embedded.h"
 #include "resource/status.h"
 #include "serve/kube/kube_call.h"
 
-/* A version that is yet to come: the client is ahead of us, which should not be. */
+/* Checks the version that the client asks for: one that is yet to come cannot be answered. */
 static bool is_version_there(struct dv_kube_call *call)
 {
     uint64_t current = dv_embedded_version(call->kube->options.embedded);
@@ -51,7 +51,7 @@ void dv_kube_get(struct dv_kube_call *call)
     dv_kube_reply_object(call, 200, object);
 }
 
-/* The old path of a single watch has the name in it. */
+/* Returns the field selector. The old path of a watch for one object has the name in it. */
 static dv_str selector_of(const struct dv_kube_call *call)
 {
     dv_str selector = call->query.field_selector;

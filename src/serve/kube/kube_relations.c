@@ -1,5 +1,5 @@
-/* kube_relations.c - what a node and a driver have to do with: pods, and what they refer to; claims
- * and slices. */
+/* kube_relations.c - finds what a node or a driver is related to: pods and what they refer to,
+ * claims and slices. */
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/str.h"
@@ -29,7 +29,8 @@ static bool is_another(void *ctx, const struct dv_reference *reference)
     return reference->kind != search->kind || !dv_str_eq(reference->name, search->name);
 }
 
-/* Mirror pods give nothing: a node makes them itself. */
+/* Whether the pod uses the object. Mirror pods do not count: a node makes them itself, and could
+ * name any secret in one. */
 static bool uses(const struct dv_api_pod *pod, const struct search *search)
 {
     struct search copy = *search;
@@ -51,7 +52,7 @@ static bool is_used(const struct dv_kube *kube, dv_str node, dv_str namespace,
 
     query.version = &query.kind->versions[0];
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
-        return false; /* a name that no selector can have: no such pod either */
+        return false; /* no selector can have such a name, so there is no such pod either */
     for (size_t i = 0; i < page.n_objects; i++)
         if (uses(page.objects[i]->value, search))
             return true;
@@ -89,7 +90,8 @@ static bool is_of_node(void *ctx, dv_str node, const struct dv_auth_request *req
 
     if (dv_str_eq(request->resource, DV_STR("resourceslices")))
         return is_slice_of(kube, node, request->name);
-    if (!request->namespace.n || !request->name.n) /* what has no namespace is in all of them */
+    /* A request without a namespace is for all of them. */
+    if (!request->namespace.n || !request->name.n)
         return false;
     if (dv_str_eq(request->resource, DV_STR("pods")))
         return is_pod_of(kube, node, request->namespace, request->name);
@@ -144,7 +146,7 @@ void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
 
     query.version = &query.kind->versions[0];
     if (!dv_embedded_list(kube->options.embedded, &query, scratch, &page, &failure))
-        return; /* a name that no driver has: the slice is refused for it */
+        return; /* no driver has such a name, and the slice is refused for it */
     for (size_t i = 0; i < page.n_objects; i++) {
         const struct dv_api_resource_slice *other = page.objects[i]->value;
 
@@ -158,7 +160,7 @@ void dv_kube_look_at_pool(const struct dv_kube *kube, dv_str node,
         is_named = dv_str_eq(other->spec.node_name, dv_auth_pool_owner(other->spec.pool.name));
         if (!change->rival || is_named)
             change->rival = page.objects[i];
-        if (is_named) /* it is that node's, whoever else is in it */
+        if (is_named) /* the pool belongs to that node, whoever else has slices in it */
             return;
     }
     change->is_pool_shared = is_shared;

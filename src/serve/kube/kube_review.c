@@ -1,4 +1,5 @@
-/* kube_review.c - questions: who am I, may they, is this a token. */
+/* kube_review.c - answers reviews: SelfSubjectReview (who am I), SubjectAccessReview and its
+ * siblings (may they), TokenReview (is this a token). */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -66,7 +67,7 @@ static void review_self(struct dv_kube_call *call)
     dv_kube_reply_review(call, &kind, review);
 }
 
-/* Those of the audiences that are asked about, this API if none is, that the token is for. */
+/* Finds which of the audiences in question the token is for; this API if none is named. */
 static void find_audiences(const struct dv_api_token_review_spec *spec,
                            const struct dv_token *token, struct dv_arena *arena,
                            struct dv_api_token_review_status *status)
@@ -113,7 +114,7 @@ static void review_token(struct dv_kube_call *call)
 
 /* ---- whether ---- */
 
-/* The selector that a question has, as the text that requests send. */
+/* Returns the selector of a review as the text that requests send. */
 static dv_str selector_of(const struct dv_api_field_selector_attributes *attributes,
                           struct dv_arena *arena)
 {
@@ -172,8 +173,8 @@ static void decide(struct dv_kube_call *call, const struct dv_api_user_info *use
         status->reason = DV_STR_NONE;
 }
 
-/* What a review asks: of a resource, or of a path. False: it was answered that it is not one of
- * them. */
+/* Reads what a review asks for: a resource or a path. False: it has neither or both, and the call
+ * has been answered. */
 static bool read_wish(struct dv_kube_call *call, const struct dv_api_resource_attributes *resource,
                       const struct dv_api_non_resource_attributes *path,
                       struct dv_auth_request *wish)
@@ -231,7 +232,7 @@ static void review_access(struct dv_kube_call *call, dv_str name)
     dv_kube_reply_review(call, &kind, review);
 }
 
-/* What a driver's token was widened by, each behind a comma. */
+/* Prints what the driver's token may read in addition, each after a comma. */
 static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
 {
     static const struct {
@@ -250,7 +251,7 @@ static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
         const char *comma = "";
 
         if (!dv_auth_also_parse(rules.v[i], &also, &err))
-            continue; /* it gives nothing, either */
+            continue; /* an addition that cannot be read gives nothing */
         dv_buf_add_c(buf, ",{\"verbs\":[");
         for (size_t k = 0; k < DV_COUNT(verbs); k++)
             if (also.verbs & verbs[k].verb) {
@@ -263,8 +264,8 @@ static void print_also(const struct dv_api_user_info *user, struct dv_buf *buf)
     }
 }
 
-/* All rules at once: told whole for who may do all, and as incomplete for everybody else, whose
- * rules depend on names and relations. */
+/* Answers with all rules at once. They are complete for users who may do everything, and marked as
+ * incomplete for all others, whose rules depend on names and relations. */
 static void review_rules(struct dv_kube_call *call)
 {
     static const char all[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],"

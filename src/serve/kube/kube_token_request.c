@@ -16,10 +16,10 @@
 #include "serve/wire/kube_body.h"
 
 #define AUTHN "authentication.k8s.io"
-/* Audiences of a token, and the bytes of all: they are kept with it. */
+/* The limits of a token's audiences, and of their bytes together: they are stored with it. */
 #define AUDIENCES_MAX 32u
 #define AUDIENCES_BYTES_MAX 4096u
-/* The reference's. */
+/* The reference's default and limits. */
 #define TOKEN_S_DEFAULT 3600
 #define TOKEN_S_MIN 600
 #define TOKEN_S_MAX (INT64_C(1) << 32)
@@ -91,7 +91,7 @@ static bool is_bound_right(struct dv_kube_call *call,
     return true;
 }
 
-/* Who the holder is; a token for a pod also says which, and where it runs. */
+/* Makes the token's user; a token for a pod also names the pod and its node. */
 static bool make_user(struct dv_kube_call *call, const struct dv_api_token_request *request,
                       struct dv_api_user_info *user)
 {
@@ -118,7 +118,7 @@ static bool make_user(struct dv_kube_call *call, const struct dv_api_token_reque
     }
     if (!bound)
         return true;
-    if (!is_for_pod) /* a binding that is not looked at would end nothing */
+    if (!is_for_pod) /* a binding to anything else would not be watched, and would end nothing */
         return fail(call, dv_status_bad_request(call->arena,
                                                 "cannot bind token to object of type /%.*s, "
                                                 "Kind=%.*s",

@@ -28,12 +28,12 @@
 #include "json/json.h"
 
 #define ANSWER_BYTES_MAX (16u << 20)
-/* Somebody has to revoke one first. */
+/* The client is told to wait this long: somebody has to revoke a token first. */
 #define RETRY_S 60
-/* Ten years: what is longer is meant to be for ever, and says so with 0. */
+/* Ten years: a longer lifetime is meant to be for ever, and that is written as 0. */
 #define LIFETIME_S_MAX (INT64_C(10) * 365 * 24 * 3600)
 
-/* Of a person, as of a node. */
+/* The limit of an admin's name; a node's name has the same. */
 #define NAME_BYTES_MAX 253u
 
 struct token_call {
@@ -72,7 +72,7 @@ static void set_list(struct dv_json *object, const char *key, struct dv_strs tex
         dv_json_set(object, dv_str_from_c(key), list, arena);
 }
 
-/* How far a driver's token reaches. */
+/* Adds how far a driver's token reaches. */
 static void describe_scope(struct dv_json *object, const struct dv_api_user_info *user,
                            struct dv_arena *arena)
 {
@@ -149,7 +149,7 @@ static bool read_text(const struct dv_json *doc, const char *key, dv_str *text, 
     return !node || dv_json_as_str(node, text, err);
 }
 
-/* Whom the token is for. */
+/* Reads whom the token is for. */
 static bool read_user(const struct dv_json *doc, struct dv_arena *arena,
                       struct dv_api_user_info *user, struct dv_err *err)
 {
@@ -189,7 +189,7 @@ static bool read_user(const struct dv_json *doc, struct dv_arena *arena,
 typedef bool give_fn(struct dv_api_user_info *user, const dv_str *texts, size_t n_texts,
                      struct dv_arena *arena, struct dv_err *err);
 
-/* A list of texts that is given to the user: only drivers can be given any. */
+/* Reads a list of texts and adds them to the user, which must be a driver. */
 static bool read_list(const struct dv_json *doc, const char *key, give_fn *give,
                       struct dv_arena *arena, struct dv_api_user_info *user, struct dv_err *err)
 {
@@ -238,7 +238,7 @@ static void create(struct dv_kube_call *call)
 
     token->call = call;
     token->op.done = on_created;
-    token->op.is_by_admin = true; /* nobody else may make any */
+    token->op.is_by_admin = true; /* nobody else may make tokens here */
     if (read_wish(call, &token->op, &err))
         dv_kube_make_token(call, &token->op);
     else

@@ -1,8 +1,6 @@
-/* kube_watch.c - streams of changes.
- *
- * A watch is a call whose answer has no end: a line for each change, as the engine tells it. Who
- * does not read gets no more until he does; when the history has moved past him meanwhile, the
- * stream ends with an error that makes him list anew. */
+/* kube_watch.c - streams of changes. A watch is a call whose answer has no end: a line for each
+ * change, as the engine tells it. A client that does not read gets no more until it does; when the
+ * history has moved past it meanwhile, the stream ends with an error that makes it list anew. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -17,31 +15,34 @@
 #include "serve/kube/kube_watch_share.h"
 #include "serve/tokens.h"
 
-/* Beyond so many unsent bytes a watcher waits; an object is at most 3 MiB, and a stream takes 4. */
+/* A watcher with more unsent bytes than this waits. An object has at most 3 MiB, and a stream takes
+ * 4 MiB. */
 #define UNSENT_BYTES_MAX (256u << 10)
 #define EVENT_BYTES_MAX (64u << 20)
-/* How long a watch lasts that says nothing: clients begin a new one, but not all at once. */
+/* How long a watch lasts that sets no time: clients begin a new one, but not all at the same
+ * time. */
 #define LONG_MS UINT64_C(1800000)
-/* A week is for ever. */
+/* A longer time than a week is taken as a week. */
 #define TIMEOUT_S_MAX UINT64_C(604800)
 #define BOOKMARK_MS UINT64_C(60000)
-/* Of a node or a driver: one for each of its kinds, and for each pod's claims and secrets. */
+/* The limit for a node or a driver: one watch for each of its kinds, and for each pod's claims and
+ * secrets. */
 #define USER_WATCHES_MAX 256u
 
 struct watch {
     struct dv_kube *kube;
     const struct dv_kind *kind;
-    struct dv_kube_call *call; /* gone when the stream has ended */
+    struct dv_kube_call *call; /* freed when the stream has ended */
     struct dv_rest_stream stream;
     struct dv_watcher watcher;
     struct dv_timer timer;
-    struct dv_token_use use;   /* of the token that it was begun with */
-    struct dv_watch_part part; /* in what its user's watches may hold */
+    struct dv_token_use use;   /* use of the token that the watch was begun with */
+    struct dv_watch_part part; /* its part in what the user's watches may hold */
     struct dv_link link;
-    uint64_t told; /* the version of the last event */
+    uint64_t told; /* the version of the last event that was sent */
     uint64_t end_ms;
-    uint64_t bookmark_ms; /* the next; 0: none are wanted */
-    bool has_columns;     /* the next event tells the columns of the table */
+    uint64_t bookmark_ms; /* when the next bookmark is due; 0: none are wanted */
+    bool has_columns;     /* the next event has the columns of the table */
     bool is_over;         /* nothing more is sent */
 };
 
@@ -84,7 +85,8 @@ static void hold_all(const struct dv_watch_share *share)
         dv_watcher_pause(&DV_CONTAINER(link, struct watch, part.link)->watcher);
 }
 
-/* Those that have themselves much to read go on when they have. */
+/* Lets the user's other watches go on; those that have much unread themselves go on when it is
+ * read. */
 static void let_go_on(const struct dv_watch_share *share)
 {
     struct dv_link *link;
@@ -97,7 +99,7 @@ static void let_go_on(const struct dv_watch_share *share)
     }
 }
 
-/* After something was sent, or has been read. */
+/* Decides whether the watch goes on, after something was sent or has been read. */
 static void keep_pace(struct watch *watch)
 {
     size_t unsent = dv_rest_stream_unsent_bytes(&watch->stream);
@@ -136,7 +138,7 @@ static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
     struct dv_kube *kube = watch->kube;
     struct dv_gauge *gauge = gauge_of(watch);
 
-    (void)err; /* that a client is gone is no news */
+    (void)err; /* a client that is gone is not worth a log line */
     dv_watcher_stop(&watch->watcher);
     dv_timer_cancel(&watch->timer);
     dv_token_use_end(&watch->use);
@@ -158,7 +160,9 @@ static void send(struct watch *watch, dv_str bytes)
     if (watch->is_over)
         return;
     if (!dv_rest_stream_send(&watch->stream, bytes, &err)) {
-        watch->is_over = true; /* more than it takes: it must not miss one unnoticed */
+        /* The stream takes no more; it ends, because the client must not miss an event
+         * unnoticed. */
+        watch->is_over = true;
         dv_watcher_stop(&watch->watcher);
         dv_timer_cancel(&watch->timer);
         dv_rest_stream_cancel(&watch->stream);
@@ -200,7 +204,8 @@ static void send_error(struct watch *watch, const struct dv_api_status *status)
     dv_buf_fini(&text);
 }
 
-/* The first row of a table comes with the columns, so it is nobody else's. */
+/* Sends the first row of a table, which has the columns. It cannot be shared with other
+ * watchers. */
 static void send_with_columns(struct watch *watch, const char *type, const struct dv_object *object)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
@@ -247,7 +252,7 @@ static void on_closed(struct dv_watcher *watcher)
     finish(watch);
 }
 
-/* Whoever holds a revoked token sees nothing from now on, and is told why. */
+/* Ends the watch: the holder of a revoked token sees nothing from now on, and is told why. */
 static void on_token_ended(struct dv_token_use *use)
 {
     struct watch *watch = DV_CONTAINER(use, struct watch, use);
@@ -287,7 +292,7 @@ static void set_timer(struct watch *watch)
 
 /* ---- the start ---- */
 
-/* Where it begins. False: answered. */
+/* Finds the version that the watch begins at. False: the call has been answered. */
 static bool find_since(struct dv_kube_call *call, const struct dv_list_options *options,
                        struct dv_watcher *watcher)
 {
@@ -356,7 +361,8 @@ static void fill_watcher(struct watch *watch)
     watcher->closed = on_closed;
 }
 
-/* The API's own clients may have as many as they have connections. False: answered. */
+/* Checks how many watches a node or a driver has. Other users may have as many as they have
+ * connections. False: the call has been answered. */
 static bool check_share(struct dv_kube_call *call)
 {
     dv_str node, driver;
@@ -414,7 +420,7 @@ void dv_kube_watch(struct dv_kube_call *call, const struct dv_list_options *opti
             on_token_ended(&watch->use);
         if (kube->is_closing)
             finish(watch);
-    } else if (failure->code == 410) { /* told in the stream, where clients look for it */
+    } else if (failure->code == 410) { /* clients look for this error in the stream */
         begin_stream(watch);
         send_error(watch, failure);
         finish(watch);

@@ -6,10 +6,12 @@
 #include "base/arena.h"
 
 #define MIB (1024u * 1024u)
-/* Of one user: some dozens of slow readers of large lists; and a few more large events. */
+/* The limits of one user: room for some dozens of slow readers of large lists, then for a few more
+ * large events. */
 #define FIRST_BYTES_MAX (8u * MIB)
 #define SECOND_BYTES_MAX (32u * MIB)
-/* Of all users together; beyond it each gets only the largest event there is. */
+/* The limit of all users together; beyond it each one gets room only for the largest event there
+ * is. */
 #define ALL_BYTES_MAX (128u * MIB)
 #define CROWDED_BYTES_MAX (4u * MIB)
 

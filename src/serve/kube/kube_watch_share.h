@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/str.h"
 
-/* Of all users. */
+/* The shares of all users. */
 struct dv_watch_shares {
     struct dv_map by_user;
     size_t unsent_bytes;
@@ -22,29 +22,29 @@ struct dv_watch_shares {
 
 struct dv_watch_share {
     struct dv_watch_shares *shares;
-    struct dv_list watches; /* of struct dv_watch_part */
+    struct dv_list watches; /* struct dv_watch_part of its watches */
     size_t n_watches;
-    size_t unsent_bytes; /* as was last noted */
+    size_t unsent_bytes; /* as last noted */
     bool is_full;        /* all its watches are held back */
     size_t n_user;
     char user[];
 };
 
-/* A watch's part in it; zeroed, then joined. */
+/* A watch's part in its user's share; zeroed, then joined. */
 struct dv_watch_part {
-    struct dv_watch_share *share; /* NULL: none */
+    struct dv_watch_share *share; /* NULL: it has not joined */
     struct dv_link link;
-    size_t unsent_bytes; /* as was last noted */
+    size_t unsent_bytes; /* as last noted */
 };
 
 void dv_watch_shares_init(struct dv_watch_shares *shares);
 void dv_watch_shares_fini(struct dv_watch_shares *shares); /* nobody has a part any more */
 
-/* How many watches a user has. */
+/* Returns how many watches a user has. */
 size_t dv_watch_shares_n(const struct dv_watch_shares *shares, dv_str user);
 void dv_watch_part_join(struct dv_watch_part *part, struct dv_watch_shares *shares, dv_str user);
-/* Gives back what it held. True: the user's watches were held back, and need not be any more. Twice
- * is fine. */
+/* Gives back what the watch held. True: the user's watches were held back, and need not be any
+ * more. A second call does nothing. */
 bool dv_watch_part_leave(struct dv_watch_part *part);
 
 enum dv_watch_pace {
@@ -54,7 +54,8 @@ enum dv_watch_pace {
     DV_PACE_GO,         /* all watches of the user go on */
 };
 
-/* So much of what it was sent has not been read. */
+/* Notes how many bytes that were sent to the watch have not been read, and returns how it goes
+ * on. */
 enum dv_watch_pace dv_watch_part_note(struct dv_watch_part *part, size_t unsent_bytes);
 
 #endif

@@ -1,10 +1,10 @@
-/* kube_work.c - what takes long of a call is done on a worker: large bodies, large answers. */
+/* kube_work.c - does what takes long on a worker: reading large bodies, printing large answers. */
 #include "base/defs.h"
 #include "base/err.h"
 #include "loop/loop.h"
 #include "serve/kube/kube_call.h"
 
-/* Reading or writing so much takes about a millisecond. */
+/* Reading or printing so much takes about a millisecond, which the loop can spare. */
 #define LARGE_BYTES (64u * 1024u)
 
 static void run(struct dv_work *work)

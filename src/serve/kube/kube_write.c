@@ -1,4 +1,4 @@
-/* kube_write.c - what changes objects: read from the request, handed to the engine, answered. */
+/* kube_write.c - serves writes: reads the request, hands it to the engine, and answers. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -13,7 +13,7 @@
 /* The API's own limit for a body. The server lets a little more in (DV_KUBE_BODY_BYTES_MAX), so
  * that the client is told by the API. */
 #define API_BODY_BYTES_MAX (3u * 1024u * 1024u)
-/* Room is made by deletions, and by Events that expire. */
+/* The client is told to wait this long: deletions and Events that expire make room. */
 #define QUOTA_RETRY_S 10
 
 /* ---- what all have ---- */
@@ -54,7 +54,8 @@ static bool bad_request(struct dv_kube_call *call, struct dv_api_status *status)
     return false;
 }
 
-/* A new object's name is in its body; one that is still to be chosen is told by its prefix. */
+/* Returns the object's name. A new object's is in its body; one that is generated is reported by
+ * its prefix. */
 static dv_str name_of(const struct dv_kube_call *call)
 {
     const struct dv_api_object_meta *meta = call->op.value;
@@ -87,7 +88,7 @@ void dv_kube_reply_denial(struct dv_kube_call *call)
     dv_kube_reply_status(call, status);
 }
 
-/* True when there is more to say than that it failed. */
+/* Whether the write succeeded; if not, the call has been answered. */
 static bool is_done_well(struct dv_kube_call *call, const struct dv_api_status *failure)
 {
     dv_quota_release(call->kube->quota, &call->hold);
@@ -169,7 +170,7 @@ static void on_decoded(struct dv_kube_call *call)
     reading->then(call, reading->value);
 }
 
-/* Reads the body and goes on with what it is, or answers why not. */
+/* Reads the body and goes on with the object, or answers why it cannot be read. */
 static void decode(struct dv_kube_call *call, const struct dv_body_kind *kind,
                    const char *options_kind, void (*then)(struct dv_kube_call *call, void *value))
 {
@@ -189,7 +190,7 @@ static struct dv_body_kind kind_of(const struct dv_route *route)
                                  route->api_version->message};
 }
 
-/* The namespace is the path's: a body may leave it out, but not say another. */
+/* Sets the namespace from the path: a body may leave it out, but not name another one. */
 static bool settle_namespace(struct dv_kube_call *call, struct dv_api_object_meta *meta)
 {
     dv_str namespace = call->route.kind->is_namespaced ? call->route.namespace : DV_STR_NONE;
@@ -203,8 +204,8 @@ static bool settle_namespace(struct dv_kube_call *call, struct dv_api_object_met
     return true;
 }
 
-/* A driver's or node's event says whose it is, so that no other driver changes it and that it
- * counts for its quota. */
+/* Adds the author to a driver's or a node's event, so that no other driver can change it and that
+ * it counts for the author's quota. */
 static void sign_event(struct dv_kube_call *call, struct dv_api_object_meta *meta)
 {
     dv_str author = dv_auth_author(&call->user, call->arena);
@@ -340,8 +341,8 @@ static void run_read_patch(struct dv_kube_call *call)
         dv_body_patch(call->request->body, reading->patch_type, call->arena, &reading->failure);
 }
 
-/* What is not there cannot be patched, whatever is wrong with the patch. Of a good one the engine
- * says so. */
+/* Whether the object of a bad patch is missing: that is answered first, as 404, whatever is wrong
+ * with the patch. For a good patch the engine finds it out. */
 static bool is_missing(const struct dv_kube_call *call)
 {
     const struct dv_route *route = &call->route;
@@ -385,7 +386,7 @@ void dv_kube_patch(struct dv_kube_call *call)
 
 /* ---- deletes ---- */
 
-/* Kinds whose deletion is answered by what was deleted. */
+/* Whether a deletion of this kind is answered by the deleted object. */
 static bool tells_deleted(const struct dv_kind *kind)
 {
     return kind->id == DV_KIND_POD || kind->id == DV_KIND_SERVICE_ACCOUNT ||

@@ -1,9 +1,9 @@
-/* kube_accept.c - Accept and Content-Type, as the reference reads them. */
+/* kube_accept.c - parses Accept and Content-Type as the reference does. */
 #include "serve/wire/kube_accept.h"
 
 #include <stdlib.h>
 
-/* More than any client sends; what is beyond is not looked at. */
+/* The limit of clauses: more than any client sends; further ones are ignored. */
 #define CLAUSES_MAX 16u
 
 struct clause {
@@ -73,7 +73,7 @@ bool dv_accept_has_ours(dv_str accept)
 
 /* ---- clauses ---- */
 
-/* "0.8" in thousandths; what is no number counts as 1. */
+/* Parses "0.8" into thousandths; what is no number counts as 1. */
 static unsigned parse_quality(dv_str text)
 {
     unsigned value = 0;

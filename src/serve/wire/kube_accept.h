@@ -28,16 +28,16 @@ struct dv_rendering {
     bool is_beta; /* of meta.k8s.io: v1beta1 */
 };
 
-/* Whether one of the types that are accepted is one of ours, whatever its parameters. An empty
- * header accepts everything. */
+/* Whether one of the accepted types is one of ours, whatever its parameters. An empty header
+ * accepts everything. */
 bool dv_accept_has_ours(dv_str accept);
-/* The first that can be had, in the client's order. `is_discovery`: of the lists of groups, which
- * have a form of their own; else of objects. */
+/* Finds the first form that is available, in the client's order. `is_discovery`: for the lists of
+ * groups, which have a form of their own; otherwise for objects. */
 DV_CHECKED bool dv_accept_negotiate(dv_str accept, bool is_discovery,
                                     struct dv_rendering *rendering);
-/* Of a body; none is JSON. */
+/* Parses the body's media type; it is JSON when the request names none. */
 DV_CHECKED bool dv_content_type_parse(dv_str content_type, enum dv_media *media);
-/* Without parameters: "application/json; charset=utf-8" gives "application/json". */
+/* Returns the type without parameters: "application/json" for "application/json; charset=utf-8". */
 dv_str dv_media_bare(dv_str type);
 
 #define DV_MEDIA_TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"

@@ -1,4 +1,5 @@
-/* kube_body.c - bodies. */
+/* kube_body.c - reads bodies: objects, patches and delete options, from JSON, YAML or protobuf,
+ * with the reference's messages. */
 #include "serve/wire/kube_body.h"
 
 #include <assert.h>
@@ -13,9 +14,9 @@
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (64u << 10)
-/* Of a body that is no object, in a message. */
+/* How much of a body that is no object is quoted in a message. */
 #define SHOWN_BYTES 30u
-/* As deep and as much as an object of 3 MiB may be. */
+/* The limit of JSON values in a body, which an object of 3 MiB may have. */
 #define NODES_MAX (1u << 20)
 #define LEGACY_SCHEME "pkg/api/legacyscheme/scheme.go:30"
 #define OPTIONS_SCHEME "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
@@ -24,7 +25,7 @@ static const struct dv_json_opts read_opts = {.nodes_max = NODES_MAX, .replace_b
 
 /* ---- texts ---- */
 
-/* What a body is, for a person: objects as they are, all else in hex. */
+/* Quotes a body for a person: an object as it is, all else in hex. */
 static dv_str show(dv_str body, struct dv_arena *arena)
 {
     struct dv_buf buf;
@@ -46,7 +47,8 @@ static dv_str show(dv_str body, struct dv_arena *arena)
     return text;
 }
 
-/* Why it cannot be read; `err` is our own reader's word, where the reference has none. */
+/* Returns why the text cannot be read; `err` is our own reader's message, for where the reference
+ * has none. */
 static dv_str json_error(dv_str text, const struct dv_err *err, struct dv_arena *arena)
 {
     struct dv_buf buf;
@@ -74,7 +76,7 @@ static struct dv_json *parse(dv_str body, enum dv_media media, struct dv_arena *
     return doc;
 }
 
-/* apiVersion and kind, as far as they are there. */
+/* Reads apiVersion and kind, as far as they are there. */
 static bool type_of(const struct dv_json *doc, struct dv_arena *arena, dv_str *api_version,
                     dv_str *kind, dv_str *why)
 {
@@ -111,10 +113,10 @@ struct said {
     dv_str kind;
     dv_str group;
     dv_str version;
-    const struct dv_message *message; /* NULL: nothing we know */
+    const struct dv_message *message; /* NULL: we do not know the kind */
 };
 
-/* The kind and version that it claims, or what is wanted where it is silent. */
+/* Finds the kind and version that the body names, or takes the wanted ones where it names none. */
 static void resolve(const struct dv_body_kind *wanted, dv_str api_version, dv_str kind,
                     struct said *said)
 {
@@ -177,13 +179,13 @@ static bool is_known(const struct said *said, const struct dv_body_kind *wanted,
                      arena, failure);
 }
 
-/* "core" for "", "resource" for "resource.k8s.io". */
+/* Returns the group's internal name: "core" for "", "resource" for "resource.k8s.io". */
 static dv_str internal_group(dv_str group)
 {
     return group.n ? dv_str_slice(group, 0, dv_str_find_char(group, '.')) : DV_STR("core");
 }
 
-/* A kind that we know, but is it the one, and in this version? */
+/* Whether a kind that we know is the wanted one, in the wanted version. */
 static bool is_wanted(const struct said *said, const struct dv_body_kind *wanted,
                       struct dv_arena *arena, struct dv_api_status **failure)
 {
@@ -206,7 +208,7 @@ static bool is_wanted(const struct said *said, const struct dv_body_kind *wanted
 
 /* ---- notes ---- */
 
-/* Where YAML repeats a key, it is told by its line. */
+/* Adds a note for each key that YAML repeats, with its line. */
 static void note_repeated(const struct dv_json *node, struct dv_arena *arena,
                           struct dv_decode_notes *notes)
 {
@@ -267,7 +269,7 @@ static dv_str why_misfit(const struct dv_message *message, const struct dv_json 
 
 static void *new_value(const struct dv_message *message, struct dv_arena *arena)
 {
-    assert(message); /* what nobody knows was refused before */
+    assert(message); /* an unknown kind was refused before */
     return dv_arena_alloc(arena, message->size, message->align);
 }
 
@@ -345,7 +347,7 @@ bool dv_body_decode(dv_str body, enum dv_media media, const struct dv_body_kind 
 
 /* ---- options of deletes ---- */
 
-/* They may come under the version of any group. */
+/* Whether the body is DeleteOptions, which may come under the version of any group. */
 static bool is_options(dv_str kind, dv_str api_version, struct dv_arena *arena,
                        struct dv_api_status **failure)
 {

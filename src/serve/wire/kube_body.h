@@ -16,7 +16,7 @@ struct dv_api_status;
 struct dv_arena;
 struct dv_json;
 
-/* What a body must be. */
+/* What a body has to be. */
 struct dv_body_kind {
     dv_str kind;
     dv_str group;
@@ -24,8 +24,8 @@ struct dv_body_kind {
     const struct dv_message *message;
 };
 
-/* *value is the message's struct, in `arena`; it keeps `body`. *warnings are notes that the client
- * is to be told. */
+/* Reads a body. *value is the message's struct, in `arena`; it points into `body`. *warnings are
+ * notes for the client. */
 DV_CHECKED bool dv_body_decode(dv_str body, enum dv_media media, const struct dv_body_kind *wanted,
                                enum dv_field_validation validation, struct dv_arena *arena,
                                void **value, struct dv_decode_notes *warnings,
@@ -33,7 +33,7 @@ DV_CHECKED bool dv_body_decode(dv_str body, enum dv_media media, const struct dv
 DV_CHECKED bool dv_body_delete_options(dv_str body, enum dv_media media, struct dv_arena *arena,
                                        struct dv_api_delete_options *options,
                                        struct dv_api_status **failure);
-/* The document of a patch. */
+/* Reads the document of a patch. */
 struct dv_json *dv_body_patch(dv_str body, enum dv_patch_type type, struct dv_arena *arena,
                               struct dv_api_status **failure);
 

@@ -1,6 +1,5 @@
-/* kube_json_error.c - a scanner that only knows where JSON ends to be JSON.
- *
- * Clients show these messages to people who know them from the reference, so they are the same. */
+/* kube_json_error.c - finds where a text stops being JSON. Clients show these messages to people
+ * who know them from the reference, so they are the same. */
 #include "serve/wire/kube_json_error.h"
 
 #include <assert.h>
@@ -9,14 +8,14 @@
 #include "base/ascii.h"
 #include "base/buf.h"
 
-/* As deep as the reader goes. */
+/* As deep as our reader goes. */
 #define DEPTH_MAX 10000u
 
 struct scan {
     dv_str text;
     size_t at;
     struct dv_buf *buf;
-    unsigned char open[DEPTH_MAX / 8 + 1]; /* a bit a level: set for objects */
+    unsigned char open[DEPTH_MAX / 8 + 1]; /* a bit for each level: set for objects */
     size_t depth;
 };
 
@@ -41,7 +40,7 @@ static char peek(const struct scan *scan)
     return scan->text.p[scan->at];
 }
 
-/* A byte as the reference quotes it: as if it were a character. */
+/* Prints a byte as the reference quotes it: as if it were a character. */
 static void print_char(unsigned char c, struct dv_buf *buf)
 {
     if (c == '\'' || c == '\\')
@@ -201,7 +200,8 @@ static bool scan_key(struct scan *scan)
     return true;
 }
 
-/* Opens what begins here. *is_value: a whole value is behind us, else one is to come. */
+/* Opens the object or array that begins here. *is_value: a whole value was passed; otherwise one
+ * has to come. */
 static bool scan_begin(struct scan *scan, bool *is_value)
 {
     bool object;
@@ -256,7 +256,7 @@ bool dv_json_error_print(dv_str text, struct dv_buf *buf)
             return true;
         if (is_value && !scan_after(&scan))
             return true;
-        assert(scan.at > before); /* or it would never end */
+        assert(scan.at > before); /* otherwise it would never end */
     } while (scan.depth);
     skip_blanks(&scan);
     return !is_end(&scan) && !fail(&scan, "after top-level value");

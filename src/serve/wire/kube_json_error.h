@@ -9,8 +9,8 @@
 
 struct dv_buf;
 
-/* "unexpected end of JSON input", "invalid character 'x' looking for beginning of value". False,
- * with nothing printed, when it is JSON. */
+/* Prints what is wrong: "unexpected end of JSON input", "invalid character 'x' looking for
+ * beginning of value". False, with nothing printed, when the text is JSON. */
 bool dv_json_error_print(dv_str text, struct dv_buf *buf);
 
 #endif

@@ -1,4 +1,5 @@
-/* kube_query.c - options of requests. */
+/* kube_query.c - reads the options of requests from the query: of lists and watches, writes and
+ * deletes. */
 #include "serve/wire/kube_query.h"
 
 #include "base/arena.h"
@@ -52,7 +53,7 @@ void dv_query_parse(dv_str query, struct dv_arena *arena, struct dv_query *parse
         for (size_t i = 0; i < DV_COUNT(texts); i++) {
             dv_str *text = (dv_str *)(void *)((char *)parsed + texts[i].offset);
 
-            if (!text->p && dv_str_eq(name, texts[i].name)) /* the first counts */
+            if (!text->p && dv_str_eq(name, texts[i].name)) /* the first one counts */
                 *text = value;
         }
     }
@@ -75,7 +76,7 @@ static void add(struct dv_problems *problems, enum dv_problem_type type, const c
     *dv_vec_add_in(problems, problems->arena) = problem;
 }
 
-/* `KIND.meta.k8s.io "" is invalid: ...`; true when there are no problems. */
+/* Makes the failure `KIND.meta.k8s.io "" is invalid: ...`; true when there are no problems. */
 static bool check(const char *kind, const struct dv_problems *problems, struct dv_arena *arena,
                   struct dv_api_status **failure)
 {
@@ -244,8 +245,8 @@ static void check_force(const struct dv_query *query, bool is_apply, struct dv_p
             DV_STR("Forbidden: may not be specified for non-apply patch"));
 }
 
-/* "kubectl/v1.36 (linux)" is the manager "kubectl". A header may have any bytes, and a manager is
- * stored: whole characters without controls, as many as fit. */
+/* Returns the manager "kubectl" for the agent "kubectl/v1.36 (linux)". A header may have any bytes,
+ * and a manager is stored: only whole characters without controls are taken, as many as fit. */
 static dv_str manager_of_agent(dv_str agent, struct dv_arena *arena)
 {
     dv_str rest = dv_str_slice(agent, 0, dv_str_find_char(agent, '/'));

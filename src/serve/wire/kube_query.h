@@ -18,7 +18,7 @@ struct dv_api_delete_options;
 struct dv_api_status;
 struct dv_arena;
 
-/* What a query says, as texts. A text that is not there has p == NULL. */
+/* The parameters of a query, as texts. One that is not there has p == NULL. */
 struct dv_query {
     dv_str label_selector;
     dv_str field_selector;
@@ -44,7 +44,7 @@ struct dv_query {
 };
 
 void dv_query_parse(dv_str query, struct dv_arena *arena, struct dv_query *parsed);
-/* A flag, as the reference reads them: there and not "false" or "0". */
+/* Whether a flag is set as the reference reads it: it is there, and not "false" or "0". */
 bool dv_query_is_true(dv_str value);
 
 /* ---- options ---- */
@@ -70,14 +70,14 @@ struct dv_write_options {
     dv_str field_manager;
 };
 
-/* `kind`: "CreateOptions", "UpdateOptions", "PatchOptions". The manager is the query's, or the
- * first part of the user agent. */
+/* Reads the options of a write. `kind` is "CreateOptions", "UpdateOptions" or "PatchOptions". The
+ * manager is the query's, or the first part of the user agent. */
 DV_CHECKED bool dv_query_write_options(const struct dv_query *query, const char *kind,
                                        bool is_apply, dv_str user_agent, struct dv_arena *arena,
                                        struct dv_write_options *options,
                                        struct dv_api_status **failure);
 
-/* Of a DELETE without a body. */
+/* Reads the options of a DELETE without a body. */
 DV_CHECKED bool dv_query_delete_options(const struct dv_query *query, struct dv_arena *arena,
                                         struct dv_api_delete_options *options,
                                         struct dv_api_status **failure);

@@ -1,4 +1,4 @@
-/* kube_render.c - answers as bytes. */
+/* kube_render.c - prints objects, lists and watch events as the bytes of answers. */
 #include "serve/wire/kube_render.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "resource/table.h"
 #include "json/json.h"
 
-/* As large as any answer may be: a list of all objects of a kind. */
+/* The limit of an answer: a list of all objects of a kind. */
 #define BYTES_MAX (1u << 30)
 #define META_GROUP "meta.k8s.io"
 #define INITIAL_END "k8s.io/initial-events-end"
@@ -106,7 +106,7 @@ static void add_object_json(const struct dv_render *render, const struct dv_obje
 
     switch (render->rendering.form) {
     case DV_FORM_TABLE:
-        memcpy(one, &object, sizeof(object)); /* a row does not change it */
+        memcpy(one, &object, sizeof(object)); /* a row does not change the object */
         add_table(render, &(struct table){&meta, one, 1, has_columns}, arena, buf);
         break;
     case DV_FORM_PARTIAL:
@@ -142,7 +142,7 @@ static void add_envelope(dv_str api_version, dv_str kind, dv_str object, struct 
     dv_pb_envelope_encode(&envelope, buf);
 }
 
-/* Just the message, without its envelope: {1: ObjectMeta} when only that is wanted. */
+/* Adds the message without its envelope: {1: ObjectMeta} when only the metadata are wanted. */
 static void add_bare(const struct dv_render *render, const void *value, struct dv_buf *buf)
 {
     const struct dv_api_object_meta *meta = value;
@@ -216,7 +216,7 @@ static void add_items(const struct dv_render *render, const struct dv_list_page 
     for (size_t i = 0; i < page->n_objects; i++) {
         if (i)
             dv_buf_add_char(buf, ',');
-        if (is_whole) /* items do not say what they are: the list does */
+        if (is_whole) /* items of a list do not name their kind, because the list does */
             dv_encode_json_text(render->version->message, page->objects[i]->value, NULL,
                                 DV_STR_NONE, buf);
         else
@@ -279,7 +279,7 @@ void dv_render_status(enum dv_media media, const struct dv_api_status *status, s
 
 /* ---- watches ---- */
 
-/* A frame: its length in four bytes, then WatchEvent {1: type, 2: {1: the envelope}}. */
+/* Adds a frame: its length in four bytes, then WatchEvent {1: type, 2: {1: the envelope}}. */
 static void add_frame(const char *type, dv_str envelope, struct dv_buf *buf)
 {
     size_t at = buf->n;
@@ -288,13 +288,13 @@ static void add_frame(const char *type, dv_str envelope, struct dv_buf *buf)
     size_t n;
 
     if (!length)
-        return; /* over the ceiling: told by dv_buf_check */
+        return; /* over the limit: dv_buf_check tells */
     dv_pb_add_bytes(buf, 1, dv_str_from_c(type));
     mark = dv_pb_begin(buf, 2);
     dv_pb_add_bytes(buf, 1, envelope);
     dv_pb_end(buf, mark);
     n = buf->n - at - 4;
-    length = (unsigned char *)buf->p + at; /* it may have moved */
+    length = (unsigned char *)buf->p + at; /* the buffer may have moved */
     for (size_t i = 0; i < 4; i++)
         length[i] = (unsigned char)(n >> (24 - 8 * i));
 }

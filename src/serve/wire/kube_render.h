@@ -17,38 +17,39 @@ struct dv_arena;
 struct dv_buf;
 struct dv_err;
 
-/* How, of which kind, and seen from when. */
+/* How something is printed, of which kind, and at which time (for ages). */
 struct dv_render {
     struct dv_rendering rendering;
     const struct dv_kind *kind;
     const struct dv_api_version *version;
-    dv_str include_object; /* of tables: "", "Metadata", "Object", "None" */
+    dv_str include_object; /* for tables: "", "Metadata", "Object", "None" */
     struct dv_time now;
 };
 
-/* In JSON (also when YAML is wanted) or protobuf, without a newline. */
+/* Prints in JSON (also when YAML is wanted) or protobuf, without a newline. */
 void dv_render_object(const struct dv_render *render, const struct dv_object *object,
                       struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_list(const struct dv_render *render, const struct dv_list_page *page,
                     struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_status(enum dv_media media, const struct dv_api_status *status, struct dv_buf *buf);
-/* A message that is no object: reviews. */
+/* Prints a message that is no object, such as a review. */
 void dv_render_message(enum dv_media media, const struct dv_message *message, const void *value,
                        dv_str api_version, dv_str kind, struct dv_buf *buf);
 
 /* ---- watches: a line each, or a frame ---- */
 
-/* `has_columns`: the first event of a table tells the columns. */
+/* Prints an event. `has_columns`: the first event of a table has the columns. */
 void dv_render_event(const struct dv_render *render, const char *type,
                      const struct dv_object *object, bool has_columns, struct dv_arena *arena,
                      struct dv_buf *buf);
-/* An object with nothing but the version; `is_initial_end`: all that was there has been told. */
+/* Prints an object that has only the version; `is_initial_end`: all objects that existed at the
+ * start have been sent. */
 void dv_render_bookmark(const struct dv_render *render, uint64_t version, bool is_initial_end,
                         bool has_columns, struct dv_arena *arena, struct dv_buf *buf);
 void dv_render_error_event(enum dv_media media, const struct dv_api_status *status,
                            struct dv_buf *buf);
 
-/* JSON text of ours as YAML, or indented: into `out`. */
+/* Turns JSON text of ours into YAML, or indents it. */
 DV_CHECKED bool dv_render_restyle(dv_str json, bool is_yaml, struct dv_buf *out,
                                   struct dv_err *err);
 

@@ -1,4 +1,4 @@
-/* kube_resources.c - the groups, versions and resources that are served. */
+/* kube_resources.c - the table of groups, versions and resources that are served. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -12,7 +12,7 @@ static const dv_str only_v1[] = {V1};
 static const dv_str resource_versions[] = {V1, DV_STR_INIT("v1beta2"), DV_STR_INIT("v1beta1"),
                                            DV_STR_INIT("v1alpha3")};
 
-/* In the reference's order. */
+/* The groups are in the reference's order. */
 static const struct dv_api_group groups[] = {
     {DV_STR_INIT("events.k8s.io"),         only_v1,           1},
     {DV_STR_INIT("authentication.k8s.io"), only_v1,           1},
@@ -137,7 +137,7 @@ static void add_kind(resource_vec *found, const struct dv_kind *kind,
         .verbs = DV_CAN_ALL,
     };
 
-    if (kind->id == DV_KIND_NAMESPACE) /* many namespaces are never deleted at once */
+    if (kind->id == DV_KIND_NAMESPACE) /* namespaces cannot be deleted as a collection */
         resource.verbs &= ~(unsigned)DV_CAN_DELETE_COLLECTION;
     *dv_vec_add_in(found, arena) = resource;
     if (!kind->has_status)

@@ -1,4 +1,4 @@
-/* kube_route.c - paths: /api/v1/namespaces/NS/RESOURCE/NAME/SUBRESOURCE and all others. */
+/* kube_route.c - parses paths: /api/v1/namespaces/NS/RESOURCE/NAME/SUBRESOURCE and all others. */
 #include "serve/wire/kube_route.h"
 
 #include <string.h>
@@ -7,17 +7,18 @@
 #include "resource/resource.h"
 #include "rest/rest.h"
 
-/* /apis/GROUP/VERSION/watch/namespaces/NS/RESOURCE/NAME/SUBRESOURCE, and one too many. */
+/* The longest path is /apis/GROUP/VERSION/watch/namespaces/NS/RESOURCE/NAME/SUBRESOURCE; one
+ * segment more is kept to notice that there are too many. */
 #define SEGMENTS_MAX 10u
 
 struct segments {
     dv_str v[SEGMENTS_MAX];
     size_t n;
-    bool is_more;  /* than we have room for */
-    bool is_empty; /* one of them is, other than the last */
+    bool is_more;  /* there are more than fit */
+    bool is_empty; /* one of them is empty, other than the last */
 };
 
-/* A slash that was sent as %2f separates like any other: so the reference has it. */
+/* Decodes the path. A slash that was sent as %2f separates like any other, as in the reference. */
 static dv_str decode(dv_str path, struct dv_arena *arena)
 {
     char *text = dv_arena_alloc(arena, path.n + 1, 1);
@@ -90,7 +91,8 @@ static bool find_subresource(struct dv_route *route)
         {DV_KIND_POD,             DV_STR_INIT("binding"),  DV_SUB_BINDING },
         {DV_KIND_POD,             DV_STR_INIT("eviction"), DV_SUB_EVICTION},
         {DV_KIND_NAMESPACE,       DV_STR_INIT("finalize"), DV_SUB_FINALIZE},
-        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),    DV_SUB_NONE    }, /* a question */
+ /* Is a review, not an object. */
+        {DV_KIND_SERVICE_ACCOUNT, DV_STR_INIT("token"),    DV_SUB_NONE    },
     };
 
     route->sub = DV_SUB_NONE;
@@ -108,7 +110,8 @@ static bool find_subresource(struct dv_route *route)
     return false;
 }
 
-/* A namespaced resource has a namespace wherever it has a name; a cluster's never has one. */
+/* Whether a namespaced resource has a namespace wherever it has a name, and a cluster-wide one has
+ * none. */
 static bool is_scope_right(const struct dv_route *route)
 {
     if (route->kind->id == DV_KIND_NAMESPACE)
@@ -142,7 +145,7 @@ static void find_resource(struct dv_route *route)
         route->what = DV_ROUTE_REVIEW;
 }
 
-/* What is behind the version. */
+/* Parses what follows the version. */
 static void parse_resource(const dv_str *v, size_t n, bool is_more, struct dv_route *route)
 {
     size_t i = 0;
@@ -237,7 +240,7 @@ static void parse_page(const struct segments *s, struct dv_route *route)
         }
 }
 
-/* What no Kubernetes has. */
+/* Parses davit's own paths, which Kubernetes does not have. */
 static void parse_own(const struct segments *s, struct dv_route *route)
 {
     if (s->n < 3 || s->n > 4 || !dv_str_eq(s->v[1], DV_STR("v1")))
@@ -272,7 +275,7 @@ void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route)
         parse_page(&s, route);
 }
 
-/* Empty: no verb of resources. */
+/* Returns the verb; empty when the method is no verb of resources. */
 static dv_str resource_verb(const struct dv_route *route, dv_str method, bool is_watch)
 {
     static const struct {

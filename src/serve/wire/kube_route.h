@@ -30,7 +30,7 @@ enum dv_route_what {
     DV_ROUTE_NODE,       /* /davit/v1/node */
 };
 
-/* Resources that are questions: posted, answered, never kept. */
+/* Resources that are only posted and answered, and never stored. */
 enum dv_review {
     DV_REVIEW_NONE,
     DV_REVIEW_BINDING, /* "bindings": the old place of pods/NAME/binding */
@@ -45,26 +45,27 @@ enum dv_review {
 
 struct dv_route {
     enum dv_route_what what;
-    dv_str path;      /* decoded */
-    bool is_resource; /* a path of the form of resources, whether there are such or not */
+    dv_str path; /* decoded */
+    /* It has the form of a resource's path, whether that resource exists or not. */
+    bool is_resource;
     dv_str group;
     dv_str version;
     dv_str resource;
     dv_str namespace;
     dv_str name;
     dv_str subresource;
-    enum dv_subresource sub; /* which of a kind's it is */
+    enum dv_subresource sub; /* which of the kind's subresources it is */
     dv_str openapi;
     const struct dv_kind *kind;
     const struct dv_api_version *api_version;
     enum dv_review review;
-    bool is_watch; /* by the old path, /watch/... */
+    bool is_watch; /* it has the old form of a watch, /watch/... */
 };
 
-/* `path` as a request has it. */
+/* Parses `path`, which is as the request has it. */
 void dv_route_parse(dv_str path, struct dv_arena *arena, struct dv_route *route);
-/* "get", "list", ... as authorization knows it; the method in lower case for what is no resource.
- */
+/* Returns the verb as authorization knows it, "get", "list", ...; the method in lower case for a
+ * path that is no resource. */
 dv_str dv_route_verb(const struct dv_route *route, dv_str method, bool is_watch,
                      struct dv_arena *arena);
 
@@ -88,26 +89,26 @@ struct dv_api_group {
     size_t n_versions;
 };
 
-/* One of a group and version, subresources too. */
+/* A resource or subresource of a group and version. */
 struct dv_api_resource {
     dv_str name;        /* "pods" */
     dv_str subresource; /* "status"; empty: the resource itself */
     dv_str singular;
     dv_str kind;
-    dv_str kind_group; /* where the kind is elsewhere */
+    dv_str kind_group; /* the kind's group where that is another one */
     dv_str kind_version;
-    const struct dv_kind *of; /* NULL: a question */
+    const struct dv_kind *of; /* NULL: a review, which is not stored */
     const struct dv_api_version *version;
     enum dv_review review;
     bool is_namespaced;
     unsigned verbs; /* enum dv_verb_flag */
 };
 
-/* The groups but the core one, in order. */
+/* Returns all groups but the core one, in order. */
 const struct dv_api_group *dv_api_groups(size_t *n);
 bool dv_api_has_group(dv_str group); /* but the core one */
 bool dv_api_has_version(dv_str group, dv_str version);
-/* All resources, sorted by name, in the arena. */
+/* Returns all resources, sorted by name, in the arena. */
 struct dv_api_resource *dv_api_resources(dv_str group, dv_str version, struct dv_arena *arena,
                                          size_t *n);
 
