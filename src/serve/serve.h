@@ -21,19 +21,19 @@ struct dv_podres_server;
 struct dv_store;
 struct dv_health;
 
-/* What is served; all of it outlives the servers. */
+/* The parts of a node that are served; they must outlive the servers. */
 struct dv_node {
     struct dv_loop *loop;
     struct dv_devices *devices;
     struct dv_claims *claims;
     struct dv_plugins *plugins;
     struct dv_pods *pods;
-    struct dv_recorder *recorder; /* of events; NULL: there is no API */
+    struct dv_recorder *recorder; /* records events; NULL: there is no API */
     const struct dv_health *health;
-    struct dv_guard *guard; /* of callers; NULL: all may */
+    struct dv_guard *guard; /* judges callers; NULL: all are allowed */
     dv_str name;
     uint64_t started_wall_ns;
-    bool is_strict; /* answers as the reference's, oddities included */
+    bool is_strict; /* answers are exactly the reference's, oddities included */
 };
 
 /* ---- metrics, and HTTP for them: /metrics, /healthz, /readyz, /ui ---- */
@@ -42,40 +42,41 @@ struct dv_node_metrics;
 
 struct dv_node_metrics *dv_node_metrics_new(void);
 void dv_node_metrics_free(struct dv_node_metrics *metrics); /* NULL is fine */
-/* From now on these are asked when metrics are printed; they outlive them. */
+/* From now on `node` is asked when metrics are printed; it must outlive them. */
 void dv_node_metrics_watch(struct dv_node_metrics *metrics, const struct dv_node *node,
                            struct dv_store *store, const struct dv_podres_server *podres);
 void dv_node_metrics_allocated(struct dv_node_metrics *metrics, dv_str resource, uint64_t ns);
-/* An admission is over; verdict: NULL when nothing was decided. */
+/* Counts an admission that has ended; verdict is NULL when nothing was decided. */
 void dv_node_metrics_ended(struct dv_node_metrics *metrics, const struct dv_pod_verdict *verdict,
                            const struct dv_pod_times *times);
 
-/* An operation on claims is over: "PrepareResources". */
+/* Counts an operation on claims that has ended: "PrepareResources". */
 void dv_node_metrics_operation(struct dv_node_metrics *metrics, const char *name, bool is_error,
                                uint64_t ns);
-/* A call to a DRA driver is over. */
+/* Counts a call to a DRA driver that has ended. */
 void dv_node_metrics_driver_call(struct dv_node_metrics *metrics, dv_str driver, const char *method,
                                  enum dv_code code, uint64_t ns);
 
-/* Where other parts may add families; printed with ours. */
+/* Returns the registry to which other parts may add families; they are printed with ours. */
 struct dv_metrics *dv_node_metrics_registry(struct dv_node_metrics *metrics);
 
 struct dv_http_server;
 
 struct dv_http_options {
     dv_str address;                /* ADDRESS:PORT */
-    const struct dv_rest_tls *tls; /* NULL: plain HTTP; health and metrics are then everyone's */
-    struct dv_kube *kube;          /* the Kubernetes API; NULL: health and metrics are all */
-    /* Why it is not ready; NULL: it is. */
+    const struct dv_rest_tls *tls; /* NULL: plain HTTP; health and metrics are public then */
+    /* The Kubernetes API; NULL: only health and metrics are served. */
+    struct dv_kube *kube;
+    /* Returns why the daemon is not ready; NULL: it is. */
     const struct dv_err *(*trouble)(void *ctx);
     void *ctx;
 };
 
-/* `options` is copied, `metrics` kept. */
+/* Opens the server. `options` is copied, `metrics` kept. */
 struct dv_http_server *dv_http_server_open(struct dv_loop *loop, struct dv_node_metrics *metrics,
                                            const struct dv_http_options *options,
                                            struct dv_err *err);
-/* Another certificate for connections to come. */
+/* Sets another certificate for connections to come. */
 DV_CHECKED bool dv_http_server_set_tls(struct dv_http_server *server, const struct dv_rest_tls *tls,
                                        struct dv_err *err);
 uint16_t dv_http_server_port(const struct dv_http_server *server);
@@ -88,11 +89,11 @@ struct dv_node_server;
 /* Serves at `path`, for root alone. `node` is kept. */
 struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str path,
                                            struct dv_err *err);
-/* Calls that run are cancelled after grace_ms. `closed` may be NULL. */
+/* Closes the server; running calls are cancelled after grace_ms. `closed` may be NULL. */
 void dv_node_server_close(struct dv_node_server *server, uint64_t grace_ms, dv_closed_fn *closed,
                           void *ctx);
-/* To be called when devices, or who holds them, have changed; and when pods have, or the health of
- * what they hold: those who watch are told. */
+/* Tell those who watch that devices or their holders have changed, and that pods or the health of
+ * what they hold have changed. */
 void dv_node_server_devices_changed(struct dv_node_server *server);
 void dv_node_server_pods_changed(struct dv_node_server *server);
 void dv_node_server_claims_changed(struct dv_node_server *server);
@@ -102,17 +103,17 @@ void dv_node_server_claims_changed(struct dv_node_server *server);
 struct dv_node_feed;
 
 enum dv_feed_part {
-    DV_FEED_STATUS = 1, /* pods, too */
+    DV_FEED_STATUS = 1, /* pods are in it too */
     DV_FEED_PLUGINS = 2,
     DV_FEED_DEVICES = 4,
     DV_FEED_CLAIMS = 8,
 };
 
-/* `node` is kept; it may be filled in later, before anything is asked. */
+/* Makes a feed. `node` is kept; it may be filled in later, before anything is asked. */
 struct dv_node_feed *dv_node_feed_new(const struct dv_node *node);
-/* Of the enum's bits. NULL is fine. */
+/* Notes that parts have changed, bits of the enum. `feed` may be NULL. */
 void dv_node_feed_changed(struct dv_node_feed *feed, unsigned parts);
-/* The node is about to go: ends those who watch, and nothing is told any more. */
+/* The node is about to be freed: ends those who watch, and tells nothing any more. */
 void dv_node_feed_stop(struct dv_node_feed *feed);
 void dv_node_feed_free(struct dv_node_feed *feed); /* NULL is fine; nobody watches any more */
 

@@ -1,4 +1,4 @@
-/* http.c - what is served over HTTP: /metrics, /healthz, /readyz, /ui, and the Kubernetes API. */
+/* http.c - the HTTP server: /metrics, /healthz, /readyz, /ui, and the Kubernetes API. */
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -19,25 +19,26 @@
 #include "serve/serve.h"
 
 #define METRICS_BYTES_MAX (16u << 20)
-/* Without the API nothing is sent to us. */
+/* The limit of a body without the API: then no request has one. */
 #define PLAIN_BODY_BYTES_MAX 1024u
-/* Drivers, kubectl and their watches on one machine, and nodes of a small cluster. */
+/* The limit of connections: for drivers, kubectl and their watches on one machine, and nodes of a
+ * small cluster. */
 #define CONNECTIONS_MAX 4096u
 #define PLAIN_CONNECTIONS_MAX 1024u
-/* For calls of the API that are being answered. */
+/* How long calls of the API may take to be answered when the server closes. */
 #define CLOSE_GRACE_MS 500u
 
-/* Of bad clients so many lines are logged in a time: they may come by the thousand. */
+/* So many lines about bad clients are logged in a period, because they may come by the thousand. */
 #define COMPLAINTS_MAX 20u
 #define COMPLAINTS_MS 10000u
-/* The rest of the process has its own files, plugins and drivers. */
+/* So many descriptors are left for the rest of the process: its files, plugins and drivers. */
 #define DESCRIPTORS_LEFT 256u
 
 struct dv_http_server {
     struct dv_loop *loop;
     struct dv_node_metrics *metrics;
     struct dv_counter *drops[DV_REST_N_DROPS];
-    unsigned n_complaints; /* since then */
+    unsigned n_complaints; /* complaints in the present period */
     uint64_t n_unsaid;
     uint64_t complaints_ms;
     struct dv_kube *kube; /* may be NULL */
@@ -55,14 +56,16 @@ static void answer_metrics(struct dv_http_server *server, struct dv_rest_call *c
     struct dv_err err;
 
     dv_buf_init(&body, METRICS_BYTES_MAX);
-    if (!dv_node_metrics_print(server->metrics, &body, &err)) /* what fits is still valid */
+    /* On failure, what fits is still valid. */
+    if (!dv_node_metrics_print(server->metrics, &body, &err))
         dv_log(DV_LOG_WARN, "serve: not all metrics fit", DV_F_ERR(&err));
     dv_rest_call_add_field(call, DV_STR("Content-Type"), DV_STR(DV_METRICS_CONTENT_TYPE));
     dv_rest_call_reply_buf(call, 200, &body);
     dv_buf_fini(&body);
 }
 
-/* Alive is whoever answers; ready is who can also write what it decides. */
+/* Answers /readyz. A daemon that answers is alive (/healthz); it is ready when it can also write
+ * what it decides. */
 static void answer_ready(struct dv_http_server *server, struct dv_rest_call *call)
 {
     const struct dv_err *err = server->trouble ? server->trouble(server->trouble_ctx) : NULL;
@@ -70,7 +73,7 @@ static void answer_ready(struct dv_http_server *server, struct dv_rest_call *cal
     dv_rest_call_reply(call, err ? 503 : 200, err ? dv_str_from_c(err->msg) : DV_STR("ok"));
 }
 
-/* What is there without the API, for everyone. False: nothing of that name. */
+/* Answers what is there without the API, for everyone. False: there is nothing of that name. */
 static bool answer_open(struct dv_http_server *server, struct dv_rest_call *call,
                         const struct dv_rest_request *request)
 {
@@ -101,7 +104,8 @@ static void handle(void *ctx, struct dv_rest_call *call, const struct dv_rest_re
 
     if ((server->is_plain || !server->kube) && answer_open(server, call, request))
         return;
-    if (server->kube && dv_ui_handle(call, request)) /* without the API it had nothing to show */
+    /* Without the API the page would have nothing to show. */
+    if (server->kube && dv_ui_handle(call, request))
         return;
     if (!server->kube)
         dv_rest_call_reply(call, 404, DV_STR("there are /metrics, /healthz and /readyz\n"));
@@ -116,7 +120,7 @@ static void on_arriving(void *ctx, struct dv_rest_call *call, const struct dv_re
     dv_kube_greet(server->kube, call, request);
 }
 
-/* Clients of the API expect a Status whatever goes wrong. */
+/* Makes the body of a refusal: clients of the API expect a Status whatever goes wrong. */
 static const char *refuse(void *ctx, unsigned status, const struct dv_err *err, struct dv_buf *body)
 {
     static const struct {
@@ -190,7 +194,8 @@ static void add_metrics(struct dv_http_server *server)
     }
 }
 
-/* No more than there are descriptors for: who waits for one is not even accepted. */
+/* Returns the limit of connections, which is no more than there are descriptors for: a connection
+ * without one could not even be accepted. */
 static size_t connections_max(bool has_api)
 {
     size_t wanted = has_api ? CONNECTIONS_MAX : PLAIN_CONNECTIONS_MAX;

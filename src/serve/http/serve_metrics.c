@@ -20,7 +20,7 @@
 #include "store/store.h"
 #include "topology/topology.h"
 
-/* The reference's buckets of Allocate, below which ours resolve from 10 us. */
+/* The reference's buckets of Allocate begin higher; below them ours begin at 10 us. */
 static const double alloc_bounds[] = {0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001,
                                       0.0025,  0.005,    0.01,    0.025,  0.05,    0.1,    0.25,
                                       0.5,     1,        2.5,     5,      10};
@@ -32,7 +32,7 @@ static const char *const version_label[] = {"server_api_version"};
 static const char *const result_label[] = {"result"};
 static const char *const alignment_labels[] = {"scope", "boundary"};
 
-/* 0.05 times powers of two: the reference's. */
+/* The reference's buckets: 0.05 times powers of two. */
 static const double topology_bounds[] = {0.05, 0.1,  0.2,  0.4,   0.8,   1.6,   3.2,  6.4,
                                          12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2};
 #define NS_PER_MS 1000000u
@@ -66,7 +66,7 @@ struct dv_node_metrics {
     struct dv_family *claims_in_use;
 };
 
-/* Families whose series are made anew for each print. */
+/* Adds a family whose series are made anew for each print. */
 static struct dv_family *collected(struct dv_metrics *registry, const char *name, const char *help,
                                    const char *const *labels, size_t n_labels, bool is_counter)
 {
@@ -126,7 +126,8 @@ static void collect_plugins(struct dv_node_metrics *metrics)
     }
 }
 
-/* From the start, where there is a policy: nothing refused is a fact worth a line. */
+/* Collects the refusals of the policy. Where there is one, they are printed from the start: that
+ * nothing was refused is worth a line too. */
 static void collect_policy(struct dv_node_metrics *metrics)
 {
     const struct dv_guard *guard = metrics->node->guard;
@@ -146,7 +147,7 @@ static void collect_podres(struct dv_node_metrics *metrics)
 {
     static const dv_str versions[] = {DV_STR_INIT("v1"), DV_STR_INIT("v1alpha1")};
     struct dv_podres_counts counts;
-    uint64_t calls[PODRES_CALLS] = {0}; /* those behind the fourth never fail here */
+    uint64_t calls[PODRES_CALLS] = {0}; /* calls after the fourth cannot fail here */
 
     dv_podres_server_get_counts(metrics->podres, &counts);
     for (size_t i = 0; i < 2; i++)
@@ -159,7 +160,8 @@ static void collect_podres(struct dv_node_metrics *metrics)
         count(metrics->podres_calls[i], &versions[0], calls[i]);
 }
 
-/* Alignment is counted only where a policy may promise it, and there from the start. */
+/* Collects alignment. It is counted only where a policy may promise it, and there from the
+ * start. */
 static void collect_topology(struct dv_node_metrics *metrics)
 {
     static const dv_str of_containers[] = {DV_STR_INIT("container"), DV_STR_INIT("numa_node")};
@@ -176,7 +178,7 @@ static void collect_topology(struct dv_node_metrics *metrics)
     count(metrics->misaligned, of_pods, counts->of_pods.n_broken);
 }
 
-/* "<any>" is always there. */
+/* Collects the claims; the series "<any>" is always there. */
 static void collect_claims(struct dv_node_metrics *metrics, struct dv_arena *arena)
 {
     static const dv_str any = DV_STR_INIT("<any>");
@@ -245,7 +247,7 @@ static void add_topology_families(struct dv_node_metrics *metrics)
         "Containers and pods that were refused for want of it", alignment_labels, 2, true);
 }
 
-/* What others in the cluster already graph has the reference's name. */
+/* Adds the families that others in a cluster already graph, under the reference's names. */
 static void add_reference_families(struct dv_node_metrics *metrics)
 {
     static const struct {

@@ -8,7 +8,8 @@
 #include "rest/rest.h"
 #include "serve/ui_files.h"
 
-/* Nothing from elsewhere, nothing inline: what an object's name smuggles in does not run. */
+/* The page may load nothing from elsewhere and run nothing inline, so that a script in an object's
+ * name does not run. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -21,7 +22,7 @@ static const struct dv_ui_file *find(dv_str name)
     return NULL;
 }
 
-/* "*", or a list in which the tag is. */
+/* Whether the client has this version: If-None-Match is "*", or lists the tag. */
 static bool is_known(const struct dv_rest_request *request, dv_str tag)
 {
     dv_str known = dv_rest_request_field(request, DV_STR("If-None-Match"));
@@ -40,7 +41,8 @@ static void reply(struct dv_rest_call *call, const struct dv_rest_request *reque
         {DV_STR_INIT("X-Content-Type-Options"),     DV_STR_INIT("nosniff")    },
         {DV_STR_INIT("Referrer-Policy"),            DV_STR_INIT("no-referrer")},
         {DV_STR_INIT("Cross-Origin-Opener-Policy"), DV_STR_INIT("same-origin")},
-        {DV_STR_INIT("Cache-Control"),              DV_STR_INIT("no-cache")   }, /* asked for by its tag */
+ /* The client asks each time whether the tag has changed. */
+        {DV_STR_INIT("Cache-Control"),              DV_STR_INIT("no-cache")   },
     };
     dv_str tag = dv_str_from_c(file->tag);
 

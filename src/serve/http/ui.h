@@ -1,6 +1,5 @@
-/* ui.h - the page that shows the node: files that are a part of the program.
- *
- * They are everyone's; what they show is asked for with a token, by the page. */
+/* ui.h - the page that shows the node, whose files are a part of the program. The files are public;
+ * the page asks for what it shows with a token. */
 #ifndef DV_SERVE_UI_H
 #define DV_SERVE_UI_H
 
@@ -9,7 +8,7 @@
 struct dv_rest_call;
 struct dv_rest_request;
 
-/* Answers what is for /ui. False: it is for something else. */
+/* Answers requests for /ui. False: the request is for something else. */
 bool dv_ui_handle(struct dv_rest_call *call, const struct dv_rest_request *request);
 
 #endif

@@ -1,6 +1,6 @@
 #include "serve/http/ui.h"
 
-/* Built without the page: /ui is a path like any other that the API does not know. */
+/* davit was built without the page: /ui is a path like any other that the API does not know. */
 bool dv_ui_handle(struct dv_rest_call *call, const struct dv_rest_request *request)
 {
     (void)call;

@@ -1,5 +1,5 @@
-/* calls.c - who waits for whom: calls that drivers and plugins have not answered, and claims that
- * wait for drivers. */
+/* calls.c - lists who waits for whom: calls that drivers and plugins have not answered, and claims
+ * that wait for drivers. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +19,7 @@
 
 #define NS_PER_MS 1000000u
 
-/* A time on the loop's clock as unix time. */
+/* Converts a time on the loop's clock to unix time. */
 static int64_t wall_ms(const struct dv_node *node, uint64_t loop_ns)
 {
     uint64_t ago_ns = dv_loop_now_ns(node->loop) - loop_ns;
@@ -108,10 +108,10 @@ struct waits {
     const struct dv_node *node;
     struct dv_arena *arena;
     NodeV1__ListClaimsResponse *response;
-    size_t size; /* of its list */
+    size_t size; /* room in its list */
     dv_str namespace;
     dv_str name;
-    struct dv_map by_uid; /* of its claims */
+    struct dv_map by_uid; /* its claims by uid */
 };
 
 static void see_called(void *ctx, const struct dv_claim_call *call)
@@ -169,7 +169,7 @@ static void see_waiting(void *ctx, const struct dv_claim_wait *wait)
         return;
     if (message && dv_str_eq(dv_str_from_c(message->state),
                              dv_str_from_c(dv_claim_phase_name(DV_CLAIM_PREPARED))))
-        return; /* another claim of the pod is what is waited for */
+        return; /* the pod waits for another of its claims */
     if (!message)
         message = add_wanted(waits, wait);
     if (message->awaited[0] && message->since_ms > 0)

@@ -12,7 +12,7 @@
 #include "base/metric.h"
 #include "base/vec.h"
 
-/* Texts that are kept; what comes behind them is counted. */
+/* How many texts are kept; further ones are only counted. */
 #define N_NOTES_MAX 100u
 #define NOTE_BYTES 1024u
 
@@ -30,8 +30,8 @@ static const char *const event_names[DV_N_HEALTH_EVENTS] = {
 
 struct dv_health {
     struct dv_arena *arena;
-    struct dv_err troubles[DV_N_HEALTH_PARTS]; /* code DV_OK: none */
-    struct dv_err all;                         /* one after the other */
+    struct dv_err troubles[DV_N_HEALTH_PARTS]; /* code DV_OK: there is none */
+    struct dv_err all;                         /* all troubles in one text */
     struct dv_gauge *gauges[DV_N_HEALTH_PARTS];
     struct dv_counter *counters[DV_N_HEALTH_EVENTS];
     DV_VEC(dv_str) notes;
@@ -125,7 +125,7 @@ void dv_health_note(struct dv_health *health, enum dv_health_event event, const 
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* the log has no more either */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a longer text is cut, as it is in the log */
     va_end(args);
     dv_log(DV_LOG_ERROR, "daemon: the state", DV_F_C("what", event_names[event]),
            DV_F_C("error", text));

@@ -1,4 +1,4 @@
-/* node_claims.c - davit.node.v1: the claims of this node, and the one that is given up. */
+/* node_claims.c - davit.node.v1: ListClaims and ReleaseClaim. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -66,7 +66,7 @@ static NodeV1__ClaimDriver *driver_message(const struct dv_node *node,
     return message;
 }
 
-/* The first of its drivers that is not there, unless it needs none now. */
+/* Returns the first of the claim's drivers that is not there; NULL when it needs none now. */
 static const char *awaited(const struct dv_node *node, const struct dv_claim *claim,
                            struct dv_arena *arena)
 {
@@ -145,7 +145,7 @@ void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str b
 
 /* ---- ReleaseClaim ---- */
 
-/* In the call's arena. */
+/* A ReleaseClaim that is under way; in the call's arena. */
 struct release {
     struct dv_node_server *server;
     struct dv_server_call *call;
@@ -153,12 +153,13 @@ struct release {
     dv_str namespace;
     dv_str name;
     dv_str uid;
-    dv_str drivers; /* that were not asked */
-    dv_str pods;    /* that had it */
+    dv_str drivers; /* drivers that were not asked */
+    dv_str pods;    /* pods that had the claim */
     dv_str reason;
 };
 
-/* For whoever asks later how this came about: in the log, and where the API keeps events. */
+/* Leaves a trace for whoever asks later how this came about: in the log, and as an event where
+ * there is an API. */
 static void audit(const struct release *release)
 {
     struct dv_peer peer = dv_server_call_peer(release->call);
@@ -200,7 +201,7 @@ static void on_released(struct dv_claim_operation *op, const struct dv_err *err)
     dv_serve_reply(release->call, &response.base);
 }
 
-/* "a, b" */
+/* Joins texts as "a, b". */
 static dv_str joined(const dv_str *v, size_t n, struct dv_arena *arena)
 {
     dv_str text = DV_STR("");
@@ -210,14 +211,14 @@ static dv_str joined(const dv_str *v, size_t n, struct dv_arena *arena)
     return dv_str_copy(text, arena);
 }
 
-/* What the record says, before it is gone. */
+/* Copies what the claim's record says before it is deleted. */
 static void take_record(struct release *release, const struct dv_claim *claim)
 {
     struct dv_arena *arena = dv_server_call_arena(release->call);
     dv_str *drivers;
 
     if (!claim)
-        return; /* it is told in the answer */
+        return; /* the answer tells it */
     drivers = DV_NEW_ARRAY(arena, dv_str, claim->record.n_drivers);
     for (size_t i = 0; i < claim->record.n_drivers; i++)
         drivers[i] = claim->record.drivers[i].name;

@@ -13,41 +13,44 @@
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
 
-/* A list of 100,000 devices with their holders is about 20 MB. */
+/* The limit of a part: a list of 100,000 devices with their holders is about 20 MB. */
 #define PART_BYTES_MAX (256u << 20)
 #define DOCUMENT_BYTES_MAX (1u << 30)
-/* What a stream is given at a time: it takes 4 MiB, and a document may be longer. */
+/* How much a stream is given at a time: it takes 4 MiB, and a document may be longer. */
 #define CHUNK_BYTES (256u << 10)
-/* The shortest time between two documents: eyes want no more. */
+/* The shortest time between two documents: people do not read faster. */
 #define GAP_MS 200u
-/* A document that takes long to make comes so much more seldom: it costs a tenth of the thread. */
+/* The pause after a document is this many times as long as making it took, so that it costs at most
+ * about a tenth of the thread. */
 #define GAP_FACTOR 10u
-/* How often the parts are made that nobody tells changes of: plugins, trouble with the disk. */
+/* How often the parts are made anew whose changes are not reported: plugins, trouble with the
+ * disk. */
 #define LOOK_MS 1000u
 /* A page that hears nothing for longer may take the connection for lost. */
 #define PULSE_MS 15000u
-/* Then a page comes again, with a token that is perhaps no longer good; not all at once. */
+/* How long a watch lasts. The page then comes again, and its token is checked again; not all do so
+ * at the same time. */
 #define LIFE_MS UINT64_C(1800000)
 
 #define NS_PER_MS 1000000u
 
-/* The parts of a document, in the order of the bits. */
+/* The number of parts of a document, which are in the order of the bits. */
 #define N_PARTS 4u
 #define ALL_PARTS ((1u << N_PARTS) - 1u)
 
 struct part {
     struct dv_buf text;
-    uint64_t version; /* of the feed, when it last became another */
+    uint64_t version; /* the version of the feed at its last change */
 };
 
 struct dv_node_feed {
     const struct dv_node *node;
     struct part parts[N_PARTS];
-    unsigned stale; /* parts that are to be made anew */
+    unsigned stale; /* parts that have to be made anew */
     uint64_t version;
-    uint64_t earliest_ms; /* before that nothing is made */
+    uint64_t earliest_ms; /* nothing is made before this time */
     struct dv_list watches;
-    struct dv_timer timer; /* set while there are some */
+    struct dv_timer timer; /* set while somebody watches */
     bool is_stopped;
 };
 
@@ -112,7 +115,7 @@ static void refresh(struct dv_node_feed *feed)
     feed->earliest_ms = dv_loop_now_ms(feed->node->loop) + dv_u64_max(GAP_MS, took_ms * GAP_FACTOR);
 }
 
-/* The fields of all parts that are newer. False: there are none. */
+/* Prints the fields of all parts that are newer than `version`. False: there are none. */
 static bool print_since(const struct dv_node_feed *feed, uint64_t version, struct dv_buf *buf)
 {
     bool is_first = true;
@@ -146,7 +149,7 @@ static void on_ended(struct dv_rest_stream *stream, const struct dv_err *err)
 {
     struct dv_feed_watch *watch = DV_CONTAINER(stream, struct dv_feed_watch, stream);
 
-    (void)err; /* that a page is closed is no news */
+    (void)err; /* a page that is closed is not worth a log line */
     dv_link_remove(&watch->link);
     if (dv_list_is_empty(&watch->feed->watches))
         dv_timer_cancel(&watch->feed->timer);
@@ -161,12 +164,12 @@ static void send(struct dv_feed_watch *watch, dv_str bytes)
     watch->told_ms = dv_loop_now_ms(watch->feed->node->loop);
     if (dv_rest_stream_send(&watch->stream, bytes, &err))
         return;
-    watch->is_over = true; /* gone: `ended` tells */
+    watch->is_over = true; /* the stream is gone, and `ended` tells so */
     dv_link_remove(&watch->link);
     dv_rest_stream_cancel(&watch->stream);
 }
 
-/* More of the document, as far as there is room. */
+/* Sends more of the document, as far as there is room. */
 static void pump(struct dv_feed_watch *watch)
 {
     while (!watch->is_over && watch->sent < watch->text.n &&
@@ -184,7 +187,7 @@ static void pump(struct dv_feed_watch *watch)
     }
 }
 
-/* Who has not read the last document gets the newest when he has. */
+/* Sends what is new. A page that has not read the last document gets the newest one when it has. */
 static void tell(struct dv_feed_watch *watch)
 {
     if (watch->is_over || watch->text.n > 0 ||
@@ -215,7 +218,7 @@ static void on_time(struct dv_timer *timer)
     feed->stale |= DV_FEED_STATUS | DV_FEED_PLUGINS;
     refresh(feed);
     while (link != &feed->watches.head) {
-        struct dv_link *next = link->next; /* one that ends leaves the list */
+        struct dv_link *next = link->next; /* taken first: a watch that ends leaves the list */
         struct dv_feed_watch *watch = DV_CONTAINER(link, struct dv_feed_watch, link);
 
         tell(watch);
@@ -307,5 +310,5 @@ void dv_node_feed_print(struct dv_node_feed *feed, struct dv_buf *buf)
 {
     feed->stale = ALL_PARTS;
     refresh(feed);
-    (void)print_since(feed, 0, buf); /* all parts are newer */
+    (void)print_since(feed, 0, buf); /* every part is newer than version 0 */
 }

@@ -20,27 +20,28 @@
 struct dv_node_feed;
 
 dv_str dv_node_feed_name(const struct dv_node_feed *feed); /* of the node */
-/* Nothing can be told any more. */
+/* Whether the feed was stopped: it tells nothing any more. */
 bool dv_node_feed_is_stopped(const struct dv_node_feed *feed);
-/* All of it, as one document. */
+/* Prints all parts as one document. */
 void dv_node_feed_print(struct dv_node_feed *feed, struct dv_buf *buf);
 
-/* Embedded in what watches; zeroed, then `ended` is set; lent until that has run. */
+/* A watch of the feed. It is embedded in what watches, zeroed, then `ended` is set; it is lent
+ * until that has run. */
 struct dv_feed_watch {
     void (*ended)(struct dv_feed_watch *watch);
     /* private */
     struct dv_node_feed *feed;
     struct dv_rest_stream stream;
     struct dv_link link;
-    struct dv_buf text; /* a document that is going out */
-    size_t sent;        /* of it */
-    uint64_t seen;      /* the version of the feed that it tells of */
+    struct dv_buf text; /* the document that is being sent */
+    size_t sent;        /* how much of it was sent */
+    uint64_t seen;      /* the version of the feed that it tells */
     uint64_t told_ms;   /* when something was last sent */
     uint64_t end_ms;
     bool is_over;
 };
 
-/* Begins the answer to the call. The feed is not stopped. */
+/* Begins the answer to the call. The feed must not be stopped. */
 void dv_feed_watch_start(struct dv_node_feed *feed, struct dv_feed_watch *watch,
                          struct dv_rest_call *call);
 

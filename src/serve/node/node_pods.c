@@ -1,4 +1,4 @@
-/* node_pods.c - davit.node.v1: pods in and out, and what their containers start with. */
+/* node_pods.c - davit.node.v1: AdmitPod, ReleasePod and ContainerOptions. */
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -36,7 +36,8 @@ static struct pending *new_pending(void *ctx, struct dv_server_call *call)
     return pending;
 }
 
-/* A driver that cannot be reached does not mean that we cannot be. */
+/* Fails the call. DV_UNAVAILABLE becomes another code: that a driver cannot be reached must not
+ * look as if we could not be. */
 static void fail(struct pending *pending, const struct dv_err *err)
 {
     struct dv_err own = *err;
@@ -62,13 +63,13 @@ static void add_ids(NodeV1__ResourceDevices *resource, const struct dv_device_re
         for (size_t k = 0; k < record->placed[i].n_ids; k++) {
             dv_str id = record->placed[i].ids[k];
 
-            /* A device on two nodes is listed twice. */
+            /* A device on two NUMA nodes is listed twice, so it is added once. */
             if (record->n_placed == 1 || !dv_map_set(&seen, id, resource))
                 resource->device_ids[resource->n_device_ids++] = dv_str_to_c(id, arena);
         }
 }
 
-/* What the containers of the pod hold, in the pod's order. */
+/* Adds what the containers of the pod hold, in the pod's order. */
 static void add_containers(NodeV1__AdmitPodResponse *response, const struct dv_node *node,
                            const struct dv_pod_ref *ref, struct dv_arena *arena)
 {
@@ -240,7 +241,7 @@ static void log_conflicts(const struct pending *pending, const struct dv_device_
                DV_F_STR("dropped", options->conflicts[i].dropped));
 }
 
-/* Those of claims come first, as in the reference. */
+/* Adds the CDI names; those of claims come first, as in the reference. */
 static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const struct pending *pending,
                           const struct dv_pod_spec *spec, const struct dv_device_options *options,
                           struct dv_err *err)
@@ -287,7 +288,7 @@ static void on_started(struct dv_pod_start *start, const struct dv_err *err)
         fail(pending, err);
         return;
     }
-    if (!dv_pods_find(node->pods, &pending->ref, &view)) { /* gone meanwhile: nothing */
+    if (!dv_pods_find(node->pods, &pending->ref, &view)) { /* the pod is gone meanwhile */
         dv_serve_reply(pending->call, &response.base);
         return;
     }

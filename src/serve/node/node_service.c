@@ -1,4 +1,4 @@
-/* node_service.c - davit.node.v1: its calls, its socket. */
+/* node_service.c - davit.node.v1: the table of its calls, and its socket. */
 #include "serve/node/node_service.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "serve/node/serve_socket.h"
 #include "serve/serve.h"
 
-/* A pod is at most 3 MiB, and its envelope. */
+/* The limit of a message: a pod has at most 3 MiB, and there is its envelope. */
 #define MESSAGE_BYTES_MAX (4u << 20)
 
 const void *dv_node_decode(struct dv_server_call *call, const ProtobufCMessageDescriptor *type,

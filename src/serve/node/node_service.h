@@ -18,15 +18,15 @@ struct dv_node_server {
     struct dv_list device_watches;
     struct dv_list pod_watches;
     struct dv_list claim_watches;
-    struct dv_task device_task; /* to tell them */
+    struct dv_task device_task; /* tells those who watch devices */
     struct dv_task pod_task;
     struct dv_task claim_task;
 };
 
-/* The request as a message, or NULL and the call is finished. */
+/* Decodes the request; NULL: it could not be, and the call is finished. */
 const void *dv_node_decode(struct dv_server_call *call, const ProtobufCMessageDescriptor *type,
                            dv_str bytes);
-/* NULL is nobody. Text of the message. */
+/* Returns the reference to a pod, with texts of the message; empty when `ref` is NULL. */
 struct dv_pod_ref dv_node_ref(const NodeV1__PodRef *ref);
 
 /* node_pods.c: AdmitPod, ReleasePod, ContainerOptions; ctx is the server */

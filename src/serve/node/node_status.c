@@ -1,5 +1,5 @@
-/* node_status.c - the node at a glance: what it reports of resources, its pods and the health of
- * what they hold. */
+/* node_status.c - makes the overview of the node: the resources that it reports, its pods and the
+ * health of what they hold. */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -30,7 +30,7 @@ static struct dv_serve_resource resource_of(const struct dv_device_resource_info
     };
 }
 
-/* All three lists are sorted, and what is reported is known. Removed ones are known only while
+/* Merges three sorted lists; what is reported is also known. Removed resources are known only while
  * something of them is held. */
 size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
                           const struct dv_serve_resource **resources)
@@ -94,7 +94,7 @@ static NodeV1__ResourceHealth *health_message(const struct dv_device_status *sta
     return resource;
 }
 
-/* "claim:gpu", as in a pod's status. */
+/* Makes the health of a claim's devices, "claim:gpu", as in a pod's status. */
 static NodeV1__ResourceHealth *claim_health(const struct dv_api_resource_status *status,
                                             struct dv_arena *arena)
 {
@@ -129,7 +129,7 @@ static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spe
     return n;
 }
 
-/* The containers that hold devices. */
+/* Adds the health of the containers that hold devices. */
 static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
                        const struct dv_pod_spec *spec, struct dv_arena *arena)
 {
@@ -172,7 +172,7 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
     return pod;
 }
 
-/* All of them; returns how many. */
+/* Sets *pods to all pods and returns how many there are. */
 static size_t all_pods(const struct dv_node *node, struct dv_arena *arena,
                        NodeV1__PodStatus ***pods)
 {
@@ -232,7 +232,7 @@ static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *
     response->n_notes = n;
 }
 
-/* Why nothing can be written; NULL: it can. */
+/* Returns why nothing can be written; NULL: it can. */
 static const struct dv_err *trouble_of(const struct dv_node *node)
 {
     const struct dv_err *err = dv_health_trouble(node->health);

@@ -1,4 +1,5 @@
-/* node_watch.c - davit.node.v1: lists that come again after every change. */
+/* node_watch.c - davit.node.v1: WatchDevices, WatchPods and WatchClaims, which send the whole list
+ * after every change. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -12,15 +13,15 @@
 #include "serve/node/serve_answer.h"
 #include "serve/serve.h"
 
-/* One who watches; in the call's arena. */
+/* A watch; it is in the call's arena. */
 struct watch {
     struct dv_node_server *server;
     struct dv_server_call *call;
     struct dv_link link;
-    /* The list as it is now. */
+    /* Makes the list as it is now. */
     const ProtobufCMessage *(*make)(const struct watch *watch, struct dv_arena *arena);
-    dv_str resource;       /* of devices: only this one */
-    struct dv_pod_ref pod; /* of pods, or claims: only this one */
+    dv_str resource;       /* for devices: only this resource */
+    struct dv_pod_ref pod; /* for pods or claims: only this pod */
     bool is_behind;        /* something changed while the last list was still going out */
 };
 
@@ -143,7 +144,7 @@ static void send_all(struct dv_list *watches)
     struct dv_link *link = watches->head.next;
 
     while (link != &watches->head) {
-        struct dv_link *next = link->next; /* a watch that fails leaves the list */
+        struct dv_link *next = link->next; /* taken first: a watch that fails leaves the list */
 
         send_list(DV_CONTAINER(link, struct watch, link));
         link = next;

@@ -109,7 +109,7 @@ NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node, dv
 
 /* ---- plugins ---- */
 
-/* A time on the loop's clock as one on the wall. */
+/* Converts a time on the loop's clock to wall time. */
 static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
 {
     struct dv_clock *clock = dv_loop_clock(node->loop);
@@ -118,7 +118,7 @@ static int64_t wall_ms(const struct dv_node *node, uint64_t at_ms)
     return (int64_t)(dv_clock_wall_ns(clock) / NS_PER_MS) + ahead_ms;
 }
 
-/* What is used with a DRA driver, of all that it offers. */
+/* Adds what is used with a DRA driver, of all that it offers. */
 static void add_driver(NodeV1__Plugin *plugin, const struct dv_dra_instance *instance)
 {
     if (!instance)
@@ -150,8 +150,8 @@ static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct d
     return plugin;
 }
 
-/* Device plugins that called Register themselves have no socket in the registry: they are shown by
- * the resource they serve. */
+/* Describes a device plugin that called Register itself: it has no socket in the registry, so it is
+ * shown by its resource. */
 static NodeV1__Plugin *classic_message(const struct dv_device_resource_info *info,
                                        struct dv_arena *arena)
 {
@@ -167,7 +167,8 @@ static NodeV1__Plugin *classic_message(const struct dv_device_resource_info *inf
     return plugin;
 }
 
-/* Who was refused has no socket of its own here, as a rule: it is shown by what it wanted. */
+/* Describes a peer that was refused. It has no socket here as a rule, so it is shown by what it
+ * wanted. */
 static NodeV1__Plugin *refusal_message(const struct dv_guard_refusal *refusal,
                                        struct dv_arena *arena)
 {

@@ -1,5 +1,5 @@
-/* serve_answer.h - answers that are long enough to be made in a place of their own: messages in the
- * caller's arena, for davit.sock as for pages. */
+/* serve_answer.h - makes the long answers: messages in the caller's arena, for davit.sock and for
+ * the page. */
 #ifndef DV_SERVE_ANSWER_H
 #define DV_SERVE_ANSWER_H
 
@@ -26,21 +26,21 @@ void dv_serve_reply(struct dv_server_call *call, const struct ProtobufCMessage *
 
 struct NodeV1__PodRef *dv_serve_ref(const struct dv_pod_ref *ref, struct dv_arena *arena);
 
-/* One resource, or all where that is empty. */
+/* Lists one resource, or all when that is empty. */
 struct NodeV1__ListDevicesResponse *dv_serve_device_list(const struct dv_node *node,
                                                          dv_str resource, struct dv_arena *arena);
 struct NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
                                                          struct dv_arena *arena);
-/* The claims of that namespace and name, or all where these are empty. */
+/* Lists the claims of that namespace and name, or all when these are empty. */
 struct NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_str namespace,
                                                        dv_str name, struct dv_arena *arena);
 
 /* ---- calls.c ---- */
 
-/* What drivers and plugins have not answered yet. */
+/* Lists the calls that drivers and plugins have not answered yet. */
 size_t dv_serve_calls(const struct dv_node *node, struct dv_arena *arena,
                       struct NodeV1__Call ***calls);
-/* Says of claims what they wait for, and adds those that wait before they have a record. */
+/* Adds to the claims what they wait for, and adds those that wait before they have a record. */
 void dv_serve_add_waits(const struct dv_node *node, struct NodeV1__ListClaimsResponse *response,
                         dv_str namespace, dv_str name, struct dv_arena *arena);
 
@@ -49,18 +49,18 @@ void dv_serve_add_waits(const struct dv_node *node, struct NodeV1__ListClaimsRes
 /* What the node reports of a resource. */
 struct dv_serve_resource {
     dv_str name;
-    size_t capacity; /* 0 for what is not reported, or not any more */
+    size_t capacity; /* 0 when it is not reported (any more) */
     size_t allocatable;
     size_t held;
     bool is_connected;
     bool is_removed;
 };
 
-/* All that are known, and those that were removed and are not back, by name. Text belongs to the
- * state of the devices until it next changes. */
+/* Lists all resources that are known, and those that were removed and are not back, by name. Texts
+ * belong to the state of the devices until that next changes. */
 size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
                           const struct dv_serve_resource **resources);
-/* One pod, or all where `ref` is empty. */
+/* Makes the status of one pod, or of all when `ref` is empty. */
 struct NodeV1__WatchPodsResponse *
 dv_serve_pod_list(const struct dv_node *node, const struct dv_pod_ref *ref, struct dv_arena *arena);
 struct NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena);

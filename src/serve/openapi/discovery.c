@@ -1,4 +1,5 @@
-/* discovery.c - what the API has, in the forms that clients ask for. */
+/* discovery.c - prints which groups, versions and resources the API has, in the forms that clients
+ * ask for. */
 #include "serve/openapi/discovery.h"
 
 #include "base/base64.h"
@@ -10,7 +11,7 @@
 
 #define TEXT_BYTES_MAX 1024u
 #define LIST_BYTES_MAX (64u << 10)
-/* Of a hash: as many bytes as the reference shows. */
+/* How many bytes of a hash are shown: as many as the reference shows. */
 #define HASH_BYTES 8u
 
 /* ---- groups ---- */
@@ -135,7 +136,7 @@ static void add_verbs(unsigned verbs, struct dv_buf *buf)
     dv_buf_add_char(buf, ']');
 }
 
-/* Names that people may write instead. */
+/* Adds the other names that people may write for the resource. */
 static void add_names(const struct dv_api_resource *resource, struct dv_buf *buf)
 {
     const struct dv_kind *kind = resource->of;
@@ -155,10 +156,11 @@ static void add_names(const struct dv_api_resource *resource, struct dv_buf *buf
         dv_buf_add_c(buf, ",\"categories\":[\"all\"]");
 }
 
-/* Of group, version and kind that objects are stored in: what changes with it must be migrated. */
+/* Adds a hash of the group, version and kind that objects are stored in: where it changes, objects
+ * have to be migrated. */
 static void add_storage_hash(const struct dv_kind *kind, struct dv_buf *buf)
 {
-    /* The reference keeps taint rules in the oldest version that it knows. */
+    /* The reference stores taint rules in the oldest version that it knows. */
     const struct dv_api_version *version =
         &kind->versions[kind->id == DV_KIND_TAINT_RULE ? kind->n_versions - 1 : 0];
     unsigned char digest[DV_REST_SHA256_BYTES];
@@ -198,7 +200,7 @@ void dv_discovery_resources(dv_str group, dv_str version, struct dv_arena *arena
     size_t n;
     const struct dv_api_resource *resources = dv_api_resources(group, version, arena, &n);
 
-    /* The reference's list of the core group does not say of which version it is. */
+    /* The reference's list for the core group does not name its own apiVersion. */
     dv_buf_printf(buf, "{\"kind\":\"APIResourceList\",%s\"groupVersion\":\"%.*s%s%.*s\",",
                   group.n ? "\"apiVersion\":\"v1\"," : "", DV_FMT(group), group.n ? "/" : "",
                   DV_FMT(version));
@@ -220,7 +222,7 @@ static void add_response_kind(const struct dv_api_resource *resource, struct dv_
         DV_FMT(resource->kind_group), DV_FMT(resource->kind_version), DV_FMT(resource->kind));
 }
 
-/* The resource at i, with the subresources behind it. Returns the place of the next resource. */
+/* Adds the resource at i with the subresources after it. Returns the index of the next resource. */
 static size_t add_whole(const struct dv_api_resource *resources, size_t n, size_t i,
                         struct dv_buf *buf)
 {

@@ -1,4 +1,4 @@
-/* kube_documents.c - documents, by name. */
+/* kube_documents.c - keeps the OpenAPI documents by name. */
 #include "serve/openapi/kube_documents.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "serve/openapi/openapi.h"
 #include "serve/wire/kube_route.h"
 
-/* All of OpenAPI is about a megabyte. */
+/* The limit of a document; all of OpenAPI is about a megabyte. */
 #define DOCUMENT_BYTES_MAX (16u << 20)
 
 struct dv_documents {
@@ -50,7 +50,7 @@ static const struct dv_document *keep(struct dv_documents *documents, dv_str nam
     return document;
 }
 
-/* The document of that name, printed when it is asked for first. */
+/* Returns the document of that name, which is printed when it is first asked for. */
 static const struct dv_document *print_once(struct dv_documents *documents, dv_str name,
                                             void (*print)(struct dv_arena *scratch,
                                                           struct dv_buf *text))
@@ -124,7 +124,7 @@ static void print_version(struct dv_buf *buf)
                       "\"schemas\":{}}}");
 }
 
-/* False when there is no such document. */
+/* Prints the document; false when there is no such one. */
 static bool print_v3(dv_str name, struct dv_buf *buf)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();

@@ -1,4 +1,5 @@
-/* kube_documents.h - documents that never change while we run: made when first asked for, kept. */
+/* kube_documents.h - documents that never change while the daemon runs: each is made when it is
+ * first asked for, and kept. */
 #ifndef DV_SERVE_KUBE_DOCUMENTS_H
 #define DV_SERVE_KUBE_DOCUMENTS_H
 
@@ -8,7 +9,7 @@
 
 struct dv_document {
     dv_str text;
-    dv_str tag; /* changes with the text */
+    dv_str tag; /* an ETag, which changes with the text */
 };
 
 struct dv_documents;
@@ -16,7 +17,7 @@ struct dv_documents;
 struct dv_documents *dv_documents_new(void);
 void dv_documents_free(struct dv_documents *documents); /* NULL is fine */
 
-/* Borrowed for the documents' life; NULL when there is none. */
+/* Return the document, borrowed for the documents' life; NULL when there is none. */
 const struct dv_document *dv_documents_openapi_v2(struct dv_documents *documents);
 const struct dv_document *dv_documents_openapi_v2_protobuf(struct dv_documents *documents);
 const struct dv_document *dv_documents_openapi_v3_index(struct dv_documents *documents);

@@ -1,4 +1,5 @@
-/* openapi.c - documents: the paths of resources, and the schemas that they refer to. */
+/* openapi.c - prints OpenAPI documents: the paths of resources, and the schemas that they refer
+ * to. */
 #include "serve/openapi/openapi.h"
 
 #include "base/buf.h"
@@ -9,10 +10,11 @@
 struct paths {
     struct dv_schemas *schemas;
     struct dv_buf *buf;
-    bool is_next; /* a path was printed */
+    bool is_next; /* a path was printed before */
 };
 
-/* What a question is, and where its message is. */
+/* Returns the message of a resource; a review has no version in the table, so its message is found
+ * by its kind. */
 static const struct dv_message *message_of(const struct dv_api_resource *resource)
 {
     static const struct {
@@ -45,7 +47,7 @@ struct operation {
     unsigned flag;
     bool has_body;
     bool is_list;
-    const char *params; /* names of the query, with commas */
+    const char *params; /* names of query parameters, with commas */
 };
 
 #define LIST_PARAMS                                                                                \
@@ -120,7 +122,8 @@ static void add_content(const struct paths *paths, dv_str schema)
                       DV_FMT(schema));
 }
 
-/* Patches come in four forms; which of them there are is what clients choose by. */
+/* Adds the body. Patches come in four forms, and clients choose by the list of those that there
+ * are. */
 static void add_body(const struct paths *paths, const struct operation *operation, dv_str schema)
 {
     dv_buf_add_c(paths->buf, "\"requestBody\":{");
@@ -166,10 +169,10 @@ static void add_operation(const struct paths *paths, const struct operation *ope
 struct place {
     const struct operation *operations;
     size_t n_operations;
-    unsigned verbs;     /* that are there */
+    unsigned verbs;     /* verbs that the path has */
     bool has_namespace; /* .../namespaces/{namespace}/... */
     bool has_name;      /* .../{name} */
-    const char *scope;  /* for the ids of operations */
+    const char *scope;  /* part of the ids of operations */
 };
 
 static void add_path(struct paths *paths, const struct dv_api_resource *resource,
@@ -223,7 +226,7 @@ static void add_resource(struct paths *paths, const struct dv_api_resource *reso
     add_path(paths, resource, &collection);
     if (!resource->of)
         return;
-    object.verbs &= ~(unsigned)DV_CAN_CREATE; /* that is the collection's */
+    object.verbs &= ~(unsigned)DV_CAN_CREATE; /* creation belongs to the collection */
     add_path(paths, resource, &object);
     if (has_namespace)
         add_path(paths, resource, &everywhere);
@@ -241,7 +244,7 @@ static void add_paths(struct paths *paths, dv_str group, dv_str version)
         add_resource(paths, &resources[i]);
 }
 
-/* Each adds those that it refers to, so the list grows while it is printed. */
+/* Prints the schemas. Each adds those that it refers to, so the list grows meanwhile. */
 static void add_schemas(struct dv_schemas *schemas, size_t *n_printed, struct dv_buf *buf)
 {
     for (; *n_printed < schemas->list.n; (*n_printed)++) {
@@ -270,8 +273,8 @@ void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct 
     dv_schemas_fini(&schemas);
 }
 
-/* The schemas of a version are named while that version is set: they are printed, into a text of
- * their own, as soon as its paths are. */
+/* Prints everything. The schemas of a version are named while that version is set, so they are
+ * printed into a text of their own as soon as its paths are. */
 void dv_openapi_v2(struct dv_arena *arena, struct dv_buf *buf)
 {
     struct dv_schemas schemas;

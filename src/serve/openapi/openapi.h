@@ -12,11 +12,11 @@ struct dv_arena;
 struct dv_buf;
 struct dv_err;
 
-/* JSON: all of a group and version. */
+/* Prints one group and version as JSON. */
 void dv_openapi_v3(dv_str group, dv_str version, struct dv_arena *arena, struct dv_buf *buf);
-/* JSON: everything. */
+/* Prints everything as JSON. */
 void dv_openapi_v2(struct dv_arena *arena, struct dv_buf *buf);
-/* What dv_openapi_v2 printed, in the protobuf form that older clients ask for. */
+/* Turns what dv_openapi_v2 printed into the protobuf form that older clients ask for. */
 DV_CHECKED bool dv_openapi_v2_protobuf(dv_str json, struct dv_buf *buf, struct dv_err *err);
 
 #endif

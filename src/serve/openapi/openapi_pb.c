@@ -1,13 +1,17 @@
-/* openapi_pb.c - an OpenAPI v2 document in protobuf: the messages of openapi.v2, as far as ours use
- * them.
+/* openapi_pb.c - prints an OpenAPI v2 document in protobuf: the messages of openapi.v2, as far as
+ * ours use them.
  *
- *     Document {1: swagger, 2: info {1: title, 2: version}, 8: paths {2: {1: name, 2: PathItem}},
- *               9: definitions {1: {1: name, 2: Schema}}}
- *     Schema   {1: $ref, 2: format, 4: description, 21: additionalProperties {1: Schema},
- *               22: type {1: name}, 23: items {1: Schema}, 25: properties {1: {1: name, 2:
- * Schema}}, 31: extensions {1: name, 2: {2: YAML}}} PathItem {2: get, 3: put, 4: post, 5: delete,
- * 8: patch} Operation {5: id, 8: parameters {1: {2: {3: {2: "query", 4: name, 6: type}}}}, 9:
- * responses {1: {1: code, 2: {1: {1: description, 2: {1: Schema}}}}}, 13: extensions} */
+ *     Document  {1: swagger, 2: info {1: title, 2: version},
+ *                8: paths {2: {1: name, 2: PathItem}},
+ *                9: definitions {1: {1: name, 2: Schema}}}
+ *     Schema    {1: $ref, 2: format, 4: description, 21: additionalProperties {1: Schema},
+ *                22: type {1: name}, 23: items {1: Schema},
+ *                25: properties {1: {1: name, 2: Schema}},
+ *                31: extensions {1: name, 2: {2: YAML}}}
+ *     PathItem  {2: get, 3: put, 4: post, 5: delete, 8: patch}
+ *     Operation {5: id, 8: parameters {1: {2: {3: {2: "query", 4: name, 6: type}}}},
+ *                9: responses {1: {1: code, 2: {1: {1: description, 2: {1: Schema}}}}},
+ *                13: extensions} */
 #include "serve/openapi/openapi.h"
 
 #include "base/arena.h"
@@ -27,7 +31,7 @@ static void add_text(struct dv_buf *buf, uint32_t number, const struct dv_json *
         dv_pb_add_bytes(buf, number, text);
 }
 
-/* Members that begin with "x-": their value as a YAML text. JSON is YAML. */
+/* Adds the members that begin with "x-", with their values as YAML text, which JSON is too. */
 static void add_extensions(struct dv_buf *buf, uint32_t number, const struct dv_json *object)
 {
     const struct dv_json *member;
@@ -53,7 +57,7 @@ static void add_extensions(struct dv_buf *buf, uint32_t number, const struct dv_
 
 static void add_schema(struct dv_buf *buf, const struct dv_json *schema);
 
-/* A schema in a field of a field. */
+/* Adds a schema as field 1 of the field `number`. */
 static void add_nested(struct dv_buf *buf, uint32_t number, const struct dv_json *schema)
 {
     size_t outer, inner;
@@ -67,7 +71,7 @@ static void add_nested(struct dv_buf *buf, uint32_t number, const struct dv_json
     dv_pb_end(buf, outer);
 }
 
-/* {1: {1: name, 2: Schema}} for each member. */
+/* Adds {1: {1: name, 2: Schema}} for each member. */
 static void add_named(struct dv_buf *buf, const struct dv_json *object)
 {
     const struct dv_json *member;
@@ -84,7 +88,8 @@ static void add_named(struct dv_buf *buf, const struct dv_json *object)
     }
 }
 
-/* As deep as our own schemas are: a list or map of values in a property. */
+/* Adds a schema. It calls itself only as deep as our own schemas are: a list or map of values in a
+ * property. */
 static void add_schema(struct dv_buf *buf, const struct dv_json *schema)
 {
     const struct dv_json *properties = dv_json_get(schema, DV_STR("properties"));

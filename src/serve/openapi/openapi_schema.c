@@ -1,4 +1,4 @@
-/* openapi_schema.c - schemas from field tables. */
+/* openapi_schema.c - makes schemas from field tables. */
 #include "serve/openapi/openapi_schema.h"
 
 #include "base/arena.h"
@@ -24,7 +24,8 @@ void dv_schemas_fini(struct dv_schemas *schemas)
 
 /* ---- names ---- */
 
-/* Messages that several versions of a group share are named by each of them. */
+/* Returns the schema's name. A message that several versions of a group share is named once by each
+ * of them. */
 static dv_str name_of(const struct dv_schemas *schemas, const struct dv_message *message,
                       const char *suffix)
 {
@@ -47,7 +48,7 @@ static struct dv_schema *add(struct dv_schemas *schemas, dv_str name)
         return schema;
     schema = DV_NEW(schemas->arena, struct dv_schema);
     schema->name = name;
-    (void)dv_map_set(&schemas->known, name, schema); /* nothing was there */
+    (void)dv_map_set(&schemas->known, name, schema); /* the name was not in the map */
     *dv_vec_add_in(&schemas->list, schemas->arena) = schema;
     return schema;
 }
@@ -90,7 +91,7 @@ static void add_ref(struct dv_schemas *schemas, const struct dv_message *message
                   DV_FMT(dv_schemas_add(schemas, message, DV_STR_NONE)));
 }
 
-/* The type of one value, as members of an object that is open. */
+/* Adds the type of one value, as members of the JSON object that is open. */
 static void add_type(struct dv_schemas *schemas, const struct dv_field *field, struct dv_buf *buf)
 {
     static const char *const types[] = {
@@ -109,13 +110,14 @@ static void add_type(struct dv_schemas *schemas, const struct dv_field *field, s
 
     if (field->type == DV_TYPE_MESSAGE)
         add_ref(schemas, field->message, buf);
-    else if (field->type == DV_TYPE_QUANTITY && schemas->is_v3) /* 1 and "1" are the same */
+    /* 1 and "1" are the same quantity. */
+    else if (field->type == DV_TYPE_QUANTITY && schemas->is_v3)
         dv_buf_add_c(buf, "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"}]");
     else
         dv_buf_add_c(buf, types[field->type]);
 }
 
-/* How lists are merged, by apply and by patches. */
+/* Adds how a list is merged by apply and by patches. */
 static void add_merging(const struct dv_field *field, struct dv_buf *buf)
 {
     bool retains = (field->flags & DV_FIELD_RETAIN_KEYS) != 0;
@@ -165,7 +167,7 @@ static void add_value(struct dv_schemas *schemas, const struct dv_field *field, 
         add_type(schemas, field, buf);
         dv_buf_add_char(buf, '}');
     } else if (field->type == DV_TYPE_MESSAGE && schemas->is_v3) {
-        /* nothing may stand beside a reference */
+        /* OpenAPI allows nothing beside a reference, so it is wrapped. */
         dv_buf_add_c(buf, "\"allOf\":[{");
         add_type(schemas, field, buf);
         dv_buf_add_c(buf, "}]");
@@ -184,7 +186,8 @@ static void add_fields(struct dv_schemas *schemas, dv_str title, const struct dv
     for (size_t i = 0; i < message->n_fields; i++) {
         const struct dv_field *field = &message->fields[i];
 
-        if (field->shape == DV_SHAPE_INLINE) { /* tables are not nested in themselves */
+        /* Tables are not nested in themselves, so this ends. */
+        if (field->shape == DV_SHAPE_INLINE) {
             add_fields(schemas, title, field->message, is_next, buf);
             continue;
         }

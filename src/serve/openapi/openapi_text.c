@@ -4,7 +4,7 @@
 
 static const struct {
     dv_str message;
-    dv_str field; /* empty: of the message itself */
+    dv_str field; /* empty: the text describes the message itself */
     const char *text;
 } texts[] = {
 #define TEXT(message, field, text)                                                                 \

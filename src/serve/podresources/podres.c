@@ -21,7 +21,7 @@
 #include "serve/podresources/podres_gate.h"
 #include "serve/serve.h"
 
-/* Requests are empty or have two names. */
+/* The limit of a request: it is empty or has two names. */
 #define MESSAGE_BYTES_MAX (64u * 1024u)
 #define SOCKET_MODE 0777
 
@@ -60,7 +60,7 @@ static struct dv_podres_claim *claim_of(const struct dv_claim *claim, struct dv_
     return made;
 }
 
-/* What its containers use; NULL: no claims. */
+/* Returns what the pod's containers use; NULL: it has no claims. */
 static const struct dv_podres_use *uses_of(const struct dv_node *node,
                                            const struct dv_pod_spec *spec, struct dv_arena *arena)
 {
@@ -74,7 +74,7 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
             dv_pod_spec_container(spec, spec->containers[i].name);
         const struct dv_podres_claim **claims;
         const struct dv_claim **used;
-        struct dv_err missing; /* it shows none at all then */
+        struct dv_err missing; /* the container then shows no claims at all */
         size_t n;
 
         if (!container || !dv_claim_of_container(dv_claims_state(node->claims), spec->object,
@@ -88,7 +88,8 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
     return uses;
 }
 
-/* Active pods are admitted, or were before they are looked at again. */
+/* Describes a pod. A pod is active when it is admitted, or was before and has not been looked at
+ * again. */
 static struct dv_podres_pod known_pod(const struct dv_node *node, const struct dv_pod_view *view,
                                       struct dv_arena *arena)
 {
@@ -99,7 +100,7 @@ static struct dv_podres_pod known_pod(const struct dv_node *node, const struct d
     };
 }
 
-/* All pods; what inactive ones held has been given back. */
+/* Describes all pods, after what inactive ones held has been given back. */
 static struct dv_podres_node known_node(const struct dv_node *node, struct dv_arena *arena)
 {
     struct dv_device_state *devices = dv_devices_state(node->devices);
@@ -109,7 +110,7 @@ static struct dv_podres_node known_node(const struct dv_node *node, struct dv_ar
     size_t at = 0;
     size_t n = 0;
 
-    (void)dv_device_collect(devices); /* how many is of no interest */
+    (void)dv_device_collect(devices); /* it does not matter how many were given back */
     while (dv_pods_next(node->pods, &at, &view))
         pods[n++] = known_pod(node, &view, arena);
     return (struct dv_podres_node){
@@ -118,7 +119,7 @@ static struct dv_podres_node known_node(const struct dv_node *node, struct dv_ar
 
 /* ---- calls ---- */
 
-/* False: the call has been refused. */
+/* Spends a token for the call. False: the call has been refused. */
 static bool pass(struct dv_podres_server *server, enum dv_podres_call which,
                  struct dv_server_call *call)
 {
@@ -154,7 +155,7 @@ static void handle_allocatable(void *ctx, struct dv_server_call *call, dv_str by
         dv_serve_reply(call, &dv_podres_allocatable(&node, dv_server_call_arena(call))->base);
 }
 
-/* NULL: the error is set. */
+/* Makes the answer of Get; NULL: `err` is set. */
 static PodresV1__GetPodResourcesResponse *
 answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesRequest *request,
            struct dv_arena *arena, struct dv_err *err)
@@ -167,7 +168,8 @@ answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesReque
     struct dv_podres_pod pod;
     struct dv_pod_view view;
 
-    /* One by its name rather than all; an empty namespace is none here, and no pod has it. */
+    /* One pod is looked up by its name, which is cheaper than all. An empty namespace would stand
+     * for none here, and no pod has it. */
     if (ref.namespace.n > 0 && dv_pods_find(server->node->pods, &ref, &view)) {
         pod = known_pod(server->node, &view, arena);
         node.pods = &pod;

@@ -32,7 +32,7 @@ static PodresV1__TopologyInfo *topology_message(int64_t node, struct dv_arena *a
     return topology;
 }
 
-/* One entry a device and node; DV_DEVICE_NO_NODE has no topology. */
+/* Adds one entry for each device and NUMA node; DV_DEVICE_NO_NODE has no topology. */
 static void add_entry(struct entries *entries, dv_str resource, dv_str id, int64_t node,
                       struct dv_arena *arena)
 {
@@ -70,7 +70,7 @@ static void sort_entries(struct entries *entries)
         qsort(entries->v, entries->n, sizeof(entries->v[0]), compare_entries);
 }
 
-/* What a pod's containers hold: read once for all of them. */
+/* What a pod's containers hold, read once for all of them. */
 struct holdings {
     const struct dv_device_record *records;
     size_t n_records;
@@ -121,7 +121,7 @@ static void add_cdi_devices(PodresV1__ClaimResource *message,
     }
 }
 
-/* Device i of the driver, with the CDI ids of devices first..i. */
+/* Makes the entry of device i of the driver, with the CDI ids of devices first..i. */
 static PodresV1__ClaimResource *claim_resource(const struct dv_podres_claim_driver *driver,
                                                size_t first, size_t i, struct dv_arena *arena)
 {
@@ -186,8 +186,8 @@ static void add_claims(PodresV1__ContainerResources *message, const struct dv_po
 
 /* ---- pods, v1 ---- */
 
-/* Sidecars come before regular containers, as they do in the spec; plain init containers are left
- * out. */
+/* Makes the message of a pod. Sidecars come before regular containers, as in the spec; plain init
+ * containers are left out. */
 static PodresV1__PodResources *pod_message(const struct dv_podres_node *node,
                                            const struct dv_podres_pod *pod, struct dv_arena *arena)
 {

@@ -45,8 +45,8 @@ struct dv_podres_claim {
 
 /* ---- the node ---- */
 
-/* The claims of one container: in the order of the pod's list, the one for extended resources last.
- * NULL stands for a claim that is not prepared; the container then shows none at all. */
+/* The claims of one container, in the order of the pod's list; the one for extended resources comes
+ * last. NULL stands for a claim that is not prepared; the container then shows none at all. */
 struct dv_podres_use {
     const struct dv_podres_claim *const *claims;
     size_t n_claims;
@@ -54,7 +54,7 @@ struct dv_podres_use {
 
 struct dv_podres_pod {
     const struct dv_pod_spec *spec;
-    const struct dv_podres_use *uses; /* for each container of the spec; NULL: no claims */
+    const struct dv_podres_use *uses; /* one for each container of the spec; NULL: no claims */
     bool is_active;
 };
 
@@ -73,17 +73,19 @@ struct dv_podres_node {
 
 /* ---- answers ---- */
 
-/* v1 List: the active pods. */
+/* Answers v1 List: the active pods. */
 PodresV1__ListPodResourcesResponse *dv_podres_list(const struct dv_podres_node *node,
                                                    struct dv_arena *arena);
-/* v1 Get. DV_UNKNOWN, with the reference's text: no such pod, or not an active one. */
+/* Answers v1 Get. DV_UNKNOWN, with the reference's text: there is no such pod, or it is not
+ * active. */
 PodresV1__GetPodResourcesResponse *dv_podres_get(const struct dv_podres_node *node,
                                                  dv_str namespace, dv_str name,
                                                  struct dv_arena *arena, struct dv_err *err);
-/* v1 GetAllocatableResources: healthy devices, taken or not; never those of claims. */
+/* Answers v1 GetAllocatableResources: all healthy devices, held or not, but never those of
+ * claims. */
 PodresV1__AllocatableResourcesResponse *dv_podres_allocatable(const struct dv_podres_node *node,
                                                               struct dv_arena *arena);
-/* v1alpha1 List: all pods, their regular containers, names and ids only. */
+/* Answers v1alpha1 List: all pods with their regular containers, names and ids only. */
 PodresV1alpha1__ListPodResourcesResponse *dv_podres_alpha_list(const struct dv_podres_node *node,
                                                                struct dv_arena *arena);
 

@@ -24,7 +24,7 @@ static void count(struct dv_podres_counts *counts, enum dv_podres_call call)
     case DV_PODRES_GET:
         counts->n_get++;
         break;
-    case DV_PODRES_ALPHA_LIST: /* has no counter of its own in the reference */
+    case DV_PODRES_ALPHA_LIST: /* the reference has no counter for it */
         break;
     }
 }

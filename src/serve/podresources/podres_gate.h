@@ -23,14 +23,14 @@ enum dv_podres_call {
 };
 
 struct dv_podres_gate {
-    uint64_t saved_ns;  /* time that has not been spent: a token costs its share of a second */
+    uint64_t saved_ns;  /* time that has not been spent: a token costs a fixed part of a second */
     uint64_t filled_ns; /* when saved_ns was last brought up to date */
     struct dv_podres_counts counts;
 };
 
 void dv_podres_gate_init(struct dv_podres_gate *gate, uint64_t now_ns);
 /* Spends a token and counts the call. DV_RESOURCE_EXHAUSTED, with the reference's text: there is no
- * token, and nothing is counted. Time that goes back saves nothing. */
+ * token, and nothing is counted. A clock that goes back adds no time. */
 DV_CHECKED bool dv_podres_gate_pass(struct dv_podres_gate *gate, enum dv_podres_call call,
                                     uint64_t now_ns, struct dv_err *err);
 
