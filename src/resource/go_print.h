@@ -15,7 +15,7 @@ struct dv_message;
 
 struct dv_json *dv_go_value(const struct dv_message *message, const void *value,
                             struct dv_arena *arena);
-/* An array of messages that lie one after the other; null when `values` is NULL. */
+/* Prints an array of messages that lie one after the other; null when `values` is NULL. */
 struct dv_json *dv_go_list(const struct dv_message *message, const void *values, size_t n,
                            struct dv_arena *arena);
 

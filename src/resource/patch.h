@@ -80,7 +80,7 @@ void dv_apply_update(const struct dv_message *message, const struct dv_json *old
                      const struct dv_json *doc, const struct dv_managed_fields *managed,
                      const struct dv_manager *manager, struct dv_arena *arena,
                      struct dv_managed_fields *result);
-/* Whether two say the same but for the times. When nothing else changed in an object either, a
+/* Whether two are equal except for their times. When nothing else changed in an object either, a
  * write leaves it as it was. */
 bool dv_managed_fields_eq(const struct dv_managed_fields *a, const struct dv_managed_fields *b);
 

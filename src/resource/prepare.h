@@ -40,16 +40,17 @@ struct dv_prepare {
     struct dv_arena *arena;
 };
 
-/* Status is dropped (not of nodes), generation is 1 where it is counted, pods get their phase and
- * QoS class, namespaces their finalizer and phase. */
+/* Prepares an object for its creation: its status is dropped (except a node's), generation is 1
+ * where it is counted, pods get their phase and QoS class, namespaces their finalizer and phase. */
 void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_prepare *how);
-/* What the operation may not touch becomes what `old` has, and generation counts changes of the
- * spec. `operation` is one of the updates. The value refers to parts of `old` afterwards. */
+/* Prepares an object for an update: what the operation may not touch becomes what `old` has, and
+ * generation counts changes of the spec. `operation` is one of the updates. The value refers to
+ * parts of `old` afterwards. */
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
                        const void *old, const struct dv_prepare *how);
 
 /* Drops owner references whose uid came before. Returns the warning that the API then gives, in
- * `arena`, or nothing. The functions above do it without a word. */
+ * `arena`, or nothing. The functions above do the same and give no warning. */
 dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena);
 
 /* "Guaranteed", "Burstable", "BestEffort" */

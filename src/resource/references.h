@@ -30,8 +30,8 @@ typedef bool dv_visit_reference(void *ctx, const struct dv_reference *reference)
  * that the pod's status tells, as has the claim for extended resources. False: a visit ended it. */
 bool dv_pod_visit_references(const struct dv_api_pod *pod, dv_visit_reference *visit, void *ctx);
 
-/* A pod that stands for one that the node has from elsewhere: it has the annotation, of any value.
- */
+/* Whether the pod is a mirror: it stands for one that the node has from elsewhere, and has the
+ * annotation, of any value. */
 bool dv_pod_is_mirror(const struct dv_api_pod *pod);
 
 #endif

@@ -64,7 +64,8 @@ struct dv_kind {
 };
 
 const struct dv_kind *dv_kind(enum dv_kind_id id);
-/* NULL when there is none, or not in that version. *version may be NULL. */
+/* Finds a kind by its name; NULL when there is none, or not in that version. *version may
+ * be NULL. */
 const struct dv_kind *dv_kind_by_name(dv_str group, dv_str version, dv_str name,
                                       const struct dv_api_version **found);
 const struct dv_kind *dv_kind_by_plural(dv_str group, dv_str version, dv_str plural,
@@ -106,8 +107,8 @@ DV_CHECKED bool dv_decode_json(const struct dv_message *message, const struct dv
 DV_CHECKED bool dv_decode_pb(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,
                              void *value, struct dv_err *err);
 
-/* As a document, and as text at once (a line without blanks). With apiVersion and kind at the front
- * when `version` is given, the `kind` then too. */
+/* Encodes as a document, and as text at once (a line without blanks). apiVersion and kind come
+ * first when `version` and `kind` are given. */
 struct dv_json *dv_encode_json(const struct dv_message *message, const void *value,
                                const struct dv_api_version *version, dv_str kind,
                                struct dv_arena *arena);
@@ -129,28 +130,29 @@ void dv_pb_envelope_encode(const struct dv_pb_envelope *envelope, struct dv_buf 
 DV_CHECKED bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err);
 void dv_api_time_print(struct dv_time time, bool with_micros, struct dv_buf *buf);
 bool dv_api_time_is_in_range(struct dv_time time); /* of the years 0 to 9999 */
-/* So many seconds later, or earlier when negative; never beyond the years 0 to 9999, because what
- * is printed of a time beyond them cannot be read again. */
+/* The time so many seconds later, or earlier when negative; never beyond the years 0 to 9999,
+ * because a time beyond them cannot be read again once it is printed. */
 struct dv_time dv_api_time_add(struct dv_time time, int64_t seconds);
-/* What is left of it when it is printed: whole seconds, or microseconds. Go's zero time is none. */
+/* Rounds a time to what is printed of it: whole seconds, or microseconds. Go's zero time is
+ * none. */
 struct dv_time dv_api_time_round(struct dv_time time, bool with_micros);
 
 /* Whether two values mean the same: absent and empty lists and maps are equal, quantities are
  * compared by number, times by instant. An optional text that is empty is not absent. */
 bool dv_message_eq(const struct dv_message *message, const void *a, const void *b);
-/* A deep copy into `copy`, with all it refers to. */
+/* Makes a deep copy in `copy`, with all that it refers to. */
 void dv_message_copy(const struct dv_message *message, const void *value, struct dv_arena *arena,
                      void *copy);
 
-/* Fills in what the API's defaults are; `now` is for timeAdded of taints. In the way of `version`:
- * v1beta1 leaves more out. */
+/* Fills in the API's defaults; `now` is for timeAdded of taints. They depend on `version`: v1beta1
+ * leaves more out. */
 void dv_default(const struct dv_kind *kind, const struct dv_api_version *version, void *value,
                 struct dv_time now, struct dv_arena *arena);
 
 /* ---- objects ---- */
 
-/* Immutable and counted; shared and dropped on one thread. Any thread may make one, and read one
- * that is held for it meanwhile. */
+/* An object, immutable and counted; references are taken and dropped on one thread. Any thread may
+ * make one, and read one that is kept alive meanwhile. */
 struct dv_object {
     const struct dv_kind *kind;
     struct dv_api_object_meta *meta; /* of `value` */
@@ -163,10 +165,10 @@ struct dv_object {
 /* Copies `value` and all it refers to into one block. Lists and maps that are empty become absent,
  * as in the reference, which stores objects in an encoding that cannot tell. */
 struct dv_object *dv_object_new(const struct dv_kind *kind, const void *value);
-/* What an object of it would take. */
+/* The memory that an object of this value would take. */
 size_t dv_object_measure(const struct dv_kind *kind, const void *value);
-/* Gives its version to an object that nobody else has yet, and that was made with
- * DV_VERSION_ROOM for one: what is large is made on a worker, before its version is known. */
+/* Gives its version to an object that nobody else has yet, and that was made with DV_VERSION_ROOM
+ * for one: large objects are made on a worker, before their version is known. */
 #define DV_VERSION_ROOM DV_STR("00000000000000000000")
 void dv_object_set_version(struct dv_object *object, uint64_t version);
 struct dv_object *dv_object_ref(struct dv_object *object);
@@ -174,7 +176,7 @@ void dv_object_unref(struct dv_object *object); /* NULL is fine */
 
 /* ---- what values mean ---- */
 
-/* A pod that has ended, well or not: none of its containers runs again. */
+/* Whether the pod has ended, well or not: none of its containers runs again. */
 bool dv_pod_is_terminal(const struct dv_api_pod *pod);
 
 bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
@@ -189,11 +191,11 @@ bool dv_device_toleration_matches(const struct dv_api_device_toleration *tolerat
 struct dv_api_exact_device_request
 dv_alternative_as_request(const struct dv_api_device_sub_request *alternative);
 
-/* An entry of a map of the API by its key; NULL when absent. */
+/* Finds an entry of a map of the API by its key; NULL when it is absent. */
 const struct dv_str_entry *dv_entry_find(const struct dv_str_entry *entries, size_t n, dv_str key);
 
-/* Sets an entry, the map made anew in `arena`; keeps `key` and `value`. Nothing happens when it is
- * that already. */
+/* Sets an entry, in a new map in `arena`; keeps `key` and `value`. Does nothing when the entry has
+ * that value already. */
 void dv_entry_set(struct dv_str_entry **entries, size_t *n, dv_str key, dv_str value,
                   struct dv_arena *arena);
 

@@ -17,7 +17,7 @@ struct dv_str_entry;
 struct dv_label_selector;
 struct dv_field_selector;
 
-/* "a=b,c in (d,e),!f". An empty text selects everything. In `arena`; keeps `text`.
+/* Parses "a=b,c in (d,e),!f" into `arena`; keeps `text`. An empty text selects everything.
  * DV_INVALID_ARGUMENT with the reference's message. */
 struct dv_label_selector *dv_label_selector_parse(dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err);
@@ -25,8 +25,8 @@ bool dv_label_selector_matches(const struct dv_label_selector *selector,
                                const struct dv_str_entry *labels, size_t n_labels);
 bool dv_label_selector_is_empty(const struct dv_label_selector *selector);
 
-/* "metadata.name=x,spec.nodeName!=": DV_INVALID_ARGUMENT when the kind has no such field label, in
- * the group and version in which it is asked. */
+/* Parses "metadata.name=x,spec.nodeName!=". DV_INVALID_ARGUMENT: the kind has no such field label
+ * in the group and version of the request. */
 struct dv_field_selector *dv_field_selector_parse(const struct dv_kind *kind, dv_str group,
                                                   dv_str text, struct dv_arena *arena,
                                                   struct dv_err *err);
@@ -46,8 +46,8 @@ bool dv_field_selector_text_demands(dv_str text, dv_str label, struct dv_arena *
  * and values that labels can have. DV_INVALID_ARGUMENT says what is wrong. */
 DV_CHECKED bool dv_node_selector_check(const struct dv_api_node_selector *selector,
                                        struct dv_err *err);
-/* core NodeSelector against a node's name and labels. A term that cannot be evaluated matches
- * nothing. */
+/* Whether a core NodeSelector selects a node of this name and these labels. A term that cannot be
+ * evaluated matches nothing. */
 bool dv_node_selector_matches(const struct dv_api_node_selector *selector, dv_str node_name,
                               const struct dv_str_entry *labels, size_t n_labels);
 

@@ -16,7 +16,7 @@ struct dv_arena;
 struct dv_kind;
 struct dv_problems;
 
-/* What a failure is about; texts may be empty. */
+/* The object that a failure is about; texts may be empty. */
 struct dv_status_about {
     const struct dv_kind *kind; /* NULL: nothing in particular */
     /* Of the request. It does not show: the reference names the group that a kind is stored in. */
@@ -43,7 +43,7 @@ struct dv_api_status *dv_status_already_exists(const struct dv_status_about *abo
 struct dv_api_status *dv_status_conflict(const struct dv_status_about *about,
                                          struct dv_arena *arena, const char *fmt, ...)
     DV_PRINTF(3, 4);
-/* Fields that an apply would take from other managers. */
+/* A conflict about fields that an apply would take from other managers. */
 struct dv_api_status *dv_status_apply_conflict(const struct dv_apply_conflict *conflicts,
                                                size_t n_conflicts, struct dv_arena *arena);
 struct dv_api_status *dv_status_expired(struct dv_arena *arena, const char *fmt, ...)
@@ -57,16 +57,17 @@ struct dv_api_status *dv_status_too_large_version(uint64_t wanted, uint64_t curr
                                                   struct dv_arena *arena);
 struct dv_api_status *dv_status_too_many_requests(int64_t retry_after_s, struct dv_arena *arena,
                                                   const char *fmt, ...) DV_PRINTF(3, 4);
-/* From an error of our own: full disk and full queues are 503, what is a client's fault 4xx, all
- * else 500. */
+/* Makes a Status of an error of our own: full disk and full queues are 503, a client's fault 4xx,
+ * all else 500. */
 struct dv_api_status *dv_status_from_err(const struct dv_err *err, struct dv_arena *arena);
-/* Anything else: reason as the API writes it ("NotAcceptable"). */
+/* Makes any other Status; the reason is as the API writes it ("NotAcceptable"). */
 struct dv_api_status *dv_status_new(int code, dv_str reason, struct dv_arena *arena,
                                     const char *fmt, ...) DV_PRINTF(4, 5);
-/* One more cause, `field` may be empty. */
+/* Adds a cause; `field` may be empty. */
 void dv_status_add_cause(struct dv_api_status *status, dv_str reason, dv_str message, dv_str field,
                          struct dv_arena *arena);
-/* And back, for those who only report: the code by the HTTP code, the message as it is. */
+/* Makes an error of a Status, for callers that only report: the code by the HTTP code, the message
+ * as it is. */
 void dv_status_to_err(const struct dv_api_status *status, struct dv_err *err);
 
 #endif

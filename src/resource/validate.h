@@ -31,8 +31,9 @@ struct dv_problem {
                       `Invalid value: "X": must be ...` */
 };
 
-/* An answer with more problems helps nobody; what comes after them is not looked at. Some show a
- * whole list, once for each of its items that is wrong: so their texts are counted, too. */
+/* The most problems of an answer: more of them help nobody, and what comes after them is not looked
+ * at. Some problems show a whole list, once for each of its items that is wrong: so their texts are
+ * limited, too. */
 #define DV_PROBLEMS_MAX 2048u
 #define DV_PROBLEMS_BYTES_MAX (1024u * 1024u)
 

@@ -75,7 +75,7 @@ static dv_str qualify(dv_str what, const struct dv_status_about *about, struct d
     return dv_str_printf(arena, "%.*s.%.*s", DV_FMT(what), DV_FMT(group));
 }
 
-/* What most failures begin with: `resourceclaims.resource.k8s.io "NAME"`. */
+/* The words that most failures begin with: `resourceclaims.resource.k8s.io "NAME"`. */
 static dv_str subject(const struct dv_status_about *about, struct dv_arena *arena)
 {
     dv_str what = qualify(what_of(about), about, arena);
@@ -212,7 +212,7 @@ void dv_status_add_cause(struct dv_api_status *status, dv_str reason, dv_str mes
 
 /* ---- conflicts of apply ---- */
 
-/* They are in the order of their managers. */
+/* Prints the conflicts, which are in the order of their managers. */
 static void print_conflicts(const struct dv_apply_conflict *conflicts, size_t n, struct dv_buf *buf)
 {
     const char *before = "";
@@ -368,7 +368,8 @@ struct dv_api_status *dv_status_too_many_requests(int64_t retry_after_s, struct 
 
 /* ---- our own errors ---- */
 
-/* By code first, and by the first row of a code when it is the other way round. */
+/* HTTP codes and our own. A code is looked up from the top; the other way round the first row of a
+ * code counts. */
 static const struct {
     enum dv_code code;
     int http;
@@ -410,7 +411,7 @@ struct dv_api_status *dv_status_from_err(const struct dv_err *err, struct dv_are
 
 static enum dv_code code_of(const struct dv_api_status *status)
 {
-    /* 409 and 503 are two things each, told apart by the reason. */
+    /* 409 and 503 stand for two reasons each, so the reason decides. */
     for (size_t i = 0; i < DV_COUNT(codes); i++)
         if (codes[i].http == status->code && dv_str_eq(codes[i].reason, status->reason))
             return status->code == 503 ? DV_UNAVAILABLE : codes[i].code;

@@ -19,7 +19,7 @@
 #define DAY (24 * HOUR)
 #define YEAR (365 * DAY)
 
-/* A row being made. */
+/* A row that is being made. */
 struct row {
     struct dv_json *cells;
     struct dv_time now;
@@ -40,7 +40,8 @@ static dv_str print_two(int64_t first, char first_unit, int64_t second, char sec
 
 dv_str dv_age_print(int64_t seconds, struct dv_arena *arena)
 {
-    if (seconds < -1) /* clocks may differ by a second */
+    /* an object may seem to come from the future: clocks may differ by a second */
+    if (seconds < -1)
         return DV_STR("<invalid>");
     if (seconds < 0)
         return DV_STR("0s");
@@ -137,7 +138,7 @@ static dv_str node_status(const struct dv_api_node *node, struct dv_arena *arena
     return dv_str_printf(arena, "%.*s,SchedulingDisabled", DV_FMT(status));
 }
 
-/* The role that a label gives; empty when none. */
+/* The role that a label gives a node; empty when it gives none. */
 static dv_str role_of(const struct dv_str_entry *label)
 {
     static const dv_str prefix = DV_STR_INIT("node-role.kubernetes.io/");

@@ -242,7 +242,7 @@ static const struct {
 const struct dv_column *dv_table_columns(const struct dv_kind *kind,
                                          const struct dv_api_version *version, size_t *n)
 {
-    (void)version; /* all versions of a kind have the same */
+    (void)version; /* all versions of a kind have the same columns */
     *n = of_kinds[kind->id].n;
     return of_kinds[kind->id].v;
 }

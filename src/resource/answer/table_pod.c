@@ -31,7 +31,7 @@ static bool is_true(const struct dv_api_pod *pod, dv_str type)
     return condition && dv_str_eq(condition->status, DV_STR("True"));
 }
 
-/* An init container that goes on running beside the others. */
+/* Whether it is an init container that goes on running beside the others. */
 static bool is_sidecar(const struct dv_api_container *container)
 {
     return dv_str_eq(container->restart_policy, DV_STR("Always"));
@@ -107,8 +107,8 @@ static bool look_at_init(struct view *view)
     return false;
 }
 
-/* Restarts of init containers count no longer once they are done, but for sidecars. Only those up
- * to where look_at_init stopped were looked at. */
+/* Restarts of init containers do not count once they are done, except those of sidecars. Only those
+ * up to where look_at_init stopped were looked at. */
 static void recount_sidecars(struct view *view)
 {
     const struct dv_api_pod_status *status = &view->pod->status;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define MICRO_DIGITS 6
-/* Go's zero time, 0001-01-01T00:00:00Z, is no time at all. */
+/* Go's zero time, 0001-01-01T00:00:00Z, stands for no time at all. */
 #define ZERO_SECONDS (-62135596800)
 
 bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err)
@@ -23,7 +23,8 @@ bool dv_api_time_parse(dv_str text, struct dv_time *time, struct dv_err *err)
         .nanos = parsed.nanos,
         .is_set = parsed.seconds != ZERO_SECONDS || parsed.nanos != 0,
     };
-    if (!dv_api_time_is_in_range(read)) /* an offset can leave the years that have four digits */
+    /* an offset can lead out of the years that have four digits */
+    if (!dv_api_time_is_in_range(read))
         return dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is not in the years 0 to 9999",
                        DV_FMT(text));
     *time = read;

@@ -19,7 +19,7 @@
 
 #define ALIGN 8u
 
-/* Where the next struct and the next text go; NULL while measuring. */
+/* The places for the next struct and the next text; NULL while measuring. */
 struct block {
     char *structs;
     char *texts;
@@ -58,7 +58,7 @@ static void copy_text(struct block *block, const dv_str *value, dv_str *copy)
         memcpy(at, value->p, value->n);
         copy->p = at;
     } else if (copy && value->p) {
-        copy->p = ""; /* nothing may point to the old memory */
+        copy->p = ""; /* an empty text must not point into the memory of the original */
     }
     block->n_texts += value->n;
 }
@@ -85,7 +85,7 @@ static void copy_quantity(struct block *block, const struct dv_quantity *value,
         *copy = dv_quantity_copy_to(value, room);
 }
 
-/* What the value refers to. */
+/* Copies what the value refers to. */
 static void copy_value(struct block *block, const struct dv_field *field, const char *value,
                        char *copy)
 {
@@ -177,7 +177,7 @@ static void copy_unknown(struct block *block, const struct dv_message *message, 
         dv_store_pointer(copy + message->unknown_offset, made);
 }
 
-/* By the newest version's table: it has all members, each in its place. */
+/* Copies by the newest version's table, which has all members, each in its place. */
 static void copy_members(struct block *block, const struct dv_message *message, const char *value,
                          char *copy)
 {

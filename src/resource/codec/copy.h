@@ -11,7 +11,7 @@ enum dv_copy_mode {
     DV_COPY_STORED, /* lists and maps that are empty are absent: see dv_object_new */
 };
 
-/* What a value refers to, in bytes. */
+/* The size of what a value refers to, in bytes. */
 struct dv_copy_size {
     size_t structs; /* a multiple of 8 */
     size_t texts;

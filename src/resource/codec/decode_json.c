@@ -13,9 +13,9 @@
 #include "resource/codec/notes.h"
 #include "json/json.h"
 
-/* "T15:04:05.000000": the digits that Go wants of a time in microseconds, no more and no fewer. */
+/* "T15:04:05.000000": Go wants exactly so many digits of a time in microseconds. */
 #define MICRO_DIGITS 6u
-/* A document has at most 64 MiB; printing makes at most six bytes of one (\u0000). */
+/* A document has at most 64 MiB, and printing makes at most six bytes of one (\u0000). */
 #define RAW_BYTES_MAX (6u * DV_DECODE_BYTES_MAX)
 
 struct decoder {
@@ -157,7 +157,7 @@ static bool decode_strs(struct decoder *d, const struct dv_json *node, struct dv
     return true;
 }
 
-/* One value that is not null into `at`, which is zeroed. */
+/* Decodes one value that is not null into `at`, which is zeroed. */
 static bool decode_value(struct decoder *d, const struct dv_field *field,
                          const struct dv_json *node, void *at)
 {
@@ -190,7 +190,7 @@ static bool decode_value(struct decoder *d, const struct dv_field *field,
 
 /* -- Fields --------------------------------------------------------------------------------- */
 
-/* Items and entries: null among them is the zero value. */
+/* Decodes items or entries; null among them is the zero value. */
 static bool decode_items(struct decoder *d, const struct dv_field *field,
                          const struct dv_json *node, char *home)
 {
@@ -262,7 +262,8 @@ static bool decode_in_home(struct decoder *d, const struct dv_field *field,
     return decode_value(d, field, node, home + field->offset);
 }
 
-/* Fields of the struct behind a pointer: it comes to be when the first of them is not empty. */
+/* Decodes into the struct behind a pointer, which is made when the first of its fields is not
+ * empty. */
 static bool decode_into(struct decoder *d, const struct dv_field *field, const struct dv_json *node,
                         char *value)
 {
@@ -286,7 +287,7 @@ static bool is_type_meta(const struct dv_json *member)
            dv_str_eq(dv_json_key(member), DV_STR("kind"));
 }
 
-/* A member that the table does not have. */
+/* Handles a member that the table does not have. */
 static bool look_at_unknown(struct decoder *d, const struct dv_message *message,
                             const struct dv_json *object, const struct dv_json *member,
                             bool is_root)
@@ -303,7 +304,7 @@ static bool look_at_unknown(struct decoder *d, const struct dv_message *message,
     return true;
 }
 
-/* All members that the table does not have, as text. */
+/* Keeps all members that the table does not have, as text. */
 static bool keep_unknown(struct decoder *d, const struct dv_message *message, char *value,
                          const struct dv_json *node, bool is_root)
 {
@@ -312,7 +313,7 @@ static bool keep_unknown(struct decoder *d, const struct dv_message *message, ch
     dv_str *text;
 
     dv_buf_init(&buf, RAW_BYTES_MAX);
-    if (unknown) /* of a view of the same struct */
+    if (unknown) /* a view of the same struct has kept some before */
         dv_buf_add(&buf, *unknown);
     for (const struct dv_json *child = dv_json_first(node); child; child = dv_json_next(child)) {
         if ((is_root && is_type_meta(child)) || dv_message_field(message, dv_json_key(child), NULL))
@@ -331,8 +332,8 @@ static bool keep_unknown(struct decoder *d, const struct dv_message *message, ch
     return dv_buf_check(&buf, "unknown fields", d->err);
 }
 
-/* The field of that name. Members usually come in the order of the table: `*next` is where the last
- * one was found. */
+/* Finds the field of that name. Members usually come in the order of the table, so the search
+ * begins at `*next`, behind the last one. */
 static const struct dv_field *find_field(const struct dv_message *message, dv_str name,
                                          size_t *next, size_t *base)
 {

@@ -12,7 +12,7 @@
 #include "resource/codec/decode_pb.h"
 #include "resource/codec/layout.h"
 
-/* Of one message: the index of a field is a byte. */
+/* The most fields of one message: the index of a field is a byte. */
 #define FIELDS_MAX 256u
 
 static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *message,
@@ -38,7 +38,8 @@ static void decode_number(const struct dv_field *field, uint64_t number, void *a
         *(int64_t *)at = (int64_t)number;
 }
 
-/* One value of the field's own wire type. A message is merged into what is there. */
+/* Decodes one value of the field's own wire type. A message is merged into the one that is
+ * there. */
 static bool decode_value(struct dv_pb_decoder *d, const struct dv_field *field,
                          const struct dv_pb_reader *reader, const struct dv_pb_field *part,
                          void *at)
@@ -140,7 +141,7 @@ static bool decode_entry(struct dv_pb_decoder *d, const struct dv_field *field,
 /* -- Messages ------------------------------------------------------------------------------- */
 
 /* The index of the field with that number, or n_fields. Fields usually come in the order of their
- * numbers: `*next` is where the last one was found. */
+ * numbers, so the search begins at `*next`, behind the last one. */
 static size_t find_field(const struct dv_message *message, uint32_t number, size_t *next)
 {
     size_t from = 0;
@@ -164,7 +165,7 @@ static size_t find_field(const struct dv_message *message, uint32_t number, size
     return message->n_fields;
 }
 
-/* The field that a part belongs to. NULL: unknown, or of another wire type. */
+/* The field that a part belongs to; NULL when it is unknown, or has another wire type. */
 static const struct dv_field *field_of(const struct dv_message *message,
                                        const struct dv_pb_field *part, size_t *next,
                                        bool *is_packed)
@@ -182,7 +183,7 @@ static const struct dv_field *field_of(const struct dv_message *message,
     return wire == (field->shape == DV_SHAPE_MAP ? DV_PB_BYTES : wire_of(field)) ? field : NULL;
 }
 
-/* Every byte of a packed list that has no more after it in its number ends one. */
+/* Counts the numbers in a packed list: each byte without the continuation bit ends one. */
 static size_t count_packed(dv_str bytes)
 {
     size_t n = 0;
@@ -192,7 +193,7 @@ static size_t count_packed(dv_str bytes)
     return n;
 }
 
-/* The struct that has the field's member, made when it is not there yet. */
+/* The struct that has the field's member; it is made when it is not there yet. */
 static char *home_of(struct dv_pb_decoder *d, const struct dv_field *field, char *value)
 {
     char *home;
@@ -207,7 +208,7 @@ static char *home_of(struct dv_pb_decoder *d, const struct dv_field *field, char
     return home;
 }
 
-/* Room for the items of one list: after those that an earlier part of the message had. */
+/* Makes room for the items of one list, behind those that an earlier part of the message had. */
 static bool reserve(struct dv_pb_decoder *d, const struct dv_field *field, size_t n, char *value)
 {
     char *home = home_of(d, field, value);
@@ -301,7 +302,8 @@ static bool decode_in_home(struct dv_pb_decoder *d, const struct dv_field *field
     return decode_value(d, field, reader, part, home + field->offset);
 }
 
-/* Fields of the struct behind a pointer: it comes to be when the first of them is not empty. */
+/* Decodes into the struct behind a pointer, which is made when the first of its fields is not
+ * empty. */
 static bool decode_field(struct dv_pb_decoder *d, const struct dv_field *field,
                          const struct dv_pb_reader *reader, const struct dv_pb_field *part,
                          bool is_packed, char *value)
@@ -323,7 +325,8 @@ static bool decode_field(struct dv_pb_decoder *d, const struct dv_field *field,
     return true;
 }
 
-/* A scalar that comes twice can be empty in the end: what is behind the pointer then never was. */
+/* Drops a struct behind a pointer whose fields are all empty in the end: a scalar may come twice,
+ * the second time empty. */
 static void drop_empty_home(const struct dv_message *message, char *value)
 {
     const struct dv_field_into *into = NULL;

@@ -26,7 +26,7 @@ struct dv_pb_decoder {
 /* Zeroed memory for n structs of `size` bytes; NULL when that is more than any object needs. */
 void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size);
 
-/* Each reads what is left of a message, and replaces what was there. */
+/* Each of these reads what is left of a message, and replaces the value that was there. */
 DV_CHECKED bool dv_pb_decode_time(struct dv_pb_decoder *d, struct dv_pb_reader reader,
                                   bool is_micro, struct dv_time *time);
 DV_CHECKED bool dv_pb_decode_quantity(struct dv_pb_decoder *d, struct dv_pb_reader reader,
@@ -36,7 +36,7 @@ DV_CHECKED bool dv_pb_decode_int_or_str(struct dv_pb_decoder *d, struct dv_pb_re
                                         struct dv_int_or_str *value);
 DV_CHECKED bool dv_pb_decode_strs(struct dv_pb_decoder *d, struct dv_pb_reader reader,
                                   struct dv_strs *strs);
-/* The bytes of one field, never without a pointer. */
+/* Reads the bytes of one field; the pointer is never NULL, also when there are none. */
 DV_CHECKED bool dv_pb_decode_string(struct dv_pb_decoder *d, const struct dv_pb_reader *reader,
                                     const struct dv_pb_field *part, dv_str *text);
 

@@ -71,7 +71,7 @@ bool dv_pb_decode_quantity(struct dv_pb_decoder *d, struct dv_pb_reader reader,
     return true;
 }
 
-/* What cannot be printed as JSON again is refused. */
+/* Refuses a raw text that is not JSON: it could not be printed as JSON again. */
 static bool check_json(struct dv_pb_decoder *d, dv_str text)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();

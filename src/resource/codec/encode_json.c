@@ -14,8 +14,8 @@
 #include "resource/codec/layout.h"
 #include "json/json.h"
 
-/* A kept object has at most 16 MiB; as JSON each byte takes at most six (\u0000), beside its names.
- */
+/* A kept object has at most 16 MiB; in JSON each byte takes at most six (\u0000), beside the names
+ * of fields. */
 #define TEXT_BYTES_MAX (256u * 1024u * 1024u)
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
@@ -168,7 +168,7 @@ static void put_items(struct dv_buf *buf, const struct dv_field *field, const ch
     dv_buf_add_char(buf, is_map ? '}' : ']');
 }
 
-/* What Go leaves out when it is empty: a struct never is. */
+/* Whether Go leaves the value out because it is empty; a struct never is. */
 static bool is_left_out(const struct dv_field *field, const void *value)
 {
     if (field->flags & DV_FIELD_ALWAYS)
@@ -183,7 +183,8 @@ static void put_one(struct dv_buf *buf, const struct dv_field *field, const char
     static const dv_str empty;
     const void *value = dv_field_value(field, home);
 
-    if (!value && (field->flags & DV_FIELD_ALWAYS)) { /* behind a pointer that is not set */
+    /* the struct behind the pointer is not there, but the field is always written */
+    if (!value && (field->flags & DV_FIELD_ALWAYS)) {
         assert(field->type == DV_TYPE_STRING);
         value = &empty;
     }
@@ -246,7 +247,7 @@ static void put_members(struct dv_buf *buf, const struct dv_message *message, co
             break;
         }
     }
-    if (!has_view) /* a view is the same struct, and has printed them */
+    if (!has_view) /* a view is the same struct, and has printed them already */
         put_unknown(buf, dv_unknown_of(message, value));
 }
 
@@ -278,6 +279,6 @@ struct dv_json *dv_encode_json(const struct dv_message *message, const void *val
     dv_buf_init(&buf, TEXT_BYTES_MAX);
     dv_encode_json_text(message, value, version, kind, &buf);
     doc = dv_json_parse(dv_str_copy(dv_buf_str(&buf), arena), &opts, arena, &err);
-    assert(doc); /* our own text, which is below the ceiling */
+    assert(doc); /* the text is our own, and below the limit */
     return doc;
 }

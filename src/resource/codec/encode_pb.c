@@ -11,7 +11,7 @@
 
 static void put_members(struct dv_buf *buf, const struct dv_message *message, const char *value);
 
-/* For the fields of a struct that is not there. */
+/* Zeros, for the fields of a struct that is not there. */
 static const union {
     dv_str text;
     int64_t number;
@@ -147,7 +147,7 @@ static void put_field(struct dv_buf *buf, const struct dv_field *field, const ch
     }
     at = dv_field_value(field, home);
     if (!at && (field->shape != DV_SHAPE_POINTER || (field->flags & DV_FIELD_PLAIN)))
-        at = &zero; /* never absent here: texts, numbers and truths only */
+        at = &zero; /* such a field is a text, a number or a boolean, so the zeros are enough */
     if (at)
         put_value(buf, field, field->number, at);
 }

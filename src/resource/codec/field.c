@@ -122,7 +122,7 @@ static dv_str key_of(const char *entry)
     return *(const dv_str *)(const void *)entry;
 }
 
-/* By key, and of one key in the order that they are in. */
+/* Compares by key, and by place where the keys are equal: a stable order. */
 static int cmp_places(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a;

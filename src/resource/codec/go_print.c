@@ -11,7 +11,7 @@
 #include "json/json.h"
 
 #define TEXT_BYTES_MAX (64u * 1024u * 1024u)
-/* Of a Go name: the longest in the schema is half of it. */
+/* The length of a Go name: the longest in the schema has half as many bytes. */
 #define NAME_BYTES_MAX 96u
 
 struct name {
@@ -19,7 +19,7 @@ struct name {
     const char *go;
 };
 
-/* Words that Go writes in capitals. All other names only begin with one. */
+/* Words that Go writes in capitals throughout. Other words only begin with one. */
 static const struct name capitals[] = {
     {"apiVersion",           "APIVersion"          },
     {"awsElasticBlockStore", "AWSElasticBlockStore"},
@@ -83,7 +83,8 @@ static dv_str go_name(const struct dv_message *message, const struct dv_field *f
     return (dv_str){namespace, field->name.n < NAME_BYTES_MAX ? field->name.n : NAME_BYTES_MAX};
 }
 
-/* These are the same inside and outside, with the names of JSON, and leave out what is empty. */
+/* Whether a struct has the names of JSON in the reference's internal types too, and leaves out what
+ * is empty. */
 static bool has_json_names(const struct dv_message *message)
 {
     return dv_str_eq(message->package, DV_STR("io.k8s.apimachinery.pkg.apis.meta.v1"));
@@ -221,7 +222,7 @@ static bool is_left_out(const struct dv_message *message, const struct dv_field 
 static void add_fields(const struct dv_message *message, const char *value, struct dv_json *object,
                        struct dv_arena *arena);
 
-/* Metadata is a part of the struct around it, too. */
+/* Whether the field is embedded: metadata is a part of the struct around it in Go. */
 static bool is_embedded(const struct dv_field *field)
 {
     return field->shape == DV_SHAPE_INLINE || field->message == &dv_message_object_meta;
@@ -242,8 +243,8 @@ static void add_field(const struct dv_message *message, const struct dv_field *f
                 field_value(field, value, arena), arena);
 }
 
-/* The reference's pod spec has another order, and keeps what containers share with the host beside
- * the rest of the security context. */
+/* The reference's internal pod spec has another order, and keeps what containers share with the
+ * host in its security context. */
 static const char *const pod_spec_order[] = {
     "volumes",
     "initContainers",

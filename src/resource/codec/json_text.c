@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-/* What a byte is in a string; BLANK counts outside of strings only. */
+/* The class of a byte in a string; BLANK counts outside of strings only. */
 enum {
     PLAIN = 0,
     ESCAPED = 1, /* may not stand in a string as it is */
@@ -33,7 +33,7 @@ static unsigned class_of(char c)
     return classes[(unsigned char)c];
 }
 
-/* Bytes up to the first that is more than plain text in a string. */
+/* The number of bytes before the first that needs more than copying in a string. */
 static size_t plain_length(const char *at, size_t n)
 {
     size_t i = 0;
@@ -62,7 +62,7 @@ static void add_escape(struct dv_buf *buf, char c)
     dv_buf_add(buf, (dv_str){code, 6});
 }
 
-/* The character beyond ASCII that `text` begins with; returns its bytes. */
+/* Adds the character beyond ASCII that `text` begins with; returns the number of its bytes. */
 static size_t add_wide(struct dv_buf *buf, dv_str text)
 {
     size_t n = dv_str_utf8_char(text);
@@ -110,12 +110,12 @@ void dv_json_text_add_str(struct dv_buf *buf, dv_str text)
         } else {
             text = dv_str_slice(text, add_wide(buf, text), text.n);
         }
-        assert(text.p > before); /* or it would never end */
+        assert(text.p > before); /* otherwise the loop would never end */
     }
     dv_buf_add_char(buf, '"');
 }
 
-/* Of a JSON text, from `i` on: bytes that are written as they are. */
+/* The number of bytes of a JSON text from `i` on that are written as they are. */
 static size_t raw_plain_length(dv_str text, size_t i, bool *in_string)
 {
     size_t start = i;
@@ -126,7 +126,7 @@ static size_t raw_plain_length(dv_str text, size_t i, bool *in_string)
         if (c == '"') {
             *in_string = !*in_string;
         } else if (*in_string && c == '\\') {
-            i++; /* what is escaped ends no string */
+            i++; /* an escaped quote does not end the string */
         } else if (class_of(c) != PLAIN && (!*in_string || class_of(c) != BLANK)) {
             break;
         }
@@ -148,11 +148,11 @@ void dv_json_text_add_raw(struct dv_buf *buf, dv_str text)
         if (i == text.n)
             break;
         if (!in_string)
-            i++; /* only blanks are not plain there */
+            i++; /* outside of strings only blanks are not plain */
         else if (class_of(text.p[i]) & WIDE)
             i += add_wide(buf, dv_str_slice(text, i, text.n));
         else
             add_escape(buf, text.p[i++]);
-        assert(i > before); /* or it would never end */
+        assert(i > before); /* otherwise the loop would never end */
     }
 }

@@ -6,9 +6,10 @@
 
 struct dv_buf;
 
-/* With its quotes; < > & U+2028 U+2029 as \u003c and so on, bytes that are not UTF-8 as U+FFFD. */
+/* Adds the text with its quotes; < > & U+2028 U+2029 as \u003c and so on, bytes that are not UTF-8
+ * as U+FFFD. */
 void dv_json_text_add_str(struct dv_buf *buf, dv_str text);
-/* A JSON text without its blanks, and with the same escapes. */
+/* Adds a JSON text without its blanks, and with the same escapes. */
 void dv_json_text_add_raw(struct dv_buf *buf, dv_str text);
 
 #endif

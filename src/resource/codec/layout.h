@@ -22,7 +22,7 @@ struct dv_items {
     size_t value_offset; /* of the value in an entry; 0 in lists */
 };
 
-/* Of one value of the field, whatever its shape. */
+/* The size of one value of the field, whatever its shape. */
 static inline size_t dv_value_size(const struct dv_field *field)
 {
     switch ((enum dv_type)field->type) {
@@ -50,7 +50,7 @@ static inline size_t dv_value_size(const struct dv_field *field)
     return field->message->size;
 }
 
-/* Of an entry of a map, and where its value is. */
+/* The size of an entry of a map, and where its value is. */
 static inline size_t dv_entry_size(const struct dv_field *field, size_t *value_offset)
 {
     switch ((enum dv_type)field->type) {
@@ -91,7 +91,7 @@ static inline bool dv_is_container(const struct dv_field *field)
     return field->shape == DV_SHAPE_LIST || field->shape == DV_SHAPE_MAP;
 }
 
-/* A pointer of any type, in a struct whose type is only known to a table. */
+/* Loads a pointer of any type from a struct whose type only a table knows. */
 static inline void *dv_load_pointer(const void *at)
 {
     void *p;
@@ -113,14 +113,14 @@ static inline const char *dv_field_home(const struct dv_field *field, const void
     return dv_load_pointer((const char *)value + field->into->offset);
 }
 
-/* What a field of shape POINTER refers to, or of ONE; NULL when it is absent. `home` may be NULL.
- */
+/* The value that a field of shape POINTER or ONE refers to; NULL when it is absent. `home` may be
+ * NULL. */
 const void *dv_field_value(const struct dv_field *field, const char *home);
 /* The items of a list or map. `home` may be NULL. `first` is NULL when the field is absent. */
 struct dv_items dv_field_items(const struct dv_field *field, const char *home);
-/* Whether there is something in it: a list or what is behind a pointer, even when it is empty. */
+/* Whether the field is set: a list or a pointer that is there counts even when it is empty. */
 bool dv_field_is_set(const struct dv_field *field, const char *home);
-/* Whether a value is the one that a field has which was never set: "", 0, false, no time. */
+/* Whether the value is that of a field which was never set: "", 0, false, no time. */
 bool dv_value_is_zero(const struct dv_field *field, const void *value);
 
 /* Sorts the entries of a map by key; of those with one key the last stays. Returns how many stay.

@@ -18,7 +18,7 @@ bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finaliz
 
 /* ---- taints ---- */
 
-/* What tolerations of nodes and of devices have in common, and their taints. */
+/* The members that tolerations and taints of nodes and of devices have in common. */
 struct terms {
     dv_str key;
     dv_str operator; /* of a toleration */
@@ -26,7 +26,7 @@ struct terms {
     dv_str effect;
 };
 
-/* An empty key or effect stands for all of them. */
+/* Whether the toleration is enough for the taint. An empty key or effect stands for all of them. */
 static bool matches(const struct terms *toleration, const struct terms *taint)
 {
     if (toleration->effect.n > 0 && !dv_str_eq(toleration->effect, taint->effect))

@@ -248,7 +248,7 @@ static bool is_struct_misfit(struct search *search, const struct dv_message *mes
         dv_buf_printf(&search->path, "%s%.*s", n ? "." : "", DV_FMT(field->name));
         if (is_field_misfit(search, &place, child))
             return true;
-        search->path.n = n; /* back to the parent's */
+        search->path.n = n; /* the path of the parent again */
         search->path.p[n] = '\0';
     }
     return false;
@@ -270,7 +270,7 @@ bool dv_misfit_find(const struct dv_message *message, const struct dv_json *doc,
 
 /* ---- times ---- */
 
-/* What comes one after the other in a time; digits, or a text. */
+/* The parts of a time in their order: digits, or a fixed text. */
 static const struct part {
     const char *layout;
     size_t n_digits; /* 0: the layout itself */
@@ -326,7 +326,7 @@ static bool is_part_bad(struct time_text *time, const struct part *part)
     return false;
 }
 
-/* A point and digits: exactly six where microseconds are wanted. */
+/* Whether a fraction is wrong: a point and digits, exactly six where microseconds are wanted. */
 static bool is_fraction_bad(struct time_text *time, bool with_micros)
 {
     size_t n = 1;

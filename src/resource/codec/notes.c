@@ -8,9 +8,9 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* As many as the reference tells; so many mistakes have one cause. */
+/* The reference reports as many; more mistakes than that have one cause. */
 #define NOTES_MAX 100u
-/* A path is made of keys of one document, which has at most 64 MiB; each is quoted once. */
+/* A path consists of keys of one document, which has at most 64 MiB, each quoted once. */
 #define PATH_BYTES_MAX (64u * 1024u * 1024u)
 #define NOTE_BYTES_MAX (6u * PATH_BYTES_MAX)
 #define FIRST_NOTES 8u
@@ -24,7 +24,7 @@ static size_t index_of(const struct dv_json *parent, const struct dv_json *item)
     return n;
 }
 
-/* "spec.requests[0].x", keys of maps as they are: the reference's way. */
+/* Prints the path as the reference does, with keys of maps as they are: "spec.requests[0].x". */
 static void print_path(const struct dv_json *node, struct dv_buf *buf, struct dv_arena *arena)
 {
     size_t n_nodes = 0;
@@ -94,7 +94,7 @@ void dv_note_repeated(struct dv_decode_notes *notes, const struct dv_json *membe
         note(notes, "duplicate", member, arena);
 }
 
-/* Fields that were taken out of the API, and what is written in their place. */
+/* Fields that were taken out of the API, and what is to be written in their place. */
 static const struct {
     const struct dv_message *message;
     dv_str name;

@@ -9,15 +9,15 @@ struct dv_decode_notes;
 struct dv_json;
 struct dv_message;
 
-/* `notes` may be NULL. */
+/* Notes a field that the table does not have. `notes` may be NULL. */
 void dv_note_unknown(struct dv_decode_notes *notes, const struct dv_json *member,
                      struct dv_arena *arena);
-/* Only when its key was there before. */
+/* Notes a repeated field, when its key was there before. */
 void dv_note_repeated(struct dv_decode_notes *notes, const struct dv_json *member,
                       struct dv_arena *arena);
 
-/* What to write in place of a field that was taken out of the API; NULL: it is like any other that
- * is unknown. `object` has it. */
+/* What to write in place of a field that was taken out of the API; NULL: it is unknown like any
+ * other. `object` contains the field. */
 const char *dv_removed_advice(const struct dv_message *message, const struct dv_json *object,
                               dv_str name);
 

@@ -11,7 +11,7 @@
 #include "resource/codec/copy.h"
 #include "resource/resource.h"
 
-/* Every kind has its metadata first: checked when an object is made of it. */
+/* The offset of the metadata, which every kind has first: checked when an object is made. */
 static size_t meta_offset(const struct dv_message *message)
 {
     const struct dv_field *field = dv_message_field(message, DV_STR("metadata"), NULL);

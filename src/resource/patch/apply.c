@@ -17,12 +17,12 @@
 #include "json/json.h"
 
 #define CHANGED (DV_FIELDS_ADDED | DV_FIELDS_MODIFIED)
-/* Who owned the fields of an object before ownership was kept. */
+/* The manager that owned the fields of an object before ownership was kept. */
 #define BEFORE_APPLY DV_STR("before-first-apply")
-/* kubectl's own: what it applied last, kept as text in the object. */
+/* kubectl's own manager, and its annotation with the configuration that it applied last. */
 #define KUBECTL DV_STR("kubectl")
 #define LAST_APPLIED DV_STR("kubectl.kubernetes.io/last-applied-configuration")
-/* All annotations of an object together may not be larger. */
+/* The API's limit for all annotations of an object together. */
 #define LAST_APPLIED_BYTES_MAX (256u * 1024u)
 
 struct work {
@@ -41,7 +41,7 @@ struct conflicts {
     dv_str manager; /* of those that are being added */
 };
 
-/* An object of which nothing was ever set. */
+/* The document of an object of which nothing was ever set. */
 static struct dv_json *empty_doc(const struct dv_message *message, struct dv_arena *arena)
 {
     const void *value = dv_arena_alloc(arena, message->size, message->align);
@@ -57,7 +57,7 @@ static struct dv_fields compare(const struct work *work, const struct dv_json *o
     return dv_fields_without(&all, &work->reset, work->arena);
 }
 
-/* What changed or went belongs to nobody but `self` (may be NULL). */
+/* Takes fields that changed or went from all owners but `self` (may be NULL). */
 static void take_from_others(struct work *work, const struct dv_fields *changes,
                              const struct dv_field_owner *self)
 {
@@ -70,7 +70,7 @@ static void take_from_others(struct work *work, const struct dv_fields *changes,
     }
 }
 
-/* Gives what changed to the entry of `name`, under operation Update. */
+/* Gives the changed fields to the entry of `name`, under operation Update. */
 static void give_changes(struct work *work, const struct dv_fields *changes, dv_str name)
 {
     struct dv_fields taken = dv_fields_only(changes, CHANGED, work->arena);
@@ -106,7 +106,7 @@ void dv_apply_update(const struct dv_message *message, const struct dv_json *old
     struct work work = start(message, managed, manager, arena);
     struct dv_fields changes;
 
-    if (old && work.owners.n == 0) { /* its ownership was never kept, or was given up */
+    if (old && work.owners.n == 0) { /* ownership of this object was never kept, or was given up */
         *result = (struct dv_managed_fields){0};
         return;
     }
@@ -146,7 +146,7 @@ static dv_str print_manager(const struct dv_field_owner *owner, struct dv_arena 
     return text;
 }
 
-/* What one manager would lose. */
+/* The fields that one manager would lose. */
 struct loss {
     dv_str manager; /* as it is told */
     struct dv_fields fields;
@@ -160,7 +160,8 @@ static int cmp_losses(const void *a, const void *b)
     return dv_str_cmp(x->manager, y->manager);
 }
 
-/* All that others own and the apply would change, but for `allowed` (may be NULL); by manager. */
+/* Finds all fields that others own and the apply would change, except `allowed` (may be NULL); by
+ * manager. */
 static struct conflicts find_conflicts(const struct work *work, const struct dv_fields *changes,
                                        const struct dv_field_owner *self,
                                        const struct dv_fields *allowed)
@@ -247,7 +248,8 @@ static dv_str last_applied(const struct dv_json *live)
     return node && dv_json_as_str(node, &text, &ignored) ? text : DV_STR("");
 }
 
-/* What `kubectl apply` set on the client's side is kubectl's also on ours: no conflict. */
+/* What `kubectl apply` set on the client's side belongs to kubectl on the server's side too, so
+ * changing it is no conflict. */
 static bool find_allowed(const struct work *work, const struct dv_json *live,
                          struct dv_fields *allowed)
 {
@@ -269,7 +271,8 @@ static bool find_allowed(const struct work *work, const struct dv_json *live,
     return true;
 }
 
-/* Keeps kubectl's annotation in step, when there is one. */
+/* Updates kubectl's annotation, when there is one, so that a later apply on the client's side sees
+ * the same. */
 static void set_last_applied(const struct work *work, const struct dv_json *config,
                              struct dv_json *doc)
 {
@@ -302,7 +305,7 @@ static void drop_managed_fields(struct dv_json *doc)
         dv_json_remove(managed);
 }
 
-/* An object whose ownership was never kept has an owner from its first apply on. */
+/* Gives an object whose ownership was never kept an owner, at its first apply. */
 static void start_ownership(struct work *work, const struct dv_json *live)
 {
     struct dv_fields changes = compare(work, empty_doc(work->message, work->arena), live);

@@ -11,7 +11,7 @@
 #include "resource/field.h"
 #include "json/json.h"
 
-/* Texts stop where an error's message is full anyway. */
+/* The path is cut here: the message of an error has room for less. */
 #define PATH_BYTES_MAX 4096u
 
 struct check {
@@ -39,7 +39,8 @@ static void complain_unknown(struct check *check, const char *advice)
                                 check->arena));
 }
 
-/* "expected string, got &value.valueUnstructured{Value:7}": the reference shows its own innards. */
+/* Adds "expected string, got &value.valueUnstructured{Value:7}": the reference prints its Go
+ * struct. */
 static void complain_type(struct check *check, const char *expected, const struct dv_json *node)
 {
     struct dv_buf buf;
@@ -93,7 +94,7 @@ static void check_scalar(struct check *check, const struct dv_field *field,
     case DV_TYPE_STRINGS:
     case DV_TYPE_MESSAGE:
     default:
-        return; /* untyped: the decoder will tell */
+        return; /* the field has no type here; the decoder will report it */
     }
     if (!dv_json_is(node, expected))
         complain_type(check, name, node);

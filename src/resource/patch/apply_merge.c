@@ -12,7 +12,7 @@ static struct dv_json *merge_node(const struct dv_typed *type, const struct dv_j
 static struct dv_json *remove_node(const struct dv_typed *type, const struct dv_json *doc,
                                    const struct dv_fields *gone, struct dv_arena *arena);
 
-/* An item of either list. */
+/* An item of the live or of the applied list. */
 struct item {
     const struct dv_json *node;
     dv_str text; /* of the step to it */
@@ -141,7 +141,7 @@ static struct dv_json *merge_node(const struct dv_typed *type, const struct dv_j
     if (!live || type->shape == DV_TYPED_LEAF || !dv_json_is(live, kind) || dv_json_n(live) == 0)
         return dv_json_copy(config, arena);
     if (!dv_json_is(config, kind))
-        return dv_json_copy(live, arena); /* null for a container says nothing */
+        return dv_json_copy(live, arena); /* null for a list or an object changes nothing */
     if (dv_typed_is_list(type))
         return merge_items(type, live, config, arena);
     return merge_members(type, live, config, arena);

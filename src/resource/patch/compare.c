@@ -117,7 +117,7 @@ static void compare_member(const struct dv_typed *type, dv_str key, const struct
     struct dv_typed member;
 
     if (!dv_typed_member(type, key, &member))
-        return; /* nobody owns what the API does not know */
+        return; /* the API does not know the field, so nobody can own it */
     compare_node(&member, a, b, arena, &child);
     keep(node, &child, arena);
 }

@@ -18,7 +18,7 @@ struct dv_err;
 struct dv_json;
 
 enum dv_fields_in {
-    DV_FIELDS_OUT = 0, /* only on the way */
+    DV_FIELDS_OUT = 0, /* not a member itself: on the way to one */
     DV_FIELDS_MEMBER = 1,
     /* of a comparison */
     DV_FIELDS_ADDED = 1,
@@ -36,34 +36,35 @@ struct dv_fields {
     size_t size;
 };
 
-/* A child at the end; sort when all are there. The pointer is good until the next one. */
+/* Adds a child at the end; to be sorted when all are there. The pointer is valid until the next one
+ * is added. */
 struct dv_fields *dv_fields_add(struct dv_fields *node, char kind, dv_str text,
                                 struct dv_arena *arena);
 void dv_fields_sort(struct dv_fields *node); /* its children, not theirs */
 int dv_fields_cmp(const struct dv_fields *a, const struct dv_fields *b); /* by their steps */
-/* NULL when there is none; `node` may be NULL. */
+/* The child of that step; NULL when there is none. `node` may be NULL. */
 const struct dv_fields *dv_fields_find(const struct dv_fields *node, char kind, dv_str text);
 bool dv_fields_is_empty(const struct dv_fields *node);
 
-/* Of comparisons, only what `mask` says counts as a member. */
+/* Set operations. Of comparisons, only what `mask` says counts as a member. */
 struct dv_fields dv_fields_union(const struct dv_fields *a, const struct dv_fields *b,
                                  struct dv_arena *arena);
 struct dv_fields dv_fields_difference(const struct dv_fields *a, const struct dv_fields *b,
                                       uint8_t mask, struct dv_arena *arena);
 struct dv_fields dv_fields_intersection(const struct dv_fields *a, const struct dv_fields *b,
                                         uint8_t mask, struct dv_arena *arena);
-/* Without the members of `b` and all that is under them. */
+/* The set `a` without the members of `b` and all that is under them. */
 struct dv_fields dv_fields_without(const struct dv_fields *a, const struct dv_fields *b,
                                    struct dv_arena *arena);
-/* The members among `mask` only, as a set. */
+/* The members that `mask` selects, as a set. */
 struct dv_fields dv_fields_only(const struct dv_fields *a, uint8_t mask, struct dv_arena *arena);
 bool dv_fields_eq(const struct dv_fields *a, const struct dv_fields *b);
 
-/* FieldsV1. Fails on what is none. */
+/* Parses FieldsV1. Fails on other texts. */
 DV_CHECKED bool dv_fields_parse(dv_str text, struct dv_arena *arena, struct dv_fields *fields,
                                 struct dv_err *err);
 dv_str dv_fields_print(const struct dv_fields *fields, struct dv_arena *arena);
-/* Calls with every member and its path: .spec.containers[name="a"].image */
+/* Calls `call` with every member and its path: .spec.containers[name="a"].image */
 void dv_fields_each(const struct dv_fields *fields, struct dv_arena *arena,
                     void (*call)(void *data, dv_str path), void *data);
 

@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "json/json.h"
 
-/* No object of the API is half as deep. */
+/* No object of the API is half as deep, so deeper documents are refused. */
 #define DEPTH_MAX 100u
-/* What ownership may take as text: far above the limit of an object. */
+/* The longest text of ownership: far above the limit of an object. */
 #define PRINT_BYTES_MAX (64u * 1024u * 1024u)
 #define PATH_BYTES_MAX 65536u
 
@@ -21,7 +21,8 @@ static dv_str kept(struct dv_buf *buf, struct dv_arena *arena)
     return text;
 }
 
-/* The same JSON with its keys sorted: what says which item is meant must be one text. */
+/* Prints the same JSON with its keys sorted: the text that names an item has to be the same each
+ * time. */
 static bool canonical(dv_str text, struct dv_arena *arena, dv_str *sorted, struct dv_err *err)
 {
     struct dv_json_opts opts = {.depth_max = DEPTH_MAX};
@@ -37,7 +38,7 @@ static bool canonical(dv_str text, struct dv_arena *arena, dv_str *sorted, struc
     return true;
 }
 
-/* NULL: it is no step. */
+/* Parses the key of a step; NULL: it is none. */
 static struct dv_fields *parse_step(dv_str key, struct dv_arena *arena, struct dv_fields *parent,
                                     struct dv_err *err)
 {

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 
-/* The reference's: more entries of Update than this are folded together. */
+/* The reference's limit: more entries of Update than this are folded together. */
 #define UPDATES_MAX 10u
 
 #define APPLY DV_STR("Apply")

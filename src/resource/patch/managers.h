@@ -29,25 +29,26 @@ struct dv_field_owners {
     size_t size;
 };
 
-/* Entries that cannot be read own nothing. */
+/* Decodes managedFields. Entries that cannot be read own nothing. */
 struct dv_field_owners dv_field_owners_decode(const struct dv_managed_fields *managed,
                                               struct dv_arena *arena);
-/* Without those that own nothing, in the order of the reference. */
+/* Encodes the entries in the order of the reference, without those that own nothing. */
 struct dv_managed_fields dv_field_owners_encode(struct dv_field_owners *owners,
                                                 struct dv_arena *arena);
-/* The entry of a manager, made when there is none. Entries of Update are told apart by version,
- * too. */
+/* The entry of a manager, which is made when there is none. Entries of Update are told apart by
+ * version, too. */
 struct dv_field_owner *dv_field_owners_get(struct dv_field_owners *owners,
                                            const struct dv_manager *manager, bool is_applied,
                                            struct dv_arena *arena);
-/* Brings the entries of Update down to their limit: the oldest become one of "ancient-changes". */
+/* Reduces the entries of Update to their limit: the oldest become one of "ancient-changes". */
 void dv_field_owners_cap(struct dv_field_owners *owners, struct dv_arena *arena);
-/* Whether an entry's fields are named as in that version: the two groups of events differ. */
+/* Whether an entry's fields have the names of that version: the two groups of events differ. */
 bool dv_field_owner_speaks(const struct dv_field_owner *owner, dv_str api_version);
 
-/* Without the fields that nobody owns: metadata.name, resourceVersion and so on. */
+/* The fields without those that nobody owns: metadata.name, resourceVersion and so on. */
 struct dv_fields dv_field_owners_strip(const struct dv_fields *fields, struct dv_arena *arena);
-/* What an endpoint of a kind resets: the main one the status, the status one the rest. */
+/* The fields that an endpoint of a kind resets: the main one the status, the status one the
+ * rest. */
 struct dv_fields dv_field_owners_reset(const struct dv_message *message, dv_str subresource,
                                        struct dv_arena *arena);
 

@@ -21,7 +21,7 @@
  * thousand operations on a long list would take minutes. */
 #define WALK_MAX (64u * 1024u * 1024u)
 
-/* A patch being applied. */
+/* A patch that is being applied. */
 struct work {
     struct dv_json *root;
     struct dv_arena *arena;
@@ -38,7 +38,7 @@ struct place {
     size_t i;               /* in an array */
 };
 
-/* One sentence for all: what the reference answers when a patch does not apply. */
+/* Refuses with the one sentence that the reference has for every patch that does not apply. */
 static bool refuse(struct work *work)
 {
     return dv_fail(work->err, DV_FAILED_PRECONDITION,
@@ -72,7 +72,7 @@ static dv_str unescape(dv_str step, struct dv_arena *arena)
     return (dv_str){out, n};
 }
 
-/* An index of an array with `n` elements; below zero it counts from the end. */
+/* Parses an index of an array with `n` elements; below zero it counts from the end. */
 static bool parse_index(dv_str key, size_t n, size_t *i)
 {
     int64_t value;
@@ -142,7 +142,7 @@ static bool pointer_of(struct work *work, const struct dv_json *op, dv_str name,
     return (member && dv_json_as_str(member, pointer, &ignored)) || refuse(work);
 }
 
-/* Takes `value`. */
+/* Puts `value` at the place, and takes it. */
 static bool put(struct work *work, const struct place *place, struct dv_json *value, bool is_new)
 {
     size_t n;
@@ -207,7 +207,7 @@ static bool do_test(struct work *work, const struct dv_json *op, dv_str path)
 
     if (!find(work, path, &place))
         return false;
-    if (!value || !place.node) /* what is absent is equal to null */
+    if (!value || !place.node) /* for `test`, an absent value is equal to null */
         return (!value || dv_json_is(value, DV_JSON_NULL)) &&
                        (!place.node || dv_json_is(place.node, DV_JSON_NULL))
                    ? true
@@ -288,7 +288,7 @@ static bool apply_one(struct work *work, const struct dv_json *op)
     return refuse(work);
 }
 
-/* That the operations have the form that they must have, before any of them is done. */
+/* Checks the form of all operations before any of them is done. */
 static bool check_form(const struct dv_json *patch, struct dv_err *err)
 {
     static const char *const texts[] = {"op", "path", "from"};

@@ -23,7 +23,7 @@ struct steps {
     size_t size;
 };
 
-/* What becomes of `doc` (may be NULL) under `patch`; a container is filled later. */
+/* The value that `doc` (may be NULL) becomes under `patch`; a container is filled later. */
 static struct dv_json *start_value(const struct dv_json *doc, const struct dv_json *patch,
                                    struct steps *steps, struct dv_arena *arena)
 {

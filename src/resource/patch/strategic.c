@@ -16,7 +16,7 @@
 #define ORDER "$setElementOrder/"
 #define DELETE "$deleteFromPrimitiveList/"
 
-/* Everything in a patch that is about one member. */
+/* All entries of a patch that are about one member. */
 struct change {
     const struct dv_json *value; /* NULL: nothing */
     const struct dv_json *order;
@@ -99,7 +99,7 @@ static struct dv_json *patch_array(struct dv_patch_work *work, struct dv_strateg
     return dv_patch_list(work, field, doc, change->value, change->order);
 }
 
-/* What `doc` (NULL: not there) becomes; *value is NULL when it goes. */
+/* Computes what `doc` (NULL: absent) becomes; *value is NULL when it is removed. */
 static bool patch_value(struct dv_patch_work *work, struct dv_strategic_type type, dv_str key,
                         const struct dv_json *doc, const struct change *change,
                         struct dv_json **value)
@@ -151,7 +151,7 @@ static bool patch_member(struct dv_patch_work *work, struct dv_strategic_type ty
     return true;
 }
 
-/* The keys of a $retainKeys directive; every key that the patch sets must be one of them. */
+/* Reads the keys of a $retainKeys directive; every key that the patch sets must be one of them. */
 static bool read_retained(struct dv_patch_work *work, const struct dv_json *patch,
                           struct dv_map *keys)
 {
@@ -200,7 +200,7 @@ static bool patch_members(struct dv_patch_work *work, struct dv_strategic_type t
     return true;
 }
 
-/* $patch: replace takes the patch as it is, delete leaves nothing. */
+/* $patch: "replace" takes the patch as it is, "delete" leaves nothing. */
 static struct dv_json *replace_map(struct dv_patch_work *work, const struct dv_json *patch)
 {
     const struct dv_json *directive = dv_json_get(patch, PATCH);

@@ -27,7 +27,7 @@ struct dv_patch_work {
 /* The type of a value of the field, or of an item of its list. */
 struct dv_strategic_type dv_strategic_type_of(const struct dv_field *field);
 
-/* `doc` under `patch`, as a new object. NULL: work->err is set. */
+/* Applies `patch` to `doc`, and returns a new object. NULL: work->err is set. */
 struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_strategic_type type,
                              const struct dv_json *doc, const struct dv_json *patch);
 /* Like dv_patch_map, for the lists of a field that merges; `order` (may be NULL) is its
@@ -35,14 +35,14 @@ struct dv_json *dv_patch_map(struct dv_patch_work *work, struct dv_strategic_typ
 struct dv_json *dv_patch_list(struct dv_patch_work *work, const struct dv_field *field,
                               const struct dv_json *doc, const struct dv_json *patch,
                               const struct dv_json *order);
-/* A list without the values of `gone`. */
+/* The list without the values of `gone`. */
 struct dv_json *dv_patch_drop(struct dv_patch_work *work, const struct dv_json *doc,
                               const struct dv_json *gone);
-/* What a patch makes where nothing was: a copy without directives and nulls. */
+/* What a patch creates where nothing was: a copy of it without directives and nulls. */
 struct dv_json *dv_patch_new(const struct dv_json *patch, struct dv_arena *arena);
 
 bool dv_patch_is_directive(dv_str key);
-/* The text of a string; empty for what is none, and for NULL. */
+/* The text of a string; empty for other values, and for NULL. */
 dv_str dv_patch_text(const struct dv_json *node);
 /* "map: map[image:x] does not contain declared merge key: name" */
 bool dv_patch_no_key(const struct dv_json *item, dv_str key, struct dv_err *err);

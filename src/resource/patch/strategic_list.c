@@ -52,7 +52,8 @@ static bool is_keyed(const struct list *list)
     return list->field->patch_key.n > 0;
 }
 
-/* False, with an error, when the item lacks the key of the list, or is a list itself. */
+/* Finds the item's key. False, with an error: the item lacks the key of the list, or is a list
+ * itself. */
 static bool item_key(const struct list *list, const struct dv_json *node, dv_str *key)
 {
     const struct dv_json *value = node;
@@ -127,7 +128,7 @@ static bool directive_of(const struct dv_json *node, const struct dv_json **dire
     return *directive != NULL;
 }
 
-/* First the directives: what they delete, and whether the list is replaced as a whole. */
+/* Runs the directives first: they delete items, or replace the list as a whole. */
 static bool run_directives(struct list *list, const struct dv_json *patch, bool *is_replaced)
 {
     const struct dv_json *directive;
@@ -187,7 +188,7 @@ static bool add_patch_items(struct list *list, const struct dv_json *patch)
                 return false;
         }
     }
-    return !node; /* or its key is bad */
+    return !node; /* otherwise its key is bad */
 }
 
 /* Notes the place of each item in the list that gives the order. */
@@ -212,7 +213,7 @@ static bool note_order(struct list *list, const struct dv_json *order)
     return true;
 }
 
-/* What the patch sets must be in $setElementOrder, in the same order. */
+/* Checks that the items which the patch sets are in $setElementOrder, in the same order. */
 static bool check_order(struct list *list, const struct dv_json *patch, const struct dv_json *order)
 {
     const struct dv_json *at = dv_json_first(order);
@@ -247,8 +248,8 @@ static int cmp_ordered(const void *a, const void *b)
     return (x->ordered > y->ordered) - (x->ordered < y->ordered);
 }
 
-/* The ordered items in their order; one of the others goes before an ordered one when the server
- * had it so. */
+/* Arranges the ordered items in their order. One of the others goes before an ordered one when the
+ * server's list had it so. */
 static struct dv_json *arrange(struct list *list)
 {
     struct dv_arena *arena = list->work->arena;

@@ -61,7 +61,7 @@ static void copy_children(const struct step *step, struct steps *steps, struct d
     for (const struct dv_json *child = dv_json_first(step->from); child;
          child = dv_json_next(child)) {
         if (is_list && dv_json_get(child, DV_STR("$patch")))
-            continue; /* there is nothing that it could delete or replace */
+            continue; /* a directive has nothing to delete or replace here */
         if (is_list)
             dv_json_append(step->out, start_copy(child, steps, arena));
         else if (!dv_json_is(child, DV_JSON_NULL) && !dv_patch_is_directive(dv_json_key(child)))
@@ -83,8 +83,8 @@ struct dv_json *dv_patch_new(const struct dv_json *patch, struct dv_arena *arena
     return root;
 }
 
-/* As Go prints it with %v: map[a:1 b:[x y]]. Stops where an error message is full anyway, so that
- * it goes no deeper than that either. */
+/* Prints a value as Go does with %v: map[a:1 b:[x y]]. It stops where an error's message is full,
+ * and so goes no deeper than that either. */
 static void print_value(const struct dv_json *node, struct dv_buf *buf) /* NOLINT(misc-no-recursion)
                                                                          */
 {

@@ -23,7 +23,7 @@ struct dv_typed dv_typed_root(const struct dv_message *message)
     return (struct dv_typed){.shape = DV_TYPED_STRUCT, .message = message};
 }
 
-/* Of one value of the field, be it in a list, in a map or by itself. */
+/* The type of one value of the field, be it in a list, in a map or by itself. */
 static struct dv_typed value_type(const struct dv_field *field)
 {
     if (field->type != DV_TYPE_MESSAGE || field->message->is_atomic)

@@ -43,25 +43,26 @@ static inline bool dv_typed_is_list(const struct dv_typed *type)
     return type->shape == DV_TYPED_KEYED || type->shape == DV_TYPED_SET;
 }
 
-/* How `b` differs from `a`: a tree with DV_FIELDS_ADDED and its kin. */
+/* Compares two documents: a tree with DV_FIELDS_ADDED and the like says how `b` differs
+ * from `a`. */
 struct dv_fields dv_typed_compare(const struct dv_message *message, const struct dv_json *a,
                                   const struct dv_json *b, struct dv_arena *arena);
 /* The fields that a configuration sets. */
 struct dv_fields dv_typed_fields(const struct dv_message *message, const struct dv_json *doc,
                                  struct dv_arena *arena);
-/* With every struct field on the way to a member as a member itself. */
+/* The fields, with every struct field on the way to a member as a member itself. */
 struct dv_fields dv_typed_with_parents(const struct dv_message *message,
                                        const struct dv_fields *fields, struct dv_arena *arena);
 
-/* `live` with everything that `config` sets. */
+/* A copy of `live` with everything that `config` sets. */
 struct dv_json *dv_typed_merge(const struct dv_message *message, const struct dv_json *live,
                                const struct dv_json *config, struct dv_arena *arena);
-/* Without the members of `gone`. What becomes empty by it is null. */
+/* A copy of `doc` without the members of `gone`. A container that becomes empty by this is null. */
 struct dv_json *dv_typed_remove(const struct dv_message *message, const struct dv_json *doc,
                                 const struct dv_fields *gone, struct dv_arena *arena);
 
-/* DV_INTERNAL when a configuration has a field that the table lacks, or a value that does not fit:
- * ".spec.x: field not declared in schema". */
+/* Checks a configuration. DV_INTERNAL: it has a field that the table lacks, or a value that does
+ * not fit: ".spec.x: field not declared in schema". */
 DV_CHECKED bool dv_typed_check(const struct dv_message *message, const struct dv_json *config,
                                struct dv_arena *arena, struct dv_err *err);
 

@@ -131,7 +131,7 @@ static void default_node(struct dv_api_node *node, struct dv_arena *arena)
     struct dv_api_node_status *status = &node->status;
     struct dv_api_node_spec *spec = &node->spec;
 
-    /* One range, and a list that begins with it: where they differ, the one counts. */
+    /* podCIDR is the first of podCIDRs: where they differ, podCIDR counts. */
     if (spec->pod_cidr.n > 0 &&
         (spec->n_pod_cid_rs == 0 || !dv_str_eq(spec->pod_cid_rs[0], spec->pod_cidr))) {
         spec->pod_cid_rs = DV_NEW(arena, dv_str);
@@ -151,7 +151,8 @@ static void default_node(struct dv_api_node *node, struct dv_arena *arena)
                status->n_capacity * sizeof(*status->capacity));
 }
 
-/* stringData is only another way to write data, and the one that counts. Both are sorted. */
+/* stringData is only another way to write data, and replaces it where both have a key. Both are
+ * sorted. */
 static void default_secret(struct dv_api_secret *secret, struct dv_arena *arena)
 {
     struct dv_str_entry *all;

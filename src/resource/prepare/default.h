@@ -20,10 +20,10 @@ static inline void dv_default_str(dv_str *text, dv_str value)
 
 void dv_default_pod(struct dv_api_pod *pod, struct dv_arena *arena);
 void dv_default_volume(struct dv_api_volume *volume, struct dv_arena *arena);
-/* Nothing may be finer than a thousandth: the next one away from zero. */
+/* Rounds amounts up to thousandths, away from zero: the API has nothing finer. */
 void dv_default_quantities(struct dv_quantity_entry *entries, size_t n, struct dv_arena *arena);
 void dv_default_field_ref(struct dv_api_object_field_selector *ref); /* NULL is fine */
-/* By the tag of an image: "Always" for what may change under its name. */
+/* The pull policy for an image by its tag: "Always" where the image may change under its name. */
 dv_str dv_default_pull_policy(dv_str image);
 
 #endif

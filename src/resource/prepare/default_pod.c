@@ -89,7 +89,7 @@ static void default_container(struct dv_api_container *container, struct dv_aren
     default_lifecycle(container->lifecycle);
 }
 
-/* What is limited and not requested is requested: both lists are sorted, and so is the result. */
+/* Requests what is limited and not requested. Both lists are sorted, and so is the result. */
 static void default_requests(struct dv_api_resource_requirements *resources, struct dv_arena *arena)
 {
     const struct dv_quantity_entry *limits = resources->limits;
@@ -159,14 +159,14 @@ static void default_status(struct dv_api_pod_status *status, struct dv_arena *ar
         }
 }
 
-/* Two names of one thing. */
+/* serviceAccount is the old name of serviceAccountName. */
 static void default_service_account(struct dv_api_pod_spec *spec)
 {
     dv_default_str(&spec->service_account_name, spec->service_account);
     spec->service_account = spec->service_account_name;
 }
 
-/* One address, and a list that begins with it: where they differ, the one counts. */
+/* podIP is the first of podIPs: where they differ, podIP counts. */
 static void default_pod_ips(struct dv_api_pod_status *status, struct dv_arena *arena)
 {
     if (status->pod_ip.n > 0 &&

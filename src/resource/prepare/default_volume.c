@@ -98,7 +98,7 @@ static void default_disk(struct dv_api_volume_source *source, struct dv_arena *a
         default_ephemeral(source->ephemeral, arena);
 }
 
-/* Whether it says of no kind what it is: every member of a source is a pointer. */
+/* Whether the source is of no kind: every member is a pointer, and none is set. */
 static bool is_no_source(const struct dv_api_volume_source *source)
 {
     const struct dv_message *message = &dv_message_volume_source;

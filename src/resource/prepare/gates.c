@@ -15,7 +15,7 @@ struct walk {
     bool is_used;
 };
 
-/* The members of a list: its pointer and count. */
+/* Visits the members of a list, by its pointer and count. */
 static void list(struct walk *walk, void *items, size_t *n)
 {
     if (!dv_load_pointer(items))

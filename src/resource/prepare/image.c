@@ -7,7 +7,7 @@
 #define NAME_BYTES_MAX 255u
 #define TAG_BYTES_MAX 128u
 #define DIGEST_HEX_MIN 32u
-/* What a digest of one algorithm has is also the form of an id, which is no name. */
+/* A name of as many hexadecimal digits is an image's id, and so not allowed as a name. */
 #define ID_BYTES 64u
 
 /* Letters and digits, between them one '.', one or two '_', or any number of '-'. */
@@ -78,7 +78,7 @@ static bool is_host(dv_str text)
     return true;
 }
 
-/* Whether the first part of a name is a registry: it looks like no part of a path. */
+/* Whether the first part of a name is a registry, since it does not look like a part of a path. */
 static bool is_registry(dv_str part)
 {
     if (dv_str_find_char(part, '.') < part.n || dv_str_find_char(part, ':') < part.n ||
@@ -152,7 +152,7 @@ bool dv_image_is_latest(dv_str image)
         return false;
     for (colon = name.n; colon > 0 && name.p[colon - 1] != ':' && name.p[colon - 1] != '/';)
         colon--;
-    if (colon == 0 || name.p[colon - 1] == '/') /* a colon before a slash is that of a port */
+    if (colon == 0 || name.p[colon - 1] == '/') /* a colon that a slash follows is that of a port */
         return is_name(name) && !has_digest;
     tag = dv_str_slice(name, colon, name.n);
     return is_name(dv_str_slice(name, 0, colon - 1)) && is_tag(tag) &&

@@ -6,7 +6,8 @@
 
 #include "base/str.h"
 
-/* Whether the tag is `latest`, or there is neither tag nor digest. False for what is no name. */
+/* Whether the tag is `latest`, or there is neither tag nor digest. False for a text that is no
+ * image's name. */
 bool dv_image_is_latest(dv_str image);
 
 #endif

@@ -7,7 +7,7 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 
-/* The uids of one object, which has at most 3 MiB, and a few words. */
+/* The warning has the uids of one object, which has at most 3 MiB, and a few words. */
 #define WARNING_BYTES_MAX (4u * 1024u * 1024u)
 
 static void add_duplicate(struct dv_buf *warning, dv_str uid)
@@ -34,7 +34,8 @@ dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena)
     for (size_t i = 0; i < meta->n_owner_references; i++) {
         struct dv_api_owner_reference *owner = &meta->owner_references[i];
 
-        if (dv_map_set(&seen, owner->uid, owner)) /* told each time that it comes again */
+        /* the warning names it each time that it comes again */
+        if (dv_map_set(&seen, owner->uid, owner))
             add_duplicate(&warning, owner->uid);
         else
             kept[n++] = *owner;

@@ -22,7 +22,7 @@ static struct dv_api_object_meta *meta_of(const struct dv_kind *kind, void *valu
 
 /* -- Create --------------------------------------------------------------------------------- */
 
-/* A pod that may not be scheduled yet says so from the start. */
+/* Gives a pod that may not be scheduled yet the condition that says so. */
 static void mark_gated(struct dv_api_pod *pod, const struct dv_prepare *how)
 {
     struct dv_api_pod_condition *condition;
@@ -94,7 +94,7 @@ void dv_prepare_create(const struct dv_kind *kind, void *value, const struct dv_
 {
     struct dv_api_object_meta *meta = meta_of(kind, value);
 
-    (void)dv_dedup_owners(meta, how->arena); /* who warns has asked before */
+    (void)dv_dedup_owners(meta, how->arena); /* the caller that warns has called it before */
     meta->self_link = DV_STR_NONE;
     meta->deletion_timestamp = (struct dv_time){0};
     meta->deletion_grace_period_seconds = NULL;
@@ -121,7 +121,8 @@ static void keep_meta(struct dv_api_object_meta *meta, const struct dv_api_objec
         meta->deletion_grace_period_seconds = old->deletion_grace_period_seconds;
 }
 
-/* Of kinds whose status is all that the status subresource changes. */
+/* Keeps the old metadata, for kinds of which the status subresource changes nothing but the
+ * status. */
 static void keep_meta_for_status(struct dv_api_object_meta *meta,
                                  const struct dv_api_object_meta *old)
 {
@@ -155,8 +156,8 @@ static bool is_allocated(const struct dv_api_resource_claim *claim,
     return false;
 }
 
-/* Who only clears the allocation need not know of the devices' status: of a device that was
- * allocated and no longer is, it goes too. */
+/* A client that clears the allocation need not know of the devices' status: that of a device which
+ * is no longer allocated is dropped too. */
 static void drop_deallocated(struct dv_api_resource_claim *claim,
                              const struct dv_api_resource_claim *old, const struct dv_prepare *how)
 {
@@ -182,7 +183,7 @@ static bool is_same_time(struct dv_time a, struct dv_time b)
     return a.is_set == b.is_set && a.seconds == b.seconds;
 }
 
-/* With a new effect the taint begins anew, unless the client says since when. */
+/* A taint with a new effect begins now, unless the client says since when. */
 static void update_taint(struct dv_api_device_taint *taint, const struct dv_api_device_taint *old,
                          const struct dv_prepare *how)
 {
@@ -238,7 +239,8 @@ static void update_namespace_status(void *value, const void *old, const struct d
 
 static void update_namespace(void *value, const void *old, const struct dv_prepare *how)
 {
-    update_namespace_status(value, old, how); /* finalizers are changed by `finalize` alone */
+    /* only the subresource `finalize` changes finalizers */
+    update_namespace_status(value, old, how);
     ((struct dv_api_namespace *)value)->status = ((const struct dv_api_namespace *)old)->status;
 }
 
@@ -293,11 +295,12 @@ static const struct {
 void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, void *value,
                        const void *old, const struct dv_prepare *how)
 {
-    /* A copy of the struct alone, so that the walk of gates has something it may look at. */
+    /* A copy of the struct alone: the walk of gates writes to what it looks at. */
     void *old_again = dv_arena_alloc(how->arena, kind->versions[0].message->size, 8);
 
     memcpy(old_again, old, kind->versions[0].message->size);
-    (void)dv_dedup_owners(meta_of(kind, value), how->arena); /* who warns has asked before */
+    /* the caller that warns has called it before */
+    (void)dv_dedup_owners(meta_of(kind, value), how->arena);
     keep_meta(meta_of(kind, value), meta_of(kind, old_again));
     if (updates[kind->id].main && operation != DV_UPDATE_STATUS)
         updates[kind->id].main(value, old, how);

@@ -9,7 +9,7 @@ enum { CPU, MEMORY, N_RESOURCES };
 
 static const dv_str names[N_RESOURCES] = {DV_STR_INIT("cpu"), DV_STR_INIT("memory")};
 
-/* What is more than 0, summed over containers. */
+/* Sums over containers of the amounts that are more than 0. */
 struct sums {
     struct dv_quantity v[N_RESOURCES];
     bool is_there[N_RESOURCES];
@@ -22,7 +22,7 @@ struct totals {
     struct dv_arena *arena;
 };
 
-/* Returns whether all of the resources were there. */
+/* Adds the amounts. Returns whether all of the resources were there. */
 static bool add(struct sums *sums, const struct dv_quantity_entry *entries, size_t n,
                 struct dv_arena *arena)
 {

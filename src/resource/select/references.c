@@ -170,7 +170,7 @@ static bool walk_config_maps(const struct walk *walk, const struct dv_api_pod_sp
     return walk_containers(walk, spec, DV_REFERENCE_CONFIG_MAP);
 }
 
-/* A status without its entry in the spec says nothing. */
+/* The name of the claim. A status without its entry in the spec is ignored. */
 static dv_str claim_name(const struct dv_api_pod *pod,
                          const struct dv_api_pod_resource_claim *claim)
 {

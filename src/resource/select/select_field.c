@@ -106,7 +106,7 @@ static const struct label pod_labels[] = {
     NAME,
     NAMESPACE,
     TEXT("spec.nodeName", dv_api_pod, spec.node_name),
-    TEXT("spec.host", dv_api_pod, spec.node_name), /* its name before v1 */
+    TEXT("spec.host", dv_api_pod, spec.node_name), /* the name that spec.nodeName had before v1 */
     TEXT("spec.restartPolicy", dv_api_pod, spec.restart_policy),
     TEXT("spec.schedulerName", dv_api_pod, spec.scheduler_name),
     TEXT("spec.serviceAccountName", dv_api_pod, spec.service_account_name),
@@ -170,7 +170,7 @@ struct labels {
         kind, DV_STR_INIT(group), refusal, labels, DV_COUNT(labels)                                \
     }
 
-/* All other kinds have but their name and namespace. */
+/* All other kinds have only their name and namespace. */
 static const struct labels of_kinds[] = {
     LABELS(DV_KIND_POD, "", REFUSE_PLAIN, pod_labels),
     LABELS(DV_KIND_NODE, "", REFUSE_PLAIN, node_labels),
@@ -267,7 +267,7 @@ static bool unescape(const struct parser *parser, dv_str raw, dv_str *value)
     return true;
 }
 
-/* Splits at the first operator. */
+/* Splits a term at its first operator. */
 static bool parse_term(const struct parser *parser, dv_str part, struct term *term)
 {
     size_t n = 0;
@@ -286,7 +286,8 @@ static bool parse_term(const struct parser *parser, dv_str part, struct term *te
     return unescape(parser, dv_str_slice(part, n + op_n, part.n), &term->value);
 }
 
-/* The terms in the order of their texts: of several faults the reference tells that one first. */
+/* Parses the terms in the order of their texts: of several mistakes the reference reports that one
+ * first. */
 static bool parse_terms(const struct parser *parser, struct dv_field_selector *selector)
 {
     DV_VEC(dv_str) parts = {0};

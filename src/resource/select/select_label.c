@@ -123,7 +123,7 @@ static void scan(struct parser *parser)
         parser->token = T_NOT_IN;
 }
 
-/* The words of operators are names wherever no operator can be. */
+/* The words of operators are names where no operator can stand. */
 static enum token peek(const struct parser *parser)
 {
     return parser->token == T_IN || parser->token == T_NOT_IN ? T_NAME : parser->token;
@@ -209,8 +209,8 @@ static void add_value(struct parser *parser, struct requirement *requirement, dv
     *dv_vec_add_in(&requirement->values, parser->arena) = value;
 }
 
-/* They are a set: in order, each once. A selector with thousands of them is asked for each object.
- */
+/* Sorts the values, each once, for bisection: a selector with thousands of them is asked for each
+ * object. */
 static void sort_values(struct requirement *requirement)
 {
     dv_str *v = requirement->values.v;
@@ -225,7 +225,7 @@ static void sort_values(struct requirement *requirement)
     requirement->values.n = n;
 }
 
-/* What stands between parentheses: a comma next to nothing is an empty value. */
+/* Parses the values between parentheses; a comma next to nothing is an empty value. */
 static bool parse_list(struct parser *parser, struct requirement *requirement)
 {
     dv_str text;
@@ -278,7 +278,7 @@ static bool parse_set(struct parser *parser, struct requirement *requirement)
     } else {
         return found(parser, parser->text, ", expected: ',', ')' or identifier");
     }
-    (void)take(parser, &text); /* it is the closing one */
+    (void)take(parser, &text); /* it is the closing parenthesis */
     return true;
 }
 

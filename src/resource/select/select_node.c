@@ -41,7 +41,7 @@ static bool has_value(const struct dv_api_node_selector_requirement *requirement
     return false;
 }
 
-/* Whether it makes sense at all. */
+/* Whether the requirement can be evaluated. */
 static bool is_valid(const struct dv_api_node_selector_requirement *requirement, enum node_op op)
 {
     for (size_t i = 0; i < requirement->n_values; i++)
@@ -97,7 +97,7 @@ static bool matches_label(const struct dv_api_node_selector_requirement *require
     return false;
 }
 
-/* The only field there is, is the name. */
+/* Matches the node's name, which is the only field there is. */
 static bool matches_name(const struct dv_api_node_selector_requirement *requirement,
                          dv_str node_name)
 {

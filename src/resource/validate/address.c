@@ -19,7 +19,8 @@ struct address {
     unsigned prefix;
 };
 
-/* Four numbers. Zeros before them count for nothing, so what is not canonical is told as such. */
+/* Parses four numbers. Leading zeros are read, so that the caller can say that the address is not
+ * canonical. */
 static bool parse_v4(dv_str text, uint8_t *bytes)
 {
     size_t n_parts = 0;
@@ -77,7 +78,7 @@ static bool parse_address(dv_str text, struct address *address)
     return true;
 }
 
-/* An IPv4 address in the clothes of IPv6. */
+/* Whether it is an IPv4 address that is written as IPv6. */
 static bool is_mapped(const uint8_t *bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -85,7 +86,8 @@ static bool is_mapped(const uint8_t *bytes)
     return memcmp(bytes, mapped, sizeof(mapped)) == 0;
 }
 
-/* The first group of the longest run of zeros, the leftmost of equals; 8 when none is of two. */
+/* Finds the first group of the longest run of zeros, the leftmost of equals; 8 when no run
+ * has two. */
 static size_t longest_zeros(const uint8_t *bytes, size_t *length)
 {
     size_t best = 8;

@@ -56,20 +56,20 @@ void dv_check_meta(struct dv_problems *problems, const struct dv_api_object_meta
                    const struct dv_meta_rules *rules);
 void dv_check_meta_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                           const struct dv_api_object_meta *old);
-/* Of what is made from a template: labels and annotations, nothing else. */
+/* Checks the metadata of a template: it has labels and annotations, nothing else. */
 void dv_check_template_meta(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_object_meta *meta);
 
 /* -- Parts of several kinds (validate_parts.c) ---------------------------------------------- */
 
-/* JSON that must be an object. `is_stored` waives the limit on its length. */
+/* Checks that JSON is an object. `is_stored` waives the limit on its length. */
 void dv_check_raw_object(struct dv_problems *problems, const struct dv_field_path *path,
                          const char *name, dv_str raw, size_t bytes_max, bool is_stored);
 void dv_check_conditions(struct dv_problems *problems, const struct dv_field_path *path,
                          const struct dv_api_condition *conditions, size_t n);
 void dv_check_node_selector(struct dv_problems *problems, const struct dv_field_path *path,
                             const struct dv_api_node_selector *selector);
-/* Both lists of conditions that a device or a result has, at `path`. */
+/* Checks both lists of conditions that a device or a result has, at `path`. */
 void dv_check_binding(struct dv_problems *problems, const struct dv_field_path *path,
                       const dv_str *binding, size_t n_binding, const dv_str *failure,
                       size_t n_failure);
@@ -79,7 +79,7 @@ void dv_check_device_taint(struct dv_problems *problems, const struct dv_field_p
                            const struct dv_api_device_taint *old);
 void dv_check_taint_effect(struct dv_problems *problems, const struct dv_field_path *path,
                            dv_str effect);
-/* Selectors of a class or request; `is_stored`: they are as they were. */
+/* Checks selectors of a class or request; `is_stored`: they have not changed. */
 void dv_check_selectors(struct dv_problems *problems, const struct dv_field_path *path,
                         const struct dv_api_device_selector *selectors, size_t n, bool is_stored);
 
@@ -90,7 +90,8 @@ void dv_check_cel(struct dv_problems *problems, const struct dv_field_path *path
 
 /* -- Resources of containers and nodes (validate_resources.c) ------------------------------- */
 
-/* Not negative, and whole when the resource is counted in whole numbers. */
+/* Checks that the amount is not negative, and whole when the resource is counted in whole
+ * numbers. */
 void dv_check_resource_value(struct dv_problems *problems, const struct dv_field_path *path,
                              dv_str resource, const struct dv_quantity *value);
 /* `claims` are those of the pod that they may name, by name. */

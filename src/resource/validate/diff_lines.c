@@ -14,12 +14,13 @@
 #include "resource/validate/pod_checks.h"
 
 #define CONTEXT 3u
-/* From here on, lines that are more than a hundredth of the text count as frequent. */
+/* In texts of so many lines and more, a line that makes up more than a hundredth of the text counts
+ * as frequent. */
 #define LONG_TEXT 200u
 /* What one comparison may look at: pairs of lines, and lines of runs. The reference has no limit,
  * and takes minutes for texts of megabytes. */
 #define STEPS_MAX 4000000u
-/* Of texts that take more than that, what is shown from the first line on that differs. */
+/* A text that takes more steps is shown by this many lines, from the first that differs. */
 #define SHOWN_MAX 20u
 
 struct lines {
@@ -27,7 +28,7 @@ struct lines {
     size_t n;
 };
 
-/* Where a line is in the second text: in order, from `first` on by `next`. */
+/* The places of a line in the second text: in order, from `first` on by `next`. */
 struct place {
     size_t first;
     size_t last;
@@ -114,7 +115,7 @@ static void index_lines(struct diff *diff)
     dv_map_fini(&map);
 }
 
-/* Extends the run by the frequent lines around it. */
+/* Extends the match by the frequent lines around it. */
 static struct match extend(const struct diff *diff, struct range in, struct match best)
 {
     while (best.a > in.a_from && best.b > in.b_from &&
@@ -129,7 +130,7 @@ static struct match extend(const struct diff *diff, struct range in, struct matc
     return best;
 }
 
-/* The runs that end at the line `i` of the first text; with `best` NULL, forgets them. */
+/* Extends the runs that end at the line `i` of the first text; with `best` NULL, forgets them. */
 static void extend_runs(struct diff *diff, struct range in, size_t i, struct match *best)
 {
     const struct place *place = diff->places[i];
@@ -210,7 +211,7 @@ static void add_step(struct diff *diff, struct steps *steps, struct range range,
 
     if (range.a_from == range.a_to && range.b_from == range.b_to)
         return;
-    if (last && is_same && last->is_same) { /* two runs that touch are one */
+    if (last && is_same && last->is_same) { /* two runs that touch become one */
         last->range.a_to = range.a_to;
         last->range.b_to = range.b_to;
         return;
@@ -256,7 +257,7 @@ static size_t min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The part of a run that stays which is shown in a hunk of the steps [from, to). */
+/* The part of an unchanged run that is shown in a hunk of the steps [from, to). */
 static struct range shown_range(const struct steps *steps, size_t i, size_t from, size_t to)
 {
     struct range range = steps->v[i].range;
@@ -302,7 +303,7 @@ static bool parts_hunks(const struct step *step)
     return step->is_same && step->range.a_to - step->range.a_from > 2 * CONTEXT;
 }
 
-/* Where two texts begin to differ, with a few lines of both. */
+/* Prints where two texts begin to differ, with a few lines of both. */
 static void print_beginning(const struct diff *diff, struct dv_buf *buf)
 {
     size_t at = 0;

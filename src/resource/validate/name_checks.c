@@ -137,7 +137,7 @@ void dv_check_dns_subdomain_bytes(struct dv_problems *problems, const struct dv_
     check_subdomain(problems, path, name, value, "bytes");
 }
 
-/* Checks `value` and tells of it as `shown`. */
+/* Checks `value`, and calls it `shown` in the problem. */
 static void check_label_name(struct dv_problems *problems, const struct dv_field_path *path,
                              const char *name, dv_str value, dv_str shown)
 {

@@ -12,10 +12,10 @@
 #include "resource/go_print.h"
 #include "json/json.h"
 
-/* Large enough for what a request may hold, twice quoted. */
+/* Large enough for what a request may contain, quoted twice. */
 #define TEXT_BYTES_MAX (64u * 1024u * 1024u)
 
-/* Where texts are compared pair by pair rather than by their hash. */
+/* Up to this many texts are compared pair by pair, and more by their hash. */
 #define FEW 8u
 
 const char *dv_problem_reason(enum dv_problem_type type)

@@ -44,7 +44,7 @@ static inline struct dv_field_path dv_path_key(const struct dv_field_path *up, d
     return (struct dv_field_path){.up = up, .kind = PATH_KEY, .key = key};
 }
 
-/* The value that is at fault, as it is shown. */
+/* How the value that is wrong is shown. */
 enum dv_bad_value_kind {
     BAD_NONE,   /* not shown */
     BAD_NULL,   /* null */
@@ -80,7 +80,7 @@ static inline struct dv_bad_value dv_bad_bool(bool is_true)
 {
     return (struct dv_bad_value){.kind = BAD_BOOL, .number = is_true};
 }
-/* A message, and a list of them, as the reference prints its own structs. */
+/* Shows a message, and a list of them, as the reference prints its own structs. */
 struct dv_bad_value dv_bad_message(const struct dv_message *message, const void *value,
                                    struct dv_arena *arena);
 struct dv_bad_value dv_bad_messages(const struct dv_message *message, const void *values, size_t n,
@@ -107,7 +107,7 @@ struct dv_bad_value dv_bad_set(const struct dv_set_field *fields, size_t n, stru
 void dv_problem_add(struct dv_problems *problems, enum dv_problem_type type,
                     const struct dv_field_path *path, const char *name, struct dv_bad_value bad,
                     const char *fmt, ...) DV_PRINTF(6, 7);
-/* Nothing more is added: what would be costly to tell need not be made. */
+/* Whether nothing more is added: callers can skip what is costly to describe. */
 bool dv_problems_are_full(const struct dv_problems *problems);
 void dv_required(struct dv_problems *problems, const struct dv_field_path *path, const char *name);
 void dv_too_long(struct dv_problems *problems, const struct dv_field_path *path, const char *name,

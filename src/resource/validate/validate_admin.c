@@ -26,7 +26,8 @@ static void refuse(struct dv_problems *problems, const struct dv_field_path *ite
                    ": true` label on the containing namespace");
 }
 
-/* The first request that asks for it, n_requests when none does; alternatives cannot. */
+/* The index of the first request that asks for admin access, n_requests when none does;
+ * alternatives cannot. */
 static size_t find_request(const struct dv_api_device_claim *devices)
 {
     size_t i = 0;
@@ -68,7 +69,7 @@ static void check_requests(struct dv_problems *problems, const struct dv_api_dev
         refuse(problems, &item);
 }
 
-/* What has been granted stays. */
+/* Checks only results that are new: access that was granted before stays. */
 static void check_results(struct dv_problems *problems, const struct dv_api_resource_claim *claim,
                           const struct dv_api_resource_claim *old)
 {

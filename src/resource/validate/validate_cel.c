@@ -11,7 +11,7 @@
 /* Problems quote the expression, line by line. */
 #define TEXT_BYTES_MAX (1024u * 1024u)
 
-/* The message in "ERROR: <input>:1:3: message" and what follows on other lines. */
+/* Takes the message out of "ERROR: <input>:1:3: message", without the lines that follow. */
 static dv_str message_of(dv_str explanation)
 {
     dv_str line = dv_str_slice(explanation, 0, dv_str_find_char(explanation, '\n'));
@@ -23,7 +23,8 @@ static dv_str message_of(dv_str explanation)
     return dv_str_trim(line);
 }
 
-/* An expression of another type compiles in the reference, and is refused after that. */
+/* Explains why an expression is refused. One of another type than bool compiles in the reference,
+ * and is refused after that. */
 static void explain(struct dv_problems *problems, const struct dv_field_path *path,
                     dv_str expression, const struct dv_cel_options *options)
 {

@@ -150,7 +150,8 @@ static bool has_subrequest(const struct dv_api_device_request *request, dv_str n
     return false;
 }
 
-/* Of requests with one name the last counts, as in a map that is filled in order. */
+/* Whether the claim has the request. Of requests with one name the last counts, as the reference
+ * fills a map in their order. */
 static bool has_request(const struct dv_api_device_claim *claim, dv_str reference)
 {
     size_t slash = dv_str_find_char(reference, '/');
@@ -324,7 +325,7 @@ void dv_validate_claim_before_update(struct dv_problems *problems, const struct 
     if (what->operation != DV_UPDATE)
         return;
     dv_check_meta(problems, &claim->metadata, &rules);
-    /* What has not changed is stored, and was good enough then. */
+    /* A spec that has not changed was accepted when it was stored, perhaps by older rules. */
     if (!dv_message_eq(&dv_message_resource_claim_spec, &claim->spec, &old->spec))
         check_spec(problems, &spec_path, &claim->spec.devices);
 }

@@ -29,7 +29,8 @@ struct device_id {
     dv_str share_id;
 };
 
-/* As a text: none of the parts has a NUL when it is valid, and what is not is no device's. */
+/* The id as a text, with NUL between the parts: no valid part contains one, and others name no
+ * device. */
 static dv_str id_key(const struct device_id *id, struct dv_arena *arena)
 {
     return dv_str_printf(arena, "%.*s%c%.*s%c%.*s%c%.*s", DV_FMT(id->driver), 0, DV_FMT(id->pool),
@@ -88,7 +89,7 @@ static bool is_reserved_for(const struct dv_api_resource_claim_status *status,
     return false;
 }
 
-/* Users may leave a claim that is being deleted, but none may join. */
+/* Users may leave a claim that is being deleted, but none may join it. */
 static void check_joining(struct dv_problems *problems,
                           const struct dv_api_resource_claim_status *status,
                           const struct dv_api_resource_claim_status *old, bool is_deleted)
@@ -101,7 +102,7 @@ static void check_joining(struct dv_problems *problems,
         return;
     }
     if (status->n_reserved_for > RESERVED_MAX)
-        return; /* told by now */
+        return; /* the problem was reported before */
     for (size_t i = 0; is_deleted && i < status->n_reserved_for; i++)
         if (!is_reserved_for(old, &status->reserved_for[i])) {
             dv_problem_add(problems, DV_PROBLEM_FORBIDDEN, &status_path, "reservedFor",

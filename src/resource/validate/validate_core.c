@@ -7,7 +7,7 @@
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
-/* What an object may hold in all: it must fit a request to the store of the reference. */
+/* The most bytes of an object's data: the reference's own limit, so that it fits its store. */
 #define DATA_BYTES_MAX (1024u * 1024u)
 
 #define IMMUTABLE_TEXT "field is immutable when `immutable` is set"

@@ -15,7 +15,8 @@
 #define COUNTERS_MAX 32u
 #define CONSUMPTIONS_MAX 2u
 #define TAINTS_MAX 16u
-/* Of a key in a path: a domain, a slash and an identifier. Longer ones are cut in the middle. */
+/* The longest key in a path: a domain, a slash and an identifier. Longer ones are cut in the
+ * middle. */
 #define KEY_BYTES_MAX (63u + 1u + 32u)
 
 static struct dv_field_path key_path(const struct dv_field_path *path, dv_str key,
@@ -57,7 +58,7 @@ static void check_texts(struct dv_problems *problems, const struct dv_field_path
     }
 }
 
-/* A list that is there has items. Returns 1 when it is there. */
+/* Checks that a list which is there has items. Returns 1 when it is there. */
 static unsigned check_list(struct dv_problems *problems, const struct dv_field_path *path,
                            const char *name, const void *items, size_t n)
 {

@@ -169,7 +169,7 @@ void dv_validate_event(struct dv_problems *problems, const struct dv_validation 
 
     check_common(problems, event, is_new);
     if (!is_new)
-        return; /* the older group takes nearly everything */
+        return; /* the older group of events accepts nearly everything */
     if (!old) {
         check_new(problems, event);
         check_series(problems, event);

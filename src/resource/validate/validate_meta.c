@@ -102,7 +102,7 @@ static void check_finalizers(struct dv_problems *problems, const struct dv_field
                        "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-/* A name without a domain must be one of the API's own. */
+/* Checks that a finalizer without a domain is one of the API's own. */
 static void check_finalizer_domains(struct dv_problems *problems, const struct dv_field_path *up,
                                     const struct dv_api_object_meta *meta)
 {
@@ -149,7 +149,8 @@ static void check_managed_fields(struct dv_problems *problems, const struct dv_f
     }
 }
 
-/* What generateName promises is followed by more: a dash at its end is as good as a letter. */
+/* Checks generateName. Its text is followed by more, so a dash at its end is as good as a
+ * letter. */
 static void check_generate_name(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                                 dv_check_text *check_name)
 {

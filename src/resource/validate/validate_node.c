@@ -10,7 +10,7 @@
 #include "resource/validate/checks.h"
 
 static const struct dv_field_path spec_path = {.kind = PATH_NAME, .name = "spec"};
-/* Where the reference says that the taints are. */
+/* The path under which the reference reports the taints. */
 static const struct dv_field_path meta_path = {.kind = PATH_NAME, .name = "metadata"};
 
 /* A text that is equal for equal pairs of key and effect. */
@@ -61,7 +61,7 @@ static void check_amounts(struct dv_problems *problems, const char *name,
     }
 }
 
-/* The first is in a field of its own, too, which counts when they differ. */
+/* The range at the index. The first is also in podCIDR, which counts when they differ. */
 static dv_str cidr_at(const struct dv_api_node_spec *spec, size_t i)
 {
     if (i == 0 && spec->pod_cidr.n > 0)
@@ -117,5 +117,6 @@ void dv_validate_node(struct dv_problems *problems, const struct dv_validation *
     check_amounts(problems, "allocatable", node->status.allocatable, node->status.n_allocatable);
     check_fixed(problems, &node->spec, &old->spec);
     check_taints(problems, &node->spec);
-    check_taints(problems, &node->spec); /* as a new one, and as a changed one */
+    /* twice, as the reference does: once as for a new node, once as for a changed one */
+    check_taints(problems, &node->spec);
 }

@@ -5,7 +5,7 @@
 #include "resource/resource.h"
 #include "resource/validate.h"
 
-/* Of all the values of an option in a message; it says less of more. */
+/* The length of all values of an option in a message; the rest is left out. */
 #define TEXT_BYTES_MAX (64u << 10)
 
 static void add(struct dv_problems *problems, enum dv_problem_type type, dv_str field,

@@ -221,7 +221,7 @@ static void check_condition_names(struct dv_problems *problems, const struct dv_
     }
 }
 
-/* One after the other, so that the problems of an item stay together. */
+/* Checks one name after the other, so that the problems of an item stay together. */
 static void check_failure_names(struct dv_problems *problems, const struct dv_field_path *path,
                                 const dv_str *failure, size_t n_failure, const dv_str *binding,
                                 size_t n_binding)
@@ -287,7 +287,7 @@ void dv_check_device_taint(struct dv_problems *problems, const struct dv_field_p
     dv_check_label_name(problems, path, "key", taint->key);
     dv_check_label_value(problems, path, "value", taint->value);
     if (old && dv_str_eq(old->effect, taint->effect))
-        return; /* what is stored may be of a newer release */
+        return; /* a newer release may have stored it */
     if (taint->effect.n == 0)
         dv_required(problems, path, "effect");
     else

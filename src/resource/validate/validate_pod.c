@@ -44,7 +44,7 @@ static void check_claim(struct dv_problems *problems, const struct dv_field_path
                                claim->resource_claim_template_name);
 }
 
-/* Fills `claims`, by name. */
+/* Checks the claims, and fills `claims`, by name. */
 static void check_claims(struct dv_problems *problems, const struct dv_api_pod *pod,
                          struct dv_map *claims)
 {
@@ -76,7 +76,7 @@ static void check_container(struct dv_problems *problems, const struct dv_field_
     dv_check_resources(problems, &resources, &container->resources, claims);
 }
 
-/* `names` are those that are taken, and get these. */
+/* Checks containers. `names` are those that are taken, and these are added. */
 static void check_containers(struct dv_problems *problems, const struct dv_field_path *path,
                              struct dv_api_container *containers, size_t n, struct dv_map *names,
                              const struct dv_map *claims)
@@ -272,7 +272,7 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
     check_images(problems, "initContainers", spec->init_containers, spec->n_init_containers);
 }
 
-/* Whose a pod is, a node's or the API's, is said when it is made. */
+/* Whether a pod is a mirror is decided when it is created, and cannot change. */
 static void check_mirror_update(struct dv_problems *problems, const struct dv_api_object_meta *meta,
                                 const struct dv_api_object_meta *old)
 {

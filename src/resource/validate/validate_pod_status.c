@@ -39,7 +39,8 @@ static void check_claim_statuses(struct dv_problems *problems, const struct dv_a
                         pod->status.n_resource_claim_statuses, sizeof(statuses[0]));
 }
 
-/* By name; of two with one name the first, and containers before those that initialize. */
+/* Indexes the containers by name; of two with one name the first counts, and containers before init
+ * containers. */
 static void index_containers(const struct dv_api_pod_spec *spec, struct dv_map *containers)
 {
     for (size_t i = spec->n_init_containers; i > 0; i--)
@@ -114,7 +115,8 @@ static void check_extended(struct dv_problems *problems, const struct dv_api_pod
     }
 }
 
-/* The claims that the pod uses, by name: by its spec, or by what was made for it. */
+/* Indexes the claims that the pod uses by name: those in its spec, and those that were made
+ * for it. */
 static void index_used_claims(const struct dv_api_pod *pod, struct dv_map *claims)
 {
     struct dv_api_pod_extended_resource_claim_status *extended =

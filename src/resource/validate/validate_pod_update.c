@@ -43,8 +43,8 @@ static void check_deadline(struct dv_problems *problems, const int64_t *deadline
                        dv_bad_i64(*deadline), "must be less than or equal to previous value");
 }
 
-/* A text that is equal for equal tolerations, but for their seconds. What the parts may hold cannot
- * be told from what parts them, so their lengths are in it. */
+/* Makes a text that is equal for tolerations that differ in their seconds only. Any separator could
+ * be in the parts, so their lengths are in the text. */
 static dv_str toleration_key(const struct dv_api_toleration *toleration, struct dv_arena *arena)
 {
     return dv_str_printf(arena, "%zu %zu %zu %.*s%.*s%.*s%.*s", toleration->key.n,
@@ -90,7 +90,7 @@ static void check_gates(struct dv_problems *problems, const struct dv_api_pod_sp
     }
 }
 
-/* Labels may be added to the node selector while something still keeps the pod from a node. */
+/* Labels may be added to the node selector while a scheduling gate keeps the pod from a node. */
 static bool has_all_labels(const struct dv_api_pod_spec *spec, const struct dv_api_pod_spec *old)
 {
     for (size_t i = 0; i < old->n_node_selector; i++) {
@@ -118,7 +118,8 @@ static struct dv_api_container *with_old_images(const struct dv_api_container *c
     return copy;
 }
 
-/* The new spec with the old values of what may change: what is different then may not. */
+/* The new spec with the old values of the fields that may change: any other difference is
+ * forbidden. */
 static struct dv_api_pod_spec without_allowed(const struct dv_api_pod_spec *spec,
                                               const struct dv_api_pod_spec *old,
                                               struct dv_arena *arena)

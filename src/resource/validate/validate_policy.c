@@ -16,7 +16,7 @@ static const char *text_of(const struct dv_quantity *quantity, struct dv_arena *
     return dv_str_to_c(dv_quantity_text(quantity, arena), arena);
 }
 
-/* The next whole number; what is beyond 64 bits stays at the end. */
+/* Rounds up to a whole number, at most the largest of 64 bits. */
 static int64_t whole(const struct dv_quantity *quantity)
 {
     int64_t value;
@@ -91,7 +91,7 @@ static void check_steps(struct dv_problems *problems, const struct dv_field_path
     uint64_t step = (uint64_t)whole(range->step);
     int64_t distance = (int64_t)((uint64_t)whole(value) - (uint64_t)whole(range->min));
 
-    /* A step of zero has no multiples but zero; the reference does not survive it. */
+    /* Only zero is a multiple of a step of zero; the reference would crash on it. */
     if (step == 0 ? distance == 0 : step == UINT64_MAX || distance % (int64_t)step == 0)
         return;
     dv_problem_add(problems, DV_PROBLEM_INVALID, path, "step",

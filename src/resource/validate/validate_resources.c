@@ -12,7 +12,7 @@
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
-/* More names than a request can hold. */
+/* More bytes than the names in a request can have. */
 #define NAMES_BYTES_MAX (8u * 1024u * 1024u)
 
 static bool is_one_of(dv_str name, const dv_str *names, size_t n)
@@ -39,7 +39,7 @@ static bool is_container_resource(dv_str name)
     return is_one_of(name, names, DV_COUNT(names)) || is_huge_page(name);
 }
 
-/* What objects are counted as: never in parts. */
+/* Whether the resource counts objects, which are never fractions. */
 static bool is_object_count(dv_str name)
 {
     static const dv_str names[] = {
@@ -75,7 +75,7 @@ static bool is_standard_resource(dv_str name)
            dv_str_starts_with(name, DV_STR("requests.hugepages-"));
 }
 
-/* Whether more may be asked for than there is. */
+/* Whether more of the resource may be limited than is requested. */
 static bool can_overcommit(dv_str name)
 {
     return dv_is_native_resource_name(name) && !is_huge_page(name);
@@ -131,7 +131,7 @@ static void check_amounts(struct dv_problems *problems, const struct dv_field_pa
     }
 }
 
-/* In entries that are sorted by key, as all maps are. */
+/* Finds an amount by bisection: entries are sorted by key, as all maps are. */
 static const struct dv_quantity *find_amount(const struct dv_quantity_entry *entries, size_t n,
                                              dv_str name)
 {
@@ -205,7 +205,7 @@ static void check_huge_pages(struct dv_problems *problems, const struct dv_field
 
 /* -- Claims --------------------------------------------------------------------------------- */
 
-/* The names in order; those without one are left out. */
+/* Lists the names in order; claims without one are left out. */
 static dv_str list_claims(const struct dv_map *claims, struct dv_arena *arena)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
@@ -226,7 +226,7 @@ static dv_str list_claims(const struct dv_map *claims, struct dv_arena *arena)
     return dv_str_copy(dv_buf_str(&text), arena);
 }
 
-/* What of the claims of one container was listed before. */
+/* The claims of one container that were listed before. */
 struct listed {
     struct dv_map names;    /* with a request or without */
     struct dv_map whole;    /* without one */

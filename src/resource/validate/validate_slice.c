@@ -138,7 +138,8 @@ static void check_devices(struct dv_problems *problems,
         return;
     }
     dv_map_init(&stored);
-    for (size_t i = old ? old->n_devices : 0; i > 0; i--) /* of two with one name, the first */
+    /* from the end, so that of two with one name the first counts */
+    for (size_t i = old ? old->n_devices : 0; i > 0; i--)
         (void)dv_map_set(&stored, old->devices[i - 1].name, &old->devices[i - 1]);
     for (size_t i = 0; i < spec->n_devices; i++) {
         struct dv_field_path item = dv_path_index(&path, i);
