@@ -30,7 +30,7 @@ struct dv_h2_call;
 /* An encoded message, shared by all who send it; room for the gRPC prefix is part of it. */
 struct dv_h2_msg;
 
-/* Payload of n bytes for the caller to fill, with one reference. */
+/* Makes a message with a payload of n bytes for the caller to fill, and one reference. */
 struct dv_h2_msg *dv_h2_msg_new(size_t n);
 struct dv_h2_msg *dv_h2_msg_copy(dv_str payload);
 void *dv_h2_msg_data(struct dv_h2_msg *msg);
@@ -40,7 +40,7 @@ void dv_h2_msg_unref(struct dv_h2_msg *msg); /* NULL is fine */
 
 /* ---- sessions ---- */
 
-/* What a client asks for; borrowed for the handler's call. */
+/* What a client asks for; borrowed while the handler runs. */
 struct dv_h2_request {
     dv_str path; /* "/package.Service/Method" */
     bool has_timeout;
@@ -52,28 +52,28 @@ struct dv_h2_request {
  * a way that leaves nothing to answer. */
 struct dv_h2_end {
     struct dv_err status;
-    bool is_unprocessed; /* client: the peer did nothing for it; safe to try elsewhere */
+    bool is_unprocessed; /* client: the peer did nothing for it, so it is safe to try elsewhere */
 };
 
 struct dv_h2_handler {
-    /* Server: a well-formed request has begun; answer now, or at `message`. One whose message turns
-     * out wrong is answered by the session: then only `ended` follows. */
+    /* Server: a well-formed request has begun; answer it now, or at `message`. If its message turns
+     * out wrong, the session answers it, and only `ended` follows. */
     void (*request)(struct dv_h2_handler *handler, struct dv_h2_call *call,
                     const struct dv_h2_request *request);
-    /* A whole message; borrowed. A server gets one at most for each call, and none once it has
-     * finished the call. */
+    /* A whole message has arrived; borrowed. A server gets at most one for each call, and none once
+     * it has finished the call. */
     void (*message)(struct dv_h2_handler *handler, struct dv_h2_call *call, dv_str message);
-    /* The call is over and its memory is given back after this. It can still be asked, but takes no
-     * more orders. */
+    /* The call is over, and is freed after this. It can still be asked about, but not sent on,
+     * finished or cancelled. */
     void (*ended)(struct dv_h2_handler *handler, struct dv_h2_call *call,
                   const struct dv_h2_end *end);
     /* Server: all messages of the call have gone out. May be NULL. */
     void (*drained)(struct dv_h2_handler *handler, struct dv_h2_call *call);
-    /* The peer's settings have arrived; it speaks HTTP/2. May be NULL. */
+    /* The peer's settings have arrived, so it speaks HTTP/2. May be NULL. */
     void (*ready)(struct dv_h2_handler *handler);
-    /* The peer takes no new calls on this connection; once. May be NULL. */
+    /* The peer takes no new calls on this connection; runs once. May be NULL. */
     void (*going_away)(struct dv_h2_handler *handler);
-    /* The session itself refused something of the peer's: for the log. May be NULL. */
+    /* The session itself refused something that the peer sent: for the log. May be NULL. */
     void (*refused)(struct dv_h2_handler *handler, const struct dv_err *err);
 };
 
@@ -86,37 +86,37 @@ struct dv_h2_options {
     size_t header_bytes_max;  /* of one header list, either way, counted as HTTP/2 does */
 };
 
-/* More fields than this in one list are refused. */
+/* A header list with more fields than this is refused. */
 #define DV_H2_HEADERS_MAX 64u
 
-/* 16 MiB messages, 1024 calls, 16 KiB of headers. */
+/* Returns the defaults: 16 MiB messages, 1024 calls, 16 KiB of headers. */
 struct dv_h2_options dv_h2_default_options(bool is_server);
 
-/* `handler` is kept for the session's life. The first bytes to send are there at once. */
+/* Makes a session. `handler` is kept for its life. The first bytes to send are there at once. */
 struct dv_h2 *dv_h2_new(const struct dv_h2_options *options, struct dv_h2_handler *handler);
-/* Every call must have ended: dv_h2_lose sees to it. NULL is fine. */
+/* Frees the session. Every call must have ended: dv_h2_lose sees to that. NULL is fine. */
 void dv_h2_free(struct dv_h2 *h2);
 
-/* False: the connection is of no more use, and nothing is heard on it any more. Pull once more (a
- * GOAWAY may say why to the peer), then lose and free it. A fault that has yet to be told to the
- * peer is no failure here: pull, and then ask dv_h2_is_over. */
+/* Handles bytes from the peer. False: the connection is of no more use, and what still comes is
+ * ignored. Pull once more (a GOAWAY may tell the peer why), then lose and free the session. A fault
+ * that has yet to be told to the peer is no failure here: pull, and then ask dv_h2_is_over. */
 DV_CHECKED bool dv_h2_receive(struct dv_h2 *h2, dv_str bytes, struct dv_err *err);
-/* The next bytes to send, borrowed until the session is next used; false when there are none for
- * now. */
+/* Returns the next bytes to send, borrowed until the session is next used; false when there are
+ * none for now. */
 bool dv_h2_pull(struct dv_h2 *h2, dv_str *bytes);
-/* Runs `ended` for the calls that were given up, without sending: pulling does so too. */
+/* Runs `ended` for calls that were cancelled, without sending anything; dv_h2_pull does so too. */
 void dv_h2_settle(struct dv_h2 *h2);
-/* Ends every call: the connection is gone for the reason `err`. */
+/* Ends every call, because the connection is gone for the reason `err`. */
 void dv_h2_lose(struct dv_h2 *h2, const struct dv_err *err);
-/* Neither side has anything more to say: after a GOAWAY and the last call, or after a fault for
- * which the peer has been told good-bye. Lose and free it. */
+/* Whether neither side has anything more to say: after a GOAWAY and the last call, or after a fault
+ * that the peer has been told of. Lose and free the session then. */
 bool dv_h2_is_over(const struct dv_h2 *h2);
-/* What was last found wrong with the peer's HTTP/2; NULL: nothing. */
+/* Returns what was last found wrong with the peer's HTTP/2; NULL: nothing. */
 const struct dv_err *dv_h2_complaint(const struct dv_h2 *h2);
 
-/* Nothing more is started here; calls that run may finish, those that wait for a stream end as
- * unprocessed. The session is over when the last call is and, at a server, when the peer has
- * answered: for which it may be waited too long. Twice is once. */
+/* Starts to leave: no call is started any more, calls that run may finish, and calls that wait for
+ * a stream end as unprocessed. The session is over when the last call is and, at a server, when the
+ * peer has answered, which may take too long to wait for. A second call does nothing. */
 void dv_h2_shut_down(struct dv_h2 *h2);
 
 size_t dv_h2_n_calls(const struct dv_h2 *h2);
@@ -130,12 +130,12 @@ struct dv_h2_start {
 };
 
 /* Client: begins a call with its one message; keeps a reference to it. DV_RESOURCE_EXHAUSTED: too
- * many calls wait, or too many bytes. DV_UNAVAILABLE: the peer takes no more here.
- * DV_INVALID_ARGUMENT: a path that no peer would take. */
+ * many calls or bytes wait. DV_UNAVAILABLE: the peer takes no more calls here. DV_INVALID_ARGUMENT:
+ * no peer would take this path. */
 struct dv_h2_call *dv_h2_start(struct dv_h2 *h2, const struct dv_h2_start *start,
                                struct dv_h2_msg *msg, void *ctx, struct dv_err *err);
-/* Either side gives up: `ended` runs with DV_CANCELLED when next pulled or settled, the peer is
- * told. Nothing happens to a call that was given up or ended already. */
+/* Cancels a call, on either side: `ended` runs with DV_CANCELLED when next pulled or settled, and
+ * the peer is told. Nothing happens to a call that was cancelled or has ended already. */
 void dv_h2_cancel(struct dv_h2_call *call);
 
 /* Server: adds a message to the answer; keeps a reference to it. DV_RESOURCE_EXHAUSTED: the peer

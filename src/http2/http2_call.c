@@ -1,4 +1,5 @@
-/* http2_call.c - what all calls have: a life, and messages to send; and the answers of servers. */
+/* http2_call.c - what calls of clients and servers have in common, which is their life and sending
+ * messages; and the answers of servers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@
 #include "http2/nv.h"
 #include "http2/session.h"
 
-/* Before it is encoded, which may treble it. C-core announces header lists of 8 KiB and turns a
- * longer status into another error. */
+/* The limit of a status text before it is encoded, which may treble it. C-core announces header
+ * lists of 8 KiB and turns a longer status into another error. */
 #define STATUS_TEXT_BYTES_MAX 1024u
 
 /* ---- life ---- */
@@ -48,19 +49,20 @@ static void drop_queue(struct dv_h2_call *call)
     call->unsent_bytes = 0;
 }
 
-/* Given up, or ended: `ended` may still ask about a call, but no more orders are taken for it. */
+/* Whether the call was cancelled or has ended: `ended` may still ask about it, but nothing more is
+ * done with it. */
 static bool is_gone(const struct dv_h2_call *call)
 {
     return call->state == CALL_ENDING || !dv_link_is_in(&call->link);
 }
 
-/* Out of the list it is in, and off its stream. */
+/* Takes the call out of its list and off its stream. */
 static void detach(struct dv_h2_call *call)
 {
     struct dv_h2 *h2 = call->h2;
 
     if (call->stream) {
-        /* Fails when the stream is gone already, which is as good. */
+        /* This fails when the stream is gone already, which is as good. */
         (void)nghttp2_session_set_stream_user_data(h2->ng, call->stream, NULL);
         call->stream = 0;
         h2->n_open--;
@@ -137,7 +139,7 @@ void dv_h2_cancel(struct dv_h2_call *call)
 
 /* ---- sending ---- */
 
-/* As much of the queue as fits. */
+/* Copies as much of the queue as fits. */
 static size_t copy_queue(struct dv_h2_call *call, uint8_t *buf, size_t size)
 {
     struct dv_link *link;
@@ -185,10 +187,11 @@ ssize_t dv_h2_read_data(nghttp2_session *ng, int32_t stream, uint8_t *buf, size_
 
     (void)source;
     if (!call)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* given up: the reset is on its way */
+        /* The call was cancelled: its reset is on its way. */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     n = copy_queue(call, buf, size);
     if (n == 0 && call->state == CALL_OPEN && h2->options.is_server && h2->handler->drained) {
-        h2->handler->drained(h2->handler, call); /* may send more, finish or cancel */
+        h2->handler->drained(h2->handler, call); /* it may send more, finish or cancel */
         if (call->state == CALL_ENDING)
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         n = copy_queue(call, buf, size);
@@ -206,7 +209,7 @@ ssize_t dv_h2_read_data(nghttp2_session *ng, int32_t stream, uint8_t *buf, size_
     return (ssize_t)n;
 }
 
-/* Whether so much more may wait to go out. */
+/* Whether so much more may wait to be sent. */
 bool dv_h2_check_unsent(const struct dv_h2 *h2, const struct dv_h2_msg *msg, struct dv_err *err)
 {
     size_t max = h2->options.unsent_bytes_max;
@@ -230,12 +233,12 @@ void dv_h2_enqueue(struct dv_h2_call *call, struct dv_h2_msg *msg)
 
 /* ---- server: answering ---- */
 
-/* A long text is cut, at a character. */
+/* Encodes the status text; a long one is cut between two characters. */
 static void encode_status(dv_str message, struct dv_buf *text)
 {
     size_t n = dv_size_min(message.n, STATUS_TEXT_BYTES_MAX);
 
-    /* No character has more than three of these bytes. */
+    /* A UTF-8 character has at most three continuation bytes. */
     for (int i = 0; i < 3 && n < message.n && ((unsigned char)message.p[n] & 0xc0) == 0x80; i++)
         n--;
     dv_buf_init(text, n * 3);
@@ -281,7 +284,7 @@ static void begin_answer(struct dv_h2_call *call)
     (void)nghttp2_submit_response(call->h2->ng, call->stream, fields, DV_COUNT(fields), &body);
 }
 
-/* Lets the data callback run again; it is not an error when it was not waiting. */
+/* Lets the data callback run again; nghttp2's error when it was not waiting is ignored. */
 static void resume(struct dv_h2_call *call)
 {
     (void)nghttp2_session_resume_data(call->h2->ng, call->stream);
@@ -312,11 +315,11 @@ void dv_h2_finish(struct dv_h2_call *call, enum dv_code code, dv_str message)
         return;
     }
     call->state = CALL_FINISHED;
-    call->is_deaf = true; /* nobody waits for the request any more */
+    call->is_deaf = true; /* nobody needs the rest of the request any more */
     call->code = code;
     if (message.n > 0) {
         encode_status(message, &text);
-        call->status_text = text.p; /* taken: freed with the call */
+        call->status_text = text.p; /* freed with the call */
     }
     resume(call);
 }

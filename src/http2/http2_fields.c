@@ -20,7 +20,7 @@ static const struct {
     {'H', UINT64_C(3600000000000)},
 };
 
-/* The number, then the unit; returns the length. */
+/* Prints the number, then the unit; returns the length. */
 static size_t print_digits(uint64_t value, char unit, char text[DV_H2_TIMEOUT_BYTES])
 {
     char reversed[DV_H2_TIMEOUT_BYTES];

@@ -1,4 +1,4 @@
-/* http2_start.c - calls of clients, until they have a stream. */
+/* http2_start.c - starts calls of clients, which wait until they get a stream. */
 #include <assert.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "http2/nv.h"
 #include "http2/session.h"
 
-/* All fields that a request can have. */
+/* The number of fields that a request can have. */
 #define N_REQUEST_FIELDS 8u
 
 struct saved_start {
@@ -20,15 +20,17 @@ struct saved_start {
     nghttp2_nv fields[];
 };
 
-/* A waiting call gets its stream; what the fields point to is copied unless constant. */
+/* Gives a waiting call its stream; what the fields point to is copied unless it is constant. */
 static void submit_request(struct dv_h2_call *call, const nghttp2_nv *fields, size_t n_fields)
 {
     nghttp2_data_provider body = {.read_callback = dv_h2_read_data};
     struct dv_h2 *h2 = call->h2;
     int32_t stream = nghttp2_submit_request(h2->ng, NULL, fields, n_fields, &body, call);
 
-    if (stream < 0) { /* out of stream ids: this connection has had its thousand million calls */
-        h2->owes_going_away = true; /* not told here: a start never calls back */
+    /* No stream ids are left: this connection has had its thousand million calls. */
+    if (stream < 0) {
+        /* Told at the next pull, because dv_h2_start never calls back. */
+        h2->owes_going_away = true;
         dv_h2_close_to_calls(h2, nghttp2_strerror(stream));
         return;
     }
@@ -45,11 +47,11 @@ static bool has_free_stream(const struct dv_h2 *h2)
     uint32_t max =
         nghttp2_session_get_remote_settings(h2->ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 
-    /* Until the peer has said how many it takes, more than one might be refused. */
+    /* Until the peer has said how many streams it takes, a second one might be refused. */
     return h2->n_open < (h2->is_ready ? max : 1);
 }
 
-/* A copy in one block of memory: the fields, then their texts. */
+/* Copies the fields and their texts into one block of memory. */
 static struct saved_start *save_start(const nghttp2_nv *fields, size_t n_fields)
 {
     size_t n_text = 0;
@@ -105,7 +107,8 @@ static bool check_start(const struct dv_h2 *h2, const struct dv_h2_msg *msg, str
     return dv_h2_check_unsent(h2, msg, err);
 }
 
-/* nghttp2 drops a list that is far too long, in a way that looks as if the peer had refused it. */
+/* Checks the length of the fields: nghttp2 drops a list that is far too long, in a way that looks
+ * as if the peer had refused it. */
 static bool check_fields(const struct dv_h2 *h2, const nghttp2_nv *fields, size_t n_fields,
                          struct dv_err *err)
 {

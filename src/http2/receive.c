@@ -1,4 +1,4 @@
-/* receive.c - what arrives on a call: its header lists and its messages. */
+/* receive.c - handles what arrives on a call: its header lists and its messages. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static struct header header_at(const struct dv_h2_header_list *list, size_t i)
 
 /* ---- requests ---- */
 
-/* What a request's headers say, before it is judged. */
+/* The fields of a request's header, before they are checked. */
 struct request_fields {
     struct dv_h2_request request;
     dv_str method;
@@ -114,7 +114,7 @@ static struct request_fields read_request(const struct dv_h2_header_list *list)
     return fields;
 }
 
-/* "/package.Service/Method" */
+/* Whether the path has the form "/package.Service/Method". */
 static bool is_method_path(dv_str path)
 {
     size_t slash;
@@ -132,7 +132,7 @@ static void refuse_request(struct dv_h2_call *call, const char *http_status, enu
     dv_h2_answer_error(call, http_status, code, dv_str_from_c(text));
 }
 
-/* False: it was answered. */
+/* Checks a request. False: it was answered with an error. */
 static bool judge_request(struct dv_h2_call *call, struct request_fields *fields)
 {
     struct dv_h2_request *request = &fields->request;
@@ -194,7 +194,7 @@ static struct response_fields read_response(const struct dv_h2_header_list *list
 
         if (dv_str_eq(header.name, DV_STR(":status"))) {
             if (!dv_str_to_u32(header.value, &fields.http_status))
-                fields.http_status = 0; /* nonsense maps to UNKNOWN */
+                fields.http_status = 0; /* a bad number maps to UNKNOWN */
         } else if (dv_str_eq(header.name, DV_STR("content-type"))) {
             fields.content_type = header.value;
         } else if (dv_str_eq(header.name, DV_STR("grpc-status"))) {
@@ -209,7 +209,8 @@ static struct response_fields read_response(const struct dv_h2_header_list *list
     return fields;
 }
 
-/* The peer has said how it ended. A call that we have not sent whole is reset. */
+/* Ends a call because the peer has said how it ended. A request that was not sent completely is
+ * reset. */
 static void end_by_peer(struct dv_h2_call *call, enum dv_code code, dv_str text)
 {
     struct dv_h2_end end;
@@ -262,7 +263,7 @@ void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end)
         return;
     }
     if (!is_end && fields.http_status >= 100 && fields.http_status < 200)
-        return; /* informational: the real ones follow */
+        return; /* it is informational, and the real headers follow */
     if (!call->has_headers) {
         call->http_status = fields.http_status;
         call->is_encoded = fields.is_encoded;
@@ -292,7 +293,7 @@ static void drop_partial(struct dv_h2_call *call)
     call->partial_n = call->partial_size = 0;
 }
 
-/* A fault of the peer's in what it sends: a server answers, a client gives up. */
+/* Handles a fault in what the peer sends: a server answers it, a client cancels the call. */
 static void fail_receive(struct dv_h2_call *call, enum dv_code code, const char *text)
 {
     struct dv_h2 *h2 = call->h2;
@@ -335,11 +336,11 @@ static void deliver(struct dv_h2_call *call, dv_str message)
     call->n_prefix = 0;
     call->n_received++;
     if (h2->options.is_server)
-        call->is_deaf = true; /* one message a request; what else comes is dropped */
+        call->is_deaf = true; /* a request has one message, so what else comes is dropped */
     h2->handler->message(h2->handler, call, message);
 }
 
-/* Puts bytes of an incomplete message aside. */
+/* Keeps bytes of an incomplete message. */
 static void keep_partial(struct dv_h2_call *call, dv_str bytes)
 {
     struct dv_h2 *h2 = call->h2;
@@ -372,7 +373,7 @@ static void deliver_partial(struct dv_h2_call *call)
     free(whole);
 }
 
-/* Takes what it can of one message off `bytes` and returns the rest. */
+/* Takes as much of one message as there is off `bytes`, and returns the rest. */
 static dv_str take_message(struct dv_h2_call *call, dv_str bytes)
 {
     dv_str part;
@@ -393,7 +394,7 @@ static dv_str take_message(struct dv_h2_call *call, dv_str bytes)
     part = dv_str_slice(bytes, 0, n);
     bytes = dv_str_slice(bytes, n, bytes.n);
     if (part.n == call->message_n) {
-        deliver(call, part); /* whole, in place */
+        deliver(call, part); /* the whole message is there, so it need not be copied */
         return bytes;
     }
     if (part.n > 0)
@@ -413,7 +414,7 @@ void dv_h2_on_data(struct dv_h2_call *call, dv_str bytes)
         size_t before = bytes.n;
 
         bytes = take_message(call, bytes);
-        assert(bytes.n < before || call->is_deaf); /* or it would never end */
+        assert(bytes.n < before || call->is_deaf); /* otherwise it would never end */
     }
 }
 

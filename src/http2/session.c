@@ -1,4 +1,4 @@
-/* session.c - one connection: nghttp2's callbacks, and the session's life. */
+/* session.c - one connection: nghttp2's callbacks, and how a session begins and ends. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -13,16 +13,17 @@
 #include "http2/http2_fields.h"
 #include "http2/session.h"
 
-/* Flow control: an ordinary message fits a stream's window, a device list of ten thousand too. */
+/* The windows of flow control: an ordinary message fits a stream's window, and so does a list of
+ * ten thousand devices. */
 #define SERVER_WINDOW_BYTES (1 << 20)
 #define CLIENT_WINDOW_BYTES (4 << 20)
 #define CONNECTION_WINDOW_BYTES (8 << 20)
-/* What peers may put into one frame, and what we put into one when they allow it. */
+/* The largest frame that peers may send, and that we send when they allow it. */
 #define FRAME_BYTES (256u * 1024u)
 /* Some of what a peer sends must be answered (a PING, a request that is refused), which costs
- * memory until it reads. More than a read or two of ours can bring is no honest haste. */
+ * memory until the peer reads. More answers than a read or two of ours can cause are an attack. */
 #define UNSENT_FRAMES_MAX 16384u
-/* Of the words that come with a GOAWAY. */
+/* The limit of the text that comes with a GOAWAY. */
 #define REASON_BYTES_MAX 160u
 
 struct dv_h2_options dv_h2_default_options(bool is_server)
@@ -84,7 +85,8 @@ static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t stream, con
     return 0;
 }
 
-/* Header lists of a server's calls: the request's, and perhaps trailers, which mean nothing. */
+/* Handles header lists of a server's calls: the request's, and perhaps trailers, which mean
+ * nothing. */
 static void on_headers_at_server(struct dv_h2_call *call, const nghttp2_frame *frame)
 {
     bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
@@ -108,7 +110,8 @@ static int reason_len(const nghttp2_goaway *goaway)
 
 static void on_goaway(struct dv_h2 *h2, const nghttp2_goaway *goaway)
 {
-    bool is_first = !h2->peer_is_leaving; /* servers announce it before they mean it */
+    /* Servers announce it before they mean it, so it may come twice. */
+    bool is_first = !h2->peer_is_leaving;
 
     if (goaway->error_code != NGHTTP2_NO_ERROR)
         (void)dv_fail(&h2->err, DV_UNAVAILABLE, "the peer ended the connection: %s %.*s",
@@ -127,7 +130,7 @@ static void on_settings(struct dv_h2 *h2)
         if (h2->handler->ready)
             h2->handler->ready(h2->handler);
     }
-    dv_h2_start_waiting(h2); /* it may allow more streams than before */
+    dv_h2_start_waiting(h2); /* the settings may allow more streams than before */
 }
 
 static void say_goodbye(struct dv_h2 *h2)
@@ -189,7 +192,8 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream, uint32_t error_c
     return 0;
 }
 
-/* A server that has answered before the client was done says that it needs no more. */
+/* Tells the client that the rest of its request is not needed, when a server has answered before
+ * the client was done. */
 static void on_answer_sent(struct dv_h2_call *call)
 {
     call->answer_is_out = true;
@@ -206,7 +210,7 @@ static void on_goaway_sent(struct dv_h2 *h2, const nghttp2_goaway *goaway)
                       (const char *)goaway->opaque_data);
     if (!h2->options.is_server || h2->goodbye != GOODBYE_DUE)
         return;
-    /* Not earlier: a PING overtakes what waits to be sent. */
+    /* The PING is not sent earlier, because it would overtake what waits to be sent. */
     h2->goodbye = GOODBYE_PINGED;
     (void)nghttp2_submit_ping(h2->ng, NGHTTP2_FLAG_NONE, NULL); /* fails only out of memory */
 }
@@ -224,7 +228,7 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* nghttp2's own words about a fault of the peer's: kept for the log. */
+/* Keeps nghttp2's own text about a fault of the peer's, for the log. */
 static int on_complaint(nghttp2_session *ng, int lib_error_code, const char *text, size_t n,
                         void *ctx)
 {
@@ -242,8 +246,8 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     struct dv_h2 *h2 = ctx;
 
     (void)ng;
-    /* A client of grpc-go that closes names its own last call where a server's belongs. It means
-     * well, and nghttp2 ends the connection, which the client has done anyhow. */
+    /* A client of grpc-go that closes names its own last call in the GOAWAY, where the server's
+     * belongs. That is harmless: nghttp2 ends the connection, which the client has done anyhow. */
     if (h2->options.is_server && frame->hd.type == NGHTTP2_GOAWAY && frame->hd.stream_id == 0) {
         h2->is_forgiving = true;
         on_goaway(h2, &frame->goaway);
@@ -262,7 +266,7 @@ static ssize_t on_data_length(nghttp2_session *ng, uint8_t type, int32_t stream,
     (void)type;
     (void)stream;
     (void)ctx;
-    (void)session_window; /* nghttp2 itself never goes past the windows */
+    (void)session_window; /* nghttp2 itself never exceeds the windows */
     (void)stream_window;
     return (ssize_t)dv_u64_min(frame_max, FRAME_BYTES);
 }
@@ -293,7 +297,8 @@ static nghttp2_option *new_options(void)
 
     if (nghttp2_option_new(&option) != 0)
         abort(); /* out of memory */
-    /* Its checks refuse what real clients send (a socket path as :authority); ours are gRPC's. */
+    /* nghttp2's checks refuse what real clients send (a socket path as :authority); ours are
+     * gRPC's. */
     nghttp2_option_set_no_http_messaging(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     return option;
@@ -386,14 +391,14 @@ bool dv_h2_pull(struct dv_h2 *h2, dv_str *bytes)
 
     dv_h2_settle(h2);
     n = nghttp2_session_mem_send(h2->ng, &data);
-    dv_h2_settle(h2); /* handlers that ran in it may have given calls up */
+    dv_h2_settle(h2); /* handlers that ran in it may have cancelled calls */
     if (n <= 0)
         return false;
     *bytes = (dv_str){(const char *)data, (size_t)n};
     return true;
 }
 
-/* No byte of its request has left us. */
+/* Whether no byte of the call's request has been sent. */
 static bool is_unsent(const struct dv_h2_call *call)
 {
     return !call->h2->options.is_server &&
@@ -444,7 +449,7 @@ void dv_h2_shut_down(struct dv_h2 *h2)
     if (!h2->options.is_server)
         dv_h2_leave_if_idle(h2);
     else if (h2->peer_is_leaving)
-        say_goodbye(h2); /* there are no new calls under way to wait for */
+        say_goodbye(h2); /* the client is leaving, so no new calls of it are under way */
     else
         (void)nghttp2_submit_shutdown_notice(h2->ng); /* fails only when out of memory */
 }

@@ -1,4 +1,4 @@
-/* session.h - the insides of a session and its calls, shared by the files of this module. */
+/* session.h - the structs of a session and its calls, shared by the files of this module. */
 #ifndef DV_HTTP2_SESSION_H
 #define DV_HTTP2_SESSION_H
 
@@ -37,10 +37,10 @@ struct dv_h2_header_list {
     bool is_over; /* a limit was passed: what came after is not here */
 };
 
-/* How far we are with leaving. A client says so when its last call is over, because nghttp2 may
- * hear nothing more of a peer that has left. A server's first GOAWAY only announces the second,
- * which names the last call that it takes: in between it lets one PING go to and fro, so that no
- * call is under way that it has not met. */
+/* How far we are with leaving. A client sends its GOAWAY when its last call is over, because
+ * nghttp2 may ignore what comes after it. A server's first GOAWAY only announces the second, which
+ * names the last call that it takes: in between it waits for the answer to a PING, so that no call
+ * is under way that it has not seen. */
 enum dv_h2_goodbye {
     GOODBYE_NONE,
     GOODBYE_DUE, /* client: calls run; server: the first GOAWAY is on its way */
@@ -54,8 +54,8 @@ struct dv_h2 {
     struct dv_h2_handler *handler;
     struct dv_list open;    /* calls that have a stream */
     struct dv_list waiting; /* client: calls that wait for one */
-    struct dv_list ending;  /* given up by us; `ended` is due */
-    size_t n_calls;         /* in all three */
+    struct dv_list ending;  /* calls that were cancelled, for which `ended` is due */
+    size_t n_calls;         /* calls in all three lists */
     size_t n_open;
     size_t n_waiting;
     size_t partial_bytes;
@@ -64,20 +64,21 @@ struct dv_h2 {
     struct dv_err err; /* the latest complaint about the peer; code DV_OK: none */
     enum dv_h2_goodbye goodbye;
     bool is_ready;
-    bool is_broken;       /* what still arrives is not looked at */
-    bool is_shut;         /* no new calls, whoever said so */
+    bool is_broken;       /* what still arrives is ignored */
+    bool is_shut;         /* no new calls may begin, whichever side said so */
     bool peer_is_leaving; /* its GOAWAY has arrived */
-    bool is_forgiving;    /* nghttp2 ends it for a fault of the peer's that is none to us */
+    /* Nghttp2 ends the session for a fault of the peer's that does not matter to us. */
+    bool is_forgiving;
     bool owes_going_away; /* out of stream ids: the handler is told at the next pull */
 };
 
-/* Where a call stands. A client's begins WAITING, a server's BEGUN. */
+/* The state of a call. A client's begins WAITING, a server's BEGUN. */
 enum dv_h2_call_state {
-    CALL_WAITING, /* client: for a stream */
+    CALL_WAITING, /* client: waits for a stream */
     CALL_BEGUN,   /* server: headers are arriving, the handler does not know it yet */
     CALL_OPEN,
     CALL_FINISHED, /* server: dv_h2_finish has been called */
-    CALL_ENDING,   /* given up by us: only `ended` is missing */
+    CALL_ENDING,   /* cancelled by us: only `ended` is missing */
 };
 
 struct saved_start;
@@ -103,8 +104,8 @@ struct dv_h2_call {
     uint64_t n_received;
     uint8_t prefix[PREFIX_BYTES];
     size_t n_prefix;
-    size_t message_n; /* wanted, once the prefix is whole */
-    char *partial;    /* what has arrived of it; NULL while none was put aside */
+    size_t message_n; /* size of the message, once the prefix is complete */
+    char *partial;    /* what has arrived of it; NULL while nothing was kept */
     size_t partial_n;
     size_t partial_size;
 
@@ -113,18 +114,18 @@ struct dv_h2_call {
     size_t sent_of_first;
     size_t unsent_bytes;
     bool has_answered;         /* server: response headers are submitted */
-    bool answer_is_out;        /* server: with its end */
-    enum dv_code code;         /* server: to finish with */
+    bool answer_is_out;        /* server: the whole answer was sent */
+    enum dv_code code;         /* server: the status to finish with */
     char *status_text;         /* percent-encoded, or NULL */
     struct saved_start *saved; /* client: what a waiting call begins with */
-    struct dv_h2_end *end;     /* CALL_ENDING: how */
+    struct dv_h2_end *end;     /* CALL_ENDING: how it ends */
 };
 
 /* http2_call.c */
 struct dv_h2_call *dv_h2_call_new(struct dv_h2 *h2, enum dv_h2_call_state state);
-/* Takes the call out and tells the handler, if it knows of it; the call is gone. */
+/* Removes the call, tells the handler if that knows of it, and frees the call. */
 void dv_h2_call_end(struct dv_h2_call *call, const struct dv_h2_end *end);
-/* Gives the call up: the stream is reset, `ended` runs at the next pull. Safe in the midst of the
+/* Fails the call: its stream is reset, and `ended` runs at the next pull. This is safe within the
  * call's own callbacks. */
 void dv_h2_call_fail(struct dv_h2_call *call, enum dv_code code, const char *fmt, ...)
     DV_PRINTF(3, 4);
@@ -135,30 +136,30 @@ void dv_h2_answer_error(struct dv_h2_call *call, const char *http_status, enum d
 DV_CHECKED bool dv_h2_check_unsent(const struct dv_h2 *h2, const struct dv_h2_msg *msg,
                                    struct dv_err *err);
 void dv_h2_enqueue(struct dv_h2_call *call, struct dv_h2_msg *msg);
-/* For nghttp2: the next bytes of what was enqueued. */
+/* Gives nghttp2 the next bytes of what was enqueued. */
 ssize_t dv_h2_read_data(nghttp2_session *ng, int32_t stream, uint8_t *buf, size_t size,
                         uint32_t *flags, nghttp2_data_source *source, void *ctx);
 
 /* session.c */
-/* A client that wants to leave does, once no call runs. */
+/* Ends the session of a client that wants to leave, once no call runs. */
 void dv_h2_leave_if_idle(struct dv_h2 *h2);
 
 /* http2_start.c */
-/* Lets waiting calls begin, as far as the peer allows streams. */
+/* Starts waiting calls, as far as the peer allows streams. */
 void dv_h2_start_waiting(struct dv_h2 *h2);
-/* No call begins here any more: those that wait may try elsewhere. */
+/* Lets no call begin on this session any more: those that wait may try elsewhere. */
 void dv_h2_close_to_calls(struct dv_h2 *h2, const char *why);
 
 /* receive.c */
 void dv_h2_headers_reset(struct dv_h2_header_list *list);
 void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value);
 void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end);
-/* A response's headers or trailers; the call may be gone afterwards. */
+/* Handles a response's headers or trailers; the call may be freed afterwards. */
 void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end);
 void dv_h2_on_data(struct dv_h2_call *call, dv_str bytes);
-/* END_STREAM on something other than a client's response headers. */
+/* Handles END_STREAM on anything but a client's response headers. */
 void dv_h2_on_peer_done(struct dv_h2_call *call);
-/* Tells the handler that something of the peer's was refused. */
+/* Tells the handler that something that the peer sent was refused. */
 void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...) DV_PRINTF(3, 4);
 
 #endif
