@@ -1,4 +1,5 @@
-/* asides.c - rows of the state that could not be used: named once, and kept. */
+/* asides.c - tells of rows of the state that could not be used: each is named once, and kept in the
+ * store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,10 @@
 #include "serve/health.h"
 #include "store/store.h"
 
-/* Of what a row held, in the text about it. */
+/* How much of a row's value is quoted. */
 #define HELD_BYTES_MAX 200u
 
-/* What is no printable ASCII becomes a dot: rows are bytes. */
+/* Replaces everything but printable ASCII by dots, because a row may have any bytes. */
 static dv_str printable(dv_str bytes, struct dv_arena *arena)
 {
     dv_str text = dv_str_copy(bytes, arena);
@@ -24,7 +25,8 @@ static dv_str printable(dv_str bytes, struct dv_arena *arena)
     return (dv_str){at, text.n};
 }
 
-/* Objects and tokens may hold secrets; what a node's own rows hold are devices. */
+/* Whether values of the table may be logged: objects and tokens may hold secrets, but a node's own
+ * rows hold devices. */
 static bool may_show(const char *table)
 {
     const char *const *tables = dv_node_schema.tables;
@@ -33,8 +35,8 @@ static bool may_show(const char *table)
            strcmp(table, tables[DV_TABLE_CLAIMS]) == 0 || strcmp(table, tables[DV_TABLE_PODS]) == 0;
 }
 
-/* The write is empty: it is the store that has something to do in it. Tried again with any other.
- */
+/* Ends the write that moves the rows. It has no changes of its own: the store moves the rows with
+ * any write, so a failure is made good by the next one. */
 static void on_written(struct dv_store_write *write, const struct dv_err *err)
 {
     (void)err;

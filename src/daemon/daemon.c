@@ -26,9 +26,9 @@
 #include "store/store.h"
 #include "store/store_saver.h"
 
-/* A UUID and a line's end. */
+/* A boot id is a UUID and the end of a line. */
 #define BOOT_ID_BYTES_MAX 256u
-/* Between attempts to write all claims anew. */
+/* The pause between attempts to write all claims anew. */
 #define REWRITE_PAUSE_MS 1000u
 
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name)
@@ -51,7 +51,7 @@ static void on_devices_changed(void *ctx)
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_DEVICES);
 }
 
-/* False: nobody can be served yet. */
+/* Tells the services about the pods. False: nobody can be served yet. */
 static bool tell_of_pods(struct dv_daemon *daemon)
 {
     if (daemon->agent)
@@ -67,11 +67,11 @@ static void on_pods_changed(void *ctx)
 
     if (!tell_of_pods(daemon))
         return;
-    dv_node_server_devices_changed(daemon->node_server); /* others hold them */
+    dv_node_server_devices_changed(daemon->node_server); /* the holders of devices have changed */
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES);
 }
 
-/* Pods wait for claims, and claims for drivers. */
+/* Claims have changed: pods may wait for them, and they may wait for drivers. */
 static void on_claims_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
@@ -112,7 +112,7 @@ static void on_call_ended(void *ctx, dv_str driver, const char *method, enum dv_
     dv_node_metrics_driver_call(((struct dv_daemon *)ctx)->metrics, driver, method, code, ns);
 }
 
-/* The pods themselves go on: what to do about it is decided by those who watch. */
+/* Tells of the new health. The pods go on: what to do about it is decided by those who watch. */
 static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_uids)
 {
     struct dv_daemon *daemon = ctx;
@@ -144,14 +144,14 @@ static void on_claims_timer(struct dv_timer *timer)
     save_claims(DV_CONTAINER(timer, struct dv_daemon, claims_timer));
 }
 
-/* The pods come last: with them it is said that all is there. */
+/* Writes the pods after the claims: their write says that everything has been rebuilt. */
 static void on_claims_saved(struct dv_save *save, const struct dv_err *err)
 {
     struct dv_daemon *daemon = DV_CONTAINER(save, struct dv_daemon, claims_save);
 
     daemon->is_saving_claims = false;
     if (!daemon->pods)
-        return; /* it stops */
+        return; /* the daemon is stopping */
     if (err)
         dv_timer_start(&daemon->claims_timer, daemon->loop,
                        dv_loop_now_ms(daemon->loop) + REWRITE_PAUSE_MS, on_claims_timer);
@@ -171,7 +171,7 @@ static void save_claims(void *ctx)
     dv_claims_save(daemon->claims, &daemon->claims_save);
 }
 
-/* The store lost what it had: all that is in memory goes back into it, with the next save. */
+/* The store has lost its rows: all that is in memory is written again with the next save. */
 static void on_store_damaged(void *ctx, const char *set_aside)
 {
     struct dv_daemon *daemon = ctx;
@@ -186,7 +186,7 @@ static void on_store_damaged(void *ctx, const char *set_aside)
         save_claims(daemon);
 }
 
-/* Whoever wrote: the API, devices, claims, pods, tokens. */
+/* Sets the trouble with the disk, whoever wrote: the API, devices, claims, pods or tokens. */
 static void on_store_trouble(void *ctx, const struct dv_err *err)
 {
     struct dv_daemon *daemon = ctx;
@@ -277,7 +277,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->claims != NULL;
 }
 
-/* What is wrong with specs is told when it changes; davit cdi check tells it at any time. */
+/* Logs what is wrong with CDI specs when that changes; `davit cdi check` tells it at any time. */
 static void on_specs_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
@@ -288,7 +288,7 @@ static void on_specs_changed(void *ctx)
     for (size_t i = 0; i < n; i++)
         hash = hash * 31 + dv_hash(problems[i].path) * 7 + dv_hash(problems[i].reason);
     if (hash == daemon->cdi_problems)
-        return; /* other specs have changed */
+        return; /* other specs have changed, and the problems are the same */
     daemon->cdi_problems = hash;
     for (size_t i = 0; i < n; i++)
         dv_log(DV_LOG_WARN, "daemon: a CDI spec cannot be used", DV_F_STR("file", problems[i].path),
@@ -339,7 +339,7 @@ static bool open_pods(struct dv_daemon *daemon, struct dv_err *err)
     return true;
 }
 
-/* The last of what is loaded: from here on the store is written. */
+/* Opens the API. It is loaded last, because the store is written from here on. */
 static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
 {
     if (daemon->options->roles & DV_ROLE_API) {
@@ -359,7 +359,8 @@ static bool open_api(struct dv_daemon *daemon, struct dv_err *err)
     return true;
 }
 
-/* The cluster that this node belongs to. It need not be there yet. */
+/* Opens the client of the cluster that this node belongs to. The cluster need not be reachable
+ * yet. */
 static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_remote_options options = {.user_agent = DV_STR("davitd/" DV_VERSION)};
@@ -376,7 +377,8 @@ static bool open_remote(struct dv_daemon *daemon, struct dv_err *err)
     return true;
 }
 
-/* All that is loaded is loaded: the claims are finished that a crash left unfinished. */
+/* Connects the claims when everything is loaded, and finishes those that a crash left
+ * unfinished. */
 static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
     daemon->recorder =
@@ -406,7 +408,7 @@ static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
     return daemon->plugins != NULL;
 }
 
-/* Why the daemon is not ready. */
+/* Returns why the daemon is not ready. */
 static const struct dv_err *trouble(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
@@ -417,7 +419,8 @@ static const struct dv_err *trouble(void *ctx)
     return err || !daemon->claims ? err : dv_claims_store_error(daemon->claims);
 }
 
-/* Plain HTTP, so only where nobody else listens in, and only when asked for. */
+/* Opens the plain HTTP server. It has no encryption, so it is there only when asked for and only
+ * where nobody else listens in. */
 static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
 {
     const struct dv_options *options = daemon->options;
@@ -480,7 +483,7 @@ struct dv_metrics *dv_daemon_metrics(const struct dv_daemon *daemon)
     return dv_node_metrics_registry(daemon->metrics);
 }
 
-/* Before anybody can call. */
+/* Opens the policy, before anybody can call. */
 static bool open_guard(struct dv_daemon *daemon, struct dv_err *err)
 {
     if (daemon->options->policy.n == 0)

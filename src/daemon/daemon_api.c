@@ -22,11 +22,12 @@
 #include "serve/serve.h"
 #include "serve/tokens.h"
 
-/* The server's certificate is for a year: renewed well before, without a restart. */
+/* The server's certificate is valid for a year, and renewed well before its end, without a
+ * restart. */
 #define RENEW_MS (UINT64_C(90) * 24 * 3600 * 1000)
 #define KUBECONFIG_BYTES_MAX (1u << 20)
-/* Until it is tried again to write admin.kubeconfig: a full disk is often emptied within minutes.
- */
+/* The pause before admin.kubeconfig is written again: a full disk is often emptied within
+ * minutes. */
 #define KUBECONFIG_AGAIN_MS 2000u
 
 struct dv_daemon_api {
@@ -41,9 +42,9 @@ struct dv_daemon_api {
     struct dv_rest_cert ca;
     struct dv_timer renewal;
     struct dv_health *health;
-    struct dv_timer kubeconfig; /* when it could not be written */
-    dv_str token;               /* the admin's */
-    unsigned n_fronts;          /* that are being closed */
+    struct dv_timer kubeconfig; /* set when admin.kubeconfig could not be written */
+    dv_str token;               /* the admin's token */
+    unsigned n_fronts;          /* how many of the parts that hold calls are being closed */
     dv_closed_fn *closed;
     void *closed_ctx;
 };
@@ -138,7 +139,7 @@ static bool has_text(dv_str path, dv_str text, struct dv_arena *arena)
            dv_str_eq(found, text);
 }
 
-/* Whoever can read the file is the admin: its token is kept nowhere else. */
+/* Writes admin.kubeconfig, whose reader is the admin: its token is kept nowhere else. */
 static bool write_kubeconfig(struct dv_daemon_api *api, dv_str token, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -150,11 +151,12 @@ static bool write_kubeconfig(struct dv_daemon_api *api, dv_str token, struct dv_
     dv_str text = dv_pki_print_kubeconfig(
         server, options->insecure_http ? DV_STR_NONE : api->ca.cert, DV_STR("admin"), token, arena);
 
-    /* What is there already needs no room on the disk. */
+    /* A file that is right already is not written, which a full disk would prevent. */
     return has_text(path, text, arena) || dv_file_replace(path, text, 0600, err);
 }
 
-/* Nobody waits for it but the admin, who is told why it is not there. */
+/* Tries again to write the file. Nobody waits for it but the admin, who is told why it is not
+ * there. */
 static void on_kubeconfig(struct dv_timer *timer)
 {
     struct dv_daemon_api *api = DV_CONTAINER(timer, struct dv_daemon_api, kubeconfig);
@@ -255,7 +257,7 @@ static void on_embedded_closed(void *ctx)
         closed(closed_ctx);
 }
 
-/* Of those that hold calls: what is behind them goes when all are closed. */
+/* One of the parts that hold calls is closed. What they use is closed when all of them are. */
 static void on_front_closed(void *ctx)
 {
     struct dv_daemon_api *api = ctx;

@@ -18,23 +18,23 @@ struct dv_store;
 
 struct dv_daemon_api;
 
-/* Loads what is stored: before the store's first write, and before anything is served. `options`,
+/* Loads what is stored, before the store's first write and before anything is served. `options`,
  * `metrics` and `health` are kept. */
 struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
                                          const struct dv_options *options,
                                          struct dv_node_metrics *metrics, struct dv_health *health,
                                          struct dv_err *err);
-/* Begins to serve on --listen: a CA and an admin's kubeconfig are made on the first start.
- * `feed` is kept. `trouble` (may be NULL) says why the daemon is not ready. */
+/* Begins to serve on --listen; a CA and an admin's kubeconfig are made on the first start. `feed`
+ * is kept. `trouble` (may be NULL) returns why the daemon is not ready. */
 DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
                                     const struct dv_err *(*trouble)(void *ctx), void *ctx,
                                     struct dv_err *err);
-/* Whether what always exists is there: on the first start it takes a write. */
+/* Whether the objects that always exist are there: on the first start that takes a write. */
 bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
-/* The store has lost what it had. */
+/* Writes everything again, because the store has lost what it had. */
 void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx);
-/* `closed` runs when nothing of it is left. */
+/* Closes the API; `closed` runs when nothing of it is left. */
 void dv_daemon_api_close(struct dv_daemon_api *api, dv_closed_fn *closed, void *ctx);
 
 #endif

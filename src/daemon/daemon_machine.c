@@ -1,4 +1,5 @@
-/* daemon_machine.c - the NUMA nodes of this machine, and what alignment is asked for. */
+/* daemon_machine.c - reads the NUMA nodes of this machine, and which alignment the options ask
+ * for. */
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -17,7 +18,7 @@ bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err)
     dv_str online = DV_STR("0");
     struct dv_err absent;
 
-    /* A kernel without NUMA has no such file, and one node. */
+    /* A kernel without NUMA has no such file: the machine then has one node. */
     if (!dv_file_read(dv_daemon_path(daemon, dir, "online"), SYSFS_BYTES_MAX, daemon->arena,
                       &online, &absent) &&
         absent.code != DV_NOT_FOUND) {
@@ -32,7 +33,9 @@ bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err)
         dv_str text;
 
         if (!dv_file_read(path, SYSFS_BYTES_MAX, daemon->arena, &text, &absent))
-            continue; /* only prefer-closest needs them, and says so */
+            /* Only the policy option prefer-closest needs the distances, and says so when they are
+             * missing. */
+            continue;
         if (!dv_topology_distances_parse(node, text, daemon->arena, err))
             return dv_wrap(err, "%.*s", DV_FMT(path));
     }

@@ -1,4 +1,4 @@
-/* daemon_node.c - this machine as a node of the API. */
+/* daemon_node.c - describes this machine as a Node of the API, and opens its agent. */
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #define OS_RELEASE_BYTES_MAX 65536u
 #define MACHINE_ID_BYTES_MAX 256u
 
-/* What Go calls the machine that the kernel calls so. */
+/* Returns Go's name for the architecture, from the kernel's. */
 static dv_str architecture(const char *machine, struct dv_arena *arena)
 {
     static const struct {
@@ -34,7 +34,7 @@ static dv_str architecture(const char *machine, struct dv_arena *arena)
     return dv_str_copy(dv_str_from_c(machine), arena);
 }
 
-/* PRETTY_NAME="..." */
+/* Returns the value of PRETTY_NAME="..." in os-release. */
 static dv_str os_image(struct dv_arena *arena)
 {
     const dv_str key = DV_STR("PRETTY_NAME=");
@@ -81,7 +81,7 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .is_strict = daemon->options->is_strict,
     };
 
-    (void)uname(&names); /* cannot fail with a good address */
+    (void)uname(&names); /* cannot fail with a valid address */
     options.machine = (struct dv_agent_machine){
         .n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),

@@ -10,15 +10,15 @@
 #include "pod/pod.h"
 #include "json/json.h"
 
-/* A configuration file is a screen or two. */
+/* The limit of a configuration file, which has a screen or two. */
 #define CONFIG_BYTES_MAX (1u << 20)
 
-/* The kernel's limit is 64, and the end. */
+/* The kernel's limit of a host name is 64, and there is the NUL. */
 #define HOST_NAME_BYTES 65
 
 #define ROLES_ALL (DV_ROLE_API | DV_ROLE_CONTROL | DV_ROLE_SCHED | DV_ROLE_NODE)
 
-/* What is being filled, and by whom. */
+/* What is being filled, and what the command line has set. */
 struct parse {
     struct dv_options *options;
     struct dv_arena *arena;
@@ -65,7 +65,7 @@ static bool set_switch(struct parse *parse, const struct option *option, dv_str 
     return true;
 }
 
-/* The reference's text for what is none of them. */
+/* Sets an option that has choices; any other value is refused with the reference's text. */
 static bool set_choice(struct parse *parse, const struct option *option, dv_str value,
                        const char *what, struct dv_err *err)
 {
@@ -228,7 +228,7 @@ static bool set_once(struct parse *parse, const struct option *option, dv_str va
     return option->set(parse, option, value, err);
 }
 
-/* "--name", "--name=value"; the one-letter names with one dash, too. */
+/* Parses "--name" and "--name=value"; names of one letter also with one dash. */
 static bool parse_words(struct parse *parse, int argc, char *const *argv, struct dv_err *err)
 {
     for (int i = 1; i < argc; i++) {
@@ -259,7 +259,7 @@ static bool parse_words(struct parse *parse, int argc, char *const *argv, struct
     return true;
 }
 
-/* A scalar's text: strings as they are, numbers and booleans as printed. */
+/* Returns a scalar's text: strings as they are, numbers and booleans as printed. */
 static bool scalar_text(const struct dv_json *node, dv_str *text, struct dv_err *err)
 {
     bool on;
@@ -322,7 +322,7 @@ static dv_str host_name(struct dv_arena *arena)
     return dv_str_copy(dv_str_from_c(name), arena);
 }
 
-/* What only shows when all is read. */
+/* Checks what can only be checked when everything has been read. */
 static bool settle(struct dv_options *options, struct dv_err *err)
 {
     bool is_agent = options->kubeconfig.n > 0;

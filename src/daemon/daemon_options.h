@@ -15,7 +15,7 @@ struct dv_arena;
 struct dv_buf;
 struct dv_err;
 
-/* What the daemon is on this machine; one bit each. */
+/* The roles of the daemon on this machine, one bit each. */
 enum dv_role {
     DV_ROLE_API = 1,
     DV_ROLE_CONTROL = 2,

@@ -1,4 +1,4 @@
-/* daemon_parts.h - what the files of the daemon share: all its parts. */
+/* daemon_parts.h - struct dv_daemon with all its parts, which the files of the daemon share. */
 #ifndef DV_DAEMON_PARTS_H
 #define DV_DAEMON_PARTS_H
 
@@ -47,8 +47,8 @@ struct dv_daemon {
     struct dv_numa_machine machine;
     struct dv_topology_config topology;
     struct dv_cdi_dirs *cdi;
-    uint64_t cdi_problems;  /* a hash of those that were told */
-    struct dv_guard *guard; /* NULL: without a policy */
+    uint64_t cdi_problems;  /* hash of the problems that were logged last */
+    struct dv_guard *guard; /* NULL: there is no policy */
     struct dv_devices *devices;
     struct dv_claims *claims;
     struct dv_pods *pods;
@@ -59,16 +59,16 @@ struct dv_daemon {
     struct dv_podres_server *podres_server;
     struct dv_node_metrics *metrics;
     struct dv_health *health;
-    struct dv_daemon_api *api;          /* with the role */
-    struct dv_remote *remote;           /* without it: the cluster's */
-    struct dv_cluster *cluster;         /* the one or the other */
-    struct dv_http_server *http_server; /* without the role */
-    struct dv_control *control;         /* with the role */
+    struct dv_daemon_api *api;          /* with the role api */
+    struct dv_remote *remote;           /* without the role api: the cluster's API */
+    struct dv_cluster *cluster;         /* the one of these two that is used */
+    struct dv_http_server *http_server; /* without the role api */
+    struct dv_control *control;         /* with the role control */
     struct dv_control_metrics *control_metrics;
-    struct dv_sched *sched;       /* with the role */
+    struct dv_sched *sched;       /* with the role sched */
     struct dv_agent *agent;       /* with the role node */
-    struct dv_recorder *recorder; /* of events */
-    struct dv_save claims_save;   /* into a store that lost them */
+    struct dv_recorder *recorder; /* records events */
+    struct dv_save claims_save;   /* writes claims into a store that lost them */
     struct dv_timer claims_timer;
     bool is_saving_claims;
     size_t i_closing;
@@ -76,15 +76,15 @@ struct dv_daemon {
     void *closed_ctx;
 };
 
-/* "<dir>/<name>", the daemon's. */
+/* Returns "<dir>/<name>", which lives as long as the daemon. */
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 
 /* daemon_machine.c */
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
 
-/* asides.c: tells of rows of the state that could not be used, and sees to it that they are moved
- * out of the way. When all is loaded. */
+/* asides.c: tells of rows of the state that could not be used, and has them moved out of the way.
+ * Call it when everything is loaded. */
 void dv_daemon_note_asides(struct dv_daemon *daemon);
 
 /* private.c */
@@ -92,8 +92,8 @@ void dv_daemon_note_asides(struct dv_daemon *daemon);
 /* Makes the directory and those above it. */
 DV_CHECKED bool dv_daemon_make_dirs(struct dv_daemon *daemon, dv_str dir, unsigned mode,
                                     struct dv_err *err);
-/* Makes the directories for state and sockets, and sees to it that they and the keys in them are
- * root's alone. Before anything is opened. */
+/* Makes the directories for state and sockets, and makes sure that they and the keys in them can be
+ * used by root alone. Call it before anything is opened. */
 DV_CHECKED bool dv_daemon_make_private(struct dv_daemon *daemon, struct dv_err *err);
 
 /* daemon_node.c */
@@ -101,7 +101,7 @@ DV_CHECKED bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *er
 
 /* roles.c */
 DV_CHECKED bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err);
-/* Before the controllers close: their numbers are not printed any more. */
+/* Call it before the controllers close: their numbers are not printed any more. */
 void dv_daemon_forget_control(struct dv_daemon *daemon);
 
 #endif

@@ -1,4 +1,4 @@
-/* davitd.c - davitd. */
+/* davitd.c - the program davitd: starts the daemon, and stops it on a signal. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -62,7 +62,7 @@ static void on_stop(void *ctx, int signum)
     program->is_stopping = true;
     dv_log(DV_LOG_INFO, "daemon: stopping", DV_F_I64("signal", signum));
     dv_service_manager_tell_stopping();
-    dv_vitals_free(program->vitals); /* its metrics go with the daemon */
+    dv_vitals_free(program->vitals); /* freed before the daemon, which owns the metrics */
     program->vitals = NULL;
     dv_daemon_close(program->daemon, on_stopped, program);
 }
@@ -106,8 +106,8 @@ static void stop(struct program *program)
     dv_loop_free(program->loop);
 }
 
-/* Every plugin and every client is a descriptor, and the usual soft limit of 1,024 is there for
- * programs that use select(). */
+/* Raises the limit of descriptors: every plugin and every client takes one, and the usual soft
+ * limit of 1,024 is there for programs that use select(). */
 static void raise_descriptors(void)
 {
     struct rlimit limit;
@@ -129,7 +129,7 @@ static bool is_settled(void *ctx)
 
 static void tell_ready(void)
 {
-    (void)puts("ready"); /* a reader that is gone does not concern us */
+    (void)puts("ready"); /* a reader that is gone does not matter */
     (void)fflush(stdout);
     dv_service_manager_tell_ready();
 }
@@ -156,7 +156,8 @@ int main(int argc, char **argv)
     dv_log(DV_LOG_INFO, "daemon: started", DV_F_C("version", DV_VERSION),
            DV_F_STR("node", program.options.node_name),
            DV_F_STR("kubelet_dir", program.options.kubelet_dir));
-    /* A disk that takes longer than this is told by /readyz, and by every write. */
+    /* Waits for the first writes. A disk that takes longer than this is reported by /readyz, and by
+     * every write. */
     if (!dv_loop_run_until(program.loop, is_settled, &program, SETTLE_MS))
         dv_log(DV_LOG_WARN, "daemon: the first write takes long");
     if (!program.is_stopping) {

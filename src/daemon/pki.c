@@ -23,19 +23,20 @@
 #define KUBECONFIG_BYTES_MAX (1u << 20)
 #define CA_DAYS 3650u
 #define SERVER_DAYS 365u
-/* A CA that ends within a year is made anew: who was given it has time to get the next one. */
+/* A CA that ends within a year is made anew, so that everybody who was given it has time to get the
+ * next one. */
 #define CA_LEFT_NS (UINT64_C(365) * 24 * 3600 * 1000000000)
 #define HOST_NAME_BYTES 256
 
 /* ---- the CA ---- */
 
-/* What to do about files that are there and cannot be used. They are not replaced: whoever was
- * given the certificate would not know the new one. */
+/* Says what to do about files that are there and cannot be used. They are not replaced: clients
+ * that were given the certificate would not know the new one. */
 #define WHAT_TO_DO                                                                                 \
     "restore it from a backup, or move ca.crt and ca.key away, and a new CA is made (kubeconfigs " \
     "have to be written again then)"
 
-/* *is_there: false when it is missing, which is no failure. */
+/* Reads a file; *is_there is false when it is missing, which is no failure. */
 static bool read_pem(dv_str path, struct dv_arena *arena, dv_str *text, bool *is_there,
                      struct dv_err *err)
 {
@@ -43,7 +44,7 @@ static bool read_pem(dv_str path, struct dv_arena *arena, dv_str *text, bool *is
     return *is_there || err->code == DV_NOT_FOUND;
 }
 
-/* *is_good: it is there, and lasts. */
+/* Reads the CA; *is_good: it is there, and is valid for long enough. */
 static bool read_ca(dv_str cert_path, dv_str key_path, uint64_t now_ns, struct dv_arena *arena,
                     struct dv_rest_cert *ca, bool *is_good, struct dv_err *err)
 {
@@ -90,7 +91,7 @@ bool dv_pki_load_ca(dv_str state_dir, uint64_t now_ns, struct dv_arena *arena,
     if (!dv_rest_cert_make_ca(&request, arena, ca, err))
         return dv_wrap(err, "make a CA");
     dv_log(DV_LOG_INFO, "daemon: made a CA", DV_F_STR("file", cert_path));
-    /* The key first: a certificate without it would be taken for a good one. */
+    /* The key is written first: a certificate without its key would be taken for a good CA. */
     return dv_file_replace(key_path, ca->key, 0600, err) &&
            dv_file_replace(cert_path, ca->cert, 0644, err);
 }
@@ -110,13 +111,13 @@ static void add_host(struct hosts *hosts, dv_str host, struct dv_arena *arena)
         *dv_vec_add_in(&hosts->v, arena) = dv_str_copy(host, arena);
 }
 
-/* Every address of this machine: other nodes come by one of them. */
+/* Adds every address of this machine, because other nodes may use any of them. */
 static void add_addresses(struct hosts *hosts, struct dv_arena *arena)
 {
     struct ifaddrs *all;
 
     if (getifaddrs(&all) != 0)
-        return; /* loopback still works */
+        return; /* the loopback's addresses still work */
     for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
         char text[NI_MAXHOST];
         dv_str host;
@@ -135,7 +136,7 @@ static void add_addresses(struct hosts *hosts, struct dv_arena *arena)
     freeifaddrs(all);
 }
 
-/* "[::1]:6443" -> "::1" */
+/* Returns the host of an address: "::1" for "[::1]:6443". */
 static dv_str host_of(dv_str listen)
 {
     size_t n = listen.n;

@@ -45,8 +45,8 @@ static bool is_empty(const char *path)
     return n == 0;
 }
 
-/* A directory with `own` in it, or nothing, is ours to change; one that somebody uses for other
- * things too (/tmp, by mistake) is not. */
+/* Makes a directory private. One that is empty or has `own` in it is ours to change; one that
+ * somebody uses for other things too (/tmp, by mistake) is not. */
 static bool make_dir_private(struct dv_daemon *daemon, dv_str dir, const char *own,
                              struct dv_err *err)
 {
@@ -77,7 +77,7 @@ static bool make_dir_private(struct dv_daemon *daemon, dv_str dir, const char *o
         return true;
     }
     if ((mode & WRITABLE_BY_OTHERS) == 0)
-        return true; /* they see names; the files are private */
+        return true; /* others can see names there, but the files are private */
     if (mode & S_ISVTX) {
         dv_health_note(daemon->health, DV_HEALTH_MODE_FIXED,
                        "%s has mode %04o and is used by others too: give davit a directory of its "

@@ -1,4 +1,4 @@
-/* roles.c - the controllers and the scheduler, where the daemon has these roles. */
+/* roles.c - opens the controllers and the scheduler, where the daemon has these roles. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -82,7 +82,7 @@ static struct dv_histogram *add_families(struct dv_daemon *daemon)
         dv_metrics_add_histogram(registry, &seconds, dv_seconds_bounds, DV_SECONDS_BOUNDS), NULL);
 }
 
-/* On this node, which is all that this process knows. */
+/* Whether the pod holds claims on this node, which is all that this process knows. */
 static bool is_held(void *ctx, dv_str pod_uid)
 {
     const struct dv_daemon *daemon = ctx;
@@ -96,7 +96,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .cluster = daemon->cluster,
         .gates = dv_control_gates_default(),
         .is_strict = daemon->options->is_strict,
-        .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does it itself */
+        .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does that itself */
         .is_held = daemon->options->is_strict ? NULL : is_held,
         .ctx = daemon,
     };

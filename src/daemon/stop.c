@@ -1,4 +1,4 @@
-/* stop.c - the daemon stops: each part when those that stand on it are gone. */
+/* stop.c - stops the daemon: each part is closed when those that use it are gone. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -21,13 +21,13 @@
 #include "serve/serve.h"
 #include "store/store.h"
 
-/* For calls that are being answered when the daemon stops. */
+/* How long calls may take that are being answered when the daemon stops. */
 #define CLOSE_GRACE_MS 500u
 
 static void close_next(void *ctx);
 
-/* Each begins to close its part and returns true, or there is none. The pointer goes first: nobody
- * finds what is being closed. */
+/* Each function begins to close its part and returns true, or returns false when there is none. The
+ * pointer is cleared first, so that nobody finds a part that is being closed. */
 #define CLOSE(part, function)                                                                      \
     static bool close_##part(struct dv_daemon *daemon)                                             \
     {                                                                                              \
@@ -76,7 +76,7 @@ static void close_next(void *ctx)
 
     while (daemon->i_closing < DV_COUNT(steps))
         if (steps[daemon->i_closing++](daemon))
-            return; /* and comes again */
+            return; /* this runs again when the part is closed */
     dv_node_feed_free(daemon->feed);
     dv_health_free(daemon->health);
     dv_node_metrics_free(daemon->metrics);

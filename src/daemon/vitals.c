@@ -12,8 +12,8 @@
 #define NS_PER_S 1e9
 #define US_PER_MS 1000u
 
-/* No request should hold the loop for a twentieth of this (docs/operate.md); what does is a fault
- * of ours, and worth a line. */
+/* No request should hold the loop for a twentieth of this (docs/operate.md); one that holds it for
+ * so long is a fault of ours, and is logged. */
 #define HOLD_WARN_NS 1000000000u
 
 struct dv_vitals {
@@ -22,7 +22,7 @@ struct dv_vitals {
     struct dv_histogram *holds;
     struct dv_gauge *longest;
     struct dv_gauge *longest_cpu;
-    struct dv_loop_hold worst; /* since the last print */
+    struct dv_loop_hold worst; /* the longest since the last print */
     struct dv_timer feed;
     uint64_t feed_ms; /* 0: there is no watchdog */
 };

@@ -1,5 +1,5 @@
-/* vitals.h - whether the loop turns: how long its turns take, as metrics, and the service manager's
- * watchdog, fed by the loop itself. */
+/* vitals.h - watches whether the loop turns: metrics of how long its turns take, and the service
+ * manager's watchdog, which the loop itself feeds. */
 #ifndef DV_DAEMON_VITALS_H
 #define DV_DAEMON_VITALS_H
 
@@ -7,11 +7,11 @@ struct dv_loop;
 struct dv_metrics;
 struct dv_vitals;
 
-/* Adds its families to `metrics`. Both are borrowed until dv_vitals_free. When the environment asks
- * for a watchdog (WATCHDOG_USEC, systemd's WatchdogSec=), it is told twice in that time that the
- * loop turns. */
+/* Adds its families to `metrics`; both arguments are borrowed until dv_vitals_free. When the
+ * environment asks for a watchdog (WATCHDOG_USEC, systemd's WatchdogSec=), it is told twice in that
+ * time that the loop turns. */
 struct dv_vitals *dv_vitals_new(struct dv_loop *loop, struct dv_metrics *metrics);
-/* From now on: what starting took is forgotten. */
+/* Begins to measure: how long starting took is forgotten. */
 void dv_vitals_begin(struct dv_vitals *vitals);
 void dv_vitals_free(struct dv_vitals *vitals); /* NULL is fine; before the metrics are freed */
 
