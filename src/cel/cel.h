@@ -40,9 +40,9 @@ struct dv_err;
 /* -- Compiling ------------------------------------------------------------------------------- */
 
 enum dv_cel_env {
-    DV_CEL_ENV_STORED, /* what exists is evaluated: everything is declared, whatever the gates say
-                        */
-    DV_CEL_ENV_NEW,    /* what is created or changed is validated: without what its gate hides */
+    /* for expressions that exist: everything is declared, whatever the gates say */
+    DV_CEL_ENV_STORED,
+    DV_CEL_ENV_NEW, /* for expressions that are created or changed: without what a gate hides */
 };
 
 /* Feature gates of the API. */
@@ -51,7 +51,8 @@ struct dv_cel_features {
     bool list_type_attributes; /* attributes that are lists; their type is then dyn */
 };
 
-/* Zeroed, or a NULL pointer where these are asked for: stored expressions, no gates. */
+/* Zeroed options, or a NULL pointer where they are asked for, mean: stored expressions, no
+ * gates. */
 struct dv_cel_options {
     enum dv_cel_env env;
     struct dv_cel_features features;
@@ -72,14 +73,16 @@ struct dv_cel_expr *dv_cel_compile(dv_str text, const struct dv_cel_options *opt
  * Adds nothing when it does compile. */
 void dv_cel_explain_error(dv_str text, const struct dv_cel_options *options, struct dv_buf *buf);
 
-/* The worst case, over all devices that the API allows; UINT64_MAX when it has no bound. */
+/* The worst case of the cost, over all devices that the API allows; UINT64_MAX when it has no
+ * bound. */
 uint64_t dv_cel_max_cost(const struct dv_cel_expr *expr);
-/* "bool", "google.protobuf.Any" or "dyn". */
+/* Prints the result's type: "bool", "google.protobuf.Any" or "dyn". */
 void dv_cel_print_type(const struct dv_cel_expr *expr, struct dv_buf *buf);
 
-/* In canonical form: what it prints compiles to an equal expression. */
+/* Prints the expression in canonical form, which compiles to an equal expression. */
 void dv_cel_print(const struct dv_cel_expr *expr, struct dv_buf *buf);
-/* As they were parsed: blanks, parentheses and the notation of literals do not count. */
+/* Whether two expressions were parsed alike: blanks, parentheses and the notation of literals do
+ * not count. */
 bool dv_cel_expr_eq(const struct dv_cel_expr *a, const struct dv_cel_expr *b);
 
 /* -- Devices --------------------------------------------------------------------------------- */
@@ -90,13 +93,14 @@ enum dv_cel_attribute_kind {
     DV_CEL_ATTRIBUTE_BOOL,
     DV_CEL_ATTRIBUTE_STRING,
     DV_CEL_ATTRIBUTE_VERSION,
-    DV_CEL_ATTRIBUTE_INTS, /* these with list_type_attributes; otherwise as NONE */
+    DV_CEL_ATTRIBUTE_INTS, /* lists count with list_type_attributes; otherwise as NONE */
     DV_CEL_ATTRIBUTE_BOOLS,
     DV_CEL_ATTRIBUTE_STRINGS,
     DV_CEL_ATTRIBUTE_VERSIONS,
 };
 
-/* All that these point to is borrowed, and must live as long as the prepared device. */
+/* An attribute of a device. All that it points to is borrowed, and must live as long as the
+ * prepared device. */
 struct dv_cel_attribute {
     dv_str name; /* "domain/id", or "id" in the domain of the driver */
     enum dv_cel_attribute_kind kind;
@@ -133,14 +137,15 @@ struct dv_cel_device *dv_cel_device_new(const struct dv_cel_device_input *input,
 
 /* -- Evaluating ------------------------------------------------------------------------------ */
 
-/* What an evaluation may cost, and what it did: `cost` and `work` are set also when it fails. */
+/* What an evaluation may cost, and what it did cost: `cost` and `work` are set also when it
+ * fails. */
 struct dv_cel_budget {
     uint64_t cost_max; /* DV_CEL_COST_MAX: the API's */
     uint64_t cost;
     uint64_t work_max; /* 0: DV_CEL_WORK_MAX */
     uint64_t work;     /* beside the cost */
-    /* Asked every hundred rounds of a comprehension; true ends the evaluation with DV_CANCELLED.
-     * NULL: never. */
+    /* Called every hundred rounds of a comprehension; true ends the evaluation with DV_CANCELLED.
+     * NULL: nobody cancels. */
     bool (*is_cancelled)(void *ctx);
     void *ctx;
 };
@@ -175,7 +180,7 @@ struct dv_cel_report {
     uint64_t cost; /* with the work */
 };
 
-/* Which part of a conjunction was false, and the values that it saw; into `arena`. */
+/* Finds which part of a conjunction was false, and the values that it saw; into `arena`. */
 void dv_cel_explain(const struct dv_cel_expr *expr, const struct dv_cel_device *device,
                     struct dv_arena *arena, struct dv_cel_report *report);
 

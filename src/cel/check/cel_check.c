@@ -10,10 +10,11 @@
 #include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
-/* Ten kilobytes have a few thousand, with all macros expanded some ten thousand. */
+/* An expression of ten kilobytes has a few thousand nodes, or some ten thousand with all macros
+ * expanded. */
 #define NODES_MAX 100000u
 
-/* Of a type in a message. */
+/* The longest name of a type in a message. */
 #define TYPE_BYTES_MAX 2000u
 
 /* A variable of a comprehension, innermost first. */
@@ -100,7 +101,7 @@ static const struct dv_cel_type *find_exact(const struct checker *c, dv_str name
     return type ? dv_cel_type_of(type, c->arena) : NULL;
 }
 
-/* The type of what `name` stands for, and its full name; NULL: nothing. */
+/* The type of the variable or type that `name` means, and its full name; NULL: there is none. */
 static const struct dv_cel_type *find_name(struct checker *c, dv_str name, dv_str *full)
 {
     for (const struct scope *scope = c->scope; scope; scope = scope->up) {
@@ -122,7 +123,8 @@ static void check_ident(struct checker *c, struct dv_cel_ast *ast)
 {
     dv_str name;
 
-    (void)dv_cel_qualified_name(ast, c->arena, &name); /* an identifier is one */
+    /* cannot fail: an identifier is a qualified name */
+    (void)dv_cel_qualified_name(ast, c->arena, &name);
     ast->type = find_name(c, name, &ast->resolved);
     if (!ast->type)
         undeclared(c, ast, ast->name);
@@ -148,7 +150,8 @@ static const struct dv_cel_type *field_type(struct checker *c, const struct dv_c
         return field ? field : &dv_cel_t_error;
     }
     if (type->kind == DV_CEL_T_VAR) {
-        (void)fits(c, &dv_cel_t_dyn, type); /* whatever it becomes, it is dynamic here */
+        /* the variable is bound to dyn, whatever its element turns out to be */
+        (void)fits(c, &dv_cel_t_dyn, type);
         return &dv_cel_t_dyn;
     }
     if (!is_dynamic(type) && type->kind != DV_CEL_T_ERROR) {
@@ -220,7 +223,7 @@ static void no_overload(struct checker *c, struct dv_cel_ast *ast,
     ast->type = &dv_cel_t_error;
 }
 
-/* All overloads that may take the arguments; the result is dyn when theirs differ. */
+/* Finds all overloads that may take the arguments; the result is dyn when theirs differ. */
 static void resolve(struct checker *c, struct dv_cel_ast *ast, dv_str function)
 {
     const struct dv_cel_type *args[DV_CEL_PARAMS_MAX + 1];
@@ -349,10 +352,10 @@ static const struct dv_cel_type *join(struct checker *c, const struct dv_cel_typ
         return next;
     if (fits(c, so_far, next))
         return dv_cel_most_general(so_far, next);
-    return &dv_cel_t_dyn; /* mixed: dv_cel_validate sees to it */
+    return &dv_cel_t_dyn; /* dv_cel_validate reports lists of mixed types */
 }
 
-/* The type of an element or value, which is inside an optional when it is marked so. */
+/* The type of an element or value, without the optional when it is marked as one. */
 static const struct dv_cel_type *element_type(struct checker *c, struct dv_cel_ast *ast,
                                               bool is_optional)
 {
@@ -474,7 +477,7 @@ static void check_fold(struct checker *c, struct dv_cel_ast *ast)
 
 static void check(struct checker *c, struct dv_cel_ast *ast)
 {
-    if (ast->type) /* optMap has its target twice */
+    if (ast->type) /* optMap has its target twice in the tree, and it is checked once */
         return;
     switch (ast->kind) {
     case DV_CEL_AST_LITERAL:
@@ -504,10 +507,10 @@ static void check(struct checker *c, struct dv_cel_ast *ast)
     }
 }
 
-/* Puts what was found out into all types; what was not is dyn. */
+/* Replaces the variables in all types by what was found out; a free one becomes dyn. */
 static void finish(struct checker *c, struct dv_cel_ast *ast)
 {
-    if (ast->is_finished) /* optMap has its target twice */
+    if (ast->is_finished) /* optMap has its target twice in the tree, and it is finished once */
         return;
     ast->is_finished = true;
     ast->type = dv_cel_substitute(&c->unifier, ast->type, true);
@@ -524,8 +527,8 @@ static void finish(struct checker *c, struct dv_cel_ast *ast)
     }
 }
 
-/* A macro may have its target twice, and that again: whether it comes to an end within so many
- * nodes. */
+/* Whether the tree has at most so many nodes. Macros may have their target twice, and that again,
+ * so a short text can become a huge tree. */
 static bool is_small(const struct dv_cel_ast *ast, uint32_t *n_left)
 {
     if (*n_left == 0)

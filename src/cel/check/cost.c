@@ -6,7 +6,7 @@
 #include "cel/value/cel_value.h"
 #include "cel/value/format.h"
 
-/* Of a new list, and of the call that makes it. */
+/* The cost of a new list, and of the call that makes it. */
 #define LIST_BASE 11u
 #define PAIR_FACTOR 2.0
 
@@ -32,7 +32,7 @@ uint64_t dv_cel_eq_cost(const struct dv_cel_val *args, bool is_equality)
     return scaled((double)(a < b ? a : b), DV_CEL_STRING_FACTOR);
 }
 
-/* Of all that is in a value. */
+/* The cost of walking over all that is in a value. */
 static uint64_t traverse(const struct dv_cel_val *val)
 {
     uint64_t sum = 0;
@@ -54,7 +54,7 @@ static uint64_t traverse(const struct dv_cel_val *val)
     }
 }
 
-/* A pattern of `size` characters over a text. */
+/* The cost of a pattern of `size` characters over a text. */
 static uint64_t search(const struct dv_cel_val *text, double size)
 {
     return scaled(1.0 + (double)dv_cel_val_size(text), DV_CEL_STRING_FACTOR) *
@@ -80,7 +80,7 @@ static uint64_t sets(const struct dv_cel_val *args, double factor)
     return 1 + (uint64_t)(product * factor);
 }
 
-/* Each element with each; with a walk over them where they are text. */
+/* The cost of comparing each element with each; texts are walked, too. */
 static uint64_t pairwise(const struct dv_cel_val *list)
 {
     double n = (double)dv_cel_val_size(list);

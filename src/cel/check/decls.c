@@ -47,7 +47,7 @@ static const char *first_param(const struct dv_cel_overload *overload)
     return overload->signature + (overload->signature[0] == '.');
 }
 
-/* Past one type of a signature. */
+/* Skips one type of a signature. */
 static const char *skip_type(const char *sig)
 {
     switch (*sig) {
@@ -214,7 +214,8 @@ bool dv_cel_candidate(dv_str container, dv_str name, size_t *i, struct dv_arena 
     size_t n_dots = 0;
     size_t cut = container.n;
 
-    if (name.n > 0 && name.p[0] == '.') { /* from the root, and nowhere else */
+    /* a name that begins with a point is looked up from the root only */
+    if (name.n > 0 && name.p[0] == '.') {
         *candidate = dv_str_slice(name, 1, name.n);
         return (*i)++ == 0;
     }
@@ -222,7 +223,7 @@ bool dv_cel_candidate(dv_str container, dv_str name, size_t *i, struct dv_arena 
         *candidate = name;
         return (*i)++ == 0;
     }
-    /* a.b gives a.b.name, a.name, name. */
+    /* In the container a.b, the candidates are a.b.name, a.name, name. */
     while (n_dots < *i && cut > 0) {
         cut--;
         n_dots += container.p[cut] == '.' || cut == 0;

@@ -22,8 +22,8 @@ struct dv_cel_type;
 struct dv_cel_unifier;
 struct dv_cel_val;
 
-/* How calls are charged: see estimate.c and cost.c. Those from TRAVERSE on are the API's own; they
- * go by the name of the function, whatever overload it turns out to be. */
+/* How calls are charged: see estimate.c and cost.c. The rules from TRAVERSE on are the API's own;
+ * they depend on the name of the function, whatever its overload. */
 enum dv_cel_cost {
     DV_CEL_COST_ONE,
     DV_CEL_COST_EQ,     /* the smaller side is walked */
@@ -68,8 +68,8 @@ enum dv_cel_cost {
 };
 
 enum {
-    DV_CEL_FN_SELF_CHECKED = 1, /* looks at the kinds of its arguments itself */
-    DV_CEL_FN_NOT_STRICT = 2,   /* takes errors */
+    DV_CEL_FN_SELF_CHECKED = 1, /* the function checks the kinds of its arguments itself */
+    DV_CEL_FN_NOT_STRICT = 2,   /* the function takes errors as arguments */
     DV_CEL_FN_LISTS = 4,        /* hidden with the gate for list attributes */
 };
 
@@ -112,23 +112,24 @@ const struct dv_cel_overload *dv_cel_overload_next(const struct dv_cel_decls *de
                                                    const struct dv_cel_overload *last);
 bool dv_cel_overload_is_member(const struct dv_cel_overload *overload);
 size_t dv_cel_overload_n_params(const struct dv_cel_overload *overload);
-/* Its parameters and result, with variables of their own. */
+/* The types of the parameters and of the result, with type variables of their own. */
 #define DV_CEL_PARAMS_MAX 4u
 const struct dv_cel_type *dv_cel_overload_types(const struct dv_cel_overload *overload,
                                                 struct dv_cel_unifier *unifier,
                                                 const struct dv_cel_type **params);
-/* Whether values have the kinds that it takes. Of lists and maps the first entry is looked at. */
+/* Whether the overload takes values of these kinds. Of lists and maps only the first entry is
+ * looked at. */
 bool dv_cel_overload_takes(const struct dv_cel_overload *overload, const struct dv_cel_val *args,
                            size_t n_args);
 
-/* A type by its name, as a value: "int", "google.protobuf.Timestamp". NULL: there is none. */
+/* The type of that name, as a value: "int", "google.protobuf.Timestamp". NULL: there is none. */
 const struct dv_cel_type *dv_cel_type_named(dv_str name);
 /* The type of a field of the device; NULL: it has none of that name. */
 const struct dv_cel_type *dv_cel_field_type(const struct dv_cel_decls *decls, dv_str name,
                                             struct dv_arena *arena);
 
-/* The names that `name` may stand for in a container, the most specific first. Start with *i = 0;
- * false at the end. */
+/* The names that `name` may mean in a container, the most specific first. Start with *i = 0; false
+ * at the end. */
 bool dv_cel_candidate(dv_str container, dv_str name, size_t *i, struct dv_arena *arena,
                       dv_str *candidate);
 

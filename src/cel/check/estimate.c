@@ -71,7 +71,7 @@ static struct dv_cel_size cost_struct(struct dv_cel_estimator *e, const struct d
     return cost;
 }
 
-/* cel.bind: nothing is gone through. */
+/* Whether the comprehension is a cel.bind, which has no rounds. */
 static bool is_bind(const struct dv_cel_fold *fold)
 {
     return fold->range->kind == DV_CEL_AST_LIST && fold->range->n_args == 0 &&
@@ -96,7 +96,7 @@ static struct dv_cel_size cost_bind(struct dv_cel_estimator *e, struct dv_cel_as
     return cost;
 }
 
-/* What the variables of a comprehension go over. */
+/* Binds the variables of a comprehension to the sizes of what they go over. */
 static void bind_range(struct dv_cel_estimator *e, const struct dv_cel_fold *fold,
                        struct dv_cel_local *iter, struct dv_cel_local *iter2)
 {
@@ -175,7 +175,7 @@ static struct dv_cel_size compute(struct dv_cel_estimator *e, struct dv_cel_ast 
 
 struct dv_cel_size dv_cel_cost_of(struct dv_cel_estimator *e, struct dv_cel_ast *ast)
 {
-    if (!ast->cost) /* optMap has its target twice */
+    if (!ast->cost) /* optMap has its target twice in the tree, and it is estimated once */
         ast->cost = dv_cel_size_keep(e, compute(e, ast));
     return dv_cel_range_of(ast->cost);
 }

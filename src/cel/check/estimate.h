@@ -24,7 +24,7 @@ struct dv_cel_estimator {
     const struct dv_cel_local *locals;
 };
 
-/* A new list, map or message costs that much. */
+/* The cost of a new list, map or message. */
 #define DV_CEL_LIST_COST 10u
 #define DV_CEL_MAP_COST 30u
 #define DV_CEL_STRUCT_COST 40u
@@ -48,9 +48,9 @@ const struct dv_cel_path *dv_cel_path_step(struct dv_cel_estimator *e, const str
                                            dv_str name);
 const struct dv_cel_path *dv_cel_path_of(const struct dv_cel_estimator *e,
                                          const struct dv_cel_ast *ast);
-/* The size of what is at a place of the device. False: no bound is known. */
+/* The size of the value at a place of the device. False: no bound is known. */
 bool dv_cel_size_at(const struct dv_cel_path *path, struct dv_cel_size *size);
-/* NULL: unknown. */
+/* The size of the expression's value; NULL: unknown. */
 const struct dv_cel_size *dv_cel_size_of(struct dv_cel_estimator *e, struct dv_cel_ast *ast);
 struct dv_cel_size dv_cel_size_or_unknown(struct dv_cel_estimator *e, struct dv_cel_ast *ast);
 const struct dv_cel_entry_size *dv_cel_entry_size_of(const struct dv_cel_estimator *e,

@@ -13,7 +13,7 @@
 /* The longest regular expression of a named format. */
 #define FORMAT_REGEX_SIZE 128.0
 #define FORMAT_SIZE 64u
-/* Of comparing each element of a list with each. */
+/* The factor for comparing each element of a list with each. */
 #define PAIR_FACTOR 2.0
 
 /* -- Calls ----------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static struct dv_cel_size arg_size(struct dv_cel_estimator *e, const struct call
     return dv_cel_size_or_unknown(e, call->args[i]);
 }
 
-/* Of an element, when the target is a list. */
+/* The size of an element, when the target is a list. */
 static struct dv_cel_size element_size(struct dv_cel_estimator *e, const struct dv_cel_ast *list)
 {
     const struct dv_cel_path *path = dv_cel_path_of(e, list);
@@ -69,14 +69,15 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return quotient >= 0x1p64 ? UINT64_MAX : (uint64_t)quotient;
 }
 
-/* The size of the result, from the sizes of the text, of what is replaced, and of what by. */
+/* The size of the result of replace, from the sizes of the text, of the old part and of the new
+ * one. */
 static struct dv_cel_size replaced_size(struct dv_cel_size text, struct dv_cel_size old,
                                         struct dv_cel_size new)
 {
     struct dv_cel_size count = {0, 0};
     struct dv_cel_size kept = {0, 0};
 
-    if (old.min == 0) { /* may be empty: before and after each character */
+    if (old.min == 0) { /* an empty part is replaced before and after each character */
         count.max = dv_u64_add_clamped(text.max, 1);
         kept.max = text.max;
     } else if (new.max <= old.min) {
@@ -133,7 +134,7 @@ static struct dv_cel_size cost_join(struct dv_cel_estimator *e, struct call *cal
     return dv_cel_range_scale(size, DV_CEL_STRING_FACTOR);
 }
 
-/* A pattern over a text. */
+/* The cost of a pattern over a text. */
 static struct dv_cel_size cost_search(struct dv_cel_size text, struct dv_cel_size pattern)
 {
     return dv_cel_range_multiply(
@@ -206,7 +207,7 @@ static struct dv_cel_size cost_sets(struct dv_cel_estimator *e, const struct cal
     return dv_cel_range_add(dv_cel_range_scale(product, factor), dv_cel_range_fixed(1));
 }
 
-/* Walks its argument into something else. */
+/* The cost of a call that walks its argument and makes something else of it. */
 static struct dv_cel_size cost_walk(struct dv_cel_estimator *e, struct call *call,
                                     enum dv_cel_cost rule)
 {
@@ -238,7 +239,8 @@ static struct dv_cel_size cost_find(struct dv_cel_estimator *e, struct call *cal
     return cost_search(size, arg_size(e, call, 0));
 }
 
-/* Lists from lists: a new one is made, and the old one walked, once or for every element. */
+/* The cost of calls that make lists from lists: a new one is made, and the old one walked, once or
+ * for every element. */
 static struct dv_cel_size cost_list(struct dv_cel_estimator *e, struct call *call,
                                     enum dv_cel_cost rule)
 {
@@ -262,7 +264,7 @@ static struct dv_cel_size cost_list(struct dv_cel_estimator *e, struct call *cal
         bool is_text = rule == DV_CEL_COST_PAIRWISE_TEXT;
 
         size = dv_cel_range_multiply(
-            size, size); /* that the result were as long is the reference's slip */
+            size, size); /* the reference counts as if the result were as long, too */
         call->result = dv_cel_size_keep(e, size);
         size = dv_cel_range_scale(size, is_text ? PAIR_FACTOR + DV_CEL_STRING_FACTOR : PAIR_FACTOR);
     } else {
@@ -271,7 +273,7 @@ static struct dv_cel_size cost_list(struct dv_cel_estimator *e, struct call *cal
     return dv_cel_range_add(size, base);
 }
 
-/* Without the arguments' own costs. */
+/* The cost of a call by its rule, without the costs of its arguments. */
 static struct dv_cel_size cost_rule(struct dv_cel_estimator *e, struct call *call,
                                     enum dv_cel_cost rule)
 {
@@ -376,7 +378,7 @@ static struct dv_cel_size cost_logical(struct dv_cel_estimator *e, const struct 
     return sum;
 }
 
-/* What an index gives, and where that is. */
+/* Notes the size of what an index gives, and its place in the device. */
 static void note_index(struct dv_cel_estimator *e, struct call *call, bool is_map)
 {
     const struct dv_cel_entry_size *entry = dv_cel_entry_size_of(e, call->args[0]);
@@ -388,7 +390,7 @@ static void note_index(struct dv_cel_estimator *e, struct call *call, bool is_ma
                                        is_map ? DV_STR("@values") : DV_STR("@items"));
 }
 
-/* All overloads that it may be; the largest counts. */
+/* The cost of the overload that costs most, of all that the call may be. */
 static struct dv_cel_size cost_overloads(struct dv_cel_estimator *e, struct call *call)
 {
     struct dv_cel_size cost = {UINT64_MAX, 0};

@@ -7,7 +7,7 @@
 #include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
-/* The API's own bounds on a device. */
+/* The API's limits for the parts of a device. */
 #define DRIVER_SIZE 63u
 #define DOMAIN_SIZE 63u
 #define ID_SIZE 32u
@@ -109,7 +109,7 @@ static bool is_step(const struct dv_cel_path *path, const char *name)
     return dv_str_eq(path->name, dv_str_from_c(name));
 }
 
-/* What is at a place of the device. */
+/* The places in a device. */
 enum place {
     NOWHERE,
     DEVICE,

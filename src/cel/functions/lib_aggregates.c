@@ -4,7 +4,7 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 
-/* What `includes` looks at. */
+/* The longest list that `includes` looks at. */
 #define INCLUDES_MAX 48u
 
 static bool compare(const struct dv_cel_val *a, const struct dv_cel_val *b, int *order,
@@ -38,7 +38,7 @@ static void fn_is_sorted(struct dv_cel_run *run, const struct dv_cel_val *args,
     *out = dv_cel_bool(true);
 }
 
-/* The smallest (sign 1) or the largest (sign -1). */
+/* Finds the smallest (sign 1) or the largest (sign -1) element. */
 static void extreme(const struct dv_cel_list *list, int sign, const char *name,
                     struct dv_cel_run *run, struct dv_cel_val *out)
 {

@@ -154,7 +154,7 @@ static void fn_bool(struct dv_cel_run *run, const struct dv_cel_val *args, struc
 static void fn_duration(struct dv_cel_run *run, const struct dv_cel_val *args,
                         struct dv_cel_val *out)
 {
-    /* Declared for int as well, and then not done: that is how the reference has it. */
+    /* The reference declares the conversion for int as well, and then does not do it. */
     *out = args[0].kind == DV_CEL_INT ? no_conversion(run, &args[0], "google.protobuf.Duration")
                                       : dv_cel_duration_parse(args[0].s);
 }

@@ -43,13 +43,13 @@ static bool is_subdomain(dv_str s, struct dv_arena *arena)
     return dv_is_dns_subdomain(s);
 }
 
-/* A prefix may end with a dash: what is generated behind it is what counts. */
+/* The prefix without a dash at its end: the generated text behind it makes the name valid. */
 static dv_str without_dash(dv_str s)
 {
     return s.n > 1 && s.p[s.n - 1] == '-' ? dv_str_slice(s, 0, s.n - 1) : s;
 }
 
-/* As if an `a` stood where the dash is. */
+/* Checks the prefix as if an `a` stood where the dash is. */
 static bool is_prefix(dv_str s, struct dv_arena *arena, bool (*is_valid)(dv_str, struct dv_arena *))
 {
     if (s.n > 1 && s.p[s.n - 1] == '-')
@@ -91,7 +91,7 @@ static bool is_uri(dv_str s, struct dv_arena *arena)
     return dv_cel_url_parse(s, arena, &url);
 }
 
-/* 8-4-4-4-12 hexadecimal digits, with or without each of the dashes. */
+/* Whether it has 8-4-4-4-12 hexadecimal digits, with or without each of the dashes. */
 static bool is_uuid(dv_str s, struct dv_arena *arena)
 {
     static const size_t groups[] = {8, 4, 4, 4, 12};
@@ -128,7 +128,7 @@ static bool is_date(dv_str s, struct dv_arena *arena)
     if (s.n != sizeof("2024-02-29") - 1)
         return false;
     time = dv_cel_time_parse(dv_str_printf(arena, "%.*sT00:00:00Z", DV_FMT(s)));
-    /* The year 0 is a date, though no timestamp. */
+    /* A date may have the year 0, though a timestamp may not. */
     return !dv_cel_is_error(&time) || dv_str_starts_with(s, DV_STR("0000-"));
 }
 

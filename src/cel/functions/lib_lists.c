@@ -30,7 +30,7 @@ static void fn_slice(struct dv_cel_run *run, const struct dv_cel_val *args, stru
         *out = dv_cel_list_slice(args[0].list, (uint32_t)from, (uint32_t)to, run->arena);
 }
 
-/* How many elements there are with `depth` levels of lists taken away. */
+/* Counts the elements with `depth` levels of lists taken away. */
 static uint64_t count_flat(const struct dv_cel_list *list, int64_t depth)
 {
     uint64_t n = 0;
@@ -138,7 +138,7 @@ static void fn_range(struct dv_cel_run *run, const struct dv_cel_val *args, stru
 /* -- Sorting --------------------------------------------------------------------------------------
  */
 
-/* A stable merge of two sorted halves of `v`, by the keys that the indexes mean. */
+/* Merges two sorted halves of `v`, stably, by the keys that the indexes mean. */
 static void merge(uint32_t *v, uint32_t *spare, uint32_t half, uint32_t n,
                   const struct dv_cel_val *keys)
 {

@@ -80,7 +80,7 @@ static bool has_prefix(const struct dv_cel_ip *ip, const char *prefix)
 {
     struct dv_cel_cidr cidr;
 
-    /* The texts are ours. */
+    /* Cannot fail: the prefixes are ours. */
     if (!dv_cel_cidr_parse(dv_str_from_c(prefix), &cidr) || cidr.ip.n != ip->n)
         return false;
     for (unsigned bit = 0; bit < cidr.bits; bit++)

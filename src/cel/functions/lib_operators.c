@@ -55,7 +55,8 @@ static struct dv_cel_val add_lists(struct dv_cel_run *run, const struct dv_cel_v
     }
     val = dv_cel_list_concat(args[0].list, args[1].list, run->arena);
     dv_cel_run_work(run, args[1].list->n);
-    if (val.list->v != args[0].list->v) /* there was no room behind it: it was copied too */
+    /* there was no room behind the first list, so that was copied too */
+    if (val.list->v != args[0].list->v)
         dv_cel_run_work(run, args[0].list->n);
     return val;
 }
@@ -254,7 +255,7 @@ static struct dv_cel_val insert(struct dv_cel_run *run, const struct dv_cel_map 
     if (dv_cel_map_find(map, key))
         return dv_cel_error(DV_STR("insert failed: key already exists"));
     longer = dv_cel_map_with(map, key, value, run->arena);
-    if (longer->v != map->v) /* all were copied */
+    if (longer->v != map->v) /* there was no room behind the map's entries, so all were copied */
         dv_cel_run_work(run, longer->n);
     return (struct dv_cel_val){.kind = DV_CEL_MAP, .map = longer};
 }

@@ -3,7 +3,7 @@
 #include "cel/check/decls.h"
 #include "cel/value/cel_value.h"
 
-/* False with the error in out: no order between these. */
+/* Compares the arguments. False, with the error in out: they have no order. */
 static bool compare(const struct dv_cel_val *args, dv_str name, int *order, struct dv_cel_val *out)
 {
     bool is_nan;

@@ -9,7 +9,7 @@
 
 #define COMPILED_BYTE_WORK 20u
 
-/* The constant one of the call, or one made now. */
+/* The regular expression of the call: a constant one was made before, another is made now. */
 static const struct dv_cel_regex *regex_of(struct dv_cel_run *run, dv_str pattern,
                                            struct dv_cel_val *error)
 {
@@ -79,8 +79,8 @@ static void fn_find(struct dv_cel_run *run, const struct dv_cel_val *args, struc
         *out = dv_cel_string(found);
 }
 
-/* The first `max` matches that do not overlap; negative: all. An empty one right behind another
- * does not count. */
+/* Finds the first `max` matches that do not overlap; negative: all. An empty match right behind
+ * another does not count. */
 static void find_all(struct dv_cel_run *run, const struct dv_cel_val *args, int64_t max,
                      struct dv_cel_val *out)
 {
@@ -108,7 +108,7 @@ static void find_all(struct dv_cel_run *run, const struct dv_cel_val *args, int6
 
             from += n > 0 ? n : 1;
         }
-        assert(from > before); /* or it would never end */
+        assert(from > before); /* otherwise the loop would never end */
     }
     if (dv_cel_is_error(out))
         return;

@@ -9,7 +9,8 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 
-/* The byte where character i begins; false when there are fewer. Its end counts as a character. */
+/* The byte where character i begins; false when there are fewer. The end of the text counts as a
+ * character. */
 static bool at_char(dv_str s, int64_t i, size_t *byte)
 {
     size_t at = 0;
@@ -76,7 +77,7 @@ static void find_first(struct dv_cel_run *run, const struct dv_cel_val *args, in
     size_t from;
     size_t at;
 
-    /* The empty text is at the offset itself, wherever that is. */
+    /* An empty part is found at the offset itself, wherever that is. */
     if (args[1].s.n == 0) {
         *out = dv_cel_int(offset);
         return;
@@ -115,8 +116,8 @@ static dv_str reversed(dv_str text, struct dv_arena *arena)
     return (dv_str){p, text.n};
 }
 
-/* The last place at or before byte `to`: the first one from behind, since looking at each place in
- * turn takes the product of both lengths. */
+/* Finds the last place at or before byte `to`. It searches from behind, since looking at each place
+ * from the front takes the product of both lengths. */
 static struct dv_cel_val find_last(struct dv_cel_run *run, dv_str text, dv_str part, size_t to)
 {
     size_t at;
@@ -177,7 +178,8 @@ static void fn_upper(struct dv_cel_run *run, const struct dv_cel_val *args, stru
     *out = map_ascii(run, args[0].s, 'a', 'z');
 }
 
-/* At most `max` replacements; negative: all. An empty `old` is before and after each character. */
+/* Makes at most `max` replacements; negative: all. An empty `old` is before and after each
+ * character. */
 static void replace(struct dv_cel_run *run, const struct dv_cel_val *args, int64_t max,
                     struct dv_cel_val *out)
 {
@@ -228,7 +230,7 @@ static size_t n_pieces(dv_str text, dv_str separator)
     return n;
 }
 
-/* Into at most `max` pieces; negative: all. */
+/* Splits into at most `max` pieces; negative: all. */
 static void split(struct dv_cel_run *run, const struct dv_cel_val *args, int64_t max,
                   struct dv_cel_val *out)
 {
@@ -292,7 +294,7 @@ static void fn_substring_to(struct dv_cel_run *run, const struct dv_cel_val *arg
         *out = dv_cel_string(dv_str_slice(args[0].s, from, to));
 }
 
-/* Unicode's White_Space, at the front; 0: none. */
+/* The length of a character of Unicode's White_Space at the front; 0: there is none. */
 static size_t blank_at(dv_str s)
 {
     static const char *const blanks[] = {

@@ -9,7 +9,8 @@
 #define NS_PER_MS 1000000
 #define NS_PER_SECOND 1000000000LL
 
-/* A zone is found, and its rules are read, each time: some five microseconds. */
+/* The work of a call with a zone: the zone is searched and its rules are read each time, which
+ * takes some five microseconds. */
 #define ZONE_WORK 500u
 
 /* The wall clock of a zone. */
@@ -18,7 +19,8 @@ struct wall {
     int64_t seconds; /* of the day */
 };
 
-/* False with the error in out: no such zone. `args` has the zone second, when there is one. */
+/* Converts to the time of a zone. False, with the error in out: there is no such zone. `args` has
+ * the zone second, when there is one. */
 static bool to_wall(struct dv_cel_run *run, const struct dv_cel_val *args, bool has_zone,
                     struct wall *wall, struct dv_cel_val *out)
 {
@@ -111,7 +113,7 @@ GETTER(minutes, MINUTES)
 GETTER(seconds, SECONDS)
 GETTER(milliseconds, MILLISECONDS)
 
-/* Of a duration: the whole of it in that unit. */
+/* Functions of a duration: the whole of it in that unit. */
 static void fn_hours_of(struct dv_cel_run *run, const struct dv_cel_val *args,
                         struct dv_cel_val *out)
 {

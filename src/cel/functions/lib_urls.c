@@ -56,7 +56,7 @@ static void fn_path(struct dv_cel_run *run, const struct dv_cel_val *args, struc
     *out = dv_cel_string(dv_cel_url_escaped_path(args[0].url, run->arena));
 }
 
-/* Adds a value to the list under its key. What is not escaped as it should be is left out. */
+/* Adds a value to the list under its key. A pair with a wrong escape is left out. */
 static void add_pair(struct dv_cel_run *run, dv_str pair, struct dv_cel_map *map)
 {
     size_t equals = dv_str_find_char(pair, '=');

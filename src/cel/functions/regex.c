@@ -15,8 +15,8 @@
 #define STEPS_MAX 200000u
 #define STEPS_FROM_ONE_START_MIN 8u
 #define STEPS_FROM_ONE_START_MAX 50000u
-/* It is tried with few steps first: PCRE2 does not tell how many it took, only that they were not
- * enough. */
+/* A match is tried with few steps first: PCRE2 does not tell how many it took, only that they were
+ * not enough. */
 #define STEPS_FACTOR 8u
 #define HEAP_LIMIT_KIB 4096u
 #define TEXT_BYTES_MAX (32u << 10)
@@ -46,7 +46,7 @@ static void *allocate(PCRE2_SIZE n, void *arena)
 
 static void forget(void *p, void *arena)
 {
-    (void)p; /* goes with the arena */
+    (void)p; /* the arena frees it */
     (void)arena;
 }
 
@@ -61,9 +61,11 @@ static pcre2_code *compile(dv_str pattern, uint32_t options, struct dv_arena *ar
     (void)pcre2_set_bsr(context, PCRE2_BSR_ANYCRLF);
     return pcre2_compile((PCRE2_SPTR)(pattern.p ? pattern.p : ""), pattern.n,
                          PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_DOTSTAR_ANCHOR |
-                             /* Nobody asks for groups, which make each step back bigger. */
+                             /* Nobody asks for groups, and they make each step back take more
+                              * memory. */
                              PCRE2_NO_AUTO_CAPTURE |
-                             /* A possessive a{1,1000} counts as one step, whatever it reads. */
+                             /* A possessive a{1,1000} would count as one step, however much it
+                              * reads. */
                              PCRE2_NO_AUTO_POSSESS | options,
                          &code, &at, context);
 }
@@ -113,7 +115,7 @@ static uint32_t steps_from_one_start(size_t n_starts)
     return steps < STEPS_FROM_ONE_START_MAX ? (uint32_t)steps : STEPS_FROM_ONE_START_MAX;
 }
 
-/* The root of what the text leaves of the bound. */
+/* The number of states for a text of this length: the root of its share of the limit. */
 static size_t states_for(size_t n_characters)
 {
     size_t n = 0;
@@ -124,7 +126,7 @@ static size_t states_for(size_t n_characters)
     return n;
 }
 
-/* Whether there is a match at or after byte `from`, without steps back. */
+/* Whether there is a match at or after byte `from`, found without backtracking. */
 static enum dv_cel_match has_match(const struct dv_cel_regex *regex, dv_str text, size_t from,
                                    struct dv_cel_matcher *matcher)
 {
@@ -137,13 +139,14 @@ static enum dv_cel_match has_match(const struct dv_cel_regex *regex, dv_str text
      * Without, $ is also before a newline at the end, of which there is none then. */
     if (text.n > 0 && text.p[text.n - 1] == '\n')
         return DV_CEL_MATCH_LIMIT;
-    /* One pass over the text, instead of one from each of its characters. */
+    /* A pattern that begins with anything takes one pass over the text, instead of one from each of
+     * its characters. */
     dv_cel_build_add(&anywhere, DV_STR("(?s:.)*?(?:"));
     dv_cel_build_add(&anywhere, regex->translated);
     dv_cel_build_add(&anywhere, DV_STR(")"));
     code = compile((dv_str){anywhere.p, anywhere.n}, PCRE2_ANCHORED, matcher->arena);
     if (!code)
-        return DV_CEL_MATCH_LIMIT; /* the few bytes more were too much */
+        return DV_CEL_MATCH_LIMIT; /* the pattern has become too long by these few bytes */
     matcher->n_steps += CHARACTERS_TIMES_SQUARED_STATES_MAX / COMPARISONS_A_STEP;
     (void)pcre2_set_match_limit(matcher->context, steps_from_one_start(text.n + 1));
     rc = pcre2_dfa_match(code, bytes_of(text), text.n, from, PCRE2_DFA_SHORTEST, matcher->data,
@@ -164,7 +167,8 @@ static int match(const struct dv_cel_regex *regex, dv_str text, size_t from,
         int rc;
 
         (void)pcre2_set_match_limit(matcher->context, limit);
-        /* Who goes on behind a match has had the text checked, once is enough. */
+        /* The text is checked to be UTF-8 by the first search; searches behind a match need not do
+         * it again. */
         rc = pcre2_match(regex->code, bytes_of(text), text.n, from,
                          from > 0 ? PCRE2_NO_UTF_CHECK : 0, matcher->data, matcher->context);
         if (rc != PCRE2_ERROR_MATCHLIMIT)

@@ -16,7 +16,7 @@ struct dv_cel_matcher;
 struct dv_cel_regex;
 struct dv_cel_val;
 
-/* NULL, with an error value: not a regular expression. All of it is in `arena`. */
+/* Compiles a regular expression into `arena`. NULL, with an error value: it is none. */
 struct dv_cel_regex *dv_cel_regex_new(dv_str pattern, struct dv_arena *arena,
                                       struct dv_cel_val *error);
 
@@ -25,19 +25,19 @@ enum dv_cel_match {
     DV_CEL_MATCH_YES,
     DV_CEL_MATCH_LIMIT, /* it takes too long to tell */
 };
-/* What matching needs, for many matches of one evaluation; it goes with the arena. */
+/* The memory that matching needs, for many matches of one evaluation; the arena frees it. */
 struct dv_cel_matcher *dv_cel_matcher_new(struct dv_arena *arena);
-/* How many steps it has gone back since it was last asked, at most: ten nanoseconds each. */
+/* The number of steps back since this was last asked, at most: each takes about ten nanoseconds. */
 uint64_t dv_cel_matcher_take_steps(struct dv_cel_matcher *matcher);
-/* The first match at or after byte `from`, which is 0 for a text's first search. */
+/* Finds the first match at or after byte `from`, which is 0 for a text's first search. */
 enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str text, size_t from,
                                     struct dv_cel_matcher *matcher, size_t *start, size_t *end);
-/* Whether there is a match anywhere: it can be told for some texts where finding the first match
+/* Whether there is a match anywhere. For some texts this can be told where finding the first match
  * takes too long. */
 enum dv_cel_match dv_cel_regex_matches(const struct dv_cel_regex *regex, dv_str text,
                                        struct dv_cel_matcher *matcher);
 
-/* RE2's syntax as PCRE2's. NULL, or what is wrong. */
+/* Translates RE2's syntax into PCRE2's. NULL, or what is wrong. */
 const char *dv_cel_regex_translate(dv_str pattern, struct dv_cel_build *out);
 
 #endif

@@ -19,7 +19,8 @@ struct reader {
     struct dv_cel_build *out;
     unsigned nesting;
     bool has_no_posix; /* ":]" does not come any more */
-    /* How often what was last read may be repeated, for a{500}{3} and (a{500}){3}. */
+    /* How often the last atom may be repeated, for a{500}{3} and (a{500}){3}: RE2 limits the
+     * product. */
     unsigned repeats[NESTING_MAX + 1];
 };
 
@@ -43,7 +44,7 @@ static void put(struct reader *r, const char *text)
     dv_cel_build_add(r->out, dv_str_from_c(text));
 }
 
-/* Copies n bytes, which are there. */
+/* Copies n bytes, which must be there. */
 static void copy(struct reader *r, size_t n)
 {
     assert(n <= r->in.n - r->at);
@@ -73,7 +74,7 @@ static const char *read_octal(struct reader *r)
 {
     size_t n = 1;
 
-    /* A single digit other than 0 would refer back. */
+    /* A single digit other than 0 would be a back reference. */
     if (peek(r, 1) != '0' && (peek(r, 2) < '0' || peek(r, 2) > '7'))
         return "invalid escape sequence";
     while (n < 3 && peek(r, n + 1) >= '0' && peek(r, n + 1) <= '7')
@@ -103,7 +104,7 @@ static const char *read_hex(struct reader *r)
     return NULL;
 }
 
-/* The general categories of Unicode by their short names; any other name is a script's. */
+/* Whether it is the short name of a general category of Unicode; any other name is a script's. */
 static bool is_category(dv_str name)
 {
     static const char *const names[] = {"Any", "C",  "Cc", "Cf", "Co", "Cs", "L",  "Ll", "Lm", "Lo",
@@ -117,8 +118,8 @@ static bool is_category(dv_str name)
     return false;
 }
 
-/* Old_Italic: PCRE2 knows more spellings of it than Go. Whether there is such a script is for
- * PCRE2 to say. */
+/* Whether the name is spelled like a script, as in Old_Italic: PCRE2 knows more spellings than Go.
+ * PCRE2 says whether there is such a script. */
 static bool is_script(dv_str name)
 {
     if (name.n < 2 || name.p[0] < 'A' || name.p[0] > 'Z')
@@ -155,14 +156,14 @@ static const char *read_property(struct reader *r)
     return NULL;
 }
 
-/* What means the same to both, whether in a class or not. */
+/* Copies an escape that means the same in both, inside of a class or not. */
 static const char *read_common_escape(struct reader *r, bool in_class)
 {
     char c = peek(r, 1);
 
     if (r->at + 1 >= r->in.n)
         return "trailing backslash at end of expression";
-    if (c == 's' || c == 'S') { /* RE2's has no vertical tab */
+    if (c == 's' || c == 'S') { /* in RE2 it does not include the vertical tab */
         const char *blanks =
             c == 's' ? "\\t\\n\\f\\r " : "\\x{0}-\\x08\\x0b\\x0e-\\x1f!-\\x{10ffff}";
 
@@ -190,7 +191,7 @@ static const char *read_common_escape(struct reader *r, bool in_class)
     return "invalid escape sequence";
 }
 
-/* \Q...\E: all of it is itself. False when it is empty. */
+/* Reads \Q...\E, in which every character stands for itself. False when it is empty. */
 static bool read_quoted(struct reader *r)
 {
     dv_str rest = dv_str_slice(r->in, r->at + 2, r->in.n);
@@ -239,7 +240,7 @@ static bool read_posix(struct reader *r, const char **problem)
     return true;
 }
 
-/* One end of a range, which a set of characters cannot be. */
+/* Reads one end of a range, which cannot be a set of characters. */
 static const char *read_class_char(struct reader *r)
 {
     char c = peek(r, 0);
@@ -248,7 +249,7 @@ static const char *read_class_char(struct reader *r)
         return "missing closing ]";
     if (c == '\\')
         return is_set_escape(r) ? "invalid escape sequence" : read_common_escape(r, true);
-    /* A mark is itself here, whatever it means to PCRE2 with what stands around it. */
+    /* Punctuation stands for itself here and is escaped, as PCRE2 may give it a meaning. */
     if (!is_alnum(c) && (unsigned char)c < 0x80)
         dv_cel_build_char(r->out, '\\');
     copy_char(r);
@@ -281,7 +282,7 @@ static const char *read_class(struct reader *r)
         is_first = false;
         if (!read_posix(r, &problem))
             problem = read_class_range(r);
-        assert(problem || r->at > before); /* or it would never end */
+        assert(problem || r->at > before); /* otherwise the loop would never end */
     }
     if (!problem)
         copy(r, 1);
@@ -307,7 +308,7 @@ static const char *read_group_start(struct reader *r)
             n++;
         if (n == from || peek(r, n) != '>')
             return "invalid named capture";
-        /* Nobody asks for it by its name, and PCRE2 is more particular about names. */
+        /* The name is dropped: nobody asks for the group by it, and PCRE2 allows fewer names. */
         put(r, "(");
         r->at += n + 1;
         return NULL;
@@ -325,7 +326,7 @@ static const char *read_group_start(struct reader *r)
     return NULL;
 }
 
-/* Takes {2}, {2,} or {2,5}; false when it is no repetition but itself. */
+/* Reads {2}, {2,} or {2,5}; false when it is plain text. */
 static bool read_counts(struct reader *r, unsigned *max, bool *is_bad)
 {
     unsigned counts[2] = {0, 0};
@@ -357,7 +358,7 @@ static bool read_counts(struct reader *r, unsigned *max, bool *is_bad)
     return true;
 }
 
-/* The operators behind an atom. `repeats` is how often the atom repeats inside itself. */
+/* Reads the operators behind an atom. `repeats` is how often the atom repeats inside itself. */
 static const char *read_repetition(struct reader *r, unsigned *repeats)
 {
     unsigned max = 1;
@@ -389,7 +390,7 @@ static const char *read_repetition(struct reader *r, unsigned *repeats)
     return NULL;
 }
 
-/* ^ or \b: in PCRE2 only a group of it can be repeated. */
+/* Copies ^ or \b, in a group: PCRE2 can repeat only that. */
 static void copy_assertion(struct reader *r, size_t n)
 {
     put(r, "(?:");
@@ -412,7 +413,7 @@ static const char *read_escape(struct reader *r, bool *is_atom)
     return read_common_escape(r, false);
 }
 
-/* One atom; *is_atom: something that can be repeated. */
+/* Reads one atom; *is_atom: it can be repeated. */
 static const char *read_atom(struct reader *r, bool *is_atom)
 {
     bool is_bad;
@@ -512,7 +513,7 @@ const char *dv_cel_regex_translate(dv_str pattern, struct dv_cel_build *out)
 
         if (problem)
             return problem;
-        assert(r.at > before); /* or it would never end */
+        assert(r.at > before); /* otherwise the loop would never end */
     }
     assert(!out->is_over);
     return r.nesting > 0 ? "missing closing )" : NULL;

@@ -19,9 +19,9 @@
 #include "cel/value/type.h"
 
 #define PRECISION_DEFAULT 6
-/* Of the width that %e makes of it. The reference has no limit. */
+/* A limit for the width that %e makes of the precision; the reference has none. */
 #define PRECISION_MAX 100000
-/* %f has it in one byte. */
+/* %f keeps the precision in one byte. */
 #define FIXED_PRECISION(n) ((n)&0xff)
 #define TEXT_BYTES 1024
 
@@ -33,7 +33,7 @@ struct clause {
     int precision;
 };
 
-/* "%.3f" after its percent sign. NULL, or what is wrong. */
+/* Takes "%.3f" after its percent sign. Returns NULL, or what is wrong. */
 static const char *take_clause(dv_str *rest, struct clause *clause)
 {
     clause->precision = PRECISION_DEFAULT;
@@ -60,7 +60,7 @@ static const char *take_clause(dv_str *rest, struct clause *clause)
     return NULL;
 }
 
-/* Up to the next clause: the text before it, with %% as %. False at the end. */
+/* Takes the text up to the next clause, with %% as %. False at the end. */
 static bool take_text(dv_str *rest, dv_str *text, bool *is_percent)
 {
     size_t at = dv_str_find_char(*rest, '%');
@@ -132,7 +132,7 @@ static bool is_type_for(char verb, const struct dv_cel_type *type)
     return false;
 }
 
-/* Where a value does not fit, also inside of literals; NULL: it does. */
+/* The first value that does not fit the verb, also inside of literals; NULL: all fit. */
 static const struct dv_cel_ast *find_misfit(char verb, const struct dv_cel_ast *ast)
 {
     if (!is_type_for(verb, ast->type))
@@ -189,7 +189,7 @@ void dv_cel_validate_format(const struct dv_cel_ast *call, struct dv_cel_issues 
 
 static bool put_string(struct dv_cel_build *build, const struct dv_cel_val *val, bool is_inside);
 
-/* As Go quotes: what is printable stays. */
+/* Quotes as Go does: printable characters stay. */
 static void put_quoted(struct dv_cel_build *build, dv_str s)
 {
     dv_cel_build_char(build, '"');
@@ -256,7 +256,7 @@ static bool put_list(struct dv_cel_build *build, const struct dv_cel_list *list)
     return true;
 }
 
-/* Entries are sorted by their text. */
+/* Prints a map with its entries sorted by their text. */
 static bool put_map(struct dv_cel_build *build, const struct dv_cel_map *map)
 {
     dv_str *entries = DV_NEW_ARRAY(build->arena, dv_str, map->n);
@@ -282,7 +282,7 @@ static bool put_map(struct dv_cel_build *build, const struct dv_cel_map *map)
     return true;
 }
 
-/* %s; inside a list or map, as a literal. */
+/* Prints for %s; inside of a list or map, as a literal. */
 static bool put_string(struct dv_cel_build *build, const struct dv_cel_val *val, bool is_inside)
 {
     char text[32];
@@ -331,7 +331,7 @@ static bool put_string(struct dv_cel_build *build, const struct dv_cel_val *val,
     }
 }
 
-/* A double, also as one of the three words that stand for one. */
+/* Reads a double, also from one of the three words that stand for one. */
 static bool to_double(const struct dv_cel_val *val, double *value)
 {
     if (val->kind == DV_CEL_DOUBLE) {
@@ -346,7 +346,7 @@ static bool to_double(const struct dv_cel_val *val, double *value)
     return dv_cel_parse_double(val->s, value);
 }
 
-/* Infinity and NaN, right in a field of `width`. */
+/* Prints Infinity or NaN at the right of a field of `width`. */
 static void put_special(struct dv_cel_build *build, double value, int width)
 {
     dv_str text = isnan(value) ? DV_STR("NaN")
@@ -357,7 +357,7 @@ static void put_special(struct dv_cel_build *build, double value, int width)
     dv_cel_build_add(build, text);
 }
 
-/* With a comma between thousands, as in the reference's locale. */
+/* Prints with a comma between thousands, as in the reference's locale. */
 static bool put_fixed(struct dv_cel_build *build, const struct dv_cel_val *val, int precision)
 {
     char text[TEXT_BYTES];
@@ -382,7 +382,7 @@ static bool put_fixed(struct dv_cel_build *build, const struct dv_cel_val *val, 
     return true;
 }
 
-/* What is given as precision is the width, and the precision always six: the reference's slip. */
+/* Takes the precision as the width, with a precision of six, as the reference does by mistake. */
 static bool put_scientific(struct dv_cel_build *build, const struct dv_cel_val *val, int width)
 {
     static const char *const raised[] = {
@@ -412,7 +412,7 @@ static bool put_scientific(struct dv_cel_build *build, const struct dv_cel_val *
     return true;
 }
 
-/* In base 2, 8 or 16. */
+/* Prints in base 2, 8 or 16. */
 static void put_base(struct dv_cel_build *build, const struct dv_cel_val *val, unsigned shift,
                      bool is_upper)
 {

@@ -5,7 +5,7 @@
 struct dv_cel_run;
 struct dv_cel_val;
 
-/* args: the format and the list. */
+/* Formats; `args` are the format and the list. */
 void dv_cel_string_format(struct dv_cel_run *run, const struct dv_cel_val *args,
                           struct dv_cel_val *out);
 

@@ -25,7 +25,7 @@ static void load_slot(struct dv_cel_run *run, uint32_t index, struct dv_cel_val 
     *out = slot->value;
 }
 
-/* The place of `key` in a list; false when it is no index at all. */
+/* The index that `key` means in a list; false when it cannot be one. */
 static bool to_index(const struct dv_cel_val *key, int64_t *index)
 {
     switch (key->kind) {
@@ -98,7 +98,7 @@ static enum found look_up(struct dv_cel_run *run, const struct dv_cel_val *objec
     return ABSENT;
 }
 
-/* One qualifier on *object, which becomes the result. */
+/* Applies one qualifier to *object, which becomes the result. */
 static enum found apply(struct dv_cel_run *run, const struct dv_cel_qualifier *qualifier,
                         bool is_test, struct dv_cel_val *object)
 {
@@ -206,7 +206,7 @@ void dv_cel_run_choose(struct dv_cel_run *run, const struct dv_cel_node *node,
         resolve(run, node->args[out->b ? 1 : 2], out);
 }
 
-/* As a branch or a key: an attribute itself costs nothing then. */
+/* Resolves a branch or a key: an attribute itself costs nothing there. */
 static void resolve(struct dv_cel_run *run, const struct dv_cel_node *node, struct dv_cel_val *out)
 {
     if (node->kind == DV_CEL_NODE_ATTR && !node->is_test)

@@ -20,7 +20,7 @@ static struct dv_cel_val from_map(const struct dv_cel_map *map)
     return (struct dv_cel_val){.kind = DV_CEL_MAP, .map = map};
 }
 
-/* The map of the name's domain, made when it is new, and the identifier in it. */
+/* The map of the name's domain, which is made when it is new, and the identifier in it. */
 static struct dv_cel_map *inner_map(struct builder *b, struct dv_cel_map *outer, dv_str name,
                                     struct dv_cel_map **inners, struct dv_cel_val *id)
 {

@@ -10,7 +10,7 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 
-/* Of a part or a value in the report; what is longer is cut. */
+/* The longest text of a part or a value in the report; the rest is cut. */
 #define TEXT_BYTES_MAX 2000u
 
 struct explainer {
@@ -38,7 +38,7 @@ static dv_str print_value(struct explainer *x, const struct dv_cel_val *val)
     return dv_str_copy(dv_buf_str(&buf), x->arena);
 }
 
-/* Evaluated on its own, with what cost is left. */
+/* Evaluates the node on its own, with the cost that is left. */
 static void evaluate(struct explainer *x, const struct dv_cel_node *node, struct dv_cel_val *out)
 {
     dv_cel_run_node(&x->run, node, out);
@@ -46,7 +46,7 @@ static void evaluate(struct explainer *x, const struct dv_cel_node *node, struct
         dv_cel_run_stop(&x->run, (enum dv_cel_fault)x->run.stop, out);
 }
 
-/* Inside a conjunction, the first part that is false; failing that, the first that fails. */
+/* Finds the first part of a conjunction that is false or, when none is, the first that fails. */
 static const struct dv_cel_node *find_part(struct explainer *x, const struct dv_cel_node *node,
                                            struct dv_cel_val *out)
 {
@@ -89,7 +89,8 @@ static void see(struct explainer *x, const struct dv_cel_node *node)
     seen->value = print_value(x, &value);
 }
 
-/* The attributes under a node. What is inside a comprehension has no one value. */
+/* Reports the attributes under a node, except those in a comprehension, which have a value for each
+ * round. */
 static void see_all(struct explainer *x, const struct dv_cel_node *node)
 {
     if (node->kind == DV_CEL_NODE_ATTR && node->root == DV_CEL_ROOT_VAR) {

@@ -63,7 +63,7 @@ static void validate_format(struct validator *v, const struct dv_cel_ast *ast)
         dv_cel_validate_format(ast, v->issues);
 }
 
-/* False, and reported: not of the type of those before it. */
+/* Whether the element has the type of those before it; if not, that is reported. */
 static bool is_alike(struct validator *v, const struct dv_cel_ast *ast, bool is_optional,
                      const struct dv_cel_type **type)
 {

@@ -10,7 +10,7 @@
 #include "cel/read/ast.h"
 #include "cel/value/cel_run.h"
 
-/* Slots that need no memory of their own. */
+/* Up to this many slots are on the stack. */
 #define SLOTS_ON_STACK 12u
 
 bool dv_cel_program_make(dv_str text, const struct dv_cel_decls *decls,

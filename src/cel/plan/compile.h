@@ -31,13 +31,13 @@ struct dv_cel_program {
     uint64_t max_cost;
 };
 
-/* False, with issues: it does not compile. Everything is in `arena`. */
+/* Compiles into `arena`. False, with issues: the text does not compile. */
 bool dv_cel_program_make(dv_str text, const struct dv_cel_decls *decls,
                          const struct dv_cel_steps *steps, struct dv_arena *arena,
                          struct dv_cel_issues *issues, struct dv_cel_program *program);
 
-/* Evaluates with `vars` as the environment's variables, in their order. What it needs besides is
- * set in `run`: arena, limits. */
+/* Evaluates with `vars` as the environment's variables, in their order. The caller sets the arena
+ * and the limits in `run`. */
 void dv_cel_program_run(const struct dv_cel_program *program, const struct dv_cel_val *vars,
                         struct dv_cel_run *run, struct dv_cel_val *out);
 

@@ -11,7 +11,7 @@
 #define LIST_COST 10u
 #define MAP_COST 30u
 #define STRUCT_COST 40u
-/* How often somebody is asked whether to go on. */
+/* After so many rounds the caller is asked whether to go on. */
 #define ROUNDS_BETWEEN_CHECKS 100u
 #define ARGS_ON_STACK 4u
 
@@ -22,7 +22,7 @@ void dv_cel_run_stop(struct dv_cel_run *run, enum dv_cel_fault fault, struct dv_
     *out = (struct dv_cel_val){.kind = DV_CEL_ERROR, .fault = run->stop};
 }
 
-/* After something was charged or built: false when that was too much. */
+/* To be called after something was charged or built: false when it was too much. */
 static bool is_within(struct dv_cel_run *run, struct dv_cel_val *out)
 {
     if (!run->stop && dv_arena_size_bytes(run->arena) > run->memory_max)
@@ -34,7 +34,7 @@ static bool is_within(struct dv_cel_run *run, struct dv_cel_val *out)
 
 /* -- What costs little and takes long -------------------------------------------------------- */
 
-/* All of a value, if it takes no longer than there is time. */
+/* The weight of a value, counted only as far as work is left. */
 static uint64_t weigh(const struct dv_cel_run *run, const struct dv_cel_val *val)
 {
     return dv_cel_val_weigh(val, run->work_max - run->work + 1);
@@ -47,8 +47,8 @@ static uint64_t times(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Before a call: what its cost leaves out. It is counted first, and not called when that is too
- * much. */
+/* Counts the work of a call that its cost leaves out. It is counted before the call, which is not
+ * made when it is too much. */
 static void weigh_call(struct dv_cel_run *run, enum dv_cel_cost rule, const struct dv_cel_val *args,
                        uint32_t n_args)
 {
@@ -80,7 +80,8 @@ static void weigh_call(struct dv_cel_run *run, enum dv_cel_cost rule, const stru
 
 /* -- Operators and calls --------------------------------------------------------------------- */
 
-/* `decisive` ends it; an error counts only when nothing decides. */
+/* Evaluates && or ||: a `decisive` operand ends it, and an error counts only when no operand
+ * decides. */
 static void eval_logical(struct dv_cel_run *run, const struct dv_cel_node *node, bool decisive,
                          struct dv_cel_val *out)
 {
@@ -153,7 +154,7 @@ static void eval_call(struct dv_cel_run *run, const struct dv_cel_node *node,
     struct dv_cel_val args[ARGS_ON_STACK];
     const struct dv_cel_val *error = NULL;
 
-    if (node->n_args > ARGS_ON_STACK) { /* nothing takes so many */
+    if (node->n_args > ARGS_ON_STACK) { /* no function takes so many */
         *out = dv_cel_no_overload(node->name);
         return;
     }
@@ -165,7 +166,8 @@ static void eval_call(struct dv_cel_run *run, const struct dv_cel_node *node,
         }
         if (node->is_strict && !error && dv_cel_is_error(&args[i]))
             error = &args[i];
-        if (error && node->is_variadic && i + 1 < node->n_args) { /* ends it there, unpaid */
+        /* the error ends the call there, and the rest is not charged */
+        if (error && node->is_variadic && i + 1 < node->n_args) {
             *out = *error;
             return;
         }
@@ -181,7 +183,7 @@ static void eval_call(struct dv_cel_run *run, const struct dv_cel_node *node,
     if (node->n_args > 0 &&
         (node->cost == DV_CEL_COST_PAIRWISE || node->cost == DV_CEL_COST_PAIRWISE_TEXT) &&
         (args[0].kind != DV_CEL_LIST || args[node->n_args - 1].kind != DV_CEL_LIST)) {
-        /* Here the reference fails for good, and nothing absorbs it. */
+        /* The reference fails for good here: neither || nor && absorbs the error. */
         dv_cel_run_stop(run, DV_CEL_FAULT_INTERNAL, out);
         return;
     }
@@ -218,7 +220,8 @@ static bool is_optional_at(const struct dv_cel_node *node, uint32_t i)
     return node->optionals && node->optionals[i];
 }
 
-/* Takes an optional element out of its optional: false when it is none, or no optional at all. */
+/* Takes an optional element out of its optional; false when it has no value, or is no optional at
+ * all. */
 static bool unwrap(struct dv_cel_run *run, struct dv_cel_val *element, struct dv_cel_val *out)
 {
     if (element->kind != DV_CEL_OPTIONAL) {
@@ -278,7 +281,7 @@ static void eval_map(struct dv_cel_run *run, const struct dv_cel_node *node, str
             *out = value;
             return;
         }
-        if (key.kind == DV_CEL_BYTES) { /* the one kind that the reference cannot have there */
+        if (key.kind == DV_CEL_BYTES) { /* the one kind that cannot be a key in the reference */
             *out = dv_cel_error(DV_STR("unsupported key type"));
             return;
         }
@@ -333,7 +336,7 @@ static void set_slot(struct dv_cel_run *run, uint32_t index, const struct dv_cel
     run->slots[index] = (struct dv_cel_slot){.value = *value};
 }
 
-/* What the variables are in round i. */
+/* Sets the variables for round i. */
 static void set_round(struct dv_cel_run *run, const struct dv_cel_node_fold *fold,
                       const struct dv_cel_val *range, uint32_t i)
 {

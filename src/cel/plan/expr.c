@@ -11,7 +11,7 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/type.h"
 
-/* Of all blocks that explain why something does not compile. */
+/* The longest text of all blocks that explain why an expression does not compile. */
 #define ISSUES_BYTES_MAX 65536u
 #define ERROR_BYTES_MAX 1000u
 
@@ -30,7 +30,7 @@ static struct dv_cel_decls device_decls(const struct dv_cel_options *options)
     };
 }
 
-/* bool, or the type of an attribute. */
+/* Whether an expression may have this result: bool, or the type of an attribute. */
 static bool is_result_type(const struct dv_cel_type *type, const struct dv_cel_decls *decls)
 {
     return type->kind == DV_CEL_T_BOOL || type->kind == DV_CEL_T_ANY ||

@@ -80,7 +80,7 @@ static bool are_const(const struct dv_cel_node *node)
     return !node->optionals;
 }
 
-/* Computes it now. What fails now would fail every time: it is refused. */
+/* Computes a constant part now. One that fails would fail every time, so it is refused. */
 static const struct dv_cel_node *fold_const(struct planner *p, const struct dv_cel_node *node)
 {
     struct dv_cel_run run = {.arena = p->arena,
@@ -110,7 +110,7 @@ static bool find_slot(const struct planner *p, dv_str name, uint32_t *slot)
     return false;
 }
 
-/* A variable or type by its full name; NULL: there is none. */
+/* Plans a variable or type by its full name; NULL: there is none. */
 static struct dv_cel_node *plan_full_name(struct planner *p, dv_str name,
                                           const struct dv_cel_ast *ast)
 {
@@ -128,12 +128,12 @@ static struct dv_cel_node *plan_full_name(struct planner *p, dv_str name,
     if (dv_str_eq(name, DV_CEL_NULL_VALUE))
         return constant(p, &(struct dv_cel_val){.kind = DV_CEL_NULL}, ast);
     type = dv_cel_type_named(name);
-    if (!type || type == &dv_cel_t_dyn) /* which is a type, but no value has it */
+    if (!type || type == &dv_cel_t_dyn) /* dyn is a type, but no value has it */
         return NULL;
     return constant(p, &(struct dv_cel_val){.kind = DV_CEL_TYPE, .type = type}, ast);
 }
 
-/* As the checker found it or, where nothing was checked, by looking. */
+/* Plans a name as the checker resolved it or, where nothing was checked, by looking it up. */
 static struct dv_cel_node *plan_name(struct planner *p, dv_str name, dv_str resolved,
                                      const struct dv_cel_ast *ast)
 {
@@ -171,7 +171,7 @@ static const struct dv_cel_node *plan_ident(struct planner *p, struct dv_cel_ast
 
 /* -- Attributes ------------------------------------------------------------------------------ */
 
-/* One qualifier more on `base`: on the same node, when that is an attribute. */
+/* Adds a qualifier to `base`: to the same node, when that is an attribute. */
 static struct dv_cel_node *qualify(struct planner *p, const struct dv_cel_node *base,
                                    const struct dv_cel_qualifier *qualifier,
                                    const struct dv_cel_ast *ast)
@@ -208,7 +208,7 @@ static const struct dv_cel_node *plan_select(struct planner *p, struct dv_cel_as
     struct dv_cel_node *node;
     dv_str name;
 
-    /* What was not checked may be a qualified name; the checker makes those identifiers. */
+    /* In an unchecked tree this may be a qualified name; the checker makes identifiers of those. */
     if (!ast->type && !ast->is_test && dv_cel_qualified_name(ast, p->arena, &name) &&
         (node = plan_name(p, name, DV_STR_NONE, ast)))
         return node;
@@ -261,7 +261,8 @@ static bool is_conversion(dv_str name)
     return false;
 }
 
-/* The overload that the checker found when it is one; else all of that name to choose from. */
+/* Takes the overload that the checker found when it is one; otherwise all of that name, to choose
+ * from at run time. */
 static void plan_overloads(struct planner *p, struct dv_cel_node *node,
                            const struct dv_cel_ast *ast)
 {
@@ -309,7 +310,7 @@ static bool plan_regex(struct planner *p, struct dv_cel_node *node)
     return node->regex != NULL;
 }
 
-/* x in [1, 2, 3]: a set, where all elements can be keys. */
+/* Plans x in [1, 2, 3] as a lookup in a set, where all elements can be keys. */
 static const struct dv_cel_node *plan_in_set(struct planner *p, struct dv_cel_node *node)
 {
     const struct dv_cel_list *list = node->args[1]->value.list;
@@ -329,7 +330,7 @@ static const struct dv_cel_node *plan_in_set(struct planner *p, struct dv_cel_no
     return node;
 }
 
-/* or and orValue look at their argument only when they need it. */
+/* Whether the call is `or` or `orValue`, which evaluate their argument only when they need it. */
 static bool is_optional_call(const struct dv_cel_node *node, const struct dv_cel_ast *ast,
                              const char *name)
 {
@@ -471,7 +472,7 @@ static const struct dv_cel_node *plan_new(struct planner *p, struct dv_cel_ast *
 
 static const struct dv_cel_node *plan(struct planner *p, struct dv_cel_ast *ast)
 {
-    if (!ast->node) /* optMap has its target twice */
+    if (!ast->node) /* optMap has its target twice in the tree, and it is planned once */
         ast->node = plan_new(p, ast);
     return ast->node;
 }

@@ -90,8 +90,8 @@ struct dv_cel_node {
     const struct dv_cel_ast *ast;
 };
 
-/* Of an expression that has been checked, or that shall not be. NULL, with issues: a constant part
- * fails. *n_slots is what evaluating needs. */
+/* Plans an expression that has been checked, or that shall not be. NULL, with issues: a constant
+ * part fails. *n_slots is the number of slots that evaluating needs. */
 const struct dv_cel_node *dv_cel_plan(struct dv_cel_ast *ast, const struct dv_cel_decls *decls,
                                       struct dv_arena *arena, struct dv_cel_issues *issues,
                                       uint32_t *n_slots);

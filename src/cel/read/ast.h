@@ -44,7 +44,7 @@ struct dv_cel_fold {
     struct dv_cel_ast *result;
 };
 
-/* What the estimator knows of how large a value may be. */
+/* The estimator's bounds for the size of a value. */
 struct dv_cel_size {
     uint64_t min;
     uint64_t max;
@@ -76,14 +76,14 @@ struct dv_cel_ast {
     struct dv_cel_fold *fold;
     const struct dv_cel_ast *source; /* what it was before macros were expanded */
 
-    /* The checker's. */
+    /* Set by the checker. */
     const struct dv_cel_type *type;
     bool is_finished;
     const struct dv_cel_overload **overloads; /* of a call */
     uint32_t n_overloads;
     dv_str resolved; /* the full name of an identifier or function; empty: as written */
 
-    /* The estimator's. */
+    /* Set by the estimator. */
     const struct dv_cel_size *size;
     const struct dv_cel_entry_size *entry_size;
     const struct dv_cel_path *path;
@@ -92,7 +92,7 @@ struct dv_cel_ast {
     const struct dv_cel_node *node; /* the planner's */
 };
 
-/* Problems, in the order found. */
+/* A problem; they are in the order in which they were found. */
 struct dv_cel_issue {
     uint32_t at; /* UINT32_MAX: nowhere in particular */
     dv_str text;
@@ -103,7 +103,7 @@ struct dv_cel_issues {
     DV_VEC(struct dv_cel_issue) list;
 };
 
-/* What is past this many is not told. */
+/* Problems beyond this number are not reported. */
 #define DV_CEL_ISSUES_MAX 100u
 
 void dv_cel_issue_add(struct dv_cel_issues *issues, uint32_t at, const char *fmt, ...)
@@ -111,9 +111,9 @@ void dv_cel_issue_add(struct dv_cel_issues *issues, uint32_t at, const char *fmt
 /* "ERROR: <input>:1:7: text" and the line with a caret, for each. */
 void dv_cel_issues_print(const struct dv_cel_issues *issues, struct dv_buf *buf);
 
-/* NULL, with issues, when it is not an expression. */
+/* Parses an expression. NULL, with issues: it is none. */
 struct dv_cel_ast *dv_cel_parse(dv_str text, struct dv_arena *arena, struct dv_cel_issues *issues);
-/* The tree with all macros expanded. */
+/* Expands all macros of the tree. */
 struct dv_cel_ast *dv_cel_expand(const struct dv_cel_ast *ast, struct dv_arena *arena,
                                  struct dv_cel_issues *issues);
 

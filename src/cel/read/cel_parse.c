@@ -130,7 +130,7 @@ static bool parse_unary(struct dv_cel_parser *p, struct dv_cel_piece *out)
     } else if (!dv_cel_parse_member(p, false, at, out)) {
         return false;
     }
-    if (n % 2 == 0) /* two of them are none: that is how the reference reads it */
+    if (n % 2 == 0) /* two signs cancel each other, as the reference reads it */
         return true;
     return dv_cel_parser_give(p, dv_cel_parser_call(p, name, at, &out->ast, 1), out->depth + 1,
                               out);

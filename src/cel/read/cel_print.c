@@ -5,7 +5,7 @@
 #include "cel/read/ast.h"
 #include "cel/value/number_text.h"
 
-/* Of what an expression prints as; what binds less is put in parentheses. */
+/* How strongly the printed expression binds; one that binds less is put in parentheses. */
 enum level {
     TERNARY,
     OR,
@@ -164,7 +164,7 @@ static void print_ternary(const struct dv_cel_ast *ast, enum level at_least, str
     close_if(at_least > TERNARY, buf);
 }
 
-/* What the text of a member begins with. */
+/* The expression that the text of a member begins with. */
 static const struct dv_cel_ast *leftmost(const struct dv_cel_ast *ast)
 {
     for (;;) {
@@ -268,7 +268,7 @@ static void print(const struct dv_cel_ast *ast, enum level at_least, struct dv_b
     case DV_CEL_AST_STRUCT:
         print_struct(ast, buf);
         break;
-    case DV_CEL_AST_FOLD: /* only after macros were expanded, and that is not printed */
+    case DV_CEL_AST_FOLD: /* macros are expanded in another tree, which is not printed */
         break;
     }
 }

@@ -48,7 +48,7 @@ static struct dv_cel_token bad_token(struct dv_cel_lexer *lexer, uint32_t from, 
     return token;
 }
 
-/* Past the digits and, where one follows, the exponent. */
+/* Skips the digits and, where one follows, the exponent. */
 static uint32_t skip_digits(const struct dv_cel_lexer *lexer, uint32_t at)
 {
     while (at < lexer->text.n && dv_is_digit(lexer->text.p[at]))
@@ -99,7 +99,7 @@ static struct dv_cel_token lex_number(struct dv_cel_lexer *lexer)
     return end_token(lexer, DV_CEL_TOKEN_INT, from, at);
 }
 
-/* The quotes at `at`: one or three of a kind; 0 when there are none. */
+/* The number of quotes at `at`: one or three of a kind; 0 when there are none. */
 static uint32_t n_quotes(dv_str text, uint32_t at)
 {
     char c;
@@ -110,7 +110,7 @@ static uint32_t n_quotes(dv_str text, uint32_t at)
     return at + 2 < text.n && text.p[at + 1] == c && text.p[at + 2] == c ? 3 : 1;
 }
 
-/* From the quotes at `at` to the end of the literal. */
+/* Reads a literal, from the quotes at `at` to its end. */
 static struct dv_cel_token lex_string(struct dv_cel_lexer *lexer, uint32_t at, bool is_raw,
                                       enum dv_cel_token_kind kind)
 {
@@ -132,7 +132,7 @@ static struct dv_cel_token lex_string(struct dv_cel_lexer *lexer, uint32_t at, b
     return bad_token(lexer, from, "unterminated string");
 }
 
-/* A prefix such as r, b, bR before quotes; false when it is a name after all. */
+/* Reads a literal with a prefix such as r, b, bR before the quotes; false when it is a name. */
 static bool lex_prefixed(struct dv_cel_lexer *lexer, struct dv_cel_token *token)
 {
     uint32_t at = lexer->at;

@@ -47,7 +47,7 @@ struct dv_cel_lexer {
 
 struct dv_cel_token dv_cel_lex(struct dv_cel_lexer *lexer);
 
-/* The values of literals. NULL, or what is wrong with it. */
+/* The values of literals. They return NULL, or what is wrong with the literal. */
 const char *dv_cel_unquote(dv_str literal, struct dv_arena *arena, dv_str *value);
 const char *dv_cel_number(const struct dv_cel_token *token, bool is_negative,
                           struct dv_cel_val *value);

@@ -17,7 +17,7 @@ static bool parse_u64(dv_str text, uint64_t *value)
     uint64_t sum = 0;
 
     if (text.n < 2 || text.p[1] != 'x') {
-        /* Zeros in front are fine here, and dv_str_to_u64 takes them. */
+        /* Leading zeros are allowed, and dv_str_to_u64 takes them. */
         return dv_str_to_u64(text, value);
     }
     for (size_t i = 2; i < text.n; i++) {
@@ -52,7 +52,7 @@ static const char *parse_double(dv_str text, bool is_negative, struct dv_cel_val
         return "invalid double literal";
     memcpy(digits, text.p, text.n);
     digits[text.n] = '\0';
-    number = strtod(digits, NULL); /* the lexer has seen that it is one */
+    number = strtod(digits, NULL); /* cannot fail: the lexer accepts only numbers */
     if (isinf(number))
         return "invalid double literal";
     *value = dv_cel_double(is_negative ? -number : number);
@@ -83,7 +83,7 @@ struct unquoter {
     struct dv_cel_build out;
 };
 
-/* `n` digits of base 8 or 16 at q->at. */
+/* Reads `n` digits of base 8 or 16 at q->at. */
 static bool read_digits(struct unquoter *q, size_t n, unsigned base, uint32_t *value)
 {
     uint32_t sum = 0;

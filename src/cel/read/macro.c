@@ -105,7 +105,7 @@ static struct dv_cel_ast *fold(struct expander *x, const struct dv_cel_fold *par
     return ast;
 }
 
-/* A variable that is its value, once it is asked for. */
+/* Binds a variable to a value that is computed when it is first used. */
 static struct dv_cel_ast *bind(struct expander *x, dv_str name, struct dv_cel_ast *value,
                                struct dv_cel_ast *body)
 {
@@ -137,8 +137,8 @@ static bool take_var(struct expander *x, const struct dv_cel_ast *arg, dv_str *n
 
 /* -- The macros ------------------------------------------------------------------------------ */
 
-/* What a macro is called with; its arguments and target are expanded already. `n_vars` is how many
- * of the arguments name variables. */
+/* The use of a macro; its arguments and target are expanded already. `n_vars` is how many of the
+ * arguments name variables. */
 struct use {
     struct dv_cel_ast *target;
     struct dv_cel_ast **args;
@@ -380,7 +380,7 @@ static const struct {
     {"sortBy",            2, true,  1, expand_sort_by            },
 };
 
-/* The call itself when it is no macro. */
+/* Expands a macro; a call of none is returned as it is. */
 static struct dv_cel_ast *expand_macro(struct expander *x, struct dv_cel_ast *ast)
 {
     struct use use = {ast->target, ast->args, ast->n_args, 0};

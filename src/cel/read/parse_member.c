@@ -221,7 +221,7 @@ static bool parse_primary(struct dv_cel_parser *p, struct dv_cel_piece *out)
     return dv_cel_parser_fail(p, DV_CEL_EXPECTED_EXPR);
 }
 
-/* The reference names all that it has read since it could tell what was meant. */
+/* Fails as the reference, which quotes all that it has read since it knew what was meant. */
 static bool fail_after_dot(struct dv_cel_parser *p, uint32_t dot)
 {
     dv_str source = p->issues->source;

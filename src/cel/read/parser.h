@@ -29,7 +29,7 @@ static inline uint32_t dv_cel_deeper(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The next token. */
+/* Reads the next token. */
 void dv_cel_parser_advance(struct dv_cel_parser *p);
 bool dv_cel_parser_is_op(const struct dv_cel_parser *p, int op);
 bool dv_cel_parser_is_word(const struct dv_cel_parser *p, const char *word);
@@ -46,12 +46,13 @@ struct dv_cel_ast *dv_cel_parser_ast(struct dv_cel_parser *p, enum dv_cel_ast_ki
                                      uint32_t at);
 struct dv_cel_ast *dv_cel_parser_call(struct dv_cel_parser *p, const char *name, uint32_t at,
                                       struct dv_cel_ast *const *args, uint32_t n_args);
-/* Into *out; false, and reported, when it is too deep. */
+/* Sets *out; false, and reported, when the tree is too deep. */
 bool dv_cel_parser_give(struct dv_cel_parser *p, struct dv_cel_ast *ast, uint32_t depth,
                         struct dv_cel_piece *out);
 
 bool dv_cel_parse_expr(struct dv_cel_parser *p, struct dv_cel_piece *out);
-/* a.b, a[b], a(b) and what they begin with; with is_negative, a number behind a minus at `at`. */
+/* Parses a.b, a[b], a(b) and what they begin with; with is_negative, a number behind a minus at
+ * `at`. */
 bool dv_cel_parse_member(struct dv_cel_parser *p, bool is_negative, uint32_t at,
                          struct dv_cel_piece *out);
 

@@ -12,8 +12,8 @@ struct dv_arena;
 struct dv_cel_run;
 struct dv_cel_val;
 
-/* Grows by doubling. What passes DV_CEL_STRING_MAX is left out, and dv_cel_build_end stops the
- * evaluation. */
+/* A text that grows by doubling. Bytes beyond DV_CEL_STRING_MAX are left out, and dv_cel_build_end
+ * stops the evaluation. */
 struct dv_cel_build {
     struct dv_arena *arena;
     char *p;
@@ -25,7 +25,8 @@ struct dv_cel_build {
 void dv_cel_build_add(struct dv_cel_build *build, dv_str s);
 void dv_cel_build_char(struct dv_cel_build *build, char c);
 void dv_cel_build_code_point(struct dv_cel_build *build, uint32_t c);
-/* As Go's escape of it, "\\n" for a line's end; false where it needs none of one letter. */
+/* Adds Go's escape of the character, "\\n" for a line's end; false where it needs none of one
+ * letter. */
 bool dv_cel_build_escape(struct dv_cel_build *build, char c);
 struct dv_cel_val dv_cel_build_end(struct dv_cel_run *run, const struct dv_cel_build *build);
 

@@ -57,7 +57,8 @@ static uint32_t key_hash(const struct dv_cel_val *key)
         return dv_cel_str_hash(key->s);
     case DV_CEL_BOOL:
         return key->b ? 3 : 5;
-    case DV_CEL_DOUBLE: /* an integer's, where it is one */
+    /* a double that is an integer has the integer's hash, as the two are equal keys */
+    case DV_CEL_DOUBLE:
         if (key->d >= -0x1p63 && key->d < 0x1p63)
             return hash_u64((uint64_t)(int64_t)key->d);
         return key->d >= 0 && key->d < 0x1p64 ? hash_u64((uint64_t)key->d) : 7;
@@ -93,7 +94,7 @@ static void enter(struct dv_cel_entries *entries, uint32_t index)
     entries->slots[at] = index + 1;
 }
 
-/* A table at most half full, for what is and will be in `entries`. */
+/* Makes a table that is at most half full with the room of `entries`. */
 static void make_table(struct dv_cel_entries *entries, struct dv_arena *arena)
 {
     uint32_t n_slots = 32;

@@ -26,15 +26,16 @@ struct dv_cel_map {
 };
 
 struct dv_cel_map *dv_cel_map_new(uint32_t room, struct dv_arena *arena);
-/* Replaces the value when the key is there: for a map that nobody else has seen. What cannot be a
- * key (a list, a map) goes in as one that no lookup finds, as in the reference. */
+/* Sets an entry, and replaces the value when the key is there: for a map that nobody else has seen.
+ * A value that cannot be a key (a list, a map) is added as one that no lookup finds, as in the
+ * reference. */
 void dv_cel_map_set(struct dv_cel_map *map, const struct dv_cel_val *key,
                     const struct dv_cel_val *value, struct dv_arena *arena);
-/* A map with one key more, which must not be there yet. */
+/* Makes a map with one key more, which must not be there yet. */
 const struct dv_cel_map *dv_cel_map_with(const struct dv_cel_map *map, const struct dv_cel_val *key,
                                          const struct dv_cel_val *value, struct dv_arena *arena);
 
-/* NULL when absent, also in a map of domains. */
+/* The value of the key; NULL when absent, also in a map of domains. */
 const struct dv_cel_val *dv_cel_map_find(const struct dv_cel_map *map,
                                          const struct dv_cel_val *key);
 /* Like dv_cel_map_find, for a string whose hash is known. */
@@ -45,7 +46,7 @@ bool dv_cel_is_key(const struct dv_cel_val *val);
 uint32_t dv_cel_str_hash(dv_str s);
 enum dv_cel_equality dv_cel_map_compare(const struct dv_cel_map *a, const struct dv_cel_map *b);
 
-/* What a lookup of an absent domain gives. */
+/* The value that a lookup of an absent domain gives. */
 extern const struct dv_cel_val dv_cel_empty_map;
 
 #endif

@@ -69,7 +69,7 @@ static const struct {
     {"Any",       "value",        &dv_cel_t_bytes },
 };
 
-/* The number of messages: none of ours. */
+/* The index of the message; the number of messages when it is none of ours. */
 static size_t find_message(dv_str name)
 {
     dv_str package = DV_STR("google.protobuf.");

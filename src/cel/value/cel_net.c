@@ -42,7 +42,7 @@ bool dv_cel_cidr_parse(dv_str text, struct dv_cel_cidr *cidr)
     return true;
 }
 
-/* The longest run of two or more zero groups, which :: stands for. */
+/* Finds the longest run of two or more zero groups, which :: stands for. */
 static void find_zeros(const unsigned *groups, int *from, int *to)
 {
     *from = *to = -1;

@@ -20,7 +20,7 @@ struct dv_cel_cidr {
     uint8_t bits;
 };
 
-/* Without zones and IPv4 inside of IPv6. */
+/* Parses an address; zones, and IPv4 inside of IPv6, are refused. */
 DV_CHECKED bool dv_cel_ip_parse(dv_str text, struct dv_cel_ip *ip);
 DV_CHECKED bool dv_cel_cidr_parse(dv_str text, struct dv_cel_cidr *cidr);
 #define DV_CEL_NET_BYTES 64

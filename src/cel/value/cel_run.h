@@ -43,13 +43,13 @@ struct dv_cel_run {
 
 void dv_cel_run_node(struct dv_cel_run *run, const struct dv_cel_node *node,
                      struct dv_cel_val *out);
-/* Evaluate one kind of node each, for dv_cel_run_node. */
+/* These evaluate one kind of node each, for dv_cel_run_node. */
 void dv_cel_run_attr(struct dv_cel_run *run, const struct dv_cel_node *node,
                      struct dv_cel_val *out);
 void dv_cel_run_choose(struct dv_cel_run *run, const struct dv_cel_node *node,
                        struct dv_cel_val *out);
 
-/* Counts `cost`, unless the end was reached before. */
+/* Adds `cost`; does nothing once the evaluation has been stopped. */
 static inline void dv_cel_run_charge(struct dv_cel_run *run, uint64_t cost)
 {
     if (run->stop)
@@ -67,7 +67,7 @@ static inline void dv_cel_run_work(struct dv_cel_run *run, uint64_t work)
     if (run->work > run->work_max)
         run->stop = DV_CEL_FAULT_COST;
 }
-/* Ends the evaluation; nothing absorbs that. */
+/* Ends the evaluation with an error that neither || nor && absorbs. */
 void dv_cel_run_stop(struct dv_cel_run *run, enum dv_cel_fault fault, struct dv_cel_val *out);
 
 #endif

@@ -88,7 +88,7 @@ static const struct {
     {DV_STR_INIT("h"),         3600LL * NS_PER_SECOND},
 };
 
-/* The unit at the front of *text, up to the next digit or point. */
+/* Takes the unit at the front of *text, up to the next digit or point. */
 static int64_t take_unit(dv_str *text)
 {
     size_t n = 0;
@@ -160,7 +160,7 @@ struct dv_cel_val dv_cel_duration_parse(dv_str text)
 
         if (!take_span(&text, &ns))
             return dv_cel_error(problem);
-        assert(text.n < before); /* or it would never end */
+        assert(text.n < before); /* otherwise the loop would never end */
     }
     if (ns > (uint64_t)INT64_MAX + (is_negative ? 1 : 0))
         return dv_cel_error(problem);
@@ -176,7 +176,8 @@ void dv_cel_time_print(const struct dv_cel_val *time, char text[DV_CEL_NUMBER_BY
 
 void dv_cel_duration_print(int64_t ns, char text[DV_CEL_NUMBER_BYTES])
 {
-    /* As the reference: whole seconds and the fraction apart, so that the sum is the nearest. */
+    /* As the reference does: whole seconds and the fraction are added apart, so that the sum is the
+     * nearest double. */
     int64_t whole = ns / NS_PER_SECOND;
     double seconds = (double)whole + (double)(ns - whole * NS_PER_SECOND) / NS_PER_SECOND;
 

@@ -15,7 +15,7 @@ struct dv_cel_val;
 #define DV_CEL_SECONDS_MIN (-62135596800)
 #define DV_CEL_SECONDS_MAX 253402300799
 
-/* Parsing gives an error value when it is none. */
+/* The parsers give an error value when the text is no time or duration. */
 struct dv_cel_val dv_cel_time_parse(dv_str text);
 struct dv_cel_val dv_cel_time_from_seconds(int64_t seconds);
 struct dv_cel_val dv_cel_duration_parse(dv_str text);

@@ -52,7 +52,7 @@ struct dv_cel_val dv_cel_list_new(size_t n, struct dv_arena *arena, struct dv_ce
     return (struct dv_cel_val){.kind = DV_CEL_LIST, .list = list};
 }
 
-/* A block with the elements of `a` in it and room for more. */
+/* Makes a block with the elements of `a` and room for more. */
 static struct dv_cel_block *new_block(const struct dv_cel_list *a, uint32_t n,
                                       struct dv_arena *arena)
 {
@@ -75,7 +75,7 @@ struct dv_cel_val dv_cel_list_concat(const struct dv_cel_list *a, const struct d
     struct dv_cel_block *block = a->block;
 
     assert(n < UINT32_MAX / 4);
-    /* Whoever appended to this very list first has taken the room behind it. */
+    /* The first list that was appended to this one has taken the room behind it. */
     if (!block || block->n_used != a->n || block->size < n)
         block = new_block(a, n, arena);
     if (b->n > 0)
@@ -119,8 +119,8 @@ static int cmp_doubles(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* As the reference: what is in the range of the integers is compared as doubles, roundings and all.
- */
+/* As in the reference, a double in the range of the integers is compared with the integer as a
+ * double, roundings included. */
 static int cmp_double_i64(double a, int64_t b)
 {
     if (a < -0x1p63)
@@ -200,7 +200,7 @@ static enum dv_cel_equality equality(bool is_equal)
     return is_equal ? DV_CEL_EQUAL : DV_CEL_DIFFERENT;
 }
 
-/* A difference decides; failing that, something that cannot be compared. */
+/* Compares lists: a difference decides and, without one, elements that cannot be compared. */
 static enum dv_cel_equality compare_lists(const struct dv_cel_list *a, const struct dv_cel_list *b)
 {
     enum dv_cel_equality result = DV_CEL_EQUAL;

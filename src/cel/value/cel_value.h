@@ -50,7 +50,7 @@ enum dv_cel_kind {
     DV_CEL_N_KINDS,
 };
 
-/* What is wrong; `s` says more where the text has a place for it. */
+/* What went wrong; `s` says more where the message has a place for it. */
 enum dv_cel_fault {
     DV_CEL_FAULT_TEXT, /* `s` is all */
     DV_CEL_FAULT_NO_KEY,
@@ -162,17 +162,17 @@ struct dv_cel_list {
     struct dv_cel_block *block; /* NULL: not to be appended to in place */
 };
 
-/* A list of n elements to be filled by the caller before anyone else sees it. */
+/* Makes a list of n elements, which the caller fills before anyone else sees it. */
 struct dv_cel_val dv_cel_list_new(size_t n, struct dv_arena *arena, struct dv_cel_val **elements);
 struct dv_cel_val dv_cel_list_concat(const struct dv_cel_list *a, const struct dv_cel_list *b,
                                      struct dv_arena *arena);
-/* Elements from .. to - 1, which it shares. */
+/* The elements from .. to - 1, in memory that both lists share. */
 struct dv_cel_val dv_cel_list_slice(const struct dv_cel_list *list, uint32_t from, uint32_t to,
                                     struct dv_arena *arena);
 bool dv_cel_list_contains(const struct dv_cel_list *list, const struct dv_cel_val *val);
 
-/* -1, 0, 1 for values that are ordered with each other: numbers of all kinds, strings, bytes,
- * booleans, timestamps, durations. False for others and, with `is_nan` set, for NaN. */
+/* Compares values that are ordered with each other: numbers of all kinds, strings, bytes, booleans,
+ * timestamps, durations; *order is -1, 0 or 1. False for others and, with `is_nan` set, for NaN. */
 bool dv_cel_cmp(const struct dv_cel_val *a, const struct dv_cel_val *b, int *order, bool *is_nan);
 
 /* Equality is not symmetric, because the reference's is not: a quantity, version, address and so on
@@ -192,16 +192,16 @@ static inline bool dv_cel_eq(const struct dv_cel_val *a, const struct dv_cel_val
 /* The name of its type: "int", "google.protobuf.Timestamp", "kubernetes.Semver". */
 dv_str dv_cel_val_type_name(const struct dv_cel_val *val);
 const struct dv_cel_type *dv_cel_val_type(const struct dv_cel_val *val);
-/* As its size() counts, or that of what is in an optional: 1 for what has none. */
+/* The value's size(), or that of the value in an optional; 1 for values without a size. */
 uint64_t dv_cel_val_size(const struct dv_cel_val *val);
-/* How many elements it has in all, those of elements counted each time that they are met; about
- * `max` when there are more, and then not all are looked at. 0: it has no elements. */
+/* Counts all elements of a value, those of elements each time that they are met; about `max` when
+ * there are more, and then not all are looked at. 0: it has no elements. */
 uint64_t dv_cel_val_weigh(const struct dv_cel_val *val, uint64_t max);
 size_t dv_cel_utf8_len(dv_str s); /* in characters */
 
-/* What an error's text begins with; `s` is the rest. */
+/* The text that an error begins with; `s` is the rest. */
 const char *dv_cel_error_prefix(const struct dv_cel_val *error);
-/* For a person to read. */
+/* Prints the value for a person to read. */
 void dv_cel_val_print(const struct dv_cel_val *val, struct dv_buf *buf);
 /* Like dv_cel_val_print, for values that are short: a bool, a number, a time, a duration or an
  * address. */

@@ -6,7 +6,7 @@
 
 struct dv_cel_format;
 
-/* Of the regular expression that the reference charges for. */
+/* The size of the regular expression that the reference charges for. */
 uint64_t dv_cel_format_regex_size(const struct dv_cel_format *format);
 
 #endif

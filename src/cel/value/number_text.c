@@ -7,7 +7,7 @@
 
 /* Seventeen digits tell every double from its neighbours. */
 #define DIGITS_MAX 17
-/* From here on the reference writes an exponent. */
+/* The reference writes an exponent when it is below the first or not below the second. */
 #define EXPONENT_MIN (-4)
 #define EXPONENT_MAX 6
 #define TEXT_BYTES_MAX 1000u
@@ -51,7 +51,7 @@ static bool print_special(double value, char *text)
     return true;
 }
 
-/* These return the end. */
+/* The printing functions return the end of what they wrote. */
 static char *print_plain(const struct digits *d, char *p)
 {
     int i = 0;

@@ -10,14 +10,16 @@
 /* The longest: 2^-1074 without an exponent, in its fewest digits. */
 #define DV_CEL_NUMBER_BYTES 352
 
-/* The fewest digits that read back as the same number: with an exponent when that is below -4 or
- * above 5, or never. "NaN", "+Inf", "-Inf". */
+/* Prints the fewest digits that read back as the same number: with an exponent when that is below
+ * -4 or above 5, or never. "NaN", "+Inf", "-Inf". */
 void dv_cel_print_double(double value, char text[DV_CEL_NUMBER_BYTES]);
 void dv_cel_print_fixed(double value, char text[DV_CEL_NUMBER_BYTES]);
-/* As it can stand in an expression: finite, and always with a point or an exponent. */
+/* Prints a number as it can stand in an expression: finite, and always with a point or an
+ * exponent. */
 void dv_cel_print_literal(double value, char text[DV_CEL_NUMBER_BYTES]);
 
-/* Decimal or hexadecimal, inf, infinity, nan; false for other text and for what is too large. */
+/* Parses decimal or hexadecimal, inf, infinity, nan; false for other text and for numbers that are
+ * too large. */
 DV_CHECKED bool dv_cel_parse_double(dv_str text, double *value);
 
 #endif

@@ -113,8 +113,8 @@ bool dv_cel_type_is_optional(const struct dv_cel_type *type)
     return type->kind == DV_CEL_T_OPAQUE && dv_str_eq(type->name, dv_cel_t_optional.name);
 }
 
-/* A type may have another one twice, and that again: as a tree it has no end. What walks over one
- * counts where it has been. */
+/* Counts a visit; false when there were too many. A type may contain another one twice, and that
+ * again, so as a tree it can be endless. */
 static bool may_visit(uint32_t *n_visits)
 {
     if (*n_visits >= DV_CEL_TYPE_VISITS_MAX)
@@ -226,7 +226,7 @@ static bool occurs_in(struct dv_cel_unifier *unifier, const struct dv_cel_type *
                       const struct dv_cel_type *type)
 {
     if (!may_visit(&unifier->n_visits))
-        return true; /* it is refused in the end */
+        return true; /* the expression is refused in the end, because of too many visits */
     if (type->kind == DV_CEL_T_VAR) {
         if (type->var == var->var)
             return true;
@@ -271,7 +271,7 @@ const struct dv_cel_type *dv_cel_most_general(const struct dv_cel_type *a,
 static bool fits(struct dv_cel_unifier *unifier, const struct dv_cel_type *a,
                  const struct dv_cel_type *b);
 
-/* `a` for the variable `var`. *has_known tells that the variable was known before. */
+/* Fits `a` to the variable `var`. *has_known tells that the variable was known before. */
 static bool fits_var(struct dv_cel_unifier *unifier, const struct dv_cel_type *a,
                      const struct dv_cel_type *var, bool *has_known)
 {
@@ -300,7 +300,8 @@ static bool fits_var(struct dv_cel_unifier *unifier, const struct dv_cel_type *a
     return true;
 }
 
-/* null goes where messages, opaque values, times and wrappers go, but not to other scalars. */
+/* Whether null fits: it does for messages, opaque values, times and wrappers, but not for other
+ * scalars. */
 static bool fits_null(const struct dv_cel_type *type)
 {
     switch (type->kind) {
@@ -360,7 +361,7 @@ static bool fits(struct dv_cel_unifier *unifier, const struct dv_cel_type *a,
     bool has_known;
 
     if (!may_visit(&unifier->n_visits))
-        return true; /* it is refused in the end */
+        return true; /* the expression is refused in the end, because of too many visits */
     if (b->kind == DV_CEL_T_VAR) {
         if (fits_var(unifier, a, b, &has_known))
             return true;
@@ -396,7 +397,7 @@ const struct dv_cel_type *dv_cel_substitute(struct dv_cel_unifier *unifier,
     struct dv_cel_type *copy = NULL;
 
     if (!may_visit(&unifier->n_visits))
-        return &dv_cel_t_dyn; /* it is refused in the end */
+        return &dv_cel_t_dyn; /* the expression is refused in the end, because of too many visits */
     if (type->kind == DV_CEL_T_VAR) {
         if (unifier->bound[type->var])
             return dv_cel_substitute(unifier, unifier->bound[type->var], free_is_dyn);

@@ -58,12 +58,12 @@ const struct dv_cel_type *dv_cel_object_named(dv_str name, struct dv_arena *aren
 
 bool dv_cel_type_is_optional(const struct dv_cel_type *type);
 bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b);
-/* As the API writes a result type: "map(string, google.protobuf.Any)". With `short_names`, as
- * error messages do: "map(string, any)". */
+/* Prints a type as the API writes that of a result: "map(string, google.protobuf.Any)". With
+ * `short_names`, as error messages do: "map(string, any)". */
 void dv_cel_type_print(const struct dv_cel_type *type, bool short_names, struct dv_buf *buf);
 
-/* What is known so far of the variables. A binding that did not work out is taken back
- * from the trail: see type.c. */
+/* What is known so far of the variables. A binding that did not work out is undone with the trail:
+ * see type.c. */
 struct dv_cel_binding {
     uint32_t var;
     const struct dv_cel_type *type;
@@ -79,17 +79,18 @@ struct dv_cel_unifier {
     uint32_t n_visits; /* of types inside types: past DV_CEL_TYPE_VISITS_MAX all is refused */
 };
 
-/* Some milliseconds. A selector takes a few hundred; lists of lists of lists, 230 deep, 50,000. */
+/* This takes some milliseconds. A selector makes a few hundred visits; lists of lists of lists, 230
+ * deep, 50,000. */
 #define DV_CEL_TYPE_VISITS_MAX 500000u
 
 const struct dv_cel_type *dv_cel_var_new(struct dv_cel_unifier *unifier);
-/* All of the first fit where the second are expected; binds variables, or leaves them as they were.
- */
+/* Whether all of the first types fit where the second are expected; binds variables, or leaves them
+ * as they were. */
 bool dv_cel_assignable(struct dv_cel_unifier *unifier, const struct dv_cel_type *const *from,
                        const struct dv_cel_type *const *to, size_t n);
 const struct dv_cel_type *dv_cel_most_general(const struct dv_cel_type *a,
                                               const struct dv_cel_type *b);
-/* With what is known put in; free variables stay, or become dyn. */
+/* Replaces the variables in a type by what is known; free ones stay, or become dyn. */
 const struct dv_cel_type *dv_cel_substitute(struct dv_cel_unifier *unifier,
                                             const struct dv_cel_type *type, bool free_is_dyn);
 

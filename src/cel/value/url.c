@@ -90,7 +90,8 @@ static size_t find_last(dv_str s, char c)
     return s.n;
 }
 
-/* In a host only bytes beyond ASCII may be escaped, and the percent sign of a zone. */
+/* Whether only bytes beyond ASCII are escaped, and the percent sign of a zone: more is not allowed
+ * in a host. */
 static bool is_host_text(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++) {

@@ -22,9 +22,9 @@ struct dv_cel_url {
 DV_CHECKED bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *url);
 dv_str dv_cel_url_hostname(const struct dv_cel_url *url);
 dv_str dv_cel_url_port(const struct dv_cel_url *url);
-/* With escapes where they must be. */
+/* The path with escapes where it needs them. */
 dv_str dv_cel_url_escaped_path(const struct dv_cel_url *url, struct dv_arena *arena);
-/* %41 as A, and with `plus` + as a space. False: not escaped so. */
+/* Unescapes %41 as A, and with `plus` + as a space. False: the text has a wrong escape. */
 DV_CHECKED bool dv_cel_url_unescape(dv_str text, bool plus, struct dv_arena *arena, dv_str *out);
 
 bool dv_cel_url_eq(const struct dv_cel_url *a, const struct dv_cel_url *b);

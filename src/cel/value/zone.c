@@ -9,7 +9,7 @@
 #define HOUR 3600
 #define DAY DV_DAY_SECONDS
 
-/* When, each year, the clocks are changed. */
+/* The day and time of each year when the clocks are changed. */
 struct change {
     char kind; /* 'M': month, week, day; 'J': day 1 .. 365 without the leap day; 0: day 0 .. 365 */
     int month;
@@ -95,7 +95,7 @@ static bool take_change(dv_str *s, struct change *change)
     return !dv_str_take(s, '/') || take_time(s, &change->seconds);
 }
 
-/* POSIX counts west of Greenwich; we count east. */
+/* Parses a POSIX rule, which counts west of Greenwich; we count east. */
 static bool parse_rule(dv_str s, struct rule *rule)
 {
     *rule = (struct rule){0};
@@ -116,7 +116,7 @@ static bool parse_rule(dv_str s, struct rule *rule)
     return take_change(&s, &rule->from) && take_change(&s, &rule->to) && s.n == 0;
 }
 
-/* The day of a change, since 1970. */
+/* The day of a change, in days since 1970. */
 static int64_t change_day(const struct change *change, int64_t year)
 {
     int64_t first = dv_date_to_days(year, 1, 1);
@@ -148,7 +148,7 @@ static int64_t offset_at(const struct rule *rule, int64_t seconds)
 
     if (!rule->has_summer)
         return rule->standard;
-    /* South of the equator, summer goes over the new year. */
+    /* South of the equator, summer time includes the new year. */
     is_summer = from < to ? seconds >= from && seconds < to : seconds >= from || seconds < to;
     return is_summer ? rule->summer : rule->standard;
 }
