@@ -1,4 +1,4 @@
-/* cert.c - certificates for our own CA, servers and clients; hashes and random tokens. */
+/* cert.c - makes certificates for our own CA, servers and clients; hashes and random tokens. */
 #include <arpa/inet.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -18,14 +18,14 @@
 
 #define NS_PER_S 1000000000u
 #define DAY_S 86400u
-/* For clocks of others that are a little late. */
+/* A certificate is valid from this long ago, for clients whose clock is a little late. */
 #define EARLY_S 300u
 /* RFC 5280 allows 20 bytes, and the first bit must not be set. */
 #define SERIAL_BYTES 16u
 /* The longest DNS name, and RFC 5280's limits of CN and O. */
 #define HOST_BYTES_MAX 253u
 #define NAME_BYTES_MAX 64u
-/* Far below what a time of GeneralizedTime holds (the year 9999). */
+/* The limit of a certificate's life, far below what GeneralizedTime can express (the year 9999). */
 #define DAYS_MAX 36500u
 
 enum kind {
@@ -34,7 +34,7 @@ enum kind {
     FOR_CLIENT,
 };
 
-/* What one certificate is made with; freed by free_making, also half made. */
+/* What one certificate is made with; free_making frees it, also when it is incomplete. */
 struct making {
     gnutls_x509_crt_t cert;
     gnutls_x509_privkey_t key;
@@ -176,13 +176,13 @@ static int set_serial(gnutls_x509_crt_t cert)
     unsigned char serial[SERIAL_BYTES];
     int status = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
 
-    serial[0] = (serial[0] & 0x7f) | 0x40; /* positive, and of one length */
+    serial[0] = (serial[0] & 0x7f) | 0x40; /* positive, and always of the same length */
     return status != 0 ? status : gnutls_x509_crt_set_serial(cert, serial, sizeof(serial));
 }
 
 static int set_key_ids(const struct making *making)
 {
-    unsigned char id[64]; /* a hash */
+    unsigned char id[64]; /* room for a hash */
     size_t n = sizeof(id);
     int status = gnutls_x509_crt_get_key_id(making->cert, GNUTLS_KEYID_USE_SHA1, id, &n);
 
@@ -192,7 +192,7 @@ static int set_key_ids(const struct making *making)
     if (status == 0 && making->ca_cert)
         status = gnutls_x509_crt_get_subject_key_id(making->ca_cert, id, &n, NULL);
     if (status == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
-        return 0; /* a CA of others may be without one */
+        return 0; /* a CA that somebody else made may be without one */
     return status != 0 || !making->ca_cert
                ? status
                : gnutls_x509_crt_set_authority_key_id(making->cert, id, n);
@@ -259,7 +259,7 @@ static bool make_key(struct making *making, struct dv_err *err)
     return status == 0 || fail_gnutls(err, status, "make a key");
 }
 
-/* Without a CA it signs itself. */
+/* Signs the certificate; without a CA it signs itself. */
 static bool sign(struct making *making, enum kind kind, struct dv_err *err)
 {
     int status = set_purpose(making->cert, kind);
@@ -341,7 +341,7 @@ bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err)
 void dv_rest_sha256(dv_str text, unsigned char digest[DV_REST_SHA256_BYTES])
 {
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p ? text.p : "", text.n, digest) != 0)
-        abort(); /* only without memory, or in a GnuTLS that was built without it */
+        abort(); /* fails only out of memory, or in a GnuTLS that was built without it */
 }
 
 dv_str dv_rest_sha256_hex(dv_str text, struct dv_arena *arena)
@@ -361,11 +361,11 @@ dv_str dv_rest_sha256_hex(dv_str text, struct dv_arena *arena)
 dv_str dv_rest_random_token(struct dv_arena *arena)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    unsigned char bytes[32 + 1] = {0}; /* one more, so that the last digit finds its bits */
+    unsigned char bytes[32 + 1] = {0}; /* one byte more, so that the last digit finds its bits */
     char text[43];
 
     if (gnutls_rnd(GNUTLS_RND_KEY, bytes, 32) != 0)
-        abort(); /* a machine without randomness has no secrets */
+        abort(); /* without random numbers there can be no secrets */
     for (size_t i = 0; i < sizeof(text); i++) {
         size_t bit = i * 6;
         unsigned pair = (unsigned)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];

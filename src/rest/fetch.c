@@ -1,4 +1,4 @@
-/* fetch.c - a request of ours, from its start to the one callback that ends it. */
+/* fetch.c - a request that we send, from its start to the one callback that ends it. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,18 +13,17 @@
 #include "rest/rest_client.h"
 #include "rest/rest_server.h"
 
-/* A list of some ten thousand pods. */
+/* The default limit of an answer: a list of some ten thousand pods. */
 #define BODY_BYTES_DEFAULT (64u * 1024u * 1024u)
-/* Of all lines of the answer's header; servers that are asked for objects send a few hundred bytes.
- */
+/* The limit of all lines of an answer's header; API servers send a few hundred bytes. */
 #define HEADER_BYTES_MAX (64u * 1024u)
-/* How much of a target stands in a message: what went wrong has to fit behind it. */
+/* How much of a target is quoted in a message, so that the reason fits after it. */
 #define SHOWN_BYTES_MAX 80u
 #define NEVER UINT64_MAX
 
 /* ---- the end ---- */
 
-/* "GET https://host/path: " before what is there; without the query, which can be long. */
+/* Puts "GET https://host/path: " before the message, without the query, which can be long. */
 static void name_fetch(const struct dv_rest_transfer *transfer, struct dv_err *err)
 {
     const struct dv_rest_fetch *fetch = transfer->fetch;
@@ -109,7 +108,7 @@ void dv_rest_transfer_finish(struct dv_rest_transfer *transfer)
     if (!err)
         fetch->answer = dv_buf_str(&transfer->body);
     fetch->priv = NULL;
-    fetch->done(fetch, err); /* it may free the fetch */
+    fetch->done(fetch, err); /* comes last, because it may free the fetch */
     curl_slist_free_all(transfer->fields);
     dv_buf_fini(&transfer->body);
     dv_arena_free(transfer->arena);
@@ -121,7 +120,7 @@ void dv_rest_transfer_finish(struct dv_rest_transfer *transfer)
 static const struct {
     CURLcode from;
     enum dv_code code;
-    const char *text; /* NULL: libcurl's is good */
+    const char *text; /* NULL: libcurl's own text is good */
 } results[] = {
     {CURLE_OPERATION_TIMEDOUT,       DV_DEADLINE_EXCEEDED,  NULL                                           },
     {CURLE_UNSUPPORTED_PROTOCOL,     DV_INTERNAL,           "the answer is not HTTP"                       },
@@ -138,7 +137,7 @@ static const struct {
 #endif
 };
 
-/* What GnuTLS found wrong with the server's certificate. */
+/* Sets the error to what GnuTLS found wrong with the server's certificate. */
 static bool explain_flaws(const struct dv_rest_transfer *transfer, struct dv_err *err)
 {
     gnutls_datum_t text = {0};
@@ -169,7 +168,8 @@ static void explain(const struct dv_rest_transfer *transfer, CURLcode result, st
         (void)dv_fail(err, results[i].code, "%s", results[i].text ? results[i].text : said);
         return;
     }
-    /* What is left is of the network: looking up, connecting, shaking hands, sending, receiving. */
+    /* All other results are about the network: looking up, connecting, shaking hands, sending,
+     * receiving. */
     (void)dv_fail(err, DV_UNAVAILABLE, "%s", said);
 }
 
@@ -228,7 +228,8 @@ static void on_time(struct dv_timer *timer)
 {
     struct dv_rest_transfer *transfer = DV_CONTAINER(timer, struct dv_rest_transfer, timer);
     const struct dv_rest_fetch *fetch = transfer->fetch;
-    uint64_t at_ms = due_ms(transfer); /* what was due first counts, also when the loop is late */
+    /* The limit that was due first counts, also when the loop is late. */
+    uint64_t at_ms = due_ms(transfer);
 
     if (at_ms == fetch->deadline_ms)
         dv_rest_transfer_end(transfer, DV_DEADLINE_EXCEEDED, "%s",
@@ -262,11 +263,12 @@ static int on_connected(void *ctx, char *ip, char *own_ip, int port, int own_por
     return CURL_PREREQFUNC_OK;
 }
 
-/* libcurl takes a header that is cut off for a complete one. */
+/* Notes whether the header is complete, because libcurl takes one that is cut off for a complete
+ * one. */
 static void note_line(struct dv_rest_transfer *transfer, dv_str line)
 {
     if (dv_str_starts_with(line, DV_STR("HTTP/")))
-        transfer->has_header = false; /* of what comes after "100 Continue" */
+        transfer->has_header = false; /* the real header follows "100 Continue" */
     else if (dv_str_trim(line).n == 0)
         transfer->has_header = true;
 }
@@ -277,7 +279,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
 
     n *= size;
     if (transfer->is_ended)
-        return 0; /* libcurl breaks off */
+        return 0; /* makes libcurl break off */
     note_line(transfer, (dv_str){bytes, n});
     transfer->header_bytes += n;
     if (transfer->header_bytes > HEADER_BYTES_MAX) {
@@ -301,7 +303,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     if (fetch->status == 0)
         take_status(transfer);
     if (fetch->on_body && fetch->status / 100 == 2) {
-        fetch->on_body(fetch, (dv_str){bytes, n}); /* it may cancel */
+        fetch->on_body(fetch, (dv_str){bytes, n}); /* it may cancel the fetch */
         return transfer->is_ended ? 0 : n;
     }
     dv_buf_add(&transfer->body, (dv_str){bytes, n});

@@ -19,18 +19,18 @@
 #include "rest/rest.h"
 #include "rest/rest_server.h"
 
-/* Of the line and the header of a request, with what libmicrohttpd notes of each field: the rest of
- * a connection's memory is for the header of the answer. */
+/* The limit of a request's line and header, with libmicrohttpd's own note of each field: the rest
+ * of a connection's memory is for the header of the answer. */
 #define HEADER_BYTES_MAX (DV_REST_CONNECTION_BYTES - 4096u)
 #define FIELD_BYTES 64u
-/* "\r\n", zeroed by libmicrohttpd. */
+/* The CRLF at the end of a line, which libmicrohttpd has zeroed. */
 #define LINE_END_BYTES 2u
-/* How much of a name stands in a message. */
+/* How much of a name is quoted in a message. */
 #define SHOWN_BYTES_MAX 40u
 
 struct header {
     struct dv_rest_call *call;
-    const char *next; /* where the next line has to begin; NULL: a line did not */
+    const char *next; /* where the next line has to begin; NULL: a line was not in its place */
     DV_VEC(struct dv_rest_field) fields;
 };
 
@@ -43,8 +43,9 @@ static bool is_blank(const char *from, const char *to)
     return from == to;
 }
 
-/* A field lies as "name:", blanks, value, CRLF; what is after the colon is looked at only when the
- * name is where it has to be, and so all of it in one line. */
+/* Returns where the line of a field ends. A field lies as "name:", blanks, value, CRLF; what
+ * follows the colon is looked at only when the name is in its place, so that it is all in one
+ * line. */
 static const char *end_of_line(const char *next, dv_str name, dv_str value)
 {
     const char *colon = name.p + name.n;
@@ -79,7 +80,7 @@ static enum MHD_Result add_field(void *ctx, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-/* Where the first field has to begin; NULL: the request's line is not as it has to be. */
+/* Returns where the first field has to begin; NULL: the request's line is not as it has to be. */
 static const char *end_of_request_line(const struct dv_rest_call *call, const char *method,
                                        const char *version)
 {
@@ -121,7 +122,7 @@ static size_t count_fields(const struct dv_rest_request *request, dv_str name)
     return n;
 }
 
-/* A value may have tabs, but no other control character. */
+/* Whether it can be a field's value, which may have tabs but no other control characters. */
 static bool is_value(dv_str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -148,7 +149,8 @@ static void check_texts(const struct dv_rest_request *request, struct dv_rest_re
     }
 }
 
-/* Of two of these the reader in front of us may take the other one. */
+/* Refuses two fields of a name that must be there once: a proxy in front of us may use the other
+ * one. */
 static void check_single(const struct dv_rest_request *request, struct dv_rest_refusal *refusal)
 {
     static const dv_str names[] = {
@@ -173,7 +175,7 @@ void dv_rest_header_too_large(const struct dv_rest_call *call, struct dv_rest_re
                   call->server->options.body_bytes_max);
 }
 
-/* How the body comes, which libmicrohttpd takes less strictly. */
+/* Checks how the body's length is given, which libmicrohttpd checks less strictly. */
 static void check_framing(const struct dv_rest_call *call, struct dv_rest_refusal *refusal)
 {
     const struct dv_rest_request *request = &call->request;
@@ -199,8 +201,8 @@ static void check_framing(const struct dv_rest_call *call, struct dv_rest_refusa
     }
 }
 
-/* None is undone here, and a handler that takes a compressed body for JSON would only say that it
- * is none. */
+/* Whether the body is compressed. Nothing here can undo that, and a handler that took it for JSON
+ * would give a misleading error. */
 static bool is_encoded(const struct dv_rest_request *request)
 {
     dv_str encoding = dv_rest_request_field(request, DV_STR("Content-Encoding"));

@@ -1,4 +1,4 @@
-/* listen.c - addresses as text, and sockets that listen on them. */
+/* listen.c - parses addresses, and opens sockets that listen on them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,8 +9,7 @@
 #include "base/num.h"
 #include "rest/rest_server.h"
 
-/* What connects while we are busy with other things waits here; the kernel has a limit of its own.
- */
+/* So many connections wait while the loop is busy; the kernel has a limit of its own. */
 #define BACKLOG 1024
 
 union address {
@@ -30,7 +29,8 @@ static bool parse_port(dv_str text, in_port_t *port)
     return true;
 }
 
-/* Numbers only: a name would have to be looked up, which takes its time and may answer anything. */
+/* Parses a host, which must be a number: a name would have to be looked up, which takes time and
+ * may answer anything. */
 static bool parse_host(dv_str host, union address *address)
 {
     char text[INET6_ADDRSTRLEN];
@@ -80,15 +80,15 @@ bool dv_rest_listen(dv_str text, int *fd, struct dv_err *err)
     *fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return dv_fail_errno(err, errno, "listen on %.*s", DV_FMT(text));
-    /* So that a restart need not wait for old connections to be forgotten. */
+    /* With this, a restart need not wait until the kernel has forgotten old connections. */
     (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (is_v6) /* [::] is not also 0.0.0.0: what is listened on is what was asked for */
+    if (is_v6) /* [::] must not listen on 0.0.0.0 as well: only what was asked for */
         (void)setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (bind(*fd, &address.any, is_v6 ? sizeof(address.v6) : sizeof(address.v4)) != 0 ||
         listen(*fd, BACKLOG) != 0) {
         int errnum = errno;
 
-        (void)close(*fd); /* nothing was on it */
+        (void)close(*fd); /* nothing was sent on it */
         (void)dv_fail_errno(err, errnum, "listen on %.*s", DV_FMT(text));
         if (errnum == EADDRINUSE)
             err->code = DV_ALREADY_EXISTS;
@@ -116,7 +116,7 @@ uint16_t dv_rest_listen_port(int fd)
     socklen_t n = sizeof(address);
 
     if (getsockname(fd, &address.any, &n) != 0)
-        return 0; /* cannot be: it listens */
+        return 0; /* cannot happen, because the socket listens */
     if (address.any.sa_family == AF_INET)
         return ntohs(address.v4.sin_port);
     return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;

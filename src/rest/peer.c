@@ -1,8 +1,7 @@
-/* peer.c - where a connection comes from, as far as that tells clients apart.
- *
- * An address, of IPv6 the network that one client has all of. On the loopback all users of the
- * machine have the same address, so there it is the user: the kernel knows whose the other end is.
- */
+/* peer.c - finds where a connection comes from, as far as that tells clients apart. That is its
+ * address, or for IPv6 the network that one client has all of. On the loopback all users of the
+ * machine have the same address, so there it is the user: the kernel knows who owns the other
+ * end. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,7 +31,8 @@ struct question {
 
 /* ---- whose the other end is ---- */
 
-/* The other end's socket has our peer as its source. */
+/* Makes the question for the kernel: the other end's socket has our peer's address as its
+ * source. */
 static struct question ask_for(const union address *theirs, const union address *ours)
 {
     struct question question = {
@@ -60,8 +60,8 @@ static struct question ask_for(const union address *theirs, const union address 
     return question;
 }
 
-/* The kernel answers before send() has returned, so nothing is waited for. False: it is gone, or
- * the kernel does not tell (a sandbox without netlink). */
+/* Asks the kernel who owns the other end. It answers before send() has returned, so this does not
+ * wait. False: the socket is gone, or the kernel does not tell (a sandbox without netlink). */
 static bool find_owner(int *diag_fd, const union address *theirs, const union address *ours,
                        uid_t *uid)
 {
@@ -83,7 +83,8 @@ static bool find_owner(int *diag_fd, const union address *theirs, const union ad
         return false;
     memcpy(&found, answer.bytes + NLMSG_HDRLEN, sizeof(found));
     *uid = found.idiag_uid;
-    return found.idiag_inode != 0; /* what is closed already belongs to nobody, and says root */
+    /* A socket that is closed already has no owner, and would be taken for root's. */
+    return found.idiag_inode != 0;
 }
 
 static bool find_unix_owner(int fd, uid_t *uid)

@@ -38,7 +38,7 @@ struct dv_rest_request {
     dv_str body;
 };
 
-/* The first field of that name, in any case of letters; empty when absent. */
+/* Returns the first field of that name, in any case of letters; empty when there is none. */
 dv_str dv_rest_request_field(const struct dv_rest_request *request, dv_str name);
 
 /* Takes the next segment off *rest, which begins as a request's path, and decodes it: "/a/b%2Fc"
@@ -47,31 +47,32 @@ dv_str dv_rest_request_field(const struct dv_rest_request *request, dv_str name)
 bool dv_rest_path_next(dv_str *rest, struct dv_arena *arena, dv_str *segment);
 /* Like dv_rest_path_next, for the pairs of a query: "a=b+c&d" gives "a", "b c" and "d", "". */
 bool dv_rest_query_next(dv_str *rest, struct dv_arena *arena, dv_str *name, dv_str *value);
-/* The first value of that name; false when absent. */
+/* Sets *value to the first value of that name; false when there is none. */
 bool dv_rest_query_get(dv_str query, dv_str name, struct dv_arena *arena, dv_str *value);
 
 /* ---- servers ---- */
 
-/* What a server proves itself with; PEM texts. TLS is 1.2 or newer. */
+/* What a server proves its identity with, as PEM texts. TLS is 1.2 or newer. */
 struct dv_rest_tls {
-    dv_str cert; /* the server's own, then what leads from it to its CA */
+    dv_str cert; /* the server's certificate, then those that lead from it to its CA */
     dv_str key;
-    /* Of those whose client certificates count; empty: none is asked for. A client may come without
-     * one. */
+    /* The CA of accepted client certificates; empty: none is asked for. A client may come without a
+     * certificate. */
     dv_str client_ca;
 };
 
-/* Why a connection or a request of a client was given up; for counting. */
+/* Why a client's connection or request was dropped; for counting. */
 enum dv_rest_drop {
-    DV_REST_DROP_PEER,        /* for a newcomer: its origin had too many that are not known */
-    DV_REST_DROP_UNKNOWN,     /* for a newcomer: all together had too many that are not known */
+    DV_REST_DROP_PEER, /* for a newcomer: its origin had too many unknown connections */
+    /* For a newcomer: all origins together had too many unknown connections. */
+    DV_REST_DROP_UNKNOWN,
     DV_REST_DROP_USER,        /* its user has too many */
-    DV_REST_DROP_FULL,        /* there is no room, and nobody to drop */
-    DV_REST_DROP_DESCRIPTORS, /* the process has none left */
+    DV_REST_DROP_FULL,        /* there is no room, and nobody can be dropped */
+    DV_REST_DROP_DESCRIPTORS, /* the process has no descriptors left */
     DV_REST_DROP_HANDSHAKE,   /* the TLS handshake was not done in time */
     DV_REST_DROP_SILENT,      /* no request came in time */
     DV_REST_DROP_SLOW,        /* a request did not arrive, or an answer was not taken, in time */
-    DV_REST_DROP_BAD_REQUEST, /* it was no good HTTP */
+    DV_REST_DROP_BAD_REQUEST, /* the request was not valid HTTP */
     DV_REST_DROP_BAD_SHAKE,   /* the TLS handshake failed */
 };
 #define DV_REST_N_DROPS 10u
@@ -81,10 +82,10 @@ const char *dv_rest_drop_name(enum dv_rest_drop drop); /* "peer_share": of a met
 struct dv_rest_server_options {
     dv_str name;                   /* for the log */
     const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
-    /* A request has arrived whole; it lives as long as the call. The call must be answered, now or
-     * later, also after it was cancelled. */
+    /* A complete request has arrived; it lives as long as the call. The call must be answered, now
+     * or later, also after it was cancelled. */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
-    /* The header of a request with a body has arrived: the moment to say whose it is
+    /* The header of a request with a body has arrived. The handler can now say whose it is
      * (dv_rest_call_vouch), since bodies have shares too. May be NULL. */
     void (*arriving)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
     /* A client did something that was refused, or broke the protocol: for the log. `peer` is its
@@ -94,44 +95,46 @@ struct dv_rest_server_options {
      * and returns its content type. NULL: the message, as plain text. */
     const char *(*refusal)(void *ctx, unsigned status, const struct dv_err *err,
                            struct dv_buf *body);
-    /* One was given up. May be NULL. */
+    /* A connection or a request was dropped. May be NULL. */
     void (*dropped)(void *ctx, enum dv_rest_drop drop);
     void *ctx;
-    /* The handler says who asks (dv_rest_call_vouch); a quarter of the connections is for clients
-     * that it knows nothing of. False: all clients are alike. */
+    /* The handler says who sends a request (dv_rest_call_vouch); a quarter of the connections is
+     * for clients that it does not know. False: all clients are treated alike. */
     bool has_users;
-    size_t body_bytes_max; /* of one request: 413 beyond it; 0: the default of 3 MiB */
-    /* Of all unanswered requests: 503 beyond it; with users, a half of it for each, and a quarter
-     * for all who are not known. 0: 64 MiB. */
+    size_t body_bytes_max; /* limit of one request, 413 beyond it; 0: the default of 3 MiB */
+    /* The limit of all unanswered requests, 503 beyond it. With users, each may have half of it,
+     * and all unknown clients together a quarter. 0: 64 MiB. */
     size_t bodies_bytes_max;
     size_t unsent_bytes_max; /* of one streamed answer; 0: 4 MiB */
-    /* Beyond it the oldest that are not known and wait for nothing are dropped for newcomers, else
-     * these get 503; 0: 1024. */
+    /* The limit of connections. Beyond it the oldest unknown connections that wait for nothing are
+     * dropped for newcomers; when there are none, newcomers get 503. 0: 1024. */
     size_t connections_max;
-    /* For a request to arrive, from its first line; for a client to send the next one; for it to
-     * take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one. For
-     * a handshake, and for the header of a request, 10 s if that is less; also for the next request
-     * of a client that is not known, if there are users. A handler may take as long as it likes.
-     * 0: 60 s. */
+    /* How long a client may take to send a request, from its first line; to send the next one; and
+     * to take an answer, with 1 s more for every 16,000 bytes, or the next part of a streamed one.
+     * A handshake and the header of a request have 10 s if that is less, and so has the next
+     * request of an unknown client, if there are users. A handler may take as long as it likes. 0:
+     * 60 s. */
     uint64_t timeout_ms;
 };
 
 /* Listens on "ADDRESS:PORT": "127.0.0.1:6443", "[::1]:6443", "localhost:0". Without an address
- * (":6443") it is the loopback's; port 0 lets the kernel choose. `options` is copied.
- * DV_INVALID_ARGUMENT: no such address can be. DV_ALREADY_EXISTS: it is in use. */
+ * (":6443") it listens on the loopback; with port 0 the kernel chooses one. `options` is copied.
+ * DV_INVALID_ARGUMENT: there can be no such address. DV_ALREADY_EXISTS: it is in use. */
 struct dv_rest_server *dv_rest_server_open(struct dv_loop *loop, dv_str address,
                                            const struct dv_rest_server_options *options,
                                            struct dv_err *err);
-/* Takes the listening socket `fd` (socket activation, Unix sockets), also on failure. */
+/* Serves on the listening socket `fd` (socket activation, Unix sockets), and owns it, also on
+ * failure. */
 struct dv_rest_server *dv_rest_server_open_fd(struct dv_loop *loop, int fd,
                                               const struct dv_rest_server_options *options,
                                               struct dv_err *err);
-/* Takes no more connections and requests at once, lets running calls be answered for grace_ms, then
- * cancels them. `closed` runs when the last call has been answered by its handler; may be NULL. */
+/* Takes no more connections and requests, lets running calls be answered for grace_ms, then cancels
+ * them. `closed` runs when the last call has been answered by its handler; may be NULL. */
 void dv_rest_server_close(struct dv_rest_server *server, uint64_t grace_ms, dv_closed_fn *closed,
                           void *ctx);
-/* Another certificate, for connections that come from now on. The server was opened with one. When
- * it fails, nothing has changed. DV_INVALID_ARGUMENT: no such texts, or a key of something else. */
+/* Sets another certificate for connections that come from now on; the server must have been opened
+ * with one. On failure nothing has changed. DV_INVALID_ARGUMENT: a text is not valid, or the key
+ * belongs to something else. */
 DV_CHECKED bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_tls *tls,
                                        struct dv_err *err);
 uint16_t dv_rest_server_port(const struct dv_rest_server *server); /* 0: not on TCP */
@@ -139,30 +142,30 @@ size_t dv_rest_server_n_connections(const struct dv_rest_server *server);
 
 /* ---- calls: a request waiting for its answer ---- */
 
-/* The connection of the call is of this user from now on. Admins may have more connections, and on
- * the loopback some that nobody else can have. May be called for every call.
- * DV_RESOURCE_EXHAUSTED: the user has too many, or all have; the connection is of nobody then, and
- * should be closed with the answer. */
+/* The connection of the call belongs to this user from now on. Admins may have more connections,
+ * and on the loopback some that nobody else can have. May be called for every call.
+ * DV_RESOURCE_EXHAUSTED: the user has too many, or all together have; the connection then belongs
+ * to nobody, and should be closed with the answer. */
 DV_CHECKED bool dv_rest_call_vouch(struct dv_rest_call *call, dv_str user, bool is_admin,
                                    struct dv_err *err);
-/* It is of nobody that is known, from now on. */
+/* The connection of the call belongs to no known user from now on. */
 void dv_rest_call_disown(struct dv_rest_call *call);
 
-/* A field of the answer's header. One that cannot be sent (control characters) is left out. */
+/* Adds a field to the answer's header. One that cannot be sent (control characters) is left out. */
 void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value);
-/* The answer in one piece; the call is gone. */
+/* Sends the answer in one piece; the call is freed. */
 void dv_rest_call_reply(struct dv_rest_call *call, unsigned status, dv_str body);
-/* Like dv_rest_call_reply, with a body that is not copied: takes the bytes and leaves `body`
+/* Like dv_rest_call_reply, but does not copy the body: it takes the bytes and leaves `body`
  * empty. */
 void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct dv_buf *body);
 
 /* `cancelled` runs once if the client goes away or the server closes before the call is answered.
- * The handler still answers it. */
+ * The handler must still answer it. */
 void dv_rest_call_on_cancel(struct dv_rest_call *call,
                             void (*cancelled)(void *ctx, struct dv_rest_call *call), void *ctx);
 bool dv_rest_call_is_cancelled(const struct dv_rest_call *call);
 
-/* Memory that lives as long as the call. */
+/* Returns memory that lives as long as the call. */
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call);
 
 struct dv_rest_identity {
@@ -171,44 +174,47 @@ struct dv_rest_identity {
     size_t n_groups;
 };
 
-/* Whom the client's certificate names; in the call's arena.
- * DV_NOT_FOUND: it has shown none. DV_UNAUTHENTICATED: one that the client CA does not vouch for,
- * or without a name. DV_CANCELLED: the client is gone. */
+/* Returns whom the client's certificate names, in the call's arena. DV_NOT_FOUND: the client has
+ * shown none. DV_UNAUTHENTICATED: the client CA has not signed it, or it has no name. DV_CANCELLED:
+ * the client is gone. */
 DV_CHECKED bool dv_rest_call_identity(struct dv_rest_call *call, struct dv_rest_identity *identity,
                                       struct dv_err *err);
 
 /* ---- streams: an answer in pieces, for as long as it takes ---- */
 
-/* Embedded in what produces the answer; zeroed, then filled in; lent until `ended` has run. */
+/* A streamed answer. It is embedded in what produces it, zeroed, filled in, and lent until `ended`
+ * has run. */
 struct dv_rest_stream {
-    /* Nearly all that was sent has gone out: the moment to send more. May be NULL. */
+    /* Nearly everything that was sent has gone out, so more can be sent. May be NULL. */
     void (*room)(struct dv_rest_stream *stream);
-    /* The end, exactly once. err: NULL when all was handed to the kernel; DV_CANCELLED: the client
-     * is gone, the server closes, or it was cancelled; DV_DEADLINE_EXCEEDED: the client took
-     * nothing for too long. */
+    /* The stream has ended; runs exactly once. err is NULL when everything was handed to the
+     * kernel. DV_CANCELLED: the client is gone, the server closes, or the stream was cancelled.
+     * DV_DEADLINE_EXCEEDED: the client took nothing for too long. */
     void (*ended)(struct dv_rest_stream *stream, const struct dv_err *err);
     struct dv_rest_call *priv;
 };
 
-/* Begins the answer. The call lives on, with its request and arena, until `ended` has run. */
+/* Begins the answer. The call, its request and its arena live until `ended` has run. */
 void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *call,
                           unsigned status);
-/* Queues a copy. DV_RESOURCE_EXHAUSTED: the client does not read; nothing was queued.
- * DV_CANCELLED: it is gone, `ended` will tell. */
+/* Queues a copy of the bytes. DV_RESOURCE_EXHAUSTED: the client does not read, and nothing was
+ * queued. DV_CANCELLED: the client is gone, and `ended` will tell. */
 DV_CHECKED bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes,
                                     struct dv_err *err);
 size_t dv_rest_stream_unsent_bytes(const struct dv_rest_stream *stream);
-/* No more will be sent; `ended` runs when the client has got it all. */
+/* Ends the stream: `ended` runs when the client has got everything. */
 void dv_rest_stream_finish(struct dv_rest_stream *stream);
-/* Breaks off, so that the client sees that it has not got it all. Nothing happens once `ended` has
- * run. */
+/* Breaks the stream off, so that the client sees that something is missing. Does nothing once
+ * `ended` has run. */
 void dv_rest_stream_cancel(struct dv_rest_stream *stream);
 
 /* ---- clients: where fetches go ---- */
 
 struct dv_rest_client_options {
-    dv_str base_url;    /* "https://10.0.0.1:6443", perhaps with a path: what all targets follow */
-    dv_str ca;          /* PEM: who may vouch for the server; empty: whom the system trusts */
+    dv_str base_url; /* "https://10.0.0.1:6443", perhaps with a path: what all targets follow */
+    /* PEM: the CAs that the server's certificate may be from; empty: those that the system
+     * trusts. */
+    dv_str ca;
     dv_str cert;        /* PEM: our own, if any */
     dv_str key;         /* PEM: of `cert` */
     dv_str socket_path; /* of a Unix socket to connect to in place of the URL's host */
@@ -217,15 +223,16 @@ struct dv_rest_client_options {
     uint64_t connect_timeout_ms; /* look-up, connection and handshake; 0: 10 s */
 };
 
-/* `options` is copied. Nothing is connected yet; connections are kept and used again. Proxies of
- * the environment are not used. DV_INVALID_ARGUMENT: what is at fault is named. */
+/* Opens a client. `options` is copied. Nothing is connected yet; connections are kept and used
+ * again. Proxies of the environment are not used. DV_INVALID_ARGUMENT: the text names what is
+ * wrong. */
 struct dv_rest_client *dv_rest_client_open(struct dv_loop *loop,
                                            const struct dv_rest_client_options *options,
                                            struct dv_err *err);
-/* The bearer token of fetches that start from now on; empty: none. Copied. */
+/* Sets the bearer token of fetches that start from now on, as a copy; empty: none. */
 void dv_rest_client_set_token(struct dv_rest_client *client, dv_str token);
-/* Cancels what is under way; nothing can be started any more. `closed` runs after the last `done`;
- * may be NULL. */
+/* Cancels the fetches that are under way; no more can be started. `closed` runs after the last
+ * `done`; may be NULL. */
 void dv_rest_client_close(struct dv_rest_client *client, dv_closed_fn *closed, void *ctx);
 
 /* One request and its answer, embedded in what waits for it; zeroed, then filled in; lent, with the
@@ -239,12 +246,13 @@ struct dv_rest_fetch {
     const struct dv_rest_field *fields;
     size_t n_fields;
     dv_str body;
-    /* On the loop's clock, of all from the start to the end; 0: none, then idle_ms is set. */
+    /* The limit for everything from the start to the end, on the loop's clock; 0: there is none,
+     * and idle_ms must be set. */
     uint64_t deadline_ms;
     uint64_t idle_ms;      /* the longest time without a byte of the answer; 0: no limit */
     size_t body_bytes_max; /* of an answer that is gathered; 0: 64 MiB */
-    /* The next part of the body of an answer with a 2xx status. NULL: it is gathered, as that of
-     * any other status always is. May cancel. */
+    /* The next part of the body of an answer with a 2xx status. NULL: the body is gathered, as that
+     * of any other status always is. It may cancel the fetch. */
     void (*on_body)(struct dv_rest_fetch *fetch, dv_str part);
     /* The end, exactly once. err: NULL when the answer is complete. DV_UNAVAILABLE: no connection,
      * or it broke. DV_UNAUTHENTICATED: the server is not who it should be.
@@ -254,7 +262,7 @@ struct dv_rest_fetch {
     void (*done)(struct dv_rest_fetch *fetch, const struct dv_err *err);
 
     unsigned status; /* of the answer, from the first part of the body on */
-    /* Until `done` has returned, when there is no error: */
+    /* These live until `done` has returned, and are set when there is no error. */
     dv_str answer; /* the gathered body */
     const struct dv_rest_field *answer_fields;
     size_t n_answer_fields;
@@ -262,9 +270,11 @@ struct dv_rest_fetch {
 };
 
 void dv_rest_fetch_start(struct dv_rest_client *client, struct dv_rest_fetch *fetch);
-/* `done` still runs, with DV_CANCELLED; on_body does not. Nothing happens once `done` has run. */
+/* Cancels the fetch: `done` still runs, with DV_CANCELLED; on_body does not. Does nothing once
+ * `done` has run. */
 void dv_rest_fetch_cancel(struct dv_rest_fetch *fetch);
-/* The first field of the answer of that name, in any case of letters; empty when absent. */
+/* Returns the first field of the answer with that name, in any case of letters; empty when there is
+ * none. */
 dv_str dv_rest_fetch_field(const struct dv_rest_fetch *fetch, dv_str name);
 
 /* ---- certificates: EC keys on P-256, all as PEM texts in the arena ---- */
@@ -274,7 +284,7 @@ struct dv_rest_cert {
     dv_str key;
 };
 
-/* What a certificate is for. It is valid from a little before `now_ns` (wall time) on. */
+/* What a certificate is for. It is valid from a little before `now_ns` (wall time). */
 struct dv_rest_cert_request {
     dv_str name;          /* CN */
     const dv_str *groups; /* O, for clients */
@@ -285,11 +295,11 @@ struct dv_rest_cert_request {
     uint64_t valid_days;
 };
 
-/* DV_INVALID_ARGUMENT: a name or host that cannot be in a certificate. */
+/* Makes a CA. DV_INVALID_ARGUMENT: a name or host cannot be in a certificate. */
 DV_CHECKED bool dv_rest_cert_make_ca(const struct dv_rest_cert_request *request,
                                      struct dv_arena *arena, struct dv_rest_cert *ca,
                                      struct dv_err *err);
-/* DV_INVALID_ARGUMENT: also a CA that is none. */
+/* Makes a server's certificate. DV_INVALID_ARGUMENT: as above, or `ca` is no CA. */
 DV_CHECKED bool dv_rest_cert_make_server(const struct dv_rest_cert *ca,
                                          const struct dv_rest_cert_request *request,
                                          struct dv_arena *arena, struct dv_rest_cert *cert,
@@ -298,17 +308,17 @@ DV_CHECKED bool dv_rest_cert_make_client(const struct dv_rest_cert *ca,
                                          const struct dv_rest_cert_request *request,
                                          struct dv_arena *arena, struct dv_rest_cert *cert,
                                          struct dv_err *err);
-/* When the first certificate of a PEM text ends to be valid, in wall time. */
+/* Finds when the first certificate of a PEM text expires, in wall time. */
 DV_CHECKED bool dv_rest_cert_end(dv_str pem, uint64_t *end_ns, struct dv_err *err);
 
 /* ---- secrets ---- */
 
 #define DV_REST_SHA256_BYTES 32u
 void dv_rest_sha256(dv_str text, unsigned char digest[DV_REST_SHA256_BYTES]);
-/* As 64 lower-case digits, in the arena. */
+/* Returns the hash as 64 lower-case digits, in the arena. */
 dv_str dv_rest_sha256_hex(dv_str text, struct dv_arena *arena);
 
-/* 256 random bits as 43 characters of base64url. */
+/* Returns 256 random bits as 43 characters of base64url. */
 dv_str dv_rest_random_token(struct dv_arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-/* rest_call.c - a request from its first line to its answer. */
+/* rest_call.c - one request, from its first line to its answer. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "rest/rest_server.h"
 #include "rest/target.h"
 
-/* A client that takes an answer more slowly than this is as good as stuck. */
+/* A client that takes an answer more slowly than this counts as stuck. */
 #define ANSWER_BYTES_PER_MS 16u
 
 uint64_t dv_rest_next_id(void)
@@ -53,7 +53,7 @@ void dv_rest_call_cancel(struct dv_rest_call *call)
         return;
     call->is_cancelled = true;
     if (call->cancelled)
-        call->cancelled(call->cancelled_ctx, call); /* last: it may answer the call */
+        call->cancelled(call->cancelled_ctx, call); /* comes last, because it may answer the call */
 }
 
 void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
@@ -77,7 +77,7 @@ static void on_cancel_task(struct dv_task *task)
 
 /* ---- refusing ---- */
 
-/* An error's message, and what surrounds it. */
+/* The limit of a refusal's body: an error's message, and what surrounds it. */
 #define REFUSAL_BYTES_MAX 4096u
 
 static struct MHD_Response *make_refusal(const struct dv_rest_server *server, unsigned status,
@@ -100,7 +100,8 @@ static struct MHD_Response *make_refusal(const struct dv_rest_server *server, un
     return answer;
 }
 
-/* The handler does not get to see it. The answer goes out when the rest of the request is there. */
+/* Refuses a request without showing it to the handler. The answer goes out when the rest of the
+ * request has come. */
 static void refuse(struct dv_rest_call *call, const struct dv_rest_refusal *refusal)
 {
     struct dv_rest_conn *conn = call->conn;
@@ -122,9 +123,9 @@ static void refuse(struct dv_rest_call *call, const struct dv_rest_refusal *refu
 
 /* ---- arriving ---- */
 
-/* libmicrohttpd is about to split the query, at a cost for each part, into memory that is meant for
- * the header; when it runs out of that, it neither answers nor closes. So it gets to see none: the
- * text is its own, and writable. */
+/* Hides the query from libmicrohttpd, which is about to split it. That costs memory for each part,
+ * which is meant for the header, and when it runs out of that, it neither answers nor closes. The
+ * text is libmicrohttpd's own, and may be changed. */
 static void hide_query(const char *target)
 {
     char *query = (char *)(uintptr_t)(target ? strchr(target, '?') : NULL);
@@ -193,7 +194,7 @@ static enum MHD_Result take_header(struct dv_rest_call *call, const char *method
     dv_log(DV_LOG_DEBUG, "rest: call started", DV_F_REQUEST(call->id),
            DV_F_STR("server", call->server->options.name), DV_F_C("peer", call->peer),
            DV_F_STR("method", request->method), DV_F_STR("path", request->path));
-    dv_rest_conn_expect(conn, conn->server->options.timeout_ms); /* the body */
+    dv_rest_conn_expect(conn, conn->server->options.timeout_ms); /* for the body */
     if (refusal.status == 0) {
         if (has_body(request) && conn->server->options.arriving)
             conn->server->options.arriving(conn->server->options.ctx, call, request);
@@ -202,7 +203,7 @@ static enum MHD_Result take_header(struct dv_rest_call *call, const char *method
     if (refusal.closes)
         dv_rest_server_count(conn->server, DV_REST_DROP_BAD_REQUEST);
     refuse(call, &refusal);
-    /* So early an answer ends the connection too, when there is a body that was not read. */
+    /* An answer that comes before the body was read also ends the connection. */
     return refusal.is_body_unwanted || refusal.closes ? queue_answer(conn) : MHD_YES;
 }
 
@@ -235,7 +236,7 @@ static enum MHD_Result hand_over(struct dv_rest_call *call)
     const struct dv_rest_server_options *options = &call->server->options;
 
     conn->phase = DV_REST_HANDED;
-    dv_timer_cancel(&conn->timer); /* the client has done its part */
+    dv_timer_cancel(&conn->timer); /* the client has sent everything */
     call->is_handed = true;
     call->request.body = dv_buf_str(&call->body);
     options->handle(options->ctx, call, &call->request);
@@ -261,7 +262,7 @@ enum MHD_Result dv_rest_call_access(void *ctx, struct MHD_Connection *mhd, const
     (void)ctx;
     (void)url;
     (void)request_ctx;
-    *n_bytes = 0; /* all is taken */
+    *n_bytes = 0; /* tells libmicrohttpd that everything was taken */
     if (dv_rest_conn_is_breaking(conn))
         return MHD_NO;
     if (conn->phase == DV_REST_ARRIVING && !conn->call->has_header)
@@ -317,13 +318,13 @@ void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
 static void reply(struct dv_rest_call *call, unsigned status, dv_str body,
                   enum MHD_ResponseMemoryMode mode)
 {
-    /* libmicrohttpd takes only what it may write to; it does not. */
+    /* libmicrohttpd's type lacks the const; it does not write to the bytes. */
     char *bytes = (char *)(uintptr_t)body.p;
 
     assert(!call->stream);
     dv_rest_call_set_answer(call, status, MHD_create_response_from_buffer(body.n, bytes, mode),
                             body.n);
-    if (call->conn) /* else its end was logged when the client went */
+    if (call->conn) /* otherwise the end was logged when the client went */
         dv_rest_call_log_end(call, body.n, NULL);
     dv_rest_call_free(call);
 }

@@ -1,4 +1,4 @@
-/* rest_client.c - libcurl on the loop: its sockets, its timer, and whose turn it is. */
+/* rest_client.c - runs libcurl on the loop: its sockets and its timer, and which fetch is next. */
 #include "rest/rest_client.h"
 
 #include <assert.h>
@@ -15,15 +15,16 @@
 #include "rest/rest_server.h"
 #include "rest/tls.h"
 
-/* A few watches for each kind of object, and room for what is done meanwhile. */
+/* The default limit: a few watches for each kind of object, and room for other requests
+ * meanwhile. */
 #define CONNECTIONS_DEFAULT 64u
 #define CONNECT_TIMEOUT_DEFAULT_MS 10000u
-/* A service account's is about a thousand. */
+/* The limit of a token; a service account's has about a thousand bytes. */
 #define TOKEN_BYTES_MAX (64u * 1024u)
 
 /* ---- running libcurl ---- */
 
-/* Looks what libcurl is done with. */
+/* Takes the transfers that libcurl has ended. */
 static void take_ended(struct dv_rest_client *client)
 {
     CURLMsg *message;
@@ -68,7 +69,7 @@ static int on_timer_wanted(CURLM *multi, long timeout_ms, void *ctx)
     return 0;
 }
 
-/* A socket of libcurl's that the loop watches. */
+/* A socket of libcurl's that the loop watches for it. */
 struct watched {
     struct dv_rest_client *client;
     curl_socket_t fd;
@@ -84,7 +85,7 @@ static void on_ready(void *ctx, unsigned ready)
         events |= CURL_CSELECT_IN;
     if (ready & DV_POLL_WRITE)
         events |= CURL_CSELECT_OUT;
-    run(watched->client, watched->fd, events); /* last: it may end the watching */
+    run(watched->client, watched->fd, events); /* comes last, because it may end the watching */
 }
 
 static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
@@ -106,7 +107,7 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *ctx, v
         watched->client = client;
         watched->fd = fd;
         watched->poll = dv_poll_open(client->loop, fd, on_ready, watched, &err);
-        if (!watched->poll) { /* the kernel watches no more: libcurl ends its transfers */
+        if (!watched->poll) { /* the kernel cannot watch more sockets: libcurl ends its transfers */
             free(watched);
             return -1;
         }
@@ -150,8 +151,8 @@ static void on_task(struct dv_task *task)
     dv_closed_fn *closed;
     void *ctx;
 
-    /* What ends while these are told of is for the next time. Nothing frees the client but the end
-     * of this. */
+    /* A fetch that ends while these are told is left for the next time. The client is not freed
+     * before the end of this function. */
     dv_list_init(&ended);
     dv_list_move_all(&ended, &client->ended);
     while ((link = dv_list_shift(&ended)) != NULL)

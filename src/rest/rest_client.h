@@ -26,10 +26,10 @@
 struct dv_arena;
 struct dv_rest_fetch;
 
-/* "/proc/self/fd/2147483647" */
+/* Room for "/proc/self/fd/2147483647". */
 #define DV_REST_FD_PATH_BYTES 32u
 
-/* A text that libcurl reads from a file: here, from memory. */
+/* A text in memory that libcurl reads by the path of a file. */
 struct dv_rest_memfile {
     int fd; /* negative: there is none */
     char path[DV_REST_FD_PATH_BYTES];
@@ -37,18 +37,18 @@ struct dv_rest_memfile {
 
 struct dv_rest_client {
     struct dv_loop *loop;
-    struct dv_arena *arena; /* of the texts */
+    struct dv_arena *arena; /* holds the texts */
     const char *base_url;   /* without a '/' at its end */
     const char *user_agent;
     const char *socket_path; /* NULL: none */
     struct dv_rest_memfile ca;
     struct dv_rest_memfile cert;
     struct dv_rest_memfile key;
-    struct dv_buf token; /* as a header field; empty: none */
+    struct dv_buf token; /* as a header field; empty: there is none */
     size_t connections_max;
     uint64_t connect_timeout_ms;
     CURLM *multi;
-    struct dv_timer timer; /* libcurl's */
+    struct dv_timer timer; /* for libcurl */
     struct dv_task task;
     struct dv_list waiting;
     struct dv_list running;
@@ -66,42 +66,42 @@ struct dv_rest_transfer {
     struct dv_arena *arena;
     uint64_t id;
     uint64_t start_ns;
-    CURL *easy; /* NULL: not with libcurl */
+    CURL *easy; /* NULL: libcurl does not have it */
     struct curl_slist *fields;
-    char said[CURL_ERROR_SIZE]; /* libcurl's words for what went wrong */
+    char said[CURL_ERROR_SIZE]; /* libcurl's text about what went wrong */
     struct dv_buf body;
     size_t header_bytes;
-    bool has_header;       /* of the answer, whole */
-    struct dv_timer timer; /* for the first of these: */
+    bool has_header;       /* the answer's header is complete */
+    struct dv_timer timer; /* for the first of these times */
     uint64_t connect_at_ms;
     uint64_t idle_at_ms;
     bool is_connected;
     bool is_ended;
-    struct dv_err err; /* of the end; code DV_OK: success */
+    struct dv_err err; /* how it ended; code DV_OK: success */
 };
 
 /* ---- rest_client.c ---- */
 
-/* Later in this turn: starts what waits, tells the ends. */
+/* Later in this turn: starts fetches that wait, and tells the ends of others. */
 void dv_rest_client_work_later(struct dv_rest_client *client);
 
 /* ---- rest_request.c ---- */
 
-/* DV_INVALID_ARGUMENT: it cannot be sent. */
+/* Checks whether the fetch can be sent. DV_INVALID_ARGUMENT: it cannot. */
 DV_CHECKED bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err);
 /* Tells libcurl what is sent, to whom, and how. */
 void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer);
 
 /* ---- fetch.c ---- */
 
-/* Hands it to libcurl; a failure is its end. */
+/* Hands the transfer to libcurl; it ends when that fails. */
 void dv_rest_transfer_begin(struct dv_rest_transfer *transfer);
-/* libcurl is done with it. */
+/* Takes the result of a transfer that libcurl is done with. */
 void dv_rest_transfer_take_result(struct dv_rest_transfer *transfer, CURLcode result);
-/* Nothing happens when it has ended. */
+/* Ends the transfer; does nothing when it has ended already. */
 void dv_rest_transfer_end(struct dv_rest_transfer *transfer, enum dv_code code, const char *fmt,
                           ...) DV_PRINTF(3, 4);
-/* Calls `done`, and frees it. */
+/* Calls `done`, and frees the transfer. */
 void dv_rest_transfer_finish(struct dv_rest_transfer *transfer);
 
 #endif

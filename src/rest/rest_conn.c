@@ -1,4 +1,4 @@
-/* rest_conn.c - connections: how they come, what they wait for, how they end. */
+/* rest_conn.c - connections: how they are accepted, what they wait for, and how they end. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,16 +12,18 @@
 #include "rest/rest_server.h"
 #include "rest/tls.h"
 
-/* Of one turn, so that what is connected gets its share. */
+/* The limit of connections that are accepted in one turn, so that the others get their share of
+ * time. */
 #define ACCEPTS_MAX 32
-/* Without a descriptor to spare, the next try is only worth it after some have been closed. */
+/* Without a free descriptor, accepting is tried again after this time: some must be closed
+ * first. */
 #define ACCEPT_PAUSE_MS 100u
 #define HANGUPS_MAX 64
-/* All that a client has sent is in the kernel when its end is seen, and is read long before this.
- */
+/* When a client's end is seen, everything that it has sent is in the kernel, and is read long
+ * before this time has passed. */
 #define HUNG_UP_MS 1000u
 
-/* To whom there is no room for; in one piece, into an empty socket buffer. */
+/* The answer when there is no room. It is written in one piece into an empty socket buffer. */
 static const char too_many[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                "Connection: close\r\n"
                                "Retry-After: 1\r\n"
@@ -45,7 +47,7 @@ void dv_rest_conn_break(struct dv_rest_conn *conn, enum dv_code code, const char
         return;
     (void)dv_fail(&conn->reason, code, "%s", text);
     dv_timer_cancel(&conn->timer);
-    /* libmicrohttpd has no call to end one connection; it sees the end of the socket. */
+    /* libmicrohttpd cannot be told to end one connection, but it sees the end of the socket. */
     (void)shutdown(conn->fd, SHUT_RDWR); /* fails when the client was first */
     dv_rest_conn_resume(conn);
     dv_rest_server_run_later(conn->server);
@@ -69,7 +71,7 @@ void dv_rest_conn_resume(struct dv_rest_conn *conn)
 
 /* ---- waiting for the client ---- */
 
-/* It is the client's turn to send. */
+/* Whether it is the client's turn to send. */
 static bool is_sending(const struct dv_rest_conn *conn)
 {
     return conn->phase <= DV_REST_REFUSED;
@@ -121,10 +123,10 @@ void dv_rest_conn_expect_header(struct dv_rest_conn *conn)
     dv_rest_conn_expect(conn, dv_u64_min(conn->server->options.timeout_ms, DV_REST_HEADER_MS));
 }
 
-/* The client has closed its side, which libmicrohttpd does not see while it has the connection
- * suspended, nor when the end arrives together with the last bytes (it does not read again after a
- * short read, and the kernel tells it once). As Go's servers, we take a client that will send no
- * more for one that does not wait; an answer that comes all the same is sent. */
+/* Handles that the client has closed its side. libmicrohttpd does not see that while it has the
+ * connection suspended, nor when the end arrives together with the last bytes: it does not read
+ * again after a short read, and the kernel tells it once. Like Go's servers, we assume that a
+ * client that will send no more does not wait either; an answer that comes all the same is sent. */
 static void hang_up(struct dv_rest_conn *conn)
 {
     conn->is_hung_up = true;
@@ -143,7 +145,7 @@ void dv_rest_conn_hangups(void *ctx, unsigned ready)
     int n = epoll_wait(server->hangup_fd, events, HANGUPS_MAX, 0);
 
     (void)ready;
-    /* No connection ends in here: only libmicrohttpd ends them, when it is run. */
+    /* No connection is freed in this loop: only libmicrohttpd ends them, when it is run. */
     for (int i = 0; i < n; i++) {
         struct dv_rest_conn *conn = events[i].data.ptr;
 
@@ -181,7 +183,7 @@ static void begin(struct dv_rest_conn *conn, struct MHD_Connection *mhd)
     }
 }
 
-/* Why a request was not answered in full. */
+/* Finds out why a request was not answered in full. */
 static void explain(const struct dv_rest_conn *conn, enum MHD_RequestTerminationCode how,
                     struct dv_err *err)
 {
@@ -196,7 +198,7 @@ static void explain(const struct dv_rest_conn *conn, enum MHD_RequestTermination
         (void)dv_fail(err, DV_CANCELLED, "the client is gone");
 }
 
-/* The request is over: it was answered, or its connection is ending. */
+/* Ends a request, which was answered or whose connection is ending. */
 static void let_go(struct dv_rest_conn *conn, enum MHD_RequestTerminationCode how)
 {
     struct dv_rest_server *server = conn->server;
@@ -243,7 +245,8 @@ static void end(struct dv_rest_conn *conn)
 {
     struct dv_rest_server *server = conn->server;
 
-    let_go(conn, MHD_REQUEST_TERMINATED_WITH_ERROR); /* out of memory, it closes without a word */
+    /* Without memory, libmicrohttpd closes without a word. */
+    let_go(conn, MHD_REQUEST_TERMINATED_WITH_ERROR);
     (void)epoll_ctl(server->hangup_fd, EPOLL_CTL_DEL, conn->fd,
                     NULL); /* not there: as we want it */
     dv_timer_cancel(&conn->timer);
@@ -282,7 +285,7 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
     dv_rest_address_print(address, conn->peer);
     if (!dv_rest_shares_join(conn, address, &err)) {
         dv_rest_server_complain(server, conn->peer, &err);
-        if (!server->creds) /* under TLS it would cost a handshake */
+        if (!server->creds) /* under TLS an answer would cost a handshake */
             (void)send(fd, too_many, sizeof(too_many) - 1,
                        MSG_NOSIGNAL | MSG_DONTWAIT); /* or not */
         (void)close(fd);
@@ -295,7 +298,7 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
     (void)dv_fail_errno(&err, errno, "connection refused"); /* and closed, by libmicrohttpd */
     dv_log(DV_LOG_DEBUG, "rest: connection refused", DV_F_STR("server", server->options.name),
            DV_F_ERR(&err));
-    if (server->new_conn) /* else it had begun, and has ended by itself */
+    if (server->new_conn) /* otherwise it had begun, and has ended by itself */
         dv_rest_shares_leave(server->new_conn);
     free(server->new_conn);
     server->new_conn = NULL;

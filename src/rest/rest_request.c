@@ -1,4 +1,4 @@
-/* rest_request.c - what a fetch sends, checked and told to libcurl. */
+/* rest_request.c - checks what a fetch sends, and sets libcurl up for it. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "rest/rest_client.h"
 #include "rest/rest_server.h"
 
-/* How much of a field's name stands in a message. */
+/* How much of a field's name is quoted in a message. */
 #define SHOWN_BYTES_MAX 80u
 
 /* ---- what can be sent ---- */
@@ -91,8 +91,8 @@ static void add_fields(struct dv_rest_transfer *transfer)
     }
     if (transfer->client->token.n > 0 && !has_field(fetch, DV_STR("Authorization")))
         add_line(transfer, dv_buf_c(&transfer->client->token));
-    /* What libcurl would add by itself: a pause before each large body, and a lie about small ones.
-     */
+    /* These keep libcurl from adding its own: an Expect that delays each large body, and a wrong
+     * Content-Type for small ones. */
     if (!has_field(fetch, DV_STR("Expect")))
         add_line(transfer, "Expect:");
     if (!has_field(fetch, DV_STR("Content-Type")))
@@ -124,7 +124,7 @@ static void set_security(const struct dv_rest_client *client, CURL *easy)
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (client->ca.fd >= 0) {
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca.path);
-        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* nobody else is trusted */
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* only the given CA is trusted */
     }
     if (client->cert.fd >= 0) {
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, client->cert.path);
@@ -132,8 +132,8 @@ static void set_security(const struct dv_rest_client *client, CURL *easy)
     }
 }
 
-/* All of these are known to the libcurl that we are built with; what fails is out of memory, and
- * then the last one does. */
+/* The libcurl that we are built with knows all of these options. They fail only out of memory, and
+ * then the last one does too. */
 void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
 {
     const struct dv_rest_client *client = transfer->client;
@@ -142,7 +142,8 @@ void dv_rest_transfer_set_up(struct dv_rest_transfer *transfer)
         dv_str_printf(transfer->arena, "%s%.*s", client->base_url, DV_FMT(transfer->fetch->target));
 
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* no waiting for look-ups given up */
+    /* Do not wait for look-ups that were given up. */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);

@@ -1,4 +1,4 @@
-/* rest_server.c - libmicrohttpd on the loop, from the listening socket to the last call. */
+/* rest_server.c - runs libmicrohttpd on the loop, from the listening socket to the last call. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #include "rest/rest_server.h"
 #include "rest/tls.h"
 
-/* What the Kubernetes API takes. */
+/* The default limit of a body, which is the Kubernetes API's. */
 #define BODY_BYTES_DEFAULT (3u * 1024u * 1024u)
-/* A burst of the largest bodies, of a size that a small machine can spare. */
+/* The default limit of all bodies: a burst of the largest ones, which a small machine can spare. */
 #define BODIES_BYTES_DEFAULT (64u * 1024u * 1024u)
-/* The largest object, with what came before it. */
+/* The default limit of a stream's unsent bytes: the largest object, with what came before it. */
 #define UNSENT_BYTES_DEFAULT (4u * 1024u * 1024u)
 #define CONNECTIONS_DEFAULT 1024u
 #define TIMEOUT_DEFAULT_MS 60000u
-/* Connections that were dropped for others, and that libmicrohttpd has not closed yet: those of a
- * turn or two. */
+/* Room for connections that were dropped for others and that libmicrohttpd has not closed yet:
+ * those of a turn or two. */
 #define DROPPED_MAX 256u
 
 void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
@@ -40,8 +40,8 @@ static void run(struct dv_rest_server *server)
     MHD_UNSIGNED_LONG_LONG wait_ms;
 
     (void)MHD_run(server->mhd); /* fails only when stopped */
-    /* It keeps no time here, but of connections that it closes: if it does not want to wait for its
-     * sockets alone, then it has something to do. */
+    /* libmicrohttpd has no timeouts here, except for connections that it closes: if it does not
+     * want to wait for its sockets alone, it has something to do now. */
     if (MHD_get_timeout(server->mhd, &wait_ms) == MHD_YES)
         dv_rest_server_run_later(server);
 }
@@ -68,7 +68,7 @@ __attribute__((format(printf, 2, 0))) static void on_said(void *ctx, const char 
     struct dv_rest_server *server = ctx;
     dv_str text;
 
-    (void)vsnprintf(server->said, sizeof(server->said), format, args); /* may be cut */
+    (void)vsnprintf(server->said, sizeof(server->said), format, args); /* a long text is cut */
     text = dv_str_trim(dv_str_from_c(server->said));
     server->said[text.n] = '\0'; /* all that is trimmed is its line's end */
     dv_rest_tls_note(server);
@@ -76,7 +76,7 @@ __attribute__((format(printf, 2, 0))) static void on_said(void *ctx, const char 
            DV_F_STR("text", text));
 }
 
-/* It would decode in place what we have copied before; let it alone. */
+/* Leaves the text as it is: libmicrohttpd would decode in place what we have copied before. */
 static size_t leave_encoded(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;
@@ -84,7 +84,7 @@ static size_t leave_encoded(void *ctx, struct MHD_Connection *mhd, char *text)
     return strlen(text);
 }
 
-/* libmicrohttpd takes only what it may write to; it does not. */
+/* Returns the text for libmicrohttpd, whose type lacks the const; it does not write to it. */
 static void *c_text(dv_str text, struct dv_arena *arena)
 {
     return (void *)(uintptr_t)dv_str_to_c(text, arena);
@@ -94,7 +94,8 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
                       struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
-    /* It does not start without a certificate; connections get theirs from dv_rest_tls_begin. */
+    /* libmicrohttpd does not start without a certificate; connections get theirs from
+     * dv_rest_tls_begin. */
     const struct MHD_OptionItem tls_options[] = {
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)DV_REST_TLS_PRIORITIES},
         {MHD_OPTION_HTTPS_MEM_CERT,   0, c_text(tls ? tls->cert : DV_STR(""),       scratch)},
@@ -102,7 +103,7 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
         {MHD_OPTION_END,                   0,                    NULL                             },
     };
     const struct MHD_OptionItem options[] = {
-  /* First, so that it hears what is wrong with the others. */
+  /* The logger comes first, so that it hears what is wrong with the other options. */
         {MHD_OPTION_EXTERNAL_LOGGER,         (intptr_t)on_said,                                         server},
         {MHD_OPTION_CONNECTION_LIMIT,        (intptr_t)(server->options.connections_max + DROPPED_MAX),
          NULL                                                                                                 },
@@ -118,8 +119,8 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
                      MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u);
 
 #if MHD_VERSION >= 0x00097707
-    /* All is on the loop's thread. Without the flag, releases that have it put a new connection
-     * into a queue, and tell of it long after add_conn has returned. */
+    /* Everything runs on the loop's thread. Without this flag, releases that have it put a new
+     * connection into a queue, and tell of it long after add_conn has returned. */
     flags |= MHD_USE_NO_THREAD_SAFETY;
 #endif
     server->mhd = MHD_start_daemon(
@@ -154,7 +155,7 @@ static struct dv_rest_server *new_server(struct dv_loop *loop,
     server->loop = loop;
     *own = *options;
     own->name = (dv_str){server->name, options->name.n};
-    own->tls = NULL; /* the caller's; see `creds` */
+    own->tls = NULL; /* belongs to the caller; see `creds` */
     own->body_bytes_max = or_default(own->body_bytes_max, BODY_BYTES_DEFAULT);
     own->bodies_bytes_max = or_default(own->bodies_bytes_max, BODIES_BYTES_DEFAULT);
     own->unsent_bytes_max = or_default(own->unsent_bytes_max, UNSENT_BYTES_DEFAULT);
@@ -177,7 +178,7 @@ static void stop_listening(struct dv_rest_server *server)
     server->listen_fd = -1;
 }
 
-/* Also one that is half open. */
+/* Frees a server, also one that is half open. */
 static void free_server(struct dv_rest_server *server)
 {
     stop_listening(server);

@@ -1,4 +1,4 @@
-/* rest_stream.c - answers in pieces: what is sent waits here until libmicrohttpd comes for it. */
+/* rest_stream.c - answers in pieces: what is sent waits here until libmicrohttpd asks for it. */
 #include <assert.h>
 #include <string.h>
 #include <sys/types.h>
@@ -6,11 +6,12 @@
 #include "base/num.h"
 #include "rest/rest_server.h"
 
-/* Where libmicrohttpd keeps a piece that is not chunked (HTTP/1.0). */
+/* The size of libmicrohttpd's buffer for a piece that is not chunked (HTTP/1.0). */
 #define PIECE_BYTES (16u * 1024u)
-/* With less than this left, there is room for more: a chunk can be filled without a pause. */
+/* With less than this left to send, the producer is asked for more, so that a chunk can be filled
+ * without a pause. */
 #define ROOM_BYTES (16u * 1024u)
-/* What a quiet stream may keep for its next piece; a large buffer is given back. */
+/* How much memory a quiet stream keeps for its next piece; a larger buffer is given back. */
 #define KEPT_BYTES (16u * 1024u)
 
 static size_t unsent_bytes(const struct dv_rest_call *call)
@@ -24,8 +25,9 @@ void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err)
 
     dv_rest_call_log_end(call, call->sent_bytes, err);
     stream->priv = NULL;
-    stream->ended(stream, err); /* it may free what the stream is in */
-    dv_rest_call_free(call);    /* where the stream may have been */
+    stream->ended(stream, err); /* it may free what holds the stream */
+    /* Comes last, because the stream may have been in the call's arena. */
+    dv_rest_call_free(call);
 }
 
 /* ---- towards libmicrohttpd ---- */
@@ -48,8 +50,8 @@ static size_t take(struct dv_rest_call *call, char *to, size_t max)
     return n;
 }
 
-/* The answer ends with the connection, which libmicrohttpd closes now and then forgets to look at
- * again, unless it has a time limit of its own. */
+/* Ends the answer together with the connection. libmicrohttpd closes that, and then forgets to look
+ * at it again unless it has a time limit of its own. */
 static ssize_t end_connection(struct dv_rest_conn *conn, ssize_t how)
 {
     (void)MHD_set_connection_option(conn->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1u); /* cannot fail */
@@ -57,7 +59,7 @@ static ssize_t end_connection(struct dv_rest_conn *conn, ssize_t how)
     return how;
 }
 
-/* libmicrohttpd wants to send more. That it asks shows that the client takes what it gets. */
+/* Gives libmicrohttpd more to send. That it asks shows that the client takes what it gets. */
 static ssize_t on_read(void *ctx, uint64_t at, char *to, size_t max)
 {
     struct dv_rest_call *call = ctx;
@@ -84,7 +86,7 @@ static ssize_t on_read(void *ctx, uint64_t at, char *to, size_t max)
         dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
         return end_connection(conn, MHD_CONTENT_READER_END_WITH_ERROR);
     }
-    dv_timer_cancel(&conn->timer); /* now it waits for us */
+    dv_timer_cancel(&conn->timer); /* the stream waits for its producer now, not for the client */
     dv_rest_conn_suspend(conn);
     return 0;
 }
@@ -104,8 +106,9 @@ void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *ca
     assert(call->is_handed && !call->stream);
     call->stream = stream;
     stream->priv = call;
-    dv_task_cancel(&call->task); /* from now on `ended` tells all */
-    /* Twice as much: what was sent is only cut off when it is as much as what was not. */
+    dv_task_cancel(&call->task); /* from now on `ended` tells everything */
+    /* The buffer may grow to twice the limit: what was sent is removed only when it is as much as
+     * what was not. */
     dv_buf_init(&call->unsent, call->server->options.unsent_bytes_max * 2);
     dv_rest_call_set_answer(
         call, status,
@@ -134,7 +137,7 @@ bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the client has not read the last %zu bytes",
                        unsent_bytes(call));
     if (bytes.n == 0)
-        return true; /* an empty chunk would be the end */
+        return true; /* an empty chunk would mean the end */
     make_room(call);
     dv_buf_add(&call->unsent, bytes);
     call->wants_room = true;

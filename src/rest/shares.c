@@ -18,11 +18,11 @@
 #include "rest/rest.h"
 #include "rest/rest_server.h"
 
-/* Of drops for newcomers one is told in this time: they come by the thousand. */
+/* One drop for a newcomer is logged in this time, because they may come by the thousand. */
 #define COMPLAINT_MS 10000u
 
 struct dv_rest_peer {
-    struct dv_list unknown; /* its connections that nobody has vouched for, the oldest first */
+    struct dv_list unknown; /* its connections without a known user, the oldest first */
     size_t n_unknown;
     size_t n_conns;
     struct dv_rest_origin origin;
@@ -30,7 +30,7 @@ struct dv_rest_peer {
 
 struct dv_rest_user {
     size_t n_conns;
-    size_t bodies_bytes; /* of requests that are not answered */
+    size_t bodies_bytes; /* bytes of its requests that are not answered */
     size_t n_name;
     char name[];
 };
@@ -73,7 +73,7 @@ void dv_rest_shares_init(struct dv_rest_shares *shares)
 
 void dv_rest_shares_fini(struct dv_rest_shares *shares)
 {
-    dv_map_fini(&shares->peers); /* empty: the last connection has taken its own along */
+    dv_map_fini(&shares->peers); /* empty: the last connection has removed its own entry */
     dv_map_fini(&shares->users);
     dv_close_fd(&shares->diag_fd);
 }
@@ -113,7 +113,8 @@ void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop)
         server->options.dropped(server->options.ctx, drop);
 }
 
-/* The smaller, the less is lost with it; N_CLASSES: it is not its turn, but ours. */
+/* Classes of connections: the lower one is dropped first, because less is lost with it. N_CLASSES:
+ * it cannot be dropped, because it waits for us, not for the client. */
 enum { N_CLASSES = 3 };
 
 static unsigned class_of(const struct dv_rest_conn *conn)
@@ -176,7 +177,7 @@ static void complain_of_drops(struct dv_rest_server *server, const struct dv_res
     dv_rest_server_complain(server, victim->peer, &err);
 }
 
-/* False: nobody can be dropped. */
+/* Drops a connection of this origin. False: none can be dropped. */
 static bool drop_of(struct dv_rest_server *server, const struct dv_rest_peer *peer,
                     enum dv_rest_drop drop, const char *why)
 {
@@ -191,7 +192,7 @@ static bool drop_of(struct dv_rest_server *server, const struct dv_rest_peer *pe
     return true;
 }
 
-/* One of the origin with the most, or else of any. */
+/* Drops a connection of the origin that has the most, or else of any. */
 static bool drop_any(struct dv_rest_server *server, enum dv_rest_drop drop, const char *why)
 {
     const struct dv_rest_peer *largest = NULL;
@@ -319,7 +320,7 @@ static struct dv_rest_user *take_user(struct dv_rest_shares *shares, dv_str name
     return user;
 }
 
-/* Whether another connection of the user is within its share, and within that of all users. */
+/* Whether one more connection of the user fits its share, and that of all users. */
 static bool check_user(struct dv_rest_server *server, const struct dv_rest_conn *conn, dv_str name,
                        bool is_admin, struct dv_err *err)
 {

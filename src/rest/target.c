@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "rest/rest.h"
 
-/* The byte that the text at `at` stands for, or -1 for an encoding that is none; *at is moved past
+/* Returns the byte that the text at `at` stands for, or -1 for a bad escape; *at is moved past
  * it. */
 static int next_byte(dv_str text, size_t *at)
 {
@@ -17,11 +17,11 @@ static int next_byte(dv_str text, size_t *at)
         *at += 1;
         return (unsigned char)text.p[begin];
     }
-    *at += 3; /* what is no escape is refused, so that nobody looks there */
+    *at += 3; /* a bad escape is refused, so nobody uses *at then */
     return dv_percent_byte(text, begin);
 }
 
-/* Of text that was checked. */
+/* Decodes a text that was checked before. */
 static dv_str decode(dv_str text, bool plus_is_space, struct dv_arena *arena)
 {
     char *decoded;
@@ -29,7 +29,7 @@ static dv_str decode(dv_str text, bool plus_is_space, struct dv_arena *arena)
 
     if (dv_str_find_char(text, '%') == text.n &&
         (!plus_is_space || dv_str_find_char(text, '+') == text.n))
-        return text; /* nearly all are plain */
+        return text; /* nearly all texts have no escapes */
     decoded = dv_arena_alloc_raw(arena, text.n, 1);
     for (size_t at = 0; at < text.n;) {
         bool is_plus = text.p[at] == '+';
@@ -40,7 +40,7 @@ static dv_str decode(dv_str text, bool plus_is_space, struct dv_arena *arena)
     return (dv_str){decoded, n};
 }
 
-/* Bytes of the UTF-8 character that begins with this byte; 0: none does. */
+/* Returns the length of the UTF-8 character that begins with this byte; 0: none does. */
 static size_t char_bytes(int first)
 {
     if (first < 0x80)
@@ -75,7 +75,8 @@ static bool check_encoding(dv_str text, struct dv_err *err)
     return true;
 }
 
-/* Without the scheme and host that clients send to proxies, and may send to servers. */
+/* Returns the target without the scheme and host that clients send to proxies, and may send to
+ * servers. */
 static dv_str strip_host(dv_str target)
 {
     static const dv_str schemes[] = {DV_STR_INIT("http://"), DV_STR_INIT("https://")};

@@ -1,4 +1,4 @@
-/* target.h - what a request asks for: path and query, checked and apart. Pure. */
+/* target.h - splits the target of a request into path and query, and checks them. Pure. */
 #ifndef DV_REST_TARGET_H
 #define DV_REST_TARGET_H
 

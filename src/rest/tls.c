@@ -1,5 +1,5 @@
-/* tls.c - GnuTLS under libmicrohttpd: each connection's session is libmicrohttpd's, but gets our
- * credentials, so that they can be replaced while others are in use. */
+/* tls.c - GnuTLS under libmicrohttpd. Each connection's session is libmicrohttpd's, but gets our
+ * credentials, so that these can be replaced while others are in use. */
 #include "rest/tls.h"
 
 #include <assert.h>
@@ -20,18 +20,18 @@
 #include "rest/rest.h"
 #include "rest/rest_server.h"
 
-/* RFC 5280's limit is 64 characters; some write more. */
+/* The limit of a name. RFC 5280's is 64 characters, but some certificates have more. */
 #define NAME_BYTES_MAX 256u
-/* More groups than anyone is in. */
+/* The limit of groups, more than anyone is in. */
 #define GROUPS_MAX 256u
 
 struct dv_rest_creds {
     size_t n_refs;
     gnutls_certificate_credentials_t gnutls;
-    bool asks; /* for client certificates */
+    bool asks; /* client certificates are asked for */
 };
 
-/* What a client's certificate has turned out to be. */
+/* The result of checking a client's certificate. */
 struct dv_rest_who {
     struct dv_arena *arena;
     struct dv_rest_identity identity;
@@ -152,7 +152,8 @@ static gnutls_session_t session_of(struct dv_rest_conn *conn)
     return MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 }
 
-/* The client's next part has not come: nothing is tried until it has. */
+/* Suspends the connection until the client's next part of the handshake has come: libmicrohttpd
+ * would try to read it again and again. */
 static void wait_for_client(struct dv_rest_conn *conn)
 {
     if (conn->shake != DV_REST_SHAKE_DONE && !conn->is_suspended)
@@ -215,11 +216,11 @@ void dv_rest_tls_note(struct dv_rest_server *server)
 {
     struct dv_rest_conn *conn = server->handshaking;
 
-    if (conn) /* what is said may be about another one; then there is no alert */
+    if (conn) /* a message may be about another connection; then there is no alert */
         conn->alert = (int)gnutls_alert_get(session_of(conn));
 }
 
-/* Why a handshake has failed, as far as it shows. False: nobody has tried one. */
+/* Finds out why a handshake has failed, as far as that shows. False: no handshake was begun. */
 static bool explain(const struct dv_rest_conn *conn, struct dv_err *err)
 {
     if (conn->alert > 0)
@@ -234,7 +235,7 @@ static bool explain(const struct dv_rest_conn *conn, struct dv_err *err)
                       "TLS handshake: the client does not speak TLS 1.2 or newer with a cipher "
                       "that we have");
     else
-        return false; /* as probes do: connect and close */
+        return false; /* the client connected and closed, as probes do */
     return true;
 }
 
@@ -242,7 +243,7 @@ static void free_who(struct dv_rest_who *who)
 {
     struct dv_arena *arena = who ? who->arena : NULL;
 
-    dv_arena_free(arena); /* who is in it */
+    dv_arena_free(arena); /* `who` itself is in this arena */
 }
 
 void dv_rest_tls_end(struct dv_rest_conn *conn)
@@ -282,7 +283,7 @@ static bool verify(gnutls_session_t session, struct dv_err *err)
     return false;
 }
 
-/* The i-th value of that kind in the subject; false: there are fewer. */
+/* Reads the i-th value of that kind in the subject; false: there are fewer. */
 static bool get_name(gnutls_x509_crt_t cert, const char *oid, unsigned i, struct dv_arena *arena,
                      dv_str *name, struct dv_err *err)
 {
@@ -345,7 +346,8 @@ static bool identify(gnutls_session_t session, struct dv_rest_who *who, struct d
     return read_subject(cert, who, err);
 }
 
-/* Once for a connection: a signature or two are checked. */
+/* Checks the client's certificate, once for a connection because that verifies a signature or
+ * two. */
 static const struct dv_rest_who *find_out(struct dv_rest_conn *conn)
 {
     struct dv_arena *arena = dv_arena_new();
@@ -358,7 +360,8 @@ static const struct dv_rest_who *find_out(struct dv_rest_conn *conn)
     return who;
 }
 
-/* The connection may end before the call does. */
+/* Copies the identity into the call's arena, because the connection may end before the call
+ * does. */
 static void copy_identity(const struct dv_rest_identity *from, struct dv_arena *arena,
                           struct dv_rest_identity *to)
 {
