@@ -5,7 +5,8 @@
 
 #include "base/num.h"
 
-/* Small enough that an arena for a tiny request costs little; blocks double up to the larger. */
+/* The first block is small, so that an arena for a tiny request costs little; later ones double up
+ * to the larger size. */
 #define FIRST_BLOCK_BYTES 1024u
 #define BLOCK_BYTES_MAX (64u * 1024u)
 
@@ -77,7 +78,7 @@ void dv_arena_reset(struct dv_arena *arena)
         return;
     free_blocks(keep->next);
     keep->next = NULL;
-    if (keep->size > BLOCK_BYTES_MAX) { /* one large request should not be held for ever */
+    if (keep->size > BLOCK_BYTES_MAX) { /* the memory of one large request is not kept */
         free(keep);
         arena->block = NULL;
         arena->size_bytes = sizeof(*arena);

@@ -12,18 +12,18 @@ struct dv_arena;
 struct dv_arena *dv_arena_new(void);
 void dv_arena_free(struct dv_arena *arena);   /* NULL is fine */
 void dv_arena_freep(struct dv_arena **arena); /* for DV_CLEANUP */
-/* Forgets everything in it, and keeps one block for the next use. */
+/* Frees everything in the arena, and keeps one block for the next use. */
 void dv_arena_reset(struct dv_arena *arena);
-/* What it holds from the system, overhead included. */
+/* The memory that the arena has from the system, overhead included. */
 size_t dv_arena_size_bytes(const struct dv_arena *arena);
 
-/* Zeroed; `align` is a power of two. n == 0 gives a valid pointer to nothing. */
+/* Allocates zeroed memory; `align` is a power of two. n == 0 gives a valid pointer to nothing. */
 void *dv_arena_alloc(struct dv_arena *arena, size_t n, size_t align)
     __attribute__((returns_nonnull, malloc, alloc_size(2)));
-/* Not zeroed, for what is overwritten at once. */
+/* Allocates memory that is not zeroed, for callers that overwrite it at once. */
 void *dv_arena_alloc_raw(struct dv_arena *arena, size_t n, size_t align)
     __attribute__((returns_nonnull, malloc, alloc_size(2)));
-/* n elements of `size` bytes; aborts when the product overflows. */
+/* Allocates n elements of `size` bytes; aborts when the product overflows. */
 void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t align)
     __attribute__((returns_nonnull, malloc));
 
@@ -31,7 +31,7 @@ void *dv_arena_alloc_array(struct dv_arena *arena, size_t n, size_t size, size_t
 #define DV_NEW_ARRAY(arena, type, n)                                                               \
     ((type *)dv_arena_alloc_array((arena), (n), sizeof(type), _Alignof(type)))
 
-/* The heap, aborting when it is exhausted. Memory is zeroed; give it back with free(). */
+/* Allocate zeroed memory on the heap, and abort when it is exhausted; to be freed with free(). */
 void *dv_alloc(size_t n) __attribute__((returns_nonnull, malloc, alloc_size(1)));
 void *dv_realloc(void *p, size_t n)
     __attribute__((returns_nonnull)); /* the new part is not zeroed */

@@ -21,7 +21,7 @@ static inline bool dv_is_letter(char c)
 {
     return dv_is_lower(c) || dv_is_upper(c);
 }
-/* What DNS names are made of. */
+/* Whether the character may be in a label of a DNS name, apart from the dash. */
 static inline bool dv_is_lower_or_digit(char c)
 {
     return dv_is_lower(c) || dv_is_digit(c);
@@ -35,7 +35,7 @@ static inline char dv_to_lower(char c)
     return (char)(dv_is_upper(c) ? c - 'A' + 'a' : c);
 }
 
-/* The value of a hexadecimal digit of either case; -1 for what is none. */
+/* The value of a hexadecimal digit of either case; -1 for other characters. */
 static inline int dv_hex_value(char c)
 {
     if (dv_is_digit(c))

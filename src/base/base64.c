@@ -23,7 +23,7 @@ static int digit_of(int c)
     return c == '/' ? 63 : -1;
 }
 
-/* The next character that is not of a line's end; END when there is none. */
+/* The next character that is no CR or LF; END when there is none. */
 static int next_char(dv_str text, size_t *at)
 {
     while (*at < text.n && (text.p[*at] == '\r' || text.p[*at] == '\n'))
@@ -31,7 +31,8 @@ static int next_char(dv_str text, size_t *at)
     return *at < text.n ? (unsigned char)text.p[(*at)++] : END;
 }
 
-/* After the digits of a last group that is not full: its padding, and nothing more. */
+/* Reads the padding behind the digits of a last group that is not full, and nothing more may
+ * follow. */
 static bool read_padding(dv_str text, size_t at, int c, unsigned n_digits)
 {
     if (c != '=' || n_digits < 2)

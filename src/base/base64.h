@@ -11,8 +11,8 @@
 struct dv_arena;
 struct dv_buf;
 
-/* CR and LF are skipped wherever they are, and the bits that padding leaves over may be anything.
- * False: not base64. The bytes are in `arena`. */
+/* Decodes base64 into `arena`. CR and LF are skipped wherever they are, and the bits that padding
+ * leaves over may be anything. False: it is not base64. */
 DV_CHECKED bool dv_base64_decode(dv_str text, struct dv_arena *arena, dv_str *bytes);
 void dv_base64_encode(dv_str bytes, struct dv_buf *buf);
 

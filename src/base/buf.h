@@ -34,14 +34,15 @@ void dv_buf_add_u64(struct dv_buf *buf, uint64_t value);
 void dv_buf_add_i64(struct dv_buf *buf, int64_t value);
 void dv_buf_printf(struct dv_buf *buf, const char *fmt, ...) DV_PRINTF(2, 3);
 void dv_buf_vprintf(struct dv_buf *buf, const char *fmt, va_list args) DV_PRINTF(2, 0);
-/* As a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
+/* Adds a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
 void dv_buf_add_json(struct dv_buf *buf, dv_str s);
-/* Room for n more bytes at the end, counted as added; NULL when that passes the ceiling. */
+/* Makes room for n more bytes at the end, counted as added; NULL when that passes the ceiling. */
 void *dv_buf_extend(struct dv_buf *buf, size_t n);
 
 dv_str dv_buf_str(const struct dv_buf *buf); /* borrowed until the next change */
 const char *dv_buf_c(const struct dv_buf *buf);
-/* DV_RESOURCE_EXHAUSTED when something was left out; `what` names the thing that was built. */
+/* Checks that nothing was left out. DV_RESOURCE_EXHAUSTED otherwise; `what` names the thing that
+ * was built. */
 DV_CHECKED bool dv_buf_check(const struct dv_buf *buf, const char *what, struct dv_err *err);
 
 #endif

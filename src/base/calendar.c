@@ -8,7 +8,7 @@
 /* The calendar repeats after 400 years. */
 #define ERA_YEARS 400
 #define ERA_DAYS 146097
-/* From 0000-03-01 to 1970-01-01. */
+/* The days from 0000-03-01 to 1970-01-01. */
 #define EPOCH_DAYS 719468
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -161,8 +161,8 @@ bool dv_rfc3339_parse(dv_str text, enum dv_rfc3339_reader reader, struct dv_rfc3
 
 /* ---- printing ---- */
 
-/* By hand: an object in a list of thousands has several times, and printf takes ten times as
- * long. */
+/* Prints digits by hand: an object in a list of thousands has several times, and printf takes ten
+ * times as long. */
 static char *put_digits(char *at, int64_t value, int n)
 {
     for (int i = n - 1; i >= 0; i--, value /= 10)

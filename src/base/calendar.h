@@ -12,7 +12,7 @@
 #include "base/str.h"
 
 #define DV_DAY_SECONDS INT64_C(86400)
-/* 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what four digits for the year can say. */
+/* 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z: a year of four digits goes no further. */
 #define DV_RFC3339_SECONDS_MIN INT64_C(-62167219200)
 #define DV_RFC3339_SECONDS_MAX INT64_C(253402300799)
 
@@ -39,13 +39,13 @@ enum dv_rfc3339_reader {
     DV_RFC3339_STRICT,
     DV_RFC3339_LAX,
 };
-/* What is finer than a nanosecond is cut off. An offset can lead out of the years of four digits:
- * seconds may be a day beyond the limits above. */
+/* Parses a time; parts finer than a nanosecond are cut off. An offset can lead out of the years of
+ * four digits: seconds may be a day beyond the limits above. */
 DV_CHECKED bool dv_rfc3339_parse(dv_str text, enum dv_rfc3339_reader reader,
                                  struct dv_rfc3339 *time);
 
 #define DV_RFC3339_BYTES sizeof("2006-01-02T15:04:05.999999999+00:00")
-/* As many digits after the point as the nanoseconds take, and no point where they are 0. */
+/* As many digits after the point as the nanoseconds need, and no point where they are 0. */
 #define DV_RFC3339_TRIMMED (-1)
 /* Prints with `n_digits` after the point, NUL-terminated, and returns the text's length. A time
  * beyond the limits above is shown as the limit. */

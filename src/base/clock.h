@@ -19,7 +19,7 @@ struct dv_clock {
 /* The machine's clocks; shared, never freed. */
 struct dv_clock *dv_clock_real(void);
 
-/* Time that stands still until it is turned. */
+/* A clock that stands still until the caller turns it. */
 struct dv_clock_virtual {
     struct dv_clock clock;
     uint64_t now_ns;
@@ -32,7 +32,7 @@ uint64_t dv_clock_now_ns(struct dv_clock *clock);
 uint64_t dv_clock_now_ms(struct dv_clock *clock);
 uint64_t dv_clock_wall_ns(struct dv_clock *clock);
 
-/* "2024-05-01T12:00:00.123456Z" into text[DV_TIME_BYTES]. */
+/* Prints "2024-05-01T12:00:00.123456Z" into text[DV_TIME_BYTES]. */
 #define DV_TIME_BYTES DV_RFC3339_BYTES
 void dv_time_print(uint64_t wall_ns, char text[DV_TIME_BYTES]);
 

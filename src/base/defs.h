@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-/* The result must be looked at. */
+/* The caller must use the result. */
 #define DV_CHECKED __attribute__((warn_unused_result))
 #define DV_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* Runs fn(&variable) when the variable goes out of scope. */
 #define DV_CLEANUP(fn) __attribute__((cleanup(fn)))
 
-/* From a member back to the struct that embeds it. */
+/* The struct that embeds the member. */
 #define DV_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define DV_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -60,7 +60,7 @@ static const struct {
     {EIO,          DV_DATA_LOSS          },
 };
 
-/* When `wanted` bytes did not fit, ends the text at a character and marks the cut. */
+/* Cuts a text that needed `wanted` bytes and did not fit, between characters, and marks the cut. */
 static void mark_cut(char msg[DV_ERR_MSG_BYTES], int wanted)
 {
     static const char mark[] = "...";

@@ -16,7 +16,7 @@
 #include "lib/plugin/device_plugin.h"
 #include "loop/loop.h"
 
-/* Longer than what closing waits for: see CLOSE_GRACE_MS of socket.c. */
+/* How long freeing waits: longer than closing does, see CLOSE_GRACE_MS of socket.c. */
 #define FREE_TIMEOUT_MS 10000u
 
 static_assert(DAVIT_UNAUTHENTICATED == (int)DV_UNAUTHENTICATED, "codes cross as numbers");

@@ -14,9 +14,9 @@
 #include "lib/plugin/device_plugin.h"
 #include "pb/pb.h"
 
-/* Of the answer for one container or claim: what a kubelet receives in one message. */
+/* The longest answer for one container or claim: a kubelet receives no larger message. */
 #define ANSWER_BYTES_MAX (4u << 20)
-/* Of what is around it: lengths, a claim's UID, an error. */
+/* The bytes around an answer: lengths, a claim's uid, an error. */
 #define OVERHEAD_BYTES_MAX (DV_LIB_UID_BYTES_MAX + DV_ERR_MSG_BYTES + 64u)
 
 void dv_lib_rpcs_init(struct dv_lib_rpcs *rpcs)
@@ -50,7 +50,7 @@ static bool is_about_claims(const struct dv_lib_rpc *rpc)
     return rpc->kind == DV_RPC_PREPARE || rpc->kind == DV_RPC_UNPREPARE;
 }
 
-/* An entry of a map: the claim's UID, and its answer or its error. */
+/* Adds an entry of the map: the claim's uid, and its answer or its error. */
 static void add_claim(const struct davit_call *call, struct dv_buf *buf)
 {
     size_t mark = dv_pb_begin(buf, 1);
@@ -67,7 +67,8 @@ static void add_claim(const struct davit_call *call, struct dv_buf *buf)
     dv_pb_end(buf, mark);
 }
 
-/* The response: for each container or claim its part. PreStartContainerResponse is empty. */
+/* Makes the response from the parts for each container or claim. PreStartContainerResponse is
+ * empty. */
 static struct dv_h2_msg *make_response(const struct dv_lib_rpc *rpc)
 {
     struct dv_h2_msg *msg;
@@ -112,7 +113,7 @@ static void end_call(struct davit_call *call)
 
     if (call->is_ended && rpc->rpcs->is_closing)
         return;              /* by the driver's own callback, which has just closed the plugin */
-    assert(!call->is_ended); /* else the driver answers twice */
+    assert(!call->is_ended); /* otherwise the driver has answered twice */
     call->is_ended = true;
     rpc->n_open--;
     if (rpc->n_open == 0 && !rpc->is_asking)
@@ -166,7 +167,7 @@ void dv_lib_rpc_ask(struct dv_lib_rpc *rpc)
     rpc->is_asking = true;
     for (size_t i = 0; i < rpc->n_calls && !rpc->rpcs->is_closing; i++) {
         if (is_about_claims(rpc))
-            ask_dra(&rpc->calls[i]); /* may close it */
+            ask_dra(&rpc->calls[i]); /* the callback may close everything */
         else
             ask_plugin(&rpc->calls[i]);
     }

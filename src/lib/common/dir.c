@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "lib/common/parts.h"
 
-/* For what inotify does not tell: cheap enough to be often, late enough to be the exception. */
+/* How often the directory is looked at, for changes that inotify does not tell. */
 #define LOOK_MS 5000u
 
 static void watch_it(struct dv_lib_dir *dir)

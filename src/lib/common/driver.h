@@ -23,7 +23,7 @@ struct davit_driver {
 /* `clock` is borrowed for the driver's life. */
 struct davit_driver *dv_lib_driver_new(struct dv_clock *clock, struct dv_err *err);
 
-/* What a function of the public API returns in its error; `error` may be NULL. Returns false. */
+/* Puts the error into that of a function of the public API; `error` may be NULL. Returns false. */
 bool dv_lib_fail(struct davit_error *error, const struct dv_err *err);
 
 #endif

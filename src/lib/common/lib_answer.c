@@ -14,7 +14,7 @@ static bool is_of_kind(struct davit_call *call, enum dv_lib_rpc_kind kind)
     return call->err.code == DV_OK;
 }
 
-/* False, with the call's error set: `what` names the text. */
+/* Checks a text that the driver gave. False, with the call's error set: `what` names the text. */
 static bool check_text(struct davit_call *call, const char *what, const char *text)
 {
     if (text && dv_str_is_utf8(dv_str_from_c(text)))
@@ -42,7 +42,7 @@ static bool check_path(struct davit_call *call, const char *what, const char *pa
                    path);
 }
 
-/* A string field; proto3 leaves out what is empty. */
+/* Adds a string field; proto3 leaves out an empty one. */
 static void add_text(struct davit_call *call, uint32_t number, const char *text)
 {
     if (text[0] != '\0')

@@ -23,7 +23,7 @@ enum dv_lib_rpc_kind {
     DV_RPC_UNPREPARE,
 };
 
-/* Those that a driver has not answered; part of its device plugin or its davit_dra. */
+/* The calls that a driver has not answered; part of its device plugin or its davit_dra. */
 struct dv_lib_rpcs {
     struct dv_list open; /* struct dv_lib_rpc */
     bool is_closing;
@@ -39,7 +39,7 @@ struct davit_call {
     bool is_ended;
 };
 
-/* Lives as long as its server call, in that one's arena. */
+/* One RPC. It lives as long as its server call, in the arena of that. */
 struct dv_lib_rpc {
     struct dv_lib_rpcs *rpcs;
     struct dv_link link; /* in it */
@@ -54,15 +54,15 @@ struct dv_lib_rpc {
 };
 
 void dv_lib_rpcs_init(struct dv_lib_rpcs *rpcs);
-/* Ends all that the driver still holds, and lets none begin: `what` is closing. */
+/* Ends all calls that the driver still has, and lets none begin: `what` is closing. */
 void dv_lib_rpcs_close(struct dv_lib_rpcs *rpcs, const char *what);
 
-/* The calls are zeroed; fill in their requests, then ask. */
+/* Makes an RPC with zeroed calls: the caller fills in their requests, then calls dv_lib_rpc_ask. */
 struct dv_lib_rpc *dv_lib_rpc_new(struct dv_lib_rpcs *rpcs, struct dv_server_call *server_call,
                                   enum dv_lib_rpc_kind kind, size_t n_calls);
 /* Hands the calls to the driver's callbacks, one by one; the last answer ends the RPC. */
 void dv_lib_rpc_ask(struct dv_lib_rpc *rpc);
-/* Ends it with this error; the driver was not asked. */
+/* Ends the RPC with this error, without asking the driver. */
 void dv_lib_rpc_fail(struct dv_lib_rpc *rpc, const struct dv_err *err);
 
 #endif

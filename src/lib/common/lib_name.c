@@ -7,7 +7,7 @@
 #include "loop/loop.h"
 #include "resource/validate.h"
 
-/* "requests." and the part before the slash are a DNS name together, of at most 253 bytes. */
+/* "requests." and the part before the slash together are a DNS name, of at most 253 bytes. */
 #define PREFIX_BYTES_MAX 244u
 #define DRIVER_BYTES_MAX 63u
 
@@ -62,7 +62,7 @@ static bool check_file_name(dv_str name, struct dv_err *err)
     return true;
 }
 
-/* The file's name without ".sock". */
+/* The name of the socket file without ".sock". */
 static bool find_stem(dv_str name, dv_str resource, struct dv_arena *arena, dv_str *stem,
                       struct dv_err *err)
 {

@@ -21,20 +21,20 @@ DV_CHECKED bool dv_lib_socket_path(dv_str dir, dv_str name, dv_str resource, str
 DV_CHECKED bool dv_lib_registry_path(dv_str dir, dv_str name, dv_str resource,
                                      struct dv_arena *arena, dv_str *path, struct dv_err *err);
 
-/* A DRA driver's name: DV_INVALID_ARGUMENT. */
+/* Checks a DRA driver's name. DV_INVALID_ARGUMENT: it is none. */
 DV_CHECKED bool dv_lib_driver_check(dv_str name, struct dv_err *err);
-/* A node's name: DV_INVALID_ARGUMENT. */
+/* Checks a node's name. DV_INVALID_ARGUMENT: it is none. */
 DV_CHECKED bool dv_lib_node_check(dv_str name, struct dv_err *err);
-/* A file name in a directory, for a socket: NUL-terminated. DV_INVALID_ARGUMENT: no plain file
+/* Makes the path of a socket in a directory, NUL-terminated. DV_INVALID_ARGUMENT: no plain file
  * name, or too long a path. */
 DV_CHECKED bool dv_lib_path_join(dv_str dir, dv_str name, struct dv_arena *arena, dv_str *path,
                                  struct dv_err *err);
 
-/* Of kubelet.sock. DV_INVALID_ARGUMENT: too long a path. */
+/* Makes the path of kubelet.sock. DV_INVALID_ARGUMENT: too long a path. */
 DV_CHECKED bool dv_lib_agent_path(dv_str dir, struct dv_arena *arena, dv_str *path,
                                   struct dv_err *err);
 
-/* What follows the last '/'. */
+/* The text behind the last '/'. */
 dv_str dv_lib_file_name(dv_str path);
 
 #endif

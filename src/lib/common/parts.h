@@ -18,7 +18,7 @@ struct dv_lib_parts {
 void dv_lib_parts_init(struct dv_lib_parts *parts, struct dv_loop *loop,
                        void (*all_closed)(struct dv_lib_parts *parts));
 void dv_lib_parts_add(struct dv_lib_parts *parts);
-/* One is closed; `all_closed` runs later in the turn in which the last one is. */
+/* Tells that one part is closed; `all_closed` runs later in the turn in which the last one is. */
 dv_closed_fn dv_lib_part_closed; /* its ctx: struct dv_lib_parts */
 
 #endif

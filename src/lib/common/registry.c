@@ -14,9 +14,9 @@
 #define BACKOFF_FIRST_MS 5000u
 #define BACKOFF_MAX_MS 120000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* A stream that lasted this long was a good one: the pauses begin anew. */
+/* After a stream that lasted this long the pauses begin anew. */
 #define GOOD_STREAM_MS 60000u
-/* From the question who we are to the stream: the agent's own steps take up to 16 s. */
+/* The time between the agent's GetInfo and its stream: the agent's own steps take up to 16 s. */
 #define WATCH_TIMEOUT_MS 30000u
 
 static void on_timer(struct dv_timer *timer)
@@ -48,7 +48,8 @@ static void handle_get_info(void *ctx, struct dv_server_call *call, dv_str reque
         versions[i] = options->versions[i];
     info.type = dv_str_to_c(options->type, arena);
     info.name = dv_str_to_c(options->name, arena);
-    /* Best none: it is the socket that was asked, however its path looks to the agent. */
+    /* Best left empty: the agent then uses the socket that it asked, whatever that path is in its
+     * own mounts. */
     info.endpoint = dv_str_to_c(options->endpoint, arena);
     info.supported_versions = versions;
     info.n_supported_versions = options->n_versions;
@@ -77,7 +78,8 @@ static void handle_notify(void *ctx, struct dv_server_call *call, dv_str request
         options->registered(options->ctx);
         return;
     }
-    dv_timer_cancel(&registry->timer); /* it tries again by itself, with pauses of its own */
+    /* the socket tries again by itself, with pauses of its own */
+    dv_timer_cancel(&registry->timer);
     (void)dv_fail(&err, DV_UNKNOWN, "the agent refuses us: %s", status->error);
     dv_server_call_finish(call, &err);
     options->refused(options->ctx, &err);

@@ -23,8 +23,8 @@ struct dv_lib_registry_options {
     const char *const *versions; /* "v1beta1" */
     size_t n_versions;
     struct dv_lib_socket *socket;
-    /* On it: who watches is registered. NULL: nobody needs to, an agent that starts again finds
-     * the file again. */
+    /* The streams by which an agent shows that it has registered us. NULL: none are needed, since
+     * an agent that starts again finds the file again. */
     struct dv_lib_streams *streams;
     void (*registered)(void *ctx);
     void (*refused)(void *ctx, const struct dv_err *err); /* the agent tries again */
@@ -48,7 +48,7 @@ void dv_lib_registry_open(struct dv_lib_registry *registry, struct dv_lib_parts 
                           const struct dv_lib_registry_options *options);
 void dv_lib_registry_close(struct dv_lib_registry *registry);
 
-/* A stream has begun or ended. */
+/* To be called when a stream has begun or ended. */
 void dv_lib_registry_watched(struct dv_lib_registry *registry);
 
 #endif

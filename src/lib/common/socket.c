@@ -6,16 +6,18 @@
 #include "lib/common/lib_name.h"
 #include "lib/common/parts.h"
 
-/* Between attempts to listen: as long as a directory or another process may need to come or go. */
+/* The pauses between attempts to listen: a directory, or another process, may need as long to come
+ * or go. */
 #define BACKOFF_FIRST_MS 500u
 #define BACKOFF_MAX_MS 10000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* A file that stayed this long was not removed in a quarrel: listen again at once. */
+/* When the file stayed this long, it was not removed in a fight over the path: listen again at
+ * once. */
 #define GOOD_FILE_MS 1000u
-/* For answers to go out after the file has vanished, or when the plugin closes. */
+/* The time for answers to go out after the file has vanished, or when the plugin closes. */
 #define LOST_GRACE_MS 5000u
 #define CLOSE_GRACE_MS 500u
-/* Agents and people who look; each is one connection. */
+/* The most connections: agents and people who look have one each. */
 #define CONNECTIONS_MAX 64u
 
 static void on_timer(struct dv_timer *timer);
@@ -55,7 +57,8 @@ static void on_timer(struct dv_timer *timer)
         return;
     }
     dv_lib_parts_add(socket->parts);
-    (void)dv_lib_file_look(socket->options.path, &socket->file); /* gone: the next check sees it */
+    /* when the file is gone already, the next check sees it */
+    (void)dv_lib_file_look(socket->options.path, &socket->file);
     socket->since_ms = dv_loop_now_ms(loop);
     socket->options.serving(socket->options.ctx);
 }

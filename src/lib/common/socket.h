@@ -20,8 +20,8 @@ struct dv_lib_socket_options {
     const struct dv_service *services; /* borrowed, with their methods */
     size_t n_services;
     void (*serving)(void *ctx);
-    /* The file is gone, and the server with it: streams on it have to be ended now, other calls
-     * may still be finished. The next server comes by itself. */
+    /* Called when the file is gone, and the server with it: streams on it have to be ended now,
+     * other calls may still be finished. The next server comes by itself. */
     void (*lost)(void *ctx, const struct dv_err *err);
     void (*failed)(void *ctx, const struct dv_err *err, uint64_t retry_ms);
     void *ctx;
@@ -37,10 +37,11 @@ struct dv_lib_socket {
     struct dv_timer timer;
 };
 
-/* Serves from the next turn on. */
+/* Begins to serve in the next turn. */
 void dv_lib_socket_open(struct dv_lib_socket *socket, struct dv_lib_parts *parts,
                         const struct dv_lib_socket_options *options);
-/* Something happened in its directory: `name` as dv_lib_dir tells it. */
+/* To be called when something happened in the socket's directory, with the name that dv_lib_dir
+ * gives. */
 void dv_lib_socket_check(struct dv_lib_socket *socket, dv_str name);
 /* Serves on a new file, as if the old one had vanished: agents that watch the directory see it. */
 void dv_lib_socket_remake(struct dv_lib_socket *socket, const struct dv_err *why);

@@ -8,7 +8,8 @@
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 
-/* An agent has one for each registration; more are people who look. */
+/* The most streams: an agent has one for each registration, and a few more may be people
+ * who look. */
 #define STREAMS_MAX 256u
 
 struct stream {
@@ -42,7 +43,7 @@ static void end(struct stream *stream, const struct dv_err *err)
     dv_server_call_finish(call, err);
 }
 
-/* False: it could not be sent, and the stream has been ended. */
+/* Sends the list. False: it could not be sent, and the stream has been ended. */
 static bool send_list(struct stream *stream)
 {
     struct dv_err err;
@@ -109,7 +110,7 @@ void dv_lib_streams_push(struct dv_lib_streams *streams, struct dv_h2_msg *list)
     dv_h2_msg_unref(streams->list);
     streams->list = dv_h2_msg_ref(list);
     for (struct dv_link *link = streams->open.head.next; link != &streams->open.head; link = next) {
-        next = link->next; /* one that cannot be sent to is gone */
+        next = link->next; /* a stream that cannot be sent to is removed */
         (void)send_list(DV_CONTAINER(link, struct stream, link));
     }
     if (streams->n < n_before)

@@ -22,7 +22,7 @@ static void tell(struct davit_dra *dra, struct davit_dra_event event, dv_str poo
     if (err)
         (void)dv_lib_fail(&event.error, err);
     if (options->event)
-        options->event(options->ctx, &event); /* last: it may close it all */
+        options->event(options->ctx, &event); /* last: the callee may close everything */
 }
 
 static void tell_way(struct dv_lib_dra_way *way, enum davit_dra_event_kind kind,
@@ -145,7 +145,7 @@ static void add_service(struct davit_dra *dra, const struct dv_method *methods, 
     way->services[way->n_services++] = (struct dv_service){methods, n_methods, dra};
 }
 
-/* In the order of preference: an agent takes the first that it knows. */
+/* Adds the services in the order of preference: an agent takes the first that it knows. */
 static void add_services(struct davit_dra *dra)
 {
     unsigned flags = dra->options.flags;

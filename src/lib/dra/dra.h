@@ -24,7 +24,7 @@ struct dv_cluster;
 struct dv_err;
 struct dv_remote;
 
-/* The registration, v1, v1beta1, health. */
+/* The services of a driver: the registration, v1, v1beta1, health. */
 #define DV_LIB_DRA_SERVICES_MAX 4u
 
 /* One socket of a driver, in a watched directory. */
@@ -61,13 +61,14 @@ struct davit_dra {
     struct dv_lib_publisher publisher;
 };
 
-/* With a cluster of another in place of the one that the options lead to; NULL: that one. */
+/* Opens with this cluster in place of the one that the options lead to; NULL: that of the
+ * options. */
 struct davit_dra *dv_lib_dra_open(struct davit_driver *driver,
                                   const struct davit_dra_options *options,
                                   struct dv_cluster *cluster, struct dv_err *err);
 
-/* dra_options.c: copies what is given, fills in what is not, and checks it; the sockets' paths and
- * the lock's. DV_INVALID_ARGUMENT. */
+/* dra_options.c: copies the options, fills in those that are not given, and checks them; makes the
+ * paths of the sockets and of the lock. DV_INVALID_ARGUMENT. */
 DV_CHECKED bool dv_lib_dra_settle(struct davit_dra *dra, const struct davit_dra_options *from,
                                   dv_str *lock_path, struct dv_err *err);
 

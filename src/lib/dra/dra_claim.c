@@ -6,7 +6,7 @@
 #include "davit/dra.h"
 #include "resource/resource.h"
 
-/* More than any object that a server takes. */
+/* More bytes than any object that a server accepts. */
 #define CLAIM_BYTES_MAX (16u << 20)
 
 dv_str dv_lib_base_request(dv_str request)

@@ -15,8 +15,8 @@ struct dv_err;
 /* "gpu" of "gpu/small": what a pod's containers refer to. */
 dv_str dv_lib_base_request(dv_str request);
 
-/* What of the claim is for `driver`, into `arena`; `uid` is of the claim that was asked for.
- * DV_FAILED_PRECONDITION: another claim has its name now, or it is not allocated. */
+/* Makes the part of the claim that is for `driver`, in `arena`; `uid` is that of the claim that was
+ * asked for. DV_FAILED_PRECONDITION: another claim has its name now, or it is not allocated. */
 DV_CHECKED bool dv_lib_claim_view(const struct dv_api_resource_claim *claim, dv_str driver,
                                   dv_str uid, struct dv_arena *arena, struct davit_dra_claim *view,
                                   struct dv_err *err);

@@ -10,10 +10,11 @@
 #include "http2/http2.h"
 #include "pb/pb.h"
 
-/* What an agent assumes where we say nothing, and what it receives in one message. */
+/* How long a state lasts where an agent is told no time, and the largest message that it
+ * receives. */
 #define LASTS_S 30u
 #define LIST_BYTES_MAX (4u << 20)
-/* Told three times while it lasts: one may come late. */
+/* A state is told three times while it lasts, since one message may come late. */
 #define TELLS_PER_LIFE 3u
 #define PERIOD_MS_MIN 500u
 
@@ -68,7 +69,7 @@ static void encode(const struct davit_dra_device_health *device, uint64_t now_s,
 
 static void on_timer(struct dv_timer *timer);
 
-/* To all; then again after a while. */
+/* Tells all streams the state, and again after a while. */
 static void tell(struct dv_lib_health *health)
 {
     uint64_t now_s = dv_clock_wall_ns(dv_loop_clock(health->loop)) / 1000000000u;

@@ -27,17 +27,17 @@ struct dv_lib_health {
 };
 
 void dv_lib_health_init(struct dv_lib_health *health, struct dv_loop *loop);
-/* Ends the streams. */
+/* Closes the health service, and ends its streams. */
 void dv_lib_health_close(struct dv_lib_health *health);
 void dv_lib_health_fini(struct dv_lib_health *health);
 
-/* Takes the call. */
+/* Takes the call as a stream. */
 void dv_lib_health_watch(struct dv_lib_health *health, struct dv_server_call *call);
 /* See davit_dra_set_health. */
 DV_CHECKED bool dv_lib_health_set(struct dv_lib_health *health,
                                   const struct davit_dra_device_health *devices, size_t n,
                                   struct dv_err *err);
-/* The socket is gone, and who watched there with it. */
+/* To be called when the socket is gone, and the streams on it with it. */
 void dv_lib_health_lost(struct dv_lib_health *health, const struct dv_err *err);
 
 #endif

@@ -19,13 +19,15 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* Of one claim; with what comes after it stays under the agent's 45 s. */
+/* The time to fetch one claim; with the steps that follow it stays under the agent's 45 s. */
 #define FETCH_TIMEOUT_MS 20000u
-/* Between looks whether the other instance is done: short calls are short waits. */
+/* The first pause between looks whether the other instance has released the lock: calls are short,
+ * so waits are too. */
 #define LOCK_PAUSE_FIRST_MS 10u
 #define LOCK_PAUSE_MAX_MS 250u
 
-/* One claim being fetched. On the heap: it may outlive the job, which then does not wait for it. */
+/* One claim that is being fetched. It is on the heap, as it may outlive a job that does not wait
+ * for it. */
 struct fetch {
     struct dv_request request;
     struct davit_dra *dra;
@@ -52,7 +54,7 @@ static bool shares_claim(const struct dv_lib_dra_job *a, const struct dv_lib_dra
     return false;
 }
 
-/* Those before it go first: all of them, or those about the same claims. */
+/* Whether the job may run: jobs before it go first, all of them or those about the same claims. */
 static bool is_turn_of(const struct dv_lib_dra_jobs *jobs, const struct dv_lib_dra_job *job)
 {
     bool is_parallel = jobs->dra->options.flags & DAVIT_DRA_PARALLEL;
@@ -90,7 +92,7 @@ static void on_timer(struct dv_timer *timer)
     look(DV_CONTAINER(timer, struct dv_lib_dra_jobs, timer));
 }
 
-/* Whether the lock is ours; else it is tried again later, or *err says why it cannot be had. */
+/* Takes the lock. False: it is tried again later, or *err says why it cannot be had. */
 static bool take_lock(struct dv_lib_dra_jobs *jobs, struct dv_err *err)
 {
     struct dv_loop *loop = jobs->dra->parts.loop;
@@ -116,7 +118,7 @@ static bool take_lock(struct dv_lib_dra_jobs *jobs, struct dv_err *err)
 static void drop_lock(struct dv_lib_dra_jobs *jobs)
 {
     if (jobs->lock_fd >= 0)
-        (void)close(jobs->lock_fd); /* which unlocks it */
+        (void)close(jobs->lock_fd); /* closing unlocks it */
     jobs->lock_fd = -1;
 }
 

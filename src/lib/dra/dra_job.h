@@ -18,7 +18,7 @@
 struct davit_dra;
 struct dv_lib_rpc;
 
-/* Of a claim. Kubernetes makes them with 36. */
+/* The longest uid of a claim; those of Kubernetes have 36 bytes. */
 #define DV_LIB_UID_BYTES_MAX 256u
 
 struct dv_lib_dra_jobs {
@@ -31,7 +31,7 @@ struct dv_lib_dra_jobs {
     uint64_t pause_ms;
 };
 
-/* Lives as long as its RPC, in the arena of that. */
+/* One job. It lives as long as its RPC, in the arena of that. */
 struct dv_lib_dra_job {
     struct davit_dra *dra;
     struct dv_lib_rpc *rpc;
@@ -44,12 +44,12 @@ struct dv_lib_dra_job {
 
 /* Keeps `lock_path`. */
 void dv_lib_dra_jobs_init(struct dv_lib_dra_jobs *jobs, struct davit_dra *dra, dv_str lock_path);
-/* After its RPCs have been closed. */
+/* To be called after the RPCs have been closed. */
 void dv_lib_dra_jobs_close(struct dv_lib_dra_jobs *jobs);
 
-/* The RPC's calls know their claims' refs. */
+/* Starts the job; the RPC's calls have the refs of their claims. */
 void dv_lib_dra_job_start(struct davit_dra *dra, struct dv_lib_rpc *rpc, bool has_shares);
-/* Its RPC ends, whyever. */
+/* To be called when the RPC ends, for whatever reason. */
 void dv_lib_dra_job_ended(struct dv_lib_dra_job *job);
 
 #endif

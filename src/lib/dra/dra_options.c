@@ -5,7 +5,7 @@
 #include "lib/common/lib_name.h"
 #include "lib/dra/dra.h"
 
-/* How long slices that others changed stay so: the reference's time. */
+/* How long slices that others changed stay changed: the reference's time. */
 #define CORRECT_MS 30000u
 #define INSTANCE_BYTES_MAX 64u
 
@@ -70,7 +70,7 @@ static bool check_flags(const struct davit_dra_options *options, struct dv_err *
     return true;
 }
 
-/* A part of file names. */
+/* Checks the instance's name, which becomes a part of file names. */
 static bool check_instance(dv_str instance, struct dv_err *err)
 {
     bool is_good = instance.n <= INSTANCE_BYTES_MAX;

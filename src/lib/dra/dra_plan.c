@@ -9,7 +9,8 @@
 #include "base/ascii.h"
 #include "resource/resource.h"
 
-/* Hex digits of a slice's number; more only where there are more slices. */
+/* The fewest hexadecimal digits of a slice's number; it has more only where there are more
+ * slices. */
 #define NUMBER_DIGITS_MIN 5
 
 /* ---- names ---- */
@@ -58,8 +59,8 @@ static bool is_same_taint(const struct dv_api_device_taint *a, const struct dv_a
            dv_str_eq(a->effect, b->effect);
 }
 
-/* Times travel in whole seconds, and whoever cuts them off may round: up to one is no difference.
- */
+/* Whether two times are equal up to a second: they travel in whole seconds, and a server
+ * may round. */
 static bool may_keep_time(const struct dv_time *wanted, const struct dv_time *stored)
 {
     return stored->is_set && (!wanted->is_set || llabs(wanted->seconds - stored->seconds) <= 1);
@@ -170,7 +171,8 @@ static int64_t newest_generation(struct dv_object *const *existing, size_t n)
     return newest;
 }
 
-/* Which of them is which slice, NULL: none; all others are to be deleted. */
+/* Finds for each slice the existing object that becomes it, NULL: none; all other objects are
+ * deleted. */
 static struct dv_object **match(const struct dv_lib_wish *wish, struct dv_object **existing,
                                 size_t n, int64_t generation, struct dv_arena *arena,
                                 struct dv_lib_slice_plan *plan)
@@ -226,8 +228,8 @@ void dv_lib_slices_plan(const struct dv_lib_wish *wish, struct dv_object *const 
         else if ((differs[i] = !is_as_wanted(wish, i, by_number[i], arena)))
             n_differing++;
     }
-    /* One change in place is seen whole or not at all; several are seen together only under a new
-     * generation. */
+    /* One slice that is changed in place is seen whole or not at all. Several are seen together
+     * only under a new generation. */
     if (wish->generation > current)
         plan->generation = wish->generation;
     else if (plan->n_creates > 0 || n_differing > 1)

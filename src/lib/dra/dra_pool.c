@@ -10,12 +10,13 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 
-/* After a failure: long enough for a server to recover, short enough for pods that wait. */
+/* The pauses after a failure: long enough for a server to recover, short enough for pods
+ * that wait. */
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MAX_MS 60000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* After slices were made, one more look, when nothing but the view counts any more: see
- * WRITTEN_MS of dra_publish.c. */
+/* After slices were written, the pool is looked at once more, when only the view counts any more:
+ * see WRITTEN_MS of dra_publish.c. */
 #define LOOK_AGAIN_MS 65000u
 #define FEATURES_BYTES_MAX 256u
 
@@ -44,7 +45,7 @@ struct dv_lib_pool *dv_lib_pool_new(struct dv_lib_publisher *publisher, dv_str n
     return pool;
 }
 
-/* Not while it runs. */
+/* Frees the pool, which must not be running. */
 static void pool_free(struct dv_lib_pool *pool)
 {
     dv_timer_cancel(&pool->timer);
@@ -102,7 +103,7 @@ static void take_next(struct dv_lib_pool *pool)
     pool->has_next = false;
 }
 
-/* False: there will be another run at once. */
+/* Ends the run. False: another one begins at once. */
 static bool end_run(struct dv_lib_pool *pool)
 {
     bool is_due = pool->is_due || pool->has_next;
@@ -153,7 +154,7 @@ static void succeed(struct dv_lib_pool *pool)
 
 static void start_step(struct dv_lib_pool *pool);
 
-/* What the server keeps is what there can be: from now on it is the wish. */
+/* Takes what the server kept as what is wanted from now on: it cannot store more. */
 static bool adopt(struct dv_lib_pool *pool, size_t number, struct dv_err *err)
 {
     const struct dv_object *object = pool->request.object;
@@ -181,7 +182,7 @@ static bool adopt(struct dv_lib_pool *pool, size_t number, struct dv_err *err)
     return is_good;
 }
 
-/* The number of the slice that the step writes. */
+/* Finds the number of the slice that the step writes. */
 static bool find_number(const struct dv_lib_pool *pool, size_t *number)
 {
     const struct dv_lib_slice_plan *plan = &pool->plan;
@@ -223,7 +224,7 @@ static void on_written(struct dv_lib_pool *pool)
     pool->at++;
     if (!is_good)
         publisher->options.dropped(publisher->options.ctx, pool->name, &err);
-    if (publisher->is_closing) { /* by that */
+    if (publisher->is_closing) { /* the callback has closed it */
         drop_plan(pool);
         pool_free(pool);
     } else if (pool->has_next || pool->at == pool->n_steps) {

@@ -43,20 +43,21 @@ struct dv_lib_pool {
 };
 
 struct dv_lib_pool *dv_lib_pool_new(struct dv_lib_publisher *publisher, dv_str name);
-/* Takes the arena. */
+/* Sets what is wanted of the pool; takes the arena. */
 void dv_lib_pool_want(struct dv_lib_pool *pool, const struct dv_lib_wanted *wanted);
-/* Looks at it so much later, or earlier if that is due already. */
+/* Looks at the pool after this delay, or earlier if a look is due already. */
 void dv_lib_pool_look(struct dv_lib_pool *pool, uint64_t delay_ms);
-/* Nothing more is written; memory is given back when the request under way has ended. */
+/* Closes the pool: nothing more is written, and its memory is freed when the request under way has
+ * ended. */
 void dv_lib_pool_close(struct dv_lib_pool *pool);
 
 /* ---- of the publisher ---- */
 
-/* The view and the owner are known: pools may run. */
+/* Whether the view and the owner are known, so that pools may run. */
 bool dv_lib_publisher_is_ready(const struct dv_lib_publisher *publisher);
-/* What the server answered: `now` NULL: it is deleted. */
+/* Notes what the server answered; `now` NULL: the slice is deleted. */
 void dv_lib_publisher_wrote(struct dv_lib_publisher *publisher, dv_str name, struct dv_object *now);
-/* The slices of the pool, as far as is known, with a reference each; in `arena`. */
+/* The slices of the pool, as far as they are known, with a reference each; in `arena`. */
 struct dv_object **dv_lib_publisher_slices(struct dv_lib_publisher *publisher, dv_str pool,
                                            struct dv_arena *arena, size_t *n);
 

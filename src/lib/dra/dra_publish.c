@@ -16,7 +16,7 @@
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MAX_MS 60000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* How long an answer goes before the view: a view that is so much behind has lost it. */
+/* How long an answer counts more than the view: a view that is further behind has lost it. */
 #define WRITTEN_MS 60000u
 
 /* An answer that the view does not show yet. */
@@ -73,7 +73,7 @@ static bool is_of_pool(const struct dv_object *object, dv_str pool)
     return dv_str_eq(((const struct dv_api_resource_slice *)object->value)->spec.pool.name, pool);
 }
 
-/* What the view shows, or what was written since. */
+/* The newest state of a slice: what the view shows, or what was written since. */
 static struct dv_object *newest(const struct dv_lib_publisher *publisher, struct dv_object *shown)
 {
     const struct written *written = dv_map_get(&publisher->written, shown->meta->name);

@@ -63,15 +63,15 @@ struct dv_lib_wanted {
     struct dv_lib_wish *wish;
 };
 
-/* Nothing is asked of the API yet. */
+/* Initializes the publisher; nothing is asked of the API yet. */
 void dv_lib_publisher_init(struct dv_lib_publisher *publisher, struct dv_lib_parts *parts,
                            const struct dv_lib_publisher_options *options);
-/* All pools that are wanted from now on. Takes the arenas, also on failure.
+/* Sets all pools that are wanted from now on. Takes the arenas, also on failure.
  * DV_INVALID_ARGUMENT: a name twice, or one that is not ours. */
 DV_CHECKED bool dv_lib_publisher_set(struct dv_lib_publisher *publisher,
                                      const struct dv_lib_wanted *wanted, size_t n_wanted,
                                      struct dv_err *err);
-/* Leaves the slices as they are. */
+/* Closes the publisher, and leaves the slices as they are. */
 void dv_lib_publisher_close(struct dv_lib_publisher *publisher);
 void dv_lib_publisher_fini(struct dv_lib_publisher *publisher);
 

@@ -16,7 +16,7 @@
 #include "pb/pb.h"
 #include "proto/dra_v1.pb-c.h"
 
-/* In one request: all claims of a pod. */
+/* The most claims in one request, which has all claims of a pod. */
 #define CLAIMS_MAX 1024u
 
 static void refuse(const struct davit_dra *dra, struct dv_server_call *call,
@@ -137,7 +137,7 @@ const size_t dv_lib_n_health_methods = DV_COUNT(dv_lib_health_methods);
 
 /* ---- answers ---- */
 
-/* The first mistake is kept, and fails the call. */
+/* Checks a text. The first mistake is kept, and fails the call. */
 static bool check_text(struct davit_call *call, const char *what, const char *text)
 {
     if (call->err.code != DV_OK)

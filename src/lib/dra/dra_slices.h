@@ -28,7 +28,7 @@ struct dv_lib_slice {
     size_t n_counters;
 };
 
-/* A pool as it is wanted; a slice's place in the list is its number. */
+/* A pool as it is wanted; a slice's index in the list is its number. */
 struct dv_lib_wish {
     dv_str driver;
     dv_str pool;
@@ -41,24 +41,26 @@ struct dv_lib_wish {
     size_t n_slices;
 };
 
-/* From what the driver says, all copied into `arena`. `node` is the name of ours.
+/* Makes the pool of what the driver says, all copied into `arena`. `node` is the name of this node.
  * DV_INVALID_ARGUMENT: see davit_dra_publish. */
 DV_CHECKED bool dv_lib_wish_make(const struct davit_dra_pool *pool, dv_str driver, dv_str node,
                                  struct dv_arena *arena, struct dv_lib_wish *wish,
                                  struct dv_err *err);
 
-/* Spreads them over slices, in order, within the API's limits: as few slices as can be without
- * changing the order. At least one. */
+/* Spreads devices and counter sets over slices, in order and within the API's limits: as few slices
+ * as possible without changing the order. At least one. */
 void dv_lib_slices_split(struct dv_api_device *devices, size_t n_devices,
                          struct dv_api_counter_set *counters, size_t n_counters,
                          struct dv_arena *arena, struct dv_lib_slice **slices, size_t *n_slices);
 
 /* ---- names: the number in hex, so that a slice can be found again ---- */
 
-/* "0001f-gpu.example.com-node-1-", for the server to complete. `owner` may be empty. */
+/* The prefix of a slice's name, which the server completes: "0001f-gpu.example.com-node-1-".
+ * `owner` may be empty. */
 dv_str dv_lib_slice_prefix(size_t number, size_t n_slices, dv_str driver, dv_str owner,
                            struct dv_arena *arena);
-/* False: not of one of n_slices, or of another length. */
+/* Reads the number from a slice's name. False: it is not that of one of n_slices, or has another
+ * length. */
 bool dv_lib_slice_number(dv_str name, size_t n_slices, size_t *number);
 
 /* ---- what to do ---- */
@@ -68,7 +70,7 @@ struct dv_lib_slice_update {
     size_t number;
 };
 
-/* In this order; objects are borrowed. */
+/* The steps to be done, in this order; objects are borrowed. */
 struct dv_lib_slice_plan {
     int64_t generation; /* of all slices that stay or come */
     struct dv_object **deletes;
@@ -79,18 +81,18 @@ struct dv_lib_slice_plan {
     size_t n_creates;
 };
 
-/* `existing` are all slices of the pool (driver, and node if it is of one). NULL for `wish`: it is
- * not wanted any more. */
+/* Plans the steps. `existing` are all slices of the pool (by driver, and node if it has one). NULL
+ * for `wish`: the pool is not wanted any more. */
 void dv_lib_slices_plan(const struct dv_lib_wish *wish, struct dv_object *const *existing,
                         size_t n_existing, struct dv_arena *arena, struct dv_lib_slice_plan *plan);
 
-/* The spec of a slice. Taints for which the driver gave no time keep that of `old` (may be NULL).
- */
+/* Makes the spec of a slice. Taints for which the driver gave no time keep that of `old` (may be
+ * NULL). */
 void dv_lib_slice_fill(const struct dv_lib_wish *wish, size_t number, int64_t generation,
                        const struct dv_api_resource_slice_spec *old, struct dv_arena *arena,
                        struct dv_api_resource_slice_spec *spec);
 
-/* The device of that name, NULL: none. `guess` is where it usually is. */
+/* The device of that name; NULL: there is none. `guess` is its usual index. */
 const struct dv_api_device *dv_lib_slice_device(const struct dv_api_resource_slice_spec *spec,
                                                 dv_str name, size_t guess);
 

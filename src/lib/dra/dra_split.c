@@ -8,7 +8,8 @@
 #define COMPLEX_DEVICES_MAX 64u
 #define COUNTER_SETS_MAX 8u
 
-/* Has something that makes a slice of many too large: the API then takes only half as many. */
+/* Whether the device has something that takes much room: the API then allows only half as many in a
+ * slice. */
 static bool is_complex(const struct dv_api_device *device)
 {
     if (device->n_taints > 0 || device->n_consumes_counters > 0)
@@ -22,7 +23,7 @@ static bool is_complex(const struct dv_api_device *device)
     return false;
 }
 
-/* How many of the devices go into one slice, from the first. */
+/* Counts how many of the devices, from the first on, go into one slice. */
 static size_t count_fitting(const struct dv_api_device *devices, size_t n)
 {
     bool has_complex = false;

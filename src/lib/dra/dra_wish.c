@@ -73,7 +73,7 @@ static bool read_attribute(const struct davit_dra_attribute *from, struct dv_are
                    (int)from->type);
 }
 
-/* Those of `more` stay, unless they are given as attributes, too. */
+/* Reads the attributes. Those of `more` stay, unless they are given as attributes, too. */
 static bool read_attributes(const struct davit_dra_device *from, struct dv_arena *arena,
                             struct dv_api_device *device, struct dv_err *err)
 {

@@ -68,7 +68,7 @@ static void name_share(void *ctx, char text[DV_UUID_BYTES])
     (void)dv_random_uuid(text);
 }
 
-/* is_cancelled and share_id have one ctx between them. */
+/* The callbacks is_cancelled and share_id, which share one ctx. */
 struct callbacks {
     const struct davit_allocate_options *options;
 };

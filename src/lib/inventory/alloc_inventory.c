@@ -13,7 +13,7 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* An object that was set. */
+/* An object that the caller has set. */
 struct item {
     dv_str key; /* in the same block */
     struct dv_object *object;
@@ -81,7 +81,7 @@ static const struct dv_api_allocation_result *allocation_of(const struct item *i
     return ((const struct dv_api_resource_claim *)item->object->value)->status.allocation;
 }
 
-/* "namespace/name", which a claim's key ends with. */
+/* The holder's name "namespace/name", with which a claim's key ends. */
 static dv_str holder_of(const struct item *item)
 {
     return dv_str_slice(item->key, item->object->kind->name.n + 1, item->key.n);

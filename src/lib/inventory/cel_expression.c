@@ -78,7 +78,7 @@ uint64_t davit_cel_max_cost(const struct davit_cel *cel)
     return dv_cel_max_cost(cel->expr);
 }
 
-/* NULL: cannot be read. */
+/* Reads a device. NULL: it cannot be read. */
 static struct dv_cel_device *read_device(const struct davit_cel *cel, const char *driver,
                                          const char *device, struct dv_arena *arena,
                                          struct dv_err *err)

@@ -10,16 +10,16 @@
 #include "lib/common/streams.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
-/* Between attempts to register. An agent that comes is seen at once; this is for one that refuses,
- * or that is stuck. */
+/* The pauses between attempts to register. An agent that comes is seen at once; they are for one
+ * that refuses, or that is stuck. */
 #define BACKOFF_FIRST_MS 1000u
 #define BACKOFF_MAX_MS 60000u
 #define BACKOFF_JITTER_PER_MILLE 200u
-/* An agent that watched for this long was a good one: the pauses begin anew. */
+/* After an agent that watched for this long the pauses begin anew. */
 #define GOOD_AGENT_MS 10000u
 /* Within the call the agent connects to us (up to 10 s) and asks for our options. */
 #define REGISTER_TIMEOUT_MS 30000u
-/* An agent that has accepted us watches at once; one that does not will never. */
+/* An agent that has accepted us watches at once; one that has not by then never will. */
 #define WATCH_TIMEOUT_MS 30000u
 
 enum event {
@@ -81,7 +81,7 @@ static void drop_attempt(struct dv_lib_classic *classic)
     dv_channel_close(attempt->channel, on_channel_closed, attempt);
 }
 
-/* The options in it are for agents of long ago: today's ask for them. */
+/* Makes the request. Its options are for agents of long ago: today's ask for them. */
 static struct dv_h2_msg *make_request(const struct dv_lib_classic_options *from)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -154,7 +154,8 @@ static void call(struct dv_lib_classic *classic)
     start_attempt(classic);
 }
 
-/* An agent makes its socket once, when it starts: who watched before is gone, or will be. */
+/* An agent makes its socket once, when it starts. So a new socket means a new agent: the one that
+ * watched before is gone, or will be. */
 static void call_new_agent(struct dv_lib_classic *classic)
 {
     struct dv_err err;
@@ -219,7 +220,8 @@ static const struct {
     {DV_CLASSIC_REGISTERED, ON_NOT_SERVING, DV_CLASSIC_IDLE,       rest          },
 };
 
-/* What is not in the table does not matter there: a stream that ends before we are accepted. */
+/* Handles an event by the table. An event that a state does not have is ignored, such as a stream
+ * that ends before we are accepted. */
 static void handle(struct dv_lib_classic *classic, enum event event)
 {
     for (size_t i = 0; i < DV_COUNT(steps); i++)

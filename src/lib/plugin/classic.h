@@ -38,7 +38,7 @@ struct dv_lib_classic_options {
     bool has_preference;
     struct dv_lib_streams *streams; /* on our socket: who watches is registered */
     void (*registered)(void *ctx);
-    /* Not registered, or no more; the next attempt comes after retry_ms. */
+    /* Called when we are not registered, or not any more; the next attempt comes after retry_ms. */
     void (*failed)(void *ctx, const struct dv_err *err, uint64_t retry_ms);
     void (*lost)(void *ctx, const struct dv_err *err);
     void *ctx;
@@ -61,11 +61,11 @@ void dv_lib_classic_open(struct dv_lib_classic *classic, struct dv_lib_parts *pa
                          const struct dv_lib_classic_options *options);
 void dv_lib_classic_close(struct dv_lib_classic *classic);
 
-/* Our socket takes calls, or does no more. */
+/* Tells whether our socket accepts calls. */
 void dv_lib_classic_set_serving(struct dv_lib_classic *classic, bool is_serving);
-/* Something happened in the directory: `name` as dv_lib_dir tells it. */
+/* To be called when something happened in the directory, with the name that dv_lib_dir gives. */
 void dv_lib_classic_check(struct dv_lib_classic *classic, dv_str name);
-/* A stream has begun or ended. */
+/* To be called when a stream has begun or ended. */
 void dv_lib_classic_watched(struct dv_lib_classic *classic);
 
 #endif

@@ -12,7 +12,7 @@
 #include "lib/common/lib_name.h"
 #include "lib/plugin/plugin_devices.h"
 
-/* What a kubelet receives in one message: Go's default. */
+/* The largest message that a kubelet receives: the default of gRPC in Go. */
 #define AGENT_BYTES_MAX (4u << 20)
 
 /* ---- what the driver and the log are told ---- */
@@ -31,7 +31,7 @@ static void tell(struct dv_lib_way *way, enum davit_event_kind kind, const struc
     if (err)
         (void)dv_lib_fail(&event.error, err);
     if (options->event)
-        options->event(options->ctx, &event); /* last: it may close the plugin */
+        options->event(options->ctx, &event); /* last: the callee may close the plugin */
 }
 
 static void on_serving(void *ctx)
@@ -83,7 +83,7 @@ static void on_lost(void *ctx, const struct dv_err *err)
     tell(way, DAVIT_LOST, err, 0);
 }
 
-/* Our socket file has vanished: what was on it is of before. */
+/* Our socket file has vanished: streams and registrations on it do not count any more. */
 static void on_socket_lost(void *ctx, const struct dv_err *err)
 {
     struct dv_lib_way *way = ctx;

@@ -12,13 +12,14 @@
 #include "http2/http2.h"
 #include "pb/pb.h"
 
-/* What davit receives. A kubelet takes 4 MiB, which is enough for more than 100,000 devices. */
+/* The longest list that davit receives. A kubelet takes 4 MiB, which is enough for more than
+ * 100,000 devices. */
 #define LIST_BYTES_MAX (16u << 20)
-/* Only a bound: the documented 63 characters are enforced by no agent. */
+/* A limit for ids; no agent enforces the documented 63 characters. */
 #define ID_BYTES_MAX 1024u
-/* A machine of today has dozens. */
+/* A limit for NUMA nodes; a machine of today has dozens. */
 #define NUMA_NODES_MAX 1024u
-/* Tags and lengths of a device, and the longer of the two words for its health. */
+/* The bytes of a device's tags and lengths, and of the longer word for its health. */
 #define DEVICE_BYTES 32u
 #define NUMA_NODE_BYTES 14u
 
@@ -139,7 +140,7 @@ static void add_topology(struct dv_buf *buf, const struct device *device)
     for (size_t i = 0; i < device->n_numa_nodes; i++) {
         size_t node = dv_pb_begin(buf, 1);
 
-        if (device->numa_nodes[i] != 0) /* an empty message is node 0 */
+        if (device->numa_nodes[i] != 0) /* node 0 is an empty message */
             dv_pb_add_number(buf, 1, (uint64_t)device->numa_nodes[i]);
         dv_pb_end(buf, node);
     }

@@ -20,11 +20,11 @@ struct dv_lib_devices *dv_lib_devices_new(const struct davit_device *devices, si
 void dv_lib_devices_free(struct dv_lib_devices *devices); /* NULL is fine */
 
 bool dv_lib_devices_has(const struct dv_lib_devices *devices, dv_str id);
-/* DV_NOT_FOUND: no such device. */
+/* Sets the health of a device. DV_NOT_FOUND: there is none of that id. */
 DV_CHECKED bool dv_lib_devices_set_health(struct dv_lib_devices *devices, dv_str id,
                                           bool is_healthy, struct dv_err *err);
 
-/* A ListAndWatchResponse, with one reference. The same devices give the same bytes. */
+/* Makes a ListAndWatchResponse, with one reference. The same devices give the same bytes. */
 struct dv_h2_msg *dv_lib_devices_encode(const struct dv_lib_devices *devices);
 
 #endif

@@ -10,7 +10,7 @@
 #include "pb/pb.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 
-/* In one request. An agent asks for one container at a time. */
+/* The most containers in one request; an agent asks for one at a time. */
 #define CONTAINERS_MAX 256u
 
 static void refuse(struct davit_device_plugin *plugin, struct dv_server_call *call,
@@ -40,7 +40,7 @@ static void handle_watch(void *ctx, struct dv_server_call *call, dv_str request)
     dv_lib_streams_add(&way->streams, call);
 }
 
-/* Each must be in our list, and there once. */
+/* Checks that each id is in our list, and is asked for once. */
 static bool check_ids(const struct davit_device_plugin *plugin, const char *const *ids, size_t n,
                       struct dv_err *err)
 {
@@ -124,7 +124,8 @@ static void handle_prestart(void *ctx, struct dv_server_call *call, dv_str reque
         refuse(plugin, call, &err);
         return;
     }
-    if (!plugin->options.prestart) { /* our options said so; asked all the same, it is no fault */
+    /* our options said that there is none, but an agent that asks all the same gets an answer */
+    if (!plugin->options.prestart) {
         DpV1beta1__PreStartContainerResponse nothing =
             DP_V1BETA1__PRE_START_CONTAINER_RESPONSE__INIT;
 
@@ -175,7 +176,7 @@ static void handle_prefer(void *ctx, struct dv_server_call *call, dv_str request
         refuse(plugin, call, &err);
         return;
     }
-    if (!plugin->options.prefer) { /* no preference, as if asked for it */
+    if (!plugin->options.prefer) { /* the plugin has no preference, and says so */
         DpV1beta1__PreferredAllocationResponse nothing =
             DP_V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 
@@ -184,7 +185,8 @@ static void handle_prefer(void *ctx, struct dv_server_call *call, dv_str request
     }
     rpc = dv_lib_rpc_new(&plugin->rpcs, call, DV_RPC_PREFER, ask->n_container_requests);
     for (size_t i = 0; i < rpc->n_calls; i++)
-        (void)read_prefer(ask->container_requests[i], &rpc->calls[i].prefer, &err); /* checked */
+        /* cannot fail: it was checked before */
+        (void)read_prefer(ask->container_requests[i], &rpc->calls[i].prefer, &err);
     dv_lib_rpc_ask(rpc);
 }
 
