@@ -116,7 +116,7 @@ struct dv_service {
 
 struct dv_server_options {
     dv_str name; /* names the server in the log */
-    mode_t mode; /* of the socket file */
+    mode_t mode; /* mode of the socket file */
     const struct dv_service *services;
     size_t n_services;
     size_t message_bytes_max; /* limit of a received message; 0: the default of 16 MiB */

@@ -34,7 +34,7 @@ struct dv_h2_msg;
 struct dv_h2_msg *dv_h2_msg_new(size_t n);
 struct dv_h2_msg *dv_h2_msg_copy(dv_str payload);
 void *dv_h2_msg_data(struct dv_h2_msg *msg);
-size_t dv_h2_msg_size(const struct dv_h2_msg *msg); /* of the payload */
+size_t dv_h2_msg_size(const struct dv_h2_msg *msg); /* size of the payload */
 struct dv_h2_msg *dv_h2_msg_ref(struct dv_h2_msg *msg);
 void dv_h2_msg_unref(struct dv_h2_msg *msg); /* NULL is fine */
 
@@ -80,10 +80,12 @@ struct dv_h2_handler {
 struct dv_h2_options {
     bool is_server;
     size_t message_bytes_max; /* a longer one is refused at its length prefix */
-    size_t partial_bytes_max; /* of all messages that have arrived in part; room for one at least */
-    size_t unsent_bytes_max;  /* of all messages waiting to go out; one message always may */
-    uint32_t calls_max;       /* server: open at once; client: waiting for a free stream */
-    size_t header_bytes_max;  /* of one header list, either way, counted as HTTP/2 does */
+    /* Limit of all messages that have arrived in part; room for one at least. */
+    size_t partial_bytes_max;
+    /* Limit of all messages that wait to go out; one message always may. */
+    size_t unsent_bytes_max;
+    uint32_t calls_max;      /* server: open at once; client: waiting for a free stream */
+    size_t header_bytes_max; /* limit of one header list, either way, counted as HTTP/2 does */
 };
 
 /* A header list with more fields than this is refused. */

@@ -41,7 +41,7 @@ struct dv_policy_peer;
 struct dv_plugin_info {
     dv_str socket;   /* where it was asked */
     dv_str type;     /* "DevicePlugin", "DRAPlugin" */
-    dv_str name;     /* of the resource or the driver; may be empty */
+    dv_str name;     /* name of the resource or the driver; may be empty */
     dv_str endpoint; /* socket of its service, which need not be there yet; never empty */
     const dv_str *versions;
     size_t n_versions;
@@ -105,7 +105,7 @@ struct dv_plugin_view {
     uint64_t next_retry_ms; /* on the loop's clock; 0: none is due */
     uint64_t seen_wall_ns;
     bool is_desired; /* counts in plugin_manager_total_plugins{state="desired_state_of_world"} */
-    bool is_actual;  /* and in {state="actual_state_of_world"} */
+    bool is_actual;  /* counts in {state="actual_state_of_world"} */
 };
 
 /* Sets `view` to the next socket at or after *at, and moves *at past it; false at the end. Start

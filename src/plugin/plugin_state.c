@@ -38,7 +38,7 @@ bool dv_plugin_desire(struct dv_plugin_world *world, struct dv_plugin_socket *so
     socket->desired_wall_ns = wall_ns;
     if (socket->last_start_ms > 0)
         socket->not_before_ms = socket->last_start_ms + DV_PLUGIN_PERIOD_MS;
-    /* It may be there already, as itself. */
+    /* The map may have this socket already. */
     (void)dv_map_set(&world->sockets, socket->path, socket);
     return true;
 }

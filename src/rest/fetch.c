@@ -89,7 +89,7 @@ static void detach(struct dv_rest_transfer *transfer)
 
     if (!transfer->easy)
         return;
-    (void)curl_multi_remove_handle(client->multi, transfer->easy); /* it is there */
+    (void)curl_multi_remove_handle(client->multi, transfer->easy); /* cannot fail: libcurl has it */
     curl_easy_cleanup(transfer->easy);
     transfer->easy = NULL;
     client->n_attached--;
@@ -158,7 +158,8 @@ static void explain(const struct dv_rest_transfer *transfer, CURLcode result, st
 
     if (result == CURLE_PEER_FAILED_VERIFICATION && explain_flaws(transfer, err))
         return;
-    if (result == CURLE_WEIRD_SERVER_REPLY) { /* which it says of a status line since 8.0 only */
+    /* Libcurl says so of a bad status line since 8.0 only. */
+    if (result == CURLE_WEIRD_SERVER_REPLY) {
         (void)dv_fail(err, DV_INTERNAL, "the answer is not HTTP: %s", said);
         return;
     }

@@ -33,7 +33,7 @@ struct dv_rest_request {
     dv_str method;                      /* "GET" */
     dv_str path;                        /* as sent: "/a%20b"; begins with '/' */
     dv_str query;                       /* as sent, without the '?' */
-    const struct dv_rest_field *fields; /* of the header, in the order of arrival */
+    const struct dv_rest_field *fields; /* the header's fields, in the order of arrival */
     size_t n_fields;
     dv_str body;
 };
@@ -66,7 +66,7 @@ enum dv_rest_drop {
     DV_REST_DROP_PEER, /* for a newcomer: its origin had too many unknown connections */
     /* For a newcomer: all origins together had too many unknown connections. */
     DV_REST_DROP_UNKNOWN,
-    DV_REST_DROP_USER,        /* its user has too many */
+    DV_REST_DROP_USER,        /* its user has too many connections */
     DV_REST_DROP_FULL,        /* there is no room, and nobody can be dropped */
     DV_REST_DROP_DESCRIPTORS, /* the process has no descriptors left */
     DV_REST_DROP_HANDSHAKE,   /* the TLS handshake was not done in time */
@@ -105,7 +105,7 @@ struct dv_rest_server_options {
     /* The limit of all unanswered requests, 503 beyond it. With users, each may have half of it,
      * and all unknown clients together a quarter. 0: 64 MiB. */
     size_t bodies_bytes_max;
-    size_t unsent_bytes_max; /* of one streamed answer; 0: 4 MiB */
+    size_t unsent_bytes_max; /* limit of one streamed answer; 0: 4 MiB */
     /* The limit of connections. Beyond it the oldest unknown connections that wait for nothing are
      * dropped for newcomers; when there are none, newcomers get 503. 0: 1024. */
     size_t connections_max;
@@ -217,7 +217,7 @@ struct dv_rest_client_options {
     dv_str ca;
     dv_str cert;        /* PEM: our own, if any */
     dv_str key;         /* PEM: of `cert` */
-    dv_str socket_path; /* of a Unix socket to connect to in place of the URL's host */
+    dv_str socket_path; /* path of a Unix socket that is used in place of the URL's host */
     dv_str user_agent;
     size_t connections_max;      /* fetches beyond it wait; streams count; 0: 64 */
     uint64_t connect_timeout_ms; /* look-up, connection and handshake; 0: 10 s */
@@ -250,7 +250,7 @@ struct dv_rest_fetch {
      * and idle_ms must be set. */
     uint64_t deadline_ms;
     uint64_t idle_ms;      /* the longest time without a byte of the answer; 0: no limit */
-    size_t body_bytes_max; /* of an answer that is gathered; 0: 64 MiB */
+    size_t body_bytes_max; /* limit of an answer that is gathered; 0: 64 MiB */
     /* The next part of the body of an answer with a 2xx status. NULL: the body is gathered, as that
      * of any other status always is. It may cancel the fetch. */
     void (*on_body)(struct dv_rest_fetch *fetch, dv_str part);
@@ -261,7 +261,7 @@ struct dv_rest_fetch {
      * DV_CANCELLED: it was, or its client was closed. */
     void (*done)(struct dv_rest_fetch *fetch, const struct dv_err *err);
 
-    unsigned status; /* of the answer, from the first part of the body on */
+    unsigned status; /* status of the answer, set from the first part of the body on */
     /* These live until `done` has returned, and are set when there is no error. */
     dv_str answer; /* the gathered body */
     const struct dv_rest_field *answer_fields;

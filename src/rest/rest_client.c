@@ -35,7 +35,8 @@ static void take_ended(struct dv_rest_client *client)
 
         if (message->msg != CURLMSG_DONE)
             continue;
-        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer); /* it is set */
+        /* Cannot fail: it was set when the transfer began. */
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
         dv_rest_transfer_take_result((struct dv_rest_transfer *)(void *)transfer,
                                      message->data.result);
     }
@@ -111,7 +112,8 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *ctx, v
             free(watched);
             return -1;
         }
-        (void)curl_multi_assign(client->multi, fd, watched); /* it has just told of it */
+        /* Cannot fail: libcurl has just told of this socket. */
+        (void)curl_multi_assign(client->multi, fd, watched);
     }
     if (what & CURL_POLL_IN)
         events |= DV_POLL_READ;

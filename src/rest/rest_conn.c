@@ -287,7 +287,8 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
         dv_rest_server_complain(server, conn->peer, &err);
         if (!server->creds) /* under TLS an answer would cost a handshake */
             (void)send(fd, too_many, sizeof(too_many) - 1,
-                       MSG_NOSIGNAL | MSG_DONTWAIT); /* or not */
+                       /* A client that cannot take it at once goes without. */
+                       MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)close(fd);
         free(conn);
         return;
@@ -295,7 +296,8 @@ static void add_conn(struct dv_rest_server *server, int fd, const struct sockadd
     server->new_conn = conn;
     if (MHD_add_connection(server->mhd, fd, address, n) == MHD_YES)
         return;
-    (void)dv_fail_errno(&err, errno, "connection refused"); /* and closed, by libmicrohttpd */
+    /* Libmicrohttpd has closed the socket. */
+    (void)dv_fail_errno(&err, errno, "connection refused");
     dv_log(DV_LOG_DEBUG, "rest: connection refused", DV_F_STR("server", server->options.name),
            DV_F_ERR(&err));
     if (server->new_conn) /* otherwise it had begun, and has ended by itself */

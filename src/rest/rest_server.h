@@ -90,9 +90,9 @@ struct dv_rest_conn {
     enum dv_rest_phase phase;
     struct dv_rest_call *call;
     struct MHD_Response *answer; /* kept until libmicrohttpd asks for it */
-    unsigned status;             /* of the answer */
+    unsigned status;             /* status of the answer */
     size_t answer_bytes;
-    size_t discarded_bytes; /* of the body of a refused request */
+    size_t discarded_bytes; /* how much of a refused request's body was dropped */
     bool is_suspended;
     bool is_hung_up;             /* the client has closed its side */
     bool has_spoken;             /* something has come from the client */
@@ -147,7 +147,7 @@ struct dv_rest_call {
     struct dv_err target_err; /* code DV_OK: path and query are known */
     struct dv_buf body;
     struct dv_rest_user *payer; /* whose share the body counts for; NULL: that of unknown clients */
-    DV_VEC(struct dv_rest_field) fields; /* of the answer; in the arena */
+    DV_VEC(struct dv_rest_field) fields; /* fields of the answer; in the arena */
     uint64_t id;
     uint64_t start_ns;
     bool has_header; /* the request's header is complete */
@@ -200,7 +200,7 @@ void dv_rest_shares_fini(struct dv_rest_shares *shares);
  * none. */
 DV_CHECKED bool dv_rest_shares_join(struct dv_rest_conn *conn, const struct sockaddr *address,
                                     struct dv_err *err);
-void dv_rest_shares_leave(struct dv_rest_conn *conn); /* twice is fine */
+void dv_rest_shares_leave(struct dv_rest_conn *conn); /* a second call does nothing */
 /* The process has no descriptor for the next connection: ends a connection that does nothing. */
 void dv_rest_shares_spare_descriptor(struct dv_rest_server *server);
 /* Whether so many more bytes of the body fit into the sender's share; they then count until the
@@ -211,8 +211,8 @@ void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop)
 
 /* ---- rest_conn.c ---- */
 
-void dv_rest_conn_accept(void *server, unsigned events);  /* of listen_poll */
-void dv_rest_conn_hangups(void *server, unsigned events); /* of hangup_poll */
+void dv_rest_conn_accept(void *server, unsigned events);  /* handles listen_poll */
+void dv_rest_conn_hangups(void *server, unsigned events); /* handles hangup_poll */
 struct dv_rest_conn *dv_rest_conn_of(struct MHD_Connection *mhd);
 /* Called by libmicrohttpd when a connection is there or gone, and when a request is over. */
 void dv_rest_conn_changed(void *server, struct MHD_Connection *mhd, void **ctx,

@@ -210,7 +210,8 @@ static bool drop_any(struct dv_rest_server *server, enum dv_rest_drop drop, cons
 
 void dv_rest_shares_spare_descriptor(struct dv_rest_server *server)
 {
-    (void)drop_any(server, DV_REST_DROP_DESCRIPTORS, "no descriptors are left"); /* or wait */
+    /* When none can be dropped, accepting waits. */
+    (void)drop_any(server, DV_REST_DROP_DESCRIPTORS, "no descriptors are left");
 }
 
 /* ---- coming and going ---- */
@@ -225,7 +226,8 @@ static struct dv_rest_peer *take_peer(struct dv_rest_shares *shares,
     peer = DV_ALLOC(struct dv_rest_peer);
     peer->origin = *origin;
     dv_list_init(&peer->unknown);
-    (void)dv_map_set(&shares->peers, (dv_str){peer->origin.key, origin->n_key}, peer); /* new */
+    (void)dv_map_set(&shares->peers, (dv_str){peer->origin.key, origin->n_key},
+                     peer); /* it was not in the map */
     return peer;
 }
 
@@ -233,7 +235,8 @@ static void drop_peer(struct dv_rest_shares *shares, struct dv_rest_peer *peer)
 {
     if (peer->n_conns > 0)
         return;
-    (void)dv_map_remove(&shares->peers, (dv_str){peer->origin.key, peer->origin.n_key}); /* it */
+    /* It is in the map. */
+    (void)dv_map_remove(&shares->peers, (dv_str){peer->origin.key, peer->origin.n_key});
     free(peer);
 }
 
@@ -275,7 +278,7 @@ static void drop_user(struct dv_rest_shares *shares, struct dv_rest_user *user)
 {
     if (user->n_conns > 0 || user->bodies_bytes > 0)
         return;
-    (void)dv_map_remove(&shares->users, (dv_str){user->name, user->n_name}); /* it */
+    (void)dv_map_remove(&shares->users, (dv_str){user->name, user->n_name}); /* it is in the map */
     free(user);
 }
 
@@ -316,7 +319,8 @@ static struct dv_rest_user *take_user(struct dv_rest_shares *shares, dv_str name
     user = dv_alloc(sizeof(*user) + name.n);
     user->n_name = name.n;
     memcpy(user->name, name.p, name.n);
-    (void)dv_map_set(&shares->users, (dv_str){user->name, name.n}, user); /* new */
+    (void)dv_map_set(&shares->users, (dv_str){user->name, name.n},
+                     user); /* it was not in the map */
     return user;
 }
 

@@ -60,7 +60,8 @@ struct dv_token_use {
 
 /* Begins a use. False: the token is not valid any more, and nothing was begun. */
 DV_CHECKED bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *tokens, dv_str hash);
-void dv_token_use_end(struct dv_token_use *use); /* twice is fine, and when it was never begun */
+/* Does nothing the second time, or when the use was never begun. */
+void dv_token_use_end(struct dv_token_use *use);
 
 size_t dv_tokens_n(const struct dv_tokens *tokens);
 /* Returns the next token at or after *at, and moves *at past it; NULL at the end. Start with 0. */

@@ -110,7 +110,7 @@ DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_s
 /* Makes all tables in an empty database. Unless `set_aside` is NULL, it also notes there where the
  * damaged file is. */
 DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
-/* What a new database begins with. */
+/* The first content of a new database. */
 struct dv_store_content {
     const struct dv_store_schema *schema;
     const char *set_aside; /* where the damaged file is; NULL: there is none */

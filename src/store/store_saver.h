@@ -62,7 +62,7 @@ struct dv_saver {
     struct dv_store_change *changes; /* are being written or, after a failure, still have to be */
     /* The state's changes; the extra ones of the saves follow them. */
     size_t n_changes;
-    struct dv_err err; /* of the last write; code DV_OK: it succeeded */
+    struct dv_err err; /* error of the last write; code DV_OK: it succeeded */
 };
 
 /* Turns a change of a state into a change of the store. */

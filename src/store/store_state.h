@@ -78,7 +78,7 @@ struct dv_store {
     bool is_littered;        /* the log holds a part of a commit that failed */
     bool has_worked;         /* the thread has received something */
     bool is_troubled;        /* the disk did not take the last write */
-    bool is_full;            /* and did not because it is full */
+    bool is_full;            /* the disk did not take it because it is full */
     uint64_t refused_bytes;  /* the size of that write */
     uint64_t probe_pause_ms; /* the pause until the disk is tried again */
 

@@ -17,7 +17,7 @@
 
 struct dv_err;
 
-/* Which log it is: SQLite begins a new one with the next number in the first salt. */
+/* Identifies a log: SQLite begins a new one with the next number in the first salt. */
 struct dv_wal_salts {
     uint32_t count;
     uint32_t random;
@@ -25,7 +25,7 @@ struct dv_wal_salts {
 
 /* Identifies the database's file as it is; that is written only when the log is copied into it. */
 struct dv_wal_base {
-    uint64_t file; /* its inode */
+    uint64_t file; /* inode of the file */
     uint64_t size_bytes;
     uint64_t changed_ns;
 };

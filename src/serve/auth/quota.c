@@ -28,33 +28,32 @@ static const struct limit {
     size_t bytes_node_max;
     const char *cure;
 } limits[] = {
-  /* An Event's message is 1 KiB at most. Events expire after an hour, and a kubelet sends a few
-  * in   a second. */
+  /* An Event expires after an hour, and its message is 1 KiB at most. */
     {DV_KIND_EVENT, 32 * KIB,         5000, 8 * MIB,  5000, 8 * MIB,
-                    "make fewer of them, or wait until old ones expire after an hour"},
+     "make fewer of them, or wait until old ones expire after an hour"},
  /* A slice has at most 128 devices. */
     {DV_KIND_SLICE, OBJECT_BYTES_MAX, 1000, 64 * MIB, 4000, 128 * MIB,
-                    "delete slices that are not needed, or put more devices into one"},
+     "delete slices that are not needed, or put more devices into one"},
  /* Only mirror pods count here: a kubelet runs 110 pods, and few of them are static ones. */
     {DV_KIND_POD,   OBJECT_BYTES_MAX, 500,  16 * MIB, 500,  16 * MIB,
-                    "delete mirror pods that are not needed"                         },
+     "delete mirror pods that are not needed"                         },
 };
 
-/* Of one kind, for a driver on a node or (driver "") for a node. */
+/* The account of one kind, for a driver on a node or (driver "") for a node. */
 struct dv_quota_account {
     const struct limit *limit;
     bool is_node;
     size_t n;
     size_t n_bytes;
-    size_t n_held; /* promised, and not yet known to be stored */
+    size_t n_held; /* reserved by writes that may not be stored yet */
     size_t n_held_bytes;
     size_t n_key;
     char key[];
 };
 
-/* An object that counts; a slice does for its driver and for its node. */
+/* An object that counts; a slice counts for its driver and for its node. */
 struct item {
-    struct dv_quota_account *accounts[2]; /* NULL: none */
+    struct dv_quota_account *accounts[2]; /* NULL: there is none */
     size_t n_bytes;
     size_t n_key;
     char key[];
@@ -103,7 +102,8 @@ static const struct limit *limit_of(const struct dv_kind *kind)
     return NULL;
 }
 
-/* "Event", "n1" and "gpu.example.com" in one text; no part has a zero byte. */
+/* Joins "Event", "n1" and "gpu.example.com" into one text, with zero bytes between, which no part
+ * has. */
 static dv_str make_key(char text[KEY_BYTES_MAX], dv_str a, dv_str b, dv_str c)
 {
     const dv_str parts[] = {a, b, c};
@@ -134,7 +134,8 @@ static struct dv_quota_account *take_account(struct dv_quota *quota, const struc
     account->is_node = driver.n == 0;
     account->n_key = key.n;
     memcpy(account->key, key.p, key.n);
-    (void)dv_map_set(&quota->accounts, (dv_str){account->key, key.n}, account); /* new */
+    /* It was not in the map. */
+    (void)dv_map_set(&quota->accounts, (dv_str){account->key, key.n}, account);
     return account;
 }
 
@@ -142,7 +143,8 @@ static void drop_account(struct dv_quota *quota, struct dv_quota_account *accoun
 {
     if (account->n > 0 || account->n_held > 0 || account->n_held_bytes > 0)
         return;
-    (void)dv_map_remove(&quota->accounts, (dv_str){account->key, account->n_key}); /* it */
+    /* It is in the map. */
+    (void)dv_map_remove(&quota->accounts, (dv_str){account->key, account->n_key});
     free(account);
 }
 
@@ -156,7 +158,7 @@ static struct item *find_item(const struct dv_quota *quota, const struct dv_kind
     return dv_map_get(&quota->items, make_key(text, kind->name, meta->namespace, meta->name));
 }
 
-/* The accounts of a driver on a node, or of a node; NULL where there is none. */
+/* Finds the accounts of a driver on a node, or of a node; NULL where there is none. */
 static void take_accounts(struct dv_quota *quota, const struct dv_kind *kind, dv_str node,
                           dv_str driver, struct dv_quota_account *accounts[2])
 {
@@ -179,13 +181,13 @@ static struct item *add_item(struct dv_quota *quota, const struct dv_object *obj
     for (size_t i = 0; i < DV_COUNT(item->accounts); i++)
         if (item->accounts[i])
             item->accounts[i]->n++;
-    (void)dv_map_set(&quota->items, (dv_str){item->key, key.n}, item); /* new */
+    (void)dv_map_set(&quota->items, (dv_str){item->key, key.n}, item); /* it was not in the map */
     return item;
 }
 
 static void remove_item(struct dv_quota *quota, struct item *item)
 {
-    (void)dv_map_remove(&quota->items, (dv_str){item->key, item->n_key}); /* it */
+    (void)dv_map_remove(&quota->items, (dv_str){item->key, item->n_key}); /* it is in the map */
     for (size_t i = 0; i < DV_COUNT(item->accounts); i++) {
         struct dv_quota_account *account = item->accounts[i];
 

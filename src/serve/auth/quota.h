@@ -52,6 +52,7 @@ struct dv_quota_hold {
  * the text says which limit, how much of it is used, and what to do. */
 DV_CHECKED bool dv_quota_take(struct dv_quota *quota, const struct dv_quota_write *write,
                               struct dv_quota_hold *hold, struct dv_err *err);
-void dv_quota_release(struct dv_quota *quota, struct dv_quota_hold *hold); /* twice is fine */
+/* A second call does nothing. */
+void dv_quota_release(struct dv_quota *quota, struct dv_quota_hold *hold);
 
 #endif

@@ -93,7 +93,7 @@ static void end_uses(struct entry *entry)
 
 static void forget(struct dv_tokens *tokens, struct entry *entry)
 {
-    (void)dv_map_remove(&tokens->by_hash, entry->token.hash); /* it */
+    (void)dv_map_remove(&tokens->by_hash, entry->token.hash); /* it is in the map */
     end_uses(entry);
     entry_free(entry);
 }

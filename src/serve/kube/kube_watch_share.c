@@ -44,7 +44,8 @@ void dv_watch_part_join(struct dv_watch_part *part, struct dv_watch_shares *shar
         share->n_user = user.n;
         if (user.n > 0)
             memcpy(share->user, user.p, user.n);
-        (void)dv_map_set(&shares->by_user, (dv_str){share->user, user.n}, share); /* new */
+        (void)dv_map_set(&shares->by_user, (dv_str){share->user, user.n},
+                         share); /* it was not in the map */
     }
     part->share = share;
     dv_list_push(&share->watches, &part->link);
@@ -96,7 +97,8 @@ bool dv_watch_part_leave(struct dv_watch_part *part)
     part->share = NULL;
     if (--share->n_watches > 0)
         return goes_on;
-    (void)dv_map_remove(&share->shares->by_user, (dv_str){share->user, share->n_user}); /* it */
+    /* It is in the map. */
+    (void)dv_map_remove(&share->shares->by_user, (dv_str){share->user, share->n_user});
     free(share);
     return false;
 }

@@ -19,7 +19,7 @@
 
 struct dv_node_feed;
 
-dv_str dv_node_feed_name(const struct dv_node_feed *feed); /* of the node */
+dv_str dv_node_feed_name(const struct dv_node_feed *feed); /* returns the node's name */
 /* Whether the feed was stopped: it tells nothing any more. */
 bool dv_node_feed_is_stopped(const struct dv_node_feed *feed);
 /* Prints all parts as one document. */

@@ -25,7 +25,7 @@ enum dv_form {
 struct dv_rendering {
     enum dv_media media;
     enum dv_form form;
-    bool is_beta; /* of meta.k8s.io: v1beta1 */
+    bool is_beta; /* the form is of meta.k8s.io/v1beta1, not v1 */
 };
 
 /* Whether one of the accepted types is one of ours, whatever its parameters. An empty header

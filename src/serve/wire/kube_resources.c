@@ -22,7 +22,7 @@ static const struct dv_api_group groups[] = {
 };
 
 /* clang-format off */
-/* What is not a kind with objects: questions, and subresources that are none of every kind. */
+/* Resources that are no kind with objects: reviews, and subresources that not every kind has. */
 static const struct {
     dv_str group;
     struct dv_api_resource resource;

@@ -24,8 +24,8 @@ enum dv_route_what {
     DV_ROUTE_GROUPS,     /* /apis */
     DV_ROUTE_GROUP,      /* /apis/GROUP */
     DV_ROUTE_RESOURCES,  /* /api/v1, /apis/GROUP/VERSION */
-    DV_ROUTE_OBJECTS,    /* of `kind` */
-    DV_ROUTE_REVIEW,     /* of `review` */
+    DV_ROUTE_OBJECTS,    /* objects of `kind` */
+    DV_ROUTE_REVIEW,     /* a review of type `review` */
     DV_ROUTE_TOKENS,     /* /davit/v1/tokens, with `name` when it is one of them */
     DV_ROUTE_NODE,       /* /davit/v1/node */
 };
