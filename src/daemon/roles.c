@@ -97,6 +97,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .gates = dv_control_gates_default(),
         .is_strict = daemon->options->is_strict,
         .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does that itself */
+        /* The reference frees the claims of a pod that is gone, whatever a node holds. */
         .is_held = daemon->options->is_strict ? NULL : is_held,
         .ctx = daemon,
     };

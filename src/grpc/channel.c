@@ -202,6 +202,7 @@ static void on_changed_task(struct dv_task *task)
 static void set_state(struct dv_channel *channel, enum dv_channel_state state)
 {
     channel->state = state;
+    /* A task tells it, because no callback may run within a function of grpc.h. */
     if (channel->options.changed && !channel->is_closing)
         dv_task_post(&channel->changed_task, channel->loop, on_changed_task);
 }
@@ -222,6 +223,7 @@ static void fail_waiting(struct dv_channel *channel, bool those_that_wait_too)
     struct dv_link *link;
 
     dv_list_init(&all);
+    /* The list is taken whole, because calls that go on waiting are put back into it. */
     dv_list_move_all(&all, &channel->waiting);
     while ((link = dv_list_shift(&all)) != NULL) {
         struct dv_call *call = DV_CONTAINER(link, struct dv_call, priv.link);

@@ -169,6 +169,7 @@ static void on_accept(struct dv_listener_handler *handler, struct dv_stream *str
         return;
     }
     options.message_bytes_max = server->options.message_bytes_max;
+    /* There is room for two messages of the largest size that arrive at the same time. */
     options.partial_bytes_max =
         dv_size_max(options.partial_bytes_max, options.message_bytes_max * 2);
     options.unsent_bytes_max = dv_size_max(options.unsent_bytes_max, options.message_bytes_max);
@@ -187,6 +188,7 @@ static void on_accept_failed(struct dv_listener_handler *handler, const struct d
 {
     struct dv_server *server = DV_CONTAINER(handler, struct dv_server, listener_handler);
 
+    /* There is no peer to name: the connection was never accepted. */
     dv_server_complain(server, &(struct dv_peer){.pid = -1, .uid = (uid_t)-1, .gid = (gid_t)-1},
                        err);
 }

@@ -29,6 +29,8 @@ bool dv_plugin_info_decode(dv_str message, dv_str socket, struct dv_arena *arena
         .versions = versions,
         .n_versions = wire->n_supported_versions,
     };
+    /* A plugin without an endpoint serves on the socket that it was asked on, as with the
+     * kubelet. */
     if (info->endpoint.n == 0)
         info->endpoint = info->socket;
     return true;
@@ -52,6 +54,8 @@ void dv_plugin_info_copy(const struct dv_plugin_info *from, struct dv_arena *are
     };
 }
 
+/* Checks a text that goes into the log and into answers: its length is bounded, and it has no
+ * control characters. */
 static bool check_text(const char *what, dv_str text, size_t max_bytes, struct dv_err *err)
 {
     if (text.n > max_bytes)
@@ -89,6 +93,7 @@ bool dv_plugin_endpoint_check_text(dv_str endpoint, struct dv_err *err)
         if (dv_str_eq(part, DV_STR("..")) || dv_str_eq(part, DV_STR(".")))
             return dv_fail(err, DV_INVALID_ARGUMENT, "endpoint \"%.*s\" has \"%.*s\" in its path",
                            DV_FMT(endpoint), DV_FMT(part));
+    /* The last part is empty when the path ends with a slash. */
     if (part.n == 0)
         return dv_fail(err, DV_INVALID_ARGUMENT, "endpoint \"%.*s\" names a directory",
                        DV_FMT(endpoint));
@@ -97,6 +102,7 @@ bool dv_plugin_endpoint_check_text(dv_str endpoint, struct dv_err *err)
 
 bool dv_plugin_is_inside(dv_str dir, dv_str path)
 {
+    /* The root is the only directory whose name ends with a slash. */
     if (dv_str_eq(dir, DV_STR("/")))
         return path.n > 1;
     return dv_str_starts_with(path, dir) && path.n > dir.n + 1 && path.p[dir.n] == '/';

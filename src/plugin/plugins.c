@@ -49,6 +49,7 @@ struct dv_plugins *dv_plugins_open(struct dv_loop *loop, const struct dv_plugins
 
     if (!check_dir(dir, err))
         return NULL;
+    /* The registry is appended with a slash of its own, and paths are compared as texts. */
     while (dv_str_ends_with(dir, DV_STR("/")))
         dir.n--;
     plugins = DV_ALLOC(struct dv_plugins);
@@ -76,6 +77,8 @@ struct dv_plugins *dv_plugins_open(struct dv_loop *loop, const struct dv_plugins
     return NULL;
 }
 
+/* Frees the plugins once nothing is left that could call back: the watcher, and every operation. It
+ * is a task, because the last of them ends within its own callback. */
 static void on_close(struct dv_task *task)
 {
     struct dv_plugins *plugins = DV_CONTAINER(task, struct dv_plugins, close_task);
@@ -115,6 +118,7 @@ void dv_plugins_close(struct dv_plugins *plugins, dv_closed_fn *closed, void *ct
     plugins->is_closing = true;
     plugins->closed = closed;
     plugins->closed_ctx = ctx;
+    /* Nothing may be started or told from here on; only cancelled operations still end. */
     dv_task_cancel(&plugins->decide_task);
     dv_task_cancel(&plugins->tell_task);
     dv_timer_cancel(&plugins->turn_timer);

@@ -93,6 +93,7 @@ static void retry_later(struct dv_saver *saver, const struct dv_err *reason)
     struct dv_loop *loop = saver->options.loop;
     uint64_t pause_ms = dv_jitter(saver->retry_ms, RETRY_JITTER_PER_MILLE);
 
+    /* Only the first of several failures in a row is logged: a full disk would fill the log. */
     if (saver->err.code == DV_OK)
         dv_log(DV_LOG_ERROR, "store: cannot save; trying again",
                DV_F_C("state", saver->options.what), DV_F_CODE(reason), DV_F_ERR(reason),
@@ -153,6 +154,8 @@ static void gather(struct dv_saver *saver)
     for (size_t i = 0; i < saver->n_changes; i++) {
         struct dv_store_change change = saver->changes[i];
 
+        /* A newer change of the same key makes this one needless. The deletion of a prefix is kept,
+         * because its key stands for many rows. */
         if (change.kind != DV_STORE_DELETE_PREFIX && dv_map_get(&newer, change.key))
             continue;
         change.key = dv_str_copy(change.key, arena);

@@ -73,6 +73,8 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
     return kube;
 }
 
+/* Frees the API once the last call is gone. It is a task, because a call is released in the midst
+ * of its own end. */
 static void close_if_idle(struct dv_task *task)
 {
     struct dv_kube *kube = DV_CONTAINER(task, struct dv_kube, close_task);

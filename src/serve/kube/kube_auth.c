@@ -94,6 +94,8 @@ bool dv_kube_is_request_authentic(struct dv_request *request)
     return is_authentic(request->ctx);
 }
 
+/* A bearer token counts before a certificate, and one that is not valid is refused even when there
+ * is a good certificate. */
 bool dv_kube_authenticate(struct dv_kube_call *call)
 {
     const struct dv_token *token;

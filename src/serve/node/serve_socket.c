@@ -43,6 +43,7 @@ bool dv_serve_socket_open(struct dv_serve_socket *socket, dv_str path,
 static void on_closed(void *ctx)
 {
     struct dv_serve_socket *socket = ctx;
+    /* Copied first: the socket is a part of its owner, and is freed with it. */
     dv_closed_fn *closed = socket->closed;
     void *closed_ctx = socket->closed_ctx;
 
