@@ -15,7 +15,7 @@ struct dv_err;
 DV_CHECKED bool dv_file_read(dv_str path, size_t max_bytes, struct dv_arena *arena, dv_str *text,
                              struct dv_err *err);
 
-/* What is left to read of an open file; the message does not name it. */
+/* Reads what is left of an open file; the message does not name it. */
 DV_CHECKED bool dv_file_read_fd(int fd, size_t max_bytes, struct dv_arena *arena, dv_str *text,
                                 struct dv_err *err);
 

@@ -75,7 +75,7 @@ static inline struct dv_link *dv_list_shift(struct dv_list *list)
     return link;
 }
 
-/* All elements of `from`, in order, to the end of `to`. */
+/* Moves all elements of `from`, in order, to the end of `to`. */
 static inline void dv_list_move_all(struct dv_list *to, struct dv_list *from)
 {
     struct dv_link *link;

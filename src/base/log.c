@@ -8,9 +8,10 @@
 #include "base/num.h"
 #include "base/visible.h"
 
-/* More than a dozen fields of the largest value; a line that passes it keeps its message only. */
+/* A line has room for more than a dozen fields of the largest value; one that is longer keeps its
+ * message only. */
 #define LINE_BYTES_MAX (128u * 1024u)
-/* One field's value: an error message and a path fit. */
+/* The longest value of a field: an error message and a path fit. */
 #define VALUE_BYTES_MAX 1024u
 
 static struct dv_log_sink the_sink; /* set once at start: the one global the style guide allows */
@@ -54,7 +55,7 @@ static bool is_plain(dv_str s)
     return s.n > 0;
 }
 
-/* At most VALUE_BYTES_MAX bytes, ending at a character. */
+/* Cuts a text to VALUE_BYTES_MAX bytes, between characters. */
 static dv_str cut(dv_str s)
 {
     size_t end = dv_size_min(s.n, VALUE_BYTES_MAX);
@@ -163,7 +164,7 @@ static void add_json_line(struct dv_buf *buf, const char *time, enum dv_log_leve
     dv_buf_add_c(buf, "}\n");
 }
 
-/* One line, as the sink would get it; pure. */
+/* Formats one line as the sink gets it; pure. */
 static void format_line(struct dv_buf *buf, enum dv_log_format format, uint64_t wall_ns,
                         enum dv_log_level level, const char *msg, const struct dv_log_field *fields)
 {

@@ -70,7 +70,7 @@ struct dv_log_sink {
     struct dv_clock *clock; /* for the time of each line; NULL: lines carry none */
 };
 
-/* Takes a copy. Without a sink nothing is logged. */
+/* Sets the sink, and keeps a copy. Without a sink nothing is logged. */
 void dv_log_set_sink(const struct dv_log_sink *sink);
 /* Text or JSON on file descriptor 2. */
 void dv_log_to_stderr(enum dv_log_level level, enum dv_log_format format);
@@ -84,7 +84,7 @@ bool dv_log_is_on(enum dv_log_level level);
         __VA_ARGS__                                                                                \
     }
 
-/* For the macro: `fields` ends with one whose key is NULL. */
+/* Called by the macro: `fields` ends with one whose key is NULL. */
 void dv_log_fields(enum dv_log_level level, const char *msg, const struct dv_log_field *fields);
 
 DV_CHECKED bool dv_log_level_parse(dv_str name, enum dv_log_level *level);

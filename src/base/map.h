@@ -32,7 +32,7 @@ void *dv_map_get(const struct dv_map *map, dv_str key); /* NULL when absent */
 /* Sets `key` to `value` (not NULL) and returns the value it replaces, or NULL. A replaced entry
  * takes the new key too. */
 void *dv_map_set(struct dv_map *map, dv_str key, void *value);
-/* Takes it out and returns it; NULL when absent. */
+/* Removes the key and returns its value; NULL when absent. */
 void *dv_map_remove(struct dv_map *map, dv_str key);
 void dv_map_clear(struct dv_map *map);
 

@@ -21,7 +21,8 @@
 /* Peers may choose values: what is longer is cut, so that a page has an end. No name that we know
  * of is longer. */
 #define VALUE_BYTES_MAX 256u
-/* All labels of a series: names are ours and short, escaping makes at most two bytes of one. */
+/* The length of all labels of a series: names are ours and short, and escaping makes at most two
+ * bytes of one. */
 #define LABELS_BYTES_MAX (LABELS_MAX * (2u * VALUE_BYTES_MAX + 128u))
 /* "-1.7976931348623157e+308" and the end. */
 #define NUMBER_BYTES 32u

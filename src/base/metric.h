@@ -27,7 +27,7 @@ void dv_metrics_free(struct dv_metrics *metrics); /* NULL is fine */
 
 /* ---- families ---- */
 
-/* All that it points to is borrowed for the registry's life: constants, as a rule. */
+/* A family. All that it points to is borrowed for the registry's life: constants, as a rule. */
 struct dv_family_spec {
     const char *name; /* "davit_allocations_total"; no other family has it */
     const char *help;
@@ -36,7 +36,8 @@ struct dv_family_spec {
     /* Against values that peers choose: what comes after so many series is counted in one more,
      * whose label values are all "over_limit_<series_max>". 0: the default of 100. */
     size_t series_max;
-    /* Its series are forgotten before each print, for collectors to make anew: keep no handles. */
+    /* The family's series are forgotten before each print, and collectors make them anew: keep no
+     * handles. */
     bool is_collected;
 };
 
@@ -50,8 +51,8 @@ struct dv_family *dv_metrics_add_histogram(struct dv_metrics *metrics,
                                            const struct dv_family_spec *spec, const double *bounds,
                                            size_t n_bounds);
 
-/* For times: 10 us to 60 s, in steps of about 1, 2.5, 5. What we do ourselves takes microseconds,
- * what we wait for may take a minute. */
+/* Bounds for times: 10 us to 60 s, in steps of about 1, 2.5, 5. Our own work takes microseconds,
+ * and what we wait for may take a minute. */
 #define DV_SECONDS_BOUNDS 21u
 extern const double dv_seconds_bounds[DV_SECONDS_BOUNDS];
 
@@ -75,7 +76,7 @@ void dv_histogram_observe_ns(struct dv_histogram *histogram, uint64_t ns); /* as
 /* `collect` runs before each print, to set what is known only by looking; in the order of adding.
  * It may add families, but no collectors. */
 void dv_metrics_add_collector(struct dv_metrics *metrics, void (*collect)(void *ctx), void *ctx);
-/* Nothing happens when it was not added. */
+/* Removes a collector; does nothing when it was not added. */
 void dv_metrics_remove_collector(struct dv_metrics *metrics, void (*collect)(void *ctx), void *ctx);
 
 #define DV_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -36,7 +36,7 @@ bool dv_has_subdomain_form(dv_str s, bool fold)
     return last != '.' && last != '-';
 }
 
-/* What names and values of labels are made of. */
+/* Whether the text has the form that names and values of labels share. */
 bool dv_has_name_form(dv_str s)
 {
     for (size_t i = 0; i < s.n; i++) {

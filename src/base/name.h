@@ -12,8 +12,7 @@ bool dv_is_dns_subdomain(dv_str name); /* labels with dots between them */
 bool dv_is_label_name(dv_str key);     /* [prefix/]name */
 bool dv_is_label_value(dv_str value);  /* may be empty */
 
-/* The same as dv_is_dns_label and dv_is_dns_subdomain of any length, where `fold` lets capital
- * letters be. */
+/* Like dv_is_dns_label and dv_is_dns_subdomain, for any length; `fold` allows capital letters. */
 bool dv_has_label_form(dv_str name, bool fold);
 bool dv_has_subdomain_form(dv_str name, bool fold);
 /* Letters, digits, and - _ . between them: what names and values of labels are made of. */

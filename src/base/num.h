@@ -9,7 +9,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 
-/* False, with *sum or *product untouched, when the result does not fit. */
+/* These return false, with *sum or *product untouched, when the result does not fit. */
 DV_CHECKED bool dv_size_add(size_t a, size_t b, size_t *sum);
 DV_CHECKED bool dv_size_mul(size_t a, size_t b, size_t *product);
 uint64_t dv_u64_add_clamped(uint64_t a, uint64_t b); /* UINT64_MAX when it does not fit */

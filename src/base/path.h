@@ -6,8 +6,9 @@
 
 struct dv_arena;
 
-/* Without doubled slashes, ".", a slash at the end, and ".." wherever a name stands before it, as
- * Go's path.Clean: "a//b/../c/" as "a/c", nothing as ".". The result is in `arena`. */
+/* Cleans a path as Go's path.Clean does: without doubled slashes, ".", a slash at the end, and ".."
+ * wherever a name stands before it: "a//b/../c/" as "a/c", nothing as ".". The result is in
+ * `arena`. */
 dv_str dv_path_clean(dv_str path, struct dv_arena *arena);
 /* Like dv_path_clean, but a path that is not absolute is taken from the root: "a/../b" as "/b". */
 dv_str dv_path_clean_absolute(dv_str path, struct dv_arena *arena);

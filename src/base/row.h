@@ -13,8 +13,8 @@
 
 struct dv_arena;
 
-/* A key or a value is made of what came in messages and files of at most 64 MiB. What is too long
- * for a row, the store refuses and tells. */
+/* A key or a value is made of messages and files of at most 64 MiB. The store refuses a row that is
+ * too long, with an error. */
 #define DV_ROW_BYTES_MAX (256u * 1024u * 1024u)
 
 struct dv_row_change {

@@ -25,7 +25,7 @@ typedef struct dv_str {
         (literal), sizeof("" literal) - 1                                                          \
     }
 #define DV_STR_NONE ((dv_str){NULL, 0})
-/* For "%.*s". Text longer than an int is cut, never overrun. */
+/* The arguments for "%.*s". Text longer than an int is cut, never overrun. */
 #define DV_FMT(s) (dv_str_fmt_len(s)), ((s).p ? (s).p : "")
 
 int dv_str_fmt_len(dv_str s);

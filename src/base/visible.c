@@ -11,7 +11,7 @@
 /* Every byte may take four. */
 #define GROWTH 4u
 
-/* Of code points, both ends included. */
+/* A range of code points, both ends included. */
 struct range {
     uint32_t first;
     uint32_t last;

@@ -152,7 +152,8 @@ struct dv_cdi_device {
     struct dv_cdi_container_edits edits;
 };
 
-/* With problems, the rest says how far reading came, and no index uses it. */
+/* A spec. When it has problems, the other members say how far reading came, and no index
+ * uses it. */
 struct dv_cdi_spec {
     dv_str path;
     uint32_t priority;
@@ -171,10 +172,11 @@ struct dv_cdi_spec {
 
 /* -- Specs ---------------------------------------------------------------------------------- */
 
-/* A vendor's spec for a machine full of partitioned devices is a few hundred kilobytes. */
+/* The largest spec: that of a vendor for a machine full of partitioned devices is a few hundred
+ * kilobytes. */
 #define DV_CDI_SPEC_BYTES_MAX (4u * 1024u * 1024u)
 #define DV_CDI_SPEC_DEVICES_MAX 16384u
-/* More than a person reads; the last one then says that there are more. */
+/* The most problems, more than a person reads; the last one then says that there are more. */
 #define DV_CDI_SPEC_PROBLEMS_MAX 32u
 
 struct dv_cdi_file {
@@ -196,7 +198,7 @@ struct dv_json *dv_cdi_spec_to_json(const struct dv_cdi_spec *spec, struct dv_ar
 
 /* -- The index ------------------------------------------------------------------------------ */
 
-/* More names than any container has; resolving compares each with those before it. */
+/* The most names, more than any container has; resolving compares each with those before it. */
 #define DV_CDI_NAMES_MAX 1024u
 
 /* A device that a name stands for. */
@@ -226,15 +228,15 @@ struct dv_cdi_index *dv_cdi_index_new(struct dv_cdi_spec *const *specs, size_t n
 void dv_cdi_index_free(struct dv_cdi_index *index);   /* NULL is fine */
 void dv_cdi_index_freep(struct dv_cdi_index **index); /* for DV_CLEANUP */
 
-/* One more, or one less: costs what is in it, whatever else is there. Specs that are added count in
- * the order of priority and path, before those that the index was made of; no two of them have both
- * the same. It is referenced. */
+/* Adds or removes one spec: costs what is in it, whatever else is there. Specs that are added count
+ * in the order of priority and path, before those that the index was made of; no two of them have
+ * both the same. The index takes a reference. */
 void dv_cdi_index_add(struct dv_cdi_index *index, struct dv_cdi_spec *spec);
 /* `spec` was added. It, its entries and what was resolved from it stay until they are swept. */
 void dv_cdi_index_remove(struct dv_cdi_index *index, struct dv_cdi_spec *spec);
 void dv_cdi_index_sweep(struct dv_cdi_index *index);
 
-/* NULL when no spec has it. */
+/* The device of that name; NULL when no spec has it. */
 const struct dv_cdi_entry *dv_cdi_index_find(const struct dv_cdi_index *index, dv_str full_name);
 
 /* The next spec with problems, in the order of specs; NULL at the end. Start with 0. */
@@ -252,7 +254,7 @@ const struct dv_cdi_nodes *const *dv_cdi_index_owners(const struct dv_cdi_index 
                                                       const struct dv_cdi_node *node,
                                                       size_t *n_sets);
 
-/* All devices by name, into `arena`; they are the index's. */
+/* Lists all devices by name, into `arena`; the index owns them. */
 const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,
                                               struct dv_arena *arena, size_t *n_entries);
 
@@ -263,13 +265,13 @@ const struct dv_cdi_entry **dv_cdi_index_list(const struct dv_cdi_index *index,
 DV_CHECKED bool dv_cdi_resolve(const struct dv_cdi_index *index, const dv_str *names,
                                size_t n_names, struct dv_arena *arena, struct dv_cdi_edits *edits,
                                struct dv_err *err);
-/* One "containerEdits" of all parts. */
+/* Makes one "containerEdits" of all parts. */
 struct dv_json *dv_cdi_edits_to_json(const struct dv_cdi_edits *edits, struct dv_arena *arena);
 
 /* -- For people ----------------------------------------------------------------------------- */
 
-/* A line for each problem of each file, and for each device that two files of one directory have.
- * Returns how many. */
+/* Prints a line for each problem of each file, and for each device that two files of one directory
+ * have. Returns how many. */
 size_t dv_cdi_check_print(const struct dv_cdi_index *index, struct dv_buf *buf);
 
 #endif

@@ -13,7 +13,7 @@
 #include "cdi/shape.h"
 #include "json/json.h"
 
-/* A directory of resctrl has this name. */
+/* The class becomes the name of a directory of resctrl. */
 #define CLOS_ID_BYTES_MAX 4095u
 
 void dv_cdi_check_node(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value)
@@ -58,7 +58,7 @@ void dv_cdi_check_rdt(struct dv_cdi_reader *reader, const struct dv_json *node, 
                         "\"%.*s\" cannot be the name of a directory", DV_FMT(id));
 }
 
-/* Each interface moves to one name, and each name is had by one interface. */
+/* Checks that each interface gets one name, and each name goes to one interface. */
 void dv_cdi_check_edits(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value)
 {
     const struct dv_cdi_container_edits *edits = value;

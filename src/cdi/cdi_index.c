@@ -111,7 +111,8 @@ static void retire_entry(struct dv_cdi_index *index, struct dv_cdi_entry *entry)
         *dv_vec_add(&index->gone_entries) = entry;
 }
 
-/* After its holders have changed. The key is always borrowed from the spec that counts. */
+/* Updates a name after its holders have changed. The key is always borrowed from the spec that
+ * counts. */
 static void update_named(struct dv_cdi_index *index, struct dv_cdi_named *named)
 {
     struct dv_cdi_entry *before = named->entry;

@@ -83,7 +83,7 @@ struct dv_cdi_node_set *dv_cdi_node_set_ref(struct dv_cdi_node_index *nodes, dv_
                                             const struct dv_cdi_device *device);
 void dv_cdi_node_set_unref(struct dv_cdi_node_index *nodes, struct dv_cdi_node_set *set);
 void dv_cdi_node_index_init(struct dv_cdi_node_index *nodes);
-/* All sets must have been given back. */
+/* Frees the index; all sets must have been given back. */
 void dv_cdi_node_index_fini(struct dv_cdi_node_index *nodes);
 
 #endif

@@ -37,7 +37,7 @@ static int by_rank(const void *a, const void *b)
     return dv_cdi_ranked_cmp(a, b);
 }
 
-/* All that are not refused, in their order. */
+/* Lists all specs that are not refused, in their order. */
 static size_t list_specs(const struct dv_cdi_index *index, struct dv_arena *arena,
                          struct dv_cdi_ranked **ranked)
 {

@@ -16,7 +16,7 @@
 #define KEY_NAME_BYTES_MAX 63u
 #define KEY_PREFIX_BYTES_MAX 253u
 
-/* What a name may be made of, beside letters and digits. */
+/* The characters that a name may have, beside letters and digits. */
 struct rules {
     const char *what;
     const char *inside; /* not first, not last */

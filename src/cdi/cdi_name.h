@@ -13,7 +13,7 @@ struct dv_err;
 /* "vendor.com/gpu" into its halves, and both of them checked. */
 DV_CHECKED bool dv_cdi_kind_parse(dv_str kind, dv_str *vendor, dv_str *class, struct dv_err *err);
 DV_CHECKED bool dv_cdi_check_device_name(dv_str name, struct dv_err *err);
-/* As Kubernetes has it for annotations: "[prefix/]name", the prefix in either case. */
+/* Checks a key as Kubernetes does for annotations: "[prefix/]name", the prefix in either case. */
 DV_CHECKED bool dv_cdi_check_annotation_key(dv_str key, struct dv_err *err);
 
 #endif

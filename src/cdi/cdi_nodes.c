@@ -44,8 +44,8 @@ struct dv_cdi_node_set {
 
 /* ---- one node ---- */
 
-/* What two nodes of specs have in common when they are the same. With numbers and no path of the
- * host, the path is only what the container calls it. */
+/* The key that nodes of different specs share when they are the same device. For a node with
+ * numbers and no path of the host, the path is only the container's name for it. */
 static dv_str node_key(const struct dv_cdi_node *node, struct dv_arena *arena)
 {
     if (node->major != 0 && node->host_path.n == 0)
@@ -61,8 +61,8 @@ static char *put(char *at, const void *bytes, size_t n)
     return at + n;
 }
 
-/* What is different stays different: each key has its length before it, for it may have any byte.
- * A kind has no space. */
+/* Joins keys so that different sets have different texts: each key has its length before it, as it
+ * may have any byte. A kind has no space. */
 static dv_str join_keys(dv_str kind, const dv_str *keys, size_t n_keys, struct dv_arena *arena)
 {
     size_t n = kind.n + 1;

@@ -96,7 +96,7 @@ static struct dv_json *write_inline(const struct dv_cdi_field *field, const char
     return dv_json_n(object) > 0 ? object : NULL;
 }
 
-/* NULL: nothing to write. */
+/* Writes a value; NULL: there is nothing to write. */
 static struct dv_json *write_value(const struct dv_cdi_field *field, const char *value,
                                    struct dv_arena *arena)
 {

@@ -36,7 +36,7 @@ static void tell_kind(const struct dv_cdi_index *index, dv_str kind, struct dv_b
         dv_buf_printf(buf, ", and in %zu other%s", n_others, n_others > 1 ? "s" : "");
 }
 
-/* A refused file may be the one that has it; one of the same kind most likely is. */
+/* Finds a refused file that may have the name: one of the same kind most likely does. */
 static const struct dv_cdi_spec *find_refused(const struct dv_cdi_index *index, dv_str kind)
 {
     for (size_t i = 0; i < index->refused.n; i++) {
@@ -46,7 +46,8 @@ static const struct dv_cdi_spec *find_refused(const struct dv_cdi_index *index, 
     return index->refused.n > 0 ? index->refused.v[0].spec : NULL;
 }
 
-/* What was looked at, for a name that is not there; the likelier cause first, as text is cut. */
+/* Says what was searched for a name that is not there; the likelier cause comes first, as the text
+ * is cut. */
 static bool fail_unknown(const struct dv_cdi_index *index, dv_str name, struct dv_err *err)
 {
     dv_str kind = dv_str_slice(name, 0, dv_str_find_char(name, '='));

@@ -26,7 +26,7 @@ enum dv_cdi_release {
 };
 
 const char *dv_cdi_release_text(enum dv_cdi_release release); /* "0.3.0" */
-/* With or without a "v" before it. */
+/* Parses a release, with or without a "v" before it. */
 DV_CHECKED bool dv_cdi_release_parse(dv_str text, enum dv_cdi_release *release);
 
 enum dv_cdi_field_kind {
@@ -62,8 +62,8 @@ struct dv_cdi_shape {
     size_t n_fields;
     size_t size_bytes;
     size_t align;
-    /* What no field can tell alone; NULL: nothing. `value` is the struct, read as far as it could
-     * be. */
+    /* Checks what no field can tell alone; NULL: nothing. `value` is the struct, read as far as it
+     * could be. */
     void (*check)(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value);
 };
 

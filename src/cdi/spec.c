@@ -12,7 +12,7 @@
 #include "cdi/shape.h"
 #include "json/json.h"
 
-/* A spec is 7 deep: the arguments of a hook of the edits of a device. */
+/* A spec is 7 levels deep: the arguments of a hook of the edits of a device. */
 #define DEPTH_MAX 16u
 /* A spec of the largest size that is all short strings would be twice that; such a one has some
  * 16,000 devices with 30 values each. */

@@ -41,7 +41,7 @@ enum dv_json_kind {
 
 /* -- Reading text --------------------------------------------------------------------------- */
 
-/* What a reader allows unless told otherwise. A list of 5,000 slices with 8 devices each is about
+/* The limits of a reader unless told otherwise. A list of 5,000 slices with 8 devices each is about
  * 11 MB and 750,000 nodes; a node takes 40 bytes, an array or object 72. */
 #define DV_JSON_BYTES_MAX (64u * 1024u * 1024u)
 #define DV_JSON_NODES_MAX (4u * 1024u * 1024u)
@@ -63,15 +63,16 @@ struct dv_json_opts {
     bool replace_bad_utf8;
 };
 
-/* One JSON value (RFC 8259) with nothing but blanks around it. Keeps `text`: strings without
+/* Parses one JSON value (RFC 8259) with nothing but blanks around it. Keeps `text`: strings without
  * escapes and numbers stay where they are, so it must live as long as the tree; copy it into the
  * arena first when it does not. A lone surrogate escape reads as U+FFFD, as in Go.
  * DV_INVALID_ARGUMENT: not JSON. DV_RESOURCE_EXHAUSTED: over a limit. */
 struct dv_json *dv_json_parse(dv_str text, const struct dv_json_opts *opts, struct dv_arena *arena,
                               struct dv_err *err);
 
-/* One YAML document; keeps nothing of `text`. No document at all reads as null, a second one is
- * refused. What scalars, keys, tags and merges mean follows Kubernetes: see yaml_scalar.c. */
+/* Parses one YAML document; keeps nothing of `text`. No document at all reads as null, a
+ * second one is refused. The meaning of scalars, keys, tags and merges follows Kubernetes:
+ * see yaml_scalar.c. */
 struct dv_json *dv_yaml_parse(dv_str text, const struct dv_json_opts *opts, struct dv_arena *arena,
                               struct dv_err *err);
 
@@ -100,7 +101,8 @@ uint32_t dv_json_line(const struct dv_json *node);
 /* The text of an array or object as it was read, blanks and all; nothing for other nodes, for what
  * was not read from JSON, and for all of a document once something in it was edited. */
 dv_str dv_json_source(const struct dv_json *node);
-/* Its key was there before in the same object, and what it said was dropped. */
+/* Whether the member's key was there before in the same object, and the earlier value was
+ * dropped. */
 bool dv_json_is_repeated(const struct dv_json *node);
 
 size_t dv_json_n(const struct dv_json *node);   /* children; 0 for what has none, and for NULL */
@@ -110,8 +112,8 @@ dv_str dv_json_key(const struct dv_json *node); /* of a member; empty for others
 struct dv_json *dv_json_first(const struct dv_json *node);
 struct dv_json *dv_json_next(const struct dv_json *node);
 struct dv_json *dv_json_parent(const struct dv_json *node); /* walks the rest of the siblings */
-/* NULL when absent, when `object` is something else, and when it is NULL; so calls can be nested.
- * Constant time in large objects. */
+/* The member of that key; NULL when absent, when `object` is something else, and when it is NULL;
+ * so calls can be nested. Constant time in large objects. */
 struct dv_json *dv_json_get(const struct dv_json *object, dv_str key);
 struct dv_json *dv_json_at(const struct dv_json *array,
                            size_t i); /* walks there; NULL past the end */
@@ -149,7 +151,7 @@ struct dv_json *dv_json_new_double(double value, struct dv_arena *arena); /* fin
 struct dv_json *dv_json_new_str(dv_str value, struct dv_arena *arena);
 struct dv_json *dv_json_new_array(struct dv_arena *arena);
 struct dv_json *dv_json_new_strs(const dv_str *values, size_t n, struct dv_arena *arena);
-/* The same, or null when `values` is NULL: as Go writes a slice that is nil. */
+/* Like dv_json_new_strs, or null when `values` is NULL: as Go writes a slice that is nil. */
 struct dv_json *dv_json_new_strs_or_null(const dv_str *values, size_t n, struct dv_arena *arena);
 struct dv_json *dv_json_new_object(struct dv_arena *arena);
 
@@ -158,14 +160,13 @@ struct dv_json *dv_json_new_object(struct dv_arena *arena);
 /* Puts it where the member of that key is, or at the end. */
 void dv_json_set(struct dv_json *object, dv_str key, struct dv_json *value, struct dv_arena *arena);
 void dv_json_append(struct dv_json *array, struct dv_json *value);
-/* Before element i; i may be the number of elements. */
+/* Inserts before element i; i may be the number of elements. */
 void dv_json_insert(struct dv_json *array, size_t i, struct dv_json *value);
 /* Puts `value` where `old` is, under its key. `old` is in no container afterwards. */
 void dv_json_replace(struct dv_json *old, struct dv_json *value);
 void dv_json_remove(struct dv_json *node); /* out of its container; costs its number of children */
 
-/* A copy of everything under `node`, text too; its line, column and order stay, its key does not.
- */
+/* Copies everything under `node`, text too; its line, column and order stay, its key does not. */
 struct dv_json *dv_json_copy(const struct dv_json *node, struct dv_arena *arena);
 
 /* -- Writing text --------------------------------------------------------------------------- */

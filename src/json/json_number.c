@@ -69,7 +69,7 @@ static double to_double(const struct decimal *decimal)
     return dv_json_text_to_double((dv_str){text, (size_t)n});
 }
 
-/* As few digits as read back as the same value. */
+/* Finds the fewest digits that read back as the same value. */
 static struct decimal shorten(double value, bool is_float32)
 {
     struct decimal decimal;

@@ -197,7 +197,7 @@ static bool read_word(struct reader *r, dv_str word)
 
 /* -- Values --------------------------------------------------------------------------------- */
 
-/* By its first character. False: no value begins so. */
+/* The kind of a value by its first character. False: no value begins so. */
 static bool kind_of(char c, enum dv_json_kind *kind)
 {
     switch (c) {
@@ -304,7 +304,7 @@ static bool read_key(struct reader *r, dv_str *key)
     return true;
 }
 
-/* What begins inside the open container: a key and a value, or an element. */
+/* Reads what begins inside the open container: a key and a value, or an element. */
 static bool read_child(struct reader *r)
 {
     dv_str key = {NULL, 0};

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 
-/* Of a path in an error, whose message holds 256 bytes: the end of it says most. */
+/* The length of a path in an error, whose message has 256 bytes: the end of a path says most. */
 #define ERROR_PATH_BYTES 120u
 /* A path that is not shown in full need not be built in full. */
 #define PATH_BYTES_MAX (64u * 1024u)

@@ -48,7 +48,7 @@ static struct dv_json **find_slot(struct dv_json_index *index, dv_str key)
     return &index->slots[at];
 }
 
-/* Takes out what is there; those behind it that would be looked for in vain then move up. */
+/* Empties a slot; members behind it that could not be found any more move up. */
 static void empty_slot(struct dv_json_index *index, struct dv_json **slot)
 {
     size_t mask = index->n_slots - 1;
@@ -94,7 +94,8 @@ void dv_json_index_members(struct dv_json *object, struct dv_arena *arena)
     fill_index(object, container->index);
 }
 
-/* After a member was added. Growing doubles, so that adding stays cheap. */
+/* Updates the index after a member was added. It doubles when it grows, so that adding
+ * stays cheap. */
 static void update_index(struct dv_json *object, struct dv_json *added, struct dv_arena *arena)
 {
     struct dv_json_container *container = container_of(object);

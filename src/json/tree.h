@@ -39,7 +39,7 @@ struct dv_json_text {
     bool is_edited;
 };
 
-/* What arrays and objects are: a node is never turned into another kind. */
+/* An array or object. A node never changes its kind. */
 struct dv_json_container {
     struct dv_json node;
     struct dv_json *last;
@@ -62,7 +62,7 @@ static inline bool dv_json_is_container(const struct dv_json *node)
     return node->kind >= DV_JSON_ARRAY;
 }
 
-/* A node of its kind, large enough for it; everything else zero. */
+/* Makes a node of this kind, large enough for it; everything else is zero. */
 struct dv_json *dv_json_new(enum dv_json_kind kind, struct dv_arena *arena);
 /* Adds at the end, and to no index: for readers, which seal objects when they are complete. */
 void dv_json_link(struct dv_json *container, struct dv_json *child);
@@ -76,12 +76,12 @@ DV_CHECKED bool dv_json_seal(struct dv_json *object, bool refuse_duplicates, str
 /* Indexes an object whose keys differ, when it is large. */
 void dv_json_index_members(struct dv_json *object, struct dv_arena *arena);
 
-/* What a copy may take, counted down; the text stays shared. For aliases in YAML. */
+/* What a copy may take, counted down; the text stays shared. It limits aliases in YAML. */
 struct dv_json_budget {
     size_t nodes;
     size_t depth;
 };
-/* NULL when the budget does not suffice. */
+/* Copies a node; NULL when the budget does not suffice. */
 struct dv_json *dv_json_copy_within(const struct dv_json *node, struct dv_json_budget *budget,
                                     struct dv_arena *arena);
 
@@ -109,18 +109,18 @@ dv_str dv_json_to_utf8(dv_str s, struct dv_arena *arena);
  * ASCII; or the end. */
 const char *dv_json_skip_plain(const char *at, const char *end);
 int32_t dv_json_read_hex4(const char *at, const char *end); /* four digits, or -1 */
-/* What is between two quotes, known to be right but for `n_bad` bytes that are not UTF-8, without
- * its escapes and with U+FFFD for those. */
+/* Unescapes the text between two quotes, which is known to be right except for `n_bad` bytes that
+ * are not UTF-8: those become U+FFFD. */
 dv_str dv_json_unescape(dv_str s, size_t n_bad, struct dv_arena *arena);
 
 bool dv_json_is_number(dv_str text); /* as JSON writes them: json_read.c */
 /* Numbers: json_number.c. A JSON number's text, or what else strtod reads. */
 double dv_json_text_to_double(dv_str text);
-/* As Go prints a double in JSON ("1e+21", "0.000001", "-0"), which must be finite. */
+/* Prints a finite double as Go does in JSON: "1e+21", "0.000001", "-0". */
 #define DV_JSON_DOUBLE_BYTES 48
 void dv_json_double_to_text(double value, char text[DV_JSON_DOUBLE_BYTES]);
-/* As Go prints a 32-bit float with %g and as few digits as do: what Kubernetes makes of a YAML key
- * that is one ("1e+06", ".inf"). */
+/* Prints a 32-bit float as Go does with %g and the fewest digits: Kubernetes does that with a YAML
+ * key that is one ("1e+06", ".inf"). */
 void dv_json_float_to_key(double value, char text[DV_JSON_DOUBLE_BYTES]);
 
 #endif

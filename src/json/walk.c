@@ -30,7 +30,7 @@ static bool has_budget(const struct copying *copying, const struct dv_json *node
     return true;
 }
 
-/* NULL when the budget does not suffice. */
+/* Copies one node; NULL when the budget does not suffice. */
 static struct dv_json *copy_node(const struct copying *copying, const struct dv_json *node)
 {
     dv_str key = dv_json_key(node);
@@ -115,7 +115,7 @@ struct dv_json *dv_json_copy_within(const struct dv_json *node, struct dv_json_b
 
 /* -- Compare -------------------------------------------------------------------------------- */
 
-/* An integer of 64 bits, signed or not. */
+/* Parses an integer of 64 bits, signed or not. */
 static bool to_integer(dv_str text, bool *is_negative, uint64_t *magnitude)
 {
     int64_t value;
@@ -144,7 +144,7 @@ static bool is_same_number(dv_str a, dv_str b)
     return isfinite(a_value) && a_value == dv_json_text_to_double(b);
 }
 
-/* Of two nodes that are not NULL: without their children. */
+/* Compares two nodes that are not NULL, without their children. */
 static bool is_same_node(const struct dv_json *a, const struct dv_json *b)
 {
     dv_str a_text = {a->text, a->n};
@@ -240,7 +240,7 @@ static dv_str digits_at(dv_str s, size_t at)
     return dv_str_slice(s, at, end);
 }
 
-/* By the number; of the same number, the one with fewer zeros before it first. */
+/* Compares by the number; of the same number, the one with fewer leading zeros comes first. */
 static int compare_digits(dv_str a, dv_str b)
 {
     dv_str a_number = a;

@@ -84,7 +84,7 @@ static bool emit_scalar(struct printer *p, dv_str text, const char *tag, yaml_sc
                                              (int)text.n, is_implicit, is_implicit, style));
 }
 
-/* A number that doubles cannot hold would read back as a string, unless it says what it is. */
+/* Prints a number. One that a double cannot hold would read back as a string, so it gets a tag. */
 static bool emit_number(struct printer *p, const struct dv_json *node)
 {
     dv_str text = dv_json_number_text(node);

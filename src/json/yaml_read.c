@@ -22,7 +22,7 @@
 #include "base/vec.h"
 #include "json/yaml_scalar.h"
 
-/* What aliases may add, in nodes: go-yaml's own allowance for a document that is not huge. Without
+/* How many nodes aliases may add: go-yaml's own allowance for a document that is not huge. Without
  * it, ten lines are enough for a billion. */
 #define ALIAS_NODES_MAX 400000u
 
@@ -320,7 +320,7 @@ static bool merge_one(struct dv_yaml_stream *stream, struct dv_json *object,
     return true;
 }
 
-/* Of a sequence the first has precedence, so it goes last. */
+/* Merges in reverse: of a sequence the first has precedence, so it is merged last. */
 static bool merge(struct dv_yaml_stream *stream, struct dv_json *object, struct dv_json *value,
                   struct dv_err *err)
 {

@@ -36,7 +36,7 @@ static const char *const null_words[] = {"", "~", "null", "Null", "NULL"};
 static const char *const infinite_words[] = {".inf", ".Inf", ".INF"}; /* with or without a sign */
 static const char *const nan_words[] = {".nan", ".NaN", ".NAN"};
 
-/* Of all of them. */
+/* The length of the longest word. */
 #define WORD_BYTES_MAX 5u
 
 static size_t skip_digits(dv_str s, size_t at)
@@ -104,7 +104,7 @@ static bool parse_magnitude(dv_str s, unsigned base, uint64_t *magnitude)
     return s.n > 0;
 }
 
-/* Takes 0x, 0o, 0b or the 0 of an octal number off. */
+/* Takes the prefix 0x, 0o, 0b, or the 0 of an octal number, off the front. */
 static unsigned take_base(dv_str *s)
 {
     unsigned base = 10;
@@ -131,7 +131,7 @@ static bool parse_integer(dv_str s, struct dv_yaml_scalar *scalar)
     base = take_base(&s);
     if (!parse_magnitude(s, base, &scalar->magnitude))
         return false;
-    /* Only without a sign may it need the 64th bit. */
+    /* Only a number without a sign may need the 64th bit. */
     return !has_sign || scalar->magnitude <= (uint64_t)INT64_MAX + scalar->is_negative;
 }
 
@@ -221,7 +221,7 @@ struct dv_yaml_scalar dv_yaml_resolve(dv_str text)
 
 /* -- What kubectl quotes -------------------------------------------------------------------- */
 
-/* One or two digits (exactly `n`, unless 0), from `low` to `high`. */
+/* Takes one or two digits (exactly `n`, unless that is 0), for a number from `low` to `high`. */
 static bool take_number(dv_str *s, size_t n, int low, int high)
 {
     size_t digits = dv_size_min(skip_digits(*s, 0), 2);

@@ -5,14 +5,14 @@
 
 #include "json/json.h"
 
-/* As it stands in the text. */
+/* A scalar as it stands in the text. */
 struct dv_yaml_source {
     dv_str text; /* without quotes and escapes */
     dv_str tag;  /* in full ("tag:yaml.org,2002:int"); empty when there is none */
     bool is_plain;
 };
 
-/* What it means. */
+/* The meaning of a scalar. */
 struct dv_yaml_scalar {
     enum dv_json_kind kind; /* neither array nor object */
     bool truth;             /* of a boolean */
@@ -24,18 +24,18 @@ struct dv_yaml_scalar {
     dv_str text;  /* of a string; borrowed from the source unless it was decoded */
 };
 
-/* Of plain text without a tag. */
+/* Resolves plain text without a tag. */
 struct dv_yaml_scalar dv_yaml_resolve(dv_str text);
 /* Fails when the text is not what its tag says. */
 DV_CHECKED bool dv_yaml_resolve_tagged(const struct dv_yaml_source *source, struct dv_arena *arena,
                                        struct dv_yaml_scalar *scalar, struct dv_err *err);
 
-/* A node that is not a container, which the printer and the reader can exchange for a scalar. The
- * scalar must be finite; the node copies its text. */
+/* Makes a node that is not a container of a scalar. The scalar must be finite; the node copies its
+ * text. */
 void dv_yaml_to_node(const struct dv_yaml_scalar *scalar, struct dv_arena *arena,
                      struct dv_json *node);
 struct dv_yaml_scalar dv_yaml_from_node(const struct dv_json *node);
-/* As the key of a member, copied. False: null cannot be one. */
+/* Makes the key of a member, copied. False: null cannot be one. */
 DV_CHECKED bool dv_yaml_to_key(const struct dv_yaml_scalar *scalar, struct dv_arena *arena,
                                dv_str *key);
 

@@ -25,7 +25,7 @@ static const struct {
 
 /* -- Tags ----------------------------------------------------------------------------------- */
 
-/* Of !!int and its kin; `tag` is "int". */
+/* Resolves !!int and the like; `tag` is "int". */
 static bool resolve_kind(dv_str text, dv_str tag, enum dv_json_kind kind,
                          struct dv_yaml_scalar *scalar, struct dv_err *err)
 {

@@ -141,7 +141,8 @@ void dv_loop_free(struct dv_loop *loop)
 
     if (!loop)
         return;
-    /* What closes may post tasks, and tasks may close: until neither is left. */
+    /* A handle that closes may post tasks, and a task may close handles: this runs until neither is
+     * left. */
     unref_hooks(loop);
     do {
         run_tasks(loop);

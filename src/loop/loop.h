@@ -42,7 +42,7 @@ struct dv_clock *dv_loop_clock(struct dv_loop *loop);
 uint64_t dv_loop_now_ms(struct dv_loop *loop);
 uint64_t dv_loop_now_ns(struct dv_loop *loop);
 
-/* One turn of the loop, without the time it slept in: nobody else was served meanwhile. */
+/* One turn of the loop, without the time it slept: nobody else was served meanwhile. */
 struct dv_loop_hold {
     uint64_t wall_ns;
     uint64_t cpu_ns; /* of the loop's thread: less than wall_ns when other processes ran instead */
@@ -50,7 +50,7 @@ struct dv_loop_hold {
 
 /* Runs after every turn, on the real clock; must return at once. */
 typedef void dv_loop_held_fn(void *ctx, const struct dv_loop_hold *hold);
-/* One at a time; NULL: nobody any more. */
+/* Sets the one watcher of holds; NULL: there is none any more. */
 void dv_loop_watch_holds(struct dv_loop *loop, dv_loop_held_fn *held, void *ctx);
 
 typedef void dv_closed_fn(void *ctx);
@@ -93,7 +93,8 @@ struct dv_work {
 
 /* `work` is lent until `done` has run. */
 void dv_work_start(struct dv_work *work, struct dv_loop *loop);
-/* A job that has begun runs to its end, and `done` gets NULL; one that has not is dropped. */
+/* Cancels a job. One that has begun runs to its end, and `done` gets NULL; one that has not is
+ * dropped. */
 void dv_work_cancel(struct dv_work *work);
 
 /* ---- waking the loop from a thread of one's own ---- */
@@ -103,8 +104,8 @@ struct dv_async;
 /* `woken` runs on the loop's thread after dv_async_wake; both are kept. */
 struct dv_async *dv_async_open(struct dv_loop *loop, void (*woken)(void *ctx), void *ctx,
                                struct dv_err *err);
-/* From any thread, and the only function here that may be: what the waker did before, `woken`
- * sees. Several calls may end in one run of `woken`, never in none. */
+/* Wakes the loop; the only function here that any thread may call. `woken` sees what the waker did
+ * before. Several calls may end in one run of `woken`, never in none. */
 void dv_async_wake(struct dv_async *async);
 /* No thread may wake it any more. `closed` may be NULL. */
 void dv_async_close(struct dv_async *async, dv_closed_fn *closed, void *ctx);
@@ -118,7 +119,7 @@ struct dv_stream_handler {
     void (*read)(struct dv_stream_handler *handler, dv_str bytes);
     /* The peer closed (err NULL) or the connection broke. Once; close the stream then. */
     void (*end)(struct dv_stream_handler *handler, const struct dv_err *err);
-    /* All that was queued has been handed to the kernel. */
+    /* Called when all that was queued has been given to the kernel. */
     void (*drained)(struct dv_stream_handler *handler);
 };
 
@@ -143,14 +144,14 @@ void dv_stream_start(struct dv_stream *stream, struct dv_stream_handler *handler
  * arrives as `end`. */
 void dv_stream_write(struct dv_stream *stream, dv_str bytes);
 size_t dv_stream_queued_bytes(const struct dv_stream *stream);
-/* Who is at the other end, as the kernel recorded it when it connected. */
+/* The process at the other end, as the kernel recorded it when it connected. */
 struct dv_peer dv_stream_peer(const struct dv_stream *stream);
 /* A descriptor of the process at the other end, for the caller to close; -1 where the kernel has
  * none to give (before Linux 6.5), or the process is gone. */
 int dv_stream_pidfd(const struct dv_stream *stream);
-/* Its supplementary groups, at most `max`; 0 when they are more, or not known. */
+/* The supplementary groups of the peer, at most `max`; 0 when they are more, or not known. */
 size_t dv_stream_groups(const struct dv_stream *stream, gid_t *gids, size_t max);
-/* What is queued is dropped. `closed` may be NULL. */
+/* Closes the stream and drops what is queued. `closed` may be NULL. */
 void dv_stream_close(struct dv_stream *stream, dv_closed_fn *closed, void *ctx);
 
 /* ---- listeners ---- */
@@ -158,9 +159,9 @@ void dv_stream_close(struct dv_stream *stream, dv_closed_fn *closed, void *ctx);
 struct dv_listener;
 
 struct dv_listener_handler {
-    /* Takes the stream, which is not reading yet. */
+    /* Called with a new stream, which the callee owns and which is not reading yet. */
     void (*accept)(struct dv_listener_handler *handler, struct dv_stream *stream);
-    /* A connection could not be accepted; the listener goes on. May be NULL. */
+    /* Called when a connection could not be accepted; the listener goes on. May be NULL. */
     void (*failed)(struct dv_listener_handler *handler, const struct dv_err *err);
 };
 
@@ -172,8 +173,8 @@ struct dv_listener *dv_listener_open(struct dv_loop *loop, dv_str path, mode_t m
 /* Whether dv_listener_open could listen at `path`; fails as it does, and changes nothing. For those
  * who have to do something before anybody can see that they listen. */
 DV_CHECKED bool dv_socket_is_free(dv_str path, struct dv_err *err);
-/* Who listens at `path`, found out by a connection that says nothing. Fails as dv_stream_connect.
- */
+/* Finds out who listens at `path`, by a connection that sends nothing. Fails as
+ * dv_stream_connect. */
 DV_CHECKED bool dv_socket_listener(dv_str path, struct dv_peer *peer, struct dv_err *err);
 /* Removes the socket file if it is still the one made by open. `closed` may be NULL. */
 void dv_listener_close(struct dv_listener *listener, dv_closed_fn *closed, void *ctx);

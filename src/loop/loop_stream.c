@@ -62,7 +62,7 @@ static struct sockaddr_un address_of(dv_str path)
     return address;
 }
 
-/* A socket connected to `path`, or -1 with errno set. */
+/* Connects a socket to `path`; returns -1 with errno set when that fails. */
 static int connect_fd(dv_str path)
 {
     struct sockaddr_un address = address_of(path);
@@ -401,7 +401,7 @@ static struct dv_listener *open_listener(struct dv_loop *loop, int fd,
     return NULL;
 }
 
-/* Nothing is at `path`, or a socket that nobody answers on. */
+/* Whether nothing is at `path`, or a socket that nobody answers on. */
 static bool is_free(const char *path, struct dv_err *err)
 {
     struct stat info;
@@ -439,7 +439,7 @@ static bool clear_path(const char *path, struct dv_err *err)
     return true;
 }
 
-/* A socket bound to `path`, or -1. */
+/* Binds a socket to `path`; returns -1 when that fails. */
 static int bind_fd(const char *path, mode_t mode, struct dv_err *err)
 {
     struct sockaddr_un address = address_of(dv_str_from_c(path));
@@ -449,7 +449,8 @@ static int bind_fd(const char *path, mode_t mode, struct dv_err *err)
         (void)dv_fail_errno(err, errno, "socket for %s", path);
         return -1;
     }
-    /* Before bind, so that the file never has a wider mode (the umask still narrows it). */
+    /* The mode is set before bind, so that the file never has a wider one (the umask still narrows
+     * it). */
     if (fchmod(fd, mode) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         (void)dv_fail_errno(err, errno, "bind %s", path);
         (void)close(fd); /* never bound */

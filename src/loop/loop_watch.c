@@ -61,7 +61,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     struct dv_poll *poll = handle->data;
     unsigned ready = 0;
 
-    /* An error or hang-up shows as both: the owner's next read or write tells which. */
+    /* libuv reports an error or a hang-up as both: the owner's next read or write tells which. */
     if (status < 0)
         ready = DV_POLL_READ | DV_POLL_WRITE;
     if (events & (UV_READABLE | UV_DISCONNECT))
@@ -170,7 +170,7 @@ static void hand_out(struct dv_watch *watch, const struct inotify_event *raw)
         free(dir);
 }
 
-/* One read's worth. Returns its bytes; 0 when there was nothing. */
+/* Hands out the events of one read. Returns its bytes; 0 when there was nothing. */
 static size_t hand_out_some(struct dv_watch *watch)
 {
     _Alignas(struct inotify_event) char buf[16384];

@@ -51,7 +51,7 @@ void dv_loop_end_turn(struct dv_loop *loop);
 
 /* timer.c */
 void dv_loop_run_due_timers(struct dv_loop *loop);
-/* On a virtual clock only: no libuv timer wakes the loop for it. */
+/* Whether a timer is due, on a virtual clock: no libuv timer wakes the loop for it. */
 bool dv_loop_has_due_timer(struct dv_loop *loop);
 
 #endif

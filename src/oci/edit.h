@@ -14,7 +14,7 @@ struct dv_err;
 struct dv_json;
 struct dv_oci_host;
 
-/* One application. `config` is the copy being edited. */
+/* One application of edits. `config` is the copy that is being edited. */
 struct dv_oci_edit {
     struct dv_json *config;
     const struct dv_cdi_edits *edits;
@@ -33,7 +33,7 @@ struct dv_json *dv_oci_object(struct dv_json *parent, dv_str key, struct dv_aren
                               struct dv_err *err);
 struct dv_json *dv_oci_array(struct dv_json *parent, dv_str key, struct dv_arena *arena,
                              struct dv_err *err);
-/* As the member of that name; empty text is left out. */
+/* Puts the text as the member of that name; empty text is left out. */
 void dv_oci_put(struct dv_json *object, dv_str key, dv_str text, struct dv_arena *arena);
 /* The text of a member that must be there. */
 DV_CHECKED bool dv_oci_member(const struct dv_json *object, dv_str key, dv_str *text,

@@ -50,8 +50,8 @@ static bool has_option(const struct dv_cdi_mount *mount, dv_str option)
     return false;
 }
 
-/* In a user namespace, files that are bound in have their owners mapped; not so when the spec has
- * an opinion of its own. */
+/* The option by which bound files have their owners mapped in a user namespace; none when the spec
+ * says how. */
 static dv_str mapping_option(const struct dv_cdi_mount *mount, bool is_recursive)
 {
     if (has_option(mount, DV_STR("idmap")) || has_option(mount, DV_STR("ridmap")))
@@ -108,7 +108,7 @@ static bool has_user_namespace(const struct dv_json *config)
     return false;
 }
 
-/* By their destination; the later one of two counts, and comes later. */
+/* Collects the mounts by their destination; the later one of two counts. */
 static void gather_mounts(struct dv_oci_edit *edit, struct dv_map *mounts)
 {
     for (size_t i = 0; i < edit->edits->n_parts; i++) {

@@ -35,12 +35,12 @@ struct dv_oci_node {
 
 /* Where the caller finds the host's device nodes; embedded in what it needs for that. */
 struct dv_oci_host {
-    /* What is at `path` itself, not where a link there leads: lstat(2). */
+    /* Looks at `path` itself, not where a link there leads: lstat(2). */
     bool (*look)(const struct dv_oci_host *host, dv_str path, struct dv_oci_node *node,
                  struct dv_err *err);
 };
 
-/* From st_mode and st_rdev. DV_FAILED_PRECONDITION: no device node. */
+/* Makes a node from st_mode and st_rdev. DV_FAILED_PRECONDITION: it is no device node. */
 DV_CHECKED bool dv_oci_node_from_stat(uint32_t mode, uint64_t rdev, struct dv_oci_node *node,
                                       struct dv_err *err);
 

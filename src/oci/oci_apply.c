@@ -33,8 +33,8 @@ static void gather_env(const struct dv_cdi_edits *edits, struct dv_map *values)
     }
 }
 
-/* A config that has a name several times has the new value as often: which of them counts differs
- * between runtimes. */
+/* Replaces variables. A config that has a name several times gets the new value as often, since
+ * runtimes differ in which of them counts. */
 static bool replace_env(struct dv_json *env, const struct dv_map *values, struct dv_map *rest,
                         struct dv_arena *arena, struct dv_err *err)
 {
@@ -169,7 +169,7 @@ static struct dv_json *make_rdt(const struct dv_cdi_rdt *rdt, struct dv_arena *a
     return object;
 }
 
-/* A container is in one class: the last one named. */
+/* Sets the class of resctrl. A container is in one: the last one named. */
 static bool set_rdt(struct dv_oci_edit *edit, struct dv_err *err)
 {
     const struct dv_cdi_rdt *rdt = NULL;

@@ -10,7 +10,7 @@
 #include "oci/edit.h"
 #include "json/json.h"
 
-/* What an interface of the config becomes; nothing when it does not say. */
+/* The name that an interface of the config gets; empty when it does not say. */
 static dv_str name_of(const struct dv_json *device)
 {
     const struct dv_json *name = dv_json_get(device, DV_STR("name"));

@@ -96,7 +96,7 @@ static size_t count_nodes(const struct dv_cdi_edits *edits)
 
 /* -- Into the config ------------------------------------------------------------------------ */
 
-/* What a node belongs to when its spec does not say: the container's user, unless that is root. */
+/* Sets the owner of a node whose spec does not say: the container's user, unless that is root. */
 static void put_owner(struct dv_json *object, dv_str key, struct dv_cdi_number said,
                       const struct dv_json *user, struct dv_arena *arena)
 {
@@ -181,8 +181,8 @@ static dv_str member_text(const struct dv_json *object, dv_str key)
     return DV_STR_NONE;
 }
 
-/* What the config allows already. Rules count in order: what comes before one that denies is lost
- * to us, as it may deny just that. */
+/* Collects what the config allows already. Rules count in order, so those before one that denies
+ * are left out: it may deny just that. */
 static void gather_rules(const struct dv_json *rules, struct dv_map *allowed,
                          struct dv_arena *arena)
 {

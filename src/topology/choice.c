@@ -2,10 +2,11 @@
 
 #include "base/num.h"
 
-/* What the kernel calls not reachable. Only for rows that are too short, which no kernel writes. */
+/* The kernel's distance of a node that cannot be reached. It stands in for rows that are too short,
+ * which no kernel writes. */
 #define UNREACHABLE 255u
 
-/* How many nodes of the machine have smaller ids. */
+/* The number of the machine's nodes that have smaller ids. */
 static size_t place_of(const struct dv_numa_machine *machine, unsigned id)
 {
     return dv_topology_mask_count(machine->mask & ((UINT64_C(1) << id) - 1));

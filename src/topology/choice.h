@@ -21,7 +21,7 @@ struct dv_topology_choice {
     struct dv_numa_hint best;
 };
 
-/* An empty mask is no candidate. */
+/* Offers a candidate; an empty mask is none. */
 void dv_topology_choice_offer(struct dv_topology_choice *choice, dv_numa_mask mask,
                               bool is_preferred);
 

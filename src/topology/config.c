@@ -123,7 +123,7 @@ static bool set_max_nodes(struct dv_topology_config *config,
     return true;
 }
 
-/* All are stable, so that no feature gate stands before them. */
+/* The options. All are stable, so none has a feature gate. */
 static const struct {
     const char *name;
     bool (*set)(struct dv_topology_config *config, const struct dv_topology_option *option,

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-/* What stands for "no node" among a device's nodes, as in the kubelet's checkpoint. */
+/* The id that stands for "no node" among a device's nodes, as in the kubelet's checkpoint. */
 #define PSEUDO_NODE (-1)
 
 unsigned dv_topology_mask_count(dv_numa_mask mask)

@@ -38,7 +38,7 @@ static const struct dv_numa_hint *next_preferred(const struct dv_topology_config
     return NULL;
 }
 
-/* All go along with anything: each one's preferences are candidates, and so is having none. */
+/* Offers candidates when all providers accept anything: each one's preferences, and having none. */
 static void offer_any(const struct dv_topology_config *config, const struct dv_hint_list *lists,
                       size_t n_lists, struct dv_topology_choice *choice)
 {
@@ -101,8 +101,8 @@ static void offer_preferred(const struct dv_topology_config *config,
         offer_agreed(config, lists, n_lists, first, choice);
 }
 
-/* For when nothing preferred was found: then every intersection that is not empty is a candidate,
- * and none of them is preferred. */
+/* Offers candidates when nothing preferred was found: every intersection that is not empty, none of
+ * them preferred. */
 static bool offer_others(const struct dv_hint_list *lists, size_t n_lists,
                          struct dv_topology_choice *choice, struct dv_err *err)
 {

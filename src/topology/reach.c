@@ -15,20 +15,20 @@
 
 /* Two tables of 2^20 numbers take 16 MB for a moment, and some 80 ms. */
 #define TABLE_BITS_MAX 20u
-/* A pair costs about as much as so many steps in a table. */
+/* A pair costs about as much as this many steps in a table. */
 #define PAIR_STEPS 4u
 /* Where tables are too large; some 50 ms, and 128 MB if no two pairs meet in the same mask. */
 #define PAIRS_MAX (4u * 1024u * 1024u)
-/* What a set of masks gets room for at first; most never grow. */
+/* The room that a set of masks gets at first; most never grow. */
 #define ROOM_BITS_MAX 8u
 
-/* From node 0 on, so that a mask is its own index. */
+/* Whether the nodes begin at 0 and have no gaps, so that a mask is its own index. */
 static bool has_no_gaps(dv_numa_mask nodes)
 {
     return (nodes & (nodes + 1)) == 0;
 }
 
-/* From masks to indexes into a table and back: index bit i is the i-th node of `nodes`. */
+/* Converts masks to indexes into a table and back: index bit i is the i-th node of `nodes`. */
 static size_t index_of(dv_numa_mask mask, dv_numa_mask nodes)
 {
     size_t index = 0;
@@ -109,7 +109,7 @@ static void intersect_by_pair(const struct dv_mask_set *from, const struct dv_hi
     }
 }
 
-/* Takes *reached from before the list to after it. */
+/* Replaces *reached, the masks before the list, by those after it. */
 static bool intersect(const struct dv_hint_list *list, struct dv_arena *arena,
                       struct dv_mask_set *reached, struct dv_err *err)
 {

@@ -5,8 +5,8 @@
 #include "topology/mask_set.h"
 #include "topology/topology.h"
 
-/* All intersections with `all` that are not empty, into `arena`; the empty one is left out, as it
- * is no candidate. DV_RESOURCE_EXHAUSTED: too many to try. */
+/* Finds all intersections with `all` that are not empty, into `arena`; the empty one is left out,
+ * as it is no candidate. DV_RESOURCE_EXHAUSTED: too many to try. */
 DV_CHECKED bool dv_topology_reach(dv_numa_mask all, const struct dv_hint_list *lists,
                                   size_t n_lists, struct dv_arena *arena,
                                   struct dv_mask_set *reached, struct dv_err *err);

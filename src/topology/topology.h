@@ -49,11 +49,12 @@ struct dv_numa_machine {
     dv_numa_mask mask; /* those with ids up to 63: a policy other than none wants no others */
 };
 
-/* From the text of /sys/devices/system/node/online ("0-1,4"), into `arena`, without distances. A
+/* Parses the text of /sys/devices/system/node/online ("0-1,4"), into `arena`, without distances. A
  * kernel without NUMA has no such file: that is one node, "0". */
 DV_CHECKED bool dv_topology_machine_parse(dv_str online, struct dv_arena *arena,
                                           struct dv_numa_machine *machine, struct dv_err *err);
-/* From the text of node<id>/distance ("10 21"), into `arena`. Only prefer-closest needs them. */
+/* Parses the text of node<id>/distance ("10 21"), into `arena`. Only prefer-closest needs
+ * distances. */
 DV_CHECKED bool dv_topology_distances_parse(struct dv_numa_node *node, dv_str text,
                                             struct dv_arena *arena, struct dv_err *err);
 
@@ -66,7 +67,7 @@ enum dv_topology_policy {
     DV_TOPOLOGY_SINGLE_NUMA_NODE,
 };
 
-/* What shares one affinity. */
+/* The scope that shares one affinity: a container or the whole pod. */
 enum dv_topology_scope {
     DV_TOPOLOGY_SCOPE_NONE, /* nothing does: the policy is none */
     DV_TOPOLOGY_SCOPE_CONTAINER,
@@ -131,7 +132,7 @@ struct dv_numa_place {
     enum dv_numa_place_kind kind;
 };
 
-/* For a topology that was sent; its ids as they came. */
+/* Makes a place of a topology that was sent, from its ids as they came. */
 struct dv_numa_place dv_topology_place_from_ids(const int64_t *ids, size_t n_ids);
 
 enum dv_numa_side {
@@ -140,7 +141,7 @@ enum dv_numa_side {
     DV_NUMA_UNALIGNED,
 };
 
-/* How a device lies to the merged affinity of a container. */
+/* On which side of a container's merged affinity a device is. */
 enum dv_numa_side dv_topology_side(const struct dv_numa_place *place,
                                    const struct dv_numa_hint *affinity);
 
@@ -151,7 +152,7 @@ struct dv_numa_group {
     struct dv_numa_place place;
     uint32_t n_listed;    /* by the plugin now, healthy or not, in use or not */
     uint32_t n_available; /* of these, healthy and free */
-    /* In use by init containers of the pod that lend them on; none of them is available. 0 in pod
+    /* Devices that init containers of the pod use and lend on; none of them is available. 0 in pod
      * scope. A device that is no longer listed counts as one in no known place. */
     uint32_t n_reusable;
     /* Recorded for this container; in pod scope, for any of the pod, each device once. */
@@ -182,7 +183,7 @@ struct dv_topology_need {
     uint64_t limit;
 };
 
-/* What a pod holds of a resource at most at one time, which it requests in pod scope. Init
+/* The most devices of a resource that a pod holds at one time, which it requests in pod scope. Init
  * containers are in the pod's order. UINT64_MAX when the sum does not fit. */
 uint64_t dv_topology_pod_request(const struct dv_topology_need *needs, size_t n_needs);
 
@@ -193,7 +194,7 @@ struct dv_topology_verdict {
     bool is_admitted;
 };
 
-/* What a pod is told that is not. */
+/* The reason and the message for a pod that is refused. */
 #define DV_TOPOLOGY_REJECTED_REASON "TopologyAffinityError"
 #define DV_TOPOLOGY_REJECTED_MESSAGE "Resources cannot be allocated with Topology locality"
 
@@ -213,7 +214,7 @@ DV_CHECKED bool dv_topology_merge(const struct dv_topology_config *config,
 
 /* -- Counts for metrics --------------------------------------------------------------------- */
 
-/* Only single-numa-node promises alignment, so only there it is counted. */
+/* Counts of alignment, for single-numa-node only: no other policy promises it. */
 struct dv_topology_alignment {
     uint64_t n_kept;   /* aligned_compute_resources_count */
     uint64_t n_broken; /* aligned_compute_resources_failure_count */

@@ -15,7 +15,7 @@ struct census {
     uint32_t *at; /* after add_subsets: at all places within the index */
 };
 
-/* What hints are made of. */
+/* The numbers from which hints are made. */
 struct supply {
     dv_numa_mask nodes;
     unsigned n_nodes;
@@ -93,7 +93,7 @@ static void take_census(const struct dv_numa_group *groups, size_t n_groups, boo
     add_subsets(&supply->reusable, n_sets);
 }
 
-/* By size, and in one size from the largest index down. */
+/* Lists hints by size, and in one size from the largest index down. */
 static void list_hints(const struct supply *supply, size_t n_sets, uint64_t requested,
                        struct dv_arena *arena, struct dv_hint_list *list)
 {
@@ -121,7 +121,7 @@ static void list_hints(const struct supply *supply, size_t n_sets, uint64_t requ
     }
 }
 
-/* Of the machine's nodes those that have devices; all, if none has. */
+/* The nodes of the machine that have devices; all, if none has. */
 static dv_numa_mask nodes_of(const struct dv_numa_machine *machine,
                              const struct dv_numa_group *groups, size_t n_groups)
 {
