@@ -17,7 +17,7 @@ struct dv_err;
 struct dv_json;
 struct dv_json_style;
 
-/* What a script can branch on. */
+/* The exit codes, on which a script can branch. */
 enum dv_exit {
     DV_EXIT_OK = 0,
     DV_EXIT_FAILED = 1,      /* the daemon or the system said no */
@@ -90,7 +90,7 @@ struct dv_cli {
     uint64_t gone_ms; /* for deleted objects to be gone; 0: the default */
 };
 
-/* Whom a verb asks. */
+/* The server that a verb talks to. */
 enum dv_cli_peer {
     DV_PEER_DAEMON, /* davitd, over its socket */
     DV_PEER_API,    /* the API server */
@@ -113,9 +113,9 @@ extern const size_t dv_n_verbs;
 
 /* ---- cmd_help.c ---- */
 
-/* NULL: there is none, and that is told with what was perhaps meant. */
+/* Finds a verb. NULL: there is none, which is printed with the verb that was perhaps meant. */
 const struct dv_cli_verb *dv_cli_verb_find(const char *name);
-/* All about one verb, on standard output. */
+/* Prints all about one verb on standard output. */
 void dv_cli_print_help(const struct dv_cli_verb *verb);
 
 /* ---- args.c: the command line ---- */
@@ -124,7 +124,7 @@ void dv_cli_print_help(const struct dv_cli_verb *verb);
  * *wants_help: -h was there. DV_INVALID_ARGUMENT says what is wrong, for dv_cli_complain_usage. */
 DV_CHECKED bool dv_cli_parse(struct dv_cli *cli, const struct dv_cli_verb *verb, int n_args,
                              char *const *args, bool *wants_help, struct dv_err *err);
-/* One line an option; NULL: those that most verbs have. */
+/* Prints one line for each option; NULL: those that most verbs have. */
 void dv_cli_print_options(const struct dv_cli_verb *verb, struct dv_buf *buf);
 
 /* An option, as its verb has it. */
@@ -196,7 +196,7 @@ const char *dv_cli_age_at(int64_t since_ms, int64_t now_ms, struct dv_arena *are
 bool dv_cli_has_colours(int fd);
 /* The decision of dv_cli_has_colours, without its environment. Unset variables are NULL. */
 bool dv_cli_may_colour(bool is_terminal, const char *no_color, const char *term);
-/* What a terminal is told before a cell with this text; "" for most. */
+/* The escape code that a terminal gets before a cell with this text; "" for most. */
 const char *dv_cli_colour_of(const char *cell);
 #define DV_COLOUR_HEADER "\033[1m"
 #define DV_COLOUR_TROUBLE "\033[31m"
@@ -204,9 +204,9 @@ const char *dv_cli_colour_of(const char *cell);
 
 /* ---- complete.c ---- */
 
-/* What may stand at the end of a command line, a line each with its meaning after a tab; words[0]
- * is the verb, the last word is begun or empty. Or one line for the shell: ":files", ":folders", or
- * ":names" and how to call davit for "KIND/NAME" lines. */
+/* Prints what may stand at the end of a command line, a line each with its meaning after a tab;
+ * words[0] is the verb, the last word is begun or empty. Or one line for the shell: ":files",
+ * ":folders", or ":names" and how to call davit for "KIND/NAME" lines. */
 void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
                      struct dv_buf *buf);
 

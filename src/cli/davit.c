@@ -12,7 +12,8 @@
 /* Longer than an admission waits for a plugin by default. */
 #define TIMEOUT_DEFAULT_MS 90000u
 
-/* What could not be written was not done. Who stops reading knows. */
+/* Fails when the output could not be written. A reader that has closed the pipe knows that, so
+ * only other errors are printed. */
 static int finish(enum dv_exit exit)
 {
     int errnum = fflush(stdout) == 0 ? 0 : errno;

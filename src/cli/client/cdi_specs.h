@@ -20,11 +20,11 @@ struct dv_cli_specs {
     struct dv_cdi_index *index; /* over all of them */
 };
 
-/* Those of the folders, as dv_cdi_dirs_read has them; `dirs` has ':' between them. Blocks. Fails
- * when a folder cannot be read. */
+/* Loads the specs of the folders, as dv_cdi_dirs_read does; `dirs` has ':' between them. Blocks.
+ * Fails when a folder cannot be read. */
 DV_CHECKED bool dv_cli_specs_load(dv_str dirs, struct dv_arena *arena, struct dv_cli_specs *specs,
                                   struct dv_err *err);
-/* Those of single files, which may be pipes: who names one means it. Blocks. */
+/* Loads single files, which may be pipes, as the user has named each of them. Blocks. */
 void dv_cli_specs_load_files(const dv_str *paths, size_t n_paths, struct dv_arena *arena,
                              struct dv_cli_specs *specs);
 void dv_cli_specs_fini(struct dv_cli_specs *specs);

@@ -25,7 +25,7 @@
 
 /* A watch is asked to end after five minutes, and is taken for dead a while later. */
 #define FOLLOW_IDLE_MS (6u * 60u * 1000u)
-/* Of one event: an object, as it may come from the largest of servers. */
+/* The longest event of a watch: an object, as it may come from the largest of servers. */
 #define LINE_BYTES_MAX (16u << 20)
 
 /* ---- where the server is ---- */
@@ -258,7 +258,7 @@ static void run_once(struct exchange *exchange, const struct dv_cli_ask *ask, dv
     dv_loop_run(exchange->api->loop);
 }
 
-/* With another try while the server is busy. */
+/* Sends the request, and tries again while the server is busy. */
 static void run(struct exchange *exchange, const struct dv_cli_ask *ask,
                 const struct dv_api_version *version)
 {
@@ -313,7 +313,7 @@ static const struct dv_api_status *read_failure(const struct exchange *exchange)
                          DV_FMT(dv_str_trim(dv_str_slice(body, 0, 1000))));
 }
 
-/* Not the object is absent, but all of its kind, in this version. */
+/* Whether the server lacks the kind in this version, and not only the object. */
 static bool is_no_such_path(const struct dv_api_status *failure)
 {
     return failure && failure->code == 404 && (!failure->details || failure->details->name.n == 0);

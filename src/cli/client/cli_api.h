@@ -35,7 +35,8 @@ struct dv_cli_api {
  * DV_NOT_FOUND: there is none, and what to do. */
 DV_CHECKED bool dv_cli_api_find(const struct dv_cli *cli, const char *environment, dv_str *path,
                                 struct dv_err *err);
-/* Nothing is connected yet. Anything but DV_EXIT_OK: the error is printed. */
+/* Prepares to talk to the API server; nothing is connected yet. Anything but DV_EXIT_OK: the error
+ * is printed. */
 enum dv_exit dv_cli_api_open(struct dv_cli *cli, struct dv_cli_api *api);
 void dv_cli_api_close(struct dv_cli_api *api);
 
@@ -87,7 +88,7 @@ struct dv_cli_list {
     const struct dv_api_version *version;
     const struct dv_api_status *failure; /* NULL: success */
 };
-/* All objects of a kind, asked for in pages. False as above. */
+/* Lists all objects of a kind, in pages. False as above. */
 DV_CHECKED bool dv_cli_api_list(struct dv_cli_api *api, struct dv_cli_list *list,
                                 struct dv_arena *arena);
 

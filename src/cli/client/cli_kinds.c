@@ -86,7 +86,8 @@ static void look_at(dv_str word, dv_str name, dv_str *nearest, size_t *best)
 {
     size_t distance = dv_cli_distance(word, name);
 
-    /* In a short word, two changes make anything of it. */
+    /* A guess is offered only when less than half of the word changes: with two changes a short
+     * word becomes anything. */
     if (distance < *best && distance * 2 < name.n) {
         *best = distance;
         *nearest = name;
@@ -145,7 +146,7 @@ static void add(struct dv_cli_targets *targets, const struct dv_kind *kind, dv_s
     *dv_vec_add_in(targets, arena) = (struct dv_cli_target){kind, name};
 }
 
-/* One of a list of kinds, for all the names after it. */
+/* Adds one of a list of kinds, with all the names after it. */
 static bool add_kind(struct dv_cli_targets *targets, dv_str word, const dv_str *names,
                      size_t n_names, struct dv_arena *arena, struct dv_err *err)
 {

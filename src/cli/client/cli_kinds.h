@@ -12,17 +12,17 @@ struct dv_arena;
 struct dv_err;
 struct dv_kind;
 
-/* By plural, singular, short name, kind name, our own short words, in any case of letters; also
- * with the API group: "resourceclaims.resource.k8s.io". NULL: none. */
+/* Finds a kind by plural, singular, short name, kind name, or our own short words, in any case of
+ * letters; also with the API group: "resourceclaims.resource.k8s.io". NULL: there is none. */
 const struct dv_kind *dv_cli_kind_find(dv_str word);
-/* What to call it: our own word, else its plural. */
+/* The word for a kind: our own, else its plural. */
 dv_str dv_cli_kind_word(const struct dv_kind *kind);
 /* The name that was perhaps meant; empty: none is near. */
 dv_str dv_cli_kind_suggest(dv_str word);
 /* DV_NOT_FOUND with the suggestion. */
 const struct dv_kind *dv_cli_kind_require(dv_str word, struct dv_err *err);
 
-/* What is meant: an object, or with an empty name all of a kind. */
+/* A target of a command: an object, or with an empty name all of a kind. */
 struct dv_cli_target {
     const struct dv_kind *kind;
     dv_str name;

@@ -45,7 +45,7 @@ DV_CHECKED bool dv_cli_documents_split(dv_str file, dv_str text, struct dv_arena
 DV_CHECKED bool dv_cli_documents_read(dv_str path, struct dv_arena *arena,
                                       struct dv_cli_documents *documents, struct dv_err *err);
 
-/* What a document is about. */
+/* The object that a document is about. */
 struct dv_cli_subject {
     const struct dv_kind *kind;
     const struct dv_api_version *version;

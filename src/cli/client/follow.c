@@ -12,7 +12,7 @@
 
 /* The server ends a watch after this, and we go on with the next one. */
 #define WATCH_SECONDS DV_STR("300")
-/* Between a watch that ended at once and the next. */
+/* The pause between a watch that ended at once and the next. */
 #define PAUSE_MS 1000u
 #define VERSION_BYTES_MAX 256u
 
@@ -116,7 +116,7 @@ static enum dv_exit list(struct following *following)
     return pause_now(following) ? DV_EXIT_OK : DV_EXIT_FAILED;
 }
 
-/* Until it ends in one way or another. */
+/* Watches until it ends in one way or another. */
 static enum dv_exit watch(struct following *following)
 {
     struct dv_cli_api *api = following->api;

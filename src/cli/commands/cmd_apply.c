@@ -14,7 +14,7 @@
 /* More than any server takes. */
 #define BODY_BYTES_MAX (64u << 20)
 
-/* What the server changes by itself when nothing else changes. */
+/* Removes what the server changes by itself when nothing else changes. */
 static void forget_bookkeeping(struct dv_json *doc)
 {
     static const dv_str names[] = {DV_STR_INIT("managedFields"), DV_STR_INIT("resourceVersion")};
@@ -48,7 +48,7 @@ static const char *outcome(const struct dv_cli *cli,
     return before && is_unchanged(cli, before, answer->doc) ? "unchanged" : "configured";
 }
 
-/* False: the server is gone. */
+/* Applies a document. False: the server is gone. */
 static bool apply(struct dv_cli_api *api, const struct dv_cli_document *document,
                   const struct dv_cli_subject *subject, struct dv_arena *arena, bool *has_failed)
 {

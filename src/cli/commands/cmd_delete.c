@@ -18,7 +18,7 @@
 
 /* Longer than pods take to end by themselves; what hangs on a finalizer takes for ever. */
 #define GONE_DEFAULT_MS (600u * 1000u)
-/* Between two looks, growing. */
+/* The pauses between two looks, which grow. */
 #define LOOK_FIRST_MS 50u
 #define LOOK_LAST_MS 1000u
 #define BODY_BYTES_MAX 4096u
@@ -87,7 +87,7 @@ static void add_files(struct removal *removal)
     }
 }
 
-/* False: the server is gone. */
+/* Adds the targets. False: the server is gone. */
 static bool add_targets(struct removal *removal, const struct dv_cli_targets *targets)
 {
     struct dv_cli_gathered gathered;
@@ -131,7 +131,7 @@ static dv_str uid_of(const struct dv_json *doc)
     return dv_cli_text(doc, "metadata", "uid");
 }
 
-/* False: the server is gone. */
+/* Removes one object. False: the server is gone. */
 static bool remove_one(struct removal *removal, struct victim *victim, dv_str options)
 {
     const struct dv_cli *cli = removal->cli;
@@ -149,7 +149,7 @@ static bool remove_one(struct removal *removal, struct victim *victim, dv_str op
     if (!dv_cli_api_ask(removal->api, &ask, cli->arena, &answer))
         return false;
     if (answer.failure) {
-        /* What was only listed may have gone by itself. */
+        /* An object that was only listed may be gone by now. */
         bool may_be_absent = cli->ignores_absent || cli->is_all || cli->labels.n || cli->fields.n;
 
         victim->is_gone = true;

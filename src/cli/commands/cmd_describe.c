@@ -16,7 +16,8 @@
 
 #define OUTPUT_BYTES_MAX (256u << 20)
 
-/* False: the server is gone. Without events to see, there is still the object. */
+/* Describes the events. False: the server is gone. A user who may not see events still sees the
+ * object. */
 static bool describe_events(struct dv_cli_api *api, const struct dv_describe *d,
                             const struct dv_object *object)
 {
@@ -50,7 +51,7 @@ static bool describe_events(struct dv_cli_api *api, const struct dv_describe *d,
     return true;
 }
 
-/* False: the server is gone. */
+/* Describes an object. False: the server is gone. */
 static bool describe(struct dv_cli_api *api, const struct dv_cli_found *found, bool *has_failed)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();

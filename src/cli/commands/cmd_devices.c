@@ -28,7 +28,7 @@ static const char *holders_text(struct dv_cli *cli, const NodeV1__Device *device
     return dv_str_to_c(text, cli->arena);
 }
 
-/* Of a device; NULL: what there is to say of a resource without any. */
+/* The health of a device; NULL: the state of a resource without any. */
 static const char *health_text(const NodeV1__Resource *resource, const NodeV1__Device *device)
 {
     if (resource->removed)

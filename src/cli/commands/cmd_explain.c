@@ -17,7 +17,7 @@
 
 static const struct dv_json_style style = {.indent = 4};
 
-/* NULL: `err` says what is wrong. */
+/* Reads the target. NULL: `err` says what is wrong. */
 static const struct dv_cli_target *read_target(const struct dv_cli *cli, struct dv_err *err)
 {
     struct dv_cli_targets targets;

@@ -13,7 +13,7 @@
 #include "resource/resource.h"
 #include "json/json.h"
 
-/* As kubectl prints objects, so that what reads one reads the other. */
+/* The style of kubectl, so that programs that read its output read ours. */
 static const struct dv_json_style style = {.indent = 4, .sort_keys = true};
 
 static void hide_managed_fields(const struct dv_cli *cli, struct dv_json *doc)
@@ -57,7 +57,7 @@ static void print_names(const struct dv_cli_gathered *gathered)
                      DV_FMT(dv_cli_text(gathered->v[i].doc, "metadata", "name")));
 }
 
-/* One table a kind, with a line between. */
+/* Prints one table for each kind, with an empty line between. */
 static enum dv_exit print_tables(struct dv_cli *cli, const struct dv_cli_targets *targets,
                                  const struct dv_cli_gathered *gathered)
 {

@@ -70,7 +70,8 @@ static bool count_row(void *ctx, const struct dv_store_row *row, struct dv_err *
     return true;
 }
 
-/* What could not be used is left where it is, and named: the rest is of more use than nothing. */
+/* Names the parts that could not be used and were left where they are: an export of the rest is
+ * better than none. */
 static void name_asides(const struct place *place)
 {
     const struct dv_store_aside *asides;
@@ -83,15 +84,16 @@ static void name_asides(const struct place *place)
                           dv_cli_plain(asides[i].why, place->cli->arena));
 }
 
-/* What is written fails then, and that is told. */
+/* Nothing is to be done when the store is found damaged: the next write fails, and that error is
+ * printed. */
 static void on_damaged(void *ctx, const char *set_aside)
 {
     (void)ctx;
     (void)set_aside;
 }
 
-/* What can be read of a damaged state is exported. But an export must not write "nothing" because
- * nothing was found. */
+/* Exports what can be read of a damaged state. But an export must not write an empty state because
+ * nothing could be read. */
 static bool check_damage(const struct place *place, const char *path, struct dv_err *err)
 {
     const char *set_aside = dv_store_set_aside(place->store);
@@ -203,7 +205,7 @@ static bool export_claims(struct place *place, const char *path, struct dv_err *
     return export_text(place, path, &text, checkpoint.n_records, "claims", err);
 }
 
-/* Also when nothing is known: what the kubelet wrote long ago would count otherwise. */
+/* Writes the health also when none is known: an old file of the kubelet would count otherwise. */
 static bool export_health(struct place *place, const char *path, struct dv_err *err)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;

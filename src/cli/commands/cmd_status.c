@@ -79,7 +79,7 @@ static void print_pods(struct dv_cli *cli, const NodeV1__StatusResponse *status)
     dv_table_print(&table, cli->has_headers);
 }
 
-/* Who has not answered yet, and since when. */
+/* Prints the calls that have not been answered yet, and since when. */
 static void print_calls(struct dv_cli *cli, const NodeV1__StatusResponse *status)
 {
     static const char *const headers[] = {"NO ANSWER FROM", "TO", "SINCE", "POD", "CLAIMS"};

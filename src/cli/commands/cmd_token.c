@@ -19,7 +19,7 @@
 
 static const struct dv_json_style style = {.indent = 4};
 
-/* False: it failed, that is told, and *exit says how to end. */
+/* Sends a request. False: it failed, which is printed, and *exit says how to end. */
 static bool ask(struct dv_cli_api *api, const struct dv_cli_ask *ask, dv_str what,
                 struct dv_json **doc, enum dv_exit *exit)
 {
@@ -177,7 +177,7 @@ static enum dv_exit create(struct dv_cli_api *api)
         return exit;
     id = dv_cli_text(made, "", "id");
     if (cli->kubeconfig_out.n && !write_kubeconfig(api, dv_cli_text(made, "", "token"), &err)) {
-        /* Nobody has it, so nobody should. */
+        /* The token could not be written, so nobody has it, and it is revoked. */
         (void)dv_cli_complain("%s; token %.*s is %s", err.msg, DV_FMT(id),
                               revoke(api, id, &exit) ? "taken back" : "still good");
         return DV_EXIT_FAILED;

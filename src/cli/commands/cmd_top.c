@@ -19,7 +19,7 @@
 
 /* However much changes, the screen does so at most ten times a second. */
 #define FRAME_MS 100u
-/* After which one frame is printed without what has not come. */
+/* After this time one frame is printed, without the lists that have not come. */
 #define ONCE_EVENTS_MS 2000u
 #define TEXT_WIDTH 4096u
 #define KEYS_BYTES_MAX 256u

@@ -9,9 +9,10 @@ struct dv_arena;
 struct dv_cli;
 struct dv_describe;
 
-/* All of them, in cli->arena; NULL, and nothing is said, when no davitd answers here. */
+/* Asks davitd for all claims, in cli->arena; NULL, without a message, when no davitd
+ * answers here. */
 const NodeV1__ListClaimsResponse *dv_node_claims_ask(struct dv_cli *cli);
-/* NULL when this node does not have it; `claims` may be NULL. */
+/* Finds a claim; NULL when this node does not have it. `claims` may be NULL. */
 const NodeV1__Claim *dv_node_claims_find(const NodeV1__ListClaimsResponse *claims, dv_str uid);
 /* "prepared", "preparing: waits for driver x", "unpreparing: <error>" */
 const char *dv_node_claim_state(const NodeV1__Claim *claim, struct dv_arena *arena);

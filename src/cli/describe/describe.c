@@ -209,7 +209,7 @@ static void describe_secret(const struct dv_describe *d, const struct dv_api_sec
                          secret->data[i].value.n);
 }
 
-/* All members but those that every object has, as YAML. */
+/* Describes all members except those that every object has, as YAML. */
 static void describe_rest(const struct dv_describe *d, const struct dv_json *doc)
 {
     static const dv_str known[] = {DV_STR_INIT("apiVersion"), DV_STR_INIT("kind"),

@@ -24,11 +24,11 @@ struct dv_describe {
 struct dv_time dv_event_last_seen(const struct dv_api_event *event);
 int64_t dv_event_count(const struct dv_api_event *event);
 
-/* All of an object but its events. `doc` is it as the server sent it: what no file here knows is
- * printed from there. */
+/* Describes all of an object except its events. `doc` is the object as the server sent it: members
+ * that no file here knows are printed from there. */
 void dv_describe_object(const struct dv_describe *d, const struct dv_object *object,
                         const struct dv_json *doc);
-/* Its events, the oldest first. */
+/* Describes the events, the oldest first. */
 void dv_describe_events(const struct dv_describe *d, const struct dv_api_event *const *events,
                         size_t n_events);
 
@@ -53,7 +53,7 @@ void dv_describe_text(const struct dv_describe *d, unsigned level, const char *l
 /* "a=b", one a line; <none> without any. */
 void dv_describe_entries(const struct dv_describe *d, unsigned level, const char *label,
                          const struct dv_str_entry *entries, size_t n);
-/* One a line, under a heading; nothing without any. */
+/* Prints one quantity a line, under a heading; nothing when there are none. */
 void dv_describe_quantities(const struct dv_describe *d, unsigned level, const char *label,
                             const struct dv_quantity_entry *entries, size_t n);
 /* A table, `level` steps in. */
@@ -66,7 +66,7 @@ struct dv_describe_condition {
     dv_str message;
     struct dv_time since;
 };
-/* As a table under a heading; nothing without any. */
+/* Prints conditions as a table under a heading; nothing when there are none. */
 void dv_describe_conditions(const struct dv_describe *d, unsigned level,
                             const struct dv_describe_condition *conditions, size_t n);
 void dv_describe_configs(const struct dv_describe *d, unsigned level, dv_str source,
@@ -75,7 +75,7 @@ void dv_describe_configs(const struct dv_describe *d, unsigned level, dv_str sou
 void dv_describe_selectors(const struct dv_describe *d, unsigned level,
                            const struct dv_api_device_selector *selectors, size_t n);
 
-/* In the arena, and never NULL. */
+/* The age as a text in the arena; never NULL. */
 const char *dv_describe_age(const struct dv_describe *d, struct dv_time since);
 dv_str dv_describe_quantity(const struct dv_describe *d, const struct dv_quantity *quantity);
 /* "a, b, c" */

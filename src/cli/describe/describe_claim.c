@@ -134,7 +134,7 @@ static void describe_allocation(const struct dv_describe *d,
     }
 }
 
-/* What a driver says of a device that it has given out. */
+/* Describes what a driver says of a device that it has given out. */
 static void describe_device(const struct dv_describe *d,
                             const struct dv_api_allocated_device_status *device)
 {

@@ -70,7 +70,7 @@ static void add_counters(struct dv_table *table, const struct dv_describe *d,
     }
 }
 
-/* One row for each thing that is known of a device, so that columns stay narrow. */
+/* Adds one row for each thing that is known of a device, so that columns stay narrow. */
 static void add_device(struct dv_table *table, const struct dv_describe *d,
                        const struct dv_api_device *device)
 {

@@ -14,15 +14,15 @@
 #include "resource/select.h"
 #include "json/json.h"
 
-/* What fits on a screen with the rest; --all prints the others. */
+/* The number of nodes that fit on a screen with the rest; --all prints the others. */
 #define NODE_ROWS_MAX 20u
 #define DEVICE_ROWS_MAX 10u
-/* Of all searches together some twenty seconds; when they are spent, still half a second a node:
- * what was found out on it before costs nothing the second time. */
+/* The cost of all searches together, some twenty seconds. When it is spent, each node still gets
+ * half a second: what was found out on it before costs nothing the second time. */
 #define COST_MAX (2 * DV_ALLOC_COST_MAX)
 #define NODE_COST_MIN (DV_ALLOC_COST_MAX / 20)
 
-/* What was found out about a node, and how far from fitting it is. */
+/* What was found out about a node, and how far it is from fitting. */
 struct verdict {
     const struct dv_alloc_node *node;
     enum dv_alloc_outcome outcome;
@@ -150,7 +150,7 @@ static struct verdicts judge_all(const struct dv_cli_explain *explain)
     return verdicts;
 }
 
-/* What the claims would get on a node that fits; NULL: it does not any more. */
+/* The allocation of the claims on a node that fits; NULL: it does not any more. */
 static const struct dv_api_allocation_result *allocate(const struct dv_cli_explain *explain,
                                                        const struct dv_alloc_node *node)
 {
@@ -304,7 +304,7 @@ static void print_node(const struct dv_cli_explain *explain, const struct verdic
     print_results(explain, claims, allocations, buf);
 }
 
-/* Without the claim's name, when there is only one. */
+/* The summary without the claim's name, when there is only one. */
 static dv_str short_summary(const struct dv_cli_explain *explain, const struct verdict *verdict)
 {
     dv_str prefix = dv_str_printf(explain->arena, "%.*s, ", DV_FMT(explain->wish->what));

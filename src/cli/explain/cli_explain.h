@@ -23,7 +23,7 @@ struct dv_cli_claims {
     size_t size;
 };
 
-/* What is to be allocated together. */
+/* The claims that are to be allocated together. */
 struct dv_cli_wish {
     dv_str what;                    /* "claim default/a" */
     struct dv_cli_claims pending;   /* without an allocation */
@@ -37,8 +37,9 @@ struct dv_cli_wish {
     bool is_hopeless; /* no node need be asked: a class is not there */
 };
 
-/* One claim, or those of a pod. A claim that is not made yet is as its template says.
- * DV_NOT_FOUND: there is no such object, and where there is one of that name. */
+/* Finds one claim, or those of a pod. A claim that is not made yet is as its template says.
+ * DV_NOT_FOUND: there is no such object; the message names the namespaces that have one of that
+ * name. */
 DV_CHECKED bool dv_cli_wish_find(const struct dv_cli_world *world, enum dv_kind_id kind,
                                  dv_str namespace, dv_str name, struct dv_cli_wish *wish,
                                  struct dv_err *err);
@@ -54,7 +55,7 @@ struct dv_cli_explain {
 
 /* Both return whether all is allocated, or can be. */
 bool dv_cli_explain_print(const struct dv_cli_explain *explain, struct dv_buf *buf);
-/* With all nodes and devices. */
+/* Makes the explanation as data, with all nodes and devices. */
 bool dv_cli_explain_data(const struct dv_cli_explain *explain, struct dv_json **doc);
 
 #endif

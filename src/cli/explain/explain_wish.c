@@ -12,7 +12,7 @@ static void obstruct(struct dv_cli_wish *wish, dv_str text, struct dv_arena *are
     *dv_vec_add_in(&wish->obstacles, arena) = text;
 }
 
-/* Whose name is like it; empty: none. */
+/* The class whose name is most like this one; empty: there is none. */
 static dv_str similar_class(const struct dv_cli_world *world, dv_str name)
 {
     const struct dv_cli_things *classes = &world->of[DV_KIND_CLASS];
@@ -143,7 +143,7 @@ static void add_entry(const struct dv_cli_world *world, const struct dv_api_pod 
                  world->arena);
 }
 
-/* Who forgot -n is told which one. */
+/* Fails, and names the namespace that has the object: perhaps the user forgot -n. */
 static bool fail_absent(const struct dv_cli_world *world, enum dv_kind_id kind, dv_str namespace,
                         dv_str name, struct dv_err *err)
 {

@@ -67,7 +67,7 @@ bool dv_sim_shape_find(dv_str name, enum dv_sim_shape *shape)
 
 struct sim;
 
-/* One who makes objects, one after the other. */
+/* A client that makes objects, one after the other. */
 struct client {
     struct sim *sim;
     struct dv_arena *arena;
@@ -86,7 +86,7 @@ struct sim {
     struct dv_view *claims;
     struct dv_err err; /* code DV_OK: nothing went wrong */
     struct client *clients;
-    /* What is being made: the i-th of n, by each client in turn. */
+    /* Makes the i-th of n objects, called for each client in turn. */
     void (*make)(struct client *client, size_t i);
     size_t n_begun;
     size_t n_wanted;
@@ -301,8 +301,8 @@ static void on_claim(void *ctx, struct dv_object *old, struct dv_object *now)
     (void)now; /* counted */
 }
 
-/* All are bound, or nothing has happened for a while and the queue is empty but for those who wait.
- */
+/* Whether all pods are bound, or nothing has happened for a while and the queue has only pods that
+ * wait. */
 static bool is_scheduled(void *ctx)
 {
     const struct sim *sim = ctx;
@@ -450,7 +450,7 @@ static size_t resident_kib(struct dv_arena *arena)
     return kib;
 }
 
-/* What one of those that are not bound says. */
+/* The message of one of the pods that are not bound. */
 static dv_str why_pending(const struct sim *sim, struct dv_arena *arena)
 {
     const struct dv_object *object;
@@ -521,7 +521,7 @@ static bool run(struct sim *sim, struct dv_arena *arena, struct dv_sim_result *r
     begun_ns = now_ns();
     if (!make_all(sim, sim->options->n_pods, make_pod, err))
         return false;
-    /* Those that do not fit are counted, not waited for without end. */
+    /* Pods that do not fit are counted, and not waited for without end. */
     (void)!dv_loop_run_until(sim->loop, is_scheduled, sim, sim->options->timeout_ms);
     ended_ns = now_ns();
     measure(sim, begun_ns, ended_ns, arena, result);

@@ -13,7 +13,7 @@
 struct dv_arena;
 struct dv_err;
 
-/* What each pod asks for. */
+/* What each simulated pod asks for. */
 enum dv_sim_shape {
     DV_SIM_TEMPLATE, /* a claim of its own, made from a template: one device */
     DV_SIM_SHARED,   /* one claim for every ten pods */

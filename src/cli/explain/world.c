@@ -67,7 +67,8 @@ static void keep(struct dv_cli_world *world, const struct dv_kind *kind, void *v
     thing->value = value;
 }
 
-/* NULL: of no interest. False: it would be, but not in this version. */
+/* Finds the kind of a document; NULL: it is of no interest. False: it would be, but not in this
+ * version. */
 static bool find_kind(const struct dv_json *doc, const struct dv_kind **kind,
                       const struct dv_api_version **version, struct dv_err *err)
 {
@@ -220,7 +221,7 @@ static void add_taint(struct dv_api_device *device, const struct dv_api_device_t
     device->taints = taints;
 }
 
-/* After the device's own, by the names of the rules. */
+/* Adds the taints of rules after the device's own, by the names of the rules. */
 static void add_taints(const struct dv_cli_world *world, struct dv_api_resource_slice_spec *slice)
 {
     const struct dv_cli_things *rules = &world->of[DV_KIND_TAINT_RULE];

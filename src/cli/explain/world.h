@@ -37,7 +37,7 @@ struct dv_cli_world {
     struct dv_map known; /* by "kind namespace/name" */
 };
 
-/* All objects will be in `arena`. */
+/* Initializes a world, whose objects will be in `arena`. */
 void dv_cli_world_init(struct dv_cli_world *world, dv_str namespace, struct dv_arena *arena);
 void dv_cli_world_fini(struct dv_cli_world *world);
 
@@ -47,11 +47,11 @@ DV_CHECKED bool dv_cli_world_add(struct dv_cli_world *world, const struct dv_jso
                                  struct dv_err *err);
 /* The objects of a file, or of a folder's files; "-" is standard input. Blocks. */
 DV_CHECKED bool dv_cli_world_read(struct dv_cli_world *world, dv_str path, struct dv_err *err);
-/* All objects of the kinds that matter, and the pod, if one is named, from the world's namespace.
- * False: it failed, that is told, and api->exit says how to end. */
+/* Fetches all objects of the kinds that matter, and the pod, if one is named, from the world's
+ * namespace. False: it failed, which is printed, and api->exit says how to end. */
 DV_CHECKED bool dv_cli_world_fetch(struct dv_cli_world *world, struct dv_cli_api *api, dv_str pod);
 
-/* NULL: there is none. */
+/* Finds an object; NULL: there is none. */
 const void *dv_cli_world_find(const struct dv_cli_world *world, enum dv_kind_id kind,
                               dv_str namespace, dv_str name);
 

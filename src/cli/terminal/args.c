@@ -11,11 +11,11 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-/* What is more was not meant for a verb that takes a word or two. */
+/* More words were not meant for a verb that takes one or two. */
 #define WORDS_MAX 16u
 /* Thirty years, in seconds: what is more is a mistake, and would not fit into nanoseconds. */
 #define DURATION_S_MAX 1000000000u
-/* Of simulated things. */
+/* The most simulated objects. */
 #define NUMBER_MAX 1000000u
 
 struct option {
@@ -126,7 +126,7 @@ static bool set_grace(struct dv_cli *cli, dv_str value)
     return dv_str_to_u32(value, &cli->grace_s) && cli->grace_s <= DURATION_S_MAX;
 }
 
-/* Nothing is yes. */
+/* Reads a flag; without a value it is true. */
 static bool read_flag(dv_str value, bool *flag)
 {
     *flag = value.n == 0 || dv_str_eq(value, DV_STR("true"));

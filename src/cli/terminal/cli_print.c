@@ -18,10 +18,10 @@
 #include "pb/pb.h"
 #include "json/json.h"
 
-/* What a terminal or a pipe is given at most. */
+/* The most bytes that a terminal or a pipe gets. */
 #define OUTPUT_BYTES_MAX (1u << 30)
 
-/* Who complains: "davit: ", "davit get: ". */
+/* Prints who complains: "davit: ", "davit get: ". */
 static void print_name(const char *verb)
 {
     bool has_colours = dv_cli_has_colours(STDERR_FILENO);

@@ -44,7 +44,7 @@ static void offer_verbs(const struct line *line)
         offer(line, DV_STR(""), dv_str_from_c(dv_verbs[i].name), dv_verbs[i].summary);
 }
 
-/* Of a list with commas, the last one is being written. */
+/* Offers kinds. Of a list with commas, the last one is being written. */
 static void offer_kinds(const struct line *line)
 {
     size_t n = line->current.n;
@@ -94,7 +94,8 @@ static void offer_options(const struct line *line)
     offer(line, DV_STR(""), DV_STR("--help"), "more about the verb");
 }
 
-/* What the help calls a value says what it is: "json|yaml" these words, FILE a file. */
+/* Offers values. The help's name for a value says what it is: "json|yaml" these words, FILE
+ * a file. */
 static void offer_value(const struct line *line, dv_str before, const struct dv_cli_option *option)
 {
     dv_str rest = dv_str_from_c(option->value);
@@ -144,7 +145,7 @@ static dv_str token_here(const struct line *line, dv_str alternative)
     return token;
 }
 
-/* False: other alternatives may have more. */
+/* Offers what a token stands for. False: other alternatives may have more. */
 static bool offer_token(const struct line *line, dv_str token)
 {
     size_t slash = dv_str_find_char(line->current, '/');

@@ -35,7 +35,7 @@ struct dv_top_event {
     uint64_t count;
 };
 
-/* What is known of the node. NULL: nothing yet. */
+/* What is known of the node. A NULL member: nothing yet. */
 struct dv_top_data {
     const struct NodeV1__StatusResponse *status;
     const struct NodeV1__ListPluginsResponse *plugins;
@@ -51,7 +51,7 @@ struct dv_top_data {
 
 #define DV_TOP_FILTER_MAX 63u
 
-/* What the user has made of the screen. */
+/* The state of the screen as the user has set it. */
 struct dv_top_view {
     unsigned width;
     unsigned height; /* 0: as high as it takes, for a reader that is no terminal */
@@ -66,7 +66,7 @@ struct dv_top_view {
 
 /* ---- top_keys.c ---- */
 
-/* What a terminal sent: keys, whole. */
+/* Handles what a terminal sent: keys, whole. */
 void dv_top_press(struct dv_top_view *view, dv_str bytes);
 
 /* ---- top_rows.c ---- */
@@ -89,7 +89,8 @@ struct dv_top_rows {
 };
 
 const char *dv_top_section_name(enum dv_top_section section);
-/* Those that have `filter` in one of their cells, in any case of letters; all where it is empty. */
+/* Makes the rows that have `filter` in one of their cells, in any case of letters; all where it is
+ * empty. */
 void dv_top_rows_make(const struct dv_top_data *data, enum dv_top_section section, dv_str filter,
                       struct dv_arena *arena, struct dv_top_rows *rows);
 /* "10 free, 5 held, 1 unhealthy", of all resources. */

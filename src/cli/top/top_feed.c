@@ -61,7 +61,7 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
     list->is_running = false;
 }
 
-/* All requests are empty: everything is wanted. */
+/* Starts a request. All requests are empty: everything is wanted. */
 static void start(struct dv_top_feed *feed, enum list which)
 {
     struct dv_top_list *list = &feed->lists[which];

@@ -21,7 +21,7 @@ struct dv_arena;
 
 struct dv_top_feed;
 
-/* One list: watched, or asked for again and again. */
+/* One list, which is watched, or asked for again and again. */
 struct dv_top_list {
     struct dv_top_feed *feed;
     struct dv_call call;

@@ -13,13 +13,13 @@
 #define LINE_BYTES_MAX (64u << 10)
 #define REVERSE "\033[7m"
 #define FAINT "\033[2m"
-/* From that height on all sections are shown, the chosen one with most rows. */
+/* From this height on all sections are shown, the chosen one with most rows. */
 #define TALL 36u
 /* Rows of a section that is not the chosen one. */
 #define SIDE_ROWS_MAX 5u
 /* A column is not made narrower for the sake of others. */
 #define COLUMN_MIN 8u
-/* Between columns. */
+/* The columns between two cells. */
 #define GAP 2u
 
 struct drawing {
@@ -117,7 +117,7 @@ static void fill_to(struct line *line, size_t column)
     }
 }
 
-/* At most `width` columns of the text; what is cut ends with a '~'. */
+/* Puts at most `width` columns of the text; one that is cut ends with a '~'. */
 static void put(struct line *line, const char *text, const char *colour, size_t width)
 {
     bool is_coloured = line->has_colours && colour[0];
@@ -170,7 +170,8 @@ static void add_line(struct drawing *drawing, const char *text, const char *colo
 
 /* ---- tables ---- */
 
-/* As wide as the widest cell; where that is too much, the widest columns give way. */
+/* Makes columns as wide as their widest cell; where that is too much, the widest columns
+ * give way. */
 static void find_widths(const struct dv_top_rows *rows, size_t width, size_t *widths)
 {
     size_t total = 0;
@@ -344,7 +345,7 @@ static void draw_all(struct drawing *drawing, const struct dv_top_rows *all, siz
     }
 }
 
-/* For a reader that is no terminal: everything, as long as it is. */
+/* Draws for a reader that is no terminal: everything, as long as it is. */
 static void draw_text(struct drawing *drawing, const struct dv_top_rows *all)
 {
     draw_header(drawing);

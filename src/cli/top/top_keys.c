@@ -56,7 +56,7 @@ static const struct {
     {DV_STR_INIT("\033"),    CLEAR    }, /* alone */
 };
 
-/* Past the end is put right when it is drawn. */
+/* Scrolls. A place past the end is corrected when the frame is drawn. */
 static void scroll(struct dv_top_view *view, size_t by, bool is_up)
 {
     size_t *at = &view->scroll[view->section];

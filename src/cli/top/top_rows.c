@@ -213,7 +213,7 @@ static void add_resource(struct making *making, const NodeV1__Resource *resource
     }
 }
 
-/* As those of device plugins are shown. */
+/* The health of a claim's device, in the words for those of device plugins. */
 static const char *claimed_health(const NodeV1__ClaimDriver *driver,
                                   const NodeV1__ClaimDevice *device)
 {
@@ -224,7 +224,8 @@ static const char *claimed_health(const NodeV1__ClaimDriver *driver,
     return strcmp(device->health, "Unhealthy") == 0 ? "unhealthy" : "unknown";
 }
 
-/* Of DRA drivers the node knows what claims hold; the rest is in slices, which the API has. */
+/* Adds a claim's devices. The node knows only what claims hold of a DRA driver; the rest is in
+ * slices, which the API has. */
 static void add_claimed(struct making *making, const NodeV1__Claim *claim)
 {
     for (size_t i = 0; i < claim->n_drivers; i++) {
@@ -291,7 +292,7 @@ static void make_claims(struct making *making)
     }
 }
 
-/* What a pod holds and is not well. */
+/* Names the devices that the pod holds and that are not healthy. */
 static const char *trouble_of(const struct making *making, const NodeV1__PodStatus *pod)
 {
     const char *text = "";

@@ -19,7 +19,7 @@
 
 #define WIDTH_DEFAULT 80u
 #define HEIGHT_DEFAULT 24u
-/* What a terminal may say of itself; a frame of it is a few megabytes. */
+/* The largest size that a terminal may report; a frame of it is a few megabytes. */
 #define SIDE_MAX 1000u
 #define FRAME_BYTES_MAX (16u << 20)
 /* How long a terminal that does not read is waited for: then a frame is left out. */
