@@ -29,6 +29,7 @@
 #define RETRY_FIRST_MS 500u
 #define RETRY_MAX_MS 30000u
 #define RETRY_JITTER_PER_MILLE 200u
+/* The kubelet's default for the number of pods on a node. */
 #define PODS_MAX 110
 #define NOT_FOUND 404
 #define CONFLICT 409

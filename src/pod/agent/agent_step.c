@@ -1,3 +1,5 @@
+/* agent_step.c - decides what is to be done next about a pod of the API. Pure, so that every
+ * combination of facts can be tested. */
 #include "pod/agent/agent_step.h"
 
 /* Whether nobody wants any more what the pod holds. */
