@@ -165,11 +165,14 @@ void dv_loop_stop(struct dv_loop *loop)
     uv_stop(&loop->uv);
 }
 
+/* Timers that are due run before the loop sleeps; with no other timer left it would sleep for ever,
+ * if it were not stopped. */
 static void on_guard(uv_timer_t *guard)
 {
     bool *is_over = guard->data;
 
     *is_over = true;
+    uv_stop(guard->loop);
 }
 
 bool dv_loop_run_until(struct dv_loop *loop, bool (*is_met)(void *ctx), void *ctx,

@@ -221,6 +221,8 @@ static void waiting_for_what_never_comes_ends(void **state)
 
     assert_true(dv_loop_run_until(fixture->loop, always, NULL, 0));
     assert_false(dv_loop_run_until(fixture->loop, never, NULL, 20));
+    for (int i = 0; i < 100; i++) /* over before the loop has turned */
+        assert_false(dv_loop_run_until(fixture->loop, never, NULL, 0));
 }
 
 struct job {
