@@ -21,6 +21,7 @@ struct dv_note_subject {
     dv_str namespace;   /* empty: it is in none */
     dv_str name;
     dv_str uid;
+    dv_str field_path; /* "spec.containers{c}": the part of it that is meant; empty: all of it */
 };
 struct dv_note_subject dv_note_subject_of(const struct dv_object *object);
 

@@ -44,7 +44,7 @@ struct dv_recorder {
     struct dv_arena *arena;
     dv_str component;
     dv_str host;
-    struct dv_map known; /* by subject, reason and message */
+    struct dv_map known; /* by subject with its part, reason and message */
     struct dv_list ages;
     struct dv_list waiting;
     struct dv_list running;
@@ -264,7 +264,8 @@ static struct known *add(struct dv_recorder *recorder, const struct dv_note_subj
                             .namespace = dv_str_copy(subject->namespace, arena),
                             .name = dv_str_copy(subject->name, arena),
                             .uid = dv_str_copy(subject->uid, arena),
-                            .api_version = dv_str_copy(subject->api_version, arena)},
+                            .api_version = dv_str_copy(subject->api_version, arena),
+                            .field_path = dv_str_copy(subject->field_path, arena)},
         .reason = dv_str_copy(reason, arena),
         .message = dv_str_copy(message, arena),
         .source = {.component = recorder->component,                           .host = recorder->host        },
@@ -285,9 +286,9 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     dv_str key;
 
     message = dv_str_slice(message, 0, MESSAGE_BYTES_MAX);
-    key = dv_str_printf(arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", DV_FMT(subject->kind),
+    key = dv_str_printf(arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", DV_FMT(subject->kind),
                         DV_FMT(subject->namespace), DV_FMT(subject->name), DV_FMT(subject->uid),
-                        DV_FMT(reason), DV_FMT(message));
+                        DV_FMT(subject->field_path), DV_FMT(reason), DV_FMT(message));
     known = recorder->is_closing ? NULL : dv_map_get(&recorder->known, key);
     if (!known &&
         (recorder->is_closing || recorder->n_waiting >= WAITING_MAX || !make_room(recorder))) {

@@ -7,9 +7,9 @@
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
 
-static const struct dv_note_subject pod = {DV_STR_INIT("Pod"), DV_STR_INIT("v1"),
+static const struct dv_note_subject pod = {DV_STR_INIT("Pod"),     DV_STR_INIT("v1"),
                                            DV_STR_INIT("default"), DV_STR_INIT("p"),
-                                           DV_STR_INIT("u")};
+                                           DV_STR_INIT("u"),       DV_STR_INIT("")};
 
 static void ignore(void *ctx, struct dv_object *old, struct dv_object *now)
 {
@@ -87,6 +87,27 @@ static void makes_another_event_when_it_was_removed(void **state)
     settle(fixture);
 }
 
+static void tells_parts_of_an_object_apart(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_view *view = events(fixture);
+    struct dv_recorder *recorder =
+        dv_recorder_open(fixture->cluster, DV_STR("tester"), DV_STR("n1"));
+    struct dv_note_subject part = pod;
+
+    part.field_path = DV_STR("spec.containers{c}");
+    dv_recorder_note(recorder, &part, false, DV_STR("Started"), DV_STR("Container started"));
+    settle(fixture);
+    assert_str(only(view)->involved_object.field_path, "spec.containers{c}");
+    part.field_path = DV_STR("spec.containers{d}");
+    dv_recorder_note(recorder, &part, false, DV_STR("Started"), DV_STR("Container started"));
+    settle(fixture);
+    assert_int_equal(dv_view_n(view), 2);
+    dv_recorder_close(recorder, NULL, NULL);
+    dv_view_close(view);
+    settle(fixture);
+}
+
 static void drops_what_is_too_much(void **state)
 {
     struct fixture *fixture = *state;
@@ -109,6 +130,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_the_same_again_in_the_event_that_is_there, start,
                                         end),
         cmocka_unit_test_setup_teardown(makes_another_event_when_it_was_removed, start, end),
+        cmocka_unit_test_setup_teardown(tells_parts_of_an_object_apart, start, end),
         cmocka_unit_test_setup_teardown(drops_what_is_too_much, start, end),
     };
 
