@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "loop/loop.h"
 #include "pod/pod.h"
 #include "json/json.h"
 
@@ -97,6 +98,21 @@ static bool set_ledger(struct parse *parse, const struct option *option, dv_str 
     if (dv_str_eq(value, DV_STR("true")) || dv_str_eq(value, DV_STR("false"))) /* YAML's on, off */
         value = dv_str_eq(value, DV_STR("true")) ? DV_STR("on") : DV_STR("off");
     return set_choice(parse, option, value, "mode", err);
+}
+
+static bool set_cri(struct parse *parse, const struct option *option, dv_str value,
+                    struct dv_err *err)
+{
+    const dv_str scheme = DV_STR("unix://");
+
+    if (!dv_str_eq(value, DV_STR("auto")) && !dv_str_eq(value, DV_STR("none")) &&
+        !dv_str_starts_with(value, DV_STR("unix:///")))
+        return dv_fail(err, DV_INVALID_ARGUMENT, "--%s: \"%.*s\" is not auto, none or unix:///PATH",
+                       option->name, DV_FMT(value));
+    if (dv_str_starts_with(value, scheme) &&
+        !dv_socket_path_check(dv_str_slice(value, scheme.n, value.n), err))
+        return dv_wrap(err, "--%s", option->name);
+    return set_text(parse, option, value, err);
 }
 
 static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
@@ -198,6 +214,10 @@ static const struct option table[] = {
      "a device that another pod has by another way: on refuses, warn tells, off (on)",                   set_ledger,
      AT(ledger),                                                                                                                              "on|warn|off"                                 },
     {"policy",           "FILE",         "YAML: which peers may register and call what (none)",          set_dir,        AT(policy),
+     NULL                                                                                                                                                                                   },
+    {"cri",              "RUNTIME",      "what runs containers: auto, none or unix:///PATH (auto)",      set_cri,        AT(cri),
+     NULL                                                                                                                                                                                   },
+    {"pod-logs-dir",     "DIR",          "what containers print (/var/log/pods)",                        set_dir,        AT(pod_logs_dir),
      NULL                                                                                                                                                                                   },
     {"strict",           NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
      AT(is_strict),                                                                                                                           NULL                                          },
@@ -352,6 +372,8 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .topology_scope = DV_STR("container"),
         .sys_dir = DV_STR("/sys"),
         .boot_id_file = DV_STR("/proc/sys/kernel/random/boot_id"),
+        .cri = DV_STR("auto"),
+        .pod_logs_dir = DV_STR("/var/log/pods"),
         .wait_ms = DV_POD_WAIT_MS,
         .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,

@@ -210,8 +210,8 @@ void node_start(struct node *node, struct dv_loop *loop, const char *dir, const 
 {
     char dirs[3][128];
     const char *argv[] = {
-        davitd,  "--kubelet-dir", dirs[0], "--state-dir", dirs[1], "--runtime-dir",
-        dirs[2], "--listen",      listen,  "-v",          "error", NULL};
+        davitd,     "--kubelet-dir", dirs[0], "--state-dir", dirs[1], "--runtime-dir", dirs[2],
+        "--listen", listen,          "--cri", "none",        "-v",    "error",         NULL};
     uint64_t start_ns;
     char byte;
 

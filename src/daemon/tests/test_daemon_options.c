@@ -66,6 +66,9 @@ static void options_take_their_value_both_ways(void **state)
     assert_int_equal(options.roles, DV_ROLE_API | DV_ROLE_NODE);
     assert_ok(parse("--kubeconfig /f", arena, &options, &err), &err);
     assert_int_equal(options.roles, DV_ROLE_NODE);
+    assert_str(options.cri, "auto");
+    assert_ok(parse("--cri unix:///run/c.sock", arena, &options, &err), &err);
+    assert_str(options.cri, "unix:///run/c.sock");
     assert_ok(parse("-h", arena, &options, &err), &err);
     assert_true(options.wants_help);
 }
@@ -76,22 +79,24 @@ static void mistakes_are_named(void **state)
         const char *line;
         const char *text;
     } cases[] = {
-        {"--kubeletdir /k",               "no option \"--kubeletdir\""       },
-        {"-kubelet-dir /k",               "no option \"-kubelet-dir\""       },
-        {"word",                          "unexpected word \"word\""         },
-        {"--kubelet-dir",                 "--kubelet-dir needs a value (DIR)"},
-        {"--kubelet-dir k",               "\"k\" is not an absolute path"    },
-        {"--node-name=",                  "--node-name needs a value (NAME)" },
-        {"--state-dir /a --state-dir /b", "--state-dir is given twice"       },
-        {"--topology-policy strict",      "unknown policy: \"strict\""       },
-        {"--roles api,nodes",             "\"nodes\" is no role"             },
-        {"--roles=",                      "\"\" is no role"                  },
-        {"--roles node",                  "needs --kubeconfig"               },
-        {"--kubeconfig /f --roles api",   "goes with --roles=node"           },
-        {"--insecure-http=maybe",         "true or false, not \"maybe\""     },
-        {"--log-format xml",              "text or json, not \"xml\""        },
-        {"-v loud",                       "not \"loud\""                     },
-        {"--config /nonexistent.yaml",    "/nonexistent.yaml"                },
+        {"--kubeletdir /k",               "no option \"--kubeletdir\""                      },
+        {"-kubelet-dir /k",               "no option \"-kubelet-dir\""                      },
+        {"word",                          "unexpected word \"word\""                        },
+        {"--kubelet-dir",                 "--kubelet-dir needs a value (DIR)"               },
+        {"--kubelet-dir k",               "\"k\" is not an absolute path"                   },
+        {"--node-name=",                  "--node-name needs a value (NAME)"                },
+        {"--state-dir /a --state-dir /b", "--state-dir is given twice"                      },
+        {"--topology-policy strict",      "unknown policy: \"strict\""                      },
+        {"--roles api,nodes",             "\"nodes\" is no role"                            },
+        {"--roles=",                      "\"\" is no role"                                 },
+        {"--roles node",                  "needs --kubeconfig"                              },
+        {"--kubeconfig /f --roles api",   "goes with --roles=node"                          },
+        {"--insecure-http=maybe",         "true or false, not \"maybe\""                    },
+        {"--log-format xml",              "text or json, not \"xml\""                       },
+        {"--cri containerd",              "\"containerd\" is not auto, none or unix:///PATH"},
+        {"--cri unix://run/c.sock",       "is not auto, none or unix:///PATH"               },
+        {"-v loud",                       "not \"loud\""                                    },
+        {"--config /nonexistent.yaml",    "/nonexistent.yaml"                               },
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
 

@@ -25,7 +25,8 @@ spec: {devices: {requests: [{name: r0, exactly: {deviceClassName: gpu}}]}}
 def daemon(procs, short_dir):
     folders = {name: os.path.join(short_dir, name) for name in ("k", "s", "r")}
     words = ["--kubelet-dir", folders["k"], "--state-dir", folders["s"],
-             "--runtime-dir", folders["r"], "--node-name", "n1", "--listen", "127.0.0.1:0"]
+             "--runtime-dir", folders["r"], "--node-name", "n1", "--listen", "127.0.0.1:0",
+             "--cri", "none"]
     program = os.path.join(folder_of("DAVIT_BUILD"), "davitd")
     proc = procs.start(program, *words, ready="ready")
     proc.state_dir = folders["s"]

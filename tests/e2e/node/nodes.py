@@ -48,6 +48,7 @@ class Node:
         self.kubelet_sock = os.path.join(self.plugin_dir, "kubelet.sock")
         self.socket = os.path.join(self.runtime_dir, "davit.sock")
         self.listen = "none"
+        self.cri = "none"  # nothing of the machine's runs the containers of tests
         self.options = list(options)
         self.proc = None
         self.pb = protos.load("davit_node_v1")
@@ -63,6 +64,7 @@ class Node:
             "--runtime-dir", self.runtime_dir,
             "--node-name", "n1",
             "--listen", self.listen,
+            "--cri", self.cri,
             *self.options,
             *more,
             ready="ready" if ready else None,

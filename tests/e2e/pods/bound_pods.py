@@ -72,6 +72,7 @@ class SecondNode(Drivers, Node):
             "--roles", "node", "--node-name", self.name, "--kubeconfig", self.kubeconfig,
             "--kubelet-dir", self.kubelet_dir, "--state-dir", self.state_dir,
             "--runtime-dir", self.runtime_dir, "--cdi-dirs", self.cdi_dir, "--listen", "none",
+            "--cri", self.cri,
             *more, ready="ready" if ready else None,
         )
         return self

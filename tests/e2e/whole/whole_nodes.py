@@ -68,7 +68,8 @@ class AgentNode(WholeNode):
             os.path.join(folder_of("DAVIT_BUILD"), "davitd"), "--kubeconfig", self.cluster,
             "--node-name", self.name, "--kubelet-dir", self.kubelet_dir,
             "--state-dir", self.state_dir, "--runtime-dir", self.runtime_dir,
-            "--listen", "none", *self.options, *more, ready="ready" if ready else None,
+            "--listen", "none", "--cri", self.cri, *self.options, *more,
+            ready="ready" if ready else None,
         )
         return self
 
