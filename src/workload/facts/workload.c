@@ -1,0 +1,104 @@
+#include "workload/workload.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "resource/resource.h"
+
+#define SEEN DV_STR("kubernetes.io/config.seen")
+#define SOURCE DV_STR("kubernetes.io/config.source")
+
+const struct dv_workload_handler *dv_workload_handler_find(const struct dv_workload_node *node,
+                                                           dv_str name)
+{
+    for (size_t i = 0; i < node->n_handlers; i++)
+        if (dv_str_eq(node->handlers[i].name, name))
+            return &node->handlers[i];
+    return NULL;
+}
+
+struct dv_str_entry *dv_workload_annotations(const struct dv_workload_pod *pod,
+                                             struct dv_arena *arena, size_t *n)
+{
+    const struct dv_api_object_meta *meta = &pod->pod->metadata;
+    struct dv_str_entry *entries =
+        DV_NEW_ARRAY(arena, struct dv_str_entry, meta->n_annotations + 2);
+    size_t at = 0;
+
+    for (size_t i = 0; i < meta->n_annotations; i++)
+        if (!dv_str_eq(meta->annotations[i].key, SEEN) &&
+            !dv_str_eq(meta->annotations[i].key, SOURCE))
+            entries[at++] = meta->annotations[i];
+    entries[at++] = (struct dv_str_entry){SEEN, pod->seen};
+    entries[at++] = (struct dv_str_entry){SOURCE, pod->source};
+    qsort(entries, at, sizeof(entries[0]), dv_str_compare);
+    *n = at;
+    return entries;
+}
+
+static const struct dv_api_container *find(const struct dv_api_container *containers, size_t n,
+                                           dv_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(containers[i].name, name))
+            return &containers[i];
+    return NULL;
+}
+
+const struct dv_api_container *dv_workload_container(const struct dv_api_pod *pod, dv_str name,
+                                                     enum dv_workload_kind *kind)
+{
+    const struct dv_api_pod_spec *spec = &pod->spec;
+    enum dv_workload_kind ignored;
+    const struct dv_api_container *found = find(spec->containers, spec->n_containers, name);
+
+    if (!kind)
+        kind = &ignored;
+    *kind = DV_WORKLOAD_REGULAR;
+    if (found)
+        return found;
+    found = find(spec->init_containers, spec->n_init_containers, name);
+    if (found) {
+        *kind = dv_str_eq(found->restart_policy, DV_STR("Always")) ? DV_WORKLOAD_SIDECAR
+                                                                   : DV_WORKLOAD_INIT;
+        return found;
+    }
+    *kind = DV_WORKLOAD_EPHEMERAL;
+    for (size_t i = 0; i < spec->n_ephemeral_containers; i++)
+        if (dv_str_eq(spec->ephemeral_containers[i].ephemeral_container_common.name, name))
+            return &spec->ephemeral_containers[i].ephemeral_container_common;
+    return NULL;
+}
+
+dv_str dv_workload_pod_dir(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
+                           struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "%.*s/pods/%.*s", DV_FMT(node->root_dir), DV_FMT(pod->uid));
+}
+
+dv_str dv_workload_log_dir(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
+                           struct dv_arena *arena)
+{
+    const struct dv_api_object_meta *meta = &pod->pod->metadata;
+
+    return dv_str_printf(arena, "%.*s/%.*s_%.*s_%.*s", DV_FMT(node->log_dir),
+                         DV_FMT(meta->namespace), DV_FMT(meta->name), DV_FMT(pod->uid));
+}
+
+const struct dv_api_config_map *dv_workload_config_map(const struct dv_workload_objects *objects,
+                                                       dv_str name)
+{
+    for (size_t i = 0; i < objects->n_config_maps; i++)
+        if (dv_str_eq(objects->config_maps[i]->metadata.name, name))
+            return objects->config_maps[i];
+    return NULL;
+}
+
+const struct dv_api_secret *dv_workload_secret(const struct dv_workload_objects *objects,
+                                               dv_str name)
+{
+    for (size_t i = 0; i < objects->n_secrets; i++)
+        if (dv_str_eq(objects->secrets[i]->metadata.name, name))
+            return objects->secrets[i];
+    return NULL;
+}
