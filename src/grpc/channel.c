@@ -246,7 +246,8 @@ static void fail_attempt(struct dv_channel *channel, const struct dv_err *err)
         fail_waiting(channel, true);
         return;
     }
-    channel->backoff_ms = dv_u64_min(channel->backoff_ms * 16 / 10, BACKOFF_MAX_MS);
+    channel->backoff_ms =
+        dv_u64_min(channel->backoff_ms * 16 / 10, channel->options.backoff_max_ms);
     dv_timer_start(&channel->retry_timer, channel->loop, dv_loop_now_ms(channel->loop) + delay_ms,
                    on_retry);
     set_state(channel, DV_CHANNEL_FAILING);
@@ -260,7 +261,7 @@ static void fail_attempt(struct dv_channel *channel, const struct dv_err *err)
 static void reconnect(struct dv_channel *channel)
 {
     channel->current = NULL;
-    channel->backoff_ms = BACKOFF_FIRST_MS;
+    channel->backoff_ms = channel->options.backoff_first_ms;
     set_state(channel, DV_CHANNEL_CONNECTING);
     dv_task_post(&channel->connect_task, channel->loop, on_connect_task);
 }
@@ -454,6 +455,10 @@ struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,
     channel->options.name = (dv_str){channel->text + path.n, options->name.n};
     if (channel->options.message_bytes_max == 0)
         channel->options.message_bytes_max = dv_h2_default_options(false).message_bytes_max;
+    if (channel->options.backoff_first_ms == 0)
+        channel->options.backoff_first_ms = BACKOFF_FIRST_MS;
+    if (channel->options.backoff_max_ms == 0)
+        channel->options.backoff_max_ms = BACKOFF_MAX_MS;
     dv_list_init(&channel->conns);
     dv_list_init(&channel->waiting);
     reconnect(channel);

@@ -36,6 +36,9 @@ struct dv_channel_options {
     dv_str name;              /* names the peer in the log */
     size_t message_bytes_max; /* limit of a received message; 0: the default of 16 MiB */
     bool connects_once;       /* the first failure or loss is final */
+    /* The first pause between attempts to connect, and the longest; 0: those of gRPC. */
+    uint64_t backoff_first_ms;
+    uint64_t backoff_max_ms;
     /* Whether we may talk to the process that listens; false sets `err`, and the attempt has
      * failed. May be NULL. */
     bool (*allows)(void *ctx, const struct dv_stream *stream, struct dv_err *err);
@@ -45,9 +48,10 @@ struct dv_channel_options {
     void *ctx;
 };
 
-/* Begins to connect to the socket at `path`, again and again with growing pauses (1 s, then 1.6
- * times longer each, at most 120 s, give or take a fifth). A connection counts once the peer has
- * sent its settings, for which it has 20 s. DV_INVALID_ARGUMENT: the path is no socket address. */
+/* Begins to connect to the socket at `path`, again and again with growing pauses (1 s unless told
+ * otherwise, then 1.6 times longer each, at most 120 s, give or take a fifth). A connection counts
+ * once the peer has sent its settings, for which it has 20 s. DV_INVALID_ARGUMENT: the path is no
+ * socket address. */
 struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,
                                    const struct dv_channel_options *options, struct dv_err *err);
 /* Closes the channel. Running calls end with DV_CANCELLED before `closed` runs, which may be
