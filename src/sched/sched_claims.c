@@ -132,6 +132,16 @@ static bool are_devices_equal(const struct dv_api_allocation_result *a,
     return dv_message_eq(&dv_message_device_allocation_result, &a->devices, &b->devices);
 }
 
+static void unassume(struct dv_sched_claim *claim)
+{
+    const struct dv_api_allocation_result *allocation = claim->assumed;
+
+    claim->assumed = NULL;
+    claim->assumed_by = NULL;
+    claim->sched->n_in_flight--;
+    release(claim, allocation);
+}
+
 /* An allocation has appeared in a claim for which we had decided on one. When it has our devices,
  * the decision is now a fact; when it has others, another scheduler was first and the pod has lost
  * the claim. */
@@ -143,7 +153,7 @@ static void settle_assumed(struct dv_sched_claim *claim, const struct dv_api_all
         return;
     if (!are_devices_equal(claim->assumed, now)) {
         use->is_lost = true;
-        dv_sched_claim_unassume(claim);
+        unassume(claim); /* its users are told when the view shows the other's allocation */
         return;
     }
     use->is_allocated = true;
@@ -191,16 +201,30 @@ void dv_sched_claim_assume(struct dv_sched_pod_claim *use,
     hold(claim, allocation);
 }
 
+/* Wakes each user once. A pod that looks again leaves the list and may come back at its end, so the
+ * list is walked by its length at the beginning and not until it is empty. */
+static void tell_users(struct dv_sched_claim *claim)
+{
+    size_t n = 0;
+    struct dv_link *link;
+
+    DV_LIST_EACH (&claim->users, link)
+        n++;
+    for (; n > 0 && (link = dv_list_shift(&claim->users)); n--) {
+        dv_list_push(&claim->users, link);
+        dv_sched_pod_woken(DV_CONTAINER(link, struct dv_sched_pod_claim, user)->pod);
+    }
+}
+
 void dv_sched_claim_unassume(struct dv_sched_claim *claim)
 {
-    const struct dv_api_allocation_result *allocation = claim->assumed;
-
-    if (!allocation)
+    if (!claim->assumed)
         return;
-    claim->assumed = NULL;
-    claim->assumed_by = NULL;
-    claim->sched->n_in_flight--;
-    release(claim, allocation);
+    unassume(claim);
+    /* Pods that share the claim wait until it is allocated (sched_check.c). When nothing of the
+     * decision was written, no change of the claim would tell them that it is not. */
+    if (!claim->sched->is_closing)
+        tell_users(claim);
 }
 
 /* ---- records ---- */
@@ -354,21 +378,6 @@ static bool means_something(const struct dv_object *old, const struct dv_object 
                after->metadata.deletion_timestamp.is_set ||
            !dv_str_eq(before->metadata.uid, after->metadata.uid) ||
            !dv_message_eq(&dv_message_resource_claim_status, &before->status, &after->status);
-}
-
-/* Wakes each user once. A pod that looks again leaves the list and may come back at its end, so the
- * list is walked by its length at the beginning and not until it is empty. */
-static void tell_users(struct dv_sched_claim *claim)
-{
-    size_t n = 0;
-    struct dv_link *link;
-
-    DV_LIST_EACH (&claim->users, link)
-        n++;
-    for (; n > 0 && (link = dv_list_shift(&claim->users)); n--) {
-        dv_list_push(&claim->users, link);
-        dv_sched_pod_woken(DV_CONTAINER(link, struct dv_sched_pod_claim, user)->pod);
-    }
 }
 
 static void forget(struct dv_sched_claim *claim, const struct dv_object *old)

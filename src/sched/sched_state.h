@@ -405,6 +405,8 @@ const struct dv_api_resource_claim *dv_sched_claim_value(const struct dv_sched_c
 void dv_sched_claim_learn(struct dv_sched_claim *claim, struct dv_object *object);
 void dv_sched_claim_assume(struct dv_sched_pod_claim *use,
                            const struct dv_api_allocation_result *allocation);
+/* What was decided on is not going to be written: the devices are given back, and pods that share
+ * the claim look at it again. */
 void dv_sched_claim_unassume(struct dv_sched_claim *claim);
 /* Whether another claim was given one of its devices before. */
 bool dv_sched_claim_is_rivalled(const struct dv_sched_claim *claim);

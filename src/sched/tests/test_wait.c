@@ -327,6 +327,29 @@ static void a_device_that_is_given_back_goes_to_the_next(void **state)
     assert_at_rest(world);
 }
 
+/* The pod that was first is deleted while its claim is written, and the write is refused: nothing of
+ * it is stored, so that no change of the claim tells the other pod. */
+static void a_shared_claim_that_is_not_allocated_after_all_wakes_the_other_pod(void **state)
+{
+    struct world *world = *state;
+
+    make_node(world, "n1", 1);
+    make_claim(world, "c1", 1);
+    open_sched(world);
+    world->api.front.is_holding = true;
+    world->api.front.fault = FAULT_REFUSED;
+    world->api.front.fault_at = world->api.front.n_requests + 1;
+    make_pod(world, "p1", "c1", "");
+    settle(world);
+    make_pod(world, "p2", "c1", "");
+    settle(world);
+    assert_int_equal(numbers(world).n_pending[DV_SCHED_WAITING], 1);
+    destroy(world, DV_KIND_POD, "p1");
+    release_requests(world);
+    assert_string_equal(node_of(world, "p2"), "n1");
+    assert_at_rest(world);
+}
+
 static void room_that_a_pod_leaves_is_taken_by_the_next(void **state)
 {
     static const char big[] = ", nodeSelector: {zone: z1}, overhead: {cpu: 3}, runtimeClassName: r";
@@ -402,6 +425,7 @@ int main(void)
         TEST(when_the_one_that_was_woken_goes_the_next_is_tried),
         TEST(when_the_one_that_was_woken_lacks_its_claim_the_next_is_tried),
         TEST(a_device_that_is_given_back_goes_to_the_next),
+        TEST(a_shared_claim_that_is_not_allocated_after_all_wakes_the_other_pod),
         TEST(room_that_a_pod_leaves_is_taken_by_the_next),
         TEST(priority_goes_first),
         TEST(what_fits_nowhere_is_not_searched_again),
