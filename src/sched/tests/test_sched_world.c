@@ -281,13 +281,27 @@ static bool is_there(struct world *world, const struct dv_api_resource_claim_con
     return pod && dv_str_eq(pod->meta->uid, by->uid);
 }
 
+/* Names the version that it was judged by, as the controller does: a pod may have reserved the
+ * claim meanwhile. Then it is a conflict, and nothing to do. */
+static void deallocate(struct world *world, const struct dv_object *claim)
+{
+    const char *patch = text(world,
+                             "{metadata: {resourceVersion: '%.*s'}, "
+                             "status: {allocation: null, reservedFor: null}}",
+                             DV_FMT(claim->meta->resource_version));
+    struct api_reply reply = api_patch(&world->api, DV_KIND_CLAIM, DV_SUB_STATUS, NULL,
+                                       dv_str_to_c(claim->meta->name, world->api.arena), patch);
+
+    if (reply.code != 409)
+        (void)api_must(reply);
+}
+
 void clean_up(struct world *world)
 {
     struct dv_object **claims;
 
     for (size_t i = 0, n = list(world, DV_KIND_CLAIM, &claims); i < n; i++) {
         const struct dv_api_resource_claim *claim = claims[i]->value;
-        const char *name = dv_str_to_c(claims[i]->meta->name, world->api.arena);
         size_t n_there = 0;
 
         if (claim->status.n_reserved_for == 0)
@@ -295,8 +309,7 @@ void clean_up(struct world *world)
         for (size_t j = 0; j < claim->status.n_reserved_for; j++)
             n_there += is_there(world, &claim->status.reserved_for[j]);
         if (n_there == 0)
-            change_status(world, DV_KIND_CLAIM, name,
-                          "{status: {allocation: null, reservedFor: null}}");
+            deallocate(world, claims[i]);
         list(world, DV_KIND_CLAIM, &claims); /* borrowed until the next turn */
     }
 }

@@ -327,8 +327,8 @@ static void a_device_that_is_given_back_goes_to_the_next(void **state)
     assert_at_rest(world);
 }
 
-/* The pod that was first is deleted while its claim is written, and the write is refused: nothing of
- * it is stored, so that no change of the claim tells the other pod. */
+/* The pod that was first is deleted while its claim is written, and the write is refused: nothing
+ * of it is stored, so that no change of the claim tells the other pod. */
 static void a_shared_claim_that_is_not_allocated_after_all_wakes_the_other_pod(void **state)
 {
     struct world *world = *state;
