@@ -149,6 +149,21 @@ def disk(short_dir):
 
 
 @pytest.fixture
+def containerd(short_dir):
+    """A containerd of the test's own; ask for it before the node, which has to end first."""
+    from containerd import Containerd, why_not
+
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    runtime = Containerd(short_dir)
+    try:
+        yield runtime.start()
+    finally:
+        runtime.close()
+
+
+@pytest.fixture
 def plugins():
     """Makes plugins that end with the test."""
     from plugin import Plugin
