@@ -72,11 +72,13 @@ struct dv_config_input {
     dv_str target_id; /* an ephemeral container's: the runtime's id of its target; may be empty */
 };
 
-/* A container's environment: `v` in the order that the runtime gets, with plugins' variables first;
- * of a name that is there twice the last one counts. */
+/* A container's environment, in the order that the runtime gets: plugins' variables, those of the
+ * pod, those of services. Of a name that is there twice the last one counts. */
 struct dv_config_environment {
     struct dv_str_entry *v;
     size_t n;
+    struct dv_str_entry *by_name; /* those that count, sorted */
+    size_t n_by_name;
 };
 
 /* Computes the environment, once for each start: the two functions below use it. */
@@ -85,7 +87,8 @@ DV_CHECKED bool dv_config_environment(const struct dv_config_input *input, struc
                                       struct dv_err *err);
 
 /* Checks the container's volumeMounts and sets `paths` to their subPaths with variables expanded,
- * one for each in order; empty: the mount has none. */
+ * one for each in order; empty: the mount has none. Those of image volumes are the runtime's to
+ * find. */
 DV_CHECKED bool dv_config_sub_paths(const struct dv_config_input *input,
                                     const struct dv_config_environment *environment,
                                     struct dv_arena *arena, dv_str **paths, struct dv_err *err);
@@ -100,12 +103,15 @@ struct CriV1__ContainerConfig *dv_config_container(const struct dv_config_input 
 
 /* ---- CDI for runtimes that cannot do it ---- */
 
-/* The numbers of a device node of the host. */
+/* A device node of the host. */
 struct dv_config_node {
     bool is_device; /* false: it is not there, or no device */
     bool is_block;
     uint32_t major;
     uint32_t minor;
+    uint32_t mode; /* permission bits */
+    uint32_t uid;
+    uint32_t gid;
 };
 
 /* Looks at a path of the host; links are followed. */
@@ -124,16 +130,18 @@ DV_CHECKED bool dv_config_expand_cdi(struct CriV1__ContainerConfig *config,
 /* ---- parts that others need, too ---- */
 
 /* Replaces $(NAME) by the value of `environment`; what it does not have stays as it is. `$$` is
- * `$`. Returns `text` itself where there is nothing to replace. */
-dv_str dv_config_expand(dv_str text, const struct dv_config_environment *environment,
-                        struct dv_arena *arena);
+ * `$`. Sets `value` to `text` itself where there is nothing to replace. DV_RESOURCE_EXHAUSTED: it
+ * becomes longer than any kernel takes. */
+DV_CHECKED bool dv_config_expand(dv_str text, const struct dv_config_environment *environment,
+                                 struct dv_arena *arena, dv_str *value, struct dv_err *err);
 
-/* Expands the command of an exec probe or hook: over the entries of the container's env that are
- * literal values. */
-struct dv_strs dv_config_probe_command(const struct dv_api_container *container,
-                                       const struct dv_strs *command, struct dv_arena *arena);
+/* Expands the command of an exec probe over the container's env: only literal values are known to
+ * it, and variables with valueFrom are empty. Commands of hooks are not expanded. */
+DV_CHECKED bool dv_config_probe_command(const struct dv_api_container *container,
+                                        const struct dv_strs *command, struct dv_arena *arena,
+                                        struct dv_strs *expanded, struct dv_err *err);
 
-/* The name that the pod's processes see, and the domain of it (may be empty). */
+/* The short name that the pod's processes see, and its domain (may be empty). */
 dv_str dv_config_hostname(const struct dv_workload_pod *pod);
 dv_str dv_config_domain(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
                         struct dv_arena *arena);

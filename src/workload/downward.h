@@ -29,13 +29,22 @@ DV_CHECKED bool dv_downward_file(const struct dv_workload_pod *pod,
                                  const struct dv_api_object_field_selector *field,
                                  struct dv_arena *arena, dv_str *value, struct dv_err *err);
 
-/* The value of a resourceFieldRef ("limits.memory", divided and rounded up) about `container`,
- * which is the one that the reference names where it names one. An amount that is absent is the
- * node's allocatable (a limit), or that limit (a request). */
-DV_CHECKED bool dv_downward_resource(const struct dv_workload_node *node,
-                                     const struct dv_workload_pod *pod,
-                                     const struct dv_api_container *container,
-                                     const struct dv_api_resource_field_selector *field,
-                                     struct dv_arena *arena, dv_str *value, struct dv_err *err);
+/* The value of a resourceFieldRef ("limits.memory", divided and rounded up) of an environment
+ * variable of `container`, about that container or the one that it names. A limit of cpu, memory or
+ * ephemeral storage that is absent is the pod's, else the node's allocatable; but for an init
+ * container by name it is 0, as in the reference. An absent request is 0. */
+DV_CHECKED bool dv_downward_env_resource(const struct dv_workload_node *node,
+                                         const struct dv_workload_pod *pod,
+                                         const struct dv_api_container *container,
+                                         const struct dv_api_resource_field_selector *field,
+                                         struct dv_arena *arena, dv_str *value, struct dv_err *err);
+
+/* The value of a resourceFieldRef in a volume, about the container that it names: absent limits are
+ * the node's allocatable. */
+DV_CHECKED bool dv_downward_file_resource(const struct dv_workload_node *node,
+                                          const struct dv_workload_pod *pod,
+                                          const struct dv_api_resource_field_selector *field,
+                                          struct dv_arena *arena, dv_str *value,
+                                          struct dv_err *err);
 
 #endif

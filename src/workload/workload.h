@@ -21,6 +21,7 @@
 struct dv_api_config_map;
 struct dv_api_container;
 struct dv_api_pod;
+struct dv_api_resource_requirements;
 struct dv_api_secret;
 struct dv_arena;
 
@@ -54,7 +55,7 @@ struct dv_workload_node {
     bool has_pod_cgroups;          /* false: the runtime chooses where a pod's cgroup is */
     bool has_systemd_cgroups;      /* the driver: systemd, else cgroupfs */
     unsigned cgroup_version;       /* 1 or 2 */
-    bool has_swap_controller;      /* version 2: memory.swap.max is there */
+    bool has_swap_controller;      /* the kernel limits swap: memory.swap.max, memory.memsw.* */
     bool has_selinux;              /* it is enforced or logged */
     struct dv_strs hugepage_sizes; /* "2MB", "1GB": of the kernel, as cgroups name them */
 
@@ -63,6 +64,9 @@ struct dv_workload_node {
     struct dv_strs cluster_dns;           /* none: there is no DNS of the cluster */
     dv_str cluster_domain;                /* "cluster.local"; may be empty */
     dv_str hosts_file;                    /* the text of the host's /etc/hosts */
+    /* What containers must not see of this machine beyond the usual paths: those of
+     * /sys/devices/system/cpu/cpu<n>/thermal_throttle that are there. */
+    struct dv_strs masked_paths;
 
     const struct dv_workload_handler *handlers; /* none: the runtime does not tell */
     size_t n_handlers;
@@ -154,6 +158,19 @@ const struct dv_api_config_map *dv_workload_config_map(const struct dv_workload_
                                                        dv_str name);
 const struct dv_api_secret *dv_workload_secret(const struct dv_workload_objects *objects,
                                                dv_str name);
+
+/* ---- amounts ---- */
+
+/* Finds an amount by the name of its resource; NULL when it is absent. */
+const struct dv_quantity *dv_workload_amount(const struct dv_quantity_entry *entries, size_t n,
+                                             dv_str resource);
+/* The whole part, and a thousand times the amount, both rounded up; the largest number where it
+ * does not fit. NULL is 0. */
+int64_t dv_workload_whole(const struct dv_quantity *amount);
+int64_t dv_workload_milli(const struct dv_quantity *amount);
+
+/* The resources of the pod as a whole, when cpu, memory or huge pages are among them; else NULL. */
+const struct dv_api_resource_requirements *dv_workload_pod_level(const struct dv_api_pod *pod);
 
 /* ---- what a container was given ---- */
 

@@ -1,8 +1,10 @@
 #include "workload/workload.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "number/number.h"
 #include "resource/resource.h"
 
 #define SEEN DV_STR("kubernetes.io/config.seen")
@@ -101,4 +103,52 @@ const struct dv_api_secret *dv_workload_secret(const struct dv_workload_objects 
         if (dv_str_eq(objects->secrets[i]->metadata.name, name))
             return objects->secrets[i];
     return NULL;
+}
+
+const struct dv_quantity *dv_workload_amount(const struct dv_quantity_entry *entries, size_t n,
+                                             dv_str resource)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(entries[i].key, resource))
+            return &entries[i].value;
+    return NULL;
+}
+
+int64_t dv_workload_whole(const struct dv_quantity *amount)
+{
+    int64_t value = 0;
+
+    if (amount && !dv_quantity_to_i64_ceil(amount, &value))
+        return dv_quantity_sign(amount) < 0 ? INT64_MIN : INT64_MAX;
+    return value;
+}
+
+int64_t dv_workload_milli(const struct dv_quantity *amount)
+{
+    int64_t value = 0;
+
+    if (amount && !dv_quantity_to_milli_ceil(amount, &value))
+        return dv_quantity_sign(amount) < 0 ? INT64_MIN : INT64_MAX;
+    return value;
+}
+
+/* Whether any of them is a resource that a pod as a whole may have. */
+static bool is_any_of_pods(const struct dv_quantity_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(entries[i].key, DV_STR("cpu")) ||
+            dv_str_eq(entries[i].key, DV_STR("memory")) ||
+            dv_str_starts_with(entries[i].key, DV_STR("hugepages-")))
+            return true;
+    return false;
+}
+
+const struct dv_api_resource_requirements *dv_workload_pod_level(const struct dv_api_pod *pod)
+{
+    const struct dv_api_resource_requirements *resources = pod->spec.resources;
+
+    return resources && (is_any_of_pods(resources->limits, resources->n_limits) ||
+                         is_any_of_pods(resources->requests, resources->n_requests))
+               ? resources
+               : NULL;
 }
