@@ -51,12 +51,13 @@ def _config(layer, command):
 
 
 def write(path, name):
-    """Writes an archive with the image `name`, which runs a shell, and with the one of sandboxes."""
+    """Writes an archive with the image `name`, which runs a shell, and that of sandboxes."""
     layer = _layer()
     manifest = []
     with tarfile.open(path + ".new", mode="w") as archive:
         _add(archive, "layer.tar", layer)
-        for number, (tag, command) in enumerate([(name, ["sh"]), (PAUSE, ["sleep", "2147483647"])]):
+        images = [(name, ["sh"]), (PAUSE, ["sleep", "2147483647"])]
+        for number, (tag, command) in enumerate(images):
             _add(archive, f"config-{number}.json", _config(layer, command))
             manifest.append({"Config": f"config-{number}.json", "RepoTags": [tag],
                              "Layers": ["layer.tar"]})

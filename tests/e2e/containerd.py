@@ -14,11 +14,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import busybox_image
+import grpc
 from cri_client import Cri
 from procs import until
 
@@ -51,8 +53,8 @@ disabled_plugins = [
 """
 
 # What runs first in the namespaces, and last. containerd's shims keep their sockets in
-# /run/containerd, and CNI its notes in /var/lib/cni, whatever they are told. ptp wants the machine to
-# forward packets, and believes that it does. What ends is waited for.
+# /run/containerd, and CNI its notes in /var/lib/cni, whatever they are told. ptp wants the machine
+# to forward packets, and believes that it does. What ends is waited for.
 FIRST = """
 mount -t tmpfs tmpfs /run/containerd && mount -t tmpfs tmpfs /var/lib/cni || exit 1
 echo 1 >{folder}/forward && mount --bind {folder}/forward /proc/sys/net/ipv4/ip_forward || exit 1
@@ -84,7 +86,7 @@ def mounts_under(folder):
     """Where something is mounted in the folder, the innermost first."""
     with open("/proc/self/mountinfo", encoding="utf-8") as table:
         places = [line.split()[4].encode().decode("unicode_escape") for line in table]
-    return [place for place in reversed(places) if place == folder or place.startswith(folder + "/")]
+    return [place for place in reversed(places) if f"{place}/".startswith(f"{folder}/")]
 
 
 def unmount_all(folder):
@@ -126,8 +128,8 @@ class Containerd:
         busybox_image.write(archive, self.image)
         self.ctr("images", "import", archive)
         # The service for pods learns of it a moment later, and then says so on the image.
-        until(lambda: self.ctr("images", "ls").count("io.cri-containerd.image=managed") >= 2, START_S,
-              "containerd knows its images")
+        until(lambda: self.ctr("images", "ls").count("io.cri-containerd.image=managed") >= 2,
+              START_S, "containerd knows its images")
         return self
 
     def _enter(self):
@@ -157,12 +159,21 @@ class Containerd:
                 ["nsenter", "--target", self._child_of(self._first.pid), "--mount", "--pid",
                  "containerd", "-c", os.path.join(self.folder, "config.toml")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until(self._serves, START_S, "containerd serves")
+        until(self._serves, START_S, "containerd's pods")
 
     def _serves(self):
+        """Whether it has found its pods again, which takes a moment longer than to answer."""
         assert self._runtime.poll() is None, self.log[-4000:]
-        return subprocess.run(["ctr", "-a", self.socket, "version"], check=False, timeout=START_S,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        with socket.socket(socket.AF_UNIX) as listener:  # gRPC would wait a second between tries
+            if listener.connect_ex(self.socket):
+                return None
+        client = Cri(self.socket)
+        try:
+            return client.call("ListPodSandbox")
+        except grpc.RpcError:
+            return None
+        finally:
+            client.close()
 
     @property
     def log(self):

@@ -69,8 +69,8 @@ start_pod(runtime, "u1", ["sleep", "987654"])
 print("ready", runtime.pid, *runtime.containers(), flush=True)
 time.sleep(1000)
 """
-    owner = subprocess.Popen([sys.executable, "-B", "-c", script], stdout=subprocess.PIPE, text=True,
-                             env={**os.environ, "PYTHONPATH": str(HERE)})
+    owner = subprocess.Popen([sys.executable, "-B", "-c", script], stdout=subprocess.PIPE,
+                             text=True, env={**os.environ, "PYTHONPATH": str(HERE)})
     try:
         ready, pid, *ids = owner.stdout.readline().split()
         assert ready == "ready"
