@@ -130,22 +130,17 @@ static void run(struct dv_work *work) /* on another thread */
                 &attempt->job.err);
 }
 
-/* The answer is kept for when it is asked for again, unless what it was found in has changed: then
- * it is searched for once more, with what is left of its cost. */
+/* The answer is kept until the attempt goes on and asks for it. */
 static void on_run(struct dv_work *work, const struct dv_err *err)
 {
     struct dv_sched_attempt *attempt = DV_CONTAINER(work, struct dv_sched_attempt, job.work);
     struct dv_sched *sched = attempt->sched;
-    bool is_stale;
 
     dv_inventory_return(sched->inventory);
     dv_object_unref(attempt->job.node);
     attempt->job.node = NULL;
     attempt->job.is_running = false;
-    is_stale = err || dv_inventory_has_changed(sched->inventory, attempt->job.where.name,
-                                               attempt->job.begun);
-    attempt->job.is_answered = !is_stale;
-    attempt->cost_left -= is_stale ? dv_u64_min(attempt->job.result.cost, attempt->cost_left) : 0;
+    attempt->job.is_answered = !err;
     if (attempt->is_dropped)
         dv_sched_attempt_free(attempt);
     dv_sched_turn(sched);
@@ -205,7 +200,9 @@ static void search(struct dv_sched_attempt *attempt, const struct dv_sched_node 
 }
 
 /* Takes the answer of the job, when it was made for this offer. False: there is none, and a search
- * has to begin. */
+ * has to begin; also when what it was found in has changed since, while the job ran or in the turn
+ * before this one: a refusal that is out of date would be remembered as if it were new, and the
+ * change that made it wrong would help nobody. */
 static bool take_answer(struct dv_sched_attempt *attempt, const struct dv_sched_node *node,
                         struct dv_sched_offer *offer)
 {
@@ -214,6 +211,10 @@ static bool take_answer(struct dv_sched_attempt *attempt, const struct dv_sched_
     if (!job->is_answered || job->offer != offer)
         return false;
     job->is_answered = false;
+    if (dv_inventory_has_changed(attempt->sched->inventory, job->where.name, job->begun)) {
+        attempt->cost_left -= dv_u64_min(job->result.cost, attempt->cost_left);
+        return false;
+    }
     offer->result = job->result;
     offer->turn = job->begun;
     conclude(attempt, node, offer, job->cost_max, &job->err);

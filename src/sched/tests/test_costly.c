@@ -3,7 +3,9 @@
 
 #include "support/dvtest.h"
 
+#include <semaphore.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/defs.h"
@@ -170,6 +172,52 @@ static void what_happens_meanwhile_counts(void **state)
     }
 }
 
+/* Keeps the only worker busy, so that a search does not begin. */
+struct busy {
+    struct dv_work work;
+    sem_t is_over;
+    bool is_done;
+};
+
+static void wait_until_over(struct dv_work *work)
+{
+    while (sem_wait(&DV_CONTAINER(work, struct busy, work)->is_over) != 0)
+        ; /* interrupted by a signal */
+}
+
+static void on_over(struct dv_work *work, const struct dv_err *err)
+{
+    assert_null(err);
+    DV_CONTAINER(work, struct busy, work)->is_done = true;
+}
+
+/* The search finds nothing, in what was there when it began. The slice that came meanwhile is put
+ * into the inventory before the answer is looked at: the answer must not be remembered as if it had
+ * been found in that. */
+static void what_came_before_the_answer_is_looked_at_counts(void **state)
+{
+    struct world *world = *state;
+    struct busy busy = {
+        .work = {.run = wait_until_over, .done = on_over}
+    };
+
+    assert_int_equal(sem_init(&busy.is_over, 0, 0), 0);
+    world->options.turn_budget = 1;
+    open_sched(world);
+    make_node(world, "n1", 1);
+    dv_work_start(&busy.work, world->api.loop);
+    make_claim(world, "c1", 2);
+    make_pod(world, "p1", "c1", "");
+    wait_for_job(world);
+    change(world, DV_KIND_SLICE, "n1", "{spec: {devices: [{name: gpu-0}, {name: gpu-1}]}}");
+    assert_int_equal(sem_post(&busy.is_over), 0);
+    pass(world, 5000);
+    assert_true(busy.is_done);
+    assert_string_equal(node_of(world, "p1"), "n1");
+    assert_at_rest(world);
+    assert_int_equal(sem_destroy(&busy.is_over), 0);
+}
+
 /* Pods that are alike do not search each for itself. */
 static void a_crowd_searches_once(void **state)
 {
@@ -248,10 +296,13 @@ int main(void)
         TEST(a_costly_search_is_made_beside_the_loop),
         TEST(what_costs_little_is_decided_on_the_spot),
         cmocka_unit_test(what_happens_meanwhile_counts),
+        TEST(what_came_before_the_answer_is_looked_at_counts),
         TEST(a_crowd_searches_once),
         TEST(each_attempt_comes_further),
         TEST(very_many_slices_are_caught_up_with),
     };
 
+    /* libuv reads it when the first job is started: struct busy needs no more than one. */
+    assert_int_equal(setenv("UV_THREADPOOL_SIZE", "1", 1), 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
