@@ -155,6 +155,7 @@ static void become_usable(struct dv_cri *cri)
     cri->found_arena = NULL;
     cri->is_usable = true;
     dv_cri_tell_state(cri);
+    dv_cri_view_begin(&cri->view);
 }
 
 /* Takes in the answer to the present step; the next step follows. */
@@ -286,6 +287,7 @@ struct dv_cri *dv_cri_open(struct dv_loop *loop, const struct dv_cri_options *op
         free(cri);
         return NULL;
     }
+    dv_cri_view_init(&cri->view, cri);
     ask_after(cri, STATUS_PERIOD_MS);
     return cri;
 }
@@ -296,6 +298,7 @@ static void on_channel_closed(void *ctx)
     dv_closed_fn *closed = cri->closed;
     void *closed_ctx = cri->closed_ctx;
 
+    dv_cri_view_fini(&cri->view);
     dv_arena_free(cri->arena);
     dv_arena_free(cri->found_arena);
     free(cri);
@@ -310,5 +313,6 @@ void dv_cri_close(struct dv_cri *cri, dv_closed_fn *closed, void *ctx)
     cri->closed_ctx = ctx;
     dv_timer_cancel(&cri->timer);
     dv_task_cancel(&cri->state_task);
+    dv_cri_view_stop(&cri->view);
     dv_channel_close(cri->channel, on_channel_closed, cri);
 }

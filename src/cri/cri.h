@@ -75,10 +75,12 @@ struct dv_cri_runtime {
     size_t n_handlers;
     bool has_supplemental_groups_policy;
     bool has_user_namespaces_host_network;
+    /* Whether those who read its events take them from each other. */
+    bool has_shared_events;
 };
 
-/* What is known of the runtime; NULL until it has answered for the first time. Borrowed until
- * state_changed runs again. Stays while the connection is lost. */
+/* What is known of the runtime; NULL until it has answered for the first time. Borrowed until the
+ * caller returns to the loop. Stays while the connection is lost. */
 const struct dv_cri_runtime *dv_cri_runtime(const struct dv_cri *cri);
 /* Whether pods can be synced now: the runtime answered Version as it should, and said within the
  * last 30 s that it is ready. The message is one for the node's condition. DV_FAILED_PRECONDITION:
@@ -182,22 +184,23 @@ struct dv_cri_pod {
     size_t n_containers;
 };
 
-/* What the runtime has of this pod; NULL: nothing, as far as is known. Borrowed until pod_changed
- * runs for the pod. */
+/* What the runtime has of this pod; NULL: nothing, if dv_cri_view_taken_ns is not 0. Borrowed until
+ * the caller returns to the loop. */
 const struct dv_cri_pod *dv_cri_view_pod(const struct dv_cri *cri, dv_str uid);
 /* The pods of the view, one after the other; NULL at the end. Start with *at 0. */
 const struct dv_cri_pod *dv_cri_view_next(const struct dv_cri *cri, size_t *at);
-/* Whether there was a complete listing since the start, and every pod in it was looked at: from
- * then on a pod that is not in the view has nothing in the runtime. */
+/* Whether there was a complete listing since the start, and every pod in it was looked at, which
+ * may have failed for single pods (dv_cri_view_taken_ns). */
 bool dv_cri_view_is_complete(const struct dv_cri *cri);
-/* When what is known about the pod was asked for, on the loop's clock; 0: never. What was done
- * before that time shows in the view. */
+/* When what is known about the pod was asked for, on the loop's clock; what was done before that
+ * time shows in the view. 0: nothing is known of the pod yet, because there was no listing, or
+ * because the runtime fails when it is asked for this pod: it may have containers. */
 uint64_t dv_cri_view_taken_ns(const struct dv_cri *cri, dv_str uid);
 /* When the last complete listing was asked for, on the loop's clock; 0: there was none. */
 uint64_t dv_cri_view_listed_ns(const struct dv_cri *cri);
 /* Looks at this pod now, rather than at the next listing: for who has just done something to it.
  * pod_changed runs when that is done, also when nothing is new; while the runtime fails, it is
- * tried again every second. */
+ * tried again every second. Asking again before the look has begun changes nothing. */
 void dv_cri_view_relist(struct dv_cri *cri, dv_str uid);
 
 #endif

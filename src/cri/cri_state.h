@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "cri/cri.h"
+#include "cri/cri_view.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
 
@@ -37,6 +38,8 @@ struct dv_cri {
     struct dv_err told_runtime; /* what the owner knows */
     struct dv_err told_network;
     uint64_t good_ms; /* when the runtime last said that it is ready; 0: never */
+
+    struct dv_cri_view view;
 
     bool is_closing;
     dv_closed_fn *closed;
