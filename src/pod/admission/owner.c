@@ -1,10 +1,7 @@
 #include "pod/admission/owner.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <syscall.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -13,6 +10,7 @@
 #include "base/num.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
+#include "pod/admission/process.h"
 #include "pod/pod.h"
 
 /* Bounds for files of the kernel: lines of numbers, key and value, and the numbers of processes. */
@@ -25,46 +23,14 @@
 #define RETRY_FIRST_MS 10000u
 #define RETRY_MAX_MS 600000u
 #define RETRY_JITTER_PER_MILLE 200u
-/* Fields of /proc/PID/stat behind the name: the state is the third of all, the start the 22nd. */
-#define START_FIELD 19
 
 struct dv_owner {
     struct dv_pod *pod;
-    int fd; /* of the process; -1: none */
-    struct dv_poll *poll;
-    struct dv_timer timer;
-    struct dv_task task;
-    uint64_t retry_ms;      /* before the next attempt to release it; 0: none has failed */
-    bool looks_for_process; /* no pidfd could be opened, so /proc is read */
-    bool was_used;          /* the control group has had processes */
+    struct dv_process process; /* not watched when a control group is the owner */
+    struct dv_timer timer;     /* of the next look at the control group, or attempt to release */
+    uint64_t retry_ms;         /* before the next attempt to release it; 0: none has failed */
+    bool was_used;             /* the control group has had processes */
 };
-
-/* ---- processes ---- */
-
-/* When the process was started, in ticks since the boot; empty when there is no such process. */
-static dv_str start_of(uint32_t pid, struct dv_arena *arena)
-{
-    dv_str path = dv_str_printf(arena, "/proc/%u/stat", pid);
-    struct dv_err absent;
-    dv_str field = DV_STR("");
-    size_t end;
-    dv_str rest;
-
-    if (!dv_file_read(path, STAT_BYTES_MAX, arena, &rest, &absent))
-        return DV_STR("");
-    end = rest.n;
-    /* the name is in brackets and may itself contain any byte, so the last bracket ends it */
-    while (end > 0 && rest.p[end - 1] != ')')
-        end--;
-    rest = dv_str_trim(dv_str_slice(rest, end, rest.n));
-    /* a zombie: the process has ended, and its parent has not waited for it */
-    if (dv_str_starts_with(rest, DV_STR("Z")))
-        return DV_STR("");
-    for (int i = 0; i <= START_FIELD; i++)
-        if (!dv_str_split(&rest, ' ', &field))
-            return DV_STR("");
-    return field;
-}
 
 /* ---- control groups ---- */
 
@@ -131,7 +97,7 @@ bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena, struct dv
                        DV_FMT(cgroup_dir(spec->owner_cgroup, arena)));
     if (spec->owner_pid == 0)
         return true;
-    spec->owner_start = start_of(spec->owner_pid, arena);
+    spec->owner_start = dv_process_start(spec->owner_pid, arena);
     return spec->owner_start.n > 0 ||
            dv_fail(err, DV_INVALID_ARGUMENT,
                    "annotation " DV_POD_OWNER_PID ": there is no process %u", spec->owner_pid);
@@ -195,13 +161,7 @@ static void on_retry(struct dv_timer *timer)
 static void stop(struct dv_owner *owner)
 {
     dv_timer_cancel(&owner->timer);
-    dv_task_cancel(&owner->task);
-    if (owner->poll)
-        dv_poll_close(owner->poll, NULL, NULL);
-    owner->poll = NULL;
-    if (owner->fd >= 0)
-        (void)close(owner->fd); /* nothing was written to it */
-    owner->fd = -1;
+    dv_process_stop(&owner->process);
 }
 
 static void end(struct dv_owner *owner)
@@ -216,22 +176,9 @@ static void end(struct dv_owner *owner)
     release(pod);
 }
 
-static void on_ended(void *ctx, unsigned events)
+static void on_ended(struct dv_process *process)
 {
-    (void)events;
-    end(ctx);
-}
-
-static void on_gone(struct dv_task *task)
-{
-    end(DV_CONTAINER(task, struct dv_owner, task));
-}
-
-static bool has_process(const struct dv_owner *owner, struct dv_arena *arena)
-{
-    const struct dv_pod_spec *spec = &owner->pod->spec;
-
-    return dv_str_eq(start_of(spec->owner_pid, arena), spec->owner_start);
+    end(DV_CONTAINER(process, struct dv_owner, process));
 }
 
 /* Whether the control group has had processes and has none now. */
@@ -248,41 +195,16 @@ static void on_look(struct dv_timer *timer)
 {
     struct dv_owner *owner = DV_CONTAINER(timer, struct dv_owner, timer);
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    bool was_used = owner->was_used;
 
-    if ((owner->looks_for_process && !has_process(owner, arena)) ||
-        (owner->pod->spec.owner_cgroup.n > 0 && is_empty_again(owner, arena))) {
+    if (is_empty_again(owner, arena)) {
         end(owner);
         return;
     }
+    if (owner->was_used && !was_used)
+        dv_pods_tell_changed(owner->pod->pods); /* the pod counts as running now */
     dv_timer_start(&owner->timer, owner->pod->pods->loop,
                    dv_loop_now_ms(owner->pod->pods->loop) + LOOK_MS, on_look);
-}
-
-/* Watches the process by a pidfd or, where none can be opened, by reading /proc. False: it has
- * ended already. */
-static bool watch_process(struct dv_owner *owner)
-{
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_err err;
-    int errnum;
-
-    owner->fd = (int)syscall(SYS_pidfd_open, (pid_t)owner->pod->spec.owner_pid, 0);
-    errnum = errno;
-    /* asked once the pidfd is open: from then on no other process can get this number */
-    if (!has_process(owner, arena))
-        return false;
-    if (owner->fd >= 0)
-        owner->poll = dv_poll_open(owner->pod->pods->loop, owner->fd, on_ended, owner, &err);
-    else
-        (void)dv_fail_errno(&err, errnum, "pidfd_open");
-    if (owner->poll) {
-        dv_poll_set(owner->poll, DV_POLL_READ);
-        return true;
-    }
-    dv_log(DV_LOG_WARN, "pod: the process that owns it is looked for every second",
-           DV_F_STR("pod", owner->pod->full_name), DV_F_ERR(&err));
-    owner->looks_for_process = true;
-    return true;
 }
 
 struct dv_owner *dv_owner_watch(struct dv_pod *pod)
@@ -293,13 +215,18 @@ struct dv_owner *dv_owner_watch(struct dv_pod *pod)
         return NULL;
     owner = DV_ALLOC(struct dv_owner);
     owner->pod = pod;
-    owner->fd = -1;
-    if (pod->spec.owner_pid != 0 && !watch_process(owner))
-        dv_task_post(&owner->task, pod->pods->loop, on_gone);
-    else if (owner->looks_for_process || pod->spec.owner_cgroup.n > 0)
+    if (pod->spec.owner_pid != 0)
+        dv_process_watch(&owner->process, pod->pods->loop, pod->spec.owner_pid,
+                         pod->spec.owner_start, on_ended);
+    else
         dv_timer_start(&owner->timer, pod->pods->loop, dv_loop_now_ms(pod->pods->loop) + 1,
                        on_look);
     return owner;
+}
+
+bool dv_owner_runs(const struct dv_owner *owner)
+{
+    return owner && (dv_process_is_watched(&owner->process) || owner->was_used);
 }
 
 void dv_owner_free(struct dv_owner *owner)

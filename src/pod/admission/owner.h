@@ -1,6 +1,4 @@
-/* owner.h - what runs a pod, where that is known: when it has ended, so has the pod. A process is
- * known by its number and the time of its start, so that another one of the same number is not
- * taken for it after a restart of davitd. */
+/* owner.h - what runs a pod, where that is known: when it has ended, so has the pod. */
 #ifndef DV_POD_OWNER_H
 #define DV_POD_OWNER_H
 
@@ -21,6 +19,9 @@ DV_CHECKED bool dv_owner_settle(struct dv_pod_spec *spec, struct dv_arena *arena
 /* Watches the pod's owner; NULL when it has none. When the owner ends, pod->has_ended is set. A pod
  * that is not the API's is then released, and tried again until that works. */
 struct dv_owner *dv_owner_watch(struct dv_pod *pod);
+/* Whether the owner has been seen at work: its process is there, or processes have been in its
+ * control group. False for NULL. */
+bool dv_owner_runs(const struct dv_owner *owner);
 void dv_owner_free(struct dv_owner *owner); /* NULL is fine */
 
 #endif
