@@ -32,7 +32,8 @@ static bool may_show(const char *table)
     const char *const *tables = dv_node_schema.tables;
 
     return strcmp(table, tables[DV_TABLE_DEVICES]) == 0 ||
-           strcmp(table, tables[DV_TABLE_CLAIMS]) == 0 || strcmp(table, tables[DV_TABLE_PODS]) == 0;
+           strcmp(table, tables[DV_TABLE_CLAIMS]) == 0 ||
+           strcmp(table, tables[DV_TABLE_PODS]) == 0 || strcmp(table, tables[DV_TABLE_RUNS]) == 0;
 }
 
 /* Ends the write that moves the rows. It has no changes of its own: the store moves the rows with

@@ -49,6 +49,7 @@ enum dv_node_table {
     DV_TABLE_META,    /* of the embedded API: its counters */
     DV_TABLE_TOKENS,  /* of the embedded API: who may use it */
     DV_TABLE_CLAIMS,  /* of module claim */
+    DV_TABLE_RUNS,    /* of this module: what was told about containers, by the pod's uid */
 };
 extern const struct dv_store_schema dv_node_schema;
 
@@ -317,6 +318,49 @@ void dv_pods_start_container(struct dv_pods *pods, struct dv_pod_start *start,
 /* Gives the start up; `done` still runs. */
 void dv_pods_cancel_start(struct dv_pod_start *start);
 
+/* ---- what somebody tells about containers ---- */
+
+/* Where davitd has no container runtime, whoever starts a container says so, and says when it has
+ * ended. What was told is on the disk before `done` runs, and is kept until the pod is forgotten.
+ * Embedded in the caller's struct: zeroed, with `done` set, and lent until `done` has run. */
+struct dv_pod_telling {
+    /* err: NULL when it is on the disk. DV_NOT_FOUND: no such pod or container is admitted here.
+     * DV_INVALID_ARGUMENT: there is no such process. DV_FAILED_PRECONDITION: it contradicts what
+     * was told before. Others: it could not be written; tell it again. */
+    void (*done)(struct dv_pod_telling *telling, const struct dv_err *err);
+    struct {
+        struct dv_pods *pods;
+        struct dv_store_write write;
+        struct dv_store_change change;
+        struct dv_task task;
+        struct dv_err err;
+    } priv;
+};
+/* Tells that the container runs, now. Its end is seen when `pid` is given: a process whose exit
+ * code nobody tells within some seconds has ended with a code that is not known. 0: no process is
+ * known. Telling the same again changes nothing. */
+void dv_pods_tell_started(struct dv_pods *pods, struct dv_pod_telling *telling,
+                          const struct dv_pod_ref *ref, dv_str container, uint32_t pid);
+/* Tells that the container has ended; `message` (its last words) may be empty. */
+void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
+                        const struct dv_pod_ref *ref, dv_str container, int32_t exit_code,
+                        dv_str message);
+
+/* What was told about the containers of a pod, in the order in which they were first named: as
+ * their statuses in the API say it. Borrowed until the loop's next turn. */
+struct dv_pod_told {
+    const struct dv_api_container_status *statuses;
+    size_t n_statuses;
+    uint64_t version; /* another one after each change; 0: nothing was told */
+    bool is_running;  /* a process that was told about is still there */
+};
+struct dv_pod_told dv_pods_told(const struct dv_pods *pods, dv_str uid);
+
+/* The reason of a container's end that was seen and whose code nobody told, as the reference calls
+ * it, and the code that it shows then. */
+#define DV_POD_END_UNKNOWN "ContainerStatusUnknown"
+#define DV_POD_END_UNKNOWN_CODE 137
+
 /* ---- what can be seen ---- */
 
 enum dv_pod_state {
@@ -336,6 +380,7 @@ struct dv_pod_view {
     bool was_admitted; /* before the operation that is under way, if there is one */
     bool may_run;      /* somebody has asked how to start its containers, or may have */
     bool has_ended;    /* what ran in it has ended */
+    bool is_owned;     /* what the annotations name as its owner has been seen at work */
 };
 
 /* The next pod at or after *at, by time of arrival; false at the end. Start with 0. The view is

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bound_pods import PodNode, allocate, bound, make_claim, status_of
+from bound_pods import DEVICES_READY, PodNode, allocate, bound, make_claim, status_of
 from procs import until
 from python_driver import ClaimReader, Driver
 from servers import PODS
@@ -51,9 +51,9 @@ def fixture_driver(claim_node):
 
 
 def conditions_of(api, name):
-    """(reason, message, since) of the pod's Ready."""
+    """(reason, message, since) of the pod's DevicesReady."""
     for one in (status_of(api, name) or {}).get("conditions", ()):
-        if one["type"] == "Ready":
+        if one["type"] == DEVICES_READY:
             return one.get("reason", ""), one.get("message", ""), one.get("lastTransitionTime")
     return None
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bound_pods import DEV, PodNode, SecondNode, bound, phase_of, status_of, wait_phase
+from bound_pods import (DEV, PodNode, SecondNode, bound, phase_of, status_of, wait_devices,
+                        wait_phase)
 from driver_nodes import DRIVER, WAIT_S, TimedDriver, wait_condition
 from procs import until
 from servers import CLAIMS, NODES, PODS
@@ -68,10 +69,10 @@ def test_what_was_admitted_by_hand_counts_in_the_scheduler(whole):
     until(lambda: scheduled_of(api, "p2")[0] == "False", WAIT_S, "p2 to be unschedulable")
     assert f"Insufficient {DEV}" in scheduled_of(api, "p2")[1]
     api.must("POST", PODS, unbound("p1", 1))
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     assert phase_of(api, "p2") == "Pending"
     node.release("uid-hand")
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)
     wait_allocatable(api, 4)
 
 
@@ -91,7 +92,7 @@ def test_a_bound_pod_waits_for_what_others_hold(whole):
     api = node.api()
     wait_condition(api, "p1", "WaitingForDevices")
     node.release("uid-hand")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
 
 
 def test_many_admitted_by_hand_while_pods_come(whole):
@@ -106,9 +107,9 @@ def test_many_admitted_by_hand_while_pods_come(whole):
     for i in range(6):
         node.release(f"uid-hand{i}")
     for i in range(6):
-        wait_phase(api, f"p{i}", "Running", WAIT_S)
+        wait_devices(api, f"p{i}", WAIT_S)
     items = api.must("GET", PODS)["items"]
-    assert {one["status"]["phase"] for one in items} == {"Running"}, json.dumps(items)
+    assert {one["status"]["phase"] for one in items} == {"Pending"}, json.dumps(items)
 
 
 def make_claim(api, name):
@@ -134,7 +135,7 @@ def test_a_device_that_is_not_given_back_is_not_given_again(whole):
              {"metadata": {"name": "gpu"}, "spec": {}})
     make_claim(api, "c1")
     api.must("POST", PODS, with_claim("p1", "c1"))
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     driver.is_broken = True
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
     make_claim(api, "c2")
@@ -145,7 +146,7 @@ def test_a_device_that_is_not_given_back_is_not_given_again(whole):
     assert api.must("GET", f"{CLAIMS}/c1")["status"].get("allocation")
     assert len(driver.times) == 1  # nobody else's was prepared
     driver.is_broken = False
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)
     driver.stop()
 
 
@@ -173,7 +174,7 @@ def test_a_second_node_over_tls(whole, procs, short_dir):
     api.must("POST", PODS, bound("p1", node="n2", devices=2))
     wait_condition(api, "p1", "WaitingForDevices", f"2 devices of {DEV}")
     second.release("uid-hand")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     wait_allocatable(api, 4, "n2")
     second.disconnect()
     assert second.stop() == 0, second.proc.describe()

@@ -3,7 +3,7 @@
 import itertools
 import time
 
-from bound_pods import DEV, bound, events, status_of, wait_phase
+from bound_pods import DEV, bound, events, status_of, wait_devices, wait_phase
 from driver_nodes import (  # noqa: F401  # pylint: disable=unused-import
     WAIT_S, conditions_of, fixture_claim_node, fixture_driver, make_pod_with_claim,
     wait_condition)
@@ -50,13 +50,13 @@ def test_a_driver_that_is_back_is_asked_at_once(claim_node, driver):
     wait_condition(api, "p1", "WaitingForDevices", "driver gpu.example.com")
     driver.is_broken = False
     driver.serve()
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
 
 
 def test_a_failing_unprepare_is_repeated_ever_less(claim_node, driver):
     api = claim_node.api()
     make_pod_with_claim(api, "p1", "c1")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     driver.is_broken = True
     api.must("DELETE", f"{PODS}/p1")
     until(lambda: driver.n_calls("unprepare") >= 4, WAIT_S, "four attempts")
@@ -84,7 +84,7 @@ def test_a_failing_allocate_is_repeated_ever_less(claim_node, plugins):
     assert conditions_of(api, "p1") == said
     plugin.answer = plugin.answer_with_env
     plugin.register()  # it is back
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
 
 
 def test_a_cdi_name_without_a_spec_is_looked_for_and_nobody_is_asked_again(claim_node, driver):

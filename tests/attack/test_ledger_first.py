@@ -2,7 +2,7 @@
 
 import pytest
 
-from bound_pods import allocate, bound, events, make_claim, wait_phase
+from bound_pods import allocate, bound, events, make_claim, wait_devices
 from driver_nodes import (  # noqa: F401  # pylint: disable=unused-import
     DRIVER, WAIT_S, fixture_claim_node, fixture_driver, wait_condition)
 from procs import until
@@ -60,14 +60,14 @@ def test_a_driver_is_not_asked_for_what_a_plugin_gave(claim_node, driver, plugin
     publish(api, attributes)
     plugin([device])
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     start_claim_pod(api, "p2", "c1")
     wait_condition(api, "p2", "DeviceInUse", "default/p1", RESOURCE, "default/p2", DRIVER)
     until(lambda: any(one[0] == "DeviceInUse" for one in events(api, "p2")), WAIT_S, "an event")
     check_words(api, "p2", "default/p1", "default/p2", DRIVER)
     assert driver.times == []
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)
     assert len(driver.times) == 1
 
 
@@ -78,13 +78,13 @@ def test_a_plugin_is_not_asked_for_what_a_driver_gave(claim_node, driver, plugin
     publish(api, attributes)
     one = plugin([device])
     start_claim_pod(api, "p1", "c1")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     api.must("POST", PODS, bound("p2", devices=1))
     wait_condition(api, "p2", "DeviceInUse", "default/p1", RESOURCE, "default/p2", DRIVER)
     assert one.allocated == []
     assert len(driver.times) == 1
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)
     assert one.allocated == [[device]]
 
 
@@ -93,9 +93,9 @@ def test_another_device_is_chosen_without_asking_for_the_first(claim_node, drive
     publish(api, SAME["uuid"][0])
     one = plugin([f"GPU-{UUID}", "GPU-11111111-2222-3333-4444-555555555555"])
     start_claim_pod(api, "p1", "c1")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     api.must("POST", PODS, bound("p2", devices=1))
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)
     assert one.allocated == [["GPU-11111111-2222-3333-4444-555555555555"]]
     assert len(driver.times) == 1
 
@@ -121,4 +121,4 @@ def test_two_at_once_do_not_both_pass(claim_node, driver, plugin):
     assert one.allocated == []
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
     release.append(True)
-    wait_phase(api, "p2", "Running", WAIT_S)
+    wait_devices(api, "p2", WAIT_S)

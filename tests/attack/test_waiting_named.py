@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bound_pods import DEV, bound, wait_phase
+from bound_pods import DEV, bound, wait_devices, wait_phase
 from driver_nodes import (  # noqa: F401  # pylint: disable=unused-import
     DRIVER, WAIT_S, fixture_claim_node, fixture_driver, make_pod_with_claim, wait_condition)
 from nodes import run_davit
@@ -61,7 +61,7 @@ def test_a_pod_that_waits_for_a_driver_that_is_gone_says_so(claim_node, driver):
     document = api.must("GET", "/davit/v1/node")
     assert f"driver {DRIVER}" in json.dumps(document), document
     driver.serve()
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     assert "waits for" not in davit(claim_node, "claim", "list")
     assert "WaitingForDevices" not in get(claim_node, "pods")
 
@@ -83,14 +83,14 @@ def test_a_driver_that_does_not_answer_is_named(claim_node, driver, gate):
     assert "NodePrepareResources" in json.dumps(api.must("GET", "/davit/v1/node"))
     wait_condition(api, "p1", "WaitingForDevices", f"driver {DRIVER} to answer", "since 20")
     gate.set()
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     assert not claim_node.status().calls
 
 
 def test_a_driver_that_does_not_unprepare_is_named(claim_node, driver, gate):
     api = claim_node.api()
     make_pod_with_claim(api, "p1", "c1")
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     driver.before = lambda kind, claims: gate.wait(WAIT_S)
     api.must("DELETE", f"{PODS}/p1")
     call = wait_call(claim_node, DRIVER, "NodeUnprepareResources")
@@ -118,7 +118,7 @@ def test_a_plugin_that_does_not_answer_is_named(claim_node, plugins, gate):
     assert "Allocate" in shown and DEV in shown and "default/p1" in shown, shown
     wait_condition(api, "p1", "WaitingForDevices", f"the plugin of {DEV} to answer Allocate")
     gate.set()
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
 
 
 def test_a_start_that_a_plugin_does_not_answer_is_named(claim_node, plugins, gate):
@@ -128,7 +128,7 @@ def test_a_start_that_a_plugin_does_not_answer_is_named(claim_node, plugins, gat
     plugin.register()
     until(lambda: DEV in claim_node.resources(), WAIT_S, "the plugin's devices")
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running", WAIT_S)
+    wait_devices(api, "p1", WAIT_S)
     uid = api.must("GET", f"{PODS}/p1")["metadata"]["uid"]
     starts = threading.Thread(target=lambda: claim_node.container_options(uid, "main"), daemon=True)
     starts.start()

@@ -10,13 +10,14 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "pod/admission/pods.h"
+#include "pod/admission/runs.h"
 #include "pod/pod.h"
 #include "store/store.h"
 
-/* The deletion of an ended pod's row, while the store writes it. */
+/* The deletion of an ended pod's rows, while the store writes it. */
 struct forgetting {
     struct dv_store_write write;
-    struct dv_store_change change;
+    struct dv_store_change changes[2]; /* the mark, and what was told about its containers */
     struct dv_pods *pods;
     char key[];
 };
@@ -67,16 +68,23 @@ void dv_pods_forget_ended(struct dv_pods *pods, dv_str uid)
     memcpy(forgetting->key, prefix.p, prefix.n);
     memcpy(forgetting->key + prefix.n, uid.p, uid.n);
     forgetting->pods = pods;
-    forgetting->change = (struct dv_store_change){
+    forgetting->changes[0] = (struct dv_store_change){
         .kind = DV_STORE_DELETE,
         .table = DV_TABLE_PODS,
         .key = {forgetting->key, prefix.n + uid.n}
     };
+    forgetting->changes[1] = (struct dv_store_change){
+        .kind = DV_STORE_DELETE,
+        .table = DV_TABLE_RUNS,
+        .key = {forgetting->key + prefix.n, uid.n}
+    };
     forgetting->write.done = on_written;
     (void)dv_map_remove(&pods->ended, uid);
     free(known);
+    dv_runs_forget(pods, uid);
     pods->n_under_way++;
-    dv_store_write(pods->options.store, &forgetting->write, &forgetting->change, 1);
+    dv_store_write(pods->options.store, &forgetting->write, forgetting->changes,
+                   DV_COUNT(forgetting->changes));
 }
 
 void dv_pods_forget_all_ended(struct dv_pods *pods, bool (*is_known)(void *ctx, dv_str uid),

@@ -7,6 +7,7 @@
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
+#include "pod/admission/runs.h"
 #include "pod/pod.h"
 #include "store/store.h"
 #include "store/store_saver.h"
@@ -22,8 +23,8 @@ static void gather(struct dv_save *save)
 {
     struct dv_pods *pods = DV_CONTAINER(save, struct dv_pods, rewrite.save);
     struct dv_arena *arena = dv_arena_new();
-    struct dv_store_change *changes =
-        DV_NEW_ARRAY(arena, struct dv_store_change, pods->by_uid.n + pods->ended.n + 1);
+    struct dv_store_change *changes = DV_NEW_ARRAY(
+        arena, struct dv_store_change, pods->by_uid.n + pods->ended.n + pods->runs.n + 1);
     const struct dv_map_entry *entry;
     size_t n = 0;
     size_t at = 0;
@@ -41,6 +42,9 @@ static void gather(struct dv_save *save)
         changes[n++] = (struct dv_store_change){
             DV_STORE_PUT, DV_TABLE_PODS,
             dv_str_printf(arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(entry->key)), DV_STR("{}")};
+    at = 0;
+    while ((entry = dv_map_next(&pods->runs, &at)) != NULL)
+        changes[n++] = dv_runs_row(entry->value, arena);
     changes[n++] = (struct dv_store_change){.kind = DV_STORE_REBUILT};
     save->extra = changes;
     save->n_extra = n;

@@ -18,12 +18,14 @@
 #include "pod/admission/owner.h"
 #include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
+#include "pod/admission/runs.h"
 #include "resource/resource.h"
 #include "store/store.h"
 
 static const char *const tables[] = {
     [DV_TABLE_DEVICES] = "devices", [DV_TABLE_PODS] = "pods",     [DV_TABLE_OBJECTS] = "objects",
     [DV_TABLE_META] = "meta",       [DV_TABLE_TOKENS] = "tokens", [DV_TABLE_CLAIMS] = "claims",
+    [DV_TABLE_RUNS] = "runs",
 };
 const struct dv_store_schema dv_node_schema = {.tables = tables, .n_tables = DV_COUNT(tables)};
 
@@ -100,6 +102,17 @@ struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *
                       dv_str_printf(arena, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(ref->name)));
 }
 
+void dv_pods_fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
+{
+    dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");
+
+    if (ref->uid.n > 0)
+        (void)dv_fail(err, DV_NOT_FOUND, "no pod with uid %.*s is admitted here", DV_FMT(ref->uid));
+    else
+        (void)dv_fail(err, DV_NOT_FOUND, "no pod %.*s/%.*s is admitted here", DV_FMT(namespace),
+                      DV_FMT(ref->name));
+}
+
 void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state)
 {
     if (pod->state == state)
@@ -163,6 +176,7 @@ static struct dv_pod_view view_of(const struct dv_pod *pod)
         .was_admitted = pod->was_admitted,
         .may_run = pod->may_run,
         .has_ended = pod->has_ended,
+        .is_owned = dv_owner_runs(pod->owner),
     };
 }
 
@@ -237,6 +251,7 @@ static void free_pods(struct dv_pods *pods)
         dv_pod_free(entry->value);
     dv_holdings_free(pods->holdings);
     dv_pods_free_ended(pods);
+    dv_runs_free_all(pods);
     dv_map_fini(&pods->by_uid);
     dv_map_fini(&pods->by_name);
     free(pods);
@@ -355,10 +370,12 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->by_uid);
     dv_map_init(&pods->by_name);
     dv_map_init(&pods->ended);
+    dv_map_init(&pods->runs);
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);
     pods->holdings = dv_holdings_new(pods);
-    if (!dv_store_load(options->store, DV_TABLE_PODS, load_row, pods, err)) {
+    if (!dv_store_load(options->store, DV_TABLE_PODS, load_row, pods, err) ||
+        !dv_store_load(options->store, DV_TABLE_RUNS, dv_runs_load, pods, err)) {
         dv_task_cancel(&pods->changed_task);
         free_pods(pods);
         return NULL;

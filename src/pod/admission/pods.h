@@ -56,6 +56,7 @@ struct dv_pods {
     struct dv_map by_uid;     /* dv_pod */
     struct dv_map ended;      /* uids of pods that the API does not know to have ended */
     struct dv_map by_name;    /* the latest of that name */
+    struct dv_map runs;       /* dv_runs: what was told about containers, by the pod's uid */
     struct dv_list waiting;   /* dv_pod_admission, for devices */
     struct dv_list claim_ops; /* dv_pod_operation, whose claims are asked for */
     struct dv_task look_task;
@@ -83,6 +84,8 @@ void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state);
 /* Sets what the pod waits for; an empty text: nothing. False: it waited for that already. */
 bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited);
 void dv_pods_tell_changed(struct dv_pods *pods);
+/* Fails with DV_NOT_FOUND: no such pod is admitted here. */
+void dv_pods_fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err);
 /* Tells that one operation, which a closing module waits for, is over. */
 void dv_pods_end_one(struct dv_pods *pods);
 /* The request that allocation and start of a container have in common. */

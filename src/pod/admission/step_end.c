@@ -13,6 +13,7 @@
 #include "pod/admission/holdings.h"
 #include "pod/admission/owner.h"
 #include "pod/admission/pods.h"
+#include "pod/admission/runs.h"
 #include "pod/pod.h"
 #include "topology/topology.h"
 
@@ -196,7 +197,10 @@ enum dv_pod_outcome dv_release_end_released(struct dv_pod_operation *op)
            DV_F_STR("uid", pod->spec.ref.uid));
     dv_holdings_give_back(pods->holdings, pod);
     if (pod->spec.origin == DV_POD_ORIGIN_API)
+        /* what was told about its containers is needed until the API knows how they ended */
         dv_pods_note_ended(pods, pod->spec.ref.uid);
+    else
+        dv_runs_forget(pods, pod->spec.ref.uid);
     dv_pods_remove(pods, pod);
     dv_pods_look_again(pods);
     return end_release(op, true, NULL);

@@ -102,24 +102,13 @@ static bool find_container(const struct dv_pod *pod, dv_str name, size_t *i_cont
     return false;
 }
 
-static void fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err)
-{
-    dv_str namespace = ref->namespace.n > 0 ? ref->namespace : DV_STR("default");
-
-    if (ref->uid.n > 0)
-        (void)dv_fail(err, DV_NOT_FOUND, "no pod with uid %.*s is admitted here", DV_FMT(ref->uid));
-    else
-        (void)dv_fail(err, DV_NOT_FOUND, "no pod %.*s/%.*s is admitted here", DV_FMT(namespace),
-                      DV_FMT(ref->name));
-}
-
 enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op)
 {
     struct dv_pod_start *start = dv_start_of(op);
     struct dv_pod *pod = dv_pods_get(op->pods, start->priv.ref);
 
     if (!pod || pod->state != DV_POD_ADMITTED) {
-        fail_unknown(start->priv.ref, &op->err);
+        dv_pods_fail_unknown(start->priv.ref, &op->err);
         return dv_pod_operation_post(op, DV_STEP_FAILED);
     }
     if (!find_container(pod, start->priv.container, &start->priv.i_container)) {

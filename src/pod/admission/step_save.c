@@ -57,14 +57,16 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
         .kind = DV_STORE_DELETE, .table = DV_TABLE_PODS, .key = pod->spec.ref.uid};
     release->priv.save.done = on_release_saved;
     release->priv.save.extra = release->priv.changes;
-    release->priv.save.n_extra = 1;
-    if (pod->spec.origin == DV_POD_ORIGIN_API) {
+    release->priv.save.n_extra = 2;
+    if (pod->spec.origin != DV_POD_ORIGIN_API) {
+        release->priv.changes[1] = (struct dv_store_change){
+            .kind = DV_STORE_DELETE, .table = DV_TABLE_RUNS, .key = pod->spec.ref.uid};
+    } else {
         dv_str key =
             dv_str_printf(pod->arena, DV_POD_ENDED_PREFIX "%.*s", DV_FMT(pod->spec.ref.uid));
 
         release->priv.changes[1] = (struct dv_store_change){
             .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = key, .value = DV_STR("{}")};
-        release->priv.save.n_extra = 2;
     }
     dv_devices_save(op->pods->options.devices, &release->priv.save);
     return DV_STEP_PENDING;

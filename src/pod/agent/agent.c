@@ -99,6 +99,21 @@ static void on_synced(void *ctx)
     dv_agent_node_look(agent);
 }
 
+/* Whether something else is known about what runs in the pod than at the last look. */
+static bool sees_other_run(struct dv_agent_pod *pod, const struct dv_pod_view *view)
+{
+    struct dv_pod_told told = dv_pods_told(pod->agent->options.pods, pod->uid);
+
+    if (told.version == pod->told_version && told.is_running == pod->is_running &&
+        view->is_owned == pod->is_owned)
+        return false;
+    pod->told_version = told.version;
+    pod->is_running = told.is_running;
+    pod->is_owned = view->is_owned;
+    pod->is_dirty = true;
+    return true;
+}
+
 /* Finds out what has happened to a pod on the node: it was released, its process has ended, or its
  * admission waits for something else now. */
 static void see_change(struct dv_agent_pod *pod)
@@ -120,7 +135,7 @@ static void see_change(struct dv_agent_pod *pod)
             pod->state = DV_AGENT_RELEASED;
             pod->has_ended = true;
         }
-        if (!is_here || view.has_ended)
+        if (!is_here || view.has_ended || sees_other_run(pod, &view))
             dv_agent_pod_look(pod);
     }
 }
@@ -241,6 +256,7 @@ static void take_known(struct dv_agent *agent)
                                view.spec->ref.name);
         pod->state = DV_AGENT_ADMITTED;
         pod->since_ns = view.since_wall_ns;
+        pod->is_owned = view.is_owned;
         pod->is_dirty = true;
     }
 }

@@ -16,6 +16,7 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
+#include "pod/agent/bare_status.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 #include "json/json.h"
@@ -434,11 +435,13 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
 {
     const struct dv_api_pod *value = value_of(pod);
     struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_told told = dv_pods_told(pod->agent->options.pods, pod->uid);
     struct dv_pod_view view = {0};
     struct dv_agent_facts facts = {
         .state = pod->state,
         .is_there = value != NULL,
         .has_ended = pod->has_ended,
+        .is_running = told.is_running,
         .is_writing = pod->write.is_running,
         .is_time = !dv_timer_is_set(&pod->timer),
         .is_settled = pod->agent->is_synced,
@@ -454,6 +457,7 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
     facts.is_due = facts.is_deleting &&
                    value->metadata.deletion_timestamp.seconds <= (int64_t)(wall_ns(pod) / NS_PER_S);
     facts.is_terminal = dv_pod_is_terminal(value);
+    facts.has_ended |= dv_bare_has_ended(value, told.statuses, told.n_statuses);
     return facts;
 }
 

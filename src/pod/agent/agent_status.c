@@ -1,7 +1,4 @@
-/* agent_status.c - what the API is told about a pod of this node. A pod "runs" when it has all that
- * it asked for: whoever starts its containers is not davit. */
-#include <string.h>
-
+/* agent_status.c - what the API is told about a pod of this node. */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/defs.h"
@@ -14,13 +11,12 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
+#include "pod/agent/bare_status.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-
-enum { N_CONDITIONS = 4 };
 
 static struct dv_time time_of(uint64_t wall_ns)
 {
@@ -39,42 +35,6 @@ static struct dv_time start_of(const struct dv_agent_pod *pod)
     struct dv_time told = value_of(pod)->status.start_time;
 
     return told.is_set ? told : time_of(pod->since_ns);
-}
-
-/* ---- conditions ---- */
-
-/* The condition's last transition: that of the API while its status is the same, else now. */
-static struct dv_time since(const struct dv_agent_pod *pod, const char *type, dv_str status,
-                            struct dv_time now)
-{
-    const struct dv_api_pod_status *old = &value_of(pod)->status;
-
-    for (size_t i = 0; i < old->n_conditions; i++)
-        if (dv_str_eq(old->conditions[i].type, dv_str_from_c(type)) &&
-            dv_str_eq(old->conditions[i].status, status) &&
-            old->conditions[i].last_transition_time.is_set)
-            return old->conditions[i].last_transition_time;
-    return now;
-}
-
-static void add_conditions(const struct dv_agent_pod *pod, bool is_ready, dv_str reason,
-                           dv_str message, struct dv_time now, struct dv_arena *arena,
-                           struct dv_api_pod_status *status)
-{
-    static const char *const types[N_CONDITIONS] = {"PodReadyToStartContainers", "Initialized",
-                                                    "ContainersReady", "Ready"};
-    dv_str word = is_ready ? DV_STR("True") : DV_STR("False");
-
-    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, N_CONDITIONS);
-    status->n_conditions = N_CONDITIONS;
-    for (size_t i = 0; i < N_CONDITIONS; i++)
-        status->conditions[i] = (struct dv_api_pod_condition){
-            .type = dv_str_from_c(types[i]),
-            .status = word,
-            .last_transition_time = since(pod, types[i], word, now),
-            .reason = is_ready ? DV_STR("") : reason,
-            .message = is_ready ? DV_STR("") : message,
-        };
 }
 
 /* ---- containers ---- */
@@ -105,113 +65,74 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                               &status->n_allocated_resources_status);
 }
 
-/* The status of a container that has ended, as far as anyone has told: no exit code is known
- * here. */
-static void add_ended(const struct dv_api_container *container, struct dv_time now,
-                      struct dv_arena *arena, struct dv_api_container_status *status)
-{
-    static const bool is_started = false;
-
-    *status = (struct dv_api_container_status){
-        .name = container->name,
-        .image = container->image,
-        .started = &is_started,
-    };
-    status->state.terminated = DV_NEW(arena, struct dv_api_container_state_terminated);
-    status->state.terminated->reason = DV_STR("Completed");
-    status->state.terminated->finished_at = now;
-}
-
-static void add_all_ended(const struct dv_agent_pod *pod, struct dv_time now,
-                          struct dv_arena *arena, struct dv_api_pod_status *status)
-{
-    const struct dv_api_pod_spec *spec = &value_of(pod)->spec;
-
-    status->container_statuses =
-        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_containers);
-    for (size_t i = 0; i < spec->n_containers; i++)
-        add_ended(&spec->containers[i], now, arena,
-                  &status->container_statuses[status->n_container_statuses++]);
-}
-
-static void add_container(const struct dv_agent_pod *pod, const struct dv_api_container *container,
-                          struct dv_arena *arena, struct dv_api_container_status *status)
-{
-    static const bool is_started = true;
-
-    *status = (struct dv_api_container_status){
-        .name = container->name,
-        .image = container->image,
-        .ready = true,
-        .started = &is_started,
-    };
-    status->state.running = DV_NEW(arena, struct dv_api_container_state_running);
-    status->state.running->started_at = start_of(pod);
-    add_health(pod, container, arena, status);
-}
-
-static void add_containers(const struct dv_agent_pod *pod, struct dv_arena *arena,
+static void add_all_health(const struct dv_agent_pod *pod, struct dv_arena *arena,
                            struct dv_api_pod_status *status)
 {
     const struct dv_api_pod_spec *spec = &value_of(pod)->spec;
 
-    status->container_statuses =
-        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_containers);
-    for (size_t i = 0; i < spec->n_containers; i++)
-        add_container(pod, &spec->containers[i], arena,
-                      &status->container_statuses[status->n_container_statuses++]);
-    status->init_container_statuses =
-        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_init_containers);
-    for (size_t i = 0; i < spec->n_init_containers; i++)
-        if (dv_str_eq(spec->init_containers[i].restart_policy, DV_STR("Always"))) /* a sidecar */
-            add_container(pod, &spec->init_containers[i], arena,
-                          &status->init_container_statuses[status->n_init_container_statuses++]);
+    for (size_t i = 0; i < status->n_init_container_statuses; i++)
+        add_health(pod, &spec->init_containers[i], arena, &status->init_container_statuses[i]);
+    for (size_t i = 0; i < status->n_container_statuses; i++)
+        for (size_t k = 0; k < spec->n_containers; k++)
+            if (dv_str_eq(spec->containers[k].name, status->container_statuses[i].name))
+                add_health(pod, &spec->containers[k], arena, &status->container_statuses[i]);
 }
 
 /* ---- all of it ---- */
 
-/* Says why the pod is not admitted yet. */
-static void add_wait(const struct dv_agent_pod *pod, struct dv_time now, struct dv_arena *arena,
-                     struct dv_api_pod_status *status)
+/* Says why the pod is not admitted yet; `view` is what the node knows of it, if anything. */
+static void explain_wait(const struct dv_agent_pod *pod, const struct dv_pod_view *view,
+                         struct dv_arena *arena, struct dv_bare_facts *facts)
 {
-    struct dv_pod_ref ref = {.uid = pod->uid};
-    dv_str reason = DV_STR("AdmittingPod");
-    dv_str message = DV_STR("");
-    struct dv_pod_view view;
-
+    facts->reason = DV_STR("AdmittingPod");
     /* While a driver that has failed is asked again, the status keeps saying what went wrong. */
-    if (dv_pods_find(pod->agent->options.pods, &ref, &view) && view.awaited.n > 0 &&
-        !(pod->reason && pod->was_asked && view.is_brief)) {
-        reason = DV_STR("WaitingForDevices");
-        message = dv_str_printf(arena, "waits for %.*s", DV_FMT(view.awaited));
+    if (view->awaited.n > 0 && !(pod->reason && pod->was_asked && view->is_brief)) {
+        facts->reason = DV_STR("WaitingForDevices");
+        facts->message = dv_str_printf(arena, "waits for %.*s", DV_FMT(view->awaited));
     } else if (pod->reason) {
-        reason = dv_str_from_c(pod->reason);
-        message = dv_str_from_c(pod->message);
+        facts->reason = dv_str_from_c(pod->reason);
+        facts->message = dv_str_from_c(pod->message);
     }
-    status->phase = DV_STR("Pending");
-    if (message.n > 0) { /* lists of pods show the reason */
-        status->reason = reason;
-        status->message = message;
-    }
-    add_conditions(pod, false, reason, message, now, arena, status);
+}
+
+/* The status of a pod whose containers davitd does not start: what was told about them counts. */
+static void fill_bare(const struct dv_agent_pod *pod, enum dv_bare_stage stage,
+                      struct dv_arena *arena, struct dv_api_pod_status *status)
+{
+    struct dv_pod_told told = dv_pods_told(pod->agent->options.pods, pod->uid);
+    struct dv_bare_facts facts = {
+        .pod = value_of(pod),
+        .stage = stage,
+        .told = told.statuses,
+        .n_told = told.n_statuses,
+        .since = start_of(pod),
+        .now = time_of(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
+    };
+    struct dv_pod_ref ref = {.uid = pod->uid};
+    struct dv_pod_view view = {0};
+
+    if (dv_pods_find(pod->agent->options.pods, &ref, &view))
+        facts.is_owned = view.is_owned;
+    if (stage == DV_BARE_WAITING)
+        explain_wait(pod, &view, arena, &facts);
+    else
+        status->start_time = facts.since;
+    dv_bare_status(&facts, arena, status);
+    if (stage == DV_BARE_READY)
+        add_all_health(pod, arena, status);
 }
 
 static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
                  struct dv_api_pod_status *status)
 {
-    struct dv_time now = time_of(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop)));
-
     switch (pod->state) {
     case DV_AGENT_NEW:
     case DV_AGENT_ADMITTING:
     case DV_AGENT_PAUSING:
-        add_wait(pod, now, arena, status);
+        fill_bare(pod, DV_BARE_WAITING, arena, status);
         return true;
     case DV_AGENT_ADMITTED:
-        status->phase = DV_STR("Running");
-        status->start_time = start_of(pod);
-        add_conditions(pod, true, DV_STR(""), DV_STR(""), now, arena, status);
-        add_containers(pod, arena, status);
+        fill_bare(pod, DV_BARE_READY, arena, status);
         return true;
     case DV_AGENT_REFUSED:
         status->phase = DV_STR("Failed");
@@ -219,9 +140,7 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
         status->message = dv_str_printf(arena, "Pod was rejected: %s", pod->message);
         return true;
     case DV_AGENT_RELEASED:
-        status->phase = DV_STR("Succeeded");
-        add_conditions(pod, false, DV_STR("PodCompleted"), DV_STR(""), now, arena, status);
-        add_all_ended(pod, now, arena, status);
+        fill_bare(pod, DV_BARE_RELEASED, arena, status);
         return pod->has_ended;
     case DV_AGENT_RELEASING:
         return false;
@@ -229,7 +148,8 @@ static bool fill(const struct dv_agent_pod *pod, struct dv_arena *arena,
     return false;
 }
 
-/* A merge keeps members that the patch does not have, so those that are empty are set to null. */
+/* A merge keeps members that the patch does not have, so those that are empty are set to null.
+ * Lists of container statuses are replaced whole. */
 static void clear_absent(struct dv_json *object, const char *const *names, size_t n,
                          struct dv_arena *arena)
 {
@@ -241,15 +161,11 @@ static void clear_absent(struct dv_json *object, const char *const *names, size_
 static void clear_empty(struct dv_json *status, struct dv_arena *arena)
 {
     static const char *const texts[] = {"reason", "message"};
-    static const char *const states[] = {"waiting", "running", "terminated"};
     struct dv_json *condition = dv_json_first(dv_json_get(status, DV_STR("conditions")));
-    struct dv_json *container = dv_json_first(dv_json_get(status, DV_STR("containerStatuses")));
 
     clear_absent(status, texts, DV_COUNT(texts), arena);
     for (; condition; condition = dv_json_next(condition))
         clear_absent(condition, texts, DV_COUNT(texts), arena);
-    for (; container; container = dv_json_next(container))
-        clear_absent(dv_json_get(container, DV_STR("state")), states, DV_COUNT(states), arena);
 }
 
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)

@@ -5,6 +5,9 @@
 /* Whether nobody wants any more what the pod holds. */
 static bool is_over(const struct dv_agent_facts *facts)
 {
+    if (facts->is_running && !facts->has_ended)
+        /* nothing is taken away from a process that uses it, whatever the API says */
+        return false;
     if (!facts->is_there)
         /* before all pods of the API were seen, this one may still show up */
         return facts->is_settled;
@@ -43,7 +46,8 @@ enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
     case DV_AGENT_ADMITTED:
         if (is_over(facts))
             return DV_AGENT_RELEASE;
-        return is_unwanted ? DV_AGENT_GRACE : DV_AGENT_WAIT;
+        /* after the grace period it waits for a process that is still there */
+        return is_unwanted && !facts->is_due ? DV_AGENT_GRACE : DV_AGENT_WAIT;
     case DV_AGENT_RELEASING:
         return DV_AGENT_WAIT;
     case DV_AGENT_RELEASED:

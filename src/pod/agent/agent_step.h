@@ -23,6 +23,7 @@ struct dv_agent_facts {
     bool is_due;      /* its deletion's grace period is over */
     bool may_run;     /* somebody has asked how to start its containers, or may have */
     bool has_ended;   /* somebody told that it has ended */
+    bool is_running;  /* a process of it that somebody told about is still there */
     bool is_writing;  /* its status, or its removal, is on the way to the API */
     bool is_time;     /* its pause is over */
     bool is_settled;  /* all pods of the API have been seen */

@@ -21,18 +21,22 @@ static const struct dv_api_container_status *container_of(const struct world *wo
 
 /* ---- admission ---- */
 
-static void a_bound_pod_is_admitted_and_runs(void **state)
+static void a_bound_pod_gets_its_devices_and_says_how_to_start_it(void **state)
 {
     struct world *world = *state;
     const struct dv_api_container_status *container;
 
     create_pod(world, "p1", 2, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_string_equal(held(world), "p1=g0,g1 ");
     assert_true(pod_of(world, "p1")->status.start_time.is_set);
     container = container_of(world, "p1");
-    assert_true(container->ready);
-    assert_non_null(container->state.running);
+    assert_false(container->ready);
+    assert_null(container->state.running);
+    assert_str(container->state.waiting->reason, "NoContainerRuntime");
+    assert_true(dv_str_find(container->state.waiting->message,
+                            DV_STR("davit container started default/p1 c --pid")) <
+                container->state.waiting->message.n);
     assert_int_equal(container->n_allocated_resources_status, 1);
     assert_str(container->allocated_resources_status[0].name, GPU);
     assert_int_equal(container->allocated_resources_status[0].n_resources, 2);
@@ -106,7 +110,7 @@ static void claims_that_are_not_ready_are_waited_for(void **state)
     assert_in_range(n_tries, 5, 9);
     assert_string_equal(held(world), ""); /* meanwhile others may have the device */
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_string_equal(held(world), "p1=g0+c1 ");
     assert_int_equal(world->driver.prepared.n, 1);
 }
@@ -121,7 +125,7 @@ static void a_driver_that_refuses_is_asked_again(void **state)
     allocate_claim(world, "c1", "p1");
     expect(world, "p1", "Pending FailedPrepareDynamicResources");
     world->driver.refuses = false;
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     delete_pod(world, "p1", -1);
     expect(world, "p1", "-");
     assert_int_equal(world->driver.prepared.n, 0);
@@ -137,7 +141,7 @@ static void what_nobody_has_started_is_gone_at_once(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     delete_pod(world, "p1", -1);
     settle(world);
     assert_string_equal(phase_of(world, "p1"), "-");
@@ -150,11 +154,11 @@ static void what_was_started_has_its_grace_period(void **state)
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(start_by_hand(world, "p1"));
     delete_pod(world, "p1", -1);
     pass(world, 28500);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     assert_string_equal(held(world), "p1=g0 ");
     pass(world, 3000);
     assert_string_equal(phase_of(world, "p1"), "-");
@@ -166,13 +170,13 @@ static void a_grace_period_can_be_made_shorter(void **state)
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(start_by_hand(world, "p1"));
     delete_pod(world, "p1", -1);
     pass(world, 2000);
     delete_pod(world, "p1", 5);
     pass(world, 2500);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     pass(world, 4500);
     assert_string_equal(phase_of(world, "p1"), "-");
 }
@@ -183,7 +187,7 @@ static void who_releases_a_pod_ends_it(void **state)
     const struct dv_api_container_status *container;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(release_by_hand(world, "p1"));
     expect(world, "p1", "Succeeded PodCompleted");
     container = container_of(world, "p1");
@@ -202,11 +206,11 @@ static void a_release_ends_the_grace_period(void **state)
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(start_by_hand(world, "p1"));
     delete_pod(world, "p1", -1);
     pass(world, 1000);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     assert_null(release_by_hand(world, "p1"));
     pass(world, 500);
     assert_string_equal(phase_of(world, "p1"), "-");
@@ -219,7 +223,7 @@ static void a_pod_that_vanishes_is_released(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(start_by_hand(world, "p1"));
     delete_pod(world, "p1", 0);
     assert_string_equal(phase_of(world, "p1"), "-");
@@ -238,7 +242,7 @@ static void a_pod_that_vanishes_while_it_is_admitted_holds_nothing(void **state)
     expect_held(world, "");
     world->plugin.holds_allocate = false;
     create_pod(world, "p2", 4, NULL);
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
 }
 
 static void a_pod_of_the_same_name_is_another_pod(void **state)
@@ -247,12 +251,12 @@ static void a_pod_of_the_same_name_is_another_pod(void **state)
     const char *uid;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     uid = uid_of(world, "p1");
     delete_pod(world, "p1", 0);
     create_pod(world, "p1", 2, NULL);
     assert_string_not_equal(uid_of(world, "p1"), uid);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     settle(world);
     assert_int_equal(dv_pods_count(world->pods), 1);
     assert_int_equal(container_of(world, "p1")->allocated_resources_status[0].n_resources, 2);
@@ -267,7 +271,7 @@ static void a_pod_with_finalizers_is_removed_now_and_then(void **state)
     int n;
 
     create_pod_with(world, "p1", "finalizers: [example.com/wait]");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     delete_pod(world, "p1", -1);
     expect_held(world, "");
     n = world->shaky.n_pod_requests;
@@ -283,7 +287,7 @@ static void a_pod_that_is_told_to_have_failed_gives_back_what_it_holds(void **st
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     patch(world, DV_KIND_POD, "p1", DV_SUB_STATUS, "{status: {phase: Failed, reason: Evicted}}");
     expect_held(world, "");
     assert_string_equal(phase_of(world, "p1"), "Failed Evicted");
@@ -297,11 +301,11 @@ static void a_driver_that_does_not_let_go_is_asked_again(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world->driver.keeps = true;
     delete_pod(world, "p1", -1);
     pass(world, 3000);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     assert_string_equal(held(world), "p1=g0+c1 ");
     assert_in_range(n_events(world, "FailedUnprepareDynamicResources", &message), 2, 8);
     if (!strstr(message, "not today"))
@@ -320,7 +324,7 @@ static void closes_while_a_driver_does_not_let_go(void **state)
         create_claim(world, text(world, "c%d", holds));
         create_pod(world, text(world, "p%d", holds), 1, text(world, "c%d", holds));
         allocate_claim(world, text(world, "c%d", holds), text(world, "p%d", holds));
-        expect(world, text(world, "p%d", holds), "Running");
+        expect(world, text(world, "p%d", holds), READY);
         world->driver.keeps = true;
         world->driver.holds = holds;
         delete_pod(world, text(world, "p%d", holds), -1);
@@ -445,13 +449,13 @@ static void health_is_told(void **state)
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     device_plugin_list(&world->plugin, "g0! g1 g2 g3");
     settle(world);
     pass(world, 200);
     assert_str(container_of(world, "p1")->allocated_resources_status[0].resources[0].health,
                "Unhealthy");
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     device_plugin_list(&world->plugin, "g0 g1 g2 g3");
     pass(world, 200);
     assert_str(container_of(world, "p1")->allocated_resources_status[0].resources[0].health,
@@ -465,7 +469,7 @@ static void nothing_is_written_while_nothing_changes(void **state)
     uint64_t version;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     settle(world);
     version = dv_embedded_version(world->api);
     pass(world, 9000); /* less than the lease */
@@ -475,7 +479,7 @@ static void nothing_is_written_while_nothing_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(a_bound_pod_is_admitted_and_runs),
+        world_test(a_bound_pod_gets_its_devices_and_says_how_to_start_it),
         world_test(a_pod_of_another_node_is_left_alone),
         world_test(a_pod_that_cannot_be_is_failed_with_reason_and_message),
         world_test(claims_that_are_not_ready_are_waited_for),

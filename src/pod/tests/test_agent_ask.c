@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
+#include "pod/agent/bare_status.h"
 #include "pod/tests/test_agent_host.h"
 #include "store/store.h"
 #include "support/dvtest.h"
@@ -184,14 +185,26 @@ void allocate_claim(struct world *world, const char *name, const char *pod)
 
 /* ---- what is ---- */
 
+static const struct dv_api_pod_condition *condition_of(const struct dv_api_pod_status *status,
+                                                       const char *type)
+{
+    for (size_t i = 0; i < status->n_conditions; i++)
+        if (dv_str_eq(status->conditions[i].type, dv_str_from_c(type)))
+            return &status->conditions[i];
+    return NULL;
+}
+
 static dv_str reason_of(const struct dv_api_pod_status *status)
 {
+    const struct dv_api_pod_condition *ready = condition_of(status, "Ready");
+    const struct dv_api_pod_condition *devices = condition_of(status, DV_DEVICES_READY);
+
     if (status->reason.n > 0)
         return status->reason;
-    for (size_t i = 0; i < status->n_conditions; i++)
-        if (dv_str_eq(status->conditions[i].type, DV_STR("Ready")))
-            return status->conditions[i].reason;
-    return DV_STR("");
+    if (devices && dv_str_eq(status->phase, DV_STR("Pending")))
+        return dv_str_eq(devices->status, DV_STR("True")) ? DV_STR("DevicesReady")
+                                                          : devices->reason;
+    return ready ? ready->reason : DV_STR("");
 }
 
 const char *phase_of(struct world *world, const char *name)
@@ -334,6 +347,7 @@ struct by_hand {
     struct dv_pod_admission admission;
     struct dv_pod_release release;
     struct dv_pod_start start;
+    struct dv_pod_telling telling;
     struct world *world;
     const char *error;
     bool is_done;
@@ -385,6 +399,33 @@ const char *start_by_hand(struct world *world, const char *pod)
     const struct dv_pod_ref ref = {.name = dv_str_from_c(pod)};
 
     dv_pods_start_container(world->pods, &by_hand.start, &ref, DV_STR("c"));
+    assert_true(dv_loop_run_until(world->loop, is_by_hand_done, &by_hand, 20000));
+    return by_hand.error;
+}
+
+static void on_told(struct dv_pod_telling *telling, const struct dv_err *err)
+{
+    end_by_hand(DV_CONTAINER(telling, struct by_hand, telling), err);
+}
+
+const char *tell_started(struct world *world, const char *pod, const char *container, pid_t pid)
+{
+    struct by_hand by_hand = {.telling = {.done = on_told}, .world = world};
+    const struct dv_pod_ref ref = {.name = dv_str_from_c(pod)};
+
+    dv_pods_tell_started(world->pods, &by_hand.telling, &ref, dv_str_from_c(container),
+                         (uint32_t)pid);
+    assert_true(dv_loop_run_until(world->loop, is_by_hand_done, &by_hand, 20000));
+    return by_hand.error;
+}
+
+const char *tell_ended(struct world *world, const char *pod, const char *container, int32_t code)
+{
+    struct by_hand by_hand = {.telling = {.done = on_told}, .world = world};
+    const struct dv_pod_ref ref = {.name = dv_str_from_c(pod)};
+
+    dv_pods_tell_ended(world->pods, &by_hand.telling, &ref, dv_str_from_c(container), code,
+                       DV_STR("bye"));
     assert_true(dv_loop_run_until(world->loop, is_by_hand_done, &by_hand, 20000));
     return by_hand.error;
 }

@@ -19,7 +19,7 @@ static void begin(struct world *world)
 
 static void check_runs(struct world *world)
 {
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     expect_held(world, "p1=g0+c1 ");
     assert_int_equal(world->driver.prepared.n, 1);
 }
@@ -38,7 +38,7 @@ static void live(struct world *world)
     delete_pod(world, "p1", -1);
     check_gone(world);
     create_pod(world, "p2", 1, NULL);
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
     assert_null(release_by_hand(world, "p2"));
     expect(world, "p2", "Succeeded PodCompleted");
     create_pod(world, "p3", 9, NULL);
@@ -100,9 +100,9 @@ static void an_api_that_was_away_is_told_all(void **state)
     create_pod(world, "p1", 1, NULL);
     create_pod(world, "p2", 1, NULL);
     create_pod(world, "p3", 1, NULL);
-    expect(world, "p1", "Running");
-    expect(world, "p2", "Running");
-    expect(world, "p3", "Running");
+    expect(world, "p1", READY);
+    expect(world, "p2", READY);
+    expect(world, "p3", READY);
     world->shaky.is_down = true;
     create_pod(world, "p4", 1, NULL);
     assert_null(release_by_hand(world, "p1"));
@@ -113,14 +113,14 @@ static void an_api_that_was_away_is_told_all(void **state)
     assert_int_equal(dv_pods_count(world->pods), 2);
     pass(world, 45000); /* the grace period is over, whatever can be written */
     assert_int_equal(dv_pods_count(world->pods), 1);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     assert_string_equal(phase_of(world, "p4"), "Pending");
     assert_in_range(world->shaky.n_pod_requests, 10, 100); /* it is not asked all the time */
     world->shaky.is_down = false;
     expect(world, "p1", "Succeeded PodCompleted");
     expect(world, "p2", "-");
     expect(world, "p3", "-");
-    expect(world, "p4", "Running");
+    expect(world, "p4", READY);
 }
 
 /* ---- restarts ---- */
@@ -166,7 +166,7 @@ static void goes_on_with_an_admission(void **state)
             if (meanwhile == NOTHING || meanwhile == ALL_RESTARTS) {
                 check_runs(world);
             } else if (meanwhile == IS_REPLACED) {
-                expect(world, "p1", "Running");
+                expect(world, "p1", READY);
                 expect_held(world, "p1=g?,g? "); /* the one before may still have had g0 */
                 assert_int_equal(world->driver.prepared.n, 0);
             } else {
@@ -216,7 +216,7 @@ static void a_pod_that_has_ended_is_not_admitted_again(void **state)
 
     create_pod(world, "p1", 1, NULL);
     create_pod(world, "p2", 9, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     expect(world, "p2", "Failed UnexpectedAdmissionError");
     assert_null(release_by_hand(world, "p1"));
     expect(world, "p1", "Succeeded PodCompleted");
@@ -233,7 +233,7 @@ static void a_release_outlives_a_restart_before_the_api_knows(void **state)
     struct world *world = *state;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world->shaky.is_down = true;
     assert_null(release_by_hand(world, "p1"));
     world_close(world);

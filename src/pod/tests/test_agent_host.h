@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -115,6 +116,7 @@ void allocate_claim(struct world *world, const char *name, const char *pod);
 /* ---- what is ---- */
 
 /* "Running", "Pending FailedPrepareDynamicResources", "Failed UnexpectedAdmissionError", "-". */
+#define READY "Pending DevicesReady" /* it has all that it asked for, and nobody has started it */
 const char *phase_of(struct world *world, const char *name);
 /* Passes time until it is so. */
 void expect(struct world *world, const char *pod, const char *phase);
@@ -129,6 +131,9 @@ size_t n_events(struct world *world, const char *reason, const char **message);
 /* As davit admit, options and release; the error's text, or NULL. */
 const char *admit_by_hand(struct world *world, const char *json);
 const char *start_by_hand(struct world *world, const char *pod);
+/* As davit container started and ended. */
+const char *tell_started(struct world *world, const char *pod, const char *container, pid_t pid);
+const char *tell_ended(struct world *world, const char *pod, const char *container, int32_t code);
 const char *release_by_hand(struct world *world, const char *pod);
 /* A row of the store, as if another davitd had written it. */
 void put_pod(struct world *world, const char *uid, dv_str row);

@@ -55,7 +55,7 @@ static void a_driver_that_refuses_is_asked_ever_less(void **state)
     assert_int_equal(since_of(world, "p1").seconds, since.seconds);
     assert_int_equal(n_events(world, DV_POD_FAILED_PREPARE, NULL) > 5, true);
     world->driver.refuses = false;
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
 }
 
 static void register_again(struct world *world)
@@ -74,7 +74,7 @@ static void a_driver_that_is_back_is_asked_at_once(void **state)
     pass(world, TEN_MINUTES_MS);
     world->driver.refuses = false;
     register_again(world);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
 }
 
 /* It comes back every few seconds, and never works. */
@@ -100,7 +100,7 @@ static void a_claim_that_changes_is_tried_at_once(void **state)
     pass(world, TEN_MINUTES_MS);
     allocate_claim(world, "c1", "p1");
     pass(world, 300);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
 }
 
 /* What a driver writes into a claim says nothing to us: it may do so with each failure. */
@@ -137,7 +137,7 @@ static void a_plugin_that_refuses_is_asked_ever_less(void **state)
     world->plugin.fails = DV_OK;
     device_plugin_register(&world->plugin, world->plugins); /* it is back */
     pass(world, 300);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
 }
 
 static void a_release_that_fails_is_tried_ever_less(void **state)
@@ -147,7 +147,7 @@ static void a_release_that_fails_is_tried_ever_less(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 1, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world->driver.keeps = true;
     delete_pod(world, "p1", -1);
     pass(world, TEN_MINUTES_MS);
@@ -164,7 +164,7 @@ static void a_status_that_is_refused_is_written_ever_less(void **state)
     int n_writes;
 
     create_pod(world, "p1", 1, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world->shaky.is_down = true;
     device_plugin_list(&world->plugin, "g0! g1 g2 g3");
     pass(world, 500);
@@ -208,7 +208,7 @@ static void devices_that_are_held_outside_the_api_are_waited_for(void **state)
     assert_int_equal(n_events(world, "WaitingForDevices", NULL), 1);
     assert_null(release_by_hand(world, "hand"));
     pass(world, 300);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
     assert_string_equal(held(world), "p1=g0,g1 ");
 }
 
@@ -243,7 +243,7 @@ static void devices_that_are_held_outside_the_api_cannot_be_allocated(void **sta
     pass(world, 1000);
     assert_string_equal(allocatable_of(world), "1");
     create_pod(world, "p1", 1, NULL); /* pods of the API are the scheduler's to count */
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     pass(world, 1000);
     assert_string_equal(allocatable_of(world), "1");
     world_close_node(world);
@@ -266,7 +266,7 @@ static void what_an_ended_pod_still_holds_cannot_be_allocated(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 2, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world->driver.keeps = true;
     patch(world, DV_KIND_POD, "p1", DV_SUB_STATUS, "{status: {phase: Failed}}");
     pass(world, 3000);
@@ -290,7 +290,7 @@ static void a_plugin_that_is_gone_for_long_is_waited_for(void **state)
                         world->device_ids);
     device_plugin_register(&world->plugin, world->plugins);
     pass(world, 2000);
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
 }
 
 static void a_driver_that_is_gone_is_waited_for_and_named(void **state)
@@ -310,7 +310,7 @@ static void a_driver_that_is_gone_is_waited_for_and_named(void **state)
     assert_non_null(strstr(message, "waits for driver " DRIVER));
     dra_driver_start(&world->driver, world->loop, world->dir, DRIVER);
     pass(world, 130000); /* the longest pause of the connection */
-    assert_string_equal(phase_of(world, "p1"), "Running");
+    assert_string_equal(phase_of(world, "p1"), READY);
 }
 
 int main(void)

@@ -48,7 +48,7 @@ static void a_name_without_a_spec_is_waited_for(void **state)
                                      "\"D=9\"]}}]}"),
                               0600, &err),
               &err);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     assert_null(start_by_hand(world, "p1"));
 }
 
@@ -61,7 +61,7 @@ static void strictly_names_are_taken_as_they_are(void **state)
     world->driver.cdi_id = "dra.example.com/dev=d9";
     world_open(world);
     claim_for(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
 }
 
 /* After a boot drivers prepare anew; their specs were in memory, and are gone until they do. */
@@ -71,12 +71,12 @@ static void a_container_is_not_started_without_its_spec(void **state)
     const char *error;
 
     claim_for(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     world_close(world);
     world->boot_id = "boot-2";
     world->driver.cdi_id = "dra.example.com/dev=d9";
     world_open(world);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     error = start_by_hand(world, "p1");
     assert_non_null(error);
     if (!strstr(error, "dra.example.com/dev=d9"))
@@ -123,7 +123,7 @@ static void a_device_of_a_plugin_is_not_given_by_a_driver(void **state)
 
     share_a_device(world, DV_LEDGER_REFUSES);
     create_pod(world, "p1", 4, NULL);
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     claim_for(world, "c1", "p2");
     expect(world, "p2", "Pending DeviceInUse");
     check_message(world, DV_POD_DEVICE_IN_USE, words, DV_COUNT(words));
@@ -136,10 +136,10 @@ static void a_device_of_a_plugin_is_not_given_by_a_driver(void **state)
     claim_for(world, "c2", "p2");
     expect(world, "p2", "Pending DeviceInUse");
     delete_pod(world, "p1", 0);
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
     delete_pod(world, "p2", 0);
     create_pod(world, "p3", 4, NULL); /* and the other way */
-    expect(world, "p3", "Running");
+    expect(world, "p3", READY);
     assert_int_equal(world->driver.prepared.n, 0);
 }
 
@@ -149,7 +149,7 @@ static void a_device_of_a_driver_is_not_given_by_a_plugin(void **state)
 
     share_a_device(world, DV_LEDGER_REFUSES);
     claim_for(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     create_pod(world, "p2", 4, NULL);
     expect(world, "p2", "Pending DeviceInUse");
     pass(world, 5000);
@@ -162,7 +162,7 @@ static void a_device_of_a_driver_is_not_given_by_a_plugin(void **state)
     expect(world, "p2", "Pending DeviceInUse");
     assert_null(release_by_hand(world, "p1"));
     expect(world, "p1", "Succeeded PodCompleted");
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
 }
 
 /* The one that a driver has given away is passed over, whatever the order; what is left is not kept
@@ -173,15 +173,15 @@ static void other_devices_are_chosen_where_there_are_any(void **state)
 
     share_a_device(world, DV_LEDGER_REFUSES);
     claim_for(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
     create_pod(world, "p2", 2, NULL);
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
     create_pod(world, "p3", 1, NULL);
-    expect(world, "p3", "Running");
+    expect(world, "p3", READY);
     create_pod(world, "p4", 1, NULL); /* only that one is left */
     expect(world, "p4", "Pending DeviceInUse");
     delete_pod(world, "p1", 0);
-    expect(world, "p4", "Running");
+    expect(world, "p4", READY);
 }
 
 /* Both are under way at the same time: who came first has it, and the other waits for its end. */
@@ -198,7 +198,7 @@ static void what_is_being_prepared_is_taken(void **state)
     expect(world, "p2", "Pending DeviceInUse");
     assert_int_equal(world->plugin.n_allocate, 0);
     delete_pod(world, "p1", 0); /* what was reserved is free with it */
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
 }
 
 /* The other way: a plugin takes its time. */
@@ -217,7 +217,7 @@ static void what_is_being_allocated_is_taken(void **state)
     world->plugin.holds_allocate = false;
     world->plugin.fails = DV_INTERNAL;
     delete_pod(world, "p1", 0);
-    expect(world, "p2", "Running");
+    expect(world, "p2", READY);
 }
 
 static void a_pod_may_have_a_device_in_two_ways(void **state)
@@ -228,7 +228,7 @@ static void a_pod_may_have_a_device_in_two_ways(void **state)
     create_claim(world, "c1");
     create_pod(world, "p1", 4, "c1");
     allocate_claim(world, "c1", "p1");
-    expect(world, "p1", "Running");
+    expect(world, "p1", READY);
 }
 
 static void unless_told_otherwise(void **state)
@@ -245,9 +245,9 @@ static void unless_told_otherwise(void **state)
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
         share_a_device(world, cases[i].mode);
         create_pod(world, "p1", 4, NULL);
-        expect(world, "p1", "Running");
+        expect(world, "p1", READY);
         claim_for(world, "c1", "p2");
-        expect(world, "p2", "Running");
+        expect(world, "p2", READY);
         assert_int_equal(strstr(dv_buf_c(&world->log), "given twice") != NULL, cases[i].is_told);
         world_renew(world);
         dv_buf_clear(&world->log);

@@ -10,6 +10,7 @@ from servers import CLAIMS, NODES, PODS, merge_patch
 
 DEV = "example.com/dev"
 GPU = "gpu.example.com"
+DEVICES_READY = "davit.node/DevicesReady"
 
 
 def make_token(node, path, *words):
@@ -123,6 +124,17 @@ def status_of(api, name):
 def phase_of(api, name):
     status = status_of(api, name)
     return None if status is None else status.get("phase")
+
+
+def has_devices(api, name):
+    """Whether the pod has all that it asked for. It is Pending until somebody starts it."""
+    return any(one["type"] == DEVICES_READY and one["status"] == "True"
+               for one in (status_of(api, name) or {}).get("conditions", ()))
+
+
+def wait_devices(api, name, timeout_s=WAIT_S):
+    until(lambda: has_devices(api, name), timeout_s,
+          f"{name} to have its devices; last {status_of(api, name)}")
 
 
 def wait_phase(api, name, phase, timeout_s=WAIT_S):

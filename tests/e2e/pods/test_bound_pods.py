@@ -5,8 +5,8 @@ import signal
 import subprocess
 import time
 
-from bound_pods import (DEV, GPU, allocate, bound, capacity, events, make_claim, phase_of,
-                        status_of, wait_phase, wait_reason)
+from bound_pods import (DEV, DEVICES_READY, GPU, allocate, bound, capacity, events, has_devices,
+                        make_claim, phase_of, status_of, wait_devices, wait_phase, wait_reason)
 from claim_nodes import WAIT_S
 from procs import until
 from servers import NODES, PODS
@@ -21,12 +21,16 @@ def test_the_whole_life_of_a_pod(node, kubectl):
     wait_reason(api, "p1", "FailedPrepareDynamicResources")
     assert any(reason == "FailedPrepareDynamicResources" for reason, _ in events(api, "p1"))
     allocate(api, "c1", "p1")
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     status = status_of(api, "p1")
-    assert status["containerStatuses"][0]["ready"], status
-    kubectl("wait", "--for=condition=Ready", "pod/p1", "--timeout=10s")
+    (container,) = status["containerStatuses"]
+    waiting = container["state"]["waiting"]
+    assert status["phase"] == "Pending" and not container["ready"], status
+    assert waiting["reason"] == "NoContainerRuntime", status
+    assert "davit container started default/p1 main --pid" in waiting["message"], status
+    kubectl("wait", f"--for=condition={DEVICES_READY}", "pod/p1", "--timeout=60s")
     (row,) = kubectl.rows("pods", "--no-headers")
-    assert row[:3] == ["p1", "1/1", "Running"], row
+    assert row[:3] == ["p1", "0/1", "NoContainerRuntime"], row
     (claim,) = node.claims().values()
     assert (claim.name, claim.state) == ("c1", "prepared")
     began = time.monotonic()
@@ -52,12 +56,12 @@ def test_a_pod_that_was_started_has_its_grace_period(node):
     api = node.api()
     node.start_plugin()
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     done = node.davit("options", "p1", "-c", "main", "-o", "json")
     assert done.returncode == 0, done
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=3")
     time.sleep(1.5)
-    assert phase_of(api, "p1") == "Running" and node.pods_here() == {"p1"}
+    assert has_devices(api, "p1") and node.pods_here() == {"p1"}
     wait_phase(api, "p1", None)
     assert node.pods_here() == set()
 
@@ -66,7 +70,7 @@ def test_who_releases_a_pod_ends_it(node):
     api = node.api()
     node.start_plugin()
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     assert node.davit("release", "p1").returncode == 0
     wait_phase(api, "p1", "Succeeded")
     node.stop()
@@ -82,7 +86,7 @@ def test_a_pod_ends_with_its_process(node):
     with subprocess.Popen(["sleep", "60"]) as owner:
         api.must("POST", PODS, bound(
             "p1", devices=1, annotations={"davit.node/owner-pid": str(owner.pid)}))
-        wait_phase(api, "p1", "Running")
+        wait_devices(api, "p1")
         owner.kill()
     wait_phase(api, "p1", "Succeeded")
     assert node.pods_here() == set()
@@ -96,11 +100,11 @@ def test_a_node_that_was_killed_goes_on(node):
         api.must("POST", PODS, bound(name, devices=1, claim="c1" if name == "p1" else None))
     allocate(api, "c1", "p1")
     for name in ("p1", "p2", "p3"):
-        wait_phase(api, name, "Running")
+        wait_devices(api, name)
     node.kill()
     node.start()
     api = node.api()
-    assert phase_of(api, "p1") == "Running" and node.pods_here() == {"p1", "p2", "p3"}
+    assert has_devices(api, "p1") and node.pods_here() == {"p1", "p2", "p3"}
     api.must("DELETE", f"{PODS}/p2?gracePeriodSeconds=0")
     until(lambda: node.pods_here() == {"p1", "p3"}, WAIT_S, "p2 released")
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=1")  # may run: nobody remembers
@@ -113,7 +117,7 @@ def test_health_is_told(node, short_dir):
     control = f"{short_dir}/c"
     node.start_plugin("--virtual", "1", "--control", control)
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
 
     def health():
         (container,) = status_of(api, "p1")["containerStatuses"]
@@ -141,7 +145,7 @@ def test_the_command_line_tells_of_claims(node):
     make_claim(api, "c1")
     api.must("POST", PODS, bound("p1", claim="c1"))
     allocate(api, "c1", "p1")
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     rows = {line.split()[1]: line for line in node.davit("plugins").stdout.splitlines()}
     assert rows["NAME"].split()[3:5] == ["VERSIONS", "USES"]
     assert "v1.DRAPlugin" in rows[GPU] and " registered " in rows[GPU], rows
@@ -167,7 +171,7 @@ def test_state_goes_out_and_comes_in_again(node):
     make_claim(api, "c1")
     api.must("POST", PODS, bound("p1", devices=1, claim="c1"))
     allocate(api, "c1", "p1")
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     (before,) = node.claims().values()
     node.stop()
     words = ("--state-dir", node.state_dir, "--kubelet-dir", node.kubelet_dir)

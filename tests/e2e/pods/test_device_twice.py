@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from bound_pods import (GPU, allocate, bound, events, make_claim, wait_phase, wait_reason)
+from bound_pods import GPU, allocate, bound, events, make_claim, wait_devices, wait_reason
 from claim_nodes import WAIT_S
 from procs import until
 from python_driver import ClaimReader, Driver
@@ -55,12 +55,12 @@ def test_one_device_in_two_worlds(make_node, device, driver, mode):
     node.start_plugin("--devices", device)
     until(lambda: node.resource("example.com/dev").allocatable == 1, WAIT_S, "the device")
     api.must("POST", PODS, bound("p1", devices=1))
-    wait_phase(api, "p1", "Running")
+    wait_devices(api, "p1")
     make_claim(api, "c1")
     api.must("POST", PODS, bound("p2", claim="c1"))
     allocate(api, "c1", "p2")
     if mode == "warn":
-        wait_phase(api, "p2", "Running")
+        wait_devices(api, "p2")
         assert "given twice" in node.proc.log
         return
     wait_reason(api, "p2", "DeviceInUse")
@@ -68,4 +68,4 @@ def test_one_device_in_two_worlds(make_node, device, driver, mode):
     for word in ("241:77", "default/p1", "resource example.com/dev", "default/p2", GPU):
         assert word in message, message
     api.must("DELETE", f"{PODS}/p1?gracePeriodSeconds=0")
-    wait_phase(api, "p2", "Running")
+    wait_devices(api, "p2")

@@ -22,10 +22,10 @@ def test_a_pod_gets_what_its_template_says_and_gives_it_back(node, driver, kubec
     until(lambda: get(api, NODES, "n1")["status"]["capacity"].get(DEV) == "4", WAIT_S, "capacity")
     kubectl("apply", "-f", "-", stdin=manifest(
         device_class(), template(count=2), pod("p1", of_template="one", limits={DEV: 1})))
-    kubectl("wait", "--for=condition=Ready", "pod/p1", f"--timeout={WAIT_S}s")
+    kubectl("wait", "--for=condition=davit.node/DevicesReady", "pod/p1", f"--timeout={WAIT_S}s")
 
     row = kubectl.rows("pod", "p1", "-o", "wide")[1]
-    assert (row[1], row[2], "n1" in row) == ("1/1", "Running", True), row
+    assert (row[1], row[2], "n1" in row) == ("0/1", "NoContainerRuntime", True), row
     made = items(api, CLAIMS)
     assert len(made) == 1 and made[0]["metadata"]["name"].startswith("p1-t-")
     assert len(devices_of(made[0])) == 2 and set(held(api)) == set(devices_of(made[0]))
@@ -132,7 +132,7 @@ def test_a_taint_rule_evicts_a_running_pod(node, driver, kubectl):
     api = node.api()
     kubectl("apply", "-f", "-", stdin=manifest(
         device_class(), template(), pod("p1", of_template="one", terminationGracePeriodSeconds=5)))
-    kubectl("wait", "--for=condition=Ready", "pod/p1", f"--timeout={WAIT_S}s")
+    kubectl("wait", "--for=condition=davit.node/DevicesReady", "pod/p1", f"--timeout={WAIT_S}s")
     (device,) = held(api)
     with api.watch(f"{PODS}?fieldSelector=metadata.name%3Dp1") as watch:
         api.must("POST", RULES, rule("r1", driver=GPU, device=device.split("/")[1]))

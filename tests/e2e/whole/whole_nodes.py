@@ -167,7 +167,8 @@ def condition(one, kind):
 
 
 def is_ready(one):
-    return condition(one, "Ready").get("status") == "True"
+    """Whether the pod has its devices: without a container runtime it does not get any further."""
+    return condition(one, "davit.node/DevicesReady").get("status") == "True"
 
 
 def wait_ready(api, *names):

@@ -1,0 +1,476 @@
+#include "pod/agent/bare_status.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/str.h"
+#include "pod/pod.h"
+#include "resource/resource.h"
+
+enum { N_CONDITIONS = 5 };
+
+static const bool is_true = true;
+static const bool is_false = false;
+
+/* ---- containers ---- */
+
+enum role {
+    INIT,    /* an init container that ends before the next one starts */
+    SIDECAR, /* an init container that goes on */
+    REGULAR,
+};
+
+static bool is_sidecar(const struct dv_api_container *container)
+{
+    return dv_str_eq(container->restart_policy, DV_STR("Always"));
+}
+
+static bool has_code(const struct dv_api_container_restart_rule_on_exit_codes *codes, int64_t code)
+{
+    bool is_listed = false;
+
+    for (size_t i = 0; i < codes->n_values; i++)
+        is_listed |= codes->values[i] == code;
+    return is_listed == dv_str_eq(codes->operator, DV_STR("In"));
+}
+
+/* By a policy of a container or a pod; none is Always, which the API sets. */
+static bool restarts(dv_str policy, int64_t exit_code)
+{
+    if (dv_str_eq(policy, DV_STR("Never")))
+        return false;
+    return !dv_str_eq(policy, DV_STR("OnFailure")) || exit_code != 0;
+}
+
+bool dv_bare_may_restart(const struct dv_api_pod *pod, const struct dv_api_container *container,
+                         int64_t exit_code)
+{
+    if (pod->metadata.deletion_timestamp.is_set)
+        return false;
+    for (size_t i = 0; i < container->n_restart_policy_rules; i++) {
+        const struct dv_api_container_restart_rule *rule = &container->restart_policy_rules[i];
+
+        if (rule->exit_codes && has_code(rule->exit_codes, exit_code))
+            return true; /* Restart and RestartAllContainers both start it again */
+    }
+    if (container->restart_policy.n > 0)
+        return restarts(container->restart_policy, exit_code);
+    return restarts(pod->spec.restart_policy, exit_code);
+}
+
+/* An init container that is to succeed once is started again only when it has failed. */
+static bool may_restart(const struct dv_api_pod *pod, const struct dv_api_container *container,
+                        enum role role, int64_t exit_code)
+{
+    return (role != INIT || exit_code != 0) && dv_bare_may_restart(pod, container, exit_code);
+}
+
+static const struct dv_api_container_status *find_told(const struct dv_bare_facts *facts,
+                                                       dv_str name)
+{
+    for (size_t i = 0; i < facts->n_told; i++)
+        if (dv_str_eq(facts->told[i].name, name))
+            return &facts->told[i];
+    return NULL;
+}
+
+static void set_waiting(struct dv_api_container_status *status, dv_str reason, dv_str message,
+                        struct dv_arena *arena)
+{
+    status->state.waiting = DV_NEW(arena, struct dv_api_container_state_waiting);
+    status->state.waiting->reason = reason;
+    status->state.waiting->message = message;
+}
+
+/* Says how the container gets to run. */
+static void wait_for_start(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                           struct dv_api_container_status *status)
+{
+    const struct dv_api_object_meta *meta = &facts->pod->metadata;
+    dv_str pod = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(meta->namespace), DV_FMT(meta->name));
+
+    set_waiting(
+        status, DV_STR(DV_NO_RUNTIME),
+        dv_str_printf(arena,
+                      "its devices are ready, but davitd has no container runtime that starts it. "
+                      "Start it with what `davit options %.*s -c %.*s` tells (`davit cdi inject` "
+                      "writes that into an OCI bundle), say `davit container started %.*s %.*s "
+                      "--pid PID`, and when it has ended `davit container ended %.*s %.*s "
+                      "--exit-code CODE`",
+                      DV_FMT(pod), DV_FMT(status->name), DV_FMT(pod), DV_FMT(status->name),
+                      DV_FMT(pod), DV_FMT(status->name)),
+        arena);
+}
+
+/* The end of a container in a pod that was released. Who releases a pod, or owns it, says that it
+ * is done; only a container that was told to run, and not to have ended, has an unknown end. */
+static void end_released(const struct dv_bare_facts *facts,
+                         const struct dv_api_container_status *told, struct dv_arena *arena,
+                         struct dv_api_container_status *status)
+{
+    struct dv_api_container_state_terminated *end =
+        DV_NEW(arena, struct dv_api_container_state_terminated);
+
+    end->reason = DV_STR("Completed");
+    end->finished_at = facts->now;
+    if (told && told->state.running) {
+        end->reason = DV_STR(DV_POD_END_UNKNOWN);
+        end->exit_code = DV_POD_END_UNKNOWN_CODE;
+        end->message = DV_STR("the pod was released before its end was told");
+        end->started_at = told->state.running->started_at;
+        end->container_id = told->container_id;
+    }
+    status->state = (struct dv_api_container_state){.terminated = end};
+}
+
+/* The state of a container that is not told to run. `is_next`: those that have to run before it
+ * do, or have. */
+static void set_stopped(const struct dv_bare_facts *facts, const struct dv_api_container *container,
+                        enum role role, bool is_next, struct dv_arena *arena,
+                        struct dv_api_container_status *status)
+{
+    const struct dv_api_container_state_terminated *end = status->state.terminated;
+
+    if (end && !may_restart(facts->pod, container, role, end->exit_code))
+        return;
+    if (end) { /* somebody has to start it again */
+        status->last_state.terminated = status->state.terminated;
+        status->state.terminated = NULL;
+    }
+    if (facts->stage == DV_BARE_WAITING)
+        set_waiting(status, facts->reason, facts->message, arena);
+    else if (is_next)
+        wait_for_start(facts, arena, status);
+    else
+        set_waiting(status, DV_STR("PodInitializing"), DV_STR(""), arena);
+}
+
+static void set_container(const struct dv_bare_facts *facts,
+                          const struct dv_api_container *container, enum role role, bool is_next,
+                          struct dv_arena *arena, struct dv_api_container_status *status)
+{
+    const struct dv_api_container_status *told = find_told(facts, container->name);
+
+    *status = told ? *told : (struct dv_api_container_status){0};
+    status->name = container->name;
+    status->image = container->image;
+    if (facts->stage == DV_BARE_RELEASED) {
+        if (!status->state.terminated && is_next)
+            end_released(facts, told, arena, status);
+        else if (!status->state.terminated)
+            set_waiting(status, DV_STR("PodInitializing"), DV_STR(""), arena);
+    } else if (!told && facts->is_owned && facts->stage == DV_BARE_READY) {
+        /* the owner stands for all containers that nobody told of */
+        if (role == INIT) {
+            status->state.terminated = DV_NEW(arena, struct dv_api_container_state_terminated);
+            status->state.terminated->reason = DV_STR("Completed");
+        } else {
+            status->state.running = DV_NEW(arena, struct dv_api_container_state_running);
+            status->state.running->started_at = facts->since;
+        }
+    } else if (!status->state.running) {
+        set_stopped(facts, container, role, is_next, arena, status);
+    }
+    status->started = status->state.running ? &is_true : &is_false;
+    status->ready = status->state.running && role != INIT;
+    if (role == INIT)
+        status->ready = status->state.terminated && status->state.terminated->exit_code == 0;
+}
+
+/* ---- the pod ---- */
+
+/* The end that the status tells of: of this run, or of the one before while the next is awaited. */
+static const struct dv_api_container_state_terminated *
+end_of(const struct dv_api_container_status *status)
+{
+    if (status->state.terminated || status->state.running)
+        return status->state.terminated;
+    return status->last_state.terminated;
+}
+
+struct counts {
+    bool has_failed_init; /* one that is not started again */
+    bool is_initializing; /* an init container has to end, or a sidecar to start, first */
+    size_t n_running;     /* regular containers and sidecars */
+    size_t n_not_started; /* of these, those that have never run */
+    size_t n_stopped;     /* regular containers that do not run any more */
+    size_t n_to_restart;  /* of these, those that are to be started again */
+    size_t n_failed;      /* and those that have ended with another code than 0 */
+};
+
+static void count_init(const struct dv_api_container *container,
+                       const struct dv_api_container_status *status, bool has_regular,
+                       struct counts *counts)
+{
+    const struct dv_api_container_state_terminated *end = end_of(status);
+
+    if (is_sidecar(container)) {
+        counts->n_running += status->state.running != NULL;
+        counts->n_not_started += !status->state.running && !end;
+        counts->is_initializing |= !status->state.running && !end && !has_regular;
+        return;
+    }
+    counts->has_failed_init |= status->state.terminated && end->exit_code != 0;
+    counts->is_initializing |= status->state.running || !end;
+}
+
+static struct counts count(const struct dv_api_pod *pod, const struct dv_api_pod_status *status)
+{
+    struct counts counts = {0};
+    bool has_regular = false;
+
+    for (size_t i = 0; i < status->n_container_statuses; i++) {
+        const struct dv_api_container_status *container = &status->container_statuses[i];
+        const struct dv_api_container_state_terminated *end = end_of(container);
+
+        has_regular |= container->state.running || end;
+        counts.n_running += container->state.running != NULL;
+        counts.n_not_started += !container->state.running && !end;
+        counts.n_stopped += end != NULL;
+        counts.n_to_restart += end && !container->state.terminated;
+        counts.n_failed += end && end->exit_code != 0;
+    }
+    for (size_t i = 0; i < status->n_init_container_statuses; i++)
+        count_init(&pod->spec.init_containers[i], &status->init_container_statuses[i], has_regular,
+                   &counts);
+    return counts;
+}
+
+/* The phase as the reference makes it from the statuses of containers, rule by rule. */
+static const char *phase_of(const struct counts *counts)
+{
+    if (counts->has_failed_init)
+        return "Failed";
+    if (counts->is_initializing || counts->n_not_started > 0)
+        return "Pending";
+    if (counts->n_running > 0)
+        return "Running";
+    if (counts->n_stopped == 0)
+        return "Pending";
+    if (counts->n_to_restart > 0)
+        return "Running";
+    return counts->n_failed == 0 ? "Succeeded" : "Failed";
+}
+
+/* Whether the init container lets the next one start. */
+static bool is_done(const struct dv_api_container *container,
+                    const struct dv_api_container_status *status)
+{
+    return is_sidecar(container) ? status->state.running != NULL : status->ready;
+}
+
+/* By name, as the reference lists them; a pod has few. */
+static void sort_by_name(struct dv_api_container_status *statuses, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = i; k > 0 && dv_str_cmp(statuses[k].name, statuses[k - 1].name) < 0; k--) {
+            struct dv_api_container_status other = statuses[k];
+
+            statuses[k] = statuses[k - 1];
+            statuses[k - 1] = other;
+        }
+}
+
+static void set_containers(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                           struct dv_api_pod_status *status)
+{
+    const struct dv_api_pod_spec *spec = &facts->pod->spec;
+    bool is_next = true;
+
+    status->n_init_container_statuses = spec->n_init_containers;
+    status->init_container_statuses =
+        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_init_containers);
+    for (size_t i = 0; i < spec->n_init_containers; i++) {
+        const struct dv_api_container *container = &spec->init_containers[i];
+
+        set_container(facts, container, is_sidecar(container) ? SIDECAR : INIT, is_next, arena,
+                      &status->init_container_statuses[i]);
+        /* a sidecar that was started once does not keep the others back any more */
+        is_next &= is_done(container, &status->init_container_statuses[i]) ||
+                   (is_sidecar(container) && end_of(&status->init_container_statuses[i]));
+    }
+    status->n_container_statuses = spec->n_containers;
+    status->container_statuses =
+        DV_NEW_ARRAY(arena, struct dv_api_container_status, spec->n_containers);
+    for (size_t i = 0; i < spec->n_containers; i++)
+        set_container(facts, &spec->containers[i], REGULAR, is_next, arena,
+                      &status->container_statuses[i]);
+    sort_by_name(status->container_statuses, status->n_container_statuses);
+}
+
+/* ---- conditions ---- */
+
+/* The condition of that type which the API has; NULL: none. */
+static const struct dv_api_pod_condition *known(const struct dv_api_pod *pod, dv_str type)
+{
+    for (size_t i = 0; i < pod->status.n_conditions; i++)
+        if (dv_str_eq(pod->status.conditions[i].type, type))
+            return &pod->status.conditions[i];
+    return NULL;
+}
+
+static void add(const struct dv_bare_facts *facts, struct dv_api_pod_status *status,
+                const char *type, bool is_met, dv_str reason, dv_str message)
+{
+    dv_str word = is_met ? DV_STR("True") : DV_STR("False");
+    const struct dv_api_pod_condition *old = known(facts->pod, dv_str_from_c(type));
+    bool is_same = old && dv_str_eq(old->status, word) && old->last_transition_time.is_set;
+
+    status->conditions[status->n_conditions++] = (struct dv_api_pod_condition){
+        .type = dv_str_from_c(type),
+        .observed_generation = facts->pod->metadata.generation,
+        .status = word,
+        .last_transition_time = is_same ? old->last_transition_time : facts->now,
+        .reason = reason,
+        .message = message,
+    };
+}
+
+/* Adds a container's name to "[a b". */
+static dv_str name_also(dv_str names, dv_str name, struct dv_arena *arena)
+{
+    return dv_str_printf(arena, "%.*s%s%.*s", DV_FMT(names), names.n > 0 ? " " : "", DV_FMT(name));
+}
+
+static void add_initialized(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                            struct dv_api_pod_status *status)
+{
+    dv_str names = DV_STR("");
+    bool has_run = dv_str_eq(status->phase, DV_STR("Succeeded"));
+
+    for (size_t i = 0; i < status->n_container_statuses; i++)
+        has_run |=
+            status->container_statuses[i].state.running || end_of(&status->container_statuses[i]);
+    for (size_t i = 0; !has_run && i < status->n_init_container_statuses; i++)
+        if (!is_done(&facts->pod->spec.init_containers[i], &status->init_container_statuses[i]))
+            names = name_also(names, status->init_container_statuses[i].name, arena);
+    if (names.n > 0)
+        add(facts, status, "Initialized", false, DV_STR("ContainersNotInitialized"),
+            dv_str_printf(arena, "containers with incomplete status: [%.*s]", DV_FMT(names)));
+    else
+        add(facts, status, "Initialized", true,
+            dv_str_eq(status->phase, DV_STR("Succeeded")) ? DV_STR("PodCompleted") : DV_STR(""),
+            DV_STR(""));
+}
+
+/* The names of containers that are to run and are not ready; empty: all are. */
+static dv_str unready(const struct dv_bare_facts *facts, const struct dv_api_pod_status *status,
+                      struct dv_arena *arena)
+{
+    dv_str names = DV_STR("");
+
+    for (size_t i = 0; i < status->n_init_container_statuses; i++)
+        if (is_sidecar(&facts->pod->spec.init_containers[i]) &&
+            !status->init_container_statuses[i].ready)
+            names = name_also(names, status->init_container_statuses[i].name, arena);
+    for (size_t i = 0; i < status->n_container_statuses; i++)
+        if (!status->container_statuses[i].ready)
+            names = name_also(names, status->container_statuses[i].name, arena);
+    return names;
+}
+
+/* What the pod's readiness gates say; empty: all are open. */
+static dv_str closed_gates(const struct dv_api_pod *pod, struct dv_arena *arena)
+{
+    dv_str text = DV_STR("");
+
+    for (size_t i = 0; i < pod->spec.n_readiness_gates; i++) {
+        dv_str type = pod->spec.readiness_gates[i].condition_type;
+        const struct dv_api_pod_condition *gate = known(pod, type);
+
+        if (gate && dv_str_eq(gate->status, DV_STR("True")))
+            continue;
+        text = dv_str_printf(arena, "%.*s%s", DV_FMT(text), text.n > 0 ? ", " : "");
+        text = gate ? dv_str_printf(arena,
+                                    "%.*sthe status of pod readiness gate \"%.*s\" is not "
+                                    "\"True\", but %.*s",
+                                    DV_FMT(text), DV_FMT(type), DV_FMT(gate->status))
+                    : dv_str_printf(arena,
+                                    "%.*scorresponding condition of pod readiness gate "
+                                    "\"%.*s\" does not exist.",
+                                    DV_FMT(text), DV_FMT(type));
+    }
+    return text;
+}
+
+/* Ready and ContainersReady. */
+static void add_ready(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                      struct dv_api_pod_status *status)
+{
+    dv_str names = unready(facts, status, arena);
+    dv_str reason = DV_STR("");
+    dv_str message = DV_STR("");
+    dv_str gates = closed_gates(facts->pod, arena);
+
+    if (dv_str_eq(status->phase, DV_STR("Succeeded"))) {
+        reason = DV_STR("PodCompleted");
+    } else if (dv_str_eq(status->phase, DV_STR("Failed"))) {
+        reason = DV_STR("PodFailed");
+    } else if (names.n > 0) {
+        reason = DV_STR("ContainersNotReady");
+        message = dv_str_printf(arena, "containers with unready status: [%.*s]", DV_FMT(names));
+    }
+    if (reason.n == 0 && gates.n > 0)
+        add(facts, status, "Ready", false, DV_STR("ReadinessGatesNotReady"), gates);
+    else
+        add(facts, status, "Ready", reason.n == 0, reason, message);
+    add(facts, status, "ContainersReady", reason.n == 0, reason, message);
+}
+
+static void add_conditions(const struct dv_bare_facts *facts, const struct counts *counts,
+                           struct dv_arena *arena, struct dv_api_pod_status *status)
+{
+    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, N_CONDITIONS);
+    switch (facts->stage) {
+    case DV_BARE_WAITING:
+        add(facts, status, DV_DEVICES_READY, false, facts->reason, facts->message);
+        break;
+    case DV_BARE_READY:
+        add(facts, status, DV_DEVICES_READY, true, DV_STR(""), DV_STR(""));
+        break;
+    case DV_BARE_RELEASED:
+        add(facts, status, DV_DEVICES_READY, false, DV_STR("DevicesReleased"), DV_STR(""));
+        break;
+    }
+    add(facts, status, "PodReadyToStartContainers", counts->n_running > 0, DV_STR(""), DV_STR(""));
+    add_initialized(facts, arena, status);
+    add_ready(facts, arena, status);
+}
+
+void dv_bare_status(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                    struct dv_api_pod_status *status)
+{
+    struct counts counts;
+
+    set_containers(facts, arena, status);
+    counts = count(facts->pod, status);
+    status->phase = dv_str_from_c(phase_of(&counts));
+    status->observed_generation = facts->pod->metadata.generation;
+    if (facts->stage == DV_BARE_RELEASED && counts.n_to_restart + counts.n_not_started > 0)
+        status->phase = DV_STR("Failed"); /* it is over, and was not done */
+    if (facts->stage == DV_BARE_WAITING && facts->message.n > 0) {
+        status->reason = facts->reason; /* lists of pods show the reason */
+        status->message = facts->message;
+    }
+    add_conditions(facts, &counts, arena, status);
+}
+
+bool dv_bare_has_ended(const struct dv_api_pod *pod, const struct dv_api_container_status *told,
+                       size_t n_told)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
+    struct dv_bare_facts facts = {
+        .pod = pod, .stage = DV_BARE_READY, .told = told, .n_told = n_told};
+    struct dv_api_pod_status status = {0};
+    struct counts counts;
+    const char *phase;
+
+    if (n_told == 0)
+        return false;
+    arena = dv_arena_new();
+    set_containers(&facts, arena, &status);
+    counts = count(pod, &status);
+    phase = phase_of(&counts);
+    return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+}
