@@ -50,6 +50,9 @@ struct dv_cli {
     dv_str namespace;
     dv_str uid;
     dv_str container;
+    dv_str pid;       /* a number; empty: none */
+    dv_str exit_code; /* a number; empty: none */
+    dv_str message;
     dv_str kubelet_dir;
     dv_str state_dir;
     dv_str wait; /* seconds; empty: the daemon's */
@@ -232,6 +235,7 @@ enum dv_exit dv_cmd_plugins(struct dv_cli *cli);
 enum dv_exit dv_cmd_admit(struct dv_cli *cli);
 enum dv_exit dv_cmd_release(struct dv_cli *cli);
 enum dv_exit dv_cmd_options(struct dv_cli *cli);
+enum dv_exit dv_cmd_container(struct dv_cli *cli);
 enum dv_exit dv_cmd_claim(struct dv_cli *cli);
 enum dv_exit dv_cmd_status(struct dv_cli *cli);
 enum dv_exit dv_cmd_top(struct dv_cli *cli);

@@ -94,6 +94,19 @@ static const char admit_help[] =
 
 static const char options_help[] = "Plugins that want to be asked before a start are asked now.";
 
+static const char container_help[] =
+    "Where davitd has no container runtime it starts no containers: whoever does tells it, and "
+    "the\n"
+    "pod's status in the API says what is true. started: the container runs; with --pid its end "
+    "is\n"
+    "seen, too, and a code that nobody tells within 5 s is not known (137 "
+    "ContainerStatusUnknown).\n"
+    "ended: it has ended, with this code; the pod succeeds, fails or waits to be started again, "
+    "as\n"
+    "its restartPolicy says.\n\n"
+    "  davit container started ml/train-0 main --pid 4711\n"
+    "  davit container ended ml/train-0 main --exit-code 0";
+
 static const char claim_help[] =
     "list shows the claims that this node has prepared, is about to prepare or to unprepare, and "
     "what\n"
@@ -184,6 +197,9 @@ const struct dv_cli_verb dv_verbs[] = {
     {"options", "[NAMESPACE/]POD -c CONTAINER",
      "what to start a container with",
      options_help, "n uid c", dv_cmd_options, DV_PEER_DAEMON},
+    {"container", "started [NAMESPACE/]POD CONTAINER | ended [NAMESPACE/]POD CONTAINER",
+     "tell that a container runs, or has ended",
+     container_help, "n uid run", dv_cmd_container, DV_PEER_DAEMON},
     {"claim", "list | release [NAMESPACE/]NAME --force --reason TEXT",
      "claims as this node has them, and giving one up",
      claim_help, "n claim", dv_cmd_claim, DV_PEER_DAEMON},

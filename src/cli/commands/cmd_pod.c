@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/client/pod_ref.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "json/json.h"
 
@@ -17,20 +18,12 @@
 static bool pod_ref(struct dv_cli *cli, const char *verb, NodeV1__PodRef *ref)
 {
     dv_str name = cli->n_words > 0 ? cli->words[0] : DV_STR("");
-    size_t slash = dv_str_find_char(name, '/');
 
     if ((name.n == 0) == (cli->uid.n == 0) || cli->n_words > 1) {
         (void)dv_cli_complain_usage(verb, "name one pod, or give --uid");
         return false;
     }
-    ref->uid = dv_str_to_c(cli->uid, cli->arena);
-    if (slash < name.n) {
-        ref->namespace_ = dv_str_to_c(dv_str_slice(name, 0, slash), cli->arena);
-        ref->name = dv_str_to_c(dv_str_slice(name, slash + 1, name.n), cli->arena);
-    } else {
-        ref->namespace_ = dv_str_to_c(cli->namespace, cli->arena);
-        ref->name = dv_str_to_c(name, cli->arena);
-    }
+    dv_cli_pod_ref(cli, name, ref);
     return true;
 }
 

@@ -44,7 +44,7 @@ static void the_tables_say_what_may_come_next(void **state)
         {{"de"},                                  "describe delete devices"                  },
         {{"xyz"},                                 ""                                         },
         {{"nosuchverb", ""},                      ""                                         },
-        {{"help", "co"},                          "completion"                               },
+        {{"help", "co"},                          "container completion"                     },
         {{"completion", ""},                      "bash zsh fish for"                        },
         {{"completion", "z"},                     "zsh"                                      },
         {{"completion", "bash", ""},              ""                                         },

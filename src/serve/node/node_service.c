@@ -87,6 +87,8 @@ struct dv_node_server *dv_node_server_open(const struct dv_node *node, dv_str pa
         {"/davit.node.v1.Node/AdmitPod",         dv_node_handle_admit        },
         {"/davit.node.v1.Node/ReleasePod",       dv_node_handle_release      },
         {"/davit.node.v1.Node/ContainerOptions", dv_node_handle_options      },
+        {"/davit.node.v1.Node/ContainerStarted", dv_node_handle_started      },
+        {"/davit.node.v1.Node/ContainerEnded",   dv_node_handle_ended        },
         {"/davit.node.v1.Node/ListDevices",      handle_list                 },
         {"/davit.node.v1.Node/WatchDevices",     dv_node_handle_watch_devices},
         {"/davit.node.v1.Node/ListPlugins",      handle_plugins              },

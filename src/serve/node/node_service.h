@@ -34,6 +34,10 @@ void dv_node_handle_admit(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_release(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_options(void *ctx, struct dv_server_call *call, dv_str bytes);
 
+/* node_runs.c: ContainerStarted, ContainerEnded */
+void dv_node_handle_started(void *ctx, struct dv_server_call *call, dv_str bytes);
+void dv_node_handle_ended(void *ctx, struct dv_server_call *call, dv_str bytes);
+
 /* node_claims.c: ListClaims, ReleaseClaim */
 void dv_node_handle_list_claims(void *ctx, struct dv_server_call *call, dv_str bytes);
 void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str bytes);

@@ -158,6 +158,30 @@ static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
     }
 }
 
+/* Adds what was told about the containers. */
+static void add_runs(NodeV1__PodStatus *pod, const struct dv_node *node, dv_str uid,
+                     struct dv_arena *arena)
+{
+    struct dv_pod_told told = dv_pods_told(node->pods, uid);
+
+    pod->runs = DV_NEW_ARRAY(arena, NodeV1__ContainerRun *, told.n_statuses);
+    for (size_t i = 0; i < told.n_statuses; i++) {
+        const struct dv_api_container_status *status = &told.statuses[i];
+        NodeV1__ContainerRun *run = DV_NEW(arena, NodeV1__ContainerRun);
+
+        node_v1__container_run__init(run);
+        run->container = dv_str_to_c(status->name, arena);
+        run->state = status->state.terminated ? "ended" : "running";
+        run->restarts = status->restart_count;
+        run->id = dv_str_to_c(status->container_id, arena);
+        if (status->state.terminated) {
+            run->exit_code = (int32_t)status->state.terminated->exit_code;
+            run->reason = dv_str_to_c(status->state.terminated->reason, arena);
+        }
+        pod->runs[pod->n_runs++] = run;
+    }
+}
+
 static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct dv_pod_view *view,
                                       struct dv_arena *arena)
 {
@@ -169,6 +193,7 @@ static NodeV1__PodStatus *pod_message(const struct dv_node *node, const struct d
     pod->awaited = dv_str_to_c(view->awaited, arena);
     pod->since_ms = (int64_t)(view->since_wall_ns / NS_PER_MS);
     add_health(pod, node, view->spec, arena);
+    add_runs(pod, node, view->spec->ref.uid, arena);
     return pod;
 }
 
