@@ -122,6 +122,9 @@ static bool start_mhd(struct dv_rest_server *server, const struct dv_rest_tls *t
     /* Everything runs on the loop's thread. Without this flag, releases that have it put a new
      * connection into a queue, and tell of it long after add_conn has returned. */
     flags |= MHD_USE_NO_THREAD_SAFETY;
+    /* Without this one, they answer a target with a space in it by a redirect to what may have been
+     * meant; older releases leave it to us, and we refuse it. */
+    flags |= MHD_USE_PEDANTIC_CHECKS;
 #endif
     server->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, dv_rest_call_access, server, MHD_OPTION_ARRAY, options,

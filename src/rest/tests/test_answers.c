@@ -203,7 +203,7 @@ static void waiting_takes_no_time(void **state)
 
 static void idle_connections_are_closed(void **state)
 {
-    static const char *const beginnings[] = {"", "GET /echo", "\r\n\r\n"};
+    static const char *const beginnings[] = {"", "GET /echo", "\r\n"};
     struct fixture *fixture = *state;
 
     fixture->options.timeout_ms = 5000;

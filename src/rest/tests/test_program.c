@@ -32,7 +32,6 @@ static void on_output(void *ctx, unsigned events)
 
 void program_start(struct program *program, struct fixture *fixture, const char *const *argv)
 {
-    struct dv_err err;
     int error;
     int in[2];
     int out[2];
@@ -43,9 +42,7 @@ void program_start(struct program *program, struct fixture *fixture, const char 
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     program->in = in[1];
     program->out = out[0];
-    program->poll = dv_poll_open(fixture->loop, program->out, on_output, program, &err);
-    assert_non_null(program->poll);
-    dv_poll_set(program->poll, DV_POLL_READ);
+    program->poll = fixture_watch(fixture, program->out, on_output, program);
     program->pid = spawn_program(argv, (int[3]){in[0], out[1], out[1]});
     error = errno;
     (void)close(in[0]);
@@ -124,8 +121,7 @@ void program_end(struct program *program)
     (void)close(program->in);
     if (program->pid > 0)
         program_wait(program);
-    dv_poll_close(program->poll, NULL, NULL);
-    (void)close(program->out);
+    fixture_unwatch(program->fixture, program->out);
     dv_buf_fini(&program->output);
 }
 

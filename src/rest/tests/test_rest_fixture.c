@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "loop/loop.h"
 #include "support/dvtest.h"
 #include "support/lines.h"
@@ -217,11 +218,37 @@ int fixture_start(void **state)
     return 0;
 }
 
+struct dv_poll *fixture_watch(struct fixture *fixture, int fd,
+                              void (*ready)(void *ctx, unsigned events), void *ctx)
+{
+    struct dv_err err;
+    struct dv_poll *poll = dv_poll_open(fixture->loop, fd, ready, ctx, &err);
+
+    assert_ok(poll, &err);
+    *dv_vec_add(&fixture->watched) = (struct watched){fd, poll};
+    dv_poll_set(poll, DV_POLL_READ);
+    return poll;
+}
+
+void fixture_unwatch(struct fixture *fixture, int fd)
+{
+    size_t at = 0;
+
+    while (fixture->watched.v[at].fd != fd)
+        at++;
+    dv_poll_close(fixture->watched.v[at].poll, NULL, NULL);
+    (void)close(fd);
+    dv_vec_remove_swap(&fixture->watched, at);
+}
+
 int fixture_end(void **state)
 {
     struct fixture *fixture = *state;
     int n_servers = fixture->n_closed;
 
+    while (fixture->watched.n > 0)
+        fixture_unwatch(fixture, fixture->watched.v[0].fd);
+    dv_vec_fini(&fixture->watched);
     if (fixture->server) {
         fixture_close(fixture, 0);
         advance(fixture, 1);
@@ -259,7 +286,6 @@ static void on_readable(void *ctx, unsigned events)
 void client_open(struct client *client, struct fixture *fixture)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(fixture->port)};
-    struct dv_err err;
     int one = 1;
 
     *client = (struct client){.fixture = fixture};
@@ -269,9 +295,7 @@ void client_open(struct client *client, struct fixture *fixture)
     assert_true(client->fd >= 0);
     (void)setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* no 40 ms pauses */
     assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    client->poll = dv_poll_open(fixture->loop, client->fd, on_readable, client, &err);
-    assert_non_null(client->poll);
-    client_reads(client, true);
+    client->poll = fixture_watch(fixture, client->fd, on_readable, client);
 }
 
 void client_reads(struct client *client, bool reads)
@@ -283,8 +307,7 @@ void client_close(struct client *client)
 {
     if (client->fd < 0)
         return;
-    dv_poll_close(client->poll, NULL, NULL);
-    (void)close(client->fd);
+    fixture_unwatch(client->fixture, client->fd);
     client->fd = -1;
     dv_buf_fini(&client->got);
 }

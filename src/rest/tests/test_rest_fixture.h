@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "rest/rest.h"
 #include "support/turns.h"
 
@@ -21,6 +22,11 @@
  *   /stream  begins a streamed answer; the test goes on with it
  *   /who     answers with whom the client's certificate names
  *   others   404 */
+
+struct watched {
+    int fd;
+    struct dv_poll *poll;
+};
 
 struct fixture {
     struct dv_clock_virtual clock;
@@ -45,6 +51,8 @@ struct fixture {
     struct dv_rest_cert ca; /* of fixture_certify */
     struct dv_rest_tls tls;
     struct dv_buf log;
+    /* What is watched for tests. A test that failed closes nothing: the end of the fixture does. */
+    DV_VEC(struct watched) watched;
 };
 
 struct client {
@@ -67,6 +75,12 @@ struct dv_rest_cert fixture_cert(struct fixture *fixture, const struct dv_rest_c
                                  const char *name, const dv_str *groups, uint64_t start_days);
 /* Answers with fixture->stream. */
 void fixture_stream(struct fixture *fixture, struct dv_rest_call *call);
+
+/* Watches the descriptor for something to read. */
+struct dv_poll *fixture_watch(struct fixture *fixture, int fd,
+                              void (*ready)(void *ctx, unsigned events), void *ctx);
+/* Closes the descriptor, which is watched. */
+void fixture_unwatch(struct fixture *fixture, int fd);
 
 void client_open(struct client *client, struct fixture *fixture);
 void client_close(struct client *client); /* once is enough, twice is fine */
