@@ -83,7 +83,7 @@ struct dv_rest_server_options {
     dv_str name;                   /* for the log */
     const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
     /* A complete request has arrived; it lives as long as the call. The call must be answered, now
-     * or later, also after it was cancelled. */
+     * or later; that the client has left meanwhile is not told. */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
     /* The header of a request with a body has arrived. The handler can now say whose it is
      * (dv_rest_call_vouch), since bodies have shares too. May be NULL. */
@@ -158,12 +158,6 @@ void dv_rest_call_reply(struct dv_rest_call *call, unsigned status, dv_str body)
 /* Like dv_rest_call_reply, but does not copy the body: it takes the bytes and leaves `body`
  * empty. */
 void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct dv_buf *body);
-
-/* `cancelled` runs once if the client goes away or the server closes before the call is answered.
- * The handler must still answer it. */
-void dv_rest_call_on_cancel(struct dv_rest_call *call,
-                            void (*cancelled)(void *ctx, struct dv_rest_call *call), void *ctx);
-bool dv_rest_call_is_cancelled(const struct dv_rest_call *call);
 
 /* Returns memory that lives as long as the call. */
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call);

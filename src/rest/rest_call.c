@@ -47,15 +47,6 @@ void dv_rest_call_free(struct dv_rest_call *call)
     dv_rest_server_check_closed(server);
 }
 
-void dv_rest_call_cancel(struct dv_rest_call *call)
-{
-    if (call->is_cancelled)
-        return;
-    call->is_cancelled = true;
-    if (call->cancelled)
-        call->cancelled(call->cancelled_ctx, call); /* comes last, because it may answer the call */
-}
-
 void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
 {
     call->conn = NULL;
@@ -64,15 +55,8 @@ void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
         return;
     }
     dv_rest_call_log_end(call, 0, err);
-    if (call->is_handed)
-        dv_rest_call_cancel(call);
-    else
+    if (!call->is_handed) /* otherwise the handler is going to answer it */
         dv_rest_call_free(call);
-}
-
-static void on_cancel_task(struct dv_task *task)
-{
-    dv_rest_call_cancel(DV_CONTAINER(task, struct dv_rest_call, task));
 }
 
 /* ---- refusing ---- */
@@ -245,8 +229,6 @@ static enum MHD_Result hand_over(struct dv_rest_call *call)
     if (conn->answer)
         return queue_answer(conn);
     dv_rest_conn_suspend(conn);
-    if (conn->is_hung_up)
-        dv_task_post(&conn->call->task, conn->server->loop, on_cancel_task);
     return MHD_YES;
 }
 
@@ -345,18 +327,6 @@ void dv_rest_call_reply_buf(struct dv_rest_call *call, unsigned status, struct d
     }
     dv_buf_fini(&taken);
     reply(call, status, DV_STR(""), MHD_RESPMEM_PERSISTENT);
-}
-
-void dv_rest_call_on_cancel(struct dv_rest_call *call,
-                            void (*cancelled)(void *ctx, struct dv_rest_call *call), void *ctx)
-{
-    call->cancelled = cancelled;
-    call->cancelled_ctx = ctx;
-}
-
-bool dv_rest_call_is_cancelled(const struct dv_rest_call *call)
-{
-    return call->is_cancelled;
 }
 
 struct dv_arena *dv_rest_call_arena(struct dv_rest_call *call)

@@ -134,8 +134,6 @@ static void hang_up(struct dv_rest_conn *conn)
         dv_rest_conn_expect(conn, HUNG_UP_MS);
     else if (conn->is_suspended && conn->phase == DV_REST_STREAMING)
         dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
-    else if (conn->is_suspended)
-        dv_rest_call_cancel(conn->call);
 }
 
 void dv_rest_conn_hangups(void *ctx, unsigned ready)

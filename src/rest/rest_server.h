@@ -153,10 +153,7 @@ struct dv_rest_call {
     bool has_header; /* the request's header is complete */
     bool is_old;     /* HTTP/1.0 */
     bool is_handed;
-    bool is_cancelled;
-    void (*cancelled)(void *ctx, struct dv_rest_call *call);
-    void *cancelled_ctx;
-    struct dv_task task; /* tells a cancellation or an end that is known at once */
+    struct dv_task task; /* tells a stream's end that is known at once */
     unsigned status;
     char peer[DV_REST_PEER_BYTES];
 
@@ -239,11 +236,9 @@ void *dv_rest_call_begin(void *server, const char *target, struct MHD_Connection
 enum MHD_Result dv_rest_call_access(void *server, struct MHD_Connection *mhd, const char *url,
                                     const char *method, const char *version, const char *bytes,
                                     size_t *n_bytes, void **ctx);
-/* The connection is done with the call: tells its handler or stream, or frees it. err is NULL when
- * the answer of a stream is complete. */
+/* The connection is done with the call: tells its stream, or frees it unless a handler has it. err
+ * is NULL when the answer of a stream is complete. */
 void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err);
-/* Tells the handler that the client does not wait any more; it may still get the answer. */
-void dv_rest_call_cancel(struct dv_rest_call *call);
 /* Keeps the answer until libmicrohttpd asks for it. Takes the reference. */
 void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
                              struct MHD_Response *answer, size_t n_bytes);

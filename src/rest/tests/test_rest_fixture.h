@@ -38,7 +38,6 @@ struct fixture {
 
     struct dv_rest_call *held; /* the latest call of /hold */
     int n_held;
-    int n_cancelled;
     bool closes_server;           /* in the handler of /hold */
     struct dv_rest_stream stream; /* the latest of /stream */
     int n_streams;

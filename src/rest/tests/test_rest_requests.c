@@ -211,8 +211,8 @@ static void a_client_may_wait_for_leave_to_send_its_body(void **state)
     client_close(&client);
 }
 
-/* A coding of a body that is not known is a 501 of ours, or libmicrohttpd's own 400 from its release
- * 1.0 on. */
+/* A coding of a body that is not known is a 501 of ours, or libmicrohttpd's own 400 from its
+ * release 1.0 on. */
 static void bad_requests_get_an_error(void **state)
 {
     static const struct {
