@@ -18,7 +18,6 @@
 #include "support/dvtest.h"
 #include "voldir/voldir_mount.h"
 
-#define PATHS_MAX 16
 #define FILE_BYTES_MAX (4u * 1024u * 1024u)
 
 bool host_may_mount(void)
@@ -165,16 +164,13 @@ dv_str host_sub_path(struct host *host, const char *volume, const char *path, si
 
 const char *at(const struct host *host, const char *fmt, ...)
 {
-    static char paths[PATHS_MAX][1024];
-    static size_t next;
-    char *path = paths[next++ % PATHS_MAX];
-    int n = snprintf(path, sizeof(paths[0]), "%s/", host->rig.dir);
+    char path[1024];
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(path + n, sizeof(paths[0]) - (size_t)n, fmt, args);
+    (void)vsnprintf(path, sizeof(path), fmt, args);
     va_end(args);
-    return path;
+    return dv_str_printf(host->rig.arena, "%s/%s", host->rig.dir, path).p;
 }
 
 void write_file(const char *path, const char *text)

@@ -42,7 +42,7 @@ void host_tear_down(struct host *host, const char *uid);
 dv_str host_sub_path(struct host *host, const char *volume, const char *sub_path, size_t index);
 #define assert_done(host) assert_string_equal((host)->msg, "")
 
-/* Paths below the scratch directory, printed as with printf, valid until the next but 15 calls. */
+/* Paths below the scratch directory, printed as with printf. */
 const char *at(const struct host *host, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Files as tests see them; links are not followed but by read_file. */
