@@ -281,15 +281,11 @@ static void on_container_status(struct dv_cri_call *call, const void *answer,
 
 static void start_fetch(struct fetch *fetch, struct dv_cri_look *look, struct dv_cri_item *item)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     CriV1__PodSandboxStatusRequest sandbox = CRI_V1__POD_SANDBOX_STATUS_REQUEST__INIT;
     CriV1__ContainerStatusRequest container = CRI_V1__CONTAINER_STATUS_REQUEST__INIT;
     bool is_sandbox = item->kind == DV_CRI_SANDBOX;
-    char *id = dv_arena_alloc(scratch, item->id.n + 1, 1);
 
-    memcpy(id, item->id.p, item->id.n);
-    sandbox.pod_sandbox_id = id;
-    container.container_id = id;
+    sandbox.pod_sandbox_id = container.container_id = dv_str_to_c(item->id, item->arena);
     fetch->look = look;
     fetch->item = item;
     fetch->call = (struct dv_cri_call){
