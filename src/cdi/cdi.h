@@ -211,7 +211,7 @@ struct dv_cdi_entry {
 /* The edits of one device, or those that its spec has for all its devices, and where they are
  * from, for messages. */
 struct dv_cdi_part {
-    const struct dv_cdi_spec *spec;
+    const struct dv_cdi_spec *spec;     /* NULL: no spec has them (oci.h: options) */
     const struct dv_cdi_device *device; /* NULL: the spec's own */
     const struct dv_cdi_container_edits *edits;
 };

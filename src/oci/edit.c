@@ -50,7 +50,10 @@ bool dv_oci_member(const struct dv_json *object, dv_str key, dv_str *text, struc
 
 bool dv_oci_blame(const struct dv_cdi_part *part, struct dv_err *err)
 {
-    dv_str name = part->device ? part->device->full_name : part->spec->kind;
+    dv_str name;
 
+    if (!part->spec)
+        return dv_wrap(err, "what device plugins want for the container");
+    name = part->device ? part->device->full_name : part->spec->kind;
     return dv_wrap(err, "CDI device \"%.*s\" of %.*s", DV_FMT(name), DV_FMT(part->spec->path));
 }

@@ -10,7 +10,9 @@
  *     mounts        the same destination replaced; all sorted, the shallow ones first
  *     hooks         hooks.<name>, at the end
  *     intelRdt      linux.intelRdt, replaced
- *     additionalGids  process.user.additionalGids, none twice, no 0 */
+ *     additionalGids  process.user.additionalGids, none twice, no 0
+ *
+ * What device plugins want for a container without CDI is applied by the same code. */
 #ifndef DV_OCI_H
 #define DV_OCI_H
 
@@ -50,6 +52,39 @@ DV_CHECKED bool dv_oci_node_from_stat(uint32_t mode, uint64_t rdev, struct dv_oc
 struct dv_json *dv_oci_apply(const struct dv_json *config, const struct dv_cdi_edits *edits,
                              const struct dv_oci_host *host, struct dv_arena *arena,
                              struct dv_err *err);
+
+/* What device plugins want for a container besides CDI devices, as a container runtime would get
+ * it. */
+struct dv_oci_mount {
+    dv_str container_path;
+    dv_str host_path;
+    bool is_read_only;
+};
+
+struct dv_oci_device {
+    dv_str container_path;
+    dv_str host_path;   /* a device node of the host, no link to one */
+    dv_str permissions; /* of "rwm"; empty: all of them */
+};
+
+struct dv_oci_options {
+    const struct dv_cdi_annotation *env;
+    size_t n_env;
+    const struct dv_oci_mount *mounts;
+    size_t n_mounts;
+    const struct dv_oci_device *devices;
+    size_t n_devices;
+    const struct dv_cdi_annotation *annotations;
+    size_t n_annotations;
+};
+
+/* Like dv_oci_apply, with the options first: where both say something of a name or a place, the
+ * edits count, as with a runtime that gets both. */
+struct dv_json *dv_oci_apply_options(const struct dv_json *config,
+                                     const struct dv_oci_options *options,
+                                     const struct dv_cdi_edits *edits,
+                                     const struct dv_oci_host *host, struct dv_arena *arena,
+                                     struct dv_err *err);
 
 /* The names that the config's CDI annotations ask for, in their order. */
 DV_CHECKED bool dv_oci_requested(const struct dv_json *config, struct dv_arena *arena,
