@@ -78,6 +78,7 @@ struct dv_cli {
     uint64_t ttl_ms;       /* 0: for ever */
     dv_str cdi_dirs;       /* with ':' between; the later ones win */
     dv_str bundle;         /* a folder with a config.json */
+    dv_str pod;            /* whose container's options go into it; empty: none */
     dv_str labels;         /* a selector */
     dv_str fields;         /* a selector */
     bool is_everywhere;    /* in all namespaces */

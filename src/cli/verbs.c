@@ -78,11 +78,16 @@ static const char cdi_help[] =
     "them gets, check what is wrong with specs (those of --cdi-dirs, or the files named), and "
     "inject\n"
     "writes it into the config.json of an OCI bundle, in one step; without names that is what the\n"
-    "config's annotations ask for. Exit status 1: check found something.\n\n"
+    "config's annotations ask for. With --pod and -c it is all that a container of an admitted "
+    "pod\n"
+    "gets from davitd: env, mounts, device nodes, annotations and CDI devices. Exit status 1: "
+    "check\n"
+    "found something.\n\n"
     "  davit cdi list\n"
     "  davit cdi resolve vendor.com/gpu=0 vendor.com/gpu=1 -o json\n"
     "  davit cdi check new-spec.yaml\n"
-    "  davit cdi inject --bundle /run/bundle vendor.com/gpu=0";
+    "  davit cdi inject --bundle /run/bundle vendor.com/gpu=0\n"
+    "  davit cdi inject --bundle /run/bundle --pod ml/train-0 -c main";
 
 static const char devices_help[] = "With -w the list comes again after every change.";
 
@@ -181,7 +186,7 @@ const struct dv_cli_verb dv_verbs[] = {
      token_help, "data token", dv_cmd_token, DV_PEER_API},
     {"cdi", "list | resolve NAME... | check [FILE...] | inject --bundle DIR [NAME...]",
      "CDI specs, and what they add to containers",
-     cdi_help, "data cdi", dv_cmd_cdi, DV_PEER_NONE},
+     cdi_help, "data cdi c uid", dv_cmd_cdi, DV_PEER_NONE},
     {"devices", "[RESOURCE]",
      "devices, their health, and who holds them",
      devices_help, "w", dv_cmd_devices, DV_PEER_DAEMON},

@@ -13,7 +13,10 @@
 #include "cdi/cdi.h"
 #include "cli/cli.h"
 #include "cli/client/cdi_specs.h"
+#include "cli/client/container_options.h"
+#include "cli/client/pod_ref.h"
 #include "oci/oci.h"
+#include "proto/davit_node_v1.pb-c.h"
 #include "json/json.h"
 
 #define OUTPUT_BYTES_MAX (256u << 20)
@@ -128,6 +131,12 @@ static enum dv_exit check(struct dv_cli *cli, const struct dv_cli_specs *specs)
 
 /* ---- inject ---- */
 
+/* Whether the options of a pod's container are wanted, too. */
+static bool names_pod(const struct dv_cli *cli)
+{
+    return cli->pod.n > 0 || cli->uid.n > 0;
+}
+
 static bool look(const struct dv_oci_host *host, dv_str path, struct dv_oci_node *node,
                  struct dv_err *err)
 {
@@ -141,32 +150,46 @@ static bool look(const struct dv_oci_host *host, dv_str path, struct dv_oci_node
            dv_wrap(err, "%.*s", DV_FMT(path));
 }
 
+/* What goes into a config: CDI devices and, when a pod is named, what its plugins want. */
+struct injection {
+    const dv_str *names;
+    size_t n_names;
+    struct dv_oci_options options;
+    bool has_options;
+};
+
 /* The names of the command line, or those that the config itself asks for. */
-static bool edit(struct dv_cli *cli, const struct dv_cli_specs *specs, const struct dv_json *config,
-                 struct dv_json **edited, size_t *n_names, struct dv_err *err)
+static bool find_names(struct dv_cli *cli, const struct dv_json *config,
+                       struct injection *injection, struct dv_err *err)
 {
-    static const struct dv_oci_host machine = {look};
-    const dv_str *names = cli->words + 1;
-    struct dv_cdi_edits edits;
     dv_str *asked;
 
-    *n_names = cli->n_words - 1;
-    if (*n_names == 0) {
-        if (!dv_oci_requested(config, cli->arena, &asked, n_names, err))
-            return false;
-        if (*n_names == 0)
-            return dv_fail(err, DV_INVALID_ARGUMENT,
-                           "its annotations ask for no devices, and none are named");
-        names = asked;
-    }
-    if (!dv_cdi_resolve(specs->index, names, *n_names, cli->arena, &edits, err))
+    if (injection->n_names > 0 || injection->has_options)
+        return true;
+    if (!dv_oci_requested(config, cli->arena, &asked, &injection->n_names, err))
         return false;
-    *edited = dv_oci_apply(config, &edits, &machine, cli->arena, err);
+    injection->names = asked;
+    return injection->n_names > 0 ||
+           dv_fail(err, DV_INVALID_ARGUMENT,
+                   "its annotations ask for no devices, and none are named");
+}
+
+static bool edit(struct dv_cli *cli, const struct dv_cli_specs *specs, const struct dv_json *config,
+                 struct injection *injection, struct dv_json **edited, struct dv_err *err)
+{
+    static const struct dv_oci_host machine = {look};
+    struct dv_cdi_edits edits;
+
+    if (!find_names(cli, config, injection, err) ||
+        !dv_cdi_resolve(specs->index, injection->names, injection->n_names, cli->arena, &edits,
+                        err))
+        return false;
+    *edited = dv_oci_apply_options(config, &injection->options, &edits, &machine, cli->arena, err);
     return *edited != NULL;
 }
 
 static bool inject_into(struct dv_cli *cli, const struct dv_cli_specs *specs, dv_str path,
-                        size_t *n_names, struct dv_err *err)
+                        struct injection *injection, struct dv_err *err)
 {
     const struct dv_json_opts opts = {.bytes_max = CONFIG_BYTES_MAX};
     DV_CLEANUP(dv_buf_fini) struct dv_buf buf = {0};
@@ -179,7 +202,7 @@ static bool inject_into(struct dv_cli *cli, const struct dv_cli_specs *specs, dv
     if (!dv_file_read(path, CONFIG_BYTES_MAX, cli->arena, &text, err))
         return false;
     config = dv_json_parse(text, &opts, cli->arena, err);
-    if (!config || !edit(cli, specs, config, &config, n_names, err))
+    if (!config || !edit(cli, specs, config, injection, &config, err))
         return dv_wrap(err, "%.*s", DV_FMT(path));
     dv_buf_init(&buf, CONFIG_BYTES_MAX);
     dv_json_print(config, &style, &buf);
@@ -188,15 +211,54 @@ static bool inject_into(struct dv_cli *cli, const struct dv_cli_specs *specs, dv
            dv_file_replace(path, dv_buf_str(&buf), about.st_mode & 07777, err);
 }
 
+/* Asks davitd for all that the container of the pod is to be started with. */
+static bool ask_options(struct dv_cli *cli, struct injection *injection, enum dv_exit *exit)
+{
+    const NodeV1__ContainerOptionsResponse *response;
+    NodeV1__ContainerOptionsRequest request = NODE_V1__CONTAINER_OPTIONS_REQUEST__INIT;
+    NodeV1__PodRef ref = NODE_V1__POD_REF__INIT;
+    dv_str *names;
+
+    dv_cli_pod_ref(cli, cli->pod, &ref);
+    request.pod = &ref;
+    request.container = dv_str_to_c(cli->container, cli->arena);
+    response = dv_cli_call(cli, "/davit.node.v1.Node/ContainerOptions", &request.base,
+                           &node_v1__container_options_response__descriptor, exit);
+    if (!response)
+        return false;
+    injection->has_options = true;
+    dv_cli_options_read(response, cli->arena, &injection->options);
+    names = DV_NEW_ARRAY(cli->arena, dv_str, injection->n_names + response->n_cdi_devices);
+    for (size_t i = 0; i < response->n_cdi_devices; i++)
+        names[i] = dv_str_from_c(response->cdi_devices[i]);
+    for (size_t i = 0; i < injection->n_names; i++)
+        names[response->n_cdi_devices + i] = injection->names[i];
+    injection->names = names;
+    injection->n_names += response->n_cdi_devices;
+    return true;
+}
+
 static enum dv_exit inject(struct dv_cli *cli, const struct dv_cli_specs *specs)
 {
     dv_str path = dv_str_printf(cli->arena, "%.*s/config.json", DV_FMT(cli->bundle));
+    struct injection injection = {.names = cli->words + 1, .n_names = cli->n_words - 1};
+    enum dv_exit exit;
     struct dv_err err;
-    size_t n_names = 0;
 
-    if (!inject_into(cli, specs, path, &n_names, &err))
+    if (names_pod(cli) && !ask_options(cli, &injection, &exit))
+        return exit;
+    if (!inject_into(cli, specs, path, &injection, &err))
         return dv_cli_complain("%s", err.msg);
-    (void)printf("%.*s: %zu device%s injected\n", DV_FMT(path), n_names, n_names == 1 ? "" : "s");
+    if (injection.has_options)
+        (void)printf(
+            "%.*s: %zu env, %zu mount%s, %zu device node%s and %zu CDI device%s injected\n",
+            DV_FMT(path), injection.options.n_env, injection.options.n_mounts,
+            injection.options.n_mounts == 1 ? "" : "s", injection.options.n_devices,
+            injection.options.n_devices == 1 ? "" : "s", injection.n_names,
+            injection.n_names == 1 ? "" : "s");
+    else
+        (void)printf("%.*s: %zu device%s injected\n", DV_FMT(path), injection.n_names,
+                     injection.n_names == 1 ? "" : "s");
     return DV_EXIT_OK;
 }
 
@@ -232,6 +294,12 @@ static const struct action *find_action(const struct dv_cli *cli, struct dv_err 
     else if (action->takes_bundle != (cli->bundle.n > 0))
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "%s %s --bundle DIR", action->word,
                       action->takes_bundle ? "needs" : "takes no");
+    else if (names_pod(cli) != (cli->container.n > 0) || (names_pod(cli) && !action->takes_bundle))
+        (void)dv_fail(err, DV_INVALID_ARGUMENT,
+                      "inject takes --pod POD or --uid UID with -c "
+                      "CONTAINER");
+    else if (cli->pod.n > 0 && cli->uid.n > 0)
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "name the pod by --pod or by --uid");
     else
         return action;
     return NULL;

@@ -246,7 +246,7 @@ static void options_belong_to_their_verbs(void **state)
         {"explain", {"claim", "c", "--driver", "d"},                            false},
         {"cdi",     {"inject", "--bundle", "b", "--cdi-dirs", "a:b"},           true },
         {"cdi",     {"list", "-o", "yaml", "--no-headers"},                     true },
-        {"cdi",     {"list", "--socket", "s"},                                  false},
+        {"cdi",     {"inject", "--pod", "p", "-c", "c", "--socket", "s"},       true },
         {"cdi",     {"list", "--kubeconfig", "k"},                              false},
         {"get",     {"pods", "--node", "n"},                                    false},
     };
