@@ -214,11 +214,7 @@ const char *dv_cli_colour_of(const char *cell);
 void dv_cli_complete(const dv_str *words, size_t n_words, struct dv_arena *arena,
                      struct dv_buf *buf);
 
-/* ---- suggest.c ---- */
-
-/* How many single changes make one word the other. */
-size_t dv_cli_distance(dv_str a, dv_str b);
-/* A distance from which on it is no typing mistake. */
+/* A distance (dv_str_distance) from which on it is no typing mistake. */
 #define DV_DISTANCE_MAX 3u
 
 /* ---- the verbs ---- */

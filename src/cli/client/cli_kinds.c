@@ -2,6 +2,7 @@
 #include "cli/client/cli_kinds.h"
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "resource/resource.h"
@@ -84,7 +85,7 @@ dv_str dv_cli_kind_word(const struct dv_kind *kind)
 
 static void look_at(dv_str word, dv_str name, dv_str *nearest, size_t *best)
 {
-    size_t distance = dv_cli_distance(word, name);
+    size_t distance = dv_str_distance(word, name);
 
     /* A guess is offered only when less than half of the word changes: with two changes a short
      * word becomes anything. */

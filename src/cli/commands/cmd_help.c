@@ -13,7 +13,7 @@ const struct dv_cli_verb *dv_cli_verb_find(const char *name)
     size_t best = DV_DISTANCE_MAX;
 
     for (size_t i = 0; i < dv_n_verbs; i++) {
-        size_t d = dv_cli_distance(dv_str_from_c(name), dv_str_from_c(dv_verbs[i].name));
+        size_t d = dv_str_distance(dv_str_from_c(name), dv_str_from_c(dv_verbs[i].name));
 
         if (d == 0)
             return &dv_verbs[i];

@@ -1,6 +1,7 @@
 /* explain_wish.c - which claims are asked about. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/explain/cli_explain.h"
@@ -20,7 +21,7 @@ static dv_str similar_class(const struct dv_cli_world *world, dv_str name)
     dv_str similar = DV_STR_NONE;
 
     for (size_t i = 0; i < classes->n; i++) {
-        size_t distance = dv_cli_distance(name, classes->v[i]->name);
+        size_t distance = dv_str_distance(name, classes->v[i]->name);
 
         if (distance < best) {
             best = distance;

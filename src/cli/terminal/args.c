@@ -392,7 +392,7 @@ static bool refuse(struct reading *reading, dv_str word)
     struct dv_cli_option option;
 
     for (size_t i = 0; name.n > 2 && dv_cli_option_get(reading->verb, i, &option); i++) {
-        size_t distance = dv_cli_distance(name, dv_str_from_c(option.name));
+        size_t distance = dv_str_distance(name, dv_str_from_c(option.name));
 
         if (distance < best) {
             best = distance;

@@ -5,7 +5,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/str.h"
+#include "device/device.h"
 #include "device/state/device_state.h"
 #include "resource/validate.h"
 
@@ -194,4 +196,33 @@ bool dv_device_name_check(dv_str resource, struct dv_err *err)
     return dv_is_extended_resource_name(resource) ||
            dv_fail(err, DV_INVALID_ARGUMENT, "the ResourceName \"%.*s\" is invalid",
                    DV_FMT(resource));
+}
+
+/* ---- devices that are kept back, while others are chosen for a pod ---- */
+
+static struct dv_device *find(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device_resource *known = dv_device_resource_find(state, resource);
+
+    return known ? dv_map_get(&known->devices, id) : NULL;
+}
+
+bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device *device = find(state, resource, id);
+
+    if (!device)
+        return false;
+    device->n_reserved++;
+    dv_device_refresh(device);
+    return true;
+}
+
+void dv_device_let_go(struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    struct dv_device *device = find(state, resource, id); /* a reserved device is always there */
+
+    device->n_reserved--;
+    dv_device_refresh(device);
+    dv_device_drop(device);
 }
