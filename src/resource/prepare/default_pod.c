@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "resource/prepare/image.h"
+#include "resource/image.h"
 #include "resource/resource.h"
 
 static const bool yes = true;

@@ -1,8 +1,9 @@
-#include "resource/prepare/image.h"
+#include "resource/image.h"
 
 #include <stddef.h>
 
 #include "base/ascii.h"
+#include "base/err.h"
 
 #define NAME_BYTES_MAX 255u
 #define TAG_BYTES_MAX 128u
@@ -140,21 +141,83 @@ static bool is_digest(dv_str digest)
     return true;
 }
 
-bool dv_image_is_latest(dv_str image)
-{
-    size_t at = dv_str_find_char(image, '@');
-    dv_str name = dv_str_slice(image, 0, at);
-    bool has_digest = at < image.n;
-    size_t colon;
-    dv_str tag;
+struct image {
+    dv_str name; /* with the registry */
+    dv_str tag;  /* p is NULL: none */
+    bool has_digest;
+};
 
-    if (has_digest && !is_digest(dv_str_slice(image, at + 1, image.n)))
+static bool parse(dv_str text, struct image *image)
+{
+    size_t at = dv_str_find_char(text, '@');
+    dv_str name = dv_str_slice(text, 0, at);
+    size_t colon;
+
+    *image = (struct image){.name = name, .has_digest = at < text.n};
+    if (image->has_digest && !is_digest(dv_str_slice(text, at + 1, text.n)))
         return false;
     for (colon = name.n; colon > 0 && name.p[colon - 1] != ':' && name.p[colon - 1] != '/';)
         colon--;
-    if (colon == 0 || name.p[colon - 1] == '/') /* a colon that a slash follows is that of a port */
-        return is_name(name) && !has_digest;
-    tag = dv_str_slice(name, colon, name.n);
-    return is_name(dv_str_slice(name, 0, colon - 1)) && is_tag(tag) &&
-           dv_str_eq(tag, DV_STR("latest"));
+    if (colon > 0 && name.p[colon - 1] == ':') { /* one that a slash follows is that of a port */
+        image->tag = dv_str_slice(name, colon, name.n);
+        image->name = dv_str_slice(name, 0, colon - 1);
+        if (!is_tag(image->tag))
+            return false;
+    }
+    return is_name(image->name);
+}
+
+bool dv_image_is_latest(dv_str image)
+{
+    struct image parsed;
+
+    return parse(image, &parsed) &&
+           (parsed.tag.p ? dv_str_eq(parsed.tag, DV_STR("latest")) : !parsed.has_digest);
+}
+
+bool dv_image_is_bare(dv_str image)
+{
+    struct image parsed;
+
+    return parse(image, &parsed) && !parsed.tag.p && !parsed.has_digest;
+}
+
+/* What stands after the registry, up to a colon: what the reference wants in small letters. */
+static dv_str remote_part(dv_str image, bool *is_official)
+{
+    size_t slash = dv_str_find_char(image, '/');
+    dv_str first = dv_str_slice(image, 0, slash);
+    bool is_hub = slash == image.n || !is_registry(first) ||
+                  dv_str_eq(first, DV_STR("docker.io")) ||
+                  dv_str_eq(first, DV_STR("index.docker.io"));
+    dv_str rest =
+        slash < image.n && is_registry(first) ? dv_str_slice(image, slash + 1, image.n) : image;
+
+    rest = dv_str_slice(rest, 0, dv_str_find_char(rest, ':'));
+    *is_official = is_hub && dv_str_find_char(rest, '/') == rest.n;
+    return rest;
+}
+
+bool dv_image_check(dv_str image, struct dv_err *err)
+{
+    struct image parsed;
+    bool is_official;
+    dv_str remote;
+
+    if (parse(image, &parsed))
+        return true;
+    if (is_id(image))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "invalid repository name (%.*s), cannot specify 64-byte hexadecimal strings",
+                       DV_FMT(image));
+    remote = remote_part(image, &is_official);
+    for (size_t i = 0; i < remote.n; i++)
+        if (remote.p[i] >= 'A' && remote.p[i] <= 'Z')
+            return dv_fail(err, DV_INVALID_ARGUMENT,
+                           "invalid reference format: repository name (%s%.*s) must be lowercase",
+                           is_official ? "library/" : "", DV_FMT(remote));
+    if (parsed.name.n > NAME_BYTES_MAX)
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "repository name must not be more than %u characters", NAME_BYTES_MAX);
+    return dv_fail(err, DV_INVALID_ARGUMENT, "invalid reference format");
 }

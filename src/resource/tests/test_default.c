@@ -1,6 +1,6 @@
 #include "test_values.h"
 
-#include "resource/prepare/image.h"
+#include "resource/image.h"
 
 static const struct dv_time now = {.seconds = 1700000000, .nanos = 5, .is_set = true};
 
@@ -155,11 +155,46 @@ static void images_without_a_tag_are_the_latest(void **state)
             fail_msg("%s", images[i].image);
 }
 
+static void says_what_is_wrong_with_an_images_name(void **state)
+{
+    static const struct {
+        const char *image;
+        const char *want; /* NULL: it is good */
+        bool is_bare;
+    } cases[] = {
+        {"busybox",             NULL,                                                  true },
+        {"localhost:5000/a/b",  NULL,                                                  true },
+        {"busybox:1",           NULL,                                                  false},
+        {"a b",                 "invalid reference format",                            false},
+        {"",                    "invalid reference format",                            false},
+        {"a:",                  "invalid reference format",                            false},
+        {"a@sha256:12",         "invalid reference format",                            false},
+        {"Busybox",             "repository name (library/Busybox) must be lowercase", false},
+        {"docker.io/Busybox:1", "repository name (library/Busybox) must be lowercase", false},
+        {"r.example/team/App",  "repository name (team/App) must be lowercase",        false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        dv_str image = dv_str_from_c(cases[i].image);
+        struct dv_err err;
+
+        assert_int_equal(dv_image_is_bare(image), cases[i].is_bare);
+        if (cases[i].want) {
+            assert_false(dv_image_check(image, &err));
+            assert_err(&err, DV_INVALID_ARGUMENT, cases[i].want);
+        } else {
+            assert_ok(dv_image_check(image, &err), &err);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fills_in_what_was_left_out),
         cmocka_unit_test(images_without_a_tag_are_the_latest),
+        cmocka_unit_test(says_what_is_wrong_with_an_images_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
