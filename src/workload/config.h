@@ -169,8 +169,8 @@ struct dv_config_cgroup {
     struct dv_quantity_entry *hugepages; /* "hugepages-2Mi" */
     size_t n_hugepages;
 };
-void dv_config_cgroup(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
-                      struct dv_arena *arena, struct dv_config_cgroup *cgroup);
+void dv_config_cgroup(const struct dv_workload_pod *pod, struct dv_arena *arena,
+                      struct dv_config_cgroup *cgroup);
 
 /* The hash by which a change of the container is seen, as in io.kubernetes.container.hash. */
 uint32_t dv_config_hash(const struct dv_api_container *container);
@@ -181,6 +181,12 @@ DV_CHECKED bool dv_config_image(const struct dv_api_container *container, struct
                                 dv_str *image, struct dv_err *err);
 
 /* ---- what labels and annotations tell of a container whose pod is not known ---- */
+
+/* The labels by which sandboxes and containers are found again; the last is a container's. */
+#define DV_CONFIG_POD_NAME DV_STR("io.kubernetes.pod.name")
+#define DV_CONFIG_POD_NAMESPACE DV_STR("io.kubernetes.pod.namespace")
+#define DV_CONFIG_POD_UID DV_STR("io.kubernetes.pod.uid")
+#define DV_CONFIG_CONTAINER_NAME DV_STR("io.kubernetes.container.name")
 
 struct dv_config_identity {
     dv_str namespace;
