@@ -31,21 +31,21 @@ struct dv_arena;
 struct dv_claim_batch;
 struct dv_claim_job;
 struct dv_claim_step;
-struct dv_claims;
+struct dv_claim_manager;
 struct dv_cluster;
 struct dv_store;
 
-struct dv_claims_options {
+struct dv_claim_manager_options {
     struct dv_store *store;     /* kept, like the cluster; both outlive the manager */
     uint32_t table;             /* of the store, for this module alone */
-    struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claims_connect */
+    struct dv_cluster *cluster; /* NULL: there is none, or it comes with dv_claim_manager_connect */
     dv_str node_name;
     dv_str boot_id;         /* of the kernel */
     struct dv_guard *guard; /* of peers; NULL: all may; outlives the manager */
     bool is_strict;         /* refuse at once and take today's services only, as the reference */
     bool takes_groups;      /* the gate DRAWorkloadResourceClaims */
-    /* Whether the node still has this pod; called from dv_claims_set_ready on. NULL: all pods are
-     * wanted. */
+    /* Whether the node still has this pod; called from dv_claim_manager_set_ready on. NULL: all
+     * pods are wanted. */
     bool (*is_wanted)(void *ctx, dv_str pod_uid);
     /* Whether the pod is admitted: then its claims are prepared again after a crash or a boot. A
      * pod that is not asks for them itself, once no other pod has its devices. NULL: all wanted
@@ -71,36 +71,37 @@ struct dv_claims_options {
 extern const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS];
 
 /* Loads the claims that the store has. Blocks, so it is for the start of the daemon. */
-struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
-                                 struct dv_err *err);
+struct dv_claim_manager *dv_claim_manager_open(struct dv_loop *loop,
+                                               const struct dv_claim_manager_options *options,
+                                               struct dv_err *err);
 /* The API is there, from now to the end: claims are found, and this node's ResourceSlices are wiped
  * whose drivers have not registered within half a minute. Once, and not when the options had it. */
-void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster);
+void dv_claim_manager_connect(struct dv_claim_manager *claims, struct dv_cluster *cluster);
 /* Ends operations with DV_CANCELLED before `closed` runs, which may be NULL. */
-void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx);
+void dv_claim_manager_close(struct dv_claim_manager *claims, dv_closed_fn *closed, void *ctx);
 /* Tells that all pods of the node are known: from now on, at once and every minute, what was left
  * unfinished is finished. */
-void dv_claims_set_ready(struct dv_claims *claims);
+void dv_claim_manager_set_ready(struct dv_claim_manager *claims);
 /* Finishes at once what was left unfinished, instead of waiting for the next minute. */
-void dv_claims_reconcile(struct dv_claims *claims);
+void dv_claim_manager_reconcile(struct dv_claim_manager *claims);
 
 /* The state that is decided on. A caller who changes it, as an import does, saves it. */
-struct dv_claim_state *dv_claims_state(struct dv_claims *claims);
-const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims);
+struct dv_claim_state *dv_claim_manager_state(struct dv_claim_manager *claims);
+const struct dv_dra_drivers *dv_claim_manager_drivers(const struct dv_claim_manager *claims);
 /* The sum for all drivers of the pod's claims. */
-uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid);
+uint64_t dv_claim_manager_epoch_of_pod(const struct dv_claim_manager *claims, dv_str pod_uid);
 /* For DRA drivers, which register through the plugin watcher. */
-struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims);
+struct dv_plugin_handler dv_claim_manager_handler(struct dv_claim_manager *claims);
 
 /* ---- saving ---- */
 
 /* Calls save->done when all that has changed is on the disk. */
-void dv_claims_save(struct dv_claims *claims, struct dv_save *save);
+void dv_claim_manager_save(struct dv_claim_manager *claims, struct dv_save *save);
 /* Tells that the store has lost what it had: with the next save all of it is written again. */
-void dv_claims_save_all(struct dv_claims *claims);
+void dv_claim_manager_save_all(struct dv_claim_manager *claims);
 /* Why what has changed could not be written; NULL: all is written. Writing is tried again by
  * itself. */
-const struct dv_err *dv_claims_store_error(const struct dv_claims *claims);
+const struct dv_err *dv_claim_manager_store_error(const struct dv_claim_manager *claims);
 
 /* ---- what is under way, for people to see ---- */
 
@@ -114,8 +115,9 @@ struct dv_claim_call {
     size_t n_claims;
     uint64_t since_ns; /* on the loop's clock */
 };
-void dv_claims_each_call(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx);
+void dv_claim_manager_each_call(const struct dv_claim_manager *claims,
+                                void (*see)(void *ctx, const struct dv_claim_call *call),
+                                void *ctx);
 
 /* A claim whose preparing waits, for a driver or for another pod; it may have no record yet. */
 struct dv_claim_wait {
@@ -126,8 +128,9 @@ struct dv_claim_wait {
     dv_str awaited;
     uint64_t since_ns; /* on the loop's clock: when it was asked for */
 };
-void dv_claims_each_wait(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx);
+void dv_claim_manager_each_wait(const struct dv_claim_manager *claims,
+                                void (*see)(void *ctx, const struct dv_claim_wait *wait),
+                                void *ctx);
 
 /* When a driver takes longer to answer than this, `awaited` names it. */
 #define DV_CLAIM_SLOW_MS 5000u
@@ -160,7 +163,7 @@ struct dv_claim_operation {
     bool is_brief;  /* what it waits for is under way, and ends by itself */
     bool has_asked; /* drivers were called */
     struct {
-        struct dv_claims *claims;
+        struct dv_claim_manager *claims;
         struct dv_arena *arena;
         enum dv_claim_operation_kind kind;
         const struct dv_claim_step *step; /* the row of the table where it is */
@@ -187,18 +190,18 @@ struct dv_claim_operation {
 
 /* Prepares all claims of the pod, which lives until `done`. On success dv_claim_cdi_names has what
  * its containers get. */
-void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
-                       const struct dv_api_pod *pod);
+void dv_claim_manager_prepare(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
+                              const struct dv_api_pod *pod);
 /* Unprepares the claims of a pod that has ended, except those that another pod uses. Copies the
  * uid. A pod without claims is fine. */
-void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
-                         dv_str pod_uid);
+void dv_claim_manager_unprepare(struct dv_claim_manager *claims,
+                                struct dv_claim_operation *operation, dv_str pod_uid);
 /* Forgets a claim without asking its drivers, whatever pods use it: for a driver that does not come
  * back. DV_NOT_FOUND: no such claim here. */
-void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation,
-                       dv_str namespace, dv_str name);
+void dv_claim_manager_release(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
+                              dv_str namespace, dv_str name);
 /* Gives the operation up; `done` still runs, with DV_CANCELLED or with the end that was reached
  * before. The claims stay as recorded. */
-void dv_claims_cancel(struct dv_claim_operation *operation);
+void dv_claim_manager_cancel(struct dv_claim_operation *operation);
 
 #endif

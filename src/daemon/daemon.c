@@ -167,8 +167,8 @@ static void save_claims(void *ctx)
         return;
     daemon->is_saving_claims = true;
     daemon->claims_save = (struct dv_save){.done = on_claims_saved};
-    dv_claims_save_all(daemon->claims);
-    dv_claims_save(daemon->claims, &daemon->claims_save);
+    dv_claim_manager_save_all(daemon->claims);
+    dv_claim_manager_save(daemon->claims, &daemon->claims_save);
 }
 
 /* The store has lost its rows: all that is in memory is written again with the next save. */
@@ -234,7 +234,7 @@ static bool open_store(struct dv_daemon *daemon, struct dv_err *err)
 
 static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
 {
-    struct dv_devices_options options = {
+    struct dv_device_manager_options options = {
         .kubelet_dir = daemon->options->kubelet_dir,
         .store = daemon->store,
         .table = DV_TABLE_DEVICES,
@@ -248,13 +248,13 @@ static bool open_devices(struct dv_daemon *daemon, struct dv_err *err)
 
     if (!dv_daemon_make_dirs(daemon, options.kubelet_dir, 0750, err))
         return false;
-    daemon->devices = dv_devices_open(daemon->loop, &options, err);
+    daemon->devices = dv_device_manager_open(daemon->loop, &options, err);
     return daemon->devices != NULL;
 }
 
 static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
-    struct dv_claims_options options = {
+    struct dv_claim_manager_options options = {
         .store = daemon->store,
         .table = DV_TABLE_CLAIMS,
         .guard = daemon->guard,
@@ -273,7 +273,7 @@ static bool open_claims(struct dv_daemon *daemon, struct dv_err *err)
                       &options.boot_id, err))
         return dv_wrap(err, "the id of this boot");
     options.boot_id = daemon->boot_id = dv_str_trim(options.boot_id);
-    daemon->claims = dv_claims_open(daemon->loop, &options, err);
+    daemon->claims = dv_claim_manager_open(daemon->loop, &options, err);
     return daemon->claims != NULL;
 }
 
@@ -383,19 +383,19 @@ static bool connect_claims(struct dv_daemon *daemon, struct dv_err *err)
 {
     daemon->recorder =
         dv_recorder_open(daemon->cluster, DV_STR("davit-node"), daemon->options->node_name);
-    dv_claims_connect(daemon->claims, daemon->cluster);
+    dv_claim_manager_connect(daemon->claims, daemon->cluster);
     if (!dv_pods_connect(daemon->pods, daemon->cluster, err))
         return false;
     if ((daemon->options->roles & DV_ROLE_NODE) && !dv_daemon_open_agent(daemon, err))
         return false;
-    dv_claims_set_ready(daemon->claims);
+    dv_claim_manager_set_ready(daemon->claims);
     return dv_daemon_open_roles(daemon, err);
 }
 
 static bool open_plugins(struct dv_daemon *daemon, struct dv_err *err)
 {
-    const struct dv_plugin_handler handlers[] = {dv_devices_handler(daemon->devices),
-                                                 dv_claims_handler(daemon->claims)};
+    const struct dv_plugin_handler handlers[] = {dv_device_manager_handler(daemon->devices),
+                                                 dv_claim_manager_handler(daemon->claims)};
     struct dv_plugins_options options = {
         .kubelet_dir = daemon->options->kubelet_dir,
         .rules = {.handlers = handlers,
@@ -415,8 +415,8 @@ static const struct dv_err *trouble(void *ctx)
     const struct dv_err *err = dv_health_trouble(daemon->health);
 
     if (!err && daemon->devices)
-        err = dv_devices_store_error(daemon->devices);
-    return err || !daemon->claims ? err : dv_claims_store_error(daemon->claims);
+        err = dv_device_manager_store_error(daemon->devices);
+    return err || !daemon->claims ? err : dv_claim_manager_store_error(daemon->claims);
 }
 
 /* Opens the plain HTTP server. It has no encryption, so it is there only when asked for and only
@@ -508,7 +508,7 @@ void dv_daemon_reload(struct dv_daemon *daemon)
     if (daemon->plugins)
         dv_plugins_judge_again(daemon->plugins);
     if (daemon->devices)
-        dv_devices_judge_again(daemon->devices);
+        dv_device_manager_judge_again(daemon->devices);
 }
 
 bool dv_daemon_is_settled(const struct dv_daemon *daemon)

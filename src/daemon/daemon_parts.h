@@ -16,12 +16,12 @@
 struct dv_agent;
 struct dv_arena;
 struct dv_cdi_dirs;
-struct dv_claims;
+struct dv_claim_manager;
 struct dv_cluster;
 struct dv_control;
 struct dv_control_metrics;
 struct dv_daemon_api;
-struct dv_devices;
+struct dv_device_manager;
 struct dv_err;
 struct dv_guard;
 struct dv_health;
@@ -49,8 +49,8 @@ struct dv_daemon {
     struct dv_cdi_dirs *cdi;
     uint64_t cdi_problems;  /* hash of the problems that were logged last */
     struct dv_guard *guard; /* NULL: there is no policy */
-    struct dv_devices *devices;
-    struct dv_claims *claims;
+    struct dv_device_manager *devices;
+    struct dv_claim_manager *claims;
     struct dv_pods *pods;
     struct dv_plugins *plugins;
     struct dv_node node;

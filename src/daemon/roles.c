@@ -87,7 +87,7 @@ static bool is_held(void *ctx, dv_str pod_uid)
 {
     const struct dv_daemon *daemon = ctx;
 
-    return daemon->claims && dv_claim_pod_has_any(dv_claims_state(daemon->claims), pod_uid);
+    return daemon->claims && dv_claim_pod_has_any(dv_claim_manager_state(daemon->claims), pod_uid);
 }
 
 bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)

@@ -20,9 +20,9 @@
 #include "store/store_saver.h"
 
 struct dv_arena;
-struct dv_devices;
+struct dv_device_manager;
 
-struct dv_devices_options {
+struct dv_device_manager_options {
     dv_str kubelet_dir;     /* device-plugins in it is made if it is not there */
     struct dv_store *store; /* kept; outlives the manager */
     uint32_t table;         /* of the store, for this module alone */
@@ -42,20 +42,21 @@ struct dv_devices_options {
  * device-plugins/kubelet.sock. Blocks, so it is for the start of the daemon. DV_ALREADY_EXISTS:
  * another agent answers there. Pods are inactive and sources not ready until the caller says so on
  * the state. */
-struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices_options *options,
-                                   struct dv_err *err);
+struct dv_device_manager *dv_device_manager_open(struct dv_loop *loop,
+                                                 const struct dv_device_manager_options *options,
+                                                 struct dv_err *err);
 /* To be called when the policy has changed: plugins that may not serve any more are stopped. */
-void dv_devices_judge_again(struct dv_devices *devices);
+void dv_device_manager_judge_again(struct dv_device_manager *devices);
 /* Ends runs with DV_CANCELLED before `closed` runs, which may be NULL. */
-void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ctx);
+void dv_device_manager_close(struct dv_device_manager *devices, dv_closed_fn *closed, void *ctx);
 
 /* The state that is decided on. A caller who changes it (pods become active or not) saves it. */
-struct dv_device_state *dv_devices_state(struct dv_devices *devices);
+struct dv_device_state *dv_device_manager_state(struct dv_device_manager *devices);
 /* For device plugins that register through the plugin watcher. */
-struct dv_plugin_handler dv_devices_handler(struct dv_devices *devices);
+struct dv_plugin_handler dv_device_manager_handler(struct dv_device_manager *devices);
 
 /* Calls save->done when all that has changed is on the disk. */
-void dv_devices_save(struct dv_devices *devices, struct dv_save *save);
+void dv_device_manager_save(struct dv_device_manager *devices, struct dv_save *save);
 
 /* One allocation, or one start of a container, embedded in the caller's struct: zeroed, with `done`
  * set. It is lent to this module until `done` has run. */
@@ -75,7 +76,7 @@ struct dv_device_run {
      * anyone is told. */
     bool leaves_saving;
     struct {
-        struct dv_devices *devices;
+        struct dv_device_manager *devices;
         struct dv_device_operation *operation;
         struct dv_call call; /* to the plugin that the operation asks */
         struct dv_buf answer;
@@ -90,22 +91,22 @@ struct dv_device_run {
     } priv;
 };
 
-void dv_devices_allocate(struct dv_devices *devices, struct dv_device_run *run,
-                         const struct dv_device_request *request);
-void dv_devices_start_container(struct dv_devices *devices, struct dv_device_run *run,
+void dv_device_manager_allocate(struct dv_device_manager *devices, struct dv_device_run *run,
                                 const struct dv_device_request *request);
+void dv_device_manager_start_container(struct dv_device_manager *devices, struct dv_device_run *run,
+                                       const struct dv_device_request *request);
 /* Gives the run up; `done` still runs, with DV_CANCELLED or with the end that was reached before.
  * What has been allocated until then stays recorded for the pod. */
-void dv_devices_cancel(struct dv_device_run *run);
+void dv_device_manager_cancel(struct dv_device_run *run);
 
 /* Gives back the devices of the pod's containers that none of these containers asks for. */
-void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
-                         const struct dv_device_request *containers, size_t n_containers);
+void dv_device_manager_trim_pod(struct dv_device_manager *devices, dv_str pod_uid,
+                                const struct dv_device_request *containers, size_t n_containers);
 /* Tells that the store has lost what it had: with the next save all of it is written again. */
-void dv_devices_save_all(struct dv_devices *devices);
+void dv_device_manager_save_all(struct dv_device_manager *devices);
 /* Why what has changed could not be written; NULL: all is written. Writing is tried again by
  * itself. */
-const struct dv_err *dv_devices_store_error(const struct dv_devices *devices);
+const struct dv_err *dv_device_manager_store_error(const struct dv_device_manager *devices);
 
 /* ---- what can be seen ---- */
 
@@ -119,8 +120,9 @@ struct dv_device_call {
     dv_str container;
     uint64_t since_ns; /* on the loop's clock */
 };
-void dv_devices_each_call(const struct dv_devices *devices,
-                          void (*see)(void *ctx, const struct dv_device_call *call), void *ctx);
+void dv_device_manager_each_call(const struct dv_device_manager *devices,
+                                 void (*see)(void *ctx, const struct dv_device_call *call),
+                                 void *ctx);
 /* Describes the call that this run waits for; false: there is none. */
 bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *call);
 
@@ -128,10 +130,10 @@ bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *
  * the grace period, by a timer or here, whichever is first; its name is in `removed` until it is
  * reported again. What containers hold of it they keep. Text of those that are left belongs to the
  * state until it next changes. */
-void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
-                         struct dv_device_capacities *capacities);
+void dv_device_manager_capacity(struct dv_device_manager *devices, struct dv_arena *arena,
+                                struct dv_device_capacities *capacities);
 /* Whether the resource was removed and has not come back. */
-bool dv_devices_is_removed(const struct dv_devices *devices, dv_str resource);
+bool dv_device_manager_is_removed(const struct dv_device_manager *devices, dv_str resource);
 
 struct dv_device_holder {
     dv_str pod_uid;
@@ -155,7 +157,7 @@ size_t dv_device_views(const struct dv_device_state *state, dv_str resource, str
 
 /* Registrations by Register so far, for kubelet_device_plugin_registration_total: the next resource
  * at or after *at; false at the end. Start with 0. */
-bool dv_devices_next_count(const struct dv_devices *devices, size_t *at, dv_str *resource,
-                           uint64_t *n_registrations);
+bool dv_device_manager_next_count(const struct dv_device_manager *devices, size_t *at,
+                                  dv_str *resource, uint64_t *n_registrations);
 
 #endif

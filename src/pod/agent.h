@@ -20,9 +20,9 @@
 #include "loop/loop.h"
 
 struct dv_agent;
-struct dv_claims;
+struct dv_claim_manager;
 struct dv_cluster;
-struct dv_devices;
+struct dv_device_manager;
 struct dv_err;
 struct dv_pods;
 struct dv_recorder;
@@ -42,8 +42,8 @@ struct dv_agent_machine {
 struct dv_agent_options {
     struct dv_cluster *cluster; /* these outlive the agent */
     struct dv_pods *pods;
-    struct dv_devices *devices;
-    struct dv_claims *claims;
+    struct dv_device_manager *devices;
+    struct dv_claim_manager *claims;
     struct dv_recorder *recorder;
     dv_str node_name; /* kept, like all texts */
     dv_str version;

@@ -136,9 +136,9 @@ enum dv_ledger_mode {
 };
 
 struct dv_pods_options {
-    struct dv_devices *devices; /* it and the next five outlive the pods */
-    struct dv_claims *claims;   /* NULL: pods with claims are refused */
-    struct dv_store *store;     /* of dv_node_schema */
+    struct dv_device_manager *devices; /* it and the next five outlive the pods */
+    struct dv_claim_manager *claims;   /* NULL: pods with claims are refused */
+    struct dv_store *store;            /* of dv_node_schema */
     const struct dv_topology_config *topology;
     const struct dv_numa_machine *machine;
     struct dv_cdi_dirs *cdi; /* NULL: CDI names are taken as they are */

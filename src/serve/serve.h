@@ -24,8 +24,8 @@ struct dv_health;
 /* The parts of a node that are served; they must outlive the servers. */
 struct dv_node {
     struct dv_loop *loop;
-    struct dv_devices *devices;
-    struct dv_claims *claims;
+    struct dv_device_manager *devices;
+    struct dv_claim_manager *claims;
     struct dv_plugins *plugins;
     struct dv_pods *pods;
     struct dv_recorder *recorder; /* records events; NULL: there is no API */

@@ -136,10 +136,10 @@ static void on_registered(struct dv_plugin_registration *registration, const str
     DV_CONTAINER(registration, struct dra_driver, registration)->n_registered++;
 }
 
-void dra_driver_register(struct dra_driver *driver, struct dv_claims *claims)
+void dra_driver_register(struct dra_driver *driver, struct dv_claim_manager *claims)
 {
     static const dv_str versions[] = {DV_STR_INIT("v1.DRAPlugin")};
-    struct dv_plugin_handler handler = dv_claims_handler(claims);
+    struct dv_plugin_handler handler = dv_claim_manager_handler(claims);
 
     driver->info = (struct dv_plugin_info){
         .type = DV_STR("DRAPlugin"),

@@ -36,7 +36,7 @@ struct dra_driver {
 void dra_driver_start(struct dra_driver *driver, struct dv_loop *loop, const char *dir,
                       const char *name);
 /* As the plugin watcher does it; see n_registered. */
-void dra_driver_register(struct dra_driver *driver, struct dv_claims *claims);
+void dra_driver_register(struct dra_driver *driver, struct dv_claim_manager *claims);
 /* The process ends; what it prepared stays prepared. */
 void dra_driver_kill(struct dra_driver *driver);
 void dra_driver_fini(struct dra_driver *driver); /* and that, too */

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 
 #define PERIOD_MS 60000u
 /* The first pause after drivers have refused. Many events make chores look again, and without a
@@ -38,11 +38,11 @@ struct chore {
     enum chore_kind kind;
 };
 
-static void pump(struct dv_claims *claims);
+static void pump(struct dv_claim_manager *claims);
 
 /* ---- which there are ---- */
 
-static bool are_drivers_there(const struct dv_claims *claims, const struct dv_claim *claim)
+static bool are_drivers_there(const struct dv_claim_manager *claims, const struct dv_claim *claim)
 {
     for (size_t i = 0; i < claim->record.n_drivers; i++)
         if (!dv_dra_is_usable(claims->drivers, claim->record.drivers[i].name))
@@ -50,7 +50,7 @@ static bool are_drivers_there(const struct dv_claims *claims, const struct dv_cl
     return true;
 }
 
-void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
+void dv_claim_answered(struct dv_claim_manager *claims, struct dv_claim *claim, bool is_prepare,
                        const struct dv_err *err)
 {
     struct dv_claim_pause *pause = &claim->pause;
@@ -78,7 +78,8 @@ void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is
 }
 
 /* Whether the claim's drivers can be asked, and have not failed at the same just now. */
-static bool is_time(const struct dv_claims *claims, const struct dv_claim *claim, bool is_prepare)
+static bool is_time(const struct dv_claim_manager *claims, const struct dv_claim *claim,
+                    bool is_prepare)
 {
     uint64_t now_ms = dv_loop_now_ms(claims->loop);
 
@@ -89,7 +90,7 @@ static bool is_time(const struct dv_claims *claims, const struct dv_claim *claim
 }
 
 /* Finds out what can be done for the pod now. */
-static bool look_at_pod(const struct dv_claims *claims, dv_str uid, struct dv_arena *arena,
+static bool look_at_pod(const struct dv_claim_manager *claims, dv_str uid, struct dv_arena *arena,
                         enum chore_kind *kind)
 {
     bool is_wanted =
@@ -120,7 +121,7 @@ static bool is_nobodys(const struct dv_claim *claim)
             (claim->is_left_over && claim->record.phase == DV_CLAIM_UNPREPARING));
 }
 
-static void gather(struct dv_claims *claims)
+static void gather(struct dv_claim_manager *claims)
 {
     struct dv_claim_chores *chores = &claims->chores;
     struct dv_arena *arena = dv_arena_new();
@@ -154,7 +155,7 @@ static void gather(struct dv_claims *claims)
 static void on_done(struct dv_claim_operation *operation, const struct dv_err *err)
 {
     struct chore *chore = DV_CONTAINER(operation, struct chore, operation);
-    struct dv_claims *claims = operation->priv.claims;
+    struct dv_claim_manager *claims = operation->priv.claims;
 
     if (err && err->code != DV_CANCELLED)
         dv_log(DV_LOG_WARN,
@@ -165,10 +166,11 @@ static void on_done(struct dv_claim_operation *operation, const struct dv_err *e
     claims->chores.n_running--;
     free(chore);
     pump(claims);
-    dv_claims_check_closed(claims);
+    dv_claim_manager_check_closed(claims);
 }
 
-static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *operation, dv_str uid)
+static void prepare_pod(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
+                        dv_str uid)
 {
     struct dv_claim **of_pod;
     size_t n_jobs = 0;
@@ -189,7 +191,7 @@ static void prepare_pod(struct dv_claims *claims, struct dv_claim_operation *ope
     operation->priv.n_jobs = n_jobs;
 }
 
-static void start(struct dv_claims *claims, const struct dv_claim_chore_item *item)
+static void start(struct dv_claim_manager *claims, const struct dv_claim_chore_item *item)
 {
     struct chore *chore = DV_ALLOC(struct chore);
 
@@ -198,7 +200,7 @@ static void start(struct dv_claims *claims, const struct dv_claim_chore_item *it
     dv_list_push(&claims->chores.running, &chore->link);
     claims->chores.n_running++;
     if (item->kind == UNPREPARE_POD) {
-        dv_claims_unprepare(claims, &chore->operation, item->pod_uid);
+        dv_claim_manager_unprepare(claims, &chore->operation, item->pod_uid);
     } else if (item->kind == PREPARE_POD) {
         prepare_pod(claims, &chore->operation, item->pod_uid);
         dv_claim_operation_start(&chore->operation);
@@ -212,7 +214,7 @@ static void start(struct dv_claims *claims, const struct dv_claim_chore_item *it
     chore->operation.priv.is_chore = true;
 }
 
-static void pump(struct dv_claims *claims)
+static void pump(struct dv_claim_manager *claims)
 {
     struct dv_claim_chores *chores = &claims->chores;
 
@@ -220,13 +222,13 @@ static void pump(struct dv_claims *claims)
         start(claims, &chores->items[chores->at++]);
     if (chores->is_asked && chores->n_running == 0 && chores->at == chores->n_items) {
         chores->is_asked = false;
-        dv_claims_reconcile(claims);
+        dv_claim_manager_reconcile(claims);
     }
 }
 
 static void on_look(struct dv_task *task)
 {
-    struct dv_claims *claims = DV_CONTAINER(task, struct dv_claims, chores.task);
+    struct dv_claim_manager *claims = DV_CONTAINER(task, struct dv_claim_manager, chores.task);
     struct dv_claim_chores *chores = &claims->chores;
 
     if (chores->n_running > 0 || chores->at < chores->n_items) {
@@ -237,7 +239,7 @@ static void on_look(struct dv_task *task)
     pump(claims);
 }
 
-void dv_claims_reconcile(struct dv_claims *claims)
+void dv_claim_manager_reconcile(struct dv_claim_manager *claims)
 {
     if (claims->chores.is_ready && !claims->is_closing)
         dv_task_post(&claims->chores.task, claims->loop, on_look);
@@ -245,13 +247,13 @@ void dv_claims_reconcile(struct dv_claims *claims)
 
 static void on_timer(struct dv_timer *timer)
 {
-    struct dv_claims *claims = DV_CONTAINER(timer, struct dv_claims, chores.timer);
+    struct dv_claim_manager *claims = DV_CONTAINER(timer, struct dv_claim_manager, chores.timer);
 
-    dv_claims_reconcile(claims);
+    dv_claim_manager_reconcile(claims);
     dv_timer_start(timer, claims->loop, dv_loop_now_ms(claims->loop) + PERIOD_MS, on_timer);
 }
 
-void dv_claims_set_ready(struct dv_claims *claims)
+void dv_claim_manager_set_ready(struct dv_claim_manager *claims)
 {
     if (claims->chores.is_ready || claims->is_closing)
         return;
@@ -259,7 +261,7 @@ void dv_claims_set_ready(struct dv_claims *claims)
     on_timer(&claims->chores.timer);
 }
 
-void dv_claim_chores_stop(struct dv_claims *claims)
+void dv_claim_chores_stop(struct dv_claim_manager *claims)
 {
     dv_timer_cancel(&claims->chores.timer);
     dv_task_cancel(&claims->chores.task);
@@ -267,7 +269,7 @@ void dv_claim_chores_stop(struct dv_claims *claims)
     claims->chores.is_asked = false;
 }
 
-bool dv_claim_chores_are_idle(const struct dv_claims *claims)
+bool dv_claim_chores_are_idle(const struct dv_claim_manager *claims)
 {
     return claims->chores.n_running == 0;
 }

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "http2/http2.h"
 
 #define CALL_TIMEOUT_MS 45000u
@@ -108,7 +108,7 @@ static bool try_older(struct dv_claim_batch *batch, const struct dv_err *err)
 static void on_done(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_claim_batch *batch = DV_CONTAINER(call, struct dv_claim_batch, call);
-    struct dv_claims *claims = batch->operation->priv.claims;
+    struct dv_claim_manager *claims = batch->operation->priv.claims;
 
     batch->is_calling = false;
     if (claims->options.call_ended)
@@ -135,7 +135,7 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
 
 static void ask(struct dv_claim_batch *batch)
 {
-    struct dv_claims *claims = batch->operation->priv.claims;
+    struct dv_claim_manager *claims = batch->operation->priv.claims;
     struct dv_claim **asked = takes_one(batch) ? &batch->claims[batch->at] : batch->claims;
     DV_CLEANUP(dv_buf_fini) struct dv_buf request;
 
@@ -160,7 +160,7 @@ static void ask(struct dv_claim_batch *batch)
 
 void dv_claim_batch_start(struct dv_claim_batch *batch)
 {
-    struct dv_claims *claims = batch->operation->priv.claims;
+    struct dv_claim_manager *claims = batch->operation->priv.claims;
     struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, batch->driver, &batch->err);
 
     dv_buf_init(&batch->message, ANSWER_BYTES_MAX);

@@ -3,14 +3,14 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 
 /* Says whom the operation waits for: the first driver that has not answered. */
 static void on_slow(struct dv_timer *timer)
 {
     struct dv_claim_operation *operation =
         DV_CONTAINER(timer, struct dv_claim_operation, priv.timer);
-    struct dv_claims *claims = operation->priv.claims;
+    struct dv_claim_manager *claims = operation->priv.claims;
     struct dv_claim_batch *batch = operation->priv.batches;
     struct dv_claim_batch *end = batch + operation->priv.n_batches;
     uint64_t asked_ns;
@@ -27,7 +27,7 @@ static void on_slow(struct dv_timer *timer)
                    "driver %.*s to answer %.*s since %s", DV_FMT(batch->driver),
                    DV_FMT(dv_claim_batch_method(batch)), since);
     operation->is_brief = true;
-    dv_claims_tell_changed(claims);
+    dv_claim_manager_tell_changed(claims);
 }
 
 void dv_claim_batch_ended(struct dv_claim_batch *batch)
@@ -86,7 +86,7 @@ enum dv_claim_progress dv_claim_call_drivers(struct dv_claim_operation *operatio
     make_batches(operation);
     operation->priv.n_calling = operation->priv.n_batches;
     operation->has_asked = operation->priv.n_batches > 0;
-    dv_claims_tell_changed(operation->priv.claims);
+    dv_claim_manager_tell_changed(operation->priv.claims);
     if (operation->priv.n_batches == 0)
         return DV_CLAIM_STEP_IS_DONE;
     dv_timer_start(&operation->priv.timer, loop, dv_loop_now_ms(loop) + DV_CLAIM_SLOW_MS, on_slow);
@@ -125,8 +125,8 @@ static void see_calls(const struct dv_claim_operation *operation,
     }
 }
 
-void dv_claims_each_call(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
+void dv_claim_manager_each_call(const struct dv_claim_manager *claims,
+                                void (*see)(void *ctx, const struct dv_claim_call *call), void *ctx)
 {
     struct dv_link *link;
 

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "store/store.h"
 
 const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS] = {
@@ -19,25 +19,25 @@ const double dv_claim_seconds_bounds[DV_CLAIM_SECONDS_BOUNDS] = {
 
 static void on_changed(struct dv_task *task)
 {
-    struct dv_claims *claims = DV_CONTAINER(task, struct dv_claims, changed_task);
+    struct dv_claim_manager *claims = DV_CONTAINER(task, struct dv_claim_manager, changed_task);
 
     claims->options.changed(claims->options.ctx);
 }
 
-void dv_claims_tell_changed(struct dv_claims *claims)
+void dv_claim_manager_tell_changed(struct dv_claim_manager *claims)
 {
     if (claims->options.changed && !claims->is_closing)
         dv_task_post(&claims->changed_task, claims->loop, on_changed);
 }
 
-struct dv_claim_state *dv_claims_state(struct dv_claims *claims)
+struct dv_claim_state *dv_claim_manager_state(struct dv_claim_manager *claims)
 {
     return claims->state;
 }
 
 /* The epoch of a driver, which changes whenever it comes, comes back or goes; 0: no driver of that
  * name is connected. */
-static uint64_t driver_epoch(const struct dv_claims *claims, dv_str driver)
+static uint64_t driver_epoch(const struct dv_claim_manager *claims, dv_str driver)
 {
     struct dv_err err;
     const struct dv_dra_instance *instance = dv_dra_choose(claims->drivers, driver, &err);
@@ -45,7 +45,7 @@ static uint64_t driver_epoch(const struct dv_claims *claims, dv_str driver)
     return instance && instance->is_connected ? instance->epoch : 0;
 }
 
-uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid)
+uint64_t dv_claim_manager_epoch_of_pod(const struct dv_claim_manager *claims, dv_str pod_uid)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_claim **of_pod;
@@ -57,7 +57,7 @@ uint64_t dv_claims_epoch_of_pod(const struct dv_claims *claims, dv_str pod_uid)
     return sum;
 }
 
-uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim)
+uint64_t dv_claim_epoch(const struct dv_claim_manager *claims, const struct dv_claim *claim)
 {
     uint64_t sum = 0;
 
@@ -66,14 +66,14 @@ uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *c
     return sum;
 }
 
-const struct dv_dra_drivers *dv_claims_drivers(const struct dv_claims *claims)
+const struct dv_dra_drivers *dv_claim_manager_drivers(const struct dv_claim_manager *claims)
 {
     return claims->drivers;
 }
 
 /* ---- the end ---- */
 
-static void free_claims(struct dv_claims *claims)
+static void free_claims(struct dv_claim_manager *claims)
 {
     dv_saver_fini(&claims->saver);
     dv_arena_free(claims->chores.arena);
@@ -85,7 +85,7 @@ static void free_claims(struct dv_claims *claims)
 
 static void on_close_task(struct dv_task *task)
 {
-    struct dv_claims *claims = DV_CONTAINER(task, struct dv_claims, close_task);
+    struct dv_claim_manager *claims = DV_CONTAINER(task, struct dv_claim_manager, close_task);
     dv_closed_fn *closed = claims->closed;
     void *ctx = claims->closed_ctx;
 
@@ -98,13 +98,13 @@ static void on_close_task(struct dv_task *task)
         closed(ctx);
 }
 
-void dv_claims_check_closed(struct dv_claims *claims)
+void dv_claim_manager_check_closed(struct dv_claim_manager *claims)
 {
     if (claims->is_closing)
         dv_task_post(&claims->close_task, claims->loop, on_close_task);
 }
 
-void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
+void dv_claim_manager_close(struct dv_claim_manager *claims, dv_closed_fn *closed, void *ctx)
 {
     struct dv_link *link;
     struct dv_link *next;
@@ -117,30 +117,30 @@ void dv_claims_close(struct dv_claims *claims, dv_closed_fn *closed, void *ctx)
     dv_task_cancel(&claims->changed_task);
     dv_claim_chores_stop(claims);
     DV_LIST_EACH (&claims->operations, link) {
-        dv_claims_cancel(DV_CONTAINER(link, struct dv_claim_operation, priv.link));
+        dv_claim_manager_cancel(DV_CONTAINER(link, struct dv_claim_operation, priv.link));
     }
     for (link = claims->instances.head.next; link != &claims->instances.head; link = next) {
         next = link->next;
         dv_instance_close(DV_CONTAINER(link, struct dv_instance, link));
     }
-    dv_claims_stop_wiping(claims);
+    dv_claim_manager_stop_wiping(claims);
     dv_saver_later(&claims->saver); /* writes changes that no operation waited for */
-    dv_claims_check_closed(claims);
+    dv_claim_manager_check_closed(claims);
 }
 
 /* ---- saving ---- */
 
 static size_t take_changes(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes)
 {
-    return dv_claim_take_changes(((struct dv_claims *)ctx)->state, arena, changes);
+    return dv_claim_take_changes(((struct dv_claim_manager *)ctx)->state, arena, changes);
 }
 
 static void on_rested(void *ctx)
 {
-    dv_claims_check_closed(ctx);
+    dv_claim_manager_check_closed(ctx);
 }
 
-static void init_saver(struct dv_claims *claims)
+static void init_saver(struct dv_claim_manager *claims)
 {
     struct dv_saver_options options = {
         .loop = claims->loop,
@@ -155,18 +155,18 @@ static void init_saver(struct dv_claims *claims)
     dv_saver_init(&claims->saver, &options);
 }
 
-void dv_claims_save(struct dv_claims *claims, struct dv_save *save)
+void dv_claim_manager_save(struct dv_claim_manager *claims, struct dv_save *save)
 {
     dv_saver_start(&claims->saver, save);
 }
 
-void dv_claims_save_all(struct dv_claims *claims)
+void dv_claim_manager_save_all(struct dv_claim_manager *claims)
 {
     dv_claim_rewrite(claims->state);
     dv_saver_later(&claims->saver);
 }
 
-const struct dv_err *dv_claims_store_error(const struct dv_claims *claims)
+const struct dv_err *dv_claim_manager_store_error(const struct dv_claim_manager *claims)
 {
     return dv_saver_error(&claims->saver);
 }
@@ -175,16 +175,17 @@ const struct dv_err *dv_claims_store_error(const struct dv_claims *claims)
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
-    struct dv_claims *claims = ctx;
+    struct dv_claim_manager *claims = ctx;
 
     return dv_claim_load(claims->state, row->key, row->value, err);
 }
 
-static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims_options *options)
+static struct dv_claim_manager *new_claims(struct dv_loop *loop,
+                                           const struct dv_claim_manager_options *options)
 {
     struct dv_claim_opts opts = {.boot_id = options->boot_id, .is_strict = options->is_strict};
     dv_str node = options->node_name;
-    struct dv_claims *claims = dv_alloc(sizeof(*claims) + node.n + 1);
+    struct dv_claim_manager *claims = dv_alloc(sizeof(*claims) + node.n + 1);
 
     if (node.n > 0)
         memcpy(claims->text, node.p, node.n);
@@ -203,23 +204,24 @@ static struct dv_claims *new_claims(struct dv_loop *loop, const struct dv_claims
     return claims;
 }
 
-struct dv_claims *dv_claims_open(struct dv_loop *loop, const struct dv_claims_options *options,
-                                 struct dv_err *err)
+struct dv_claim_manager *dv_claim_manager_open(struct dv_loop *loop,
+                                               const struct dv_claim_manager_options *options,
+                                               struct dv_err *err)
 {
-    struct dv_claims *claims = new_claims(loop, options);
+    struct dv_claim_manager *claims = new_claims(loop, options);
 
     if (!dv_store_load(options->store, options->table, load_row, claims, err)) {
         free_claims(claims);
         return NULL;
     }
     if (options->cluster)
-        dv_claims_wipe_node(claims);
+        dv_claim_manager_wipe_node(claims);
     return claims;
 }
 
-void dv_claims_connect(struct dv_claims *claims, struct dv_cluster *cluster)
+void dv_claim_manager_connect(struct dv_claim_manager *claims, struct dv_cluster *cluster)
 {
     assert(!claims->options.cluster);
     claims->options.cluster = cluster;
-    dv_claims_wipe_node(claims);
+    dv_claim_manager_wipe_node(claims);
 }

@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 
 /* ---- the table ---- */
@@ -134,7 +134,7 @@ bool dv_claim_operation_is_waiting(const struct dv_claim_operation *operation)
 
 static void tell_ended(const struct dv_claim_operation *operation, bool is_error)
 {
-    const struct dv_claims *claims = operation->priv.claims;
+    const struct dv_claim_manager *claims = operation->priv.claims;
     const char *metric = kinds[operation->priv.kind].metric;
 
     if (claims->options.operation_ended && !operation->priv.is_chore && metric)
@@ -145,7 +145,7 @@ static void tell_ended(const struct dv_claim_operation *operation, bool is_error
 /* Ends the operation with priv.end. The caller may have freed it when this returns. */
 static void finish(struct dv_claim_operation *operation)
 {
-    struct dv_claims *claims = operation->priv.claims;
+    struct dv_claim_manager *claims = operation->priv.claims;
     struct dv_err reason = operation->priv.end;
     bool is_error = reason.code != DV_OK;
 
@@ -165,8 +165,8 @@ static void finish(struct dv_claim_operation *operation)
     operation->priv.arena = NULL;
     tell_ended(operation, is_error);
     dv_saver_later(&claims->saver); /* writes what changed although the operation failed */
-    dv_claims_tell_changed(claims);
-    dv_claims_check_closed(claims);
+    dv_claim_manager_tell_changed(claims);
+    dv_claim_manager_check_closed(claims);
     operation->done(operation, is_error ? &reason : NULL); /* last: it may free the operation */
 }
 
@@ -268,8 +268,8 @@ static enum dv_claim_progress save(struct dv_claim_operation *operation,
                                    void (*done)(struct dv_save *save, const struct dv_err *err))
 {
     operation->priv.save.done = done;
-    dv_claims_save(operation->priv.claims, &operation->priv.save);
-    dv_claims_tell_changed(operation->priv.claims);
+    dv_claim_manager_save(operation->priv.claims, &operation->priv.save);
+    dv_claim_manager_tell_changed(operation->priv.claims);
     return DV_CLAIM_STEP_GOES_ON;
 }
 
@@ -287,7 +287,7 @@ static enum dv_claim_progress store(struct dv_claim_operation *operation, struct
 
 /* ---- the beginning ---- */
 
-void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation *operation,
+void dv_claim_operation_init(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
                              enum dv_claim_operation_kind kind)
 {
     assert(operation->done);
@@ -330,7 +330,7 @@ void dv_claim_operation_start(struct dv_claim_operation *operation)
     dv_task_post(&operation->priv.task, operation->priv.claims->loop, on_task);
 }
 
-void dv_claims_cancel(struct dv_claim_operation *operation)
+void dv_claim_manager_cancel(struct dv_claim_operation *operation)
 {
     enum step step;
 

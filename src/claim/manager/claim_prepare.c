@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 
 /* ---- which claims, and what the API says of them ---- */
@@ -289,8 +289,8 @@ enum dv_claim_progress dv_claim_again_hold(struct dv_claim_operation *operation,
     return DV_CLAIM_STEP_IS_DONE;
 }
 
-void dv_claims_prepare(struct dv_claims *claims, struct dv_claim_operation *operation,
-                       const struct dv_api_pod *pod)
+void dv_claim_manager_prepare(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
+                              const struct dv_api_pod *pod)
 {
     dv_claim_operation_init(claims, operation, DV_CLAIM_PREPARE);
     operation->priv.pod = pod;

@@ -4,14 +4,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "plugin/plugin.h"
 #include "resource/validate.h"
 
 /* What a driver says of itself has at most 32 KiB, and a refusal quotes it. */
 #define TEXT_BYTES_MAX (64u * 1024u)
 
-static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *info,
+static bool choose(const struct dv_claim_manager *claims, const struct dv_plugin_info *info,
                    struct dv_buf *text, enum dv_dra_service *service, struct dv_err *err)
 {
     return dv_dra_choose_service(info->name, info->endpoint, info->versions, info->n_versions,
@@ -21,7 +21,7 @@ static bool choose(const struct dv_claims *claims, const struct dv_plugin_info *
 static bool validate(void *ctx, const struct dv_plugin_info *info, struct dv_buf *text,
                      struct dv_err *err)
 {
-    const struct dv_claims *claims = ctx;
+    const struct dv_claim_manager *claims = ctx;
     enum dv_dra_service service;
 
     if (info->name.n == 0)
@@ -52,7 +52,7 @@ static void on_answer(struct dv_task *task)
     registration->done(registration, err.code == DV_OK ? NULL : &err);
 }
 
-static bool open_instance(struct dv_claims *claims, const struct dv_plugin_info *info,
+static bool open_instance(struct dv_claim_manager *claims, const struct dv_plugin_info *info,
                           struct dv_err *err)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
@@ -67,7 +67,7 @@ static bool open_instance(struct dv_claims *claims, const struct dv_plugin_info 
 
 static void start(void *ctx, struct dv_plugin_registration *registration)
 {
-    struct dv_claims *claims = ctx;
+    struct dv_claim_manager *claims = ctx;
     struct answer *answer = DV_ALLOC(struct answer);
 
     answer->registration = registration;
@@ -85,14 +85,14 @@ static void cancel(void *ctx, struct dv_plugin_registration *registration)
 
 static void deregister(void *ctx, const struct dv_plugin_info *info)
 {
-    struct dv_claims *claims = ctx;
+    struct dv_claim_manager *claims = ctx;
     struct dv_dra_instance *instance = dv_dra_find(claims->drivers, info->name, info->endpoint);
 
     if (instance)
         dv_instance_close(DV_CONTAINER(instance, struct dv_instance, base));
 }
 
-struct dv_plugin_handler dv_claims_handler(struct dv_claims *claims)
+struct dv_plugin_handler dv_claim_manager_handler(struct dv_claim_manager *claims)
 {
     return (struct dv_plugin_handler){
         .type = DV_STR("DRAPlugin"),

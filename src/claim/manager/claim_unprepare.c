@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 
 /* ---- which claims ---- */
 
@@ -44,7 +44,7 @@ static struct dv_claim *claim_of(struct dv_claim_operation *operation,
 static bool is_wanted_again(const struct dv_claim_operation *operation,
                             const struct dv_claim_job *job, const struct dv_claim *claim)
 {
-    const struct dv_claims_options *options = &operation->priv.claims->options;
+    const struct dv_claim_manager_options *options = &operation->priv.claims->options;
 
     if (!operation->priv.is_chore)
         return false;
@@ -200,8 +200,8 @@ enum dv_claim_progress dv_claim_unprepare_answer(struct dv_claim_operation *oper
 
 /* ---- asking for it ---- */
 
-void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *operation,
-                         dv_str pod_uid)
+void dv_claim_manager_unprepare(struct dv_claim_manager *claims,
+                                struct dv_claim_operation *operation, dv_str pod_uid)
 {
     struct dv_claim **of_pod;
     size_t n;
@@ -218,8 +218,8 @@ void dv_claims_unprepare(struct dv_claims *claims, struct dv_claim_operation *op
     dv_claim_operation_start(operation);
 }
 
-void dv_claims_release(struct dv_claims *claims, struct dv_claim_operation *operation,
-                       dv_str namespace, dv_str name)
+void dv_claim_manager_release(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
+                              dv_str namespace, dv_str name)
 {
     dv_claim_operation_init(claims, operation, DV_CLAIM_RELEASE);
     dv_claim_operation_set_jobs(operation, 1);

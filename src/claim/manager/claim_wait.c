@@ -1,7 +1,7 @@
 /* claim_wait.c - operations wait for drivers that are not there, and for each other's claims. */
 #include <stdio.h>
 
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 
 bool dv_claim_may_wait(const struct dv_claim_operation *operation)
@@ -22,7 +22,7 @@ static void on_timer(struct dv_timer *timer)
 
 enum dv_claim_progress dv_claim_wait(struct dv_claim_operation *operation, struct dv_claim *claim)
 {
-    struct dv_claims *claims = operation->priv.claims;
+    struct dv_claim_manager *claims = operation->priv.claims;
 
     operation->priv.has_waited = true;
     operation->is_brief = claim != NULL;
@@ -30,7 +30,7 @@ enum dv_claim_progress dv_claim_wait(struct dv_claim_operation *operation, struc
     if (dv_claim_may_wait(operation) && operation->priv.wait_until_ms != UINT64_MAX)
         dv_timer_start(&operation->priv.timer, claims->loop, operation->priv.wait_until_ms,
                        on_timer);
-    dv_claims_tell_changed(claims);
+    dv_claim_manager_tell_changed(claims);
     return DV_CLAIM_STEP_GOES_ON;
 }
 
@@ -42,7 +42,7 @@ static void wake_all(struct dv_list *list)
         dv_claim_operation_start(DV_CONTAINER(link, struct dv_claim_operation, priv.waiting));
 }
 
-void dv_claims_wake(struct dv_claims *claims)
+void dv_claim_manager_wake(struct dv_claim_manager *claims)
 {
     wake_all(&claims->waiting);
 }
@@ -104,8 +104,8 @@ static void see_waits(const struct dv_claim_operation *operation,
     }
 }
 
-void dv_claims_each_wait(const struct dv_claims *claims,
-                         void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
+void dv_claim_manager_each_wait(const struct dv_claim_manager *claims,
+                                void (*see)(void *ctx, const struct dv_claim_wait *wait), void *ctx)
 {
     struct dv_link *link;
 

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "http2/http2.h"
 #include "plugin/guard.h"
 #include "plugin/plugin.h"
@@ -16,7 +16,7 @@
 
 static void watch_health(struct dv_instance *instance);
 
-static void tell_pods(struct dv_claims *claims, const struct dv_claim_health_diff *diff)
+static void tell_pods(struct dv_claim_manager *claims, const struct dv_claim_health_diff *diff)
 {
     if (diff->n_pods > 0 && claims->options.pods_changed && !claims->is_closing)
         claims->options.pods_changed(claims->options.ctx, diff->pods, diff->n_pods);
@@ -25,7 +25,7 @@ static void tell_pods(struct dv_claims *claims, const struct dv_claim_health_dif
 static void on_health(struct dv_call *call, dv_str message)
 {
     struct dv_instance *instance = DV_CONTAINER(call, struct dv_instance, health_call);
-    struct dv_claims *claims = instance->claims;
+    struct dv_claim_manager *claims = instance->claims;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_claim_device_health *devices;
     struct dv_claim_health_diff diff;
@@ -58,7 +58,7 @@ static void on_health_retry(struct dv_timer *timer)
 static void on_health_done(struct dv_call *call, const struct dv_err *err)
 {
     struct dv_instance *instance = DV_CONTAINER(call, struct dv_instance, health_call);
-    struct dv_claims *claims = instance->claims;
+    struct dv_claim_manager *claims = instance->claims;
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_claim_health_diff diff;
     bool is_final = err && err->code == DV_UNIMPLEMENTED;
@@ -98,7 +98,7 @@ static void watch_health(struct dv_instance *instance)
 static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_err *err)
 {
     struct dv_instance *instance = ctx;
-    struct dv_claims *claims = instance->claims;
+    struct dv_claim_manager *claims = instance->claims;
     bool is_connected = state == DV_CHANNEL_READY;
 
     if (instance->is_closing || instance->base.is_connected == is_connected)
@@ -110,11 +110,11 @@ static void on_channel(void *ctx, enum dv_channel_state state, const struct dv_e
            is_connected ? "claim: driver connected" : "claim: driver's connection is lost",
            DV_F_STR("driver", instance->base.driver), DV_F_STR("endpoint", instance->base.endpoint),
            DV_F_C("error", err ? err->msg : ""));
-    dv_claims_evaluate(claims, instance->base.driver);
-    dv_claims_tell_changed(claims);
+    dv_claim_manager_evaluate(claims, instance->base.driver);
+    dv_claim_manager_tell_changed(claims);
     if (is_connected) {
-        dv_claims_wake(claims);
-        dv_claims_reconcile(claims);
+        dv_claim_manager_wake(claims);
+        dv_claim_manager_reconcile(claims);
     }
 }
 
@@ -130,15 +130,16 @@ static bool may_serve(void *ctx, const struct dv_stream *stream, struct dv_err *
 static void on_channel_closed(void *ctx)
 {
     struct dv_instance *instance = ctx;
-    struct dv_claims *claims = instance->claims;
+    struct dv_claim_manager *claims = instance->claims;
 
     dv_link_remove(&instance->link);
     free(instance);
-    dv_claims_check_closed(claims);
+    dv_claim_manager_check_closed(claims);
 }
 
-struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_plugin_info *info,
-                                     enum dv_dra_service service, struct dv_err *err)
+struct dv_instance *dv_instance_open(struct dv_claim_manager *claims,
+                                     const struct dv_plugin_info *info, enum dv_dra_service service,
+                                     struct dv_err *err)
 {
     struct dv_instance *instance =
         dv_alloc(sizeof(*instance) + info->name.n + info->endpoint.n + 1);
@@ -167,15 +168,15 @@ struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_p
     dv_log(DV_LOG_INFO, "claim: driver registered", DV_F_STR("driver", instance->base.driver),
            DV_F_STR("endpoint", instance->base.endpoint),
            DV_F_C("service", dv_dra_service_name(service)));
-    dv_claims_evaluate(claims, instance->base.driver);
-    dv_claims_tell_changed(claims);
-    dv_claims_wake(claims);
+    dv_claim_manager_evaluate(claims, instance->base.driver);
+    dv_claim_manager_tell_changed(claims);
+    dv_claim_manager_wake(claims);
     return instance;
 }
 
 void dv_instance_close(struct dv_instance *instance)
 {
-    struct dv_claims *claims = instance->claims;
+    struct dv_claim_manager *claims = instance->claims;
 
     if (instance->is_closing)
         return;
@@ -183,7 +184,7 @@ void dv_instance_close(struct dv_instance *instance)
     dv_timer_cancel(&instance->health_timer);
     dv_dra_remove(claims->drivers, &instance->base);
     if (!claims->is_closing)
-        dv_claims_evaluate(claims, instance->base.driver);
-    dv_claims_tell_changed(claims);
+        dv_claim_manager_evaluate(claims, instance->base.driver);
+    dv_claim_manager_tell_changed(claims);
     dv_channel_close(instance->channel, on_channel_closed, instance);
 }

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "resource/resource.h"
 
 /* Each name has some hundred bytes, and each driver a socket on this node: 16 MiB are never
@@ -33,7 +33,7 @@
 #define NOT_FOUND 404
 
 struct wipe {
-    struct dv_claims *claims;
+    struct dv_claim_manager *claims;
     dv_str driver;          /* empty: all drivers of the node that have not registered */
     dv_str selector;        /* of the last attempt */
     struct dv_arena *arena; /* of the selector */
@@ -50,13 +50,13 @@ static void ask(struct wipe *wipe);
 
 static void end(struct wipe *wipe)
 {
-    struct dv_claims *claims = wipe->claims;
+    struct dv_claim_manager *claims = wipe->claims;
 
     dv_timer_cancel(&wipe->timer);
     (void)dv_map_remove(&claims->wipes, wipe->driver);
     dv_arena_free(wipe->arena);
     free(wipe);
-    dv_claims_check_closed(claims);
+    dv_claim_manager_check_closed(claims);
 }
 
 static void on_timer(struct dv_timer *timer)
@@ -73,7 +73,7 @@ static void start_timer(struct wipe *wipe, uint64_t ms)
 static void on_asked(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct wipe *wipe = DV_CONTAINER(request, struct wipe, request);
-    struct dv_claims *claims = wipe->claims;
+    struct dv_claim_manager *claims = wipe->claims;
     uint64_t pause_ms;
 
     wipe->is_asking = false;
@@ -94,7 +94,7 @@ static void on_asked(struct dv_request *request, const struct dv_api_status *fai
 }
 
 /* Excludes the drivers that are registered, and those that were: they have plans of their own. */
-static void add_others(const struct dv_claims *claims, struct dv_buf *buf)
+static void add_others(const struct dv_claim_manager *claims, struct dv_buf *buf)
 {
     const struct dv_map_entry *entry;
     dv_str name;
@@ -110,7 +110,7 @@ static void add_others(const struct dv_claims *claims, struct dv_buf *buf)
  * until now. */
 static dv_str make_selector(struct wipe *wipe)
 {
-    const struct dv_claims *claims = wipe->claims;
+    const struct dv_claim_manager *claims = wipe->claims;
     struct dv_buf buf;
     dv_str selector;
 
@@ -140,7 +140,7 @@ static void ask(struct wipe *wipe)
     dv_request_start(wipe->claims->options.cluster, &wipe->request);
 }
 
-static struct wipe *new_wipe(struct dv_claims *claims, dv_str driver)
+static struct wipe *new_wipe(struct dv_claim_manager *claims, dv_str driver)
 {
     struct wipe *wipe = dv_alloc(sizeof(*wipe) + driver.n + 1);
 
@@ -154,7 +154,7 @@ static struct wipe *new_wipe(struct dv_claims *claims, dv_str driver)
     return wipe;
 }
 
-void dv_claims_evaluate(struct dv_claims *claims, dv_str driver)
+void dv_claim_manager_evaluate(struct dv_claim_manager *claims, dv_str driver)
 {
     struct wipe *wipe = dv_map_get(&claims->wipes, driver);
 
@@ -179,7 +179,7 @@ void dv_claims_evaluate(struct dv_claims *claims, dv_str driver)
     }
 }
 
-void dv_claims_wipe_node(struct dv_claims *claims)
+void dv_claim_manager_wipe_node(struct dv_claim_manager *claims)
 {
     struct wipe *wipe;
 
@@ -192,7 +192,7 @@ void dv_claims_wipe_node(struct dv_claims *claims)
         start_timer(wipe, WIPE_DELAY_MS);
 }
 
-void dv_claims_stop_wiping(struct dv_claims *claims)
+void dv_claim_manager_stop_wiping(struct dv_claim_manager *claims)
 {
     const struct dv_map_entry *entry;
 

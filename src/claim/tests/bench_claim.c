@@ -34,7 +34,7 @@ struct bench {
     struct dv_loop *loop;
     struct dv_store *store;
     struct dv_cluster cluster;
-    struct dv_claims *claims;
+    struct dv_claim_manager *claims;
     struct dv_server *server;
     struct dv_arena *arena;
     struct dv_object **objects; /* claim i for pod i */
@@ -115,7 +115,7 @@ static bool is_serving(void *ctx)
     const struct bench *bench = ctx;
 
     return bench->is_registered &&
-           dv_dra_is_usable(dv_claims_drivers(bench->claims), DV_STR(DRIVER));
+           dv_dra_is_usable(dv_claim_manager_drivers(bench->claims), DV_STR(DRIVER));
 }
 
 static void start_driver(struct bench *bench)
@@ -134,7 +134,7 @@ static void start_driver(struct bench *bench)
         .versions = &version,
         .n_versions = 1,
     };
-    struct dv_plugin_handler handler = dv_claims_handler(bench->claims);
+    struct dv_plugin_handler handler = dv_claim_manager_handler(bench->claims);
     struct dv_err err = {DV_DEADLINE_EXCEEDED, "the driver does not connect"};
 
     bench->server = dv_server_open(bench->loop, info.endpoint, &options, &err);
@@ -233,9 +233,9 @@ static void start_pod(struct bench *bench, struct pod *pod, size_t i, bool is_pr
     pod->pod.spec.resource_claims = &pod->claim;
     pod->pod.spec.n_resource_claims = 1;
     if (is_prepare)
-        dv_claims_prepare(bench->claims, &pod->operation, &pod->pod);
+        dv_claim_manager_prepare(bench->claims, &pod->operation, &pod->pod);
     else
-        dv_claims_unprepare(bench->claims, &pod->operation, uid);
+        dv_claim_manager_unprepare(bench->claims, &pod->operation, uid);
 }
 
 static bool is_done(void *ctx)
@@ -354,7 +354,8 @@ static void open_all(struct bench *bench, const char *parent)
     static const struct dv_cluster_engine engine = {.request_start = request_start,
                                                     .request_cancel = request_cancel};
     struct dv_store_options store_options = {.schema = &schema, .damaged = on_damaged};
-    struct dv_claims_options options = {.node_name = DV_STR("node-1"), .boot_id = DV_STR("boot")};
+    struct dv_claim_manager_options options = {.node_name = DV_STR("node-1"),
+                                               .boot_id = DV_STR("boot")};
     struct dv_err err;
 
     (void)snprintf(bench->dir, sizeof(bench->dir), "%s/bench-claim-XXXXXX", parent);
@@ -369,7 +370,7 @@ static void open_all(struct bench *bench, const char *parent)
     bench->cluster = (struct dv_cluster){.engine = &engine, .loop = bench->loop};
     options.store = bench->store;
     options.cluster = &bench->cluster;
-    bench->claims = dv_claims_open(bench->loop, &options, &err);
+    bench->claims = dv_claim_manager_open(bench->loop, &options, &err);
     must(bench->claims != NULL, &err);
 }
 
@@ -378,7 +379,7 @@ static void close_all(struct bench *bench)
     struct dv_err err = {DV_DEADLINE_EXCEEDED, "it does not close"};
     char command[256];
 
-    dv_claims_close(bench->claims, on_closed, bench);
+    dv_claim_manager_close(bench->claims, on_closed, bench);
     dv_server_close(bench->server, 0, on_closed, bench);
     must(dv_loop_run_until(bench->loop, are_closed, bench, PATIENCE_MS), &err);
     dv_store_close(bench->store, NULL, NULL);

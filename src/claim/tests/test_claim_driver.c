@@ -379,7 +379,7 @@ static struct dv_plugin_info info_of(struct driver *driver)
 
 void driver_register(struct driver *driver)
 {
-    struct dv_plugin_handler handler = dv_claims_handler(driver->host->claims);
+    struct dv_plugin_handler handler = dv_claim_manager_handler(driver->host->claims);
     struct dv_plugin_info info = info_of(driver);
     int n = driver->n_registered;
 
@@ -391,7 +391,7 @@ void driver_register(struct driver *driver)
 
 void driver_deregister(struct driver *driver)
 {
-    struct dv_plugin_handler handler = dv_claims_handler(driver->host->claims);
+    struct dv_plugin_handler handler = dv_claim_manager_handler(driver->host->claims);
     struct dv_plugin_info info = info_of(driver);
 
     handler.deregister(handler.ctx, &info);

@@ -135,7 +135,7 @@ void host_open(struct host *host)
     struct dv_err err;
 
     host->options.store = host->store;
-    host->claims = dv_claims_open(host->rig.loop, &host->options, &err);
+    host->claims = dv_claim_manager_open(host->rig.loop, &host->options, &err);
     assert_ok(host->claims, &err);
 }
 
@@ -143,7 +143,7 @@ void host_close(struct host *host)
 {
     int n_closed = host->rig.n_closed;
 
-    dv_claims_close(host->claims, rig_on_closed, &host->rig);
+    dv_claim_manager_close(host->claims, rig_on_closed, &host->rig);
     host->claims = NULL;
     host_wait_count(host, &host->rig.n_closed, n_closed + 1);
 }
@@ -204,8 +204,9 @@ static void take_rows(struct host *host, const struct dv_store_row *rows, size_t
         writing.n_done = 0;
         dv_store_write(host->store, &writing.write, &change, 1);
         host_wait_count(host, &writing.n_done, 1);
-        assert_ok(dv_claim_load(dv_claims_state(host->claims), rows[i].key, rows[i].value, &err),
-                  &err);
+        assert_ok(
+            dv_claim_load(dv_claim_manager_state(host->claims), rows[i].key, rows[i].value, &err),
+            &err);
     }
 }
 
@@ -241,7 +242,7 @@ int host_start(void **state)
     host->api.host = host;
     dv_list_init(&host->api.held);
     dv_map_init(&host->api.objects);
-    host->options = (struct dv_claims_options){
+    host->options = (struct dv_claim_manager_options){
         .cluster = &host->api.cluster,
         .node_name = DV_STR("node-1"),
         .boot_id = DV_STR("boot-1"),
@@ -301,13 +302,13 @@ static void pending_init(struct pending *pending)
 void pending_prepare(struct host *host, struct pending *pending, const struct dv_api_pod *pod)
 {
     pending_init(pending);
-    dv_claims_prepare(host->claims, &pending->operation, pod);
+    dv_claim_manager_prepare(host->claims, &pending->operation, pod);
 }
 
 void pending_unprepare(struct host *host, struct pending *pending, const char *pod)
 {
     pending_init(pending);
-    dv_claims_unprepare(host->claims, &pending->operation, dv_str_from_c(pod));
+    dv_claim_manager_unprepare(host->claims, &pending->operation, dv_str_from_c(pod));
 }
 
 const char *pending_end(struct host *host, struct pending *pending)
@@ -336,7 +337,7 @@ const char *host_unprepare(struct host *host, const char *pod)
 const char *host_claim(struct host *host, const char *name)
 {
     const struct dv_claim *claim =
-        dv_claim_find(dv_claims_state(host->claims), DV_STR("ns"), dv_str_from_c(name));
+        dv_claim_find(dv_claim_manager_state(host->claims), DV_STR("ns"), dv_str_from_c(name));
     dv_str text;
 
     if (!claim)
@@ -359,7 +360,7 @@ const char *host_names(struct host *host, const struct dv_api_pod *pod)
     struct dv_err err;
     size_t n;
 
-    if (!dv_claim_cdi_names(dv_claims_state(host->claims), pod, &pod->spec.containers[0],
+    if (!dv_claim_cdi_names(dv_claim_manager_state(host->claims), pod, &pod->spec.containers[0],
                             host->rig.arena, &names, &n, &err))
         return dv_str_to_c(dv_str_from_c(err.msg), host->rig.arena);
     for (size_t i = 0; i < n; i++)
@@ -372,8 +373,8 @@ static bool is_connected(void *ctx)
 {
     const struct wait *wait = ctx;
 
-    return dv_dra_is_usable(dv_claims_drivers(wait->host->claims), dv_str_from_c(wait->text)) ==
-           wait->is_connected;
+    return dv_dra_is_usable(dv_claim_manager_drivers(wait->host->claims),
+                            dv_str_from_c(wait->text)) == wait->is_connected;
 }
 
 void host_wait_connected(struct host *host, const char *driver, bool should)

@@ -88,8 +88,8 @@ struct host {
     struct dv_store_faults faults;
     bool is_disk_dead;  /* every write fails from now on */
     bool is_disk_dying; /* from the one that `faults` counts to */
-    struct dv_claims_options options;
-    struct dv_claims *claims;
+    struct dv_claim_manager_options options;
+    struct dv_claim_manager *claims;
     struct api api;
     struct dv_buf pods_changed; /* uids, each with a space */
     struct dv_buf metrics;      /* "PrepareResources ok;" "<method> OK;" */

@@ -29,16 +29,16 @@ static void prepares_a_claim_and_unprepares_it_after_its_pod(void **state)
     assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1");
     assert_int_equal(gpu.n_prepare, 1);
     assert_true(gpu.deadline_ms != DV_NO_DEADLINE);
-    claim = dv_claim_find(dv_claims_state(host->claims), DV_STR("ns"), DV_STR("c1"));
+    claim = dv_claim_find(dv_claim_manager_state(host->claims), DV_STR("ns"), DV_STR("c1"));
     assert_str(claim->record.drivers[0].devices[0].pool, "pool");
     assert_str(claim->record.drivers[0].devices[0].name, "dev");
     assert_str(claim->record.drivers[0].devices[0].share_id, "share-1");
     assert_str(claim->record.drivers[0].devices[0].requests[0], "r0");
     assert_string_equal(host_names(host, pod), "vendor.example/gpu=u-c1");
-    assert_true(dv_claim_pod_has_any(dv_claims_state(host->claims), DV_STR("p1")));
+    assert_true(dv_claim_pod_has_any(dv_claim_manager_state(host->claims), DV_STR("p1")));
     assert_string_equal(host_unprepare(host, "p1"), "");
     assert_string_equal(host_claim(host, "c1"), "-");
-    assert_false(dv_claim_pod_has_any(dv_claims_state(host->claims), DV_STR("p1")));
+    assert_false(dv_claim_pod_has_any(dv_claim_manager_state(host->claims), DV_STR("p1")));
     assert_int_equal(gpu.n_unprepare, 1);
     assert_int_equal(gpu.n_unrecorded, 0);
     assert_string_equal(dv_buf_c(&host->metrics),
@@ -68,7 +68,7 @@ static void refuses_what_a_pod_may_not_have(void **state)
     assert_string_equal(host_prepare(host, host_pod(host, "p1", "fresh")),
                         PREPARE_FAILED "ResourceClaim fresh: not allocated");
     assert_int_equal(gpu.n_prepare, 0);
-    assert_int_equal(dv_claim_count(dv_claims_state(host->claims)), 0);
+    assert_int_equal(dv_claim_count(dv_claim_manager_state(host->claims)), 0);
     driver_end(&gpu);
 }
 
@@ -515,8 +515,8 @@ static void can_be_cancelled_at_every_step(void **state)
         for (int i = 0; i < n_steps && pending.n_done == 0; i++)
             host_turn(host);
         is_over = pending.n_done > 0;
-        dv_claims_cancel(&pending.operation);
-        dv_claims_cancel(&pending.operation);
+        dv_claim_manager_cancel(&pending.operation);
+        dv_claim_manager_cancel(&pending.operation);
         (void)pending_end(host, &pending);
         assert_string_equal(host_unprepare(host, "p1"), "");
         assert_string_equal(host_claim(host, "c1"), "-");
@@ -542,11 +542,11 @@ static void releases_a_claim_by_force(void **state)
     assert_has(pending_end(host, &pending), "is not registered");
     pending.err.msg[0] = '\0';
     pending.n_done = 0;
-    dv_claims_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
+    dv_claim_manager_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
     assert_string_equal(pending_end(host, &pending), "");
     assert_string_equal(host_claim(host, "c1"), "-");
     pending.n_done = 0;
-    dv_claims_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
+    dv_claim_manager_release(host->claims, &pending.operation, DV_STR("ns"), DV_STR("c1"));
     assert_has(pending_end(host, &pending), "ResourceClaim ns/c1 is not known on this node");
     driver_end(&gpu);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "claim/claim.h"
-#include "claim/manager/claims.h"
+#include "claim/manager/claim_manager_state.h"
 #include "claim/tests/test_claim_host.h"
 #include "support/dvtest.h"
 
@@ -27,7 +27,7 @@ static bool is_for_pods(const struct host *host, const struct dv_claim *claim)
 static bool is_in_order(void *ctx)
 {
     const struct check *check = ctx;
-    struct dv_claim_state *state = dv_claims_state(check->host->claims);
+    struct dv_claim_state *state = dv_claim_manager_state(check->host->claims);
     const struct dv_claim *claim;
 
     if (!dv_claim_chores_are_idle(check->host->claims))
@@ -51,7 +51,7 @@ static void come_back(struct host *host, struct driver *gpu)
     driver_answer(gpu); /* what a driver still does of its own accord */
     driver_register(gpu);
     host_wait_connected(host, GPU, true);
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     wait_in_order(host, gpu);
     assert_int_equal(gpu->n_unrecorded, 0);
 }
@@ -128,7 +128,7 @@ static void leaks_nothing_whichever_write_is_the_last(void **state)
                 assert_int_equal(gpu.prepared.n, 0);
             /* And the node is as good as new. */
             set_gone(host, "p1 p2 p3 ");
-            dv_claims_reconcile(host->claims);
+            dv_claim_manager_reconcile(host->claims);
             host_settle(host);
             wait_in_order(host, &gpu);
             assert_int_equal(gpu.prepared.n, 0);
@@ -170,7 +170,7 @@ static void leaks_nothing_whichever_turn_is_the_last(void **state)
         set_gone(host, n_turns % 2 == 0 ? "p1 p2 " : "");
         come_back(host, &gpu);
         set_gone(host, "p1 p2 ");
-        dv_claims_reconcile(host->claims);
+        dv_claim_manager_reconcile(host->claims);
         host_settle(host);
         wait_in_order(host, &gpu);
         assert_int_equal(gpu.prepared.n, 0);
@@ -194,7 +194,7 @@ static void remembers_what_is_prepared(void **state)
     assert_string_equal(host_names(host, pod), "vendor.example/gpu=u-c1");
     driver_register(&gpu);
     host_wait_connected(host, GPU, true);
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     host_settle(host);
     assert_string_equal(host_prepare(host, pod), "");
     assert_int_equal(gpu.n_prepare, 1);
@@ -225,7 +225,7 @@ static void prepares_anew_after_a_reboot(void **state)
     host_come_back(host);
     set_gone(host, "p2 ");
     assert_string_equal(host_claim(host, "c1"), "preparing " GPU ":1 p1");
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     host_settle(host);
     assert_int_equal(gpu.n_prepare, 2); /* the driver is not there yet */
     driver_register(&gpu);
@@ -249,7 +249,7 @@ static void prepares_anew_once_for_a_pod_that_asks(void **state)
     assert_string_equal(host_prepare(host, host_pod(host, "p1", "c1")), "");
     host->options.boot_id = DV_STR("boot-2");
     host_come_back(host);
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     pending_prepare(host, &asking, host_pod(host, "p1", "c1"));
     host_settle(host);
     driver_register(&gpu);
@@ -267,7 +267,7 @@ static void finishes_what_pods_have_left_behind(void **state)
     struct driver gpu = {0};
 
     driver_start(&gpu, host, GPU, "gpu.sock");
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     host_add_claim(host, "c1", "p1", GPU);
     assert_string_equal(host_prepare(host, host_pod(host, "p1", "c1")), "");
     set_gone(host, "p1 ");
@@ -302,7 +302,7 @@ static void leaves_a_claim_to_the_pod_that_comes_back_for_it(void **state)
     gpu.manner = DRIVER_WORKS;
     driver_answer(&gpu);
     assert_string_equal(host_claim(host, "c1"), "unpreparing " GPU ":1 p1");
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     pending_prepare(host, &coming, host_pod(host, "p1", "c1"));
     host_settle(host);
     driver_register(&gpu);
@@ -336,7 +336,7 @@ static void leaves_the_claims_of_a_pod_that_is_here_again(void **state)
     }
     set_gone(host, gone);
     gpu.manner = DRIVER_HOLDS;
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     host_wait_count(host, &gpu.n_unprepare, N_AT_ONCE);
     *strstr(gone, "p69 ") = '\0';
     set_gone(host, gone);
@@ -388,7 +388,7 @@ static void survives_each_failure_in_turn(void **state)
         host->faults.n_until = 0;
         host->api.n_until_failure = 0;
         host_advance(host, 2000); /* what was to be written is written again */
-        assert_null(dv_claims_store_error(host->claims));
+        assert_null(dv_claim_manager_store_error(host->claims));
         wait_in_order(host, &gpu);
         assert_int_equal(gpu.prepared.n, 0);
     }
@@ -423,12 +423,13 @@ static void takes_over_from_a_kubelet(void **state)
     struct host *host = *state;
     struct driver gpu = {0};
 
-    assert_int_equal(dv_claim_checkpoint_apply(dv_claims_state(host->claims), &checkpoint), 2);
-    assert_int_equal(dv_claim_n_prepared(dv_claims_state(host->claims)), 0);
+    assert_int_equal(dv_claim_checkpoint_apply(dv_claim_manager_state(host->claims), &checkpoint),
+                     2);
+    assert_int_equal(dv_claim_n_prepared(dv_claim_manager_state(host->claims)), 0);
     assert_string_equal(host_names(host, host_pod(host, "p1", "c1")), "v.example/gpu=7");
     driver_start(&gpu, host, GPU, "gpu.sock");
     (void)dv_map_set(&gpu.prepared, DV_STR("u-nobodys"), &gpu);
-    dv_claims_set_ready(host->claims);
+    dv_claim_manager_set_ready(host->claims);
     wait_in_order(host, &gpu);
     assert_string_equal(host_claim(host, "c1"), "prepared " GPU ":1 p1");
     assert_string_equal(host_claim(host, "nobodys"), "-");

@@ -181,8 +181,8 @@ static const char *status_of(struct host *host, const struct dv_api_pod *pod)
     dv_str text = DV_STR("");
     size_t n;
 
-    dv_claim_container_status(dv_claims_state(host->claims), pod, &pod->spec.containers[0], NULL, 0,
-                              &options, host->rig.arena, &entries, &n);
+    dv_claim_container_status(dv_claim_manager_state(host->claims), pod, &pod->spec.containers[0],
+                              NULL, 0, &options, host->rig.arena, &entries, &n);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < entries[i].n_resources; k++)
             text = dv_str_printf(
@@ -283,9 +283,9 @@ static void remembers_health_over_a_restart(void **state)
     driver_tell_health(&gpu, "pool/dev=2:hot");
     host_settle(host);
     host_come_back(host);
-    assert_int_equal(dv_claim_health_get(dv_claims_state(host->claims), DV_STR(GPU), DV_STR("pool"),
-                                         DV_STR("dev"), dv_clock_wall_ns(&host->rig.clock.clock),
-                                         NULL),
+    assert_int_equal(dv_claim_health_get(dv_claim_manager_state(host->claims), DV_STR(GPU),
+                                         DV_STR("pool"), DV_STR("dev"),
+                                         dv_clock_wall_ns(&host->rig.clock.clock), NULL),
                      DV_CLAIM_UNHEALTHY);
     driver_end(&gpu);
 }

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "plugin/guard.h"
@@ -51,18 +51,18 @@ void dv_endpoint_forget(struct dv_endpoint *endpoint)
 static void on_channel_closed(void *ctx)
 {
     struct dv_endpoint *endpoint = ctx;
-    struct dv_devices *devices = endpoint->devices;
+    struct dv_device_manager *devices = endpoint->devices;
 
     dv_link_remove(&endpoint->link);
     dv_arena_free(endpoint->arena);
     dv_buf_fini(&endpoint->newest);
     free(endpoint);
-    dv_devices_check_closed(devices);
+    dv_device_manager_check_closed(devices);
 }
 
 void dv_endpoint_finish(struct dv_endpoint *endpoint, const struct dv_err *err)
 {
-    struct dv_devices *devices = endpoint->devices;
+    struct dv_device_manager *devices = endpoint->devices;
     bool was_listing = endpoint->state == ENDPOINT_LISTING;
 
     if (endpoint->state == ENDPOINT_CLOSING)
@@ -80,9 +80,9 @@ void dv_endpoint_finish(struct dv_endpoint *endpoint, const struct dv_err *err)
                         : "device: plugin is gone; another one serves its resource",
                DV_F_STR("resource", endpoint->resource), DV_F_STR("socket", endpoint->socket),
                DV_F_ERR(err));
-        dv_devices_watch_grace(devices);
+        dv_device_manager_watch_grace(devices);
         dv_saver_later(&devices->saver);
-        dv_devices_tell_changed(devices);
+        dv_device_manager_tell_changed(devices);
     }
     dv_channel_close(endpoint->channel, on_channel_closed, endpoint);
     tell_registered(endpoint, err);
@@ -116,7 +116,7 @@ static void take_over(struct dv_endpoint *endpoint)
 
 static void serve(struct dv_endpoint *endpoint)
 {
-    struct dv_devices *devices = endpoint->devices;
+    struct dv_device_manager *devices = endpoint->devices;
     struct dv_err err;
 
     take_over(endpoint);
@@ -132,7 +132,7 @@ static void serve(struct dv_endpoint *endpoint)
            DV_F_BOOL("preferred", endpoint->options.has_preference));
     dv_endpoint_watch_list(endpoint);
     dv_saver_later(&devices->saver);
-    dv_devices_tell_changed(devices);
+    dv_device_manager_tell_changed(devices);
     tell_registered(endpoint, NULL); /* last: the callee may close all of this */
 }
 
@@ -219,7 +219,7 @@ static bool may_serve(void *ctx, const struct dv_stream *stream, struct dv_err *
     return false;
 }
 
-void dv_devices_judge_again(struct dv_devices *devices)
+void dv_device_manager_judge_again(struct dv_device_manager *devices)
 {
     struct dv_link *link = devices->endpoints.head.next;
     struct dv_err err;
@@ -247,7 +247,7 @@ static void on_connect_timeout(struct dv_timer *timer)
 
 /* Limits the endpoints that wait for one caller: each has a connection open for as long as its
  * plugin is silent. */
-static bool check_caller(const struct dv_devices *devices, pid_t caller, struct dv_err *err)
+static bool check_caller(const struct dv_device_manager *devices, pid_t caller, struct dv_err *err)
 {
     struct dv_link *link;
     size_t n = 0;
@@ -264,7 +264,7 @@ static bool check_caller(const struct dv_devices *devices, pid_t caller, struct 
                    n, (int)caller);
 }
 
-struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
+struct dv_endpoint *dv_endpoint_open(struct dv_device_manager *devices,
                                      const struct dv_endpoint_open *open, struct dv_err *err)
 {
     struct dv_endpoint *endpoint;
@@ -302,7 +302,8 @@ struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
     return endpoint;
 }
 
-struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket)
+struct dv_endpoint *dv_endpoint_find(struct dv_device_manager *devices, dv_str resource,
+                                     dv_str socket)
 {
     struct dv_link *link;
 

@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/state/pace.h"
 #include "grpc/grpc.h"
 #include "loop/loop.h"
@@ -29,7 +29,7 @@ enum dv_device_endpoint_state {
 };
 
 struct dv_endpoint {
-    struct dv_devices *devices;
+    struct dv_device_manager *devices;
     struct dv_link link;
     dv_str resource;
     dv_str socket;

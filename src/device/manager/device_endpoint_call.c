@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "device/manager/device_endpoint.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"

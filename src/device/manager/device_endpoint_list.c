@@ -17,7 +17,7 @@
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/manager/device_endpoint.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/state/pace.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
@@ -42,7 +42,7 @@ static void tell_refused(const struct dv_endpoint *endpoint, const struct dv_err
 /* Tells the others that the plugin's list counts now. */
 static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff *diff)
 {
-    struct dv_devices *devices = endpoint->devices;
+    struct dv_device_manager *devices = endpoint->devices;
 
     if (diff->n_duplicates > 0)
         dv_log(DV_LOG_WARN, "device: plugin lists a device more than once; the last counts",
@@ -51,7 +51,7 @@ static void tell_list(struct dv_endpoint *endpoint, const struct dv_device_diff 
     if (diff->n_pods > 0 && devices->options.pods_changed)
         devices->options.pods_changed(devices->options.ctx, diff->pods, diff->n_pods);
     dv_saver_later(&devices->saver);
-    dv_devices_tell_changed(devices);
+    dv_device_manager_tell_changed(devices);
 }
 
 /* Notes how long reading the list took; a list that came meanwhile is read when its turn comes. */

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "device/device.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "grpc/grpc.h"
 #include "store/store.h"
 
@@ -25,25 +25,25 @@
 
 static void on_changed(struct dv_task *task)
 {
-    struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, changed_task);
+    struct dv_device_manager *devices = DV_CONTAINER(task, struct dv_device_manager, changed_task);
 
     devices->options.changed(devices->options.ctx);
 }
 
-void dv_devices_tell_changed(struct dv_devices *devices)
+void dv_device_manager_tell_changed(struct dv_device_manager *devices)
 {
     if (devices->options.changed && !devices->is_closing)
         dv_task_post(&devices->changed_task, devices->loop, on_changed);
 }
 
-struct dv_device_state *dv_devices_state(struct dv_devices *devices)
+struct dv_device_state *dv_device_manager_state(struct dv_device_manager *devices)
 {
     return devices->state;
 }
 
 /* ---- the end ---- */
 
-static void free_devices(struct dv_devices *devices)
+static void free_devices(struct dv_device_manager *devices)
 {
     const struct dv_map_entry *entry;
     size_t at = 0;
@@ -51,7 +51,7 @@ static void free_devices(struct dv_devices *devices)
     while ((entry = dv_map_next(&devices->counts, &at)) != NULL)
         free(entry->value);
     dv_map_fini(&devices->counts);
-    dv_devices_forget_removed(devices);
+    dv_device_manager_forget_removed(devices);
     dv_saver_fini(&devices->saver);
     dv_device_state_free(devices->state);
     dv_close_fd(&devices->dir_lock);
@@ -60,7 +60,7 @@ static void free_devices(struct dv_devices *devices)
 
 static void on_close_task(struct dv_task *task)
 {
-    struct dv_devices *devices = DV_CONTAINER(task, struct dv_devices, close_task);
+    struct dv_device_manager *devices = DV_CONTAINER(task, struct dv_device_manager, close_task);
     dv_closed_fn *closed = devices->closed;
     void *ctx = devices->closed_ctx;
 
@@ -73,7 +73,7 @@ static void on_close_task(struct dv_task *task)
         closed(ctx);
 }
 
-void dv_devices_check_closed(struct dv_devices *devices)
+void dv_device_manager_check_closed(struct dv_device_manager *devices)
 {
     if (devices->is_closing)
         dv_task_post(&devices->close_task, devices->loop, on_close_task);
@@ -81,14 +81,14 @@ void dv_devices_check_closed(struct dv_devices *devices)
 
 static void on_server_closed(void *ctx)
 {
-    struct dv_devices *devices = ctx;
+    struct dv_device_manager *devices = ctx;
 
     devices->is_serving = false;
-    dv_devices_check_closed(devices);
+    dv_device_manager_check_closed(devices);
 }
 
 /* `next` is read before the call, which may take the element out of the list. */
-static void stop_endpoints(struct dv_devices *devices)
+static void stop_endpoints(struct dv_device_manager *devices)
 {
     struct dv_link *link = devices->endpoints.head.next;
 
@@ -100,7 +100,7 @@ static void stop_endpoints(struct dv_devices *devices)
     }
 }
 
-void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ctx)
+void dv_device_manager_close(struct dv_device_manager *devices, dv_closed_fn *closed, void *ctx)
 {
     struct dv_link *link;
 
@@ -112,27 +112,27 @@ void dv_devices_close(struct dv_devices *devices, dv_closed_fn *closed, void *ct
     dv_task_cancel(&devices->changed_task);
     dv_timer_cancel(&devices->grace_timer);
     DV_LIST_EACH (&devices->runs, link) {
-        dv_devices_cancel(DV_CONTAINER(link, struct dv_device_run, priv.link));
+        dv_device_manager_cancel(DV_CONTAINER(link, struct dv_device_run, priv.link));
     }
     stop_endpoints(devices);
     dv_server_close(devices->server, CLOSE_GRACE_MS, on_server_closed, devices);
     dv_saver_later(&devices->saver); /* writes changes that no run waited for */
-    dv_devices_check_closed(devices);
+    dv_device_manager_check_closed(devices);
 }
 
 /* ---- saving ---- */
 
 static size_t take_changes(void *ctx, struct dv_arena *arena, const struct dv_row_change **changes)
 {
-    return dv_device_take_changes(((struct dv_devices *)ctx)->state, arena, changes);
+    return dv_device_take_changes(((struct dv_device_manager *)ctx)->state, arena, changes);
 }
 
 static void on_rested(void *ctx)
 {
-    dv_devices_check_closed(ctx);
+    dv_device_manager_check_closed(ctx);
 }
 
-static void init_saver(struct dv_devices *devices)
+static void init_saver(struct dv_device_manager *devices)
 {
     struct dv_saver_options options = {
         .loop = devices->loop,
@@ -147,12 +147,12 @@ static void init_saver(struct dv_devices *devices)
     dv_saver_init(&devices->saver, &options);
 }
 
-void dv_devices_save(struct dv_devices *devices, struct dv_save *save)
+void dv_device_manager_save(struct dv_device_manager *devices, struct dv_save *save)
 {
     dv_saver_start(&devices->saver, save);
 }
 
-const struct dv_err *dv_devices_store_error(const struct dv_devices *devices)
+const struct dv_err *dv_device_manager_store_error(const struct dv_device_manager *devices)
 {
     return dv_saver_error(&devices->saver);
 }
@@ -161,7 +161,7 @@ const struct dv_err *dv_devices_store_error(const struct dv_devices *devices)
 
 static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *err)
 {
-    struct dv_devices *devices = ctx;
+    struct dv_device_manager *devices = ctx;
 
     return dv_device_load(devices->state, row->key, row->value, dv_loop_now_ns(devices->loop), err);
 }
@@ -173,13 +173,13 @@ static bool make_dir(const char *dir, struct dv_err *err)
     return true;
 }
 
-static struct dv_devices *new_devices(struct dv_loop *loop,
-                                      const struct dv_devices_options *options)
+static struct dv_device_manager *new_devices(struct dv_loop *loop,
+                                             const struct dv_device_manager_options *options)
 {
     struct dv_device_opts opts = {.is_strict = options->is_strict};
     dv_str dir = options->kubelet_dir;
     size_t n_text = dir.n * 2 + sizeof("/" PLUGIN_DIR);
-    struct dv_devices *devices = dv_alloc(sizeof(*devices) + n_text);
+    struct dv_device_manager *devices = dv_alloc(sizeof(*devices) + n_text);
 
     memcpy(devices->text, dir.p, dir.n);
     memcpy(devices->text + dir.n, dir.p, dir.n);
@@ -198,18 +198,19 @@ static struct dv_devices *new_devices(struct dv_loop *loop,
     return devices;
 }
 
-struct dv_devices *dv_devices_open(struct dv_loop *loop, const struct dv_devices_options *options,
-                                   struct dv_err *err)
+struct dv_device_manager *dv_device_manager_open(struct dv_loop *loop,
+                                                 const struct dv_device_manager_options *options,
+                                                 struct dv_err *err)
 {
-    struct dv_devices *devices = new_devices(loop, options);
+    struct dv_device_manager *devices = new_devices(loop, options);
     const char *dir = devices->plugin_dir.p; /* ends with a NUL: see new_devices */
 
     /* Listening comes last: a plugin that sees kubelet.sock makes its own socket at once, and the
      * cleaning must not take that for a stale one. */
     if (make_dir(dir, err) &&
         dv_store_load(options->store, options->table, load_row, devices, err) &&
-        dv_devices_clean(devices, err) && dv_devices_serve(devices, err)) {
-        dv_devices_watch_grace(devices); /* of all that was loaded */
+        dv_device_manager_clean(devices, err) && dv_device_manager_serve(devices, err)) {
+        dv_device_manager_watch_grace(devices); /* of all that was loaded */
         return devices;
     }
     free_devices(devices);

@@ -12,7 +12,7 @@
 #include "base/visible.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "grpc/grpc.h"
 #include "http2/http2.h"
 #include "pb/pb.h"
@@ -31,7 +31,7 @@ struct count {
     char resource[];
 };
 
-static void count_registration(struct dv_devices *devices, dv_str resource)
+static void count_registration(struct dv_device_manager *devices, dv_str resource)
 {
     struct count *count = dv_map_get(&devices->counts, resource);
 
@@ -45,8 +45,8 @@ static void count_registration(struct dv_devices *devices, dv_str resource)
     count->n++;
 }
 
-bool dv_devices_next_count(const struct dv_devices *devices, size_t *at, dv_str *resource,
-                           uint64_t *n_registrations)
+bool dv_device_manager_next_count(const struct dv_device_manager *devices, size_t *at,
+                                  dv_str *resource, uint64_t *n_registrations)
 {
     const struct dv_map_entry *entry = dv_map_next(&devices->counts, at);
 
@@ -67,8 +67,8 @@ struct waiting {
 
 /* The path of an endpoint, which is a file in our directory: it must not lead out of it by "..", by
  * a link, or by its length. */
-static bool endpoint_path(struct dv_devices *devices, dv_str endpoint, struct dv_arena *arena,
-                          dv_str *path, struct dv_err *err)
+static bool endpoint_path(struct dv_device_manager *devices, dv_str endpoint,
+                          struct dv_arena *arena, dv_str *path, struct dv_err *err)
 {
     char real_dir[PATH_MAX];
     char real[PATH_MAX];
@@ -159,8 +159,8 @@ static bool check_version(dv_str version, bool is_old, enum dv_endpoint_version 
                    DV_FMT(version));
 }
 
-static void handle_register(struct dv_devices *devices, struct dv_server_call *call, dv_str bytes,
-                            bool is_old)
+static void handle_register(struct dv_device_manager *devices, struct dv_server_call *call,
+                            dv_str bytes, bool is_old)
 {
     struct dv_arena *arena = dv_server_call_arena(call);
     /* The old request only lacks the options, which are not read here: they are asked for later. */
@@ -214,13 +214,13 @@ static void on_complaint(void *ctx, const struct dv_peer *peer, const struct dv_
 
 static bool may_call(void *ctx, const struct dv_stream *stream, struct dv_err *err)
 {
-    struct dv_devices *devices = ctx;
+    struct dv_device_manager *devices = ctx;
 
     return dv_guard_allows(devices->options.guard, stream, DV_POLICY_CALL, DV_STR("kubelet.sock"),
                            err);
 }
 
-bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err)
+bool dv_device_manager_serve(struct dv_device_manager *devices, struct dv_err *err)
 {
     static const struct dv_method methods[] = {
         {"/v1beta1.Registration/Register",      handle_v1beta1},
@@ -277,12 +277,12 @@ static void on_watched(void *ctx, const struct dv_err *err)
     registration->done(registration, err);
 }
 
-static void fail_later(struct dv_devices *devices, struct dv_plugin_registration *registration,
-                       const struct dv_err *err);
+static void fail_later(struct dv_device_manager *devices,
+                       struct dv_plugin_registration *registration, const struct dv_err *err);
 
 static void start(void *ctx, struct dv_plugin_registration *registration)
 {
-    struct dv_devices *devices = ctx;
+    struct dv_device_manager *devices = ctx;
     struct dv_endpoint_open open = {
         .resource = registration->info->name,
         .socket = registration->info->endpoint,
@@ -314,8 +314,8 @@ static void on_failed(struct dv_task *task)
     registration->done(registration, &err);
 }
 
-static void fail_later(struct dv_devices *devices, struct dv_plugin_registration *registration,
-                       const struct dv_err *err)
+static void fail_later(struct dv_device_manager *devices,
+                       struct dv_plugin_registration *registration, const struct dv_err *err)
 {
     struct failed *failed = DV_ALLOC(struct failed);
 
@@ -333,14 +333,14 @@ static void cancel(void *ctx, struct dv_plugin_registration *registration)
 
 static void deregister(void *ctx, const struct dv_plugin_info *info)
 {
-    struct dv_devices *devices = ctx;
+    struct dv_device_manager *devices = ctx;
     struct dv_endpoint *endpoint = dv_endpoint_find(devices, info->name, info->endpoint);
 
     if (endpoint)
         dv_endpoint_stop(endpoint, "the plugin's socket is gone");
 }
 
-struct dv_plugin_handler dv_devices_handler(struct dv_devices *devices)
+struct dv_plugin_handler dv_device_manager_handler(struct dv_device_manager *devices)
 {
     return (struct dv_plugin_handler){
         .type = DV_STR("DevicePlugin"),

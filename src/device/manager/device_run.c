@@ -15,7 +15,7 @@
 #include "base/list.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/state/device_operation.h"
 
 /* The reference has no timeout for the first two calls; a plugin that takes longer hangs, and the
@@ -28,14 +28,14 @@ static void go_on(struct dv_device_run *run);
 
 static void end(struct dv_device_run *run, const struct dv_err *err)
 {
-    struct dv_devices *devices = run->priv.devices;
+    struct dv_device_manager *devices = run->priv.devices;
 
     dv_device_operation_free(run->priv.operation); /* gives back what has not become a record */
     run->priv.operation = NULL;
     dv_link_remove(&run->priv.link);
     dv_task_cancel(&run->priv.task);
     dv_buf_fini(&run->priv.answer);
-    dv_devices_check_closed(devices);
+    dv_device_manager_check_closed(devices);
     run->done(run, err); /* last: it may free the run */
 }
 
@@ -52,7 +52,7 @@ static void save(struct dv_device_run *run)
 {
     run->priv.is_saving = true;
     run->priv.save.done = on_saved;
-    dv_devices_save(run->priv.devices, &run->priv.save);
+    dv_device_manager_save(run->priv.devices, &run->priv.save);
 }
 
 static void fail(struct dv_device_run *run, const struct dv_device_step *step)
@@ -114,7 +114,7 @@ static uint64_t timeout_of(enum dv_device_step_kind kind)
 /* Calls the plugin. False: it is gone, and the operation has been told. */
 static bool ask(struct dv_device_run *run, const struct dv_device_step *step)
 {
-    struct dv_devices *devices = run->priv.devices;
+    struct dv_device_manager *devices = run->priv.devices;
     struct dv_endpoint *endpoint = dv_endpoint_find(devices, step->resource, step->socket);
     struct dv_err err;
 
@@ -172,7 +172,7 @@ static void on_begin(struct dv_task *task)
         end(run, &err);
 }
 
-static void begin(struct dv_devices *devices, struct dv_device_run *run,
+static void begin(struct dv_device_manager *devices, struct dv_device_run *run,
                   struct dv_device_operation *operation)
 {
     assert(run->done);
@@ -187,14 +187,14 @@ static void begin(struct dv_devices *devices, struct dv_device_run *run,
     dv_task_post(&run->priv.task, devices->loop, on_begin);
 }
 
-void dv_devices_allocate(struct dv_devices *devices, struct dv_device_run *run,
-                         const struct dv_device_request *request)
+void dv_device_manager_allocate(struct dv_device_manager *devices, struct dv_device_run *run,
+                                const struct dv_device_request *request)
 {
     begin(devices, run, dv_device_allocate(devices->state, request));
 }
 
-void dv_devices_start_container(struct dv_devices *devices, struct dv_device_run *run,
-                                const struct dv_device_request *request)
+void dv_device_manager_start_container(struct dv_device_manager *devices, struct dv_device_run *run,
+                                       const struct dv_device_request *request)
 {
     begin(devices, run, dv_device_start(devices->state, request));
 }
@@ -222,8 +222,9 @@ bool dv_device_run_call(const struct dv_device_run *run, struct dv_device_call *
     return true;
 }
 
-void dv_devices_each_call(const struct dv_devices *devices,
-                          void (*see)(void *ctx, const struct dv_device_call *call), void *ctx)
+void dv_device_manager_each_call(const struct dv_device_manager *devices,
+                                 void (*see)(void *ctx, const struct dv_device_call *call),
+                                 void *ctx)
 {
     struct dv_device_call call;
     struct dv_link *link;
@@ -238,7 +239,7 @@ void dv_devices_each_call(const struct dv_devices *devices,
     }
 }
 
-void dv_devices_cancel(struct dv_device_run *run)
+void dv_device_manager_cancel(struct dv_device_run *run)
 {
     if (!run->priv.operation || run->priv.is_saving || run->priv.end.code != DV_OK)
         return; /* the run is over, or decided and being saved */

@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/state/device_state.h"
 
 static int compare_views(const void *a, const void *b)
@@ -98,8 +98,8 @@ static bool is_asked_for(const struct dv_device_held *held,
     return false;
 }
 
-void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
-                         const struct dv_device_request *containers, size_t n_containers)
+void dv_device_manager_trim_pod(struct dv_device_manager *devices, dv_str pod_uid,
+                                const struct dv_device_request *containers, size_t n_containers)
 {
     struct dv_device_pod *pod = dv_device_pod_find(devices->state, pod_uid);
     struct dv_link *link = pod ? dv_list_first(&pod->held) : NULL;
@@ -120,10 +120,10 @@ void dv_devices_trim_pod(struct dv_devices *devices, dv_str pod_uid,
         return;
     dv_device_rebuild_allocated(devices->state);
     dv_saver_later(&devices->saver);
-    dv_devices_tell_changed(devices);
+    dv_device_manager_tell_changed(devices);
 }
 
-void dv_devices_save_all(struct dv_devices *devices)
+void dv_device_manager_save_all(struct dv_device_manager *devices)
 {
     struct dv_device_state *state = devices->state;
     const struct dv_map_entry *entry;

@@ -8,21 +8,21 @@
 #include "base/num.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 
 #define NS_PER_MS 1000000u
 
 static void on_grace_over(struct dv_timer *timer)
 {
-    struct dv_devices *devices = DV_CONTAINER(timer, struct dv_devices, grace_timer);
+    struct dv_device_manager *devices = DV_CONTAINER(timer, struct dv_device_manager, grace_timer);
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     struct dv_device_capacities capacities;
 
-    dv_devices_capacity(devices, arena, &capacities);
-    dv_devices_watch_grace(devices); /* sets the timer for the next resource */
+    dv_device_manager_capacity(devices, arena, &capacities);
+    dv_device_manager_watch_grace(devices); /* sets the timer for the next resource */
 }
 
-void dv_devices_watch_grace(struct dv_devices *devices)
+void dv_device_manager_watch_grace(struct dv_device_manager *devices)
 {
     uint64_t at_ns = dv_device_next_removal_ns(devices->state);
 
@@ -35,7 +35,7 @@ void dv_devices_watch_grace(struct dv_devices *devices)
 
 /* Keeps the resource's name until it is reported again. Plugins choose the names, so their number
  * is limited. */
-static void note_removed(struct dv_devices *devices, dv_str resource)
+static void note_removed(struct dv_device_manager *devices, dv_str resource)
 {
     char *name;
 
@@ -48,8 +48,8 @@ static void note_removed(struct dv_devices *devices, dv_str resource)
     (void)dv_map_set(&devices->removed, (dv_str){name, resource.n}, name); /* is not there yet */
 }
 
-void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
-                         struct dv_device_capacities *capacities)
+void dv_device_manager_capacity(struct dv_device_manager *devices, struct dv_arena *arena,
+                                struct dv_device_capacities *capacities)
 {
     const struct dv_map_entry *entry;
     dv_str *removed;
@@ -60,7 +60,7 @@ void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
         note_removed(devices, capacities->removed[i]);
     if (capacities->n_removed > 0) {
         dv_saver_later(&devices->saver);
-        dv_devices_tell_changed(devices);
+        dv_device_manager_tell_changed(devices);
     }
     for (size_t i = 0; devices->removed.n > 0 && i < capacities->n; i++)
         /* it is reported again */
@@ -74,7 +74,7 @@ void dv_devices_capacity(struct dv_devices *devices, struct dv_arena *arena,
     capacities->n_removed = n;
 }
 
-bool dv_devices_is_removed(const struct dv_devices *devices, dv_str resource)
+bool dv_device_manager_is_removed(const struct dv_device_manager *devices, dv_str resource)
 {
     struct dv_device_resource_info info;
 
@@ -82,7 +82,7 @@ bool dv_devices_is_removed(const struct dv_devices *devices, dv_str resource)
            (!dv_device_find(devices->state, resource, &info) || info.plugin == DV_DEVICE_NO_PLUGIN);
 }
 
-void dv_devices_forget_removed(struct dv_devices *devices)
+void dv_device_manager_forget_removed(struct dv_device_manager *devices)
 {
     const struct dv_map_entry *entry;
 

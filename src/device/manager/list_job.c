@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "loop/loop.h"
 
 struct dv_list_job {
     struct dv_work work;
-    struct dv_devices *devices;
+    struct dv_device_manager *devices;
     struct dv_device_list *list;
     struct dv_buf bytes;
     bool is_read;
@@ -32,13 +32,13 @@ static void run_free(struct dv_work *work)
 static void on_freed(struct dv_work *work, const struct dv_err *err)
 {
     struct dv_list_job *job = DV_CONTAINER(work, struct dv_list_job, work);
-    struct dv_devices *devices = job->devices;
+    struct dv_device_manager *devices = job->devices;
 
     if (err) /* the worker did not run the job */
         run_free(work);
     free(job);
     devices->n_list_jobs--;
-    dv_devices_check_closed(devices);
+    dv_device_manager_check_closed(devices);
 }
 
 static void run_read(struct dv_work *work)
@@ -66,8 +66,8 @@ static void on_read(struct dv_work *work, const struct dv_err *err)
     dv_work_start(&job->work, job->devices->loop);
 }
 
-struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resource, dv_str message,
-                                      dv_list_job_fn *done, void *ctx)
+struct dv_list_job *dv_list_job_start(struct dv_device_manager *devices, dv_str resource,
+                                      dv_str message, dv_list_job_fn *done, void *ctx)
 {
     struct dv_list_job *job = DV_ALLOC(struct dv_list_job);
 

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "loop/loop.h"
 
 struct stale {
@@ -27,7 +27,7 @@ typedef DV_VEC(struct stale) stale_vec;
 
 /* Locks the directory, so that two daemons that start at once do not clean each other's; the lock
  * ends with the process. A file system without locks is used without. */
-static bool lock_dir(struct dv_devices *devices, struct dv_err *err)
+static bool lock_dir(struct dv_device_manager *devices, struct dv_err *err)
 {
     const char *dir = devices->plugin_dir.p;
 
@@ -86,7 +86,7 @@ static bool remove_one(int dir, const struct stale *stale, dv_str dir_name, stru
     return true;
 }
 
-bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err)
+bool dv_device_manager_clean(struct dv_device_manager *devices, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     dv_str dir = devices->plugin_dir;

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "device/device.h"
 #include "device/device_manager.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/state/device_state.h"
 #include "loop/loop.h"
 #include "store/store_saver.h"
@@ -39,7 +39,7 @@ static void on_pods_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_uids
 
 static void open_devices(struct host *host)
 {
-    const struct dv_devices_options options = {
+    const struct dv_device_manager_options options = {
         .kubelet_dir = dv_str_from_c(host->rig.dir),
         .store = host->store,
         .changed = on_changed,
@@ -48,9 +48,9 @@ static void open_devices(struct host *host)
     };
     struct dv_err err;
 
-    host->devices = dv_devices_open(host->rig.loop, &options, &err);
+    host->devices = dv_device_manager_open(host->rig.loop, &options, &err);
     assert_ok(host->devices, &err);
-    dv_device_set_sources_ready(dv_devices_state(host->devices), true);
+    dv_device_set_sources_ready(dv_device_manager_state(host->devices), true);
 }
 
 void host_open(struct host *host)
@@ -86,7 +86,7 @@ static void close_devices(struct host *host)
 {
     int n_closed = host->rig.n_closed;
 
-    dv_devices_close(host->devices, rig_on_closed, &host->rig);
+    dv_device_manager_close(host->devices, rig_on_closed, &host->rig);
     host->devices = NULL;
     assert_int_equal(host->rig.n_closed, n_closed); /* never before close has returned */
     rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 1);
@@ -138,12 +138,12 @@ const char *host_capacity(struct host *host)
     struct dv_device_capacities capacities;
     struct dv_device_resource_info info;
 
-    dv_devices_capacity(host->devices, host->rig.arena, &capacities);
+    dv_device_manager_capacity(host->devices, host->rig.arena, &capacities);
     if (capacities.n_removed > 0)
         return "removed";
     if (capacities.n == 0)
         return "-";
-    assert_true(dv_device_find(dv_devices_state(host->devices), DV_STR(GPU), &info));
+    assert_true(dv_device_find(dv_device_manager_state(host->devices), DV_STR(GPU), &info));
     return dv_str_to_c(dv_str_printf(host->rig.arena, "%zu/%zu%s", capacities.v[0].capacity,
                                      capacities.v[0].allocatable, info.n_plugins == 0 ? "!" : ""),
                        host->rig.arena);
@@ -171,7 +171,7 @@ static bool is_serving(void *ctx)
     const struct wait *wait = ctx;
     struct dv_device_resource_info info;
 
-    return dv_device_find(dv_devices_state(wait->host->devices), DV_STR(GPU), &info) &&
+    return dv_device_find(dv_device_manager_state(wait->host->devices), DV_STR(GPU), &info) &&
            info.plugin == DV_DEVICE_SERVING &&
            dv_str_ends_with(info.socket, dv_str_from_c(wait->text));
 }
@@ -192,7 +192,8 @@ static bool is_missed(void *ctx)
 {
     struct dv_device_resource_info info;
 
-    return !dv_device_find(dv_devices_state(((struct host *)ctx)->devices), DV_STR(GPU), &info) ||
+    return !dv_device_find(dv_device_manager_state(((struct host *)ctx)->devices), DV_STR(GPU),
+                           &info) ||
            info.n_plugins == 0;
 }
 
@@ -229,7 +230,7 @@ static void on_saved(struct dv_save *save, const struct dv_err *err)
 }
 
 static enum dv_code run(struct host *host, const char *pod, int64_t amount,
-                        void (*start)(struct dv_devices *devices, struct dv_device_run *run,
+                        void (*start)(struct dv_device_manager *devices, struct dv_device_run *run,
                                       const struct dv_device_request *request),
                         struct dv_err *err)
 {
@@ -243,7 +244,7 @@ static enum dv_code run(struct host *host, const char *pod, int64_t amount,
     };
     struct pending pending = {.run = {.done = on_run}};
 
-    dv_device_activate_pod(dv_devices_state(host->devices), request.pod_uid);
+    dv_device_activate_pod(dv_device_manager_state(host->devices), request.pod_uid);
     start(host->devices, &pending.run, &request);
     rig_wait_count(&host->rig, &pending.n_done, 1);
     *err = pending.err;
@@ -252,22 +253,22 @@ static enum dv_code run(struct host *host, const char *pod, int64_t amount,
 
 enum dv_code host_allocate(struct host *host, const char *pod, int64_t amount, struct dv_err *err)
 {
-    return run(host, pod, amount, dv_devices_allocate, err);
+    return run(host, pod, amount, dv_device_manager_allocate, err);
 }
 
 enum dv_code host_start_container(struct host *host, const char *pod, int64_t amount,
                                   struct dv_err *err)
 {
-    return run(host, pod, amount, dv_devices_start_container, err);
+    return run(host, pod, amount, dv_device_manager_start_container, err);
 }
 
 enum dv_code host_release(struct host *host, const char *pod, struct dv_err *err)
 {
     struct pending pending = {.save = {.done = on_saved}};
 
-    dv_device_deactivate_pod(dv_devices_state(host->devices), dv_str_from_c(pod));
-    (void)dv_device_collect(dv_devices_state(host->devices));
-    dv_devices_save(host->devices, &pending.save);
+    dv_device_deactivate_pod(dv_device_manager_state(host->devices), dv_str_from_c(pod));
+    (void)dv_device_collect(dv_device_manager_state(host->devices));
+    dv_device_manager_save(host->devices, &pending.save);
     rig_wait_count(&host->rig, &pending.n_done, 1);
     *err = pending.err;
     return pending.err.code;
@@ -289,7 +290,7 @@ static const char *held_in(const struct dv_device_state *state, dv_str pod, stru
 
 const char *host_held(struct host *host, const char *pod)
 {
-    return held_in(dv_devices_state(host->devices), dv_str_from_c(pod), host->rig.arena);
+    return held_in(dv_device_manager_state(host->devices), dv_str_from_c(pod), host->rig.arena);
 }
 
 /* ---- what is in the store ---- */
@@ -338,9 +339,9 @@ void host_wait_saved(struct host *host)
     struct dv_device_state *stored;
 
     rig_wait(&host->rig, is_saved, host);
-    assert_null(dv_devices_store_error(host->devices));
+    assert_null(dv_device_manager_store_error(host->devices));
     stored = load_all(host);
-    check_part(stored, dv_devices_state(host->devices), host->rig.arena);
-    check_part(dv_devices_state(host->devices), stored, host->rig.arena);
+    check_part(stored, dv_device_manager_state(host->devices), host->rig.arena);
+    check_part(dv_device_manager_state(host->devices), stored, host->rig.arena);
     dv_device_state_free(stored);
 }

@@ -11,7 +11,7 @@
 #include "support/device_plugin.h"
 #include "support/rig.h"
 
-struct dv_devices;
+struct dv_device_manager;
 
 #define GPU "vendor.io/gpu"
 
@@ -20,7 +20,7 @@ struct host {
     char plugins[96]; /* device-plugins in it */
     struct dv_store *store;
     struct dv_store_faults faults;
-    struct dv_devices *devices; /* NULL: closed */
+    struct dv_device_manager *devices; /* NULL: closed */
     int n_changed;
     struct dv_buf told; /* pods whose devices' health changed: "p0 p1 | " for each time */
 };

@@ -24,7 +24,7 @@ static void a_plugin_registers_and_its_devices_are_there(void **state)
 
     host_add(host, &plugin, "a.sock", "g0 g1! g2");
     assert_string_equal(host_capacity(host), "3/2");
-    assert_true(dv_devices_next_count(host->devices, &at, &resource, &n));
+    assert_true(dv_device_manager_next_count(host->devices, &at, &resource, &n));
     assert_str(resource, GPU);
     assert_int_equal(n, 1);
     device_plugin_list(&plugin, "g0! g2");
@@ -71,7 +71,7 @@ static bool is_registering(void *ctx)
     uint64_t n;
     size_t at = 0;
 
-    return dv_devices_next_count(((struct host *)ctx)->devices, &at, &resource, &n);
+    return dv_device_manager_next_count(((struct host *)ctx)->devices, &at, &resource, &n);
 }
 
 static void a_plugin_that_does_not_serve_is_refused_after_ten_seconds(void **state)
@@ -135,7 +135,7 @@ static void on_watched(struct dv_plugin_registration *registration, const struct
 static void the_watcher_s_way_is_the_same_3(void **state)
 {
     struct host *host = *state;
-    struct dv_plugin_handler handler = dv_devices_handler(host->devices);
+    struct dv_plugin_handler handler = dv_device_manager_handler(host->devices);
     struct device_plugin plugins[3] = {0};
     static const char *const names[] = {"a.sock", "b.sock", "c.sock"};
     static const char *const lists[] = {"g0 g1", "g0 g1", "g7"};
@@ -185,11 +185,11 @@ static void a_resource_is_removed_five_minutes_after_its_plugin_went(void **stat
     rig_wait_count(&host->rig, &host->n_changed,
                    n_changed + 1); /* nobody has asked: a timer did it */
     assert_string_equal(host_capacity(host), "removed");
-    assert_true(dv_devices_is_removed(host->devices, DV_STR(GPU)));
+    assert_true(dv_device_manager_is_removed(host->devices, DV_STR(GPU)));
     host_wait_saved(host);
     host_add(host, &plugin, "a.sock", "g0");
     assert_string_equal(host_capacity(host), "1/1");
-    assert_false(dv_devices_is_removed(host->devices, DV_STR(GPU)));
+    assert_false(dv_device_manager_is_removed(host->devices, DV_STR(GPU)));
     host_wait_saved(host);
     host_kill(host, &plugin);
 }
@@ -321,7 +321,7 @@ static void an_allocation_that_fails_gives_the_devices_back(void **state)
     assert_int_not_equal(host_allocate(host, "p0", 2, &err), DV_OK);
     assert_err(&err, err.code, "not today");
     assert_string_equal(host_held(host, "p0"), "");
-    assert_true(dv_device_find(dv_devices_state(host->devices), DV_STR(GPU), &info));
+    assert_true(dv_device_find(dv_device_manager_state(host->devices), DV_STR(GPU), &info));
     assert_int_equal(info.n_free, 2);
     host_wait_saved(host);
     plugin.fails = DV_OK;
@@ -355,8 +355,8 @@ static void hang(struct host *host, struct device_plugin *plugin, struct hanging
                                               .n_limits = 1};
 
     *hanging = (struct hanging){.run = {.done = on_hanging}};
-    dv_device_activate_pod(dv_devices_state(host->devices), request.pod_uid);
-    dv_devices_allocate(host->devices, &hanging->run, &request);
+    dv_device_activate_pod(dv_device_manager_state(host->devices), request.pod_uid);
+    dv_device_manager_allocate(host->devices, &hanging->run, &request);
     rig_wait_count(&host->rig, &plugin->n_allocate, plugin->n_allocate + 1);
     assert_int_equal(hanging->n_done, 0);
 }
@@ -373,8 +373,8 @@ static void an_allocation_ends_when_its_plugin_is_too_slow_or_it_is_cancelled(vo
     rig_wait_count(&host->rig, &hanging.n_done, 1);
     assert_err(&hanging.err, hanging.err.code, "deadline");
     hang(host, &plugin, &hanging);
-    dv_devices_cancel(&hanging.run);
-    dv_devices_cancel(&hanging.run); /* twice is once */
+    dv_device_manager_cancel(&hanging.run);
+    dv_device_manager_cancel(&hanging.run); /* twice is once */
     assert_int_equal(hanging.n_done, 0);
     rig_wait_count(&host->rig, &hanging.n_done, 1);
     assert_int_equal(hanging.err.code, DV_CANCELLED);

@@ -2,7 +2,7 @@
 #include "support/dvtest.h"
 
 #include "base/buf.h"
-#include "device/manager/devices.h"
+#include "device/manager/device_manager_state.h"
 #include "device/tests/test_device_host.h"
 #include "support/device_plugin.h"
 

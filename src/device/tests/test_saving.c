@@ -17,7 +17,7 @@ static bool is_done(struct host *host, enum dv_code code, const struct dv_err *e
     if (code == DV_OK)
         return true;
     assert_err(err, DV_RESOURCE_EXHAUSTED, "save the state of devices: store in memory");
-    assert_non_null(dv_devices_store_error(host->devices));
+    assert_non_null(dv_device_manager_store_error(host->devices));
     assert_int_equal(host->faults.n_until, 0);
     rig_advance(&host->rig, RETRY_MS);
     host_wait_saved(host);
@@ -183,7 +183,7 @@ static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void
             (struct dv_store_change){DV_STORE_PUT, 0, DV_STR("~"), dv_str_from_c(extras[i].value)};
         extras[i].save =
             (struct dv_save){.done = on_saved, .prepare = prepare, .comes_first = i == 1};
-        dv_devices_save(host->devices, &extras[i].save);
+        dv_device_manager_save(host->devices, &extras[i].save);
         assert_int_equal(extras[i].n_prepared, 0);
     }
     rig_wait_count(&host->rig, &extras[1].n_done, 1);

@@ -307,5 +307,5 @@ void dv_pods_cancel_claims(struct dv_pods *pods)
     struct dv_link *link;
 
     DV_LIST_EACH (&pods->claim_ops, link)
-        dv_claims_cancel(&DV_CONTAINER(link, struct dv_pod_operation, link)->claims);
+        dv_claim_manager_cancel(&DV_CONTAINER(link, struct dv_pod_operation, link)->claims);
 }

@@ -71,7 +71,7 @@ static void add_records(const struct dv_holdings *holdings, const struct dv_pod 
                         struct items *items)
 {
     const struct dv_device_record *records;
-    size_t n = dv_device_records_of_pod(dv_devices_state(holdings->pods->options.devices),
+    size_t n = dv_device_records_of_pod(dv_device_manager_state(holdings->pods->options.devices),
                                         pod->spec.ref.uid, arena, &records);
 
     for (size_t i = 0; i < n; i++) {
@@ -118,10 +118,11 @@ static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *
                        const struct dv_identity_host *host, struct dv_arena *arena,
                        struct items *items)
 {
-    struct dv_claims *manager = holdings->pods->options.claims;
+    struct dv_claim_manager *manager = holdings->pods->options.claims;
     struct dv_claim **claims;
-    size_t n =
-        manager ? dv_claim_of_pod(dv_claims_state(manager), pod->spec.ref.uid, arena, &claims) : 0;
+    size_t n = manager ? dv_claim_of_pod(dv_claim_manager_state(manager), pod->spec.ref.uid, arena,
+                                         &claims)
+                       : 0;
 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
@@ -187,7 +188,7 @@ bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
     if (!options->claims || !options->cdi || options->is_strict || !pod->spec.object)
         return true;
     arena = dv_arena_new();
-    n = dv_claim_of_pod(dv_claims_state(options->claims), pod->spec.ref.uid, arena, &claims);
+    n = dv_claim_of_pod(dv_claim_manager_state(options->claims), pod->spec.ref.uid, arena, &claims);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
             for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++)

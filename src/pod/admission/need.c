@@ -31,7 +31,7 @@ static bool find(const struct dv_pod *pod,
                  bool (*is_missing)(const struct dv_device_state *state, dv_str resource),
                  struct dv_pod_need *need)
 {
-    const struct dv_device_state *state = dv_devices_state(pod->pods->options.devices);
+    const struct dv_device_state *state = dv_device_manager_state(pod->pods->options.devices);
 
     for (size_t i = 0; i < pod->spec.n_containers; i++) {
         const struct dv_pod_container *container = &pod->spec.containers[i];
@@ -122,7 +122,7 @@ static uint64_t n_own(const struct dv_device_record *records, size_t n, dv_str r
 bool dv_pod_find_shortage(const struct dv_pod *pod, struct dv_pod_shortage *shortage)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    const struct dv_device_state *state = dv_devices_state(pod->pods->options.devices);
+    const struct dv_device_state *state = dv_device_manager_state(pod->pods->options.devices);
     const struct dv_map_entry *entry;
     const struct dv_device_record *records;
     size_t n = dv_device_records_of_pod(state, pod->spec.ref.uid, arena, &records);

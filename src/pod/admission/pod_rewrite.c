@@ -50,7 +50,7 @@ static void gather(struct dv_save *save)
     save->n_extra = n;
     dv_arena_free(pods->rewrite.arena);
     pods->rewrite.arena = arena;
-    dv_devices_save_all(pods->options.devices);
+    dv_device_manager_save_all(pods->options.devices);
 }
 
 static void on_retry(struct dv_timer *timer)
@@ -95,5 +95,5 @@ void dv_pods_save_all(struct dv_pods *pods)
     rewrite->is_lent = true;
     rewrite->save = (struct dv_save){.done = on_rewritten, .prepare = gather, .comes_first = true};
     pods->n_under_way++;
-    dv_devices_save(pods->options.devices, &rewrite->save);
+    dv_device_manager_save(pods->options.devices, &rewrite->save);
 }

@@ -304,9 +304,10 @@ static dv_str holdings_text(const struct dv_pods *pods, dv_str uid, struct dv_ar
 {
     const struct dv_device_record *records;
     struct dv_claim **claims;
-    size_t n_records =
-        dv_device_records_of_pod(dv_devices_state(pods->options.devices), uid, arena, &records);
-    size_t n_claims = dv_claim_of_pod(dv_claims_state(pods->options.claims), uid, arena, &claims);
+    size_t n_records = dv_device_records_of_pod(dv_device_manager_state(pods->options.devices), uid,
+                                                arena, &records);
+    size_t n_claims =
+        dv_claim_of_pod(dv_claim_manager_state(pods->options.claims), uid, arena, &claims);
     dv_str text = DV_STR("");
 
     for (size_t i = 0; i < n_records; i++)
@@ -354,7 +355,7 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     /* whether a container was started is not on the disk, so the pod gets its grace period */
     pod->may_run = true;
     dv_pods_add(pods, pod);
-    dv_device_activate_pod(dv_devices_state(pods->options.devices), spec.ref.uid);
+    dv_device_activate_pod(dv_device_manager_state(pods->options.devices), spec.ref.uid);
     pod->owner = dv_owner_watch(pod);
     return true;
 }
@@ -363,7 +364,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
                              struct dv_err *err)
 {
     struct dv_pods *pods = DV_ALLOC(struct dv_pods);
-    struct dv_device_state *state = dv_devices_state(options->devices);
+    struct dv_device_state *state = dv_device_manager_state(options->devices);
 
     pods->loop = loop;
     pods->options = *options;

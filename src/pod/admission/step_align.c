@@ -30,8 +30,9 @@ static bool align_pod(const struct dv_pod *pod, struct dv_topology_verdict *verd
 
     for (size_t i = 0; i < pod->spec.n_containers; i++)
         requests[i] = dv_pod_request(pod, i);
-    return dv_device_pod_hints(dv_devices_state(pods->options.devices), pods->options.machine,
-                               requests, pod->spec.n_containers, arena, &lists, &n_lists, err) &&
+    return dv_device_pod_hints(dv_device_manager_state(pods->options.devices),
+                               pods->options.machine, requests, pod->spec.n_containers, arena,
+                               &lists, &n_lists, err) &&
            merge(pods, lists, n_lists, verdict, err);
 }
 
@@ -44,8 +45,9 @@ static bool align_container(const struct dv_pod *pod, size_t i_container,
     const struct dv_hint_list *lists;
     size_t n_lists;
 
-    return dv_device_container_hints(dv_devices_state(pods->options.devices), pods->options.machine,
-                                     &request, arena, &lists, &n_lists, err) &&
+    return dv_device_container_hints(dv_device_manager_state(pods->options.devices),
+                                     pods->options.machine, &request, arena, &lists, &n_lists,
+                                     err) &&
            merge(pods, lists, n_lists, verdict, err);
 }
 

@@ -198,13 +198,13 @@ enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op)
     admission->priv.run.may_allocate = may_allocate;
     dv_timer_start(&admission->priv.wait_timer, op->pods->loop,
                    dv_loop_now_ms(op->pods->loop) + DV_CLAIM_SLOW_MS, on_slow);
-    dv_devices_allocate(op->pods->options.devices, &admission->priv.run, &request);
+    dv_device_manager_allocate(op->pods->options.devices, &admission->priv.run, &request);
     return DV_STEP_PENDING;
 }
 
 void dv_admit_cancel_allocate(struct dv_pod_operation *op)
 {
-    dv_devices_cancel(&dv_admission_of(op)->priv.run);
+    dv_device_manager_cancel(&dv_admission_of(op)->priv.run);
 }
 
 /* ---- start of a container ---- */
@@ -223,11 +223,11 @@ enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op)
 
     op->pod = NULL; /* the start does not need the pod from here on, and somebody may release it */
     start->priv.run.done = on_started;
-    dv_devices_start_container(op->pods->options.devices, &start->priv.run, &request);
+    dv_device_manager_start_container(op->pods->options.devices, &start->priv.run, &request);
     return DV_STEP_PENDING;
 }
 
 void dv_start_cancel_run(struct dv_pod_operation *op)
 {
-    dv_devices_cancel(&dv_start_of(op)->priv.run);
+    dv_device_manager_cancel(&dv_start_of(op)->priv.run);
 }

@@ -30,7 +30,7 @@ static void end(struct dv_pod_operation *op, struct dv_pod *shown)
 
 void dv_pod_operation_cancel_claims(struct dv_pod_operation *op)
 {
-    dv_claims_cancel(&op->claims);
+    dv_claim_manager_cancel(&op->claims);
 }
 
 /* ---- admission ---- */
@@ -100,7 +100,7 @@ enum dv_pod_outcome dv_admit_prepare(struct dv_pod_operation *op)
             admission->priv.wait_until_ms > now_ms ? admission->priv.wait_until_ms - now_ms : 0,
     };
     begin(op, dv_admission_shown(admission));
-    dv_claims_prepare(op->pods->options.claims, &op->claims, op->pod->spec.object);
+    dv_claim_manager_prepare(op->pods->options.claims, &op->claims, op->pod->spec.object);
     return DV_STEP_PENDING;
 }
 
@@ -108,7 +108,8 @@ enum dv_pod_outcome dv_admit_prepare(struct dv_pod_operation *op)
 
 bool dv_pods_has_claims(const struct dv_pods *pods, dv_str uid)
 {
-    return pods->options.claims && dv_claim_pod_has_any(dv_claims_state(pods->options.claims), uid);
+    return pods->options.claims &&
+           dv_claim_pod_has_any(dv_claim_manager_state(pods->options.claims), uid);
 }
 
 static void on_unprepared(struct dv_claim_operation *claims, const struct dv_err *err)
@@ -135,7 +136,7 @@ enum dv_pod_outcome dv_release_unprepare(struct dv_pod_operation *op)
         return DV_STEP_DONE;
     op->claims = (struct dv_claim_operation){.done = on_unprepared};
     begin(op, op->pod);
-    dv_claims_unprepare(op->pods->options.claims, &op->claims, uid);
+    dv_claim_manager_unprepare(op->pods->options.claims, &op->claims, uid);
     return DV_STEP_PENDING;
 }
 
@@ -156,7 +157,7 @@ static bool are_ready(const struct dv_pods *pods, const struct dv_pod *pod)
     if (!dv_claim_refs(pod->spec.object, arena, &refs, &n_refs, &err))
         return false;
     for (size_t i = 0; i < n_refs; i++) {
-        const struct dv_claim *claim = dv_claim_find(dv_claims_state(pods->options.claims),
+        const struct dv_claim *claim = dv_claim_find(dv_claim_manager_state(pods->options.claims),
                                                      pod->spec.ref.namespace, refs[i].name);
 
         if (!claim || claim->record.phase != DV_CLAIM_PREPARED ||
@@ -187,6 +188,6 @@ enum dv_pod_outcome dv_start_prepare(struct dv_pod_operation *op)
     op->claims =
         (struct dv_claim_operation){.done = on_start_prepared, .wait_ms = pods->options.wait_ms};
     begin(op, op->pod);
-    dv_claims_prepare(pods->options.claims, &op->claims, op->pod->spec.object);
+    dv_claim_manager_prepare(pods->options.claims, &op->claims, op->pod->spec.object);
     return DV_STEP_PENDING;
 }

@@ -28,7 +28,7 @@ enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const str
 
 struct dv_device_state *dv_admission_devices(const struct dv_pod_admission *admission)
 {
-    return dv_devices_state(admission->priv.op.pods->options.devices);
+    return dv_device_manager_state(admission->priv.op.pods->options.devices);
 }
 
 struct dv_pod *dv_admission_shown(const struct dv_pod_admission *admission)
@@ -65,8 +65,8 @@ static void give_back_new(struct dv_pod_admission *admission)
 
     for (size_t i = 0; i < old->spec.n_containers; i++)
         requests[i] = dv_pod_request(old, i);
-    dv_devices_trim_pod(old->pods->options.devices, old->spec.ref.uid, requests,
-                        old->spec.n_containers);
+    dv_device_manager_trim_pod(old->pods->options.devices, old->spec.ref.uid, requests,
+                               old->spec.n_containers);
 }
 
 /* Undoes the admission: the pod holds what it held before. */
@@ -90,7 +90,7 @@ static void undo(struct dv_pod_admission *admission)
         dv_holdings_give_back(pods->holdings, pod);
         if (pod->spec.object && pods->options.claims)
             /* claims that were prepared for this pod have no user now */
-            dv_claims_reconcile(pods->options.claims);
+            dv_claim_manager_reconcile(pods->options.claims);
         dv_pods_remove(pods, pod);
         dv_pods_look_again(pods); /* its devices are free for others */
     }

@@ -32,7 +32,7 @@ enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op)
     admission->priv.save.done = on_admission_saved;
     admission->priv.save.extra = &admission->priv.change;
     admission->priv.save.n_extra = 1;
-    dv_devices_save(op->pods->options.devices, &admission->priv.save);
+    dv_device_manager_save(op->pods->options.devices, &admission->priv.save);
     return DV_STEP_PENDING;
 }
 
@@ -49,7 +49,7 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
 {
     struct dv_pod_release *release = dv_release_of(op);
     struct dv_pod *pod = op->pod;
-    struct dv_device_state *state = dv_devices_state(op->pods->options.devices);
+    struct dv_device_state *state = dv_device_manager_state(op->pods->options.devices);
 
     dv_device_deactivate_pod(state, pod->spec.ref.uid);
     (void)dv_device_collect(state); /* at least this one */
@@ -68,6 +68,6 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
         release->priv.changes[1] = (struct dv_store_change){
             .kind = DV_STORE_PUT, .table = DV_TABLE_PODS, .key = key, .value = DV_STR("{}")};
     }
-    dv_devices_save(op->pods->options.devices, &release->priv.save);
+    dv_device_manager_save(op->pods->options.devices, &release->priv.save);
     return DV_STEP_PENDING;
 }

@@ -49,7 +49,7 @@ bool dv_admission_lacks_plugin(struct dv_pod_admission *admission)
     if (dv_pod_find_away(op->pod, &need))
         (void)snprintf(awaited, sizeof(awaited), "the plugin of %.*s", DV_FMT(need.resource));
     else if (admission->is_patient && dv_pod_find_unknown(op->pod, &need) &&
-             dv_devices_is_removed(op->pods->options.devices, need.resource))
+             dv_device_manager_is_removed(op->pods->options.devices, need.resource))
         (void)snprintf(awaited, sizeof(awaited),
                        "the plugin of %.*s, which has been gone for more than 5 minutes",
                        DV_FMT(need.resource));
@@ -96,7 +96,7 @@ static bool refuse_unknown(struct dv_pod_admission *admission)
         return false;
     n = snprintf(text, sizeof(text), "container %.*s asks for %.*s, %s", DV_FMT(need.container),
                  DV_FMT(need.resource),
-                 dv_devices_is_removed(pods->options.devices, need.resource)
+                 dv_device_manager_is_removed(pods->options.devices, need.resource)
                      ? "whose plugin has been gone for more than 5 minutes"
                      : "which no plugin has offered on this node");
     (void)dv_admission_refuse(admission, DV_POD_UNKNOWN_RESOURCE,

@@ -93,7 +93,7 @@ static void on_synced(void *ctx)
     dv_pods_forget_all_ended(agent->options.pods, is_known, agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_look(entry->value);
-    dv_claims_reconcile(agent->options.claims);
+    dv_claim_manager_reconcile(agent->options.claims);
     /* what each device's holder is to the API decides what the Node object offers */
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);

@@ -89,8 +89,8 @@ static void add_resources(struct dv_agent *agent, struct dv_arena *arena,
     struct dv_device_capacities known;
     size_t n_max;
 
-    dv_device_capacity(dv_devices_state(agent->options.devices), dv_loop_now_ns(agent->loop), arena,
-                       &known);
+    dv_device_capacity(dv_device_manager_state(agent->options.devices), dv_loop_now_ns(agent->loop),
+                       arena, &known);
     dv_agent_subtract_outside(agent, arena, &known);
     n_max = known.n + 3 + node_of(agent)->status.n_capacity + node_of(agent)->status.n_allocatable;
     status->capacity = DV_NEW_ARRAY(arena, struct dv_quantity_entry, n_max);

@@ -52,7 +52,7 @@ static void add_status(struct dv_map *all, const struct dv_device_status *status
 static void add_pod(const struct dv_agent *agent, const struct dv_pod_spec *spec,
                     struct dv_arena *arena, struct dv_map *all)
 {
-    const struct dv_device_state *state = dv_devices_state(agent->options.devices);
+    const struct dv_device_state *state = dv_device_manager_state(agent->options.devices);
 
     for (size_t i = 0; i < spec->n_containers; i++) {
         const struct dv_device_status *statuses;
@@ -70,7 +70,7 @@ static size_t n_taken(const struct dv_agent *agent, dv_str resource)
 {
     struct dv_device_resource_info info;
 
-    if (!dv_device_find(dv_devices_state(agent->options.devices), resource, &info) ||
+    if (!dv_device_find(dv_device_manager_state(agent->options.devices), resource, &info) ||
         info.n_healthy < info.n_free)
         return 0;
     return info.n_healthy - info.n_free;

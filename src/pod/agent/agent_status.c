@@ -46,8 +46,8 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
     struct dv_claim_status_options claim_options = {
         .now_wall_ns = dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))};
     const struct dv_device_status *statuses;
-    size_t n = dv_device_status(dv_devices_state(options->devices), pod->uid, container->name,
-                                arena, &statuses);
+    size_t n = dv_device_status(dv_device_manager_state(options->devices), pod->uid,
+                                container->name, arena, &statuses);
     struct dv_api_resource_status *known = DV_NEW_ARRAY(arena, struct dv_api_resource_status, n);
 
     for (size_t i = 0; i < n; i++) {
@@ -60,8 +60,8 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                 statuses[i].is_healthy[k] ? DV_STR("Healthy") : DV_STR("Unhealthy");
         }
     }
-    dv_claim_container_status(dv_claims_state(options->claims), value_of(pod), container, known, n,
-                              &claim_options, arena, &status->allocated_resources_status,
+    dv_claim_container_status(dv_claim_manager_state(options->claims), value_of(pod), container,
+                              known, n, &claim_options, arena, &status->allocated_resources_status,
                               &status->n_allocated_resources_status);
 }
 

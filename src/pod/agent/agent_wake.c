@@ -23,7 +23,7 @@ struct dv_err;
 static uint64_t epoch_of_plugins(const struct dv_agent *agent,
                                  const struct dv_api_container *containers, size_t n)
 {
-    const struct dv_device_state *state = dv_devices_state(agent->options.devices);
+    const struct dv_device_state *state = dv_device_manager_state(agent->options.devices);
     uint64_t sum = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -41,7 +41,7 @@ uint64_t dv_agent_pod_epoch(const struct dv_agent_pod *pod)
     const struct dv_agent *agent = pod->agent;
     const struct dv_api_pod *value = pod->object ? pod->object->value : NULL;
     uint64_t sum =
-        agent->options.claims ? dv_claims_epoch_of_pod(agent->options.claims, pod->uid) : 0;
+        agent->options.claims ? dv_claim_manager_epoch_of_pod(agent->options.claims, pod->uid) : 0;
 
     if (!value)
         return sum;

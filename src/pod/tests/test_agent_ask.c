@@ -236,8 +236,8 @@ void expect(struct world *world, const char *pod, const char *phase)
 static const char *ids_of(struct world *world, dv_str uid)
 {
     const struct dv_device_record *records;
-    size_t n =
-        dv_device_records_of_pod(dv_devices_state(world->devices), uid, world->arena, &records);
+    size_t n = dv_device_records_of_pod(dv_device_manager_state(world->devices), uid, world->arena,
+                                        &records);
     const char *ids = "";
 
     for (size_t i = 0; i < n; i++)
@@ -251,7 +251,7 @@ static const char *ids_of(struct world *world, dv_str uid)
 static const char *claims_of(struct world *world, dv_str uid)
 {
     struct dv_claim **claims;
-    size_t n = dv_claim_of_pod(dv_claims_state(world->claims), uid, world->arena, &claims);
+    size_t n = dv_claim_of_pod(dv_claim_manager_state(world->claims), uid, world->arena, &claims);
     const char *names = "";
 
     for (size_t i = 0; i < n; i++)

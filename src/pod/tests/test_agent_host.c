@@ -129,7 +129,7 @@ static void open_api(struct world *world)
 
 static void open_claims(struct world *world)
 {
-    const struct dv_claims_options options = {
+    const struct dv_claim_manager_options options = {
         .store = world->store,
         .table = DV_TABLE_CLAIMS,
         .node_name = DV_STR(NODE),
@@ -142,7 +142,7 @@ static void open_claims(struct world *world)
     };
     struct dv_err err;
 
-    world->claims = dv_claims_open(world->loop, &options, &err);
+    world->claims = dv_claim_manager_open(world->loop, &options, &err);
     assert_ok(world->claims, &err);
 }
 
@@ -197,16 +197,16 @@ static bool has_peers(void *ctx)
     const struct world *world = ctx;
     struct dv_device_resource_info info;
 
-    return dv_device_find(dv_devices_state(world->devices), DV_STR(GPU), &info) &&
+    return dv_device_find(dv_device_manager_state(world->devices), DV_STR(GPU), &info) &&
            info.n_healthy == 4 &&
            (world->has_no_driver ||
-            dv_dra_is_usable(dv_claims_drivers(world->claims), DV_STR(DRIVER)));
+            dv_dra_is_usable(dv_claim_manager_drivers(world->claims), DV_STR(DRIVER)));
 }
 
 void world_open_node(struct world *world)
 {
     const dv_str specs = dv_str_from_c(world->specs);
-    struct dv_devices_options devices = {
+    struct dv_device_manager_options devices = {
         .kubelet_dir = dv_str_from_c(world->dir),
         .table = DV_TABLE_DEVICES,
         .changed = on_devices_changed,
@@ -217,18 +217,18 @@ void world_open_node(struct world *world)
 
     world->store = open_store(world, "node.db");
     devices.store = world->store;
-    world->devices = dv_devices_open(world->loop, &devices, &err);
+    world->devices = dv_device_manager_open(world->loop, &devices, &err);
     assert_ok(world->devices, &err);
     open_claims(world);
     world->cdi = dv_cdi_dirs_open(world->loop, &specs, 1, &(struct dv_cdi_dirs_options){0}, &err);
     assert_ok(world->cdi, &err);
     open_pods(world);
     world->recorder = dv_recorder_open(&world->shaky.cluster, DV_STR("davit-node"), DV_STR(NODE));
-    dv_claims_connect(world->claims, &world->shaky.cluster);
+    dv_claim_manager_connect(world->claims, &world->shaky.cluster);
     assert_ok(dv_pods_connect(world->pods, &world->shaky.cluster, &err), &err);
     if (!world->has_no_agent)
         open_agent(world);
-    dv_claims_set_ready(world->claims);
+    dv_claim_manager_set_ready(world->claims);
     device_plugin_start(&world->plugin, world->loop, world->plugins, "a.sock", GPU,
                         world->device_ids);
     device_plugin_register(&world->plugin, world->plugins);
@@ -254,8 +254,8 @@ void world_close_node(struct world *world)
     CLOSE(agent, dv_agent_close);
     CLOSE(pods, dv_pods_close);
     CLOSE(cdi, dv_cdi_dirs_close);
-    CLOSE(claims, dv_claims_close);
-    CLOSE(devices, dv_devices_close);
+    CLOSE(claims, dv_claim_manager_close);
+    CLOSE(devices, dv_device_manager_close);
     CLOSE(recorder, dv_recorder_close);
     CLOSE(store, dv_store_close);
     device_plugin_kill(&world->plugin);

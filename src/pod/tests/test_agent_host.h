@@ -50,8 +50,8 @@ struct world {
     struct dv_topology_config topology;
     struct dv_embedded *api;
     struct shaky shaky;
-    struct dv_devices *devices;
-    struct dv_claims *claims;
+    struct dv_device_manager *devices;
+    struct dv_claim_manager *claims;
     struct dv_cdi_dirs *cdi;
     struct dv_pods *pods;
     struct dv_recorder *recorder;

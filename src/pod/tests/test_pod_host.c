@@ -40,7 +40,7 @@ static void on_damaged(void *ctx, const char *set_aside)
 
 static void open_all(struct host *host)
 {
-    const struct dv_devices_options devices = {
+    const struct dv_device_manager_options devices = {
         .kubelet_dir = dv_str_from_c(host->rig.dir),
         .store = host->store,
         .table = DV_TABLE_DEVICES,
@@ -57,7 +57,7 @@ static void open_all(struct host *host)
     };
     struct dv_err err;
 
-    host->devices = dv_devices_open(host->rig.loop, &devices, &err);
+    host->devices = dv_device_manager_open(host->rig.loop, &devices, &err);
     assert_ok(host->devices, &err);
     pods.devices = host->devices;
     host->pods = dv_pods_open(host->rig.loop, &pods, &err);
@@ -83,7 +83,7 @@ void host_close(struct host *host)
     host->pods = NULL;
     dv_pods_close(pods, rig_on_closed, &host->rig);
     rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 1);
-    dv_devices_close(host->devices, rig_on_closed, &host->rig);
+    dv_device_manager_close(host->devices, rig_on_closed, &host->rig);
     host->devices = NULL;
     rig_wait_count(&host->rig, &host->rig.n_closed, n_closed + 2);
     dv_store_close(host->store, rig_on_closed, &host->rig);
@@ -144,7 +144,9 @@ static size_t n_healthy(const struct host *host)
 {
     struct dv_device_resource_info info;
 
-    return dv_device_find(dv_devices_state(host->devices), DV_STR(GPU), &info) ? info.n_healthy : 0;
+    return dv_device_find(dv_device_manager_state(host->devices), DV_STR(GPU), &info)
+               ? info.n_healthy
+               : 0;
 }
 
 static bool is_there(void *ctx)
@@ -293,7 +295,8 @@ const char *host_pods(struct host *host)
     size_t n = 0;
 
     while (dv_pods_next(host->pods, &at, &view))
-        texts[n++] = pod_text(dv_devices_state(host->devices), view.spec->ref.uid, host->rig.arena);
+        texts[n++] =
+            pod_text(dv_device_manager_state(host->devices), view.spec->ref.uid, host->rig.arena);
     return join(texts, n, host->rig.arena);
 }
 
@@ -318,7 +321,7 @@ const char *host_stored(struct host *host)
     const char *text;
     struct dv_err err;
 
-    dv_devices_save(host->devices, &saving.save); /* with all that waits */
+    dv_device_manager_save(host->devices, &saving.save); /* with all that waits */
     rig_wait_count(&host->rig, &saving.n_done, 1);
     rows_read(&devices, host->store, DV_TABLE_DEVICES, host->rig.arena);
     rows_read(&pods, host->store, DV_TABLE_PODS, host->rig.arena);

@@ -30,7 +30,7 @@ struct host {
     char plugins[96]; /* device-plugins in its directory */
     struct dv_store *store;
     struct dv_store_faults faults;
-    struct dv_devices *devices;
+    struct dv_device_manager *devices;
     struct dv_pods *pods;
     struct dv_numa_machine machine;
     struct dv_topology_config topology;

@@ -20,7 +20,7 @@ static void assert_free(struct host *host, size_t n)
 {
     struct dv_device_resource_info info;
 
-    assert_true(dv_device_find(dv_devices_state(host->devices), DV_STR(GPU), &info));
+    assert_true(dv_device_find(dv_device_manager_state(host->devices), DV_STR(GPU), &info));
     assert_int_equal(info.n_free, n);
 }
 

@@ -106,7 +106,7 @@ static void collect_devices(struct dv_node_metrics *metrics, struct dv_arena *ar
         set(metrics->allocatable, &resources[i].name, resources[i].allocatable);
         set(metrics->held, &resources[i].name, resources[i].held);
     }
-    while (dv_devices_next_count(metrics->node->devices, &at, &resource, &n_registrations))
+    while (dv_device_manager_next_count(metrics->node->devices, &at, &resource, &n_registrations))
         count(metrics->registrations, &resource, n_registrations);
 }
 
@@ -182,7 +182,7 @@ static void collect_topology(struct dv_node_metrics *metrics)
 static void collect_claims(struct dv_node_metrics *metrics, struct dv_arena *arena)
 {
     static const dv_str any = DV_STR_INIT("<any>");
-    const struct dv_claim_state *state = dv_claims_state(metrics->node->claims);
+    const struct dv_claim_state *state = dv_claim_manager_state(metrics->node->claims);
     dv_str *drivers;
     size_t *counts;
     size_t n = dv_claim_drivers_in_use(state, arena, &drivers, &counts);

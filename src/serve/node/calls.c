@@ -96,8 +96,8 @@ size_t dv_serve_calls(const struct dv_node *node, struct dv_arena *arena, NodeV1
 {
     struct gathering gathering = {.node = node, .arena = arena};
 
-    dv_claims_each_call(node->claims, see_driver, &gathering);
-    dv_devices_each_call(node->devices, see_plugin, &gathering);
+    dv_claim_manager_each_call(node->claims, see_driver, &gathering);
+    dv_device_manager_each_call(node->devices, see_plugin, &gathering);
     *calls = gathering.calls.v;
     return gathering.calls.n;
 }
@@ -192,7 +192,7 @@ void dv_serve_add_waits(const struct dv_node *node, NodeV1__ListClaimsResponse *
     for (size_t i = 0; i < response->n_claims; i++)
         (void)dv_map_set(&waits.by_uid, dv_str_from_c(response->claims[i]->uid),
                          response->claims[i]);
-    dv_claims_each_call(node->claims, see_called, &waits);
-    dv_claims_each_wait(node->claims, see_waiting, &waits);
+    dv_claim_manager_each_call(node->claims, see_called, &waits);
+    dv_claim_manager_each_wait(node->claims, see_waiting, &waits);
     dv_map_fini(&waits.by_uid);
 }

@@ -44,8 +44,8 @@ static NodeV1__ClaimDevice *device_message(const struct dv_node *node, dv_str dr
     message->cdi_devices = texts(device->cdi_ids, device->n_cdi_ids, arena);
     message->n_cdi_devices = device->n_cdi_ids;
     message->health = dv_claim_health_name(
-        dv_claim_health_get(dv_claims_state(node->claims), driver, device->pool, device->name,
-                            dv_clock_wall_ns(dv_loop_clock(node->loop)), &told));
+        dv_claim_health_get(dv_claim_manager_state(node->claims), driver, device->pool,
+                            device->name, dv_clock_wall_ns(dv_loop_clock(node->loop)), &told));
     message->message = dv_str_to_c(told, arena);
     return message;
 }
@@ -58,7 +58,7 @@ static NodeV1__ClaimDriver *driver_message(const struct dv_node *node,
 
     node_v1__claim_driver__init(message);
     message->name = dv_str_to_c(driver->name, arena);
-    message->connected = dv_dra_is_usable(dv_claims_drivers(node->claims), driver->name);
+    message->connected = dv_dra_is_usable(dv_claim_manager_drivers(node->claims), driver->name);
     message->devices = DV_NEW_ARRAY(arena, NodeV1__ClaimDevice *, driver->n_devices);
     for (size_t i = 0; i < driver->n_devices; i++)
         message->devices[message->n_devices++] =
@@ -75,7 +75,7 @@ static const char *awaited(const struct dv_node *node, const struct dv_claim *cl
     for (size_t i = 0; i < claim->record.n_drivers; i++) {
         dv_str driver = claim->record.drivers[i].name;
 
-        if (!dv_dra_is_usable(dv_claims_drivers(node->claims), driver))
+        if (!dv_dra_is_usable(dv_claim_manager_drivers(node->claims), driver))
             return dv_str_to_c(dv_str_printf(arena, "driver %.*s", DV_FMT(driver)), arena);
     }
     return "";
@@ -118,7 +118,7 @@ NodeV1__ListClaimsResponse *dv_serve_claim_list(const struct dv_node *node, dv_s
                                                 dv_str name, struct dv_arena *arena)
 {
     NodeV1__ListClaimsResponse *response = DV_NEW(arena, NodeV1__ListClaimsResponse);
-    const struct dv_claim_state *state = dv_claims_state(node->claims);
+    const struct dv_claim_state *state = dv_claim_manager_state(node->claims);
     const struct dv_claim *claim;
 
     node_v1__list_claims_response__init(response);
@@ -232,7 +232,7 @@ static void on_cancelled(void *ctx, struct dv_server_call *call)
     struct release *release = ctx;
 
     (void)call;
-    dv_claims_cancel(&release->op);
+    dv_claim_manager_cancel(&release->op);
 }
 
 void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str bytes)
@@ -240,7 +240,7 @@ void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str
     struct dv_node_server *server = ctx;
     const NodeV1__ReleaseClaimRequest *request =
         dv_node_decode(call, &node_v1__release_claim_request__descriptor, bytes);
-    struct dv_claims *claims = server->node->claims;
+    struct dv_claim_manager *claims = server->node->claims;
     struct release *release;
     struct dv_err err;
 
@@ -260,8 +260,9 @@ void dv_node_handle_release_claim(void *ctx, struct dv_server_call *call, dv_str
         request->namespace_[0] ? dv_str_from_c(request->namespace_) : DV_STR("default");
     release->name = dv_str_from_c(request->name);
     release->reason = dv_str_from_c(request->reason);
-    take_record(release, dv_claim_find(dv_claims_state(claims), release->namespace, release->name));
+    take_record(release,
+                dv_claim_find(dv_claim_manager_state(claims), release->namespace, release->name));
     release->op.done = on_released;
     dv_server_call_on_cancel(call, on_cancelled, release);
-    dv_claims_release(claims, &release->op, release->namespace, release->name);
+    dv_claim_manager_release(claims, &release->op, release->namespace, release->name);
 }

@@ -75,7 +75,7 @@ static void add_containers(NodeV1__AdmitPodResponse *response, const struct dv_n
 {
     const struct dv_device_record *records;
     size_t n_records =
-        dv_device_records_of_pod(dv_devices_state(node->devices), ref->uid, arena, &records);
+        dv_device_records_of_pod(dv_device_manager_state(node->devices), ref->uid, arena, &records);
     struct dv_pod_view view;
 
     if (!dv_pods_find(node->pods, ref, &view))
@@ -251,7 +251,7 @@ static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const stru
     struct dv_claim_cdi_name *names = NULL;
     size_t n = 0;
 
-    if (container && !dv_claim_cdi_names(dv_claims_state(pending->server->node->claims),
+    if (container && !dv_claim_cdi_names(dv_claim_manager_state(pending->server->node->claims),
                                          spec->object, container, arena, &names, &n, err))
         return false;
     response->cdi_devices = DV_NEW_ARRAY(arena, const char *, n + options->n_cdi_names);
@@ -292,7 +292,7 @@ static void on_started(struct dv_pod_start *start, const struct dv_err *err)
         dv_serve_reply(pending->call, &response.base);
         return;
     }
-    if (dv_device_run_options(dv_devices_state(node->devices), view.spec->ref.uid,
+    if (dv_device_run_options(dv_device_manager_state(node->devices), view.spec->ref.uid,
                               pending->container, arena, &options)) {
         log_conflicts(pending, &options);
         add_options(&response, &options, arena);

@@ -44,8 +44,8 @@ size_t dv_serve_resources(const struct dv_node *node, struct dv_arena *arena,
     size_t at_reported = 0;
     size_t at_removed = 0;
 
-    dv_devices_capacity(node->devices, arena, &reported);
-    n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    dv_device_manager_capacity(node->devices, arena, &reported);
+    n_infos = dv_device_resources(dv_device_manager_state(node->devices), arena, &infos);
     v = DV_NEW_ARRAY(arena, struct dv_serve_resource, n_infos + reported.n_removed);
     while (at_info < n_infos || at_removed < reported.n_removed) {
         struct dv_serve_resource *resource = &v[n++];
@@ -124,8 +124,8 @@ static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spe
     size_t n = 0;
 
     if (container)
-        dv_claim_container_status(dv_claims_state(node->claims), spec->object, container, NULL, 0,
-                                  &options, arena, statuses, &n);
+        dv_claim_container_status(dv_claim_manager_state(node->claims), spec->object, container,
+                                  NULL, 0, &options, arena, statuses, &n);
     return n;
 }
 
@@ -133,7 +133,7 @@ static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spe
 static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
                        const struct dv_pod_spec *spec, struct dv_arena *arena)
 {
-    const struct dv_device_state *state = dv_devices_state(node->devices);
+    const struct dv_device_state *state = dv_device_manager_state(node->devices);
 
     pod->containers = DV_NEW_ARRAY(arena, NodeV1__ContainerHealth *, spec->n_containers);
     for (size_t i = 0; i < spec->n_containers; i++) {
@@ -263,8 +263,8 @@ static const struct dv_err *trouble_of(const struct dv_node *node)
     const struct dv_err *err = dv_health_trouble(node->health);
 
     if (!err)
-        err = dv_devices_store_error(node->devices);
-    return err ? err : dv_claims_store_error(node->claims);
+        err = dv_device_manager_store_error(node->devices);
+    return err ? err : dv_claim_manager_store_error(node->claims);
 }
 
 NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_arena *arena)

@@ -76,7 +76,8 @@ static NodeV1__Resource *resource_message(const struct dv_node *node,
 {
     NodeV1__Resource *resource = DV_NEW(arena, NodeV1__Resource);
     const struct dv_device_view *views;
-    size_t n_views = dv_device_views(dv_devices_state(node->devices), from->name, arena, &views);
+    size_t n_views =
+        dv_device_views(dv_device_manager_state(node->devices), from->name, arena, &views);
 
     node_v1__resource__init(resource);
     resource->name = dv_str_to_c(from->name, arena);
@@ -146,7 +147,8 @@ static NodeV1__Plugin *plugin_message(const struct dv_node *node, const struct d
     plugin->error = dv_str_to_c(dv_str_from_c(view->last_err.msg), arena);
     plugin->retry_at_ms = view->next_retry_ms ? wall_ms(node, view->next_retry_ms) : 0;
     plugin->attempts = (uint32_t)view->n_attempts;
-    add_driver(plugin, dv_dra_find(dv_claims_drivers(node->claims), info->name, info->endpoint));
+    add_driver(plugin,
+               dv_dra_find(dv_claim_manager_drivers(node->claims), info->name, info->endpoint));
     return plugin;
 }
 
@@ -198,7 +200,7 @@ NodeV1__ListPluginsResponse *dv_serve_plugin_list(const struct dv_node *node,
 {
     NodeV1__ListPluginsResponse *response = DV_NEW(arena, NodeV1__ListPluginsResponse);
     const struct dv_device_resource_info *infos;
-    size_t n_infos = dv_device_resources(dv_devices_state(node->devices), arena, &infos);
+    size_t n_infos = dv_device_resources(dv_device_manager_state(node->devices), arena, &infos);
     struct dv_plugin_view view;
     const struct dv_guard_refusal *refusal;
     size_t n = n_infos;

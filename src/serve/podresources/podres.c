@@ -77,7 +77,7 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
         struct dv_err missing; /* the container then shows no claims at all */
         size_t n;
 
-        if (!container || !dv_claim_of_container(dv_claims_state(node->claims), spec->object,
+        if (!container || !dv_claim_of_container(dv_claim_manager_state(node->claims), spec->object,
                                                  container, arena, &used, &n, &missing))
             continue;
         claims = DV_NEW_ARRAY(arena, const struct dv_podres_claim *, n);
@@ -103,7 +103,7 @@ static struct dv_podres_pod known_pod(const struct dv_node *node, const struct d
 /* Describes all pods, after what inactive ones held has been given back. */
 static struct dv_podres_node known_node(const struct dv_node *node, struct dv_arena *arena)
 {
-    struct dv_device_state *devices = dv_devices_state(node->devices);
+    struct dv_device_state *devices = dv_device_manager_state(node->devices);
     struct dv_podres_pod *pods =
         DV_NEW_ARRAY(arena, struct dv_podres_pod, dv_pods_count(node->pods));
     struct dv_pod_view view;
@@ -147,7 +147,7 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str bytes)
 static void handle_allocatable(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     struct dv_podres_server *server = ctx;
-    struct dv_podres_node node = {.devices = dv_devices_state(server->node->devices),
+    struct dv_podres_node node = {.devices = dv_device_manager_state(server->node->devices),
                                   .is_strict = server->node->is_strict};
 
     (void)bytes;
@@ -162,7 +162,7 @@ answer_get(struct dv_podres_server *server, const PodresV1__GetPodResourcesReque
 {
     struct dv_pod_ref ref = {.namespace = dv_str_from_c(request->pod_namespace),
                              .name = dv_str_from_c(request->pod_name)};
-    struct dv_podres_node node = {.devices = dv_devices_state(server->node->devices),
+    struct dv_podres_node node = {.devices = dv_device_manager_state(server->node->devices),
                                   .is_strict = server->node->is_strict};
     PodresV1__GetPodResourcesResponse *response;
     struct dv_podres_pod pod;

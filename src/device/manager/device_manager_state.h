@@ -1,6 +1,6 @@
-/* devices.h - what the files of this module's loop part share. */
-#ifndef DV_DEVICE_DEVICES_H
-#define DV_DEVICE_DEVICES_H
+/* device_manager_state.h - what the files of this module's loop part share. */
+#ifndef DV_DEVICE_MANAGER_STATE_H
+#define DV_DEVICE_MANAGER_STATE_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -20,9 +20,9 @@
 struct dv_arena;
 struct dv_endpoint;
 
-struct dv_devices {
+struct dv_device_manager {
     struct dv_loop *loop;
-    struct dv_devices_options options;
+    struct dv_device_manager_options options;
     struct dv_device_state *state;
     struct dv_server *server;
     dv_str plugin_dir; /* <kubelet-dir>/device-plugins; ends with a NUL */
@@ -44,23 +44,23 @@ struct dv_devices {
 };
 
 /* device_manager.c */
-void dv_devices_tell_changed(struct dv_devices *devices);
+void dv_device_manager_tell_changed(struct dv_device_manager *devices);
 /* To be called whenever something ends that a closing manager waits for. */
-void dv_devices_check_closed(struct dv_devices *devices);
+void dv_device_manager_check_closed(struct dv_device_manager *devices);
 
 /* grace.c */
 /* To be called after anything that may have begun a grace period: sets the timer for its end. */
-void dv_devices_watch_grace(struct dv_devices *devices);
-void dv_devices_forget_removed(struct dv_devices *devices);
+void dv_device_manager_watch_grace(struct dv_device_manager *devices);
+void dv_device_manager_forget_removed(struct dv_device_manager *devices);
 
 /* stale.c */
 /* Removes the sockets of plugins that an earlier davitd or kubelet left in the plugin directory. To
- * be called only before dv_devices_serve. DV_ALREADY_EXISTS: another agent works on the directory;
- * nothing is removed. */
-DV_CHECKED bool dv_devices_clean(struct dv_devices *devices, struct dv_err *err);
+ * be called only before dv_device_manager_serve. DV_ALREADY_EXISTS: another agent works on the
+ * directory; nothing is removed. */
+DV_CHECKED bool dv_device_manager_clean(struct dv_device_manager *devices, struct dv_err *err);
 
 /* device_register.c */
-DV_CHECKED bool dv_devices_serve(struct dv_devices *devices, struct dv_err *err);
+DV_CHECKED bool dv_device_manager_serve(struct dv_device_manager *devices, struct dv_err *err);
 
 /* ---- list_job.c: a long list, which is read on a worker ---- */
 
@@ -69,8 +69,8 @@ struct dv_list_job;
  * `err`: it was refused. Neither: a later list, of another plugin, was faster. */
 typedef void dv_list_job_fn(void *ctx, const struct dv_device_diff *diff, const struct dv_err *err);
 /* Starts to read a list on a worker; copies `message`. */
-struct dv_list_job *dv_list_job_start(struct dv_devices *devices, dv_str resource, dv_str message,
-                                      dv_list_job_fn *done, void *ctx);
+struct dv_list_job *dv_list_job_start(struct dv_device_manager *devices, dv_str resource,
+                                      dv_str message, dv_list_job_fn *done, void *ctx);
 /* Has `done` not run any more, and the list change nothing; the manager waits for the worker. */
 void dv_list_job_forget(struct dv_list_job *job);
 
@@ -96,7 +96,7 @@ struct dv_endpoint_open {
 
 /* Connects to the plugin, asks for its options, begins to watch its list. DV_RESOURCE_EXHAUSTED:
  * too many endpoints of the caller wait for their plugins already. */
-struct dv_endpoint *dv_endpoint_open(struct dv_devices *devices,
+struct dv_endpoint *dv_endpoint_open(struct dv_device_manager *devices,
                                      const struct dv_endpoint_open *open, struct dv_err *err);
 /* Ends the endpoint for this reason; `registered` runs if it has not. */
 void dv_endpoint_stop(struct dv_endpoint *endpoint, const char *reason);
@@ -107,7 +107,8 @@ void dv_endpoint_stop_link(struct dv_link *link, const char *reason);
 /* Describes what the endpoint of the link was asked and has not answered; false: nothing. */
 bool dv_endpoint_link_call(struct dv_link *link, struct dv_device_call *call);
 /* The endpoint that serves the resource on the socket; NULL: there is none. */
-struct dv_endpoint *dv_endpoint_find(struct dv_devices *devices, dv_str resource, dv_str socket);
+struct dv_endpoint *dv_endpoint_find(struct dv_device_manager *devices, dv_str resource,
+                                     dv_str socket);
 /* Makes the call that the step asks for, with the caller's message and method filled in;
  * dv_endpoint_convert brings the answer into v1beta1's form. */
 void dv_endpoint_call(struct dv_endpoint *endpoint, const struct dv_device_step *step,

@@ -1,6 +1,6 @@
-/* claims.h - what the files of this module's loop part share. */
-#ifndef DV_CLAIM_CLAIMS_H
-#define DV_CLAIM_CLAIMS_H
+/* claim_manager_state.h - what the files of this module's loop part share. */
+#ifndef DV_CLAIM_MANAGER_STATE_H
+#define DV_CLAIM_MANAGER_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct dv_object;
 /* A driver's socket, and our connection to it. */
 struct dv_instance {
     struct dv_dra_instance base;
-    struct dv_claims *claims;
+    struct dv_claim_manager *claims;
     struct dv_channel *channel;
     struct dv_link link; /* in the manager's list, until the channel is closed */
     struct dv_call health_call;
@@ -48,9 +48,9 @@ struct dv_claim_chores {
     bool is_asked; /* look again when all items are done */
 };
 
-struct dv_claims {
+struct dv_claim_manager {
     struct dv_loop *loop;
-    struct dv_claims_options options;
+    struct dv_claim_manager_options options;
     struct dv_claim_state *state;
     struct dv_dra_drivers *drivers;
     struct dv_list instances;
@@ -69,22 +69,23 @@ struct dv_claims {
 };
 
 /* claim_manager.c */
-void dv_claims_tell_changed(struct dv_claims *claims);
+void dv_claim_manager_tell_changed(struct dv_claim_manager *claims);
 /* The sum of the epochs of the claim's drivers. */
-uint64_t dv_claim_epoch(const struct dv_claims *claims, const struct dv_claim *claim);
+uint64_t dv_claim_epoch(const struct dv_claim_manager *claims, const struct dv_claim *claim);
 /* To be called whenever something ends that a closing manager waits for. */
-void dv_claims_check_closed(struct dv_claims *claims);
+void dv_claim_manager_check_closed(struct dv_claim_manager *claims);
 
 /* instance.c */
-struct dv_instance *dv_instance_open(struct dv_claims *claims, const struct dv_plugin_info *info,
-                                     enum dv_dra_service service, struct dv_err *err);
+struct dv_instance *dv_instance_open(struct dv_claim_manager *claims,
+                                     const struct dv_plugin_info *info, enum dv_dra_service service,
+                                     struct dv_err *err);
 void dv_instance_close(struct dv_instance *instance);
 
 /* wipe.c */
 /* To be called after every change of a driver's instances or their connections. */
-void dv_claims_evaluate(struct dv_claims *claims, dv_str driver);
-void dv_claims_wipe_node(struct dv_claims *claims);
-void dv_claims_stop_wiping(struct dv_claims *claims);
+void dv_claim_manager_evaluate(struct dv_claim_manager *claims, dv_str driver);
+void dv_claim_manager_wipe_node(struct dv_claim_manager *claims);
+void dv_claim_manager_stop_wiping(struct dv_claim_manager *claims);
 
 /* ---- operations ---- */
 
@@ -133,7 +134,7 @@ typedef enum dv_claim_progress dv_claim_step_fn(struct dv_claim_operation *opera
                                                 struct dv_err *err);
 
 /* Sets the operation to its first step; the caller fills in its jobs. */
-void dv_claim_operation_init(struct dv_claims *claims, struct dv_claim_operation *operation,
+void dv_claim_operation_init(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
                              enum dv_claim_operation_kind kind);
 /* Allocates this many jobs. */
 void dv_claim_operation_set_jobs(struct dv_claim_operation *operation, size_t n_jobs);
@@ -161,7 +162,7 @@ void dv_claim_stop_waiting(struct dv_claim_operation *operation);
 void dv_claim_hold(struct dv_claim_job *job, struct dv_claim *claim);
 void dv_claim_let_go(struct dv_claim_job *job); /* one that is not held is fine */
 /* To be called when a driver has come: operations that wait for one look again. */
-void dv_claims_wake(struct dv_claims *claims);
+void dv_claim_manager_wake(struct dv_claim_manager *claims);
 
 /* claim_call.c: all drivers of an operation. */
 
@@ -205,9 +206,9 @@ dv_str dv_claim_batch_method(const struct dv_claim_batch *batch);
 /* chores.c */
 /* Notes how the drivers answered for the claim, for the pauses of chores; err: NULL when all went
  * well. */
-void dv_claim_answered(struct dv_claims *claims, struct dv_claim *claim, bool is_prepare,
+void dv_claim_answered(struct dv_claim_manager *claims, struct dv_claim *claim, bool is_prepare,
                        const struct dv_err *err);
-void dv_claim_chores_stop(struct dv_claims *claims);
-bool dv_claim_chores_are_idle(const struct dv_claims *claims);
+void dv_claim_chores_stop(struct dv_claim_manager *claims);
+bool dv_claim_chores_are_idle(const struct dv_claim_manager *claims);
 
 #endif
