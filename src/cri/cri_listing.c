@@ -107,9 +107,6 @@ void dv_cri_listing_call(struct dv_cri *cri, enum dv_cri_kind kind, dv_str uid,
 /* Both calls have ended. */
 static void finish(struct dv_cri_view *view)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = view->listing.arena;
-
-    view->listing.arena = NULL;
     view->listing.ended_ms = dv_loop_now_ms(view->cri->loop);
     if (view->listing.err.code != DV_OK) {
         dv_log(DV_LOG_DEBUG, "cri: cannot list pods; trying again", DV_F_ERR(&view->listing.err));
@@ -118,6 +115,8 @@ static void finish(struct dv_cri_view *view)
         dv_cri_view_review(view);
         dv_cri_look_start(view);
     }
+    dv_arena_free(view->listing.arena);
+    view->listing.arena = NULL;
     if (view->listing.is_repeated)
         dv_cri_listing_now(view);
     dv_cri_listing_set_timer(view);

@@ -9,6 +9,7 @@
 #include "base/defs.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "pb/pb.h"
 #include "proto/cri_v1.pb-c.h"
 #include "support/dvtest.h"
 #include "support/turns.h"
@@ -193,8 +194,7 @@ void cri_host_sandbox(struct cri_host *host, struct cri_try *attempt, const char
 {
     char uid[72];
     CriV1__PodSandboxMetadata metadata = CRI_V1__POD_SANDBOX_METADATA__INIT;
-    CriV1__PodSandboxConfig__LabelsEntry label = CRI_V1__POD_SANDBOX_CONFIG__LABELS_ENTRY__INIT;
-    CriV1__PodSandboxConfig__LabelsEntry *labels[] = {&label};
+    CriV1__PodSandboxConfig__LabelsEntry *label;
     CriV1__PodSandboxConfig config = CRI_V1__POD_SANDBOX_CONFIG__INIT;
     CriV1__RunPodSandboxRequest request = CRI_V1__RUN_POD_SANDBOX_REQUEST__INIT;
 
@@ -203,10 +203,10 @@ void cri_host_sandbox(struct cri_host *host, struct cri_try *attempt, const char
     metadata.uid = uid;
     metadata.namespace_ = "default";
     metadata.attempt = number;
-    label.key = DV_CRI_LABEL_POD_UID;
-    label.value = uid;
+    label = dv_pb_entry_new(&cri_v1__pod_sandbox_config__labels_entry__descriptor,
+                            DV_CRI_LABEL_POD_UID, uid, host->rig.arena);
     config.metadata = &metadata;
-    config.labels = labels;
+    config.labels = &label;
     config.n_labels = 1;
     request.config = &config;
     cri_try_run(host, attempt, DV_CRI_RUN_POD_SANDBOX, &request);
@@ -221,8 +221,7 @@ void cri_host_container(struct cri_host *host, struct cri_try *attempt, const ch
     const char *words[] = {first, second};
     CriV1__ContainerMetadata metadata = CRI_V1__CONTAINER_METADATA__INIT;
     CriV1__ImageSpec image = CRI_V1__IMAGE_SPEC__INIT;
-    CriV1__ContainerConfig__LabelsEntry label = CRI_V1__CONTAINER_CONFIG__LABELS_ENTRY__INIT;
-    CriV1__ContainerConfig__LabelsEntry *labels[] = {&label};
+    CriV1__ContainerConfig__LabelsEntry *label;
     CriV1__ContainerConfig config = CRI_V1__CONTAINER_CONFIG__INIT;
     CriV1__CreateContainerRequest request = CRI_V1__CREATE_CONTAINER_REQUEST__INIT;
     struct cri_try start;
@@ -232,11 +231,11 @@ void cri_host_container(struct cri_host *host, struct cri_try *attempt, const ch
     config.command = words;
     metadata.name = name;
     image.image = "busybox";
-    label.key = DV_CRI_LABEL_POD_UID;
-    label.value = uid;
+    label = dv_pb_entry_new(&cri_v1__container_config__labels_entry__descriptor,
+                            DV_CRI_LABEL_POD_UID, uid, host->rig.arena);
     config.metadata = &metadata;
     config.image = &image;
-    config.labels = labels;
+    config.labels = &label;
     config.n_labels = 1;
     request.pod_sandbox_id = sandbox;
     request.config = &config;
