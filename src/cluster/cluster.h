@@ -72,6 +72,7 @@ enum dv_subresource {
     DV_SUB_BINDING,  /* of pods, CREATE: `value` is struct dv_api_binding */
     DV_SUB_EVICTION, /* of pods, CREATE: `value` is struct dv_api_eviction */
     DV_SUB_FINALIZE, /* of namespaces, UPDATE */
+    DV_SUB_TOKEN,    /* of service accounts, CREATE: `value` is struct dv_api_token_request */
 };
 
 enum dv_patch_type {
@@ -133,7 +134,8 @@ struct dv_request {
     struct dv_object *object;
     struct dv_object **objects; /* DELETE_COLLECTION: as they were before */
     size_t n_objects;
-    bool is_created; /* by an apply */
+    const struct dv_api_token_request *token; /* DV_SUB_TOKEN: with its status, which is a secret */
+    bool is_created;                          /* by an apply */
     bool is_removed; /* DELETE, or an UPDATE that took the last finalizer: it is gone */
     const dv_str *warnings;
     size_t n_warnings;

@@ -61,6 +61,24 @@ struct dv_cluster *dv_embedded_cluster(struct dv_embedded *embedded);
  * tells that the store may be marked as rebuilt. For the store's `damaged`. */
 void dv_embedded_rewrite_all(struct dv_embedded *embedded, void (*done)(void *ctx), void *ctx);
 
+/* ---- tokens of service accounts ---- */
+
+/* A request for one (DV_SUB_TOKEN) that has come to the embedded API: it has no tokens itself. */
+struct dv_embedded_token {
+    dv_str namespace; /* and name: the account's */
+    dv_str name;
+    struct dv_api_token_request *request;
+    struct dv_arena *arena; /* as long as the request; for the answer */
+};
+
+/* Makes a token, now or later, and ends with dv_embedded_token_made. */
+typedef void dv_embedded_make_token(void *ctx, struct dv_embedded_token *token);
+/* Sets who makes tokens: who serves the API, and keeps them. NULL: nobody does, any more. */
+void dv_embedded_set_token_maker(struct dv_embedded *embedded, dv_embedded_make_token *make,
+                                 void *ctx);
+/* Answers with token->request, whose status is set, or with a failure, which is in the arena. */
+void dv_embedded_token_made(struct dv_embedded_token *token, const struct dv_api_status *failure);
+
 /* ---- reading ---- */
 
 /* The version of the newest change that is durable. */

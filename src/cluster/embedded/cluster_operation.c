@@ -55,6 +55,7 @@ static void tell_request(struct dv_cluster_operation *operation)
     request->object = operation->object;
     request->objects = operation->objects;
     request->n_objects = operation->n_objects;
+    request->token = operation->token;
     request->is_created = operation->is_created;
     request->is_removed = operation->is_removed;
     request->warnings = operation->warnings;

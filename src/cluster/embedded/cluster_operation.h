@@ -100,6 +100,7 @@ struct dv_cluster_operation {
     struct dv_object *object;            /* the answer; a reference */
     struct dv_object **objects;          /* of a collection; references */
     size_t n_objects;
+    const struct dv_api_token_request *token; /* in the arena */
     const dv_str *warnings;
     size_t n_warnings;
     bool is_dry_run;

@@ -66,6 +66,8 @@ static bool is_served(const struct dv_request *request)
         return request->kind->id == DV_KIND_POD && request->verb == DV_VERB_CREATE;
     case DV_SUB_FINALIZE:
         return request->kind->id == DV_KIND_NAMESPACE && request->verb == DV_VERB_UPDATE;
+    case DV_SUB_TOKEN:
+        return request->kind->id == DV_KIND_SERVICE_ACCOUNT && request->verb == DV_VERB_CREATE;
     }
     return false;
 }
@@ -77,6 +79,8 @@ static void start_create(struct dv_cluster_operation *operation)
         start_named(operation, dv_cluster_pod_bind);
     else if (operation->request->subresource == DV_SUB_EVICTION)
         start_named(operation, dv_cluster_pod_evict);
+    else if (operation->request->subresource == DV_SUB_TOKEN)
+        dv_cluster_token_start(operation);
     else
         dv_create_start(operation);
 }
@@ -153,7 +157,8 @@ void dv_embedded_request_cancel(struct dv_cluster *cluster, struct dv_request *r
     if (operation->entry ? dv_cluster_operation_is_waiting(operation)
                          : dv_link_is_in(&operation->link)) {
         dv_cluster_operation_leave(operation);
-    } else { /* it is being written: the caller is told now, and the write ends by itself */
+    } else { /* it is being written, or a token is: the caller is told now, and that ends by itself
+              */
         operation->request = NULL;
         operation = dv_cluster_operation_new(embedded, request);
     }

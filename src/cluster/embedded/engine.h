@@ -18,6 +18,7 @@
 #include "resource/resource.h"
 
 struct dv_arena;
+struct dv_cluster_operation;
 struct dv_entry;
 struct dv_object;
 struct dv_store;
@@ -67,6 +68,8 @@ struct dv_embedded {
     struct dv_list events; /* entries of Events, in the order of their last writes */
     struct dv_timer start_again;
     struct dv_rewrite rewrite;
+    dv_embedded_make_token *make_token; /* NULL: nobody makes tokens */
+    void *make_token_ctx;
 
     struct dv_task watch;      /* tells the watchers what is due */
     size_t watch_room;         /* how many bytes the watchers may still be told in this turn */
@@ -111,6 +114,9 @@ void dv_embedded_view_close(struct dv_view *view);
 /* cluster_watch.c */
 void dv_watchers_wake(struct dv_embedded *embedded, struct dv_shelf *shelf);
 void dv_watchers_end(struct dv_embedded *embedded);
+
+/* cluster_token.c: starts a request for a token. */
+void dv_cluster_token_start(struct dv_cluster_operation *operation);
 
 /* cluster_request.c */
 void dv_embedded_request_start(struct dv_cluster *cluster, struct dv_request *request);

@@ -60,6 +60,7 @@ static const struct {
     [DV_SUB_BINDING] = {DV_STR_INIT("binding"),  true },
     [DV_SUB_EVICTION] = {DV_STR_INIT("eviction"), true },
     [DV_SUB_FINALIZE] = {DV_STR_INIT("finalize"), false},
+    [DV_SUB_TOKEN] = {DV_STR_INIT("token"),    false},
 };
 
 static const dv_str methods[] = {
@@ -170,6 +171,19 @@ static bool read_object(struct exchange *exchange, const struct dv_json *doc, st
     return true;
 }
 
+static bool read_token(struct exchange *exchange, const struct dv_json *doc, struct dv_err *err)
+{
+    struct dv_api_token_request *token = DV_NEW(exchange->arena, struct dv_api_token_request);
+
+    if (!dv_decode_json(&dv_message_token_request, doc, DV_UNKNOWN_DROP, exchange->arena, token,
+                        NULL, err))
+        return false;
+    if (token->status.token.n == 0)
+        return dv_fail(err, DV_INTERNAL, "it has no token");
+    exchange->request->token = token;
+    return true;
+}
+
 static bool read_answer(struct exchange *exchange, struct dv_err *err)
 {
     struct dv_request *request = exchange->request;
@@ -183,6 +197,8 @@ static bool read_answer(struct exchange *exchange, struct dv_err *err)
         return read_list(exchange, doc, err);
     if (subresources[request->subresource].answers_status)
         return true;
+    if (request->subresource == DV_SUB_TOKEN)
+        return read_token(exchange, doc, err) || dv_wrap(err, "the server's answer");
     if (request->verb == DV_VERB_DELETE &&
         dv_str_eq(dv_remote_text(doc, "kind"), DV_STR("Status"))) {
         request->is_removed = true;
@@ -320,9 +336,14 @@ static void print_value(struct exchange *exchange)
     static const struct dv_api_version core = {{0}, DV_STR_INIT("v1"), &dv_message_binding};
     static const struct dv_api_version policy = {DV_STR_INIT("policy"), DV_STR_INIT("v1"),
                                                  &dv_message_eviction};
+    static const struct dv_api_version authentication = {
+        DV_STR_INIT("authentication.k8s.io"), DV_STR_INIT("v1"), &dv_message_token_request};
     const struct dv_request *request = exchange->request;
 
-    if (request->subresource == DV_SUB_BINDING)
+    if (request->subresource == DV_SUB_TOKEN)
+        dv_encode_json_text(authentication.message, request->value, &authentication,
+                            DV_STR("TokenRequest"), &exchange->body);
+    else if (request->subresource == DV_SUB_BINDING)
         dv_encode_json_text(core.message, request->value, &core, DV_STR("Binding"),
                             &exchange->body);
     else if (request->subresource == DV_SUB_EVICTION)
@@ -399,6 +420,7 @@ static void forget_answer(struct dv_request *request)
     request->object = NULL;
     request->objects = NULL;
     request->n_objects = 0;
+    request->token = NULL;
     request->is_created = request->is_removed = false;
     request->warnings = NULL;
     request->n_warnings = 0;

@@ -1,6 +1,7 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/defs.h"
@@ -8,6 +9,7 @@
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
+#include "resource/status.h"
 #include "resource/validate.h"
 
 #define CLAIM "{\"metadata\":{\"name\":\"c1\"}," CLAIM_SPEC "}"
@@ -333,6 +335,102 @@ static void what_is_cancelled_ends_once_and_others_go_on(void **state)
     assert_int_equal(all[0].n_done + all[1].n_done + all[2].n_done, 3);
 }
 
+/* ---- tokens of service accounts ---- */
+
+static struct dv_embedded_token *wanted_token; /* of the request that came last */
+
+static void keep_token(void *ctx, struct dv_embedded_token *token)
+{
+    (void)ctx;
+    wanted_token = token;
+}
+
+struct token_ask {
+    struct dv_request request;
+    char text[32];
+    int code;
+    size_t n_done;
+};
+
+static void on_token(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct token_ask *ask_token = DV_CONTAINER(request, struct token_ask, request);
+
+    ask_token->n_done++;
+    ask_token->code = failure ? (int)failure->code : 0;
+    if (request->token)
+        (void)snprintf(ask_token->text, sizeof(ask_token->text), "%.*s",
+                       DV_FMT(request->token->status.token));
+}
+
+static bool is_token_told(void *ctx)
+{
+    return ((const struct token_ask *)ctx)->n_done > 0;
+}
+
+static void start_token(struct fixture *fixture, struct token_ask *ask_token,
+                        const struct dv_api_token_request *value)
+{
+    *ask_token = (struct token_ask){
+        .request = {.verb = DV_VERB_CREATE,
+                    .subresource = DV_SUB_TOKEN,
+                    .kind = dv_kind(DV_KIND_SERVICE_ACCOUNT),
+                    .namespace = DV_STR("default"),
+                    .name = DV_STR("account"),
+                    .value = value,
+                    .done = on_token}
+    };
+    dv_request_start(fixture->cluster, &ask_token->request);
+}
+
+static void tokens_are_made_by_who_serves_the_api(void **state)
+{
+    struct fixture *fixture = *state;
+    dv_str audience = DV_STR("vault");
+    struct dv_api_token_request value = {
+        .spec = {.audiences = &audience, .n_audiences = 1}
+    };
+    struct token_ask one;
+
+    start_token(fixture, &one, &value); /* nobody does */
+    run_until(fixture, is_token_told, &one);
+    assert_int_equal(one.code, 503);
+
+    dv_embedded_set_token_maker(fixture->embedded, keep_token, NULL);
+    start_token(fixture, &one, &value);
+    assert_str(wanted_token->name, "account");
+    assert_str(wanted_token->request->spec.audiences[0], "vault");
+    wanted_token->request->status.token = DV_STR("secret");
+    dv_embedded_token_made(wanted_token, NULL);
+    assert_int_equal(one.n_done, 0);
+    run_until(fixture, is_token_told, &one);
+    assert_int_equal(one.code, 0);
+    assert_string_equal(one.text, "secret");
+
+    start_token(fixture, &one, &value);
+    dv_embedded_token_made(wanted_token, dv_status_new(404, DV_STR("NotFound"), wanted_token->arena,
+                                                       "no such account"));
+    run_until(fixture, is_token_told, &one);
+    assert_int_equal(one.code, 404);
+}
+
+/* The caller is told at once, and what the maker answers later goes nowhere. */
+static void a_token_that_nobody_waits_for_is_dropped(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_api_token_request value = {0};
+    struct token_ask one;
+
+    dv_embedded_set_token_maker(fixture->embedded, keep_token, NULL);
+    start_token(fixture, &one, &value);
+    dv_request_cancel(fixture->cluster, &one.request);
+    run_until(fixture, is_token_told, &one);
+    assert_int_equal(one.code, 499);
+    dv_embedded_token_made(wanted_token, NULL);
+    settle(fixture);
+    assert_int_equal(one.n_done, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +445,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(dry_runs_change_nothing, start, end),
         cmocka_unit_test_setup_teardown(the_caller_may_refuse_a_change, start, end),
         cmocka_unit_test_setup_teardown(what_is_cancelled_ends_once_and_others_go_on, start, end),
+        cmocka_unit_test_setup_teardown(tokens_are_made_by_who_serves_the_api, start, end),
+        cmocka_unit_test_setup_teardown(a_token_that_nobody_waits_for_is_dropped, start, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

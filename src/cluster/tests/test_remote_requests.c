@@ -26,6 +26,7 @@ struct ask {
     uint64_t version;
     size_t n_objects;
     dv_str warning;
+    dv_str token;
     bool closes_remote;
 };
 
@@ -50,6 +51,8 @@ static void on_done(struct dv_request *request, const struct dv_api_status *fail
     if (request->object)
         ask->version = request->object->version;
     ask->n_objects = request->n_objects;
+    if (request->token)
+        ask->token = dv_str_copy(request->token->status.token, ask->arena);
     if (request->n_warnings)
         ask->warning = dv_str_copy(request->warnings[0], ask->arena);
     if (ask->closes_remote) {
@@ -183,6 +186,32 @@ static void binds_and_evicts_pods(void **state)
     fake_expect(fake, "POST /api/v1/namespaces/s/pods/a/eviction?fieldManager=davit "
                       "application/json: {\"kind\":\"Eviction\",\"apiVersion\":\"policy/v1\",");
     assert_int_equal(evict.code, 0);
+}
+
+static void asks_for_tokens_of_accounts(void **state)
+{
+    struct fake *fake = *state;
+    int64_t seconds = 3607;
+    struct dv_api_token_request value = {.spec = {.expiration_seconds = &seconds}};
+    struct ask good = ask_of(fake, DV_VERB_CREATE);
+    struct ask empty = ask_of(fake, DV_VERB_CREATE);
+
+    good.request.kind = empty.request.kind = dv_kind(DV_KIND_SERVICE_ACCOUNT);
+    good.request.subresource = empty.request.subresource = DV_SUB_TOKEN;
+    good.request.value = empty.request.value = &value;
+    fake_connect(fake);
+    fake_answer(fake, (struct answer){.status = 201,
+                                      .body = "{\"kind\":\"TokenRequest\",\"status\":{"
+                                              "\"token\":\"secret\"}}"});
+    run(&good);
+    fake_expect(fake, "POST /api/v1/namespaces/s/serviceaccounts/a/token?fieldManager=davit "
+                      "application/json: {\"kind\":\"TokenRequest\",\"apiVersion\":"
+                      "\"authentication.k8s.io/v1\",");
+    assert_int_equal(good.code, 0);
+    assert_str(good.token, "secret");
+    fake_answer(fake, (struct answer){.status = 201, .body = "{\"kind\":\"TokenRequest\"}"});
+    run(&empty);
+    assert_int_equal(empty.code, 500);
 }
 
 /* ---- what is answered ---- */
@@ -510,6 +539,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fake_start, fake_end)
         TEST(asks_as_the_api_wants_it),
         TEST(binds_and_evicts_pods),
+        TEST(asks_for_tokens_of_accounts),
         TEST(tells_failures_as_the_server_does),
         TEST(knows_what_is_gone),
         TEST(hands_on_warnings),

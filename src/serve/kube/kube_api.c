@@ -70,6 +70,7 @@ struct dv_kube *dv_kube_open(const struct dv_kube_options *options)
     if (options->metrics)
         add_metrics(kube, options->metrics);
     dv_kube_open_quota(kube);
+    dv_embedded_set_token_maker(options->embedded, dv_kube_make_own_token, kube);
     return kube;
 }
 
@@ -104,6 +105,7 @@ void dv_kube_close(struct dv_kube *kube, dv_closed_fn *closed, void *ctx)
     kube->closed = closed;
     kube->closed_ctx = ctx;
     kube->is_closing = true;
+    dv_embedded_set_token_maker(kube->options.embedded, NULL, NULL);
     dv_kube_end_watches(kube);
     dv_kube_close_quota(kube);
     if (!kube->n_calls)
@@ -127,6 +129,7 @@ static unsigned methods_of(const struct dv_route *route)
         return DV_CAN_UPDATE;
     case DV_SUB_BINDING:
     case DV_SUB_EVICTION:
+    case DV_SUB_TOKEN: /* served as a review, before this is asked */
         return DV_CAN_CREATE;
     case DV_SUB_NONE:
         break;

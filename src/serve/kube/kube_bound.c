@@ -52,10 +52,10 @@ static bool is_bound_there(const void *ctx, const struct dv_api_user_info *user)
     return dv_kube_is_bound_there(ctx, user);
 }
 
-void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op)
+void dv_kube_make_token(struct dv_kube *kube, struct dv_arena *arena, struct dv_token_op *op)
 {
-    op->arena = call->arena;
+    op->arena = arena;
     op->is_bound_there = is_bound_there;
-    op->ctx = call->kube;
-    dv_tokens_create(call->kube->options.tokens, op);
+    op->ctx = kube;
+    dv_tokens_create(kube->options.tokens, op);
 }

@@ -30,6 +30,7 @@ struct dv_arena;
 struct dv_auth_change;
 struct dv_body_kind;
 struct dv_documents;
+struct dv_embedded_token;
 struct dv_event_cache;
 struct dv_family;
 struct dv_json;
@@ -151,8 +152,10 @@ bool dv_kube_authorize(struct dv_kube_call *call);
 /* Whether the service account and the pod that a token was made for still exist; true for all other
  * users. */
 bool dv_kube_is_bound_there(const struct dv_kube *kube, const struct dv_api_user_info *user);
-/* Calls dv_tokens_create in the call's arena; tokens whose account or pod is gone make room. */
-void dv_kube_make_token(struct dv_kube_call *call, struct dv_token_op *op);
+/* Calls dv_tokens_create in that arena; tokens whose account or pod is gone make room. */
+void dv_kube_make_token(struct dv_kube *kube, struct dv_arena *arena, struct dv_token_op *op);
+/* Makes tokens for pods of this node: dv_embedded_make_token, whose `ctx` is the API. */
+void dv_kube_make_own_token(void *ctx, struct dv_embedded_token *token);
 /* Whether the call's token, if it has one, is still valid: a request that has waited asks again. */
 bool dv_kube_is_request_authentic(struct dv_request *request);
 /* Makes a 403 Status: the call's user may not do what it asks. `reason` may be empty. */

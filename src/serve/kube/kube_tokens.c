@@ -240,7 +240,7 @@ static void create(struct dv_kube_call *call)
     token->op.done = on_created;
     token->op.is_by_admin = true; /* nobody else may make tokens here */
     if (read_wish(call, &token->op, &err))
-        dv_kube_make_token(call, &token->op);
+        dv_kube_make_token(call->kube, call->arena, &token->op);
     else
         dv_kube_reply_status(call, dv_status_bad_request(call->arena, "%s", err.msg));
 }
