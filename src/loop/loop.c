@@ -62,6 +62,11 @@ static void on_prepare(uv_prepare_t *prepare)
     run_tasks(loop);
     if (loop->held)
         dv_loop_end_turn(loop);
+    if (dv_list_is_empty(&loop->next_tasks))
+        return;
+    /* they run when the loop has polled */
+    dv_list_move_all(&loop->tasks, &loop->next_tasks);
+    (void)uv_idle_start(&loop->stay_awake, on_idle); /* fails only without a callback */
 }
 
 static void on_check(uv_check_t *check)
@@ -110,6 +115,7 @@ struct dv_loop *dv_loop_new(struct dv_clock *clock, struct dv_err *err)
     loop->clock = clock;
     loop->wake_at_ms = UINT64_MAX;
     dv_list_init(&loop->tasks);
+    dv_list_init(&loop->next_tasks);
     ignore_sigpipe();
     start_hooks(loop);
     return loop;
@@ -145,9 +151,10 @@ void dv_loop_free(struct dv_loop *loop)
      * left. */
     unref_hooks(loop);
     do {
+        dv_list_move_all(&loop->tasks, &loop->next_tasks);
         run_tasks(loop);
         (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says only whether handles are left */
-    } while (!dv_list_is_empty(&loop->tasks));
+    } while (!dv_list_is_empty(&loop->tasks) || !dv_list_is_empty(&loop->next_tasks));
     close_hooks(loop);
     status = uv_loop_close(&loop->uv);
     assert(status == 0); /* else a handle was never closed */
@@ -205,13 +212,25 @@ uint64_t dv_loop_now_ns(struct dv_loop *loop)
     return dv_clock_now_ns(loop->clock);
 }
 
-void dv_task_post(struct dv_task *task, struct dv_loop *loop, void (*run)(struct dv_task *task))
+static void post(struct dv_task *task, struct dv_loop *loop, struct dv_list *list,
+                 void (*run)(struct dv_task *task))
 {
     task->run = run;
     if (dv_link_is_in(&task->link))
         return;
-    dv_list_push(&loop->tasks, &task->link);
+    dv_list_push(list, &task->link);
     (void)uv_idle_start(&loop->stay_awake, on_idle); /* fails only without a callback */
+}
+
+void dv_task_post(struct dv_task *task, struct dv_loop *loop, void (*run)(struct dv_task *task))
+{
+    post(task, loop, &loop->tasks, run);
+}
+
+void dv_task_post_next_turn(struct dv_task *task, struct dv_loop *loop,
+                            void (*run)(struct dv_task *task))
+{
+    post(task, loop, &loop->next_tasks, run);
 }
 
 void dv_task_cancel(struct dv_task *task)

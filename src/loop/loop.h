@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "base/str.h"
 
+struct dv_arena;
 struct dv_clock;
 struct dv_err;
 struct dv_loop;
@@ -71,7 +72,8 @@ void dv_timer_start(struct dv_timer *timer, struct dv_loop *loop, uint64_t at_ms
 void dv_timer_cancel(struct dv_timer *timer);
 bool dv_timer_is_set(const struct dv_timer *timer);
 
-/* ---- tasks: a callback later in this turn of the loop; zeroed memory is one not posted ---- */
+/* ---- tasks: a callback later in this turn of the loop, or in the next one; zeroed memory is one
+ * not posted ---- */
 
 struct dv_task {
     void (*run)(struct dv_task *task);
@@ -81,6 +83,10 @@ struct dv_task {
 /* Runs once, after what runs now has returned and before the loop sleeps. Posting a posted task
  * changes nothing. */
 void dv_task_post(struct dv_task *task, struct dv_loop *loop, void (*run)(struct dv_task *task));
+/* Like dv_task_post, but in the next turn: whoever else has something to do comes first. For work
+ * that is done in parts, each of them milliseconds long. */
+void dv_task_post_next_turn(struct dv_task *task, struct dv_loop *loop,
+                            void (*run)(struct dv_task *task));
 void dv_task_cancel(struct dv_task *task);
 
 /* ---- work: a job on a worker thread ---- */
@@ -96,6 +102,10 @@ void dv_work_start(struct dv_work *work, struct dv_loop *loop);
 /* Cancels a job. One that has begun runs to its end, and `done` gets NULL; one that has not is
  * dropped. */
 void dv_work_cancel(struct dv_work *work);
+
+/* Frees the arena; a large one on a worker, because giving its memory back to the kernel takes
+ * milliseconds. NULL is fine. */
+void dv_loop_free_arena(struct dv_loop *loop, struct dv_arena *arena);
 
 /* ---- waking the loop from a thread of one's own ---- */
 

@@ -35,8 +35,9 @@ struct dv_loop {
     uv_check_t after_poll;     /* tasks of what I/O has just posted */
     uv_idle_t stay_awake;      /* started while tasks wait */
     struct dv_list tasks;
-    struct dv_loop_turn turn; /* only while somebody watches the holds */
-    dv_loop_held_fn *held;    /* NULL: nobody does */
+    struct dv_list next_tasks; /* for the next turn */
+    struct dv_loop_turn turn;  /* only while somebody watches the holds */
+    dv_loop_held_fn *held;     /* NULL: nobody does */
     void *held_ctx;
     DV_VEC(struct dv_timer *) timers; /* a binary heap by at_ms */
     char read_buffer[READ_BUFFER_BYTES];

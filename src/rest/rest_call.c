@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "loop/loop.h"
 #include "rest/rest_server.h"
 #include "rest/target.h"
 
@@ -41,7 +42,7 @@ void dv_rest_call_free(struct dv_rest_call *call)
     dv_rest_shares_give_body_back(call);
     dv_buf_fini(&call->body);
     dv_buf_fini(&call->unsent);
-    dv_arena_free(call->arena);
+    dv_loop_free_arena(server->loop, call->arena);
     free(call);
     server->n_calls--;
     dv_rest_server_check_closed(server);

@@ -43,7 +43,7 @@ static void op_free(struct dv_cluster_operation *operation)
         dv_object_unref(operation->objects[i]);
     for (size_t i = 0; i < operation->n_steps; i++)
         dv_object_unref(operation->steps[i].now);
-    dv_arena_free(operation->arena);
+    dv_loop_free_arena(embedded->cluster.loop, operation->arena);
     free(operation);
     embedded->n_ops--;
 }

@@ -1,8 +1,10 @@
 #include "support/dvtest.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "loop/loop.h"
 #include "support/turns.h"
@@ -215,6 +217,75 @@ static void tasks_run_once_later_and_in_order(void **state)
     assert_int_equal(fixture->n_fired, 13);
 }
 
+/* A task that posts itself for the next turn, and in each turn another one that counts turns. */
+struct parts {
+    struct dv_task part;
+    struct dv_task same_turn;
+    struct dv_loop *loop;
+    int n_parts;
+    int n_turns;
+    int turns_at[4]; /* the turn that each part ran in */
+};
+
+static void count_turn(void *ctx, const struct dv_loop_hold *hold)
+{
+    (void)hold;
+    ((struct parts *)ctx)->n_turns++;
+}
+
+static void run_part(struct dv_task *task)
+{
+    struct parts *parts = DV_CONTAINER(task, struct parts, part);
+
+    parts->turns_at[parts->n_parts++] = parts->n_turns;
+    if (parts->n_parts < 4)
+        dv_task_post_next_turn(task, parts->loop, run_part);
+}
+
+static void post_part(struct dv_task *task)
+{
+    struct parts *parts = DV_CONTAINER(task, struct parts, same_turn);
+
+    dv_task_post_next_turn(&parts->part, parts->loop, run_part);
+    dv_task_post_next_turn(&parts->part, parts->loop, run_part); /* twice is once */
+}
+
+static bool all_parts(void *ctx)
+{
+    return ((struct parts *)ctx)->n_parts == 4;
+}
+
+static void a_task_for_the_next_turn_leaves_this_one_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct parts parts = {.loop = fixture->loop};
+    struct numbered cancelled = {.fixture = fixture};
+
+    dv_loop_watch_holds(fixture->loop, count_turn, &parts);
+    dv_task_post(&parts.same_turn, fixture->loop, post_part);
+    dv_task_post_next_turn(&cancelled.task, fixture->loop, on_task);
+    dv_task_cancel(&cancelled.task);
+    assert_true(dv_loop_run_until(fixture->loop, all_parts, &parts, 60000));
+    for (int i = 1; i < 4; i++)
+        assert_true(parts.turns_at[i] > parts.turns_at[i - 1]);
+    assert_int_equal(fixture->n_fired, 0);
+    dv_loop_watch_holds(fixture->loop, NULL, NULL);
+}
+
+static void an_arena_of_any_size_is_freed(void **state)
+{
+    static const size_t sizes[] = {0, 100, 10000000};
+    struct fixture *fixture = *state;
+
+    dv_loop_free_arena(fixture->loop, NULL);
+    for (size_t i = 0; i < DV_COUNT(sizes); i++) { /* the sanitizer tells of one that is not */
+        struct dv_arena *arena = dv_arena_new();
+
+        memset(dv_arena_alloc(arena, sizes[i], 1), 1, sizes[i]);
+        dv_loop_free_arena(fixture->loop, arena);
+    }
+}
+
 static void waiting_for_what_never_comes_ends(void **state)
 {
     struct fixture *fixture = *state;
@@ -326,7 +397,8 @@ static void freeing_the_loop_runs_all_that_is_under_way(void **state)
     };
 
     (void)state;
-    dv_task_post(&chain.task, loop, chain_task); /* starts work, whose end posts a task */
+    /* starts work, whose end posts a task */
+    dv_task_post_next_turn(&chain.task, loop, chain_task);
     dv_loop_free(loop);
     assert_int_equal(chain.n_steps, 3);
 }
@@ -436,6 +508,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_timer_that_restarts_itself_does_not_hold_the_loop, start,
                                         end),
         cmocka_unit_test_setup_teardown(tasks_run_once_later_and_in_order, start, end),
+        cmocka_unit_test_setup_teardown(a_task_for_the_next_turn_leaves_this_one_alone, start, end),
+        cmocka_unit_test_setup_teardown(an_arena_of_any_size_is_freed, start, end),
         cmocka_unit_test_setup_teardown(waiting_for_what_never_comes_ends, start, end),
         cmocka_unit_test_setup_teardown(work_runs_elsewhere_and_ends_exactly_once, start, end),
         cmocka_unit_test_setup_teardown(freeing_the_loop_runs_all_that_is_under_way, start, end),
