@@ -232,3 +232,20 @@ size_t dv_str_distance(dv_str a, dv_str b)
     }
     return row[n];
 }
+
+dv_str dv_str_concat(const dv_str *texts, size_t n, struct dv_arena *arena)
+{
+    size_t n_bytes = 0;
+    char *start;
+    char *at;
+
+    for (size_t i = 0; i < n; i++)
+        if (!dv_size_add(n_bytes, texts[i].n, &n_bytes))
+            abort();
+    if (n_bytes == 0)
+        return (dv_str){"", 0};
+    start = at = dv_arena_alloc_raw(arena, n_bytes, 1);
+    for (size_t i = 0; i < n; i++)
+        (void)dv_str_put(texts[i], &at);
+    return (dv_str){start, n_bytes};
+}

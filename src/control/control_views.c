@@ -18,12 +18,16 @@
 
 static dv_str claim_word(dv_str namespace, dv_str name, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "claim %.*s/%.*s", DV_FMT(namespace), DV_FMT(name));
+    const dv_str parts[] = {DV_STR("claim "), namespace, DV_STR("/"), name};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
 
 static dv_str template_word(dv_str namespace, dv_str name, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "template %.*s/%.*s", DV_FMT(namespace), DV_FMT(name));
+    const dv_str parts[] = {DV_STR("template "), namespace, DV_STR("/"), name};
+
+    return dv_str_concat(parts, DV_COUNT(parts), arena);
 }
 
 static dv_str key_of(const struct dv_api_object_meta *meta, struct dv_arena *arena)

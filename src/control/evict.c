@@ -322,8 +322,9 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
 
         /* An entry without a claim leaves an empty name, under which there is no claim. */
         (void)dv_control_use(pod, &pod->spec.resource_claims[i], &claim);
-        used = dv_map_get(&evictor->claims,
-                          dv_str_printf(scratch, "%.*s/%.*s", DV_FMT(namespace), DV_FMT(claim)));
+        used =
+            dv_map_get(&evictor->claims,
+                       dv_str_concat((const dv_str[]){namespace, DV_STR("/"), claim}, 3, scratch));
         if (used && dv_evictor_is_user(pod, used))
             dv_eviction_merge(&eviction, &used->eviction, scratch);
     }

@@ -230,6 +230,10 @@ static void comparing_and_finding_know_the_edges(void **state)
     assert_str(dv_str_slice(DV_STR("abc"), 2, 99), "c");
     assert_str(dv_str_slice(DV_STR("abc"), 5, 99), "");
     assert_str(dv_str_printf(arena, "%d-%s", 1, "x"), "1-x");
+    assert_str(dv_str_concat((const dv_str[]){DV_STR("a"), DV_STR_NONE, DV_STR("bc")}, 3, arena),
+               "abc");
+    assert_str(dv_str_concat((const dv_str[]){DV_STR_NONE}, 1, arena), "");
+    assert_str(dv_str_concat(NULL, 0, arena), "");
     assert_string_equal(dv_str_to_c(dv_str_copy(DV_STR("copy"), arena), arena), "copy");
 }
 
