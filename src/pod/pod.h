@@ -95,23 +95,24 @@ struct dv_pod_spec {
  * wrong with it. */
 DV_CHECKED bool dv_pod_spec_parse(dv_str json, struct dv_arena *arena, struct dv_pod_spec *spec,
                                   struct dv_err *err);
-/* Reads a Pod that an API has checked, of origin API; keeps nothing of it. DV_INVALID_ARGUMENT:
- * names the field and what is wrong with it. */
+/* Reads a Pod that an API has checked, of origin API. The spec points into the Pod, which must live
+ * as long. DV_INVALID_ARGUMENT: names the field and what is wrong with it. */
 DV_CHECKED bool dv_pod_spec_read(const struct dv_api_pod *pod, struct dv_arena *arena,
                                  struct dv_pod_spec *spec, struct dv_err *err);
 /* The container of that name; NULL when there is none, or the pod uses no claims. */
 const struct dv_api_container *dv_pod_spec_container(const struct dv_pod_spec *spec, dv_str name);
 
 /* A pod that is to be admitted, in an arena of its own; dv_pods_admit takes it. The two makers fail
- * as dv_pod_spec_parse and dv_pod_spec_read do, and with DV_RESOURCE_EXHAUSTED when the pod is too
- * long. */
+ * as dv_pod_spec_parse and dv_pod_spec_read do. */
 struct dv_pod_input {
     struct dv_arena *arena;
     struct dv_pod_spec spec;
-    dv_str json; /* the Pod, for the store */
+    dv_str json;              /* the Pod as it came, for the store; empty when it came typed */
+    struct dv_object *object; /* the Pod that the spec points into; NULL when it came as text */
 };
 struct dv_pod_input *dv_pod_input_parse(dv_str json, struct dv_err *err);
-struct dv_pod_input *dv_pod_input_of_object(const struct dv_object *object, struct dv_err *err);
+/* Takes a reference to the object. */
+struct dv_pod_input *dv_pod_input_of_object(struct dv_object *object, struct dv_err *err);
 void dv_pod_input_free(struct dv_pod_input *input); /* NULL is fine */
 
 /* ---- the pods of the node ---- */
@@ -225,8 +226,9 @@ struct dv_pod_verdict {
  * module until `done` has run. */
 struct dv_pod_admission {
     /* err: NULL when there is a verdict (borrowed). DV_INVALID_ARGUMENT: its owner is not there, or
-     * another pod has its uid. DV_ABORTED: it is being admitted or released already. Others:
-     * nothing could be decided or written, and the pod holds what it held before. */
+     * another pod has its uid. DV_ABORTED: it is being admitted or released already.
+     * DV_RESOURCE_EXHAUSTED: it is too long to be stored. Others: nothing could be decided or
+     * written, and the pod holds what it held before. */
     void (*done)(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                  const struct dv_err *err);
     /* The admission also waits for devices that others hold, and for a plugin that was removed: for
@@ -239,6 +241,7 @@ struct dv_pod_admission {
         struct dv_timer wait_timer;
         struct dv_link link; /* in pods->waiting */
         struct dv_device_run run;
+        struct dv_work printing; /* of a large pod's row */
         struct dv_save save;
         struct dv_store_change change;
         struct dv_numa_hint affinity; /* in pod scope, of all containers */

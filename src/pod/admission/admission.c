@@ -46,6 +46,7 @@ enum step {
 
     ADMIT_ASKED,
     ADMIT_OPEN,
+    PRINT,
     LOOK,
     WAIT,
     BEGIN,
@@ -91,7 +92,9 @@ struct dv_pod_step {
 static const struct dv_pod_step steps[] = {
     /* An admission. What it takes it gives back in REFUSED and FAILED (undo in step_end.c). */
     [ADMIT_ASKED]     = {.done = ADMIT_OPEN, .failed = FAILED, .cancel = dv_admit_cancel_wait},
-    [ADMIT_OPEN]      = {.does = dv_admit_open,     .done = LOOK, .failed = FAILED},
+    [ADMIT_OPEN]      = {.does = dv_admit_open,     .done = PRINT, .failed = FAILED},
+    [PRINT]           = {.does = dv_admit_print,    .done = LOOK, .failed = FAILED,
+                         .cancel = dv_admit_cancel_print},
     [LOOK]            = {.does = dv_admit_look,     .done = BEGIN, .absent = WAIT, .refused = REFUSED},
     [WAIT]            = {.does = dv_admit_wait,     .done = LOOK, .failed = FAILED,
                          .cancel = dv_admit_cancel_wait},

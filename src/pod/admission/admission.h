@@ -46,6 +46,10 @@ enum dv_pod_outcome dv_admit_open(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_release_open(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_start_open(struct dv_pod_operation *op);
 
+/* step_print.c: its row for the store is printed, that of a large pod on a worker. */
+enum dv_pod_outcome dv_admit_print(struct dv_pod_operation *op);
+void dv_admit_cancel_print(struct dv_pod_operation *op);
+
 /* step_wait.c: is there what it asks for? Otherwise it waits. */
 enum dv_pod_outcome dv_admit_look(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_wait(struct dv_pod_operation *op);

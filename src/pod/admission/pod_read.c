@@ -119,7 +119,7 @@ bool dv_pod_spec_read(const struct dv_api_pod *pod, struct dv_arena *arena,
     struct dv_api_pod *copy = DV_NEW(arena, struct dv_api_pod);
     struct dv_pod_spec made = {.origin = DV_POD_ORIGIN_API};
 
-    dv_message_copy(&dv_message_pod, pod, arena, copy);
+    *copy = *pod; /* of the struct alone: a pod may be megabytes long */
     made.ref =
         (struct dv_pod_ref){copy->metadata.uid, copy->metadata.namespace, copy->metadata.name};
     if (!check_id("metadata.uid", made.ref.uid, err) ||

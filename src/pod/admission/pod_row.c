@@ -1,14 +1,13 @@
 #include "pod/admission/pod_row.h"
 
+#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "pod/admission/pod_parse.h"
 #include "pod/pod.h"
+#include "resource/resource.h"
 #include "json/json.h"
-
-/* A Pod of the API has up to 3 MiB, perhaps as protobuf; as JSON it is longer. */
-#define ROW_BYTES_MAX (16u << 20)
 
 /* Annotations in old rows, which are the Pod alone. Only the value of the start is read; the other
  * one counts when it is there. */
@@ -21,10 +20,22 @@ static const char *const origins[] = {
     [DV_POD_ORIGIN_IMPORT] = "import",
 };
 
+#define ROW_HEAD "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":"
+
 dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena)
 {
-    return dv_str_printf(arena, "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":%.*s}",
-                         origins[spec->origin], DV_FMT(spec->owner_start), DV_FMT(json));
+    return dv_str_printf(arena, ROW_HEAD "%.*s}", origins[spec->origin], DV_FMT(spec->owner_start),
+                         DV_FMT(json));
+}
+
+void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_object *object,
+                             struct dv_buf *row)
+{
+    const struct dv_api_version *version = &object->kind->versions[0];
+
+    dv_buf_printf(row, ROW_HEAD, origins[spec->origin], DV_FMT(spec->owner_start));
+    dv_encode_json_text(version->message, object->value, version, object->kind->name, row);
+    dv_buf_add_char(row, '}');
 }
 
 /* Reads the origin and the owner's start from the annotations of an old row, which is the Pod
@@ -60,7 +71,8 @@ bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *sp
                       struct dv_err *err)
 {
     /* The Pod was read with the usual depth when it came; in a row it is one object deeper. */
-    struct dv_json_opts opts = {.bytes_max = ROW_BYTES_MAX, .depth_max = DV_JSON_DEPTH_MAX + 1};
+    struct dv_json_opts opts = {.bytes_max = DV_POD_ROW_BYTES_MAX,
+                                .depth_max = DV_JSON_DEPTH_MAX + 1};
     const struct dv_json *doc = dv_json_parse(row, &opts, arena, err);
     struct dv_pod_spec made;
 

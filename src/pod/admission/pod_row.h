@@ -14,11 +14,20 @@
 #include "base/str.h"
 
 struct dv_arena;
+struct dv_buf;
 struct dv_err;
+struct dv_object;
 struct dv_pod_spec;
 
-/* `json` is the Pod. */
+/* The longest row: a Pod of the API has up to 3 MiB, perhaps as protobuf; as JSON it is longer. */
+#define DV_POD_ROW_BYTES_MAX (16u << 20)
+
+/* Prints the row of a Pod that came as text. */
 dv_str dv_pod_row_print(const struct dv_pod_spec *spec, dv_str json, struct dv_arena *arena);
+/* Prints the row of a typed Pod into an empty buffer, whose ceiling it may pass. It looks at
+ * nothing else, so that a worker may call it. */
+void dv_pod_row_print_object(const struct dv_pod_spec *spec, const struct dv_object *object,
+                             struct dv_buf *row);
 /* Keeps `row`, which lives as long as the arena. Fails as dv_pod_spec_parse. */
 DV_CHECKED bool dv_pod_row_parse(dv_str row, struct dv_arena *arena, struct dv_pod_spec *spec,
                                  struct dv_err *err);

@@ -32,17 +32,17 @@ const struct dv_store_schema dv_node_schema = {.tables = tables, .n_tables = DV_
 /* ---- pods ---- */
 
 struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
-                          const struct dv_pod_spec *spec, dv_str row)
+                          const struct dv_pod_spec *spec)
 {
     struct dv_pod *pod = DV_ALLOC(struct dv_pod);
 
     pod->pods = pods;
     pod->arena = arena;
     pod->spec = *spec;
-    pod->row = row;
     pod->full_name =
         dv_str_printf(arena, "%.*s/%.*s", DV_FMT(spec->ref.namespace), DV_FMT(spec->ref.name));
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pods->loop));
+    dv_buf_init(&pod->row_text, DV_POD_ROW_BYTES_MAX);
     dv_buf_init(&pod->awaited, DV_POD_AWAITED_BYTES);
     return pod;
 }
@@ -53,6 +53,8 @@ void dv_pod_free(struct dv_pod *pod)
         return;
     dv_owner_free(pod->owner);
     dv_buf_fini(&pod->awaited);
+    dv_buf_fini(&pod->row_text);
+    dv_object_unref(pod->object);
     dv_arena_free(pod->arena);
     free(pod);
 }
@@ -349,7 +351,8 @@ static bool load_row(void *ctx, const struct dv_store_row *row, struct dv_err *e
     spec.ref.uid = dv_str_copy(row->key, arena);
     if (spec.object)
         spec.object->metadata.uid = spec.ref.uid;
-    pod = dv_pod_new(pods, arena, &spec, text);
+    pod = dv_pod_new(pods, arena, &spec);
+    pod->row = text;
     pod->state = DV_POD_ADMITTED;
     pod->was_admitted = true;
     /* whether a container was started is not on the disk, so the pod gets its grace period */

@@ -19,6 +19,7 @@ struct dv_arena;
 struct dv_claim_operation;
 struct dv_err;
 struct dv_holdings;
+struct dv_object;
 struct dv_owner;
 
 /* The longest text of what a pod waits for: the name of a resource, and some words. */
@@ -26,11 +27,13 @@ struct dv_owner;
 
 struct dv_pod {
     struct dv_pods *pods;
-    struct dv_arena *arena; /* of everything it has */
+    struct dv_arena *arena;   /* of everything it has, but for the next one and `row_text` */
+    struct dv_object *object; /* the Pod that the spec points into; NULL: that is in the arena */
     struct dv_pod_spec spec;
-    dv_str row;           /* for the store */
-    dv_str full_name;     /* "namespace/name" */
-    struct dv_pod *older; /* the next one of that name, by time of arrival */
+    dv_str row;             /* for the store; empty until an object has been printed */
+    struct dv_buf row_text; /* the memory of a row that was printed from an object */
+    dv_str full_name;       /* "namespace/name" */
+    struct dv_pod *older;   /* the next one of that name, by time of arrival */
     enum dv_pod_state state;
     bool was_admitted;
     bool may_run;                               /* a container may have been started */
@@ -72,9 +75,10 @@ struct dv_pods {
 };
 
 /* pods.c */
-/* A pod of this spec, in no map yet. Takes the arena that the spec and the row are in. */
+/* A pod of this spec, in no map yet. Takes the arena that the spec is in. The caller sets its row
+ * or its object. */
 struct dv_pod *dv_pod_new(struct dv_pods *pods, struct dv_arena *arena,
-                          const struct dv_pod_spec *spec, dv_str row);
+                          const struct dv_pod_spec *spec);
 void dv_pod_free(struct dv_pod *pod);
 void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod);
 /* Takes the pod out of the maps and frees it. */

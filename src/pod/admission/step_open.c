@@ -35,6 +35,7 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
     struct dv_pod_spec *spec = &input->spec;
     char uid[DV_UUID_BYTES];
     struct dv_pod *old;
+    struct dv_pod *pod;
 
     if (!dv_owner_settle(spec, input->arena, err))
         return false;
@@ -46,12 +47,15 @@ static bool open_pod(struct dv_pod_admission *admission, struct dv_err *err)
     if (spec->object)
         spec->object->metadata.uid = spec->ref.uid;
     admission->priv.old = old;
-    admission->priv.op.pod =
-        dv_pod_new(pods, input->arena, spec, dv_pod_row_print(spec, input->json, input->arena));
-    admission->priv.op.pod->state = DV_POD_ADMITTING;
-    admission->priv.input = NULL; /* the pod has taken the input's arena */
+    pod = dv_pod_new(pods, input->arena, spec);
+    pod->state = DV_POD_ADMITTING;
+    pod->object = input->object;
+    if (!pod->object)
+        pod->row = dv_pod_row_print(spec, input->json, input->arena);
+    admission->priv.op.pod = pod;
+    admission->priv.input = NULL; /* the pod has taken the input's arena, and its object */
     if (!old)
-        dv_pods_add(pods, admission->priv.op.pod);
+        dv_pods_add(pods, pod);
     return true;
 }
 

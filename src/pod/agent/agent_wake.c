@@ -83,6 +83,14 @@ static bool do_claims_differ(const struct dv_api_pod_status *a, const struct dv_
                           a->extended_resource_claim_status, b->extended_resource_claim_status);
 }
 
+/* The generation counts the changes of the spec; it is 0 where the API is older than that. A pod
+ * may be megabytes long, and each write of its status comes here. */
+static bool is_same_spec(const struct dv_api_pod *a, const struct dv_api_pod *b)
+{
+    return (a->metadata.generation > 0 && a->metadata.generation == b->metadata.generation) ||
+           dv_message_eq(&dv_message_pod_spec, &a->spec, &b->spec);
+}
+
 /* Compares spec and claims only. Conditions are what we write, and annotations may be what a
  * failing driver writes: either would wake the pod because of its own failure. */
 bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *now)
@@ -90,8 +98,7 @@ bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *n
     const struct dv_api_pod *a = old->value;
     const struct dv_api_pod *b = now->value;
 
-    return !dv_message_eq(&dv_message_pod_spec, &a->spec, &b->spec) ||
-           do_claims_differ(&a->status, &b->status);
+    return !is_same_spec(a, b) || do_claims_differ(&a->status, &b->status);
 }
 
 /* ---- its resources ---- */

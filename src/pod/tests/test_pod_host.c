@@ -190,6 +190,13 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
         (void)dv_fail(&asked->err, DV_OK, "%.*s", DV_FMT(verdict->message));
 }
 
+void host_ask_input(struct host *host, struct asked *asked, struct dv_pod_input *input)
+{
+    *asked = (struct asked){.admission = {.done = on_admitted}};
+    dv_pods_admit(host->pods, &asked->admission, input, UINT64_MAX);
+    assert_int_equal(asked->n_done, 0);
+}
+
 void host_ask(struct host *host, struct asked *asked, const char *uid, const char *amounts)
 {
     struct dv_buf json;
@@ -199,7 +206,6 @@ void host_ask(struct host *host, struct asked *asked, const char *uid, const cha
     dv_str amount;
     int n = 0;
 
-    *asked = (struct asked){.admission = {.done = on_admitted}};
     dv_buf_init(&json, 1u << 20);
     dv_buf_printf(&json,
                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\","
@@ -213,9 +219,8 @@ void host_ask(struct host *host, struct asked *asked, const char *uid, const cha
     dv_buf_add_c(&json, "]}}");
     input = dv_pod_input_parse(dv_buf_str(&json), &err);
     assert_ok(input != NULL, &err);
-    dv_pods_admit(host->pods, &asked->admission, input, UINT64_MAX);
     dv_buf_fini(&json);
-    assert_int_equal(asked->n_done, 0);
+    host_ask_input(host, asked, input);
 }
 
 enum dv_code host_admit(struct host *host, struct asked *asked, const char *uid,

@@ -55,6 +55,8 @@ void host_start_plugin(struct host *host);
 /* Begins; wait for n_done. A pod with containers "c0", "c1", ... that want so many GPUs each; "1
  * 2". */
 void host_ask(struct host *host, struct asked *asked, const char *uid, const char *amounts);
+/* Like host_ask, for a pod that the caller has made. */
+void host_ask_input(struct host *host, struct asked *asked, struct dv_pod_input *input);
 /* Until it has ended; DV_OK when it was decided. */
 enum dv_code host_admit(struct host *host, struct asked *asked, const char *uid,
                         const char *amounts);

@@ -1,0 +1,144 @@
+/* Pods that are megabytes long, and pods that hold thousands of devices: what is done for them in
+ * parts, or on a worker, can be given up in between. */
+#include "support/dvtest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "device/device_manager.h"
+#include "number/number.h"
+#include "pod/pod.h"
+#include "pod/tests/test_pod_host.h"
+#include "resource/resource.h"
+#include "support/turns.h"
+
+/* Long enough for a worker. */
+#define TEXT_BYTES 200000u
+/* More than a row may have. */
+#define OVERLONG_BYTES (17u << 20)
+/* An admission takes fewer turns than this. */
+#define TURNS_MAX 60
+
+/* A pod of the API with one container that wants a GPU, and with an annotation of this size. */
+static struct dv_pod_input *make_typed(const char *uid, size_t n_bytes)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    char *text = dv_arena_alloc(arena, n_bytes, 1);
+    struct dv_quantity_entry limit = {DV_STR(GPU), dv_quantity_from_i64(1, DV_QUANTITY_DECIMAL_SI)};
+    struct dv_api_container container = {
+        .name = DV_STR("c0"), .resources = {.limits = &limit, .n_limits = 1}
+    };
+    struct dv_str_entry annotation = {
+        DV_STR("x"), {text, n_bytes}
+    };
+    struct dv_api_pod pod = {
+        .metadata = {.name = dv_str_from_c(uid),
+                     .namespace = DV_STR("default"),
+                     .uid = dv_str_from_c(uid),
+                     .annotations = &annotation,
+                     .n_annotations = 1},
+        .spec = {.containers = &container, .n_containers = 1            },
+    };
+    struct dv_pod_input *input;
+    struct dv_object *object;
+    struct dv_err err;
+
+    memset(text, 'x', n_bytes);
+    object = dv_object_new(dv_kind(DV_KIND_POD), &pod);
+    input = dv_pod_input_of_object(object, &err);
+    assert_ok(input != NULL, &err);
+    dv_object_unref(object); /* the input has its own reference */
+    return input;
+}
+
+static void assert_free(struct host *host, size_t n)
+{
+    struct dv_device_resource_info info;
+
+    assert_true(dv_device_find(dv_device_manager_state(host->devices), DV_STR(GPU), &info));
+    assert_int_equal(info.n_free, n);
+}
+
+static void a_long_pod_is_admitted_and_is_there_after_a_restart(void **state)
+{
+    struct host *host = *state;
+    struct dv_pod_ref ref = {.uid = DV_STR("p0")};
+    struct dv_pod_view view;
+    struct asked asked;
+
+    host_reopen_on_disk(host);
+    host_ask_input(host, &asked, make_typed("p0", TEXT_BYTES));
+    rig_wait_count(&host->rig, &asked.n_done, 1);
+    assert_true(asked.is_admitted);
+    host_reopen_on_disk(host);
+    host_check(host, "p0=g0 ");
+    assert_true(dv_pods_find(host->pods, &ref, &view));
+    assert_int_equal(view.spec->origin, DV_POD_ORIGIN_API);
+}
+
+/* After any number of turns: what is being printed, too. */
+static void a_long_pod_can_be_given_up_at_any_time(void **state)
+{
+    struct host *host = *state;
+    bool was_admitted = false;
+
+    for (int n = 0; n < TURNS_MAX && !was_admitted; n++) {
+        struct asked asked;
+
+        host_ask_input(host, &asked, make_typed("p0", TEXT_BYTES));
+        loop_turns(host->rig.loop, n);
+        if (asked.n_done == 0) {
+            dv_pods_cancel(&asked.admission);
+            dv_pods_cancel(&asked.admission);
+        }
+        rig_wait_count(&host->rig, &asked.n_done, 1);
+        assert_int_equal(asked.n_done, 1);
+        was_admitted = asked.is_admitted; /* the cancel came too late */
+        assert_int_equal(asked.err.code, was_admitted ? DV_OK : DV_CANCELLED);
+        host_check(host, was_admitted ? "p0=g0 " : "");
+        assert_free(host, was_admitted ? 3 : 4);
+    }
+}
+
+static void all_may_end_while_a_long_pod_is_printed(void **state)
+{
+    struct host *host = *state;
+    struct asked asked;
+    int n = 0;
+
+    do {
+        host_ask_input(host, &asked, make_typed("p0", TEXT_BYTES));
+        loop_turns(host->rig.loop, n);
+        host_renew(host);
+        assert_int_equal(asked.n_done, 1);
+        assert_true(asked.is_admitted || asked.err.code == DV_CANCELLED);
+    } while (++n < 4);
+}
+
+static void a_pod_that_is_too_long_to_be_stored_asks_nobody(void **state)
+{
+    struct host *host = *state;
+    struct asked asked;
+
+    host_ask_input(host, &asked, make_typed("p0", OVERLONG_BYTES));
+    rig_wait_count(&host->rig, &asked.n_done, 1);
+    assert_int_equal(asked.err.code, DV_RESOURCE_EXHAUSTED);
+    assert_int_equal(host->plugin.n_allocate, 0);
+    host_check(host, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        host_test(a_long_pod_is_admitted_and_is_there_after_a_restart),
+        host_test(a_long_pod_can_be_given_up_at_any_time),
+        host_test(all_may_end_while_a_long_pod_is_printed),
+        host_test(a_pod_that_is_too_long_to_be_stored_asks_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
