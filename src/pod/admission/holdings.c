@@ -8,155 +8,20 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "cdi/cdi.h"
 #include "cdidir/cdidir.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
-#include "device/device_manager.h"
 #include "loop/loop.h"
+#include "pod/admission/holdings_items.h"
 #include "pod/admission/pods.h"
 #include "pod/ledger/finder.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
-
-struct dv_holdings {
-    struct dv_pods *pods;
-    struct dv_ledger *ledger; /* NULL: none is kept */
-    struct dv_view *slices;   /* of this node; NULL: not known */
-    struct dv_task learn_task;
-};
-
-/* One thing that a pod got, and the identities that are known of it. */
-struct item {
-    struct dv_ledger_holder holder;
-    struct dv_identities identities;
-    bool is_described; /* by a slice */
-};
-
-struct items {
-    struct item *v;
-    size_t n;
-    size_t size;
-};
-
-/* ---- what a pod has ---- */
-
-static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
-{
-    return holdings->pods->options.cdi ? dv_cdi_dirs_index(holdings->pods->options.cdi) : NULL;
-}
-
-static struct item *add_item(struct items *items, const struct dv_pod *pod, enum dv_ledger_way way,
-                             dv_str giver, struct dv_arena *arena)
-{
-    struct item *item = dv_vec_add_in(items, arena);
-
-    *item = (struct item){
-        .holder = {.pod_uid = pod->spec.ref.uid,
-                   .namespace = pod->spec.ref.namespace,
-                   .name = pod->spec.ref.name,
-                   .way = way,
-                   .giver = giver}
-    };
-    return item;
-}
-
-static void add_records(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                        const struct dv_identity_host *host, struct dv_arena *arena,
-                        struct items *items)
-{
-    const struct dv_device_record *records;
-    size_t n = dv_device_records_of_pod(dv_device_manager_state(holdings->pods->options.devices),
-                                        pod->spec.ref.uid, arena, &records);
-
-    for (size_t i = 0; i < n; i++) {
-        struct item *item = add_item(items, pod, DV_LEDGER_PLUGIN, records[i].resource, arena);
-        dv_str *ids;
-        struct dv_err err;
-
-        item->holder.container = records[i].container;
-        if (!dv_identities_of_record(&records[i], index_of(holdings), host, arena,
-                                     &item->identities, &ids, &item->holder.n_devices, &err))
-            /* its identities cannot be read; it was admitted, and that was logged, before */
-            items->n--;
-        else
-            item->holder.devices = ids;
-    }
-}
-
-/* The devices of the slice that lists this one: their attributes tell which physical device it
- * is. */
-static const struct dv_api_device *find_slice(const struct dv_holdings *holdings, dv_str driver,
-                                              const struct dv_claim_device *device, size_t *n)
-{
-    const struct dv_object *object;
-
-    *n = 0;
-    for (size_t at = 0;
-         holdings->slices && (object = dv_view_next(holdings->slices, &at)) != NULL;) {
-        const struct dv_api_resource_slice_spec *spec =
-            &((const struct dv_api_resource_slice *)object->value)->spec;
-
-        if (!dv_str_eq(spec->driver, driver) || !dv_str_eq(spec->pool.name, device->pool))
-            continue;
-        for (size_t i = 0; i < spec->n_devices; i++) {
-            if (!dv_str_eq(spec->devices[i].name, device->name))
-                continue;
-            *n = spec->n_devices;
-            return spec->devices;
-        }
-    }
-    return NULL;
-}
-
-static void add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                       const struct dv_identity_host *host, struct dv_arena *arena,
-                       struct items *items)
-{
-    struct dv_claim_manager *manager = holdings->pods->options.claims;
-    struct dv_claim **claims;
-    size_t n = manager ? dv_claim_of_pod(dv_claim_manager_state(manager), pod->spec.ref.uid, arena,
-                                         &claims)
-                       : 0;
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
-            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++) {
-                const struct dv_claim_driver *driver = &claims[i]->record.drivers[k];
-                const struct dv_claim_device *device = &driver->devices[d];
-                struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, driver->name, arena);
-                dv_str *name = DV_NEW(arena, dv_str);
-                size_t n_devices;
-                const struct dv_api_device *devices =
-                    find_slice(holdings, driver->name, device, &n_devices);
-
-                *name =
-                    dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));
-                item->holder.claim = claims[i]->record.name;
-                item->holder.devices = name;
-                item->holder.n_devices = 1;
-                item->is_described = devices != NULL;
-                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings), host,
-                                              arena, &item->identities);
-            }
-}
-
-static struct items items_of(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                             struct dv_arena *arena)
-{
-    struct dv_finder *finder = dv_finder_new(arena);
-    struct items items = {0};
-
-    add_records(holdings, pod, dv_finder_host(finder), arena, &items);
-    add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
-    dv_finder_fini(finder);
-    return items;
-}
 
 /* ---- CDI names ---- */
 
@@ -200,7 +65,7 @@ bool dv_holdings_resolve(struct dv_holdings *holdings, const struct dv_pod *pod,
 
 /* ---- the ledger ---- */
 
-static void hold(struct dv_holdings *holdings, const struct items *items)
+static void hold(struct dv_holdings *holdings, const struct dv_holdings_items *items)
 {
     for (size_t i = 0; i < items->n; i++)
         dv_ledger_hold(holdings->ledger, &items->v[i].holder, items->v[i].identities.v,
@@ -225,8 +90,9 @@ static dv_str guess_id(const struct dv_ledger_holder *holder, const struct dv_id
     return holder->devices[0];
 }
 
-static void name_rival(const struct item *item, const struct dv_ledger_conflict *conflict,
-                       struct dv_arena *arena, struct dv_holdings_rival *rival)
+static void name_rival(const struct dv_holdings_item *item,
+                       const struct dv_ledger_conflict *conflict, struct dv_arena *arena,
+                       struct dv_holdings_rival *rival)
 {
     *rival = (struct dv_holdings_rival){.pod_uid = dv_str_copy(conflict->holder->pod_uid, arena)};
     if (item->holder.way != DV_LEDGER_PLUGIN || item->holder.n_devices == 0)
@@ -236,13 +102,13 @@ static void name_rival(const struct item *item, const struct dv_ledger_conflict 
 }
 
 /* Whether no item is held by another pod, or the mode allows that. */
-static bool check_items(const struct dv_holdings *holdings, const struct items *items,
+static bool check_items(const struct dv_holdings *holdings, const struct dv_holdings_items *items,
                         struct dv_arena *arena, struct dv_holdings_rival *rival, struct dv_err *err)
 {
     struct dv_ledger_conflict conflict;
 
     for (size_t i = 0; i < items->n; i++) {
-        const struct item *item = &items->v[i];
+        const struct dv_holdings_item *item = &items->v[i];
 
         if (dv_ledger_check(holdings->ledger, &item->holder, item->identities.v, item->identities.n,
                             &conflict))
@@ -263,12 +129,12 @@ bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
                       struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct items items;
+    struct dv_holdings_items items;
 
     if (!holdings->ledger)
         return true;
     arena = dv_arena_new();
-    items = items_of(holdings, pod, arena);
+    items = dv_holdings_items_of(holdings, pod, arena);
     if (!check_items(holdings, &items, rival_arena, rival, err))
         return false;
     hold(holdings, &items);
@@ -286,7 +152,7 @@ static bool looks_before(const struct dv_holdings *holdings)
  * they said and replaces this. */
 static void add_results(const struct dv_holdings *holdings, const struct dv_pod *pod,
                         const struct dv_api_resource_claim *claim, struct dv_arena *arena,
-                        struct items *items)
+                        struct dv_holdings_items *items)
 {
     const struct dv_api_allocation_result *allocation = claim->status.allocation;
 
@@ -294,11 +160,12 @@ static void add_results(const struct dv_holdings *holdings, const struct dv_pod 
         const struct dv_api_device_request_allocation_result *result =
             &allocation->devices.results[i];
         const struct dv_claim_device device = {.pool = result->pool, .name = result->device};
-        struct item *item = add_item(items, pod, DV_LEDGER_DRIVER, result->driver, arena);
+        struct dv_holdings_item *item =
+            dv_holdings_add_item(items, pod, DV_LEDGER_DRIVER, result->driver, arena);
         dv_str *name = DV_NEW(arena, dv_str);
         size_t n_devices;
         const struct dv_api_device *devices =
-            find_slice(holdings, result->driver, &device, &n_devices);
+            dv_holdings_find_slice(holdings, result->driver, &device, &n_devices);
 
         *name = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device.pool), DV_FMT(device.name));
         item->holder.claim = claim->metadata.name;
@@ -315,7 +182,7 @@ bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_po
                                 struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct items items = {0};
+    struct dv_holdings_items items = {0};
 
     if (!looks_before(holdings))
         return true;
@@ -334,8 +201,8 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
                                  struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct items items = {0};
-    struct item *item;
+    struct dv_holdings_items items = {0};
+    struct dv_holdings_item *item;
     dv_str *sorted;
 
     if (!looks_before(holdings) || n_ids == 0)
@@ -344,7 +211,7 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
     sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* records have their ids sorted */
     memcpy(sorted, ids, n_ids * sizeof(ids[0]));
     qsort(sorted, n_ids, sizeof(sorted[0]), dv_str_compare);
-    item = add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
+    item = dv_holdings_add_item(&items, pod, DV_LEDGER_PLUGIN, resource, arena);
     item->holder.container = container;
     item->holder.devices = sorted;
     item->holder.n_devices = n_ids;
@@ -371,12 +238,12 @@ void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *po
 void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct items items;
+    struct dv_holdings_items items;
 
     if (!holdings->ledger)
         return;
     arena = dv_arena_new();
-    items = items_of(holdings, pod, arena);
+    items = dv_holdings_items_of(holdings, pod, arena);
     dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
     hold(holdings, &items);
 }
@@ -423,14 +290,14 @@ static void on_learn(struct dv_task *task)
     for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
         const struct dv_pod *pod = entry->value;
         DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-        struct items items = {0};
+        struct dv_holdings_items items = {0};
         struct dv_finder *finder;
 
         if (!pod->was_admitted || !pod->spec.object)
             continue;
         arena = dv_arena_new();
         finder = dv_finder_new(arena);
-        add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
+        dv_holdings_add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
         dv_finder_fini(finder);
         for (size_t i = 0; i < items.n; i++)
             if (items.v[i].is_described)
