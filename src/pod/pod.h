@@ -28,6 +28,7 @@ struct dv_arena;
 struct dv_cdi_dirs;
 struct dv_cluster;
 struct dv_holdings_rival;
+struct dv_holdings_taking;
 struct dv_object;
 struct dv_pod;
 struct dv_pod_verdict;
@@ -182,7 +183,7 @@ struct dv_pod_step;
 enum dv_pod_outcome {
     DV_STEP_PENDING, /* a callback will tell the outcome; after the last step there is none */
     DV_STEP_DONE,
-    DV_STEP_MORE, /* the pod has one more container */
+    DV_STEP_MORE, /* the pod has one more container, or more devices */
     /* what the pod needs is not there or not free yet; or the pod is not known here */
     DV_STEP_ABSENT,
     DV_STEP_IN_USE,  /* another pod has a device that this one is about to get */
@@ -257,10 +258,11 @@ struct dv_pod_admission {
         struct dv_err aside_err; /* the conflict about the first of them */
         /* code DV_OK: no other pod has what this one is about to get */
         struct dv_err in_use;
-        struct dv_holdings_rival *rival; /* who has it; in the aside arena */
-        struct dv_pod_verdict refusal;   /* its reason and what it says, in the pod's arena */
-        struct dv_pod_input *input;      /* NULL once it has become the pod */
-        bool was_asked;                  /* plugins or drivers were called */
+        struct dv_holdings_rival *rival;   /* who has it; in the aside arena */
+        struct dv_holdings_taking *taking; /* NULL unless it takes its devices in parts */
+        struct dv_pod_verdict refusal;     /* its reason and what it says, in the pod's arena */
+        struct dv_pod_input *input;        /* NULL once it has become the pod */
+        bool was_asked;                    /* plugins or drivers were called */
         /* it is a pod, and no other operation is under way for it */
         bool is_pod;
     } priv;

@@ -89,11 +89,12 @@ static void handle_list(void *ctx, struct dv_server_call *call, dv_str request)
 }
 
 /* One response, with an environment variable. */
-static void reply_allocate(struct dv_server_call *call)
+static void reply_allocate(const struct device_plugin *plugin, struct dv_server_call *call)
 {
     struct dv_buf buf;
     size_t response;
     size_t env;
+    size_t node;
 
     dv_buf_init(&buf, MESSAGE_BYTES_MAX);
     response = dv_pb_begin(&buf, 1);
@@ -101,6 +102,12 @@ static void reply_allocate(struct dv_server_call *call)
     dv_pb_add_bytes(&buf, 1, DV_STR("GIVEN"));
     dv_pb_add_bytes(&buf, 2, DV_STR("yes"));
     dv_pb_end(&buf, env);
+    if (plugin->node) {
+        node = dv_pb_begin(&buf, 3);
+        dv_pb_add_bytes(&buf, 1, dv_str_from_c(plugin->node));
+        dv_pb_add_bytes(&buf, 2, dv_str_from_c(plugin->node));
+        dv_pb_end(&buf, node);
+    }
     dv_pb_end(&buf, response);
     dv_server_call_reply(call, message_of(&buf));
 }
@@ -125,7 +132,7 @@ static void handle_allocate(void *ctx, struct dv_server_call *call, dv_str reque
         plugin->held = call;
         dv_server_call_on_cancel(call, on_allocate_cancelled, plugin);
     } else {
-        reply_allocate(call);
+        reply_allocate(plugin, call);
     }
 }
 
@@ -220,7 +227,7 @@ void device_plugin_answer(struct device_plugin *plugin)
 
     assert_non_null(held);
     plugin->held = NULL;
-    reply_allocate(held);
+    reply_allocate(plugin, held);
 }
 
 void device_plugin_kill(struct device_plugin *plugin)

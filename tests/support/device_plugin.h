@@ -16,6 +16,7 @@ struct device_plugin {
     bool refuses_list;   /* ends the stream at once, with an error */
     bool is_silent;      /* sends no list until it is told to */
     bool holds_allocate; /* does not answer; device_plugin_answer does */
+    const char *node;    /* a device node in each of its answers; NULL: none */
     enum dv_code fails;  /* what Allocate fails with; DV_OK: it does not */
     enum dv_code fails_at_options;
 

@@ -3,13 +3,16 @@
  *
  *   admission
  *
- *     asked -> open -> look -> begin -> align pod -> next container -> prepare -> check -> save
- *                      ^  |                             |     ^                     |        |
- *                      |  | absent                 more |     | done                |        v
- *                      |  v                             v     |                     |    admitted
- *                      wait <---- absent ---- align container, allocate             |
- *                                                             | in use              | in use
- *               look <---------- done ---------- evade <------'---------------------'
+ *     asked -> open, print
+ *                |                                                               .--.
+ *                v                                                               |  | more
+ *              look -> begin -> align pod -> next container -> prepare -> check -> take -> save
+ *              ^  |                             |     ^                             |        |
+ *              |  | absent                 more |     | done                        |        v
+ *              |  v                             v     |                             |    admitted
+ *              wait <---- absent ---- align container, allocate                     |
+ *                                                     | in use                      | in use
+ *              look <------- done ------- evade <-----'-----------------------------'
  *
  *     what is not drawn goes to refused (with a verdict) or failed (without one), which undo all
  *
@@ -57,6 +60,7 @@ enum step {
     EVADE,
     PREPARE,
     CHECK,
+    TAKE,
     SAVE,
     ADMITTED,
     REFUSED,
@@ -108,7 +112,9 @@ static const struct dv_pod_step steps[] = {
     [EVADE]           = {.does = dv_admit_evade,    .done = LOOK, .refused = REFUSED},
     [PREPARE]         = {.does = dv_admit_prepare,  .done = CHECK, .refused = REFUSED, .failed = FAILED,
                          .cancel = dv_pod_operation_cancel_claims},
-    [CHECK]           = {.does = dv_admit_check,    .done = SAVE, .in_use = EVADE, .refused = REFUSED},
+    [CHECK]           = {.does = dv_admit_check,    .done = TAKE, .refused = REFUSED},
+    [TAKE]            = {.does = dv_admit_take,     .more = TAKE, .done = SAVE, .in_use = EVADE,
+                         .failed = FAILED, .cancel = dv_admit_cancel_wait},
     [SAVE]            = {.does = dv_admit_save,     .done = ADMITTED, .failed = FAILED},
     [ADMITTED]        = {.does = dv_admit_end_admitted},
     [REFUSED]         = {.does = dv_admit_end_refused},
@@ -181,6 +187,14 @@ enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_p
 {
     op->posted = outcome;
     dv_task_post(&op->task, op->pods->loop, on_posted);
+    return DV_STEP_PENDING;
+}
+
+enum dv_pod_outcome dv_pod_operation_post_next_turn(struct dv_pod_operation *op,
+                                                    enum dv_pod_outcome outcome)
+{
+    op->posted = outcome;
+    dv_task_post_next_turn(&op->task, op->pods->loop, on_posted);
     return DV_STEP_PENDING;
 }
 

@@ -30,6 +30,10 @@ void dv_pod_operation_go(struct dv_pod_operation *op, enum dv_pod_outcome outcom
  * for steps to return. Steps use it when the caller who started the operation may still be on the
  * stack: `done` must not run within that call. */
 enum dv_pod_outcome dv_pod_operation_post(struct dv_pod_operation *op, enum dv_pod_outcome outcome);
+/* Like dv_pod_operation_post, but in the next turn of the loop, for a step that is done in parts.
+ */
+enum dv_pod_outcome dv_pod_operation_post_next_turn(struct dv_pod_operation *op,
+                                                    enum dv_pod_outcome outcome);
 /* When the pods are closing, these give up the admissions that wait for devices and what pods have
  * asked of their claims. */
 void dv_pods_cancel_waiting(struct dv_pods *pods);
@@ -77,6 +81,7 @@ bool dv_pods_has_claims(const struct dv_pods *pods, dv_str uid);
 
 /* step_check.c: is what it got what it seems, and nobody else's? */
 enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_admit_take(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op);
 /* Only whether the CDI names are found: what the pod has is not held against others again. */
 enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op);
@@ -129,7 +134,7 @@ DV_CHECKED bool dv_admission_reserve(struct dv_pod_admission *admission, dv_str 
 /* Prepares the memory for the rival, the pod that has what this one is about to get. */
 void dv_admission_open_aside(struct dv_pod_admission *admission);
 /* Lets go of all devices that the admission keeps back (see device_state.h): they can be chosen for
- * others again. */
+ * others again. Forgets how far it was with taking its own. */
 void dv_admission_let_go(struct dv_pod_admission *admission);
 
 #endif

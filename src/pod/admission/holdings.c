@@ -23,6 +23,12 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
+/* What a turn of the loop has time for when a pod's devices are entered into the ledger: about a
+ * millisecond, counted in devices. */
+#define COST_PER_TURN_MAX 2000u
+/* A device node or a CDI name in a plugin's answer has about as many bytes, and takes as long. */
+#define RESPONSE_BYTES_PER_DEVICE 32u
+
 /* ---- CDI names ---- */
 
 static bool resolve_device(struct dv_holdings *holdings, const struct dv_claim_record *claim,
@@ -124,21 +130,133 @@ static bool check_items(const struct dv_holdings *holdings, const struct dv_hold
     return true;
 }
 
-bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
-                      struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
-                      struct dv_err *err)
+/* ---- taking, in parts ---- */
+
+struct dv_holdings_taking {
+    struct dv_loop *loop;
+    bool has_begun;   /* this is not the first part */
+    size_t n_records; /* that are taken, or in `found` */
+    /* The identities of a long record: found in one part, taken in the next. */
+    struct dv_holdings_items found;
+    struct dv_arena *arena; /* of `found`; NULL: there is none */
+};
+
+static void drop_found(struct dv_holdings_taking *taking)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-    struct dv_holdings_items items;
+    dv_loop_free_arena(taking->loop, taking->arena);
+    taking->arena = NULL;
+    taking->found = (struct dv_holdings_items){0};
+}
+
+void dv_holdings_taking_free(struct dv_holdings_taking *taking)
+{
+    if (!taking)
+        return;
+    drop_found(taking);
+    free(taking);
+}
+
+static size_t cost_of(const struct dv_device_record *record)
+{
+    size_t n = record->response.n / RESPONSE_BYTES_PER_DEVICE;
+
+    for (size_t i = 0; i < record->n_placed; i++)
+        n += record->placed[i].n_ids;
+    return n;
+}
+
+/* Collects the items of the next records, as many as a turn has time for, and at last those of
+ * claims. One record that takes longer is `found`, in a turn that does nothing else. False: there
+ * is more. */
+static bool collect(const struct dv_holdings *holdings, const struct dv_pod *pod,
+                    struct dv_holdings_taking *taking, struct dv_arena *arena,
+                    struct dv_holdings_items *items)
+{
+    struct dv_finder *finder = dv_finder_new(arena);
+    const struct dv_identity_host *host = dv_finder_host(finder);
+    const struct dv_device_record *records;
+    size_t n = dv_holdings_records(holdings, pod, arena, &records);
+    size_t left = COST_PER_TURN_MAX;
+    bool may_be_long = taking->has_begun;
+    bool is_end;
+
+    for (; taking->n_records < n && cost_of(&records[taking->n_records]) <= left;
+         taking->n_records++) {
+        left -= cost_of(&records[taking->n_records]);
+        may_be_long = false;
+        dv_holdings_add_record(holdings, pod, &records[taking->n_records], host, arena, items);
+    }
+    is_end = taking->n_records >= n;
+    if (is_end) {
+        dv_holdings_add_claims(holdings, pod, host, arena, items);
+    } else if (may_be_long) {
+        taking->arena = dv_arena_new();
+        dv_holdings_add_record(holdings, pod, &records[taking->n_records++], host, taking->arena,
+                               &taking->found);
+    }
+    dv_finder_fini(finder);
+    return is_end;
+}
+
+static bool take_items(struct dv_holdings *holdings, const struct dv_holdings_items *items,
+                       struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
+                       struct dv_err *err)
+{
+    if (!check_items(holdings, items, rival_arena, rival, err))
+        return false;
+    hold(holdings, items);
+    return true;
+}
+
+static enum dv_holdings_taken take_found(struct dv_holdings *holdings,
+                                         struct dv_holdings_taking *taking,
+                                         struct dv_arena *rival_arena,
+                                         struct dv_holdings_rival *rival, struct dv_err *err)
+{
+    bool is_taken = take_items(holdings, &taking->found, rival_arena, rival, err);
+
+    drop_found(taking);
+    return is_taken ? DV_HOLDINGS_PART : DV_HOLDINGS_IN_USE;
+}
+
+static enum dv_holdings_taken take_next(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                        struct dv_holdings_taking *taking,
+                                        struct dv_arena *rival_arena,
+                                        struct dv_holdings_rival *rival, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_holdings_items items = {0};
+    bool is_end = collect(holdings, pod, taking, arena, &items);
+
+    if (!take_items(holdings, &items, rival_arena, rival, err))
+        return DV_HOLDINGS_IN_USE;
+    return is_end ? DV_HOLDINGS_ALL : DV_HOLDINGS_PART;
+}
+
+enum dv_holdings_taken dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                        struct dv_holdings_taking **taking,
+                                        struct dv_arena *rival_arena,
+                                        struct dv_holdings_rival *rival, struct dv_err *err)
+{
+    struct dv_holdings_taking first = {.loop = holdings->pods->loop};
+    struct dv_holdings_taking *now = *taking ? *taking : &first;
+    enum dv_holdings_taken taken;
 
     if (!holdings->ledger)
-        return true;
-    arena = dv_arena_new();
-    items = dv_holdings_items_of(holdings, pod, arena);
-    if (!check_items(holdings, &items, rival_arena, rival, err))
-        return false;
-    hold(holdings, &items);
-    return true;
+        return DV_HOLDINGS_ALL;
+    taken = now->arena ? take_found(holdings, now, rival_arena, rival, err)
+                       : take_next(holdings, pod, now, rival_arena, rival, err);
+    if (taken != DV_HOLDINGS_PART) {
+        dv_holdings_taking_free(*taking);
+        *taking = NULL;
+        return taken;
+    }
+    now->has_begun = true;
+    if (!*taking) {
+        *taking = DV_ALLOC(struct dv_holdings_taking);
+        **taking = first;
+    }
+    return taken;
 }
 
 /* ---- what is known beforehand ---- */
@@ -195,6 +313,16 @@ bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_po
     return true;
 }
 
+static bool has_identity(const dv_str *ids, size_t n_ids, struct dv_arena *arena)
+{
+    struct dv_identity identity;
+
+    for (size_t i = 0; i < n_ids; i++)
+        if (dv_identity_parse(ids[i], arena, &identity))
+            return true;
+    return false;
+}
+
 bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_pod *pod,
                                  dv_str container, dv_str resource, const dv_str *ids, size_t n_ids,
                                  struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
@@ -205,9 +333,11 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
     struct dv_holdings_item *item;
     dv_str *sorted;
 
-    if (!looks_before(holdings) || n_ids == 0)
+    if (!looks_before(holdings))
         return true;
     arena = dv_arena_new();
+    if (!has_identity(ids, n_ids, arena))
+        return true; /* ids without an identity cannot conflict with anything */
     sorted = DV_NEW_ARRAY(arena, dv_str, n_ids); /* records have their ids sorted */
     memcpy(sorted, ids, n_ids * sizeof(ids[0]));
     qsort(sorted, n_ids, sizeof(sorted[0]), dv_str_compare);
@@ -221,8 +351,6 @@ bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const struct dv_p
         if (dv_identity_parse(sorted[i], arena, &identity))
             dv_identities_add(&item->identities, identity, arena);
     }
-    if (item->identities.n == 0)
-        return true; /* ids without an identity cannot conflict with anything */
     if (!check_items(holdings, &items, rival_arena, rival, err))
         return false;
     hold(holdings, &items);

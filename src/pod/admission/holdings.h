@@ -13,6 +13,7 @@ struct dv_arena;
 struct dv_cluster;
 struct dv_err;
 struct dv_holdings;
+struct dv_holdings_taking;
 struct dv_pod;
 struct dv_pods;
 
@@ -44,11 +45,20 @@ DV_CHECKED bool dv_holdings_reserve_devices(struct dv_holdings *holdings, const 
                                             dv_str container, dv_str resource, const dv_str *ids,
                                             size_t n_ids, struct dv_arena *arena,
                                             struct dv_holdings_rival *rival, struct dv_err *err);
-/* The pod holds its devices from now on. DV_FAILED_PRECONDITION: another pod has one of them, by
- * another way; then it holds none, and *rival, in `arena`, says which. */
-DV_CHECKED bool dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
-                                 struct dv_arena *arena, struct dv_holdings_rival *rival,
-                                 struct dv_err *err);
+enum dv_holdings_taken {
+    DV_HOLDINGS_ALL,    /* the pod holds all its devices from now on */
+    DV_HOLDINGS_PART,   /* the caller goes on with the next part in another turn of the loop */
+    DV_HOLDINGS_IN_USE, /* another pod has one of them */
+};
+/* The pod takes its devices: all at once, or in parts when they are many. *taking, NULL at first,
+ * tells how far it is; at the end it is NULL again. In use: DV_FAILED_PRECONDITION says by whom,
+ * and *rival, in `arena`, which device it is; dv_holdings_give_back or dv_holdings_refresh undo
+ * what was taken before. */
+enum dv_holdings_taken dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
+                                        struct dv_holdings_taking **taking, struct dv_arena *arena,
+                                        struct dv_holdings_rival *rival, struct dv_err *err);
+/* Gives up between two parts; what was taken is undone as above. NULL is fine. */
+void dv_holdings_taking_free(struct dv_holdings_taking *taking);
 void dv_holdings_give_back(struct dv_holdings *holdings, const struct dv_pod *pod);
 /* Enters the pod again, from what the records say, without checking for conflicts. */
 void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod);

@@ -28,6 +28,8 @@ void dv_admission_let_go(struct dv_pod_admission *admission)
     for (size_t i = 0; i < admission->priv.n_aside; i++)
         dv_device_let_go(state, admission->priv.aside[i].resource, admission->priv.aside[i].id);
     admission->priv.n_aside = 0;
+    dv_holdings_taking_free(admission->priv.taking);
+    admission->priv.taking = NULL;
     dv_arena_free(admission->priv.aside_arena);
     admission->priv.aside_arena = NULL;
     admission->priv.rival = NULL;
@@ -55,11 +57,27 @@ enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op)
     dv_admission_open_aside(admission);
     if (!dv_holdings_resolve(op->pods->holdings, op->pod, &err))
         return dv_admission_refuse_for_now(admission, DV_POD_FAILED_PREPARE, &err);
-    if (dv_holdings_take(op->pods->holdings, op->pod, admission->priv.aside_arena,
-                         admission->priv.rival, &err))
-        return DV_STEP_DONE;
-    admission->priv.in_use = err;
-    return DV_STEP_IN_USE;
+    return DV_STEP_DONE;
+}
+
+enum dv_pod_outcome dv_admit_take(struct dv_pod_operation *op)
+{
+    struct dv_pod_admission *admission = dv_admission_of(op);
+    bool has_begun = admission->priv.taking != NULL;
+    struct dv_err err;
+
+    switch (dv_holdings_take(op->pods->holdings, op->pod, &admission->priv.taking,
+                             admission->priv.aside_arena, admission->priv.rival, &err)) {
+    case DV_HOLDINGS_ALL:
+        break;
+    case DV_HOLDINGS_PART:
+        return dv_pod_operation_post_next_turn(op, DV_STEP_MORE);
+    case DV_HOLDINGS_IN_USE:
+        admission->priv.in_use = err;
+        return DV_STEP_IN_USE;
+    }
+    /* devices that were too many for one turn are written in one more */
+    return has_begun ? dv_pod_operation_post_next_turn(op, DV_STEP_DONE) : DV_STEP_DONE;
 }
 
 /* Keeps the rival's device back, so that the next choice avoids it. False: that does not help, as

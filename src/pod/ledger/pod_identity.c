@@ -258,6 +258,14 @@ static void add_attributes(struct dv_identities *set, const struct dv_api_device
 
 /* ---- all of a holding ---- */
 
+static bool is_sorted(const dv_str *texts, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (dv_str_cmp(texts[i - 1], texts[i]) > 0)
+            return false;
+    return true;
+}
+
 /* The ids of the record, sorted and each once: a device on several NUMA nodes is listed for each of
  * them. */
 static size_t ids_of(const struct dv_device_record *record, struct dv_arena *arena, dv_str **ids)
@@ -274,7 +282,7 @@ static size_t ids_of(const struct dv_device_record *record, struct dv_arena *are
         for (size_t k = 0; k < record->placed[i].n_ids; k++)
             all[n_all++] = dv_str_copy(record->placed[i].ids[k], arena);
     }
-    if (n_all > 0)
+    if (!is_sorted(all, n_all))
         qsort(all, n_all, sizeof(dv_str), dv_str_compare);
     for (size_t i = 0; i < n_all; i++) {
         if (n == 0 || !dv_str_eq(all[n - 1], all[i]))
