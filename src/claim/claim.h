@@ -79,7 +79,7 @@ struct dv_claim_record {
 struct dv_claim {
     struct dv_claim_record record; /* `pods` and `drivers` are complete, `boot_id` too */
     bool is_left_over;             /* found unfinished at the start, and not finished yet */
-    size_t n_calls;                /* operations that hold it: dv_claim_begin_call */
+    size_t n_holds;                /* operations that hold it: dv_claim_begin_hold */
     char *error;                   /* why the last calls failed; NULL: they did not */
     /* after chores have failed: a pod that asks has pauses of its own */
     struct dv_claim_pause {
@@ -143,8 +143,8 @@ DV_CHECKED bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *c
 /* An operation holds the claim from before it writes that drivers are about to be called until it
  * has written what they answered, and not only during the calls. Meanwhile the claim stays and is
  * not unprepared by others; until it is prepared, one operation at a time holds it. */
-void dv_claim_begin_call(struct dv_claim *claim);
-void dv_claim_end_call(struct dv_claim *claim);
+void dv_claim_begin_hold(struct dv_claim *claim);
+void dv_claim_end_hold(struct dv_claim *claim);
 /* Notes how the last calls ended; err: NULL when all went well. */
 void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err);
 /* The list of those who wait until no operation holds the claim: links, for the caller's own

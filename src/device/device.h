@@ -371,7 +371,7 @@ struct dv_device_step {
 struct dv_device_operation *dv_device_allocate(struct dv_device_state *state,
                                                const struct dv_device_request *request);
 /* Prepares the start, or a restart, of a container: PreStartContainer where plugins want it,
- * allocation where nothing is recorded. Ask dv_device_run_options when it is done. */
+ * allocation where nothing is recorded. Ask dv_device_container_options when it is done. */
 struct dv_device_operation *dv_device_start(struct dv_device_state *state,
                                             const struct dv_device_request *request);
 
@@ -440,8 +440,9 @@ DV_CHECKED bool dv_device_options_merge(const dv_str *responses, size_t n_respon
 /* The options that a container is started with (the reference: GetDeviceRunContainerOptions), of
  * all that it holds, resource by resource in the order of their names. False when it holds nothing.
  * Not related to struct dv_device_run, which is an allocation or a start on the loop. */
-bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
-                           struct dv_arena *arena, struct dv_device_options *options);
+bool dv_device_container_options(const struct dv_device_state *state, dv_str pod_uid,
+                                 dv_str container, struct dv_arena *arena,
+                                 struct dv_device_options *options);
 
 /* -- Topology hints ------------------------------------------------------------------------- */
 

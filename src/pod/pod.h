@@ -307,8 +307,8 @@ void dv_pods_forget_all_ended(struct dv_pods *pods, bool (*is_known)(void *ctx, 
 
 struct dv_pod_start {
     /* err: NULL when all plugins are ready for the container, and its claims are prepared;
-     * dv_device_run_options and dv_claim_cdi_names have its options. DV_NOT_FOUND: no such pod or
-     * container here. */
+     * dv_device_container_options and dv_claim_cdi_names have its options. DV_NOT_FOUND: no such
+     * pod or container here. */
     void (*done)(struct dv_pod_start *start, const struct dv_err *err);
     struct {
         struct dv_pod_operation op;   /* its pod is NULL from when its plugins are asked */

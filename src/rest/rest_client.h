@@ -85,7 +85,7 @@ struct dv_rest_transfer {
 /* Later in this turn: starts fetches that wait, and tells the ends of others. */
 void dv_rest_client_work_later(struct dv_rest_client *client);
 
-/* ---- rest_request.c ---- */
+/* ---- fetch_request.c ---- */
 
 /* Checks whether the fetch can be sent. DV_INVALID_ARGUMENT: it cannot. */
 DV_CHECKED bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_err *err);

@@ -248,7 +248,7 @@ void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
 
 /* Returns a number for a call or a fetch that is unique in the process, from 1 on. */
 uint64_t dv_rest_next_id(void);
-/* Whether the text can be a method or the name of a field (rest_request.c). */
+/* Whether the text can be a method or the name of a field (fetch_request.c). */
 bool dv_rest_is_token(dv_str text);
 /* Whether the text can be in a header field, which has no control characters. */
 bool dv_rest_is_sendable(dv_str text);

@@ -272,7 +272,7 @@ void world_start(struct world *world, const struct dv_json *op, struct dv_json *
                    arena);
         return;
     }
-    if (dv_device_run_options(world->state, all.v[i].pod_uid, name, arena, &options))
+    if (dv_device_container_options(world->state, all.v[i].pod_uid, name, arena, &options))
         set_member(result, "options", options_to_json(&options, arena), arena);
     else
         set_member(result, "options", dv_json_new_null(arena), arena);

@@ -105,8 +105,8 @@ static bool look_at_pod(const struct dv_claim_manager *claims, dv_str uid, struc
     for (size_t i = 0; i < n; i++) {
         bool is_due = is_wanted ? of_pod[i]->is_left_over &&
                                       of_pod[i]->record.phase == DV_CLAIM_PREPARING &&
-                                      of_pod[i]->n_calls == 0
-                                : of_pod[i]->n_calls == 0;
+                                      of_pod[i]->n_holds == 0
+                                : of_pod[i]->n_holds == 0;
 
         has_any |= is_due && is_time(claims, of_pod[i], is_wanted);
     }
@@ -116,7 +116,7 @@ static bool look_at_pod(const struct dv_claim_manager *claims, dv_str uid, struc
 
 static bool is_nobodys(const struct dv_claim *claim)
 {
-    return claim->n_calls == 0 &&
+    return claim->n_holds == 0 &&
            (claim->record.n_pods == 0 ||
             (claim->is_left_over && claim->record.phase == DV_CLAIM_UNPREPARING));
 }

@@ -126,7 +126,7 @@ static bool is_in_the_way(const struct dv_claim_job *job, const struct dv_claim 
 {
     if (!dv_str_eq(claim->record.uid, object_of(job)->metadata.uid))
         return true;
-    return claim->n_calls > 0 && claim->record.phase != DV_CLAIM_PREPARED;
+    return claim->n_holds > 0 && claim->record.phase != DV_CLAIM_PREPARED;
 }
 
 static bool is_for_another(const struct dv_claim_job *job, const struct dv_claim *claim)
@@ -283,7 +283,7 @@ enum dv_claim_progress dv_claim_again_hold(struct dv_claim_operation *operation,
             dv_claim_find(operation->priv.claims->state, job->namespace, job->name);
 
         if (claim && dv_str_eq(claim->record.uid, job->uid) &&
-            claim->record.phase == DV_CLAIM_PREPARING && claim->n_calls == 0)
+            claim->record.phase == DV_CLAIM_PREPARING && claim->n_holds == 0)
             dv_claim_hold(job, claim);
     }
     return DV_CLAIM_STEP_IS_DONE;

@@ -79,7 +79,7 @@ static enum dv_claim_progress await_answers(struct dv_claim_operation *operation
 {
     struct dv_claim *claim = unwanted(operation, job);
 
-    if (!claim || claim->n_calls == 0)
+    if (!claim || claim->n_holds == 0)
         return DV_CLAIM_STEP_IS_DONE;
     (void)snprintf(operation->awaited, sizeof(operation->awaited),
                    "the driver's answer for ResourceClaim %.*s", DV_FMT(job->name));

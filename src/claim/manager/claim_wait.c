@@ -68,7 +68,7 @@ enum dv_claim_progress dv_claim_await_driver(struct dv_claim_operation *operatio
 
 void dv_claim_hold(struct dv_claim_job *job, struct dv_claim *claim)
 {
-    dv_claim_begin_call(claim);
+    dv_claim_begin_hold(claim);
     job->claim = claim;
 }
 
@@ -79,8 +79,8 @@ void dv_claim_let_go(struct dv_claim_job *job)
     if (!claim)
         return;
     job->claim = NULL;
-    dv_claim_end_call(claim);
-    if (claim->n_calls == 0)
+    dv_claim_end_hold(claim);
+    if (claim->n_holds == 0)
         wake_all(dv_claim_waiters(claim));
 }
 

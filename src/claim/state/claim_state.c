@@ -305,7 +305,7 @@ void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry)
 {
     struct dv_claim_gone *gone = dv_vec_add(&state->gone);
 
-    assert(entry->claim.n_calls == 0 && dv_list_is_empty(&entry->waiters));
+    assert(entry->claim.n_holds == 0 && dv_list_is_empty(&entry->waiters));
     dv_buf_init(&gone->key, DV_ROW_BYTES_MAX);
     dv_claim_key_encode(entry->claim.record.namespace, entry->claim.record.name, &gone->key);
     while (entry->pods.n > 0)
@@ -423,7 +423,7 @@ bool dv_claim_attach(struct dv_claim_state *state, dv_str pod_uid,
                        "(previous pod force-deleted?!)",
                        DV_FMT(meta->name), DV_FMT(entry->claim.record.uid));
     if (entry && entry->claim.record.phase == DV_CLAIM_UNPREPARING) {
-        if (entry->claim.n_calls > 0)
+        if (entry->claim.n_holds > 0)
             return dv_fail(err, DV_ABORTED, "ResourceClaim %.*s is being unprepared",
                            DV_FMT(meta->name));
         if (!dv_claim_handle(state, &entry->claim, DV_CLAIM_ON_WANTED, err))

@@ -79,15 +79,15 @@ bool dv_claim_handle(struct dv_claim_state *state, struct dv_claim *claim,
 
 /* -- Calls ---------------------------------------------------------------------------------- */
 
-void dv_claim_begin_call(struct dv_claim *claim)
+void dv_claim_begin_hold(struct dv_claim *claim)
 {
-    claim->n_calls++;
+    claim->n_holds++;
 }
 
-void dv_claim_end_call(struct dv_claim *claim)
+void dv_claim_end_hold(struct dv_claim *claim)
 {
-    assert(claim->n_calls > 0);
-    claim->n_calls--;
+    assert(claim->n_holds > 0);
+    claim->n_holds--;
 }
 
 void dv_claim_set_error(struct dv_claim *claim, const struct dv_err *err)

@@ -158,10 +158,10 @@ static void refuses_what_is_in_the_way(void **state)
                "old ResourceClaim with same name c1 and different UID uid still exists (previous "
                "pod force-deleted?!)");
     assert_ok(dv_claim_handle(world->state, claim, DV_CLAIM_ON_UNWANTED, &err), &err);
-    dv_claim_begin_call(claim);
+    dv_claim_begin_hold(claim);
     assert_false(dv_claim_attach(world->state, DV_STR("p2"), &same, &got, &err));
     assert_err(&err, DV_ABORTED, "ResourceClaim c1 is being unprepared");
-    dv_claim_end_call(claim); /* it has failed */
+    dv_claim_end_hold(claim); /* it has failed */
     assert_ok(dv_claim_attach(world->state, DV_STR("p2"), &same, &got, &err), &err);
     assert_int_equal(got->record.phase, DV_CLAIM_PREPARING);
 }

@@ -208,8 +208,9 @@ bool dv_device_options_merge(const dv_str *responses, size_t n_responses, struct
 
 /* -- Of a container ------------------------------------------------------------------------- */
 
-bool dv_device_run_options(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
-                           struct dv_arena *arena, struct dv_device_options *options)
+bool dv_device_container_options(const struct dv_device_state *state, dv_str pod_uid,
+                                 dv_str container, struct dv_arena *arena,
+                                 struct dv_device_options *options)
 {
     struct dv_device_held **held;
     size_t n = dv_device_held_of(state, pod_uid, container, arena, &held);

@@ -137,8 +137,8 @@ static void refuses_what_is_no_response(void **state)
 
 static bool options_of(struct node *node, const char *pod, struct dv_device_options *options)
 {
-    return dv_device_run_options(node->state, dv_str_from_c(pod), DV_STR("c"), node->arena,
-                                 options);
+    return dv_device_container_options(node->state, dv_str_from_c(pod), DV_STR("c"), node->arena,
+                                       options);
 }
 
 static void options_last_until_the_pod_is_collected(void **state)

@@ -136,9 +136,9 @@ static const struct dv_pod_step steps[] = {
     [START_OPEN]      = {.does = dv_start_open,     .done = PREPARE_AGAIN, .failed = NOT_READY},
     [PREPARE_AGAIN]   = {.does = dv_start_prepare,  .done = FIND_SPECS, .failed = NOT_READY,
                          .cancel = dv_pod_operation_cancel_claims},
-    [FIND_SPECS]      = {.does = dv_start_check,    .done = PRE_START, .failed = NOT_READY},
-    [PRE_START]       = {.does = dv_start_run,      .done = READY, .failed = NOT_READY,
-                         .cancel = dv_start_cancel_run},
+    [FIND_SPECS]      = {.does = dv_start_find_specs, .done = PRE_START, .failed = NOT_READY},
+    [PRE_START]       = {.does = dv_start_ask_plugins, .done = READY, .failed = NOT_READY,
+                         .cancel = dv_start_cancel_asking},
     [READY]           = {.does = dv_start_end_ready},
     [NOT_READY]       = {.does = dv_start_end_failed},
 };

@@ -69,8 +69,8 @@ enum dv_pod_outcome dv_admit_next(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_allocate(struct dv_pod_operation *op);
 void dv_admit_cancel_allocate(struct dv_pod_operation *op);
 /* PreStartContainer where plugins want it, and devices where none are recorded; nothing is run. */
-enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op);
-void dv_start_cancel_run(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_ask_plugins(struct dv_pod_operation *op);
+void dv_start_cancel_asking(struct dv_pod_operation *op);
 
 /* step_claims.c: prepared before a pod is admitted, unprepared before it is gone */
 enum dv_pod_outcome dv_admit_prepare(struct dv_pod_operation *op);
@@ -84,7 +84,7 @@ enum dv_pod_outcome dv_admit_check(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_take(struct dv_pod_operation *op);
 enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op);
 /* Only whether the CDI names are found: what the pod has is not held against others again. */
-enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op);
+enum dv_pod_outcome dv_start_find_specs(struct dv_pod_operation *op);
 
 /* step_save.c */
 enum dv_pod_outcome dv_admit_save(struct dv_pod_operation *op);
@@ -121,7 +121,7 @@ enum dv_pod_outcome dv_pod_operation_fail(struct dv_pod_operation *op, const str
 void dv_admission_stop_waiting(struct dv_pod_admission *admission);
 /* Has the pod wait for a plugin that is not there, if it may: its state becomes DV_POD_WAITING and
  * says for what, and the caller returns DV_STEP_ABSENT. False: there is none to wait for. */
-bool dv_admission_lacks_plugin(struct dv_pod_admission *admission);
+bool dv_admission_await_plugin(struct dv_pod_admission *admission);
 
 /* step_allocate.c: refuses it for an error of the device module */
 enum dv_pod_outcome dv_admission_refuse_allocation(struct dv_pod_admission *admission,

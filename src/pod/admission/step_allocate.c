@@ -144,7 +144,7 @@ static enum dv_pod_outcome take_allocated(struct dv_pod_admission *admission,
     dv_device_end_admission(dv_admission_devices(admission), op->pod->spec.ref.uid);
     if (admission->priv.run.is_vetoed)
         return DV_STEP_IN_USE;
-    if (dv_admission_lacks_plugin(admission)) /* the plugin may have died while it was asked */
+    if (dv_admission_await_plugin(admission)) /* the plugin may have died while it was asked */
         return DV_STEP_ABSENT;
     return dv_admission_refuse_allocation(admission, err);
 }
@@ -216,7 +216,7 @@ static void on_started(struct dv_device_run *run, const struct dv_err *err)
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 
-enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op)
+enum dv_pod_outcome dv_start_ask_plugins(struct dv_pod_operation *op)
 {
     struct dv_pod_start *start = dv_start_of(op);
     struct dv_device_request request = dv_pod_request(op->pod, start->priv.i_container);
@@ -227,7 +227,7 @@ enum dv_pod_outcome dv_start_run(struct dv_pod_operation *op)
     return DV_STEP_PENDING;
 }
 
-void dv_start_cancel_run(struct dv_pod_operation *op)
+void dv_start_cancel_asking(struct dv_pod_operation *op)
 {
     dv_device_manager_cancel(&dv_start_of(op)->priv.run);
 }

@@ -114,7 +114,7 @@ enum dv_pod_outcome dv_admit_evade(struct dv_pod_operation *op)
 
 /* Drivers prepare claims again after a boot, and a spec in /run is gone then: it has to be there
  * again before a container starts. */
-enum dv_pod_outcome dv_start_check(struct dv_pod_operation *op)
+enum dv_pod_outcome dv_start_find_specs(struct dv_pod_operation *op)
 {
     return dv_holdings_resolve(op->pods->holdings, op->pod, &op->err)
                ? DV_STEP_DONE

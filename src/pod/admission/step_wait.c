@@ -38,7 +38,7 @@ static void say_awaited(struct dv_pod_admission *admission, const char *awaited)
                DV_F_U64("ms", admission->priv.wait_until_ms - dv_loop_now_ms(pods->loop)));
 }
 
-bool dv_admission_lacks_plugin(struct dv_pod_admission *admission)
+bool dv_admission_await_plugin(struct dv_pod_admission *admission)
 {
     const struct dv_pod_operation *op = &admission->priv.op;
     char awaited[DV_POD_AWAITED_BYTES];
@@ -109,7 +109,7 @@ enum dv_pod_outcome dv_admit_look(struct dv_pod_operation *op)
     struct dv_pod_admission *admission = dv_admission_of(op);
 
     dv_admission_stop_waiting(admission);
-    if (dv_admission_lacks_plugin(admission))
+    if (dv_admission_await_plugin(admission))
         return DV_STEP_ABSENT;
     if (refuse_unknown(admission))
         return DV_STEP_REFUSED;

@@ -70,7 +70,7 @@ static NodeV1__ClaimDriver *driver_message(const struct dv_node *node,
 static const char *awaited(const struct dv_node *node, const struct dv_claim *claim,
                            struct dv_arena *arena)
 {
-    if (claim->record.phase == DV_CLAIM_PREPARED || claim->n_calls > 0)
+    if (claim->record.phase == DV_CLAIM_PREPARED || claim->n_holds > 0)
         return "";
     for (size_t i = 0; i < claim->record.n_drivers; i++) {
         dv_str driver = claim->record.drivers[i].name;

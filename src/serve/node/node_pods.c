@@ -292,8 +292,8 @@ static void on_started(struct dv_pod_start *start, const struct dv_err *err)
         dv_serve_reply(pending->call, &response.base);
         return;
     }
-    if (dv_device_run_options(dv_device_manager_state(node->devices), view.spec->ref.uid,
-                              pending->container, arena, &options)) {
+    if (dv_device_container_options(dv_device_manager_state(node->devices), view.spec->ref.uid,
+                                    pending->container, arena, &options)) {
         log_conflicts(pending, &options);
         add_options(&response, &options, arena);
     }

@@ -1,4 +1,4 @@
-/* rest_request.c - checks what a fetch sends, and sets libcurl up for it. */
+/* fetch_request.c - checks what a fetch sends, and sets libcurl up for it. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
