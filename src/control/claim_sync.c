@@ -123,7 +123,7 @@ static void remove_finalizer(struct claim_job *claim_job)
     const struct dv_api_resource_claim *claim = claim_of(claim_job);
 
     if (!claim_job->release.removes_finalizer || claim->status.allocation ||
-        !dv_control_has_finalizer(claim)) {
+        !dv_meta_has_finalizer(&claim->metadata, DV_STR(DV_CLAIM_FINALIZER))) {
         remove_garbage(claim_job);
         return;
     }

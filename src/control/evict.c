@@ -294,7 +294,7 @@ bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim
     const struct dv_api_object_meta *meta = used->object->meta;
 
     if (pod->spec.node_name.n == 0 || pod->metadata.deletion_timestamp.is_set ||
-        !dv_control_is_reserved_for(used->object->value, pod->metadata.uid))
+        !dv_claim_is_reserved_for(used->object->value, pod->metadata.uid))
         return false;
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         dv_str name = DV_STR_NONE;

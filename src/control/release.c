@@ -42,7 +42,7 @@ static struct dv_api_resource_claim *keep(const struct dv_api_resource_claim *cl
 void dv_control_plan_release(const struct dv_api_resource_claim *claim, const bool *stays,
                              struct dv_arena *arena, struct dv_release *release)
 {
-    bool has_finalizer = dv_control_has_finalizer(claim);
+    bool has_finalizer = dv_meta_has_finalizer(&claim->metadata, DV_STR(DV_CLAIM_FINALIZER));
     bool is_deleting = claim->metadata.deletion_timestamp.is_set;
     size_t n = claim->status.n_reserved_for;
     size_t n_stay = 0;

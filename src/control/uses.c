@@ -62,22 +62,6 @@ bool dv_control_is_owned_by(const struct dv_api_object_meta *claim, dv_str uid)
     return owner && dv_str_eq(owner->uid, uid);
 }
 
-bool dv_control_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str pod_uid)
-{
-    for (size_t i = 0; i < claim->status.n_reserved_for; i++)
-        if (dv_str_eq(claim->status.reserved_for[i].uid, pod_uid))
-            return true;
-    return false;
-}
-
-bool dv_control_has_finalizer(const struct dv_api_resource_claim *claim)
-{
-    for (size_t i = 0; i < claim->metadata.n_finalizers; i++)
-        if (dv_str_eq(claim->metadata.finalizers[i], DV_STR(DV_CLAIM_FINALIZER)))
-            return true;
-    return false;
-}
-
 dv_str dv_control_entry_of(const struct dv_api_object_meta *claim)
 {
     const struct dv_str_entry *entry =
@@ -126,7 +110,7 @@ bool dv_control_is_to_reserve(const struct dv_api_pod *pod,
     return pod->spec.node_name.n > 0 && claim->status.allocation &&
            !claim->metadata.deletion_timestamp.is_set &&
            claim->status.n_reserved_for < DV_CLAIM_RESERVED_MAX &&
-           !dv_control_is_reserved_for(claim, pod->metadata.uid);
+           !dv_claim_is_reserved_for(claim, pod->metadata.uid);
 }
 
 bool dv_control_needs_work(const struct dv_api_pod *pod, const struct dv_control_lookup *lookup)

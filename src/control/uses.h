@@ -15,12 +15,8 @@ struct dv_api_resource_claim;
 struct dv_api_resource_claim_consumer_reference;
 struct dv_api_resource_claim_template;
 
-#define DV_CLAIM_FINALIZER "resource.kubernetes.io/delete-protection"
 /* On generated claims: the name of the pod's entry that they are for. */
 #define DV_CLAIM_ENTRY_ANNOTATION "resource.kubernetes.io/pod-claim-name"
-#define DV_CLAIM_EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
-/* The API's limit on who uses a claim at a time. */
-#define DV_CLAIM_RESERVED_MAX 256u
 
 /* It has ended, or will never run. */
 bool dv_control_pod_is_done(const struct dv_api_pod *pod);
@@ -40,8 +36,6 @@ enum dv_use dv_control_use(const struct dv_api_pod *pod,
 bool dv_control_owner_pod(const struct dv_api_object_meta *claim, dv_str *name, dv_str *uid);
 /* Whether the claim's controller, of any kind, has that uid. */
 bool dv_control_is_owned_by(const struct dv_api_object_meta *claim, dv_str uid);
-bool dv_control_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str pod_uid);
-bool dv_control_has_finalizer(const struct dv_api_resource_claim *claim);
 /* The name of the pod's entry that a generated claim is for; empty: it says none. */
 dv_str dv_control_entry_of(const struct dv_api_object_meta *claim);
 enum dv_claim_source dv_control_source_of(const struct dv_api_object_meta *claim);

@@ -181,6 +181,15 @@ bool dv_pod_is_terminal(const struct dv_api_pod *pod);
 
 bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finalizer);
 
+/* Keeps a claim with devices from being deleted. */
+#define DV_CLAIM_FINALIZER "resource.kubernetes.io/delete-protection"
+/* On claims that the scheduler makes for extended resources: "true". */
+#define DV_CLAIM_EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
+/* The API's limit on who uses a claim at a time. */
+#define DV_CLAIM_RESERVED_MAX 256u
+
+bool dv_claim_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str pod_uid);
+
 /* Whether one toleration is enough for a taint: of a node, and of a device. */
 bool dv_toleration_matches(const struct dv_api_toleration *toleration,
                            const struct dv_api_taint *taint);

@@ -381,7 +381,7 @@ static bool needs_reserving(const struct dv_sched_binding *binding,
     if (!claim || use->claim->assumed_by == use)
         return true;
     return !binding->pod->is_preset &&
-           !dv_sched_is_reserved_for(claim, binding->pod->object->meta->uid);
+           !dv_claim_is_reserved_for(claim, binding->pod->object->meta->uid);
 }
 
 static void start_reserving(struct dv_sched_binding *binding)

@@ -58,7 +58,7 @@ static bool is_in_the_way(const struct dv_sched_attempt *attempt,
     size_t n = claim->status.n_reserved_for;
 
     return claim->status.allocation &&
-           (n == 0 || (n == 1 && dv_sched_is_reserved_for(claim, attempt->value->metadata.uid)));
+           (n == 0 || (n == 1 && dv_claim_is_reserved_for(claim, attempt->value->metadata.uid)));
 }
 
 static struct dv_sched_pod_claim *choose_in_the_way(const struct dv_sched_attempt *attempt)

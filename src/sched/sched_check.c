@@ -81,8 +81,8 @@ static bool check_claim(struct dv_sched_attempt *attempt, struct dv_sched_pod_cl
     const struct dv_api_resource_claim *claim = dv_sched_claim_value(use->claim);
 
     if (claim->status.allocation) {
-        if (!attempt->pod->is_preset && claim->status.n_reserved_for >= RESERVED_MAX &&
-            !dv_sched_is_reserved_for(claim, attempt->value->metadata.uid))
+        if (!attempt->pod->is_preset && claim->status.n_reserved_for >= DV_CLAIM_RESERVED_MAX &&
+            !dv_claim_is_reserved_for(claim, attempt->value->metadata.uid))
             return reject(attempt, DV_STR("resourceclaim in use"));
         return true;
     }

@@ -22,14 +22,6 @@ const struct dv_api_resource_claim *dv_sched_claim_value(const struct dv_sched_c
     return claim->object ? claim->object->value : NULL;
 }
 
-bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid)
-{
-    for (size_t i = 0; i < claim->status.n_reserved_for; i++)
-        if (dv_str_eq(claim->status.reserved_for[i].uid, uid))
-            return true;
-    return false;
-}
-
 /* ---- devices that are held alone ---- */
 
 static void add_taken(struct dv_sched_claim *claim,
@@ -290,7 +282,7 @@ static dv_str extended_for(const struct dv_object *object)
 {
     const struct dv_api_object_meta *meta = object->meta;
     const struct dv_str_entry *mark =
-        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(EXTENDED_ANNOTATION));
+        dv_entry_find(meta->annotations, meta->n_annotations, DV_STR(DV_CLAIM_EXTENDED_ANNOTATION));
 
     if (!mark || !dv_str_eq(mark->value, DV_STR("true")))
         return DV_STR_NONE;

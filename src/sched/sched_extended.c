@@ -38,8 +38,8 @@ void dv_sched_extended_draft(struct dv_sched_binding *binding,
     static const bool yes = true;
     const struct dv_api_object_meta *pod = binding->pod->object->meta;
     struct dv_api_resource_claim draft = {0};
-    struct dv_str_entry annotation = {DV_STR(EXTENDED_ANNOTATION), DV_STR("true")};
-    dv_str finalizer = DV_STR(FINALIZER);
+    struct dv_str_entry annotation = {DV_STR(DV_CLAIM_EXTENDED_ANNOTATION), DV_STR("true")};
+    dv_str finalizer = DV_STR(DV_CLAIM_FINALIZER);
     struct dv_api_owner_reference owner = {.api_version = DV_STR("v1"),
                                            .kind = DV_STR("Pod"),
                                            .name = pod->name,

@@ -37,10 +37,6 @@ struct dv_sched_claim;
 struct dv_sched_binding;
 struct dv_sched_pod;
 
-#define FINALIZER "resource.kubernetes.io/delete-protection"
-#define EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
-#define RESERVED_MAX 256u
-
 /* ---- nodes ---- */
 
 struct dv_sched_node {
@@ -412,7 +408,6 @@ void dv_sched_claim_unassume(struct dv_sched_claim *claim);
 bool dv_sched_claim_is_rivalled(const struct dv_sched_claim *claim);
 /* Frees the record when nothing needs it any more. */
 void dv_sched_claim_drop(struct dv_sched_claim *claim);
-bool dv_sched_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str uid);
 void dv_sched_claims_free(struct dv_sched *sched);
 
 /* ---- sched_write.c: one write of a claim at a time, for all who want one ---- */

@@ -61,14 +61,6 @@ struct draft {
     bool is_changed;
 };
 
-static bool has_finalizer(const struct dv_api_resource_claim *claim)
-{
-    for (size_t i = 0; i < claim->metadata.n_finalizers; i++)
-        if (dv_str_eq(claim->metadata.finalizers[i], DV_STR(FINALIZER)))
-            return true;
-    return false;
-}
-
 static void free_devices(struct draft *draft)
 {
     draft->value.status.allocation = NULL;
@@ -119,9 +111,9 @@ static const char *reserve(struct dv_sched_claim *claim, struct dv_sched_pod_cla
     if (draft->value.metadata.deletion_timestamp.is_set)
         return "got deleted in the meantime";
     problem = set_allocation(claim, use, draft);
-    if (problem || dv_sched_is_reserved_for(&draft->value, pod->metadata.uid))
+    if (problem || dv_claim_is_reserved_for(&draft->value, pod->metadata.uid))
         return problem;
-    if (status->n_reserved_for >= RESERVED_MAX)
+    if (status->n_reserved_for >= DV_CLAIM_RESERVED_MAX)
         return "is in use by as many pods as may use it";
     status->reserved_for[status->n_reserved_for++] =
         (struct dv_api_resource_claim_consumer_reference){
@@ -174,7 +166,9 @@ static void begin_draft(struct dv_sched_claim *claim, struct draft *draft)
     size_t n_wishes = 0;
     struct dv_link *link;
 
-    *draft = (struct draft){.value = *stored, .has_finalizer = has_finalizer(stored)};
+    *draft = (struct draft){
+        .value = *stored,
+        .has_finalizer = dv_meta_has_finalizer(&stored->metadata, DV_STR(DV_CLAIM_FINALIZER))};
     DV_LIST_EACH (&claim->wanted, link)
         n_wishes++;
     draft->value.status.reserved_for =
@@ -249,10 +243,10 @@ static void start_finalizer(struct dv_sched_claim *claim, bool is_wanted)
 
     meta->finalizers = DV_NEW_ARRAY(claim->arena, dv_str, stored->metadata.n_finalizers + 1);
     for (size_t i = 0; i < stored->metadata.n_finalizers; i++)
-        if (!dv_str_eq(stored->metadata.finalizers[i], DV_STR(FINALIZER)))
+        if (!dv_str_eq(stored->metadata.finalizers[i], DV_STR(DV_CLAIM_FINALIZER)))
             meta->finalizers[n++] = stored->metadata.finalizers[i];
     if (is_wanted)
-        meta->finalizers[n++] = DV_STR(FINALIZER);
+        meta->finalizers[n++] = DV_STR(DV_CLAIM_FINALIZER);
     meta->n_finalizers = n;
     start_update(claim, CLAIM_MARKING, &draft);
 }

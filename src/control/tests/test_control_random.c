@@ -281,7 +281,7 @@ static void check_claim(struct world *world, const struct dv_api_resource_claim 
         if (claim->status.allocation && pod->spec.node_name.n > 0 && is_tainted(world, claim))
             assert_true(pod->metadata.deletion_timestamp.is_set);
     }
-    if (dv_control_has_finalizer(claim))
+    if (dv_meta_has_finalizer(&claim->metadata, DV_STR(DV_CLAIM_FINALIZER)))
         assert_non_null(claim->status.allocation);
     if (claim->metadata.deletion_timestamp.is_set)
         assert_true(claim->status.n_reserved_for > 0);

@@ -16,6 +16,14 @@ bool dv_meta_has_finalizer(const struct dv_api_object_meta *meta, dv_str finaliz
     return false;
 }
 
+bool dv_claim_is_reserved_for(const struct dv_api_resource_claim *claim, dv_str pod_uid)
+{
+    for (size_t i = 0; i < claim->status.n_reserved_for; i++)
+        if (dv_str_eq(claim->status.reserved_for[i].uid, pod_uid))
+            return true;
+    return false;
+}
+
 /* ---- taints ---- */
 
 /* The members that tolerations and taints of nodes and of devices have in common. */

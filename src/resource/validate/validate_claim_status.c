@@ -10,7 +10,6 @@
 #include "resource/validate/checks.h"
 #include "resource/validate/claim_checks.h"
 
-#define RESERVED_MAX 256u
 #define RESULTS_MAX 32u
 #define CONFIGS_MAX 64u
 #define CONDITIONS_MAX 8u
@@ -65,8 +64,8 @@ static void check_reserved_for(struct dv_problems *problems,
 {
     struct dv_field_path path = dv_path_name(&status_path, "reservedFor");
 
-    if (status->n_reserved_for > RESERVED_MAX) {
-        dv_too_many(problems, &path, NULL, status->n_reserved_for, RESERVED_MAX);
+    if (status->n_reserved_for > DV_CLAIM_RESERVED_MAX) {
+        dv_too_many(problems, &path, NULL, status->n_reserved_for, DV_CLAIM_RESERVED_MAX);
         return;
     }
     for (size_t i = 0; i < status->n_reserved_for; i++) {
@@ -101,7 +100,7 @@ static void check_joining(struct dv_problems *problems,
                        "may not be specified when `allocated` is not set");
         return;
     }
-    if (status->n_reserved_for > RESERVED_MAX)
+    if (status->n_reserved_for > DV_CLAIM_RESERVED_MAX)
         return; /* the problem was reported before */
     for (size_t i = 0; is_deleted && i < status->n_reserved_for; i++)
         if (!is_reserved_for(old, &status->reserved_for[i])) {
