@@ -18,16 +18,23 @@
 
 /* ---- what all have ---- */
 
+/* False: the body is too large, and the client was told. */
+static bool check_size(struct dv_kube_call *call)
+{
+    if (call->request->body.n <= API_BODY_BYTES_MAX)
+        return true;
+    dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
+                                             "Request entity too large: limit is %u",
+                                             API_BODY_BYTES_MAX));
+    return false;
+}
+
 bool dv_kube_body_media(struct dv_kube_call *call, enum dv_media *media)
 {
     dv_str type = dv_rest_request_field(call->request, DV_STR("Content-Type"));
 
-    if (call->request->body.n > API_BODY_BYTES_MAX) {
-        dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
-                                                 "Request entity too large: limit is %u",
-                                                 API_BODY_BYTES_MAX));
+    if (!check_size(call))
         return false;
-    }
     if (dv_content_type_parse(type, media))
         return true;
     dv_kube_reply_status(call, dv_status_new(415, DV_STR("UnsupportedMediaType"), call->arena,
@@ -373,12 +380,8 @@ void dv_kube_patch(struct dv_kube_call *call)
 {
     bool is_apply = call->reading.patch_type == DV_PATCH_APPLY;
 
-    if (call->request->body.n > API_BODY_BYTES_MAX) {
-        dv_kube_reply_status(call, dv_status_new(413, DV_STR("RequestEntityTooLarge"), call->arena,
-                                                 "Request entity too large: limit is %u",
-                                                 API_BODY_BYTES_MAX));
+    if (!check_size(call))
         return;
-    }
     if (!write_options(call, "PatchOptions", is_apply, &call->reading.options))
         return;
     dv_kube_work(call, call->request->body.n, run_read_patch, on_patch_read);
