@@ -57,6 +57,15 @@ class CheckDuplicates(unittest.TestCase):
         other = urls.replace("http://", "http://other")
         self.assertEqual(findings({"src/a/x.c": urls, "src/b/x.c": other}), [])
 
+    def test_finds_a_tag_that_two_places_define(self):
+        self.assertEqual(findings({"src/a/x.h": "struct dv_a;\nstruct dv_a {\n    int n;\n};\n",
+                                   "src/b/tests/test_y.c": "enum dv_a { DV_A_ONE };\n"}),
+                         ["src/b/tests/test_y.c:1: dv_a is defined in src/a/x.h:2, too"])
+
+    def test_leaves_a_files_own_tags_alone(self):
+        self.assertEqual(findings({"src/a/x.c": "struct wait {\n    int n;\n};\n",
+                                   "src/b/y.c": "struct wait {\n    char c;\n};\n"}), [])
+
     def test_leaves_five_lines_alone(self):
         self.assertEqual(findings({"src/a/x.c": FIVE + "x\n", "src/b/x.c": FIVE + "y\n"}), [])
 

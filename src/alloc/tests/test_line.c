@@ -204,14 +204,14 @@ static void put_device(struct line *line, unsigned i, bool has_counters, bool ha
 
 /* ---- slices ---- */
 
-struct dv_alloc_pool {
+struct pool {
     unsigned number;
     unsigned generation;
     unsigned n_slices;
     bool has_counters;
 };
 
-static void begin_slice(struct line *line, const struct dv_alloc_pool *pool, unsigned nth)
+static void begin_slice(struct line *line, const struct pool *pool, unsigned nth)
 {
     dv_buf_printf(&line->buf,
                   "%s{\"metadata\":{\"name\":\"slice-%u-%u\"},\"spec\":{\"driver\":\"driver-%s\","
@@ -224,7 +224,7 @@ static void begin_slice(struct line *line, const struct dv_alloc_pool *pool, uns
 
 static void put_pool(struct line *line, unsigned number)
 {
-    struct dv_alloc_pool pool = {
+    struct pool pool = {
         .number = number,
         .generation = 1,
         .has_counters = with(line, WITH_COUNTERS) && pick(line, 3),
