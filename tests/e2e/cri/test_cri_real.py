@@ -1,0 +1,85 @@
+"""Module cri against a real containerd: tests/peers/davit_cri.c runs pods and tells what it sees."""
+
+import os
+import re
+import signal
+
+import pytest
+from peers import folder_of
+from procs import until
+
+WAIT_S = 60
+
+
+@pytest.fixture
+def watch(containerd, procs):
+    program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "peers", "davit-cri")
+    proc = procs.start(program, containerd.socket)
+    proc.wait_line("ready", WAIT_S)
+    return proc
+
+
+def see(proc, pattern, start=0):
+    """Waits for a line from the one of that number on; the first that matches."""
+    def find():
+        return next((line for line in proc.lines[start:] if re.fullmatch(pattern, line)), None)
+    return until(find, WAIT_S, f"a line {pattern}: {proc.describe()}")
+
+
+def test_abilities_of_containerd_1_6(watch):
+    see(watch, r"runtime containerd 1\.6\..* cdi=0")
+
+
+def test_a_pod_is_run_and_seen(containerd, watch):
+    watch.write_line(f"run u1 {containerd.image} sh -c sleep${{IFS}}1000")
+    see(watch, r"made u1 [0-9a-f]{64}")
+    see(watch, r"pod u1 READY main:RUNNING:0:")
+    watch.write_line("end u1")
+    see(watch, r"ended u1 ")
+    see(watch, r"pod u1")
+    assert not containerd.containers()
+
+
+def test_ends_are_told_with_their_reasons(containerd, watch):
+    """Completed and Error as they are; StartError fails the call, and is told too."""
+    watch.write_line(f"run u1 {containerd.image} true")
+    watch.write_line(f"run u2 {containerd.image} sh -c exit${{IFS}}3")
+    watch.write_line(f"run u3 {containerd.image} no-such-program")
+    see(watch, r"pod u1 READY main:EXITED:0:Completed")
+    see(watch, r"pod u2 READY main:EXITED:3:Error")
+    see(watch, r'failed StartContainer: .*"no-such-program": executable file not found.*')
+    see(watch, r"pod u3 READY main:EXITED:128:StartError")
+
+
+def test_an_image_that_is_not_there(watch):
+    watch.write_line("run u1 davit.test/nothing:1 true")
+    see(watch, r"failed CreateContainer: .*davit\.test/nothing:1.*")
+    see(watch, r"pod u1 READY")
+
+
+def test_containerd_killed_and_started_again(containerd, watch):
+    watch.write_line(f"run u1 {containerd.image} sleep 1000")
+    watch.write_line(f"run u2 {containerd.image} sleep 1000")
+    see(watch, r"pod u1 READY main:RUNNING:0:")
+    see(watch, r"pod u2 READY main:RUNNING:0:")
+    ids = containerd.containers()
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        before = len(watch.lines)
+        containerd.restart(number)
+        see(watch, "ready", before)
+    watch.write_line("end u2")
+    see(watch, "ended u2 ")
+    see(watch, "pod u2")
+    # Nothing else has changed, and nothing was started anew.
+    assert [line for line in watch.lines if line.startswith("pod u1")][-1] \
+        == "pod u1 READY main:RUNNING:0:"
+    assert len(set(containerd.containers()) & set(ids)) == 2
+
+
+def test_a_second_client_finds_what_runs(containerd, watch, procs):
+    watch.write_line(f"run u1 {containerd.image} sleep 1000")
+    see(watch, r"pod u1 READY main:RUNNING:0:")
+    watch.kill()
+    other = procs.start(os.path.join(folder_of("DAVIT_BUILD"), "tests", "peers", "davit-cri"),
+                        containerd.socket)
+    see(other, r"pod u1 READY main:RUNNING:0:")
