@@ -60,7 +60,7 @@ static void add_env(struct expansion *expansion, dv_str text)
 static const char *node_fault(const struct dv_cdi_node *node, const struct dv_config_node *host)
 {
     if (node->type == DV_CDI_NODE_FIFO)
-        return "a FIFO";
+        return "a FIFO, which";
     if (!host->is_device)
         return "no device of the host, and so it";
     if ((node->type == DV_CDI_NODE_BLOCK && !host->is_block) ||
