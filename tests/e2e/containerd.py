@@ -244,11 +244,12 @@ def _remove_cgroup(path, end):
 def clean(folder):
     """Removes what the kernel does not: cgroups, and mounts that were made in the folder."""
     state = os.path.join(folder, "containerd", "state")
+    tasks = glob.glob(os.path.join(state, "io.containerd.runtime.v2.task", "*", "*"))
+    ids = set(map(os.path.basename, tasks))
     end = time.monotonic() + STOP_S / 2
-    for task in glob.glob(os.path.join(state, "io.containerd.runtime.v2.task", "*", "*")):
-        pattern = f"/sys/fs/cgroup/**/{os.path.basename(task)}"
-        for path in glob.glob(pattern, recursive=True):
-            _remove_cgroup(path, end)
+    for path, folders, _ in os.walk("/sys/fs/cgroup"):
+        for name in ids.intersection(folders):
+            _remove_cgroup(os.path.join(path, name), end)
     unmount_all(folder)
     shutil.rmtree(os.path.join(folder, "containerd"), ignore_errors=True)
 
