@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "resource/resource.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 

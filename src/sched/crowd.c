@@ -3,6 +3,8 @@
  * pods of one template that do not fit cost one look at each node, and not one look for each pod. A
  * pod that fits nowhere waits in its crowd; an event that may help wakes one of them, and its
  * success wakes the next. */
+#include "sched/crowd.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

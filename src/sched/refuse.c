@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/attempt.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"

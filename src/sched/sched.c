@@ -20,6 +20,7 @@
 #include "loop/loop.h"
 #include "resource/prepare.h"
 #include "resource/resource.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "resource/resource.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 

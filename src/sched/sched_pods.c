@@ -14,6 +14,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "sched/binding.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"

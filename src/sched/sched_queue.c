@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "loop/loop.h"
+#include "sched/crowd.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"
 

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "cluster/cluster.h"
 #include "resource/resource.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched_state.h"
 

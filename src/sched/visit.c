@@ -12,6 +12,7 @@
 #include "resource/resource.h"
 #include "resource/select.h"
 #include "sched/attempt.h"
+#include "sched/crowd.h"
 #include "sched/fit.h"
 #include "sched/sched.h"
 #include "sched/sched_state.h"
