@@ -3,12 +3,15 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 
 enum { N_CONDITIONS = 5 };
+/* Of a condition's message, which may name every container. */
+#define NAMES_BYTES_MAX 32768u
 
 static const bool is_true = true;
 static const bool is_false = false;
@@ -328,69 +331,82 @@ static void add(const struct dv_bare_facts *facts, struct dv_api_pod_status *sta
 }
 
 /* Adds a container's name to "[a b". */
-static dv_str name_also(dv_str names, dv_str name, struct dv_arena *arena)
+static void name_also(struct dv_buf *names, dv_str name)
 {
-    return dv_str_printf(arena, "%.*s%s%.*s", DV_FMT(names), names.n > 0 ? " " : "", DV_FMT(name));
+    if (dv_buf_str(names).n > 0)
+        dv_buf_add_char(names, ' ');
+    dv_buf_add(names, name);
 }
 
 static void add_initialized(const struct dv_bare_facts *facts, struct dv_arena *arena,
                             struct dv_api_pod_status *status)
 {
-    dv_str names = DV_STR("");
     bool has_run = dv_str_eq(status->phase, DV_STR("Succeeded"));
+    struct dv_buf names;
 
     for (size_t i = 0; i < status->n_container_statuses; i++)
         has_run |=
             status->container_statuses[i].state.running || end_of(&status->container_statuses[i]);
+    dv_buf_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; !has_run && i < status->n_init_container_statuses; i++)
         if (!is_done(&facts->pod->spec.init_containers[i], &status->init_container_statuses[i]))
-            names = name_also(names, status->init_container_statuses[i].name, arena);
-    if (names.n > 0)
+            name_also(&names, status->init_container_statuses[i].name);
+    if (dv_buf_str(&names).n > 0)
         add(facts, status, "Initialized", false, DV_STR("ContainersNotInitialized"),
-            dv_str_printf(arena, "containers with incomplete status: [%.*s]", DV_FMT(names)));
+            dv_str_printf(arena, "containers with incomplete status: [%s]", dv_buf_c(&names)));
     else
         add(facts, status, "Initialized", true,
             dv_str_eq(status->phase, DV_STR("Succeeded")) ? DV_STR("PodCompleted") : DV_STR(""),
             DV_STR(""));
+    dv_buf_fini(&names);
 }
 
 /* The names of containers that are to run and are not ready; empty: all are. */
 static dv_str unready(const struct dv_bare_facts *facts, const struct dv_api_pod_status *status,
                       struct dv_arena *arena)
 {
-    dv_str names = DV_STR("");
+    struct dv_buf names;
+    dv_str text;
 
+    dv_buf_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; i < status->n_init_container_statuses; i++)
         if (is_sidecar(&facts->pod->spec.init_containers[i]) &&
             !status->init_container_statuses[i].ready)
-            names = name_also(names, status->init_container_statuses[i].name, arena);
+            name_also(&names, status->init_container_statuses[i].name);
     for (size_t i = 0; i < status->n_container_statuses; i++)
         if (!status->container_statuses[i].ready)
-            names = name_also(names, status->container_statuses[i].name, arena);
-    return names;
+            name_also(&names, status->container_statuses[i].name);
+    text = dv_str_copy(dv_buf_str(&names), arena);
+    dv_buf_fini(&names);
+    return text;
 }
 
 /* What the pod's readiness gates say; empty: all are open. */
 static dv_str closed_gates(const struct dv_api_pod *pod, struct dv_arena *arena)
 {
-    dv_str text = DV_STR("");
+    struct dv_buf told;
+    dv_str text;
 
+    dv_buf_init(&told, NAMES_BYTES_MAX);
     for (size_t i = 0; i < pod->spec.n_readiness_gates; i++) {
         dv_str type = pod->spec.readiness_gates[i].condition_type;
         const struct dv_api_pod_condition *gate = known(pod, type);
 
         if (gate && dv_str_eq(gate->status, DV_STR("True")))
             continue;
-        text = dv_str_printf(arena, "%.*s%s", DV_FMT(text), text.n > 0 ? ", " : "");
-        text = gate ? dv_str_printf(arena,
-                                    "%.*sthe status of pod readiness gate \"%.*s\" is not "
-                                    "\"True\", but %.*s",
-                                    DV_FMT(text), DV_FMT(type), DV_FMT(gate->status))
-                    : dv_str_printf(arena,
-                                    "%.*scorresponding condition of pod readiness gate "
-                                    "\"%.*s\" does not exist.",
-                                    DV_FMT(text), DV_FMT(type));
+        if (dv_buf_str(&told).n > 0)
+            dv_buf_add_c(&told, ", ");
+        if (gate)
+            dv_buf_printf(&told,
+                          "the status of pod readiness gate \"%.*s\" is not \"True\", but %.*s",
+                          DV_FMT(type), DV_FMT(gate->status));
+        else
+            dv_buf_printf(&told,
+                          "corresponding condition of pod readiness gate \"%.*s\" does not exist.",
+                          DV_FMT(type));
     }
+    text = dv_str_copy(dv_buf_str(&told), arena);
+    dv_buf_fini(&told);
     return text;
 }
 
