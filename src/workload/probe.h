@@ -58,8 +58,8 @@ struct dv_probe_target {
 
 /* Reads what a probe or hook asks: ports by their name, the pod's address where no host is given,
  * headers as the reference sends them (User-Agent `kube-probe/1.36`, of hooks
- * `kube-lifecycle/1.36`; Accept), variables in commands. Made in `arena`; texts may be borrowed.
- * DV_INVALID_ARGUMENT: it cannot be asked, e.g. no port has that name. */
+ * `kube-lifecycle/1.36`; Accept), variables in the commands of probes. Made in `arena`; texts may
+ * be borrowed. DV_INVALID_ARGUMENT: it cannot be asked, e.g. no port has that name. */
 DV_CHECKED bool dv_probe_read(const struct dv_api_probe_handler *handler,
                               const struct dv_api_container *container, dv_str pod_ip,
                               struct dv_arena *arena, struct dv_probe_target *target,
@@ -106,6 +106,7 @@ struct dv_probe_worker {
     uint8_t last;      /* enum dv_probe_result of the last run */
     uint8_t result;    /* enum dv_probe_result: what counts */
     bool is_on_hold;   /* until there is another instance */
+    bool is_wanted;    /* once more at the next look, whatever next_ms says */
     bool is_under_way; /* an answer is awaited */
 };
 
