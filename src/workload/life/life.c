@@ -1,0 +1,492 @@
+#include "workload/life.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/num.h"
+#include "resource/resource.h"
+#include "workload/life/life_state.h"
+
+/* ---- small things that all parts use ---- */
+
+void life_set_text(dv_str *text, dv_str value)
+{
+    char *copy = NULL;
+
+    if (value.n > 0) {
+        copy = dv_alloc(value.n);
+        memcpy(copy, value.p, value.n);
+    }
+    free((char *)(uintptr_t)text->p); /* it is ours: only this function sets such texts */
+    *text = (dv_str){copy, value.n};
+}
+
+uint64_t life_hash(dv_str text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+
+    for (size_t i = 0; i < text.n; i++)
+        hash = (hash ^ (unsigned char)text.p[i]) * UINT64_C(1099511628211);
+    return hash ? hash : 1;
+}
+
+int64_t life_wall_ms(const struct life_look *look)
+{
+    return look->facts->now.seconds * 1000 + look->facts->now.nanos / 1000000;
+}
+
+void life_look_at(struct life_look *look, uint64_t ms)
+{
+    look->again_ms = dv_u64_min(look->again_ms, ms);
+}
+
+uint64_t life_stretch(const struct life_look *look, uint64_t ms)
+{
+    return ms + ((ms * LIFE_STRETCH_PER_MILLE / 1000 * look->facts->random) >> 32);
+}
+
+const struct life_member *life_member_find(const struct dv_life *life, dv_str name)
+{
+    for (size_t i = 0; i < life->members.n; i++)
+        if (dv_str_eq(life->members.v[i].name, name))
+            return &life->members.v[i];
+    return NULL;
+}
+
+struct life_member *life_member(struct dv_life *life, dv_str name)
+{
+    struct life_member *member;
+
+    for (size_t i = 0; i < life->members.n; i++)
+        if (dv_str_eq(life->members.v[i].name, name))
+            return &life->members.v[i];
+    member = dv_vec_add(&life->members);
+    life_set_text(&member->name, name);
+    return member;
+}
+
+const struct dv_api_container *life_spec(const struct life_look *look, dv_str name,
+                                         enum dv_workload_kind *kind)
+{
+    return look->pod ? dv_workload_container(look->pod, name, kind) : NULL;
+}
+
+dv_str life_pod_text(const struct life_look *look)
+{
+    return dv_str_printf(look->arena, "%.*s_%.*s(%.*s)", DV_FMT(look->pod->metadata.name),
+                         DV_FMT(look->pod->metadata.namespace), DV_FMT(look->facts->uid));
+}
+
+static dv_str field_path(const struct life_look *look, dv_str container)
+{
+    static const char *const lists[] = {
+        [DV_WORKLOAD_INIT] = "initContainers",
+        [DV_WORKLOAD_SIDECAR] = "initContainers",
+        [DV_WORKLOAD_REGULAR] = "containers",
+        [DV_WORKLOAD_EPHEMERAL] = "ephemeralContainers",
+    };
+    enum dv_workload_kind kind;
+
+    if (container.n == 0)
+        return DV_STR_NONE;
+    if (!life_spec(look, container, &kind)) /* the pod is not known: most are regular ones */
+        kind = DV_WORKLOAD_REGULAR;
+    return dv_str_printf(look->arena, "spec.%s{%.*s}", lists[kind], DV_FMT(container));
+}
+
+void life_note(struct life_look *look, bool is_warning, const char *reason, dv_str container,
+               const char *fmt, ...)
+{
+    struct dv_life_note *note = dv_vec_add_in(&look->notes, look->arena);
+    struct dv_buf text;
+    va_list args;
+
+    dv_buf_init(&text, 64 * 1024);
+    va_start(args, fmt);
+    dv_buf_vprintf(&text, fmt, args);
+    va_end(args);
+    *note = (struct dv_life_note){
+        .is_warning = is_warning,
+        .reason = dv_str_copy(dv_str_from_c(reason), look->arena),
+        .message = dv_str_copy(dv_buf_str(&text), look->arena),
+        .field_path = field_path(look, container),
+    };
+    dv_buf_fini(&text);
+}
+
+/* ---- actions ---- */
+
+struct dv_life_action *life_begin(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
+{
+    struct dv_life *life = look->life;
+    struct dv_life_action *action = dv_vec_add_in(&look->actions, look->arena);
+    struct life_pending *pending = dv_vec_add(&life->pending);
+
+    if (++life->last_action == 0)
+        life->last_action = 1;
+    action->kind = pending->kind = kind;
+    action->id_of_action = pending->id = life->last_action;
+    action->id = dv_str_copy(id, look->arena);
+    pending->subject = life_hash(id);
+    return action;
+}
+
+void life_for_container(struct life_look *look, struct dv_life_action *action, dv_str name)
+{
+    action->container = dv_str_copy(name, look->arena);
+    action->container_kind = DV_WORKLOAD_REGULAR;
+    action->spec = life_spec(look, name, &action->container_kind);
+}
+
+static struct life_pending *find_pending(const struct dv_life *life, uint32_t id)
+{
+    for (size_t i = 0; i < life->pending.n; i++)
+        if (life->pending.v[i].id == id)
+            return &life->pending.v[i];
+    return NULL;
+}
+
+const struct dv_life_result *life_result(struct dv_life *life, uint32_t id)
+{
+    const struct life_pending *pending = find_pending(life, id);
+
+    return pending && pending->is_done ? &pending->result : NULL;
+}
+
+void life_forget(struct dv_life *life, uint32_t id)
+{
+    struct life_pending *pending = find_pending(life, id);
+    size_t i;
+
+    if (!pending)
+        return;
+    i = (size_t)(pending - life->pending.v);
+    free(pending->texts);
+    dv_vec_remove_swap(&life->pending, i);
+}
+
+bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
+{
+    for (size_t i = 0; i < life->pending.n; i++)
+        if (life->pending.v[i].kind == kind && life->pending.v[i].subject == life_hash(id))
+            return true;
+    return false;
+}
+
+void life_cancel(struct life_look *look, uint32_t id)
+{
+    struct life_pending *pending = find_pending(look->life, id);
+
+    if (!pending || pending->is_cancelled || pending->is_done)
+        return;
+    pending->is_cancelled = true;
+    *dv_vec_add_in(&look->cancels, look->arena) = id;
+}
+
+void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_life_result *result)
+{
+    struct life_pending *pending = find_pending(life, id_of_action);
+    size_t n = result->error.n + result->reason.n + result->id.n + result->output.n;
+    struct dv_life_result *kept;
+    char *at;
+
+    if (!pending || pending->is_done) /* nobody waits for it any more */
+        return;
+    for (size_t i = 0; i < result->ips.n; i++)
+        n += result->ips.v[i].n;
+    pending->texts = at = dv_alloc(n + result->ips.n * sizeof(dv_str) + 1);
+    kept = &pending->result;
+    *kept = *result;
+    kept->ips.v = (dv_str *)(void *)at; /* first, so that it is aligned */
+    at += result->ips.n * sizeof(dv_str);
+    for (size_t i = 0; i < result->ips.n; i++)
+        kept->ips.v[i] = dv_str_put(result->ips.v[i], &at);
+    kept->error = dv_str_put(result->error, &at);
+    kept->reason = dv_str_put(result->reason, &at);
+    kept->id = dv_str_put(result->id, &at);
+    kept->output = dv_str_put(result->output, &at);
+    pending->is_done = true;
+}
+
+/* Results that nobody asks for: of removals, and of probes of instances that are gone. */
+static void drop_results(struct dv_life *life)
+{
+    for (size_t i = life->pending.n; i-- > 0;) {
+        enum dv_life_action_kind kind = life->pending.v[i].kind;
+
+        if (life->pending.v[i].is_done &&
+            (kind == DV_LIFE_PROBE || kind == DV_LIFE_PRE_STOP || kind == DV_LIFE_REMOVE_SANDBOX ||
+             (kind == DV_LIFE_REMOVE_CONTAINER && !life->sync)))
+            life_forget(life, life->pending.v[i].id);
+    }
+}
+
+/* ---- new, free ---- */
+
+struct dv_life *dv_life_new(void)
+{
+    return DV_ALLOC(struct dv_life);
+}
+
+void dv_life_free(struct dv_life *life)
+{
+    if (!life)
+        return;
+    for (size_t i = 0; i < life->members.n; i++) {
+        struct life_member *member = &life->members.v[i];
+
+        life_set_text(&member->name, DV_STR_NONE);
+        life_set_text(&member->message, DV_STR_NONE);
+        life_set_text(&member->pull_error, DV_STR_NONE);
+        free(member->probes);
+    }
+    dv_vec_fini(&life->members);
+    for (size_t i = 0; i < life->pending.n; i++)
+        free(life->pending.v[i].texts);
+    dv_vec_fini(&life->pending);
+    dv_vec_fini(&life->seen);
+    dv_vec_fini(&life->ips);
+    life_sync_free(life->sync);
+    life_ending_free(life->ending);
+    dv_object_unref(life->status);
+    life_set_text(&life->held_reason, DV_STR_NONE);
+    life_set_text(&life->held_message, DV_STR_NONE);
+    free(life);
+}
+
+size_t dv_life_size_bytes(const struct dv_life *life)
+{
+    size_t n = sizeof(*life) + life->seen.size * sizeof(life->seen.v[0]) +
+               life->members.size * sizeof(life->members.v[0]) +
+               life->pending.size * sizeof(life->pending.v[0]);
+
+    for (size_t i = 0; i < life->members.n; i++)
+        n += life->members.v[i].name.n + life->members.v[i].message.n +
+             life->members.v[i].pull_error.n +
+             (life->members.v[i].probes ? sizeof(struct dv_probe_worker) * DV_N_PROBE_KINDS : 0);
+    return n + (life->status ? life->status->size_bytes : 0);
+}
+
+const struct dv_api_pod_status *dv_life_status(const struct dv_life *life)
+{
+    return life->status ? &((const struct dv_api_pod *)life->status->value)->status : NULL;
+}
+
+struct dv_strs dv_life_ips(const struct dv_life *life)
+{
+    return (struct dv_strs){life->ips.v, life->ips.n};
+}
+
+/* ---- looking ---- */
+
+/* What of the object makes a sync due: its spec, its deletion, and what others say of it. */
+static uint64_t object_hash(const struct dv_life_facts *facts)
+{
+    const struct dv_api_pod *pod = facts->pod;
+    uint64_t hash = (uint64_t)pod->metadata.generation * 2654435761u +
+                    (uint64_t)pod->metadata.deletion_timestamp.seconds;
+
+    for (size_t i = 0; i < pod->spec.n_readiness_gates; i++)
+        for (size_t j = 0; j < pod->status.n_conditions; j++)
+            if (dv_str_eq(pod->status.conditions[j].type,
+                          pod->spec.readiness_gates[i].condition_type))
+                hash = hash * 31 + life_hash(pod->status.conditions[j].status);
+    for (size_t i = 0; i < pod->spec.n_containers; i++) /* static pods have no generation */
+        hash = hash * 31 + life_hash(pod->spec.containers[i].image);
+    return hash * 31 + pod->spec.n_ephemeral_containers;
+}
+
+/* Whether the pod is to end, whatever its containers do. */
+static bool must_end(const struct life_look *look)
+{
+    const struct dv_life_facts *facts = look->facts;
+
+    return !look->pod || facts->has_vanished || facts->eviction_reason.n > 0 ||
+           life_is_deleted(look->pod) ||
+           life_phase_is_terminal(life_phase_read(look->pod->status.phase));
+}
+
+/* Whether activeDeadlineSeconds have passed since the last sync; else it is looked at again. */
+static bool is_overdue(struct life_look *look)
+{
+    const int64_t *deadline_s = look->pod->spec.active_deadline_seconds;
+    const struct dv_api_pod_status *status = dv_life_status(look->life);
+
+    if (!deadline_s || !status || !status->start_time.is_set)
+        return false;
+    if (look->facts->now.seconds - status->start_time.seconds >= *deadline_s)
+        return true;
+    life_look_at(look, look->facts->now_ms + LIFE_DEADLINE_LOOK_MS);
+    return false;
+}
+
+static bool is_sync_due(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+    const struct dv_life_facts *facts = look->facts;
+
+    if (facts->view_ms == 0 || facts->view_ms <= life->view_after_ms)
+        return false;
+    if (!life->has_begun || life->wants_sync || life->seen_object != object_hash(facts) ||
+        facts->now_ms >= life->next_sync_ms || life_has_news(life, &facts->view) ||
+        is_overdue(look))
+        return true;
+    life_look_at(look, life->next_sync_ms);
+    return false;
+}
+
+/* The network is missing, or something else that is no fault of the pod. */
+static bool is_held_up(struct life_look *look)
+{
+    const struct dv_life_facts *facts = look->facts;
+
+    if (facts->network_problem.n == 0 || look->pod->spec.host_network)
+        return false;
+    life_note(look, true, "NetworkNotReady", DV_STR_NONE, "network is not ready: %.*s",
+              DV_FMT(facts->network_problem));
+    look->life->next_sync_ms = facts->now_ms + life_stretch(look, LIFE_NETWORK_RETRY_MS);
+    return true;
+}
+
+static void begin_sync(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+    const struct dv_life_facts *facts = look->facts;
+
+    if (facts->must_wait && !life->has_begun) {
+        if (facts->now_ms >= life->next_sync_ms)
+            life->next_sync_ms = facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
+        life_look_at(look, life->next_sync_ms);
+        return;
+    }
+    if (!life->has_begun && facts->now_ms < life->next_sync_ms) {
+        life_look_at(look, life->next_sync_ms); /* it waited, and tries again in its time */
+        return;
+    }
+    life->has_begun = true;
+    life->wants_sync = false;
+    life->seen_object = object_hash(facts);
+    life_see(life, &facts->view);
+    if (life_phase_is_terminal(life_publish(look, LIFE_RECKON_ALIVE))) {
+        life_end_begin(look);
+        return;
+    }
+    life_collect(look);
+    if (!is_held_up(look))
+        life_sync_begin(look);
+}
+
+static void look_syncing(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+
+    if (life->sync) {
+        if (must_end(look) && !life->is_ending) {
+            life->is_ending = true;
+            life_sync_cancel(look);
+        }
+        life_sync_go(look);
+    }
+    if (life->sync)
+        return;
+    if (must_end(look)) {
+        if (look->facts->view_ms != 0 && look->facts->view_ms > life->view_after_ms)
+            life_end_begin(look);
+        return;
+    }
+    if (!is_sync_due(look))
+        return;
+    begin_sync(look);
+    if (life->sync)
+        life_sync_go(look);
+    else if (life->stage == DV_LIFE_SYNCING)
+        life_look_at(look, life->next_sync_ms);
+}
+
+/* A pod that was refused has a status and nothing else. */
+static void look_refused(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+
+    if (!life->is_refused && !life_phase_is_terminal(life_phase_read(look->pod->status.phase)))
+        life_note(look, true, dv_str_to_c(look->facts->refusal_reason, look->arena), DV_STR_NONE,
+                  "%.*s", DV_FMT(look->facts->refusal_message));
+    life->is_refused = true;
+    if (!life->status)
+        life_publish_refusal(look);
+    life->stage = look->facts->has_vanished ? DV_LIFE_GONE : DV_LIFE_FINISHED;
+}
+
+static bool is_empty(const struct dv_life_view *view)
+{
+    return view->n_containers == 0 && view->n_sandboxes == 0;
+}
+
+static void look_finished(struct life_look *look)
+{
+    const struct dv_life_facts *facts = look->facts;
+
+    if (facts->view_ms <= look->life->view_after_ms)
+        return;
+    if ((!look->pod || facts->has_vanished) && is_empty(&facts->view))
+        look->life->stage = DV_LIFE_GONE;
+    else
+        life_collect(look);
+}
+
+static void keep_ips(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+    const struct dv_api_pod_status *status = dv_life_status(life);
+    size_t n = status ? status->n_pod_i_ps : 0;
+
+    dv_vec_clear(&life->ips);
+    for (size_t i = 0; i < n; i++)
+        *dv_vec_add(&life->ips) = status->pod_i_ps[i].ip;
+}
+
+void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struct dv_arena *arena,
+                  struct dv_life_orders *orders)
+{
+    struct life_look look = {
+        .life = life,
+        .facts = facts,
+        .pod = facts->pod,
+        .arena = arena,
+        .again_ms = UINT64_MAX,
+    };
+
+    if (look.pod && facts->refusal_reason.n > 0 && !life->has_begun &&
+        life->stage != DV_LIFE_GONE) {
+        look_refused(&look);
+    } else {
+        keep_ips(&look);
+        if (look.pod && life->has_begun && life->stage < DV_LIFE_TERMINATED && facts->view_ms != 0)
+            life_probe_go(&look);
+        if (life->stage == DV_LIFE_SYNCING)
+            look_syncing(&look);
+        if (life->ending)
+            life_end_go(&look);
+        if (life->stage == DV_LIFE_FINISHED && !life->ending)
+            look_finished(&look);
+        drop_results(life);
+        keep_ips(&look);
+    }
+    *orders = (struct dv_life_orders){
+        .actions = look.actions.v,
+        .n_actions = look.actions.n,
+        .cancels = look.cancels.v,
+        .n_cancels = look.cancels.n,
+        .notes = look.notes.v,
+        .n_notes = look.notes.n,
+        .again_ms = look.again_ms,
+        .view_after_ms = life->sync ? 0 : life->view_after_ms,
+        .has_new_status = look.has_new_status,
+        .stage = life->stage,
+    };
+    if (orders->view_after_ms != 0 && facts->view_ms > orders->view_after_ms)
+        orders->view_after_ms = 0;
+}

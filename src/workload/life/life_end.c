@@ -1,0 +1,284 @@
+/* life_end.c - the end of a pod, step by step:
+ *
+ *   KILL -> SANDBOXES -> VIEW (nothing runs) -> RELEASE -> TERMINATED -> CLEAN_UP -> FINISHED
+ *        ^-----------------(an error, after a pause)---'
+ *
+ * and, once its object is gone, the removal of what the runtime still has. */
+#include "base/arena.h"
+#include "resource/resource.h"
+#include "workload/life/life_state.h"
+
+enum end_step {
+    END_KILL,
+    END_SANDBOXES,
+    END_VIEW,
+    END_RELEASE,
+    END_CLEAN_UP,
+    END_N_STEPS,
+};
+
+struct life_ending {
+    struct dv_arena *arena;
+    enum end_step step;
+    bool has_entered;
+    uint64_t retry_ms; /* 0: now */
+    struct life_kills kills;
+    DV_VEC(uint32_t) actions;
+};
+
+static void begin(struct life_look *look, struct life_ending *ending, enum dv_life_action_kind kind,
+                  dv_str id)
+{
+    *dv_vec_add_in(&ending->actions, ending->arena) = life_begin(look, kind, id)->id_of_action;
+}
+
+static bool have_ended(struct life_look *look, const struct life_ending *ending)
+{
+    for (size_t i = 0; i < ending->actions.n; i++)
+        if (!life_result(look->life, ending->actions.v[i]))
+            return false;
+    return true;
+}
+
+static const struct dv_life_result *failure(struct life_look *look,
+                                            const struct life_ending *ending)
+{
+    for (size_t i = 0; i < ending->actions.n; i++) {
+        const struct dv_life_result *result = life_result(look->life, ending->actions.v[i]);
+
+        if (result->has_failed)
+            return result;
+    }
+    return NULL;
+}
+
+static void forget_actions(struct life_look *look, struct life_ending *ending)
+{
+    for (size_t i = 0; i < ending->actions.n; i++)
+        life_forget(look->life, ending->actions.v[i]);
+    dv_vec_clear(&ending->actions);
+}
+
+/* From the beginning, after a pause and with a new view. */
+static enum life_go again(struct life_look *look, struct life_ending *ending, enum end_step step)
+{
+    forget_actions(look, ending);
+    ending->step = step;
+    ending->has_entered = false;
+    ending->kills = (struct life_kills){0};
+    ending->retry_ms = look->facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
+    look->life->view_after_ms = look->facts->now_ms;
+    life_look_at(look, ending->retry_ms);
+    return LIFE_WAIT;
+}
+
+static enum life_go fail_kill(struct life_look *look, struct life_ending *ending, const char *what,
+                              dv_str name, dv_str error)
+{
+    life_note(look, true, "FailedKillPod", DV_STR_NONE,
+              "error killing pod: failed to \"%s\" for \"%.*s\" with %sError: \"%.*s\"", what,
+              DV_FMT(name), what, DV_FMT(error));
+    return again(look, ending, END_KILL);
+}
+
+/* ---- steps ---- */
+
+/* How long containers get; it can only shrink. */
+static int64_t grace_s(struct life_look *look)
+{
+    const struct dv_life_facts *facts = look->facts;
+    const struct dv_api_pod *pod = look->pod;
+    int64_t grace = look->life->grace_s;
+    int64_t asked = 0;
+
+    if (!pod)
+        return LIFE_GRACE_MIN_S;
+    if (facts->has_vanished && !facts->is_static)
+        asked = 1; /* deleted by force: there is nobody to wait for */
+    else if (pod->metadata.deletion_grace_period_seconds)
+        asked = *pod->metadata.deletion_grace_period_seconds;
+    else if (facts->eviction_reason.n > 0 && facts->eviction_grace_s >= 0)
+        asked = facts->eviction_grace_s;
+    else if (pod->spec.termination_grace_period_seconds)
+        asked = *pod->spec.termination_grace_period_seconds;
+    if (asked < 1)
+        asked = 1;
+    if (grace == 0 || asked < grace)
+        grace = asked;
+    look->life->grace_s = grace > UINT32_MAX ? UINT32_MAX : (uint32_t)grace;
+    return grace;
+}
+
+static enum life_go kill(struct life_look *look, struct life_ending *ending)
+{
+    const struct life_kill *failed;
+
+    if (!ending->has_entered) {
+        if (look->facts->view_ms <= look->life->view_after_ms)
+            return LIFE_WAIT;
+        ending->has_entered = true;
+        if (look->pod)
+            (void)life_publish(look, LIFE_RECKON_ALIVE);
+        life_kill_all(look->pod, &look->facts->view, grace_s(look), ending->arena, &ending->kills);
+    }
+    if (life_kill_step(look, &ending->kills, ending->arena) == LIFE_WAIT)
+        return LIFE_WAIT;
+    failed = life_kill_failed(&ending->kills);
+    if (failed)
+        return fail_kill(look, ending, "KillContainer", failed->name, failed->error);
+    return LIFE_NEXT;
+}
+
+static enum life_go stop_sandboxes(struct life_look *look, struct life_ending *ending)
+{
+    const struct dv_life_view *view = &look->facts->view;
+    const struct dv_life_result *result;
+
+    if (!ending->has_entered) {
+        ending->has_entered = true;
+        for (size_t i = 0; i < view->n_sandboxes; i++)
+            begin(look, ending, DV_LIFE_STOP_SANDBOX, view->sandboxes[i].id);
+    }
+    if (!have_ended(look, ending))
+        return LIFE_WAIT;
+    result = failure(look, ending);
+    if (result)
+        return fail_kill(look, ending, "KillPodSandbox",
+                         look->pod ? look->pod->metadata.name : look->facts->uid, result->error);
+    look->life->view_after_ms = look->facts->now_ms;
+    return LIFE_NEXT;
+}
+
+/* What the runtime says it has stopped is looked at once more: claims are given back only when
+ * nothing can use them. */
+static enum life_go check_view(struct life_look *look, struct life_ending *ending)
+{
+    if (look->facts->view_ms <= look->life->view_after_ms)
+        return LIFE_WAIT;
+    if (life_has_running(&look->facts->view))
+        return again(look, ending, END_KILL);
+    return LIFE_NEXT;
+}
+
+static enum life_go release(struct life_look *look, struct life_ending *ending)
+{
+    if (!ending->has_entered) {
+        ending->has_entered = true;
+        begin(look, ending, DV_LIFE_RELEASE, DV_STR_NONE);
+    }
+    if (!have_ended(look, ending))
+        return LIFE_WAIT;
+    if (failure(look, ending))
+        return again(look, ending, END_KILL);
+    /* The phase may be told from now on. */
+    look->life->stage = DV_LIFE_TERMINATED;
+    if (look->pod)
+        (void)life_publish(look, LIFE_RECKON_STOPPED);
+    return LIFE_NEXT;
+}
+
+static enum life_go clean_up(struct life_look *look, struct life_ending *ending)
+{
+    if (!ending->has_entered) {
+        ending->has_entered = true;
+        begin(look, ending, DV_LIFE_CLEAN_UP, DV_STR_NONE);
+    }
+    if (!have_ended(look, ending))
+        return LIFE_WAIT;
+    if (failure(look, ending))
+        return again(look, ending, END_CLEAN_UP);
+    if (look->pod)
+        life_publish_last(look);
+    look->life->stage = DV_LIFE_FINISHED;
+    return LIFE_NEXT;
+}
+
+typedef enum life_go step_fn(struct life_look *look, struct life_ending *ending);
+static step_fn *const steps[END_N_STEPS] = {
+    [END_KILL] = kill,       [END_SANDBOXES] = stop_sandboxes, [END_VIEW] = check_view,
+    [END_RELEASE] = release, [END_CLEAN_UP] = clean_up,
+};
+
+void life_ending_free(struct life_ending *ending)
+{
+    if (ending)
+        dv_arena_free(ending->arena); /* it is in it */
+}
+
+void life_end_begin(struct life_look *look)
+{
+    struct dv_arena *arena = dv_arena_new();
+    struct life_ending *ending = DV_NEW(arena, struct life_ending);
+
+    ending->arena = arena;
+    look->life->ending = ending;
+    look->life->stage = DV_LIFE_TERMINATING;
+    if (look->pod)
+        look->life->was_initialized = life_was_initialized(look);
+}
+
+/* ---- what is left in the runtime ---- */
+
+/* Whether another exited instance of the container is newer. */
+static bool is_old(const struct dv_life_view *view, const struct dv_life_container *container)
+{
+    return life_newest_exited(view, container->name) != container;
+}
+
+static bool has_containers(const struct dv_life_view *view, const struct dv_life_sandbox *sandbox)
+{
+    for (size_t i = 0; i < view->n_containers; i++)
+        if (dv_str_eq(view->containers[i].sandbox_id, sandbox->id))
+            return true;
+    return false;
+}
+
+static void remove_once(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
+{
+    if (!life_is_pending(look->life, kind, id))
+        (void)life_begin(look, kind, id);
+}
+
+/* The results are of no interest: what could not be removed is there at the next look. */
+void life_collect(struct life_look *look)
+{
+    const struct dv_life_view *view = &look->facts->view;
+    const struct dv_life_sandbox *newest = life_newest_sandbox(view);
+    bool is_gone = look->life->stage == DV_LIFE_FINISHED &&
+                   (!look->pod || look->facts->has_vanished || life_is_deleted(look->pod));
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct dv_life_container *container = &view->containers[i];
+
+        if (container->state == DV_LIFE_EXITED ? is_gone || is_old(view, container)
+                                               : is_gone && container->state == DV_LIFE_CREATED)
+            remove_once(look, DV_LIFE_REMOVE_CONTAINER, container->id);
+    }
+    for (size_t i = 0; i < view->n_sandboxes; i++) {
+        const struct dv_life_sandbox *sandbox = &view->sandboxes[i];
+
+        if ((is_gone || (!sandbox->is_ready && sandbox != newest)) &&
+            !has_containers(view, sandbox))
+            remove_once(look, DV_LIFE_REMOVE_SANDBOX, sandbox->id);
+    }
+}
+
+void life_end_go(struct life_look *look)
+{
+    struct life_ending *ending = look->life->ending;
+
+    while (ending && ending->step < END_N_STEPS) {
+        if (look->facts->now_ms < ending->retry_ms) {
+            life_look_at(look, ending->retry_ms);
+            return;
+        }
+        if (steps[ending->step](look, ending) == LIFE_WAIT)
+            return;
+        forget_actions(look, ending);
+        ending->has_entered = false;
+        ending->retry_ms = 0;
+        ending->step++;
+    }
+    life_ending_free(ending);
+    look->life->ending = NULL;
+}

@@ -1,0 +1,386 @@
+/* life_sync.c - one sync of a pod. Its steps come one after the other; what each does when it is
+ * entered and when its actions have ended is one function:
+ *
+ *   SET_UP -> KILL -> SANDBOXES -> REMOVE -> PREPARE -> RUN -> START (each container) -> end
+ *
+ * What is not planned is passed over. An error ends the sync; it comes again after a pause. */
+#include "base/arena.h"
+#include "resource/resource.h"
+#include "workload/life/life_state.h"
+
+enum sync_step {
+    SYNC_SET_UP,
+    SYNC_KILL,
+    SYNC_SANDBOXES, /* those of a pod that is killed are stopped */
+    SYNC_REMOVE,    /* instances that must not be taken for new ones */
+    SYNC_PREPARE,
+    SYNC_RUN,
+    SYNC_START,
+    SYNC_N_STEPS,
+};
+
+struct life_sync {
+    struct dv_arena *arena;
+    enum sync_step step;
+    bool has_entered; /* the step has begun what it does */
+    bool has_failed;
+    uint64_t since_ms;
+    uint64_t retry_ms; /* SET_UP is tried again then */
+    unsigned n_tries;
+    struct life_plan plan;
+    DV_VEC(uint32_t) actions; /* of this step */
+    struct dv_strs ips;
+    size_t i_start;
+    struct life_starting starting;
+    int64_t rest_ms; /* of the back-off that ends first; 0: nothing waits for one */
+};
+
+static struct dv_strs copy_strs(struct dv_strs from, struct dv_arena *arena)
+{
+    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
+
+    for (size_t i = 0; i < from.n; i++)
+        copy.v[i] = dv_str_copy(from.v[i], arena);
+    return copy;
+}
+
+static struct dv_life_action *begin(struct life_look *look, struct life_sync *sync,
+                                    enum dv_life_action_kind kind, dv_str id)
+{
+    struct dv_life_action *action = life_begin(look, kind, id);
+
+    *dv_vec_add_in(&sync->actions, sync->arena) = action->id_of_action;
+    sync->has_entered = true;
+    return action;
+}
+
+/* Whether all actions of the step have ended. */
+static bool have_ended(struct life_look *look, const struct life_sync *sync)
+{
+    for (size_t i = 0; i < sync->actions.n; i++)
+        if (!life_result(look->life, sync->actions.v[i]))
+            return false;
+    return true;
+}
+
+/* The result of the step's first action that failed; NULL: none has. */
+static const struct dv_life_result *failure(struct life_look *look, const struct life_sync *sync)
+{
+    for (size_t i = 0; i < sync->actions.n; i++) {
+        const struct dv_life_result *result = life_result(look->life, sync->actions.v[i]);
+
+        if (result && result->has_failed)
+            return result;
+    }
+    return NULL;
+}
+
+static void forget_actions(struct life_look *look, struct life_sync *sync)
+{
+    for (size_t i = 0; i < sync->actions.n; i++)
+        life_forget(look->life, sync->actions.v[i]);
+    dv_vec_clear(&sync->actions);
+}
+
+static enum life_go fail(struct life_sync *sync)
+{
+    sync->has_failed = true;
+    return LIFE_STOP;
+}
+
+/* ---- SET_UP ---- */
+
+static enum life_go retry_set_up(struct life_look *look, struct life_sync *sync,
+                                 const struct dv_life_result *result)
+{
+    uint64_t pause_ms = LIFE_SET_UP_RETRY_MS;
+
+    if (look->life->is_ending)
+        return LIFE_STOP;
+    if (result->reason.n > 0)
+        life_note(look, true, dv_str_to_c(result->reason, look->arena), DV_STR_NONE, "%.*s",
+                  DV_FMT(result->error));
+    if (look->facts->now_ms - sync->since_ms >= LIFE_SET_UP_LIMIT_MS)
+        return fail(sync);
+    for (unsigned i = 0; i < sync->n_tries && pause_ms < LIFE_SET_UP_RETRY_MAX_MS; i++)
+        pause_ms *= 2;
+    sync->n_tries++;
+    sync->retry_ms = look->facts->now_ms +
+                     (pause_ms < LIFE_SET_UP_RETRY_MAX_MS ? pause_ms : LIFE_SET_UP_RETRY_MAX_MS);
+    forget_actions(look, sync);
+    sync->has_entered = false;
+    life_look_at(look, sync->retry_ms);
+    return LIFE_WAIT;
+}
+
+static enum life_go set_up(struct life_look *look, struct life_sync *sync)
+{
+    const struct dv_life_result *result;
+
+    if (sync->retry_ms != 0 && look->life->is_ending)
+        return LIFE_STOP;
+    if (look->facts->now_ms < sync->retry_ms) {
+        life_look_at(look, sync->retry_ms);
+        return LIFE_WAIT;
+    }
+    if (!sync->has_entered)
+        (void)begin(look, sync, DV_LIFE_SET_UP, DV_STR_NONE);
+    if (!have_ended(look, sync))
+        return LIFE_WAIT;
+    result = failure(look, sync);
+    return result ? retry_set_up(look, sync, result) : LIFE_NEXT;
+}
+
+/* ---- KILL, SANDBOXES, REMOVE ---- */
+
+static enum life_go kill(struct life_look *look, struct life_sync *sync)
+{
+    struct life_plan *plan = &sync->plan;
+
+    if (!sync->has_entered) {
+        sync->has_entered = true;
+        if (plan->creates_sandbox && plan->has_changed)
+            life_note(look, false, "SandboxChanged", DV_STR_NONE,
+                      "Pod sandbox changed, it will be killed and re-created.");
+        if (plan->kills_pod)
+            life_kill_all(look->pod, &look->facts->view, -1, sync->arena, &plan->kills);
+    }
+    if (life_kill_step(look, &plan->kills, sync->arena) == LIFE_WAIT)
+        return LIFE_WAIT;
+    return life_kill_failed(&plan->kills) ? fail(sync) : LIFE_NEXT;
+}
+
+static enum life_go stop_sandboxes(struct life_look *look, struct life_sync *sync)
+{
+    if (!sync->plan.kills_pod)
+        return LIFE_NEXT;
+    if (!sync->has_entered) {
+        for (size_t i = 0; i < look->facts->view.n_sandboxes; i++)
+            (void)begin(look, sync, DV_LIFE_STOP_SANDBOX, look->facts->view.sandboxes[i].id);
+        sync->has_entered = true;
+    }
+    if (!have_ended(look, sync))
+        return LIFE_WAIT;
+    if (failure(look, sync))
+        return fail(sync);
+    /* Without a sandbox to make, the next sync finds that the pod is done. */
+    return sync->plan.creates_sandbox ? LIFE_NEXT : LIFE_STOP;
+}
+
+static bool is_init(const struct dv_api_pod *pod, dv_str name)
+{
+    enum dv_workload_kind kind;
+
+    return dv_workload_container(pod, name, &kind) &&
+           (kind == DV_WORKLOAD_INIT || kind == DV_WORKLOAD_SIDECAR);
+}
+
+/* Which instances go before anything is started. */
+static bool is_removed(struct life_look *look, const struct life_sync *sync,
+                       const struct dv_life_container *container)
+{
+    if (sync->plan.resets)
+        return true;
+    if (!is_init(look->pod, container->name) || container->state == DV_LIFE_RUNNING)
+        return false;
+    /* In a new sandbox init containers begin anew: what they did in the old one does not count. */
+    return sync->plan.creates_sandbox;
+}
+
+static enum life_go remove_instances(struct life_look *look, struct life_sync *sync)
+{
+    const struct dv_life_view *view = &look->facts->view;
+
+    if (!sync->has_entered) {
+        sync->has_entered = true;
+        for (size_t i = 0; i < view->n_containers; i++)
+            if (is_removed(look, sync, &view->containers[i])) {
+                struct dv_life_action *action =
+                    begin(look, sync, DV_LIFE_REMOVE_CONTAINER, view->containers[i].id);
+
+                life_for_container(look, action, view->containers[i].name);
+                action->keeps_log = true; /* the count goes on from there */
+            }
+    }
+    if (!have_ended(look, sync))
+        return LIFE_WAIT;
+    if (sync->plan.resets) {
+        for (size_t i = 0; i < view->n_containers; i++)
+            life_member(look->life, view->containers[i].name)->was_reset = true;
+        look->life->wants_sync = true;
+        return failure(look, sync) ? fail(sync) : LIFE_STOP;
+    }
+    return LIFE_NEXT; /* what could not be removed is only looked at as old */
+}
+
+/* ---- PREPARE, RUN ---- */
+
+static enum life_go prepare(struct life_look *look, struct life_sync *sync)
+{
+    const struct dv_life_result *result;
+
+    if (!sync->plan.creates_sandbox)
+        return LIFE_NEXT;
+    if (!sync->has_entered)
+        (void)begin(look, sync, DV_LIFE_PREPARE, DV_STR_NONE);
+    if (!have_ended(look, sync))
+        return LIFE_WAIT;
+    result = failure(look, sync);
+    if (!result)
+        return LIFE_NEXT;
+    if (!look->life->is_ending)
+        life_note(look, true, "FailedPrepareDynamicResources", DV_STR_NONE,
+                  "Failed to prepare dynamic resources: %.*s", DV_FMT(result->error));
+    return LIFE_STOP; /* no error, as in the reference: tried again with the next sync */
+}
+
+static enum life_go run_sandbox(struct life_look *look, struct life_sync *sync)
+{
+    const struct dv_life_result *result;
+
+    if (!sync->plan.creates_sandbox)
+        return LIFE_NEXT;
+    if (!sync->has_entered)
+        begin(look, sync, DV_LIFE_RUN_SANDBOX, DV_STR_NONE)->attempt = sync->plan.attempt;
+    if (!have_ended(look, sync))
+        return LIFE_WAIT;
+    result = failure(look, sync);
+    if (result) {
+        if (look->life->is_ending)
+            return LIFE_STOP;
+        life_note(look, true,
+                  result->reason.n > 0 ? dv_str_to_c(result->reason, look->arena)
+                                       : "FailedCreatePodSandBox",
+                  DV_STR_NONE, "Failed to create pod sandbox: %.*s", DV_FMT(result->error));
+        return fail(sync);
+    }
+    result = life_result(look->life, sync->actions.v[0]);
+    sync->plan.sandbox_id = dv_str_copy(result->id, sync->arena);
+    if (!look->pod->spec.host_network)
+        sync->ips = copy_strs(result->ips, sync->arena);
+    life_publish_sandbox(look);
+    return LIFE_NEXT;
+}
+
+/* ---- START ---- */
+
+static void end_start(struct life_sync *sync)
+{
+    const struct life_starting *starting = &sync->starting;
+
+    if (starting->has_backed_off) {
+        if (sync->rest_ms == 0 || starting->backoff_rest_ms < sync->rest_ms)
+            sync->rest_ms = starting->backoff_rest_ms;
+    } else if (starting->step == LIFE_START_FAILED) {
+        sync->has_failed = true;
+    }
+}
+
+static enum life_go start(struct life_look *look, struct life_sync *sync)
+{
+    while (sync->i_start < sync->plan.starts.n) {
+        const struct life_start *next = &sync->plan.starts.v[sync->i_start];
+        bool has_failed;
+
+        if (life_start_step(look, next, sync->plan.sandbox_id, sync->ips, &sync->starting,
+                            sync->arena) == LIFE_WAIT)
+            return LIFE_WAIT;
+        end_start(sync);
+        has_failed = sync->starting.step == LIFE_START_FAILED;
+        sync->starting = (struct life_starting){0};
+        sync->i_start++;
+        /* Nothing may run before an init container has done its part. */
+        if (has_failed && next->kind == DV_WORKLOAD_INIT)
+            return LIFE_STOP;
+    }
+    return LIFE_NEXT;
+}
+
+/* ---- all of it ---- */
+
+typedef enum life_go step_fn(struct life_look *look, struct life_sync *sync);
+static step_fn *const steps[SYNC_N_STEPS] = {
+    [SYNC_SET_UP] = set_up,
+    [SYNC_KILL] = kill,
+    [SYNC_SANDBOXES] = stop_sandboxes,
+    [SYNC_REMOVE] = remove_instances,
+    [SYNC_PREPARE] = prepare,
+    [SYNC_RUN] = run_sandbox,
+    [SYNC_START] = start,
+};
+
+void life_sync_free(struct life_sync *sync)
+{
+    if (!sync)
+        return;
+    dv_arena_free(sync->arena); /* the sync itself is in it */
+}
+
+/* When the next sync is due without news. */
+static uint64_t pause_ms(const struct life_look *look, const struct life_sync *sync)
+{
+    uint64_t rest_ms = (uint64_t)sync->rest_ms;
+
+    if (sync->has_failed)
+        return life_stretch(look, rest_ms > 0 && rest_ms < LIFE_RETRY_MS ? rest_ms : LIFE_RETRY_MS);
+    if (rest_ms > 0)
+        return life_stretch(look, rest_ms < LIFE_RESYNC_MS ? rest_ms : LIFE_RESYNC_MS);
+    return life_stretch(look, LIFE_RESYNC_MS);
+}
+
+static void end_sync(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+    struct life_sync *sync = life->sync;
+
+    forget_actions(look, sync);
+    life->next_sync_ms = look->facts->now_ms + pause_ms(look, sync);
+    life->view_after_ms = look->facts->now_ms;
+    life->sync = NULL;
+    life_sync_free(sync);
+}
+
+void life_sync_go(struct life_look *look)
+{
+    struct life_sync *sync = look->life->sync;
+
+    while (sync->step < SYNC_N_STEPS) {
+        enum life_go go = steps[sync->step](look, sync);
+
+        if (go == LIFE_WAIT)
+            return;
+        if (go == LIFE_STOP)
+            break;
+        forget_actions(look, sync);
+        sync->has_entered = false;
+        sync->step++;
+    }
+    end_sync(look);
+}
+
+void life_sync_begin(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+    struct dv_arena *arena = dv_arena_new();
+    struct life_sync *sync = DV_NEW(arena, struct life_sync);
+
+    sync->arena = arena;
+    sync->since_ms = look->facts->now_ms;
+    sync->ips = copy_strs(dv_life_ips(life), arena);
+    life->sync = sync;
+    life_plan(look, arena, &sync->plan);
+}
+
+void life_sync_cancel(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+
+    /* A runtime's call that makes something is not cut short: nobody could tell whether it did. */
+    for (size_t i = 0; i < life->pending.n; i++) {
+        enum dv_life_action_kind kind = life->pending.v[i].kind;
+
+        if (kind == DV_LIFE_SET_UP || kind == DV_LIFE_PREPARE || kind == DV_LIFE_PULL_IMAGE ||
+            kind == DV_LIFE_POST_START)
+            life_cancel(look, life->pending.v[i].id);
+    }
+}
