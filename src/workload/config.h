@@ -17,8 +17,9 @@
 
 #include "base/defs.h"
 #include "base/str.h"
+#include "number/number.h"
 #include "resource/values.h"
-#include "workload/workload.h"
+#include "workload/workload.h" /* IWYU pragma: export */
 
 struct CriV1__ContainerConfig;
 struct CriV1__PodSandboxConfig;

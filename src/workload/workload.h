@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "number/number.h"
 #include "resource/values.h"
 
 struct dv_api_config_map;

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "cdi/cdi.h"
 #include "proto/cri_v1.pb-c.h"
-#include "workload/config/config_parts.h"
+#include "workload/config.h"
 
 /* What the edits add, until it is known that all of them can be told. */
 struct expansion {

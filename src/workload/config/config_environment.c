@@ -2,7 +2,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"

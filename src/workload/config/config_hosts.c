@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "resource/resource.h"
-#include "workload/config/config_parts.h"
+#include "workload/config.h"
 
 /* What the kernel takes for a name: 64 bytes, one of them for the end. */
 #define HOSTNAME_BYTES_MAX 63u

@@ -8,7 +8,9 @@
 
 #include "base/defs.h"
 #include "base/str.h"
-#include "workload/config.h"
+#include "number/number.h"
+#include "resource/values.h"
+#include "workload/config.h" /* IWYU pragma: export */
 
 struct CriV1__DNSConfig;
 struct CriV1__LinuxContainerResources;
@@ -20,8 +22,6 @@ struct ProtobufCMessageDescriptor;
 struct dv_api_se_linux_options;
 struct dv_arena;
 struct dv_err;
-struct dv_quantity;
-struct dv_str_entry;
 
 /* A text or the environment with its references replaced may have as many bytes. The kernel takes
  * 128 KiB a text and 6 MiB in all; a message to the runtime has 16 MiB. */

@@ -1,6 +1,5 @@
 #include <ctype.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/str.h"

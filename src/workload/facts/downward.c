@@ -12,7 +12,6 @@
 #include "base/visible.h"
 #include "number/number.h"
 #include "resource/resource.h"
-#include "resource/values.h"
 #include "workload/workload.h"
 
 /* What an object of the API may have at most, with every byte of it escaped. */

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -13,7 +12,6 @@
 #include "pb/pb.h"
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
-#include "workload/workload.h"
 #include "json/json.h"
 
 /* What a runtime takes: far above what the limits on expanded texts allow for such inputs. */

@@ -2,9 +2,12 @@
 #ifndef DV_WORKLOAD_TESTS_TEST_CONFIG_H
 #define DV_WORKLOAD_TESTS_TEST_CONFIG_H
 
+#include <string.h> /* IWYU pragma: export */
+
 #include "proto/cri_v1.pb-c.h"            /* IWYU pragma: export */
 #include "workload/config.h"              /* IWYU pragma: export */
 #include "workload/tests/test_workload.h" /* IWYU pragma: export */
+/* IWYU pragma: no_include "cri_v1.pb-c.h" */
 
 /* What a container is made of: change it before it is made. */
 struct test_setting {

@@ -1,6 +1,4 @@
 /* test_config_cdi.c - CDI edits in the fields of a runtime that has no CDI. */
-#include <string.h>
-
 #include "cdi/cdi.h"
 #include "workload/tests/test_config.h"
 

@@ -1,6 +1,4 @@
 /* test_config_container.c - what a runtime is told of one container. */
-#include <string.h>
-
 #include "workload/tests/test_config.h"
 
 #define RESOURCES(text) "containers: [{name: c, image: x, resources: {" text "}}]"

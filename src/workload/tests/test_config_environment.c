@@ -1,6 +1,4 @@
 /* test_config_environment.c - variables: where they come from, in which order, and what $(X) is. */
-#include <string.h>
-
 #include "support/growth.h"
 #include "workload/config/env_file.h"
 #include "workload/tests/test_config.h"

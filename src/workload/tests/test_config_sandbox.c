@@ -1,7 +1,5 @@
 /* test_config_sandbox.c - what a runtime is told of a pod as a whole: names, DNS, ports,
  * namespaces, cgroups, and the hosts file of its containers. */
-#include <string.h>
-
 #include "workload/tests/test_config.h"
 
 #define C "containers: [{name: c, image: x}]"

@@ -1,7 +1,5 @@
 /* test_config_security.c - security contexts: the pod's, the container's, and what an image adds.
  */
-#include <string.h>
-
 #include "workload/tests/test_config.h"
 
 #define POD "(pod: \"p_ns(" TEST_UID ")\", container: c)"

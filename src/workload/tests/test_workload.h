@@ -2,9 +2,12 @@
 #ifndef DV_WORKLOAD_TESTS_TEST_WORKLOAD_H
 #define DV_WORKLOAD_TESTS_TEST_WORKLOAD_H
 
+#include "base/arena.h"        /* IWYU pragma: export */
 #include "base/defs.h"         /* IWYU pragma: export */
+#include "number/number.h"     /* IWYU pragma: export */
 #include "resource/resource.h" /* IWYU pragma: export */
 #include "support/docs.h"      /* IWYU pragma: export */
+#include "support/dvtest.h"    /* IWYU pragma: export */
 #include "workload/workload.h" /* IWYU pragma: export */
 
 #define TEST_UID "01234567-89ab-cdef-0123-456789abcdef"
