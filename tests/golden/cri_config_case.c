@@ -175,7 +175,7 @@ static void read_config_maps(const struct dv_json *by_name, struct cri_config_ca
     }
 }
 
-/* Secrets are recorded with their data as text: as stringData has it. */
+/* Secrets are recorded as config maps are: text in data, bytes in binaryData. */
 static void read_secrets(const struct dv_json *by_name, struct cri_config_case *made)
 {
     const struct dv_api_secret **list =
@@ -183,18 +183,17 @@ static void read_secrets(const struct dv_json *by_name, struct cri_config_case *
 
     made->objects.secrets = list;
     for (const struct dv_json *from = dv_json_first(by_name); from; from = dv_json_next(from)) {
-        struct dv_json *copy = dv_json_copy(from, made->arena);
-        struct dv_json *data = dv_json_get(copy, DV_STR("data"));
-        struct dv_api_secret *secret;
+        const struct dv_api_config_map *map = decode(&dv_message_config_map, from, made->arena);
+        struct dv_api_secret *secret = DV_NEW(made->arena, struct dv_api_secret);
 
-        if (data) {
-            dv_json_remove(data);
-            dv_json_set(copy, DV_STR("stringData"), data, made->arena);
-        }
-        secret = decode(&dv_message_secret, copy, made->arena);
         secret->metadata.name = dv_json_key(from);
-        secret->data = secret->string_data;
-        secret->n_data = secret->n_string_data;
+        secret->data =
+            DV_NEW_ARRAY(made->arena, struct dv_str_entry, map->n_data + map->n_binary_data);
+        for (size_t i = 0; i < map->n_data; i++)
+            secret->data[secret->n_data++] = map->data[i];
+        for (size_t i = 0; i < map->n_binary_data; i++)
+            secret->data[secret->n_data++] = map->binary_data[i];
+        qsort(secret->data, secret->n_data, sizeof(secret->data[0]), dv_str_compare);
         list[made->objects.n_secrets++] = secret;
     }
 }
