@@ -17,6 +17,11 @@
 /* What an object of the API may have at most, with every byte of it escaped. */
 #define MAP_BYTES_MAX (16u * 1024u * 1024u)
 
+static bool is_v6(dv_str ip)
+{
+    return dv_str_find_char(ip, ':') < ip.n;
+}
+
 /* Joins the texts with commas. */
 static dv_str join(const struct dv_strs *texts, struct dv_arena *arena)
 {
@@ -131,10 +136,27 @@ bool dv_downward_file(const struct dv_workload_pod *pod,
     return true;
 }
 
+/* The pod's address of the node's family, and then one of the other family. */
+static struct dv_strs sorted_ips(const struct dv_workload_node *node,
+                                 const struct dv_workload_pod *pod, struct dv_arena *arena)
+{
+    struct dv_strs sorted = {.v = DV_NEW_ARRAY(arena, dv_str, 2)};
+    bool is_v6_first = node->host_ips.n > 0 && is_v6(node->host_ips.v[0]);
+
+    for (int family = 0; family < 2; family++)
+        for (size_t i = 0; i < pod->ips.n; i++)
+            if (is_v6(pod->ips.v[i]) == (is_v6_first == (family == 0))) {
+                sorted.v[sorted.n++] = pod->ips.v[i];
+                break;
+            }
+    return sorted;
+}
+
 static bool env_field(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
                       dv_str path, struct dv_arena *arena, dv_str *value)
 {
     const struct dv_api_pod_spec *spec = &pod->pod->spec;
+    struct dv_strs ips = sorted_ips(node, pod, arena);
 
     /* Some old clients of v1 say spec.host. */
     if (dv_str_eq(path, DV_STR("spec.nodeName")) || dv_str_eq(path, DV_STR("spec.host")))
@@ -146,9 +168,9 @@ static bool env_field(const struct dv_workload_node *node, const struct dv_workl
     else if (dv_str_eq(path, DV_STR("status.hostIPs")))
         *value = join(&node->host_ips, arena);
     else if (dv_str_eq(path, DV_STR("status.podIP")))
-        *value = pod->ips.n > 0 ? pod->ips.v[0] : DV_STR("");
+        *value = ips.n > 0 ? ips.v[0] : DV_STR("");
     else if (dv_str_eq(path, DV_STR("status.podIPs")))
-        *value = join(&pod->ips, arena);
+        *value = join(&ips, arena);
     else
         return false;
     return true;

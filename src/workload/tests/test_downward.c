@@ -45,6 +45,26 @@ static void a_variable_has_the_value_of_a_field(void **state)
     }
 }
 
+static void the_nodes_family_of_addresses_comes_first(void **state)
+{
+    static dv_str node_v6[] = {DV_STR_INIT("fd00::7")};
+    static dv_str ips[] = {DV_STR_INIT("10.1.0.5"), DV_STR_INIT("10.1.0.6"),
+                           DV_STR_INIT("fd00::5")};
+    struct dv_workload_node node = test_node();
+    struct dv_workload_pod pod = test_pod(TWO_CONTAINERS);
+    struct dv_api_object_field_selector field = {.field_path = DV_STR("status.podIPs")};
+    struct dv_err err;
+    dv_str value;
+
+    (void)state;
+    pod.ips = (struct dv_strs){ips, 3};
+    assert_ok(dv_downward_env(&node, &pod, &field, arena, &value, &err), &err);
+    assert_str(value, "10.1.0.5,fd00::5");
+    node.host_ips = (struct dv_strs){node_v6, 1};
+    assert_ok(dv_downward_env(&node, &pod, &field, arena, &value, &err), &err);
+    assert_str(value, "fd00::5,10.1.0.5");
+}
+
 static void refuses_fields_that_there_are_not(void **state)
 {
     static const struct {
@@ -195,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         doc_test(a_variable_has_the_value_of_a_field),
+        doc_test(the_nodes_family_of_addresses_comes_first),
         doc_test(refuses_fields_that_there_are_not),
         doc_test(a_file_has_whole_maps_in_lines),
         doc_test(amounts_are_divided_and_rounded_up),
