@@ -59,15 +59,13 @@ uint32_t dv_config_hash(const struct dv_api_container *container)
     return hash_text(hash, "]");
 }
 
-bool dv_config_image(const struct dv_api_container *container, struct dv_arena *arena,
-                     dv_str *image, struct dv_err *err)
+bool dv_config_image(dv_str reference, struct dv_arena *arena, dv_str *image, struct dv_err *err)
 {
-    dv_str name = container->image;
-
-    if (!dv_image_check(name, err)) {
-        (void)dv_wrap(err, "couldn't parse image name \"%.*s\"", DV_FMT(name));
-        return dv_wrap(err, "Failed to apply default image tag \"%.*s\"", DV_FMT(name));
+    if (!dv_image_check(reference, err)) {
+        (void)dv_wrap(err, "couldn't parse image name \"%.*s\"", DV_FMT(reference));
+        return dv_wrap(err, "Failed to apply default image tag \"%.*s\"", DV_FMT(reference));
     }
-    *image = dv_image_is_bare(name) ? dv_str_printf(arena, "%.*s:latest", DV_FMT(name)) : name;
+    *image = dv_image_is_bare(reference) ? dv_str_printf(arena, "%.*s:latest", DV_FMT(reference))
+                                         : reference;
     return true;
 }

@@ -85,7 +85,7 @@ static void check_container(struct dv_config_input *input, const struct dv_api_c
     input->container = container;
     input->kind = kind;
     assert(dv_str_eq(make(input, arena), make(input, arena)));
-    if (dv_config_image(container, arena, &image, &err))
+    if (dv_config_image(container->image, arena, &image, &err))
         assert(image.n >= container->image.n);
 }
 

@@ -347,13 +347,13 @@ static void images_are_asked_for_with_a_tag(void **state)
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
-        struct dv_api_container container = {.image = dv_str_from_c(cases[i].image)};
+        dv_str reference = dv_str_from_c(cases[i].image);
 
         if (cases[i].want) {
-            assert_ok(dv_config_image(&container, arena, &image, &err), &err);
+            assert_ok(dv_config_image(reference, arena, &image, &err), &err);
             assert_str(image, cases[i].want);
         } else {
-            assert_false(dv_config_image(&container, arena, &image, &err));
+            assert_false(dv_config_image(reference, arena, &image, &err));
             assert_string_equal(err.msg,
                                 "Failed to apply default image tag \"a b\": couldn't parse "
                                 "image name \"a b\": invalid reference format");
