@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/visible.h"
 
 static const char *const code_names[] = {
@@ -25,6 +26,26 @@ static const char *const code_names[] = {
     [DV_UNAVAILABLE] = "UNAVAILABLE",
     [DV_DATA_LOSS] = "DATA_LOSS",
     [DV_UNAUTHENTICATED] = "UNAUTHENTICATED",
+};
+
+static const char *const go_names[] = {
+    [DV_OK] = "OK",
+    [DV_CANCELLED] = "Canceled",
+    [DV_UNKNOWN] = "Unknown",
+    [DV_INVALID_ARGUMENT] = "InvalidArgument",
+    [DV_DEADLINE_EXCEEDED] = "DeadlineExceeded",
+    [DV_NOT_FOUND] = "NotFound",
+    [DV_ALREADY_EXISTS] = "AlreadyExists",
+    [DV_PERMISSION_DENIED] = "PermissionDenied",
+    [DV_RESOURCE_EXHAUSTED] = "ResourceExhausted",
+    [DV_FAILED_PRECONDITION] = "FailedPrecondition",
+    [DV_ABORTED] = "Aborted",
+    [DV_OUT_OF_RANGE] = "OutOfRange",
+    [DV_UNIMPLEMENTED] = "Unimplemented",
+    [DV_INTERNAL] = "Internal",
+    [DV_UNAVAILABLE] = "Unavailable",
+    [DV_DATA_LOSS] = "DataLoss",
+    [DV_UNAUTHENTICATED] = "Unauthenticated",
 };
 
 static const struct {
@@ -121,6 +142,16 @@ bool dv_wrap(struct dv_err *err, const char *fmt, ...)
 const char *dv_code_name(enum dv_code code)
 {
     return (size_t)code < DV_COUNT(code_names) ? code_names[code] : "CODE";
+}
+
+const char *dv_code_go_name(enum dv_code code)
+{
+    return (size_t)code < DV_COUNT(go_names) ? go_names[code] : "Unknown";
+}
+
+void dv_err_print_rpc(const struct dv_err *err, struct dv_buf *buf)
+{
+    dv_buf_printf(buf, "rpc error: code = %s desc = %s", dv_code_go_name(err->code), err->msg);
 }
 
 enum dv_code dv_code_from_errno(int errnum)

@@ -10,6 +10,8 @@
 
 #include "base/defs.h"
 
+struct dv_buf;
+
 /* Numbered as the gRPC statuses, so that a code crosses the wire unchanged. */
 enum dv_code {
     DV_OK = 0,
@@ -57,6 +59,11 @@ bool dv_wrap(struct dv_err *err, const char *fmt, ...) DV_PRINTF(2, 3);
 
 /* "DEADLINE_EXCEEDED"; "CODE" for a number outside the table. */
 const char *dv_code_name(enum dv_code code);
+/* "DeadlineExceeded", as Go names it; "Unknown" for a number outside the table. */
+const char *dv_code_go_name(enum dv_code code);
+/* Adds "rpc error: code = DeadlineExceeded desc = " and the message, as Go prints the error of a
+ * call: texts of the API have it so. */
+void dv_err_print_rpc(const struct dv_err *err, struct dv_buf *buf);
 enum dv_code dv_code_from_errno(int errnum);
 
 #endif

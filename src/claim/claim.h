@@ -354,9 +354,6 @@ DV_CHECKED bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv
                                struct dv_claim *const *claims, size_t n_claims,
                                const struct dv_claim_answer *answers, size_t n_answers,
                                struct dv_err *err);
-/* "rpc error: code = DeadlineExceeded desc = ..." */
-void dv_claim_status_print(const struct dv_err *status, struct dv_buf *buf);
-const char *dv_claim_code_name(int code); /* "DeadlineExceeded" */
 
 /* ---- health of devices ---- */
 

@@ -163,8 +163,6 @@ void dv_cri_call_cancel(struct dv_cri_call *call);
 /* Adds `text` with `name` wherever it has `id`. Texts of the runtime have ids, which differ each
  * time: events would not be counted as the same. */
 void dv_cri_print_text(dv_str text, dv_str id, dv_str name, struct dv_buf *buf);
-/* Adds "rpc error: code = Unknown desc = " and the message, as Go prints an error of a call. */
-void dv_cri_print_rpc_error(const struct dv_err *err, struct dv_buf *buf);
 
 /* ---- the view: what sandboxes and containers there are ---- */
 
@@ -193,11 +191,10 @@ const struct dv_cri_pod *dv_cri_view_next(const struct dv_cri *cri, size_t *at);
  * may have failed for single pods (dv_cri_view_taken_ns). */
 bool dv_cri_view_is_complete(const struct dv_cri *cri);
 /* When what is known about the pod was asked for, on the loop's clock; what was done before that
- * time shows in the view. 0: nothing is known of the pod yet, because there was no listing, or
- * because the runtime fails when it is asked for this pod: it may have containers. */
+ * time shows in the view. That a pod is not in the view is known since then, too. 0: nothing is
+ * known of the pod yet, because there was no listing, because it was listed and its look has not
+ * ended, or because the runtime fails when it is asked for this pod: it may have containers. */
 uint64_t dv_cri_view_taken_ns(const struct dv_cri *cri, dv_str uid);
-/* When the last complete listing was asked for, on the loop's clock; 0: there was none. */
-uint64_t dv_cri_view_listed_ns(const struct dv_cri *cri);
 /* Looks at this pod now, rather than at the next listing: for who has just done something to it.
  * pod_changed runs when that is done, also when nothing is new; while the runtime fails, it is
  * tried again every second. Asking again before the look has begun changes nothing. */

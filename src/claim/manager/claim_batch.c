@@ -51,7 +51,7 @@ static void fail_status(struct dv_claim_batch *batch, const struct dv_err *statu
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
     dv_buf_init(&text, STATUS_BYTES_MAX);
-    dv_claim_status_print(status, &text);
+    dv_err_print_rpc(status, &text);
     (void)dv_fail(&batch->err, status->code, "%s: %s",
                   is_prepare(batch) ? "NodePrepareResources" : "NodeUnprepareResources",
                   dv_buf_c(&text));
@@ -63,7 +63,7 @@ static void fail_claim(struct dv_claim_batch *batch, const struct dv_err *status
     DV_CLEANUP(dv_buf_fini) struct dv_buf text;
 
     dv_buf_init(&text, STATUS_BYTES_MAX);
-    dv_claim_status_print(status, &text);
+    dv_err_print_rpc(status, &text);
     (void)dv_fail(&batch->err, status->code, "%s failed for ResourceClaim %.*s: %s",
                   is_prepare(batch) ? "NodePrepareResources" : "NodeUnprepareResources",
                   DV_FMT(batch->claims[batch->at]->record.name), dv_buf_c(&text));

@@ -392,36 +392,3 @@ bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv_str driver
                        n_claims - n_answers);
     return true;
 }
-
-/* -- Statuses ------------------------------------------------------------------------------- */
-
-const char *dv_claim_code_name(int code)
-{
-    static const char *const names[] = {
-        "OK",
-        "Canceled",
-        "Unknown",
-        "InvalidArgument",
-        "DeadlineExceeded",
-        "NotFound",
-        "AlreadyExists",
-        "PermissionDenied",
-        "ResourceExhausted",
-        "FailedPrecondition",
-        "Aborted",
-        "OutOfRange",
-        "Unimplemented",
-        "Internal",
-        "Unavailable",
-        "DataLoss",
-        "Unauthenticated",
-    };
-
-    return code >= 0 && (size_t)code < DV_COUNT(names) ? names[code] : "Unknown";
-}
-
-void dv_claim_status_print(const struct dv_err *status, struct dv_buf *buf)
-{
-    dv_buf_printf(buf, "rpc error: code = %s desc = %s", dv_claim_code_name((int)status->code),
-                  status->msg);
-}

@@ -127,7 +127,7 @@ static void on_call(void *ctx, dv_str driver, const char *method, enum dv_code c
 {
     (void)ns;
     dv_buf_printf(&((struct host *)ctx)->metrics, "%.*s %s %s;", DV_FMT(driver),
-                  strrchr(method, '/') + 1, dv_claim_code_name((int)code));
+                  strrchr(method, '/') + 1, dv_code_go_name(code));
 }
 
 void host_open(struct host *host)

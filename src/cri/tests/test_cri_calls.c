@@ -1,11 +1,8 @@
 /* test_cri_calls.c - the greeting, the state of the runtime, and single calls. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cri/cri.h"
 #include "cri/tests/test_cri_host.h"
 #include "proto/cri_v1.pb-c.h"
@@ -383,7 +380,7 @@ static void texts_name_containers_and_not_their_ids(void **state)
     assert_str(dv_buf_str(&buf), "text");
     dv_buf_clear(&buf);
     (void)dv_fail(&err, DV_NOT_FOUND, "no such thing");
-    dv_cri_print_rpc_error(&err, &buf);
+    dv_err_print_rpc(&err, &buf);
     assert_str(dv_buf_str(&buf), "rpc error: code = NotFound desc = no such thing");
     dv_buf_fini(&buf);
 }

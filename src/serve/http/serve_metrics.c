@@ -406,7 +406,7 @@ void dv_node_metrics_operation(struct dv_node_metrics *metrics, const char *name
 void dv_node_metrics_driver_call(struct dv_node_metrics *metrics, dv_str driver, const char *method,
                                  enum dv_code code, uint64_t ns)
 {
-    dv_str values[] = {driver, dv_str_from_c(method), dv_str_from_c(dv_claim_code_name((int)code))};
+    dv_str values[] = {driver, dv_str_from_c(method), dv_str_from_c(dv_code_go_name(code))};
 
     dv_histogram_observe_ns(dv_family_histogram(metrics->driver_calls, values), ns);
 }
