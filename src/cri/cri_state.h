@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "cri/cri.h"
 #include "cri/cri_view.h"
-#include "grpc/grpc.h"
 #include "loop/loop.h"
 
 struct dv_arena;

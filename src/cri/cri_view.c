@@ -122,11 +122,6 @@ uint64_t dv_cri_view_taken_ns(const struct dv_cri *cri, dv_str uid)
     return record ? record->taken_ns : cri->view.listed_ns;
 }
 
-uint64_t dv_cri_view_listed_ns(const struct dv_cri *cri)
-{
-    return cri->view.listed_ns;
-}
-
 void dv_cri_view_relist(struct dv_cri *cri, dv_str uid)
 {
     dv_cri_look_want(&cri->view, dv_cri_look_record(&cri->view, uid));

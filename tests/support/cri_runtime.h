@@ -21,9 +21,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/str.h"
 #include "cri/cri.h"
 #include "grpc/grpc.h"
+#include "loop/loop.h"
 
 struct CriV1__ContainerConfig;
 struct CriV1__ExecSyncRequest;

@@ -1,7 +1,6 @@
 #include "support/cri_world.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"

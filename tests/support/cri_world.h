@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "cri/cri.h"
 #include "support/cri_runtime.h"
 
 /* What a call comes to. */

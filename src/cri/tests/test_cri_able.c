@@ -1,12 +1,9 @@
 /* test_cri_able.c - what a runtime can do, by its versions and configs, and its listings. */
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cri/cri.h"
 #include "cri/cri_able.h"
 #include "cri/cri_list.h"
@@ -33,7 +30,6 @@ static void read_status(const char *name, const char *version, const char *confi
 #define CDI_ON "{\"enableCDI\":true,\"cdiSpecDirs\":[\"/etc/cdi\",\"/var/run/cdi\"]}"
 #define CDI_OFF "{\"enableCDI\":false,\"cdiSpecDirs\":[\"/etc/cdi\",\"/var/run/cdi\"]}"
 
-/* The table of cri.md, section 10. */
 static void knows_who_applies_cdi_names(void **state)
 {
     static const struct {

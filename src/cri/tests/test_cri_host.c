@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/defs.h"
-#include "base/str.h"
-#include "loop/loop.h"
 #include "pb/pb.h"
 #include "proto/cri_v1.pb-c.h"
 #include "support/dvtest.h"

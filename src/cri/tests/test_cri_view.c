@@ -1,10 +1,7 @@
 /* test_cri_view.c - the view: what it shows, when it changes, and what faults do to it. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "cri/cri.h"
 #include "cri/tests/test_cri_host.h"
 #include "loop/loop.h"
