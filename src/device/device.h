@@ -338,8 +338,6 @@ enum dv_device_failure {
     DV_DEVICE_FAIL_BAD_REQUEST, /* a negative amount, or a resource twice */
 };
 
-const char *dv_device_failure_name(enum dv_device_failure failure); /* "no-healthy-devices" */
-
 enum dv_device_step_kind {
     DV_DEVICE_ASK_PREFERRED, /* call GetPreferredAllocation */
     DV_DEVICE_ASK_ALLOCATE,  /* call Allocate */

@@ -431,11 +431,6 @@ void dv_call_cancel(struct dv_call *call)
     decide(call, DV_CANCELLED, "cancelled");
 }
 
-uint64_t dv_call_id(const struct dv_call *call)
-{
-    return call->priv.id;
-}
-
 /* ---- channels ---- */
 
 struct dv_channel *dv_channel_open(struct dv_loop *loop, dv_str path,

@@ -99,7 +99,6 @@ struct dv_call {
 void dv_call_start(struct dv_channel *channel, struct dv_call *call, struct dv_h2_msg *request);
 /* Cancels the call: `done` still runs, with DV_CANCELLED. Does nothing once `done` has run. */
 void dv_call_cancel(struct dv_call *call);
-uint64_t dv_call_id(const struct dv_call *call);
 
 /* ---- servers: calls to us ---- */
 

@@ -59,7 +59,6 @@ struct dv_quantity dv_quantity_copy_to(const struct dv_quantity *quantity, void 
 /* The canonical form: no fraction, the largest suffix that leaves none. */
 void dv_quantity_print(const struct dv_quantity *quantity, struct dv_buf *buf);
 dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *arena); /* the same */
-const char *dv_quantity_format_name(enum dv_quantity_format format); /* "BinarySI" */
 
 int dv_quantity_sign(const struct dv_quantity *quantity); /* -1, 0, 1 */
 /* -1, 0, 1 by value: 1Ki is 1024, whatever their formats. */
@@ -84,9 +83,6 @@ DV_CHECKED bool dv_quantity_to_milli_ceil(const struct dv_quantity *quantity, in
 double dv_quantity_to_double(const struct dv_quantity *quantity);
 
 /* -- Versions ------------------------------------------------------------------------------- */
-
-/* What a version attribute may have. The parsers take longer ones. */
-#define DV_VERSION_BYTES_MAX 64u
 
 /* A semantic version (semver.org, 2.0.0). `pre` and `build` are in the text that was parsed, and
  * empty when they are absent. */

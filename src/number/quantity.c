@@ -155,18 +155,6 @@ dv_str dv_quantity_text(const struct dv_quantity *quantity, struct dv_arena *are
     return dv_str_copy(dv_buf_str(&buf), arena);
 }
 
-const char *dv_quantity_format_name(enum dv_quantity_format format)
-{
-    static const char *const names[] = {
-        [DV_QUANTITY_DECIMAL_SI] = "DecimalSI",
-        [DV_QUANTITY_BINARY_SI] = "BinarySI",
-        [DV_QUANTITY_DECIMAL_EXPONENT] = "DecimalExponent",
-    };
-
-    assert((size_t)format < DV_COUNT(names));
-    return names[format];
-}
-
 /* -- Comparing and adding ------------------------------------------------------------------- */
 
 int dv_quantity_sign(const struct dv_quantity *quantity)

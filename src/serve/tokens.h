@@ -63,7 +63,6 @@ DV_CHECKED bool dv_token_use_begin(struct dv_token_use *use, struct dv_tokens *t
 /* Does nothing the second time, or when the use was never begun. */
 void dv_token_use_end(struct dv_token_use *use);
 
-size_t dv_tokens_n(const struct dv_tokens *tokens);
 /* Returns the next token at or after *at, and moves *at past it; NULL at the end. Start with 0. */
 const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at);
 

@@ -23,16 +23,6 @@ static const char *const scope_names[] = {
     [DV_TOPOLOGY_SCOPE_POD] = "pod",
 };
 
-const char *dv_topology_policy_name(enum dv_topology_policy policy)
-{
-    return policy_names[policy];
-}
-
-const char *dv_topology_scope_name(enum dv_topology_scope scope)
-{
-    return scope_names[scope];
-}
-
 static bool parse_policy(dv_str name, enum dv_topology_policy *policy, struct dv_err *err)
 {
     for (size_t i = 0; i < DV_COUNT(policy_names); i++)

@@ -1,7 +1,5 @@
 #include "topology/topology.h"
 
-#include "base/err.h"
-
 /* The id that stands for "no node" among a device's nodes, as in the kubelet's checkpoint. */
 #define PSEUDO_NODE (-1)
 
@@ -13,21 +11,6 @@ unsigned dv_topology_mask_count(dv_numa_mask mask)
 static bool is_in_range(int64_t id)
 {
     return id >= 0 && id <= DV_NUMA_ID_MAX;
-}
-
-bool dv_topology_mask_from_ids(const int64_t *ids, size_t n_ids, dv_numa_mask *mask,
-                               struct dv_err *err)
-{
-    dv_numa_mask sum = 0;
-
-    for (size_t i = 0; i < n_ids; i++) {
-        if (!is_in_range(ids[i]))
-            return dv_fail(err, DV_OUT_OF_RANGE, "NUMA node %lld: bit number must be in range 0-%d",
-                           (long long)ids[i], DV_NUMA_ID_MAX);
-        sum |= UINT64_C(1) << ids[i];
-    }
-    *mask = sum;
-    return true;
 }
 
 struct dv_numa_place dv_topology_place_from_ids(const int64_t *ids, size_t n_ids)

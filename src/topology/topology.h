@@ -28,9 +28,6 @@ typedef uint64_t dv_numa_mask;
 #define DV_NUMA_ID_MAX 63
 
 unsigned dv_topology_mask_count(dv_numa_mask mask);
-/* DV_OUT_OF_RANGE: an id outside 0..63. */
-DV_CHECKED bool dv_topology_mask_from_ids(const int64_t *ids, size_t n_ids, dv_numa_mask *mask,
-                                          struct dv_err *err);
 
 /* -- The machine ---------------------------------------------------------------------------- */
 
@@ -73,9 +70,6 @@ enum dv_topology_scope {
     DV_TOPOLOGY_SCOPE_CONTAINER,
     DV_TOPOLOGY_SCOPE_POD,
 };
-
-const char *dv_topology_policy_name(enum dv_topology_policy policy); /* "best-effort" */
-const char *dv_topology_scope_name(enum dv_topology_scope scope);
 
 struct dv_topology_option {
     dv_str name;

@@ -87,10 +87,13 @@ static const struct dv_cel_type *read_type(struct jsonl_record *record, dv_str *
     if (type)
         return type;
     if (take(text, "message(")) {
+        struct dv_cel_type *message = DV_NEW(record->arena, struct dv_cel_type);
+
         close = dv_str_find_char(*text, ')');
-        type = dv_cel_object_named(dv_str_slice(*text, 0, close), record->arena);
+        message->kind = DV_CEL_T_OBJECT;
+        message->name = dv_str_slice(*text, 0, close);
         *text = dv_str_slice(*text, close + 1, text->n);
-        return type;
+        return message;
     }
     if (take(text, "null"))
         return &dv_cel_t_null;

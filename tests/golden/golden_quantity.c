@@ -28,7 +28,13 @@ static dv_str printed(const struct jsonl_record *record, const struct dv_quantit
 
 static dv_str format_of(const struct dv_quantity *quantity)
 {
-    return dv_str_from_c(dv_quantity_format_name(quantity->format));
+    static const char *const names[] = {
+        [DV_QUANTITY_DECIMAL_SI] = "DecimalSI",
+        [DV_QUANTITY_BINARY_SI] = "BinarySI",
+        [DV_QUANTITY_DECIMAL_EXPONENT] = "DecimalExponent",
+    };
+
+    return dv_str_from_c(names[quantity->format]);
 }
 
 /* As decimal text, or nothing when there is no value. */

@@ -188,14 +188,11 @@ static struct dv_hint_list read_hints(const struct record *record, const struct 
     for (const struct dv_json *node = dv_json_first(json); node; node = dv_json_next(node)) {
         const struct dv_json *affinity = get(record, node, "affinity");
         struct dv_numa_hint *hint = &hints[n++];
-        struct dv_err err;
 
         hint->has_mask = dv_json_is(affinity, DV_JSON_ARRAY);
         hint->is_preferred = as_bool(record, get(record, node, "preferred"));
-        must(record,
-             dv_topology_mask_from_ids(as_numbers(record, affinity), dv_json_n(affinity),
-                                       &hint->mask, &err),
-             &err);
+        hint->mask =
+            dv_topology_place_from_ids(as_numbers(record, affinity), dv_json_n(affinity)).mask;
     }
     return (struct dv_hint_list){hints, n, dv_json_is(json, DV_JSON_NULL)};
 }
@@ -406,6 +403,17 @@ static struct dv_numa_machine machine_of(const struct record *record, int64_t n_
 /* Both sides as "policy, scope" or the error. */
 static void replay_config(const struct record *record)
 {
+    static const char *const policies[] = {
+        [DV_TOPOLOGY_NONE] = "none",
+        [DV_TOPOLOGY_BEST_EFFORT] = "best-effort",
+        [DV_TOPOLOGY_RESTRICTED] = "restricted",
+        [DV_TOPOLOGY_SINGLE_NUMA_NODE] = "single-numa-node",
+    };
+    static const char *const scopes[] = {
+        [DV_TOPOLOGY_SCOPE_NONE] = "none",
+        [DV_TOPOLOGY_SCOPE_CONTAINER] = "container",
+        [DV_TOPOLOGY_SCOPE_POD] = "pod",
+    };
     const struct dv_json *json = record->json;
     struct dv_numa_machine machine =
         machine_of(record, as_number(record, get(record, json, "numaNodes")));
@@ -422,8 +430,7 @@ static void replay_config(const struct record *record)
     if (dv_topology_config_parse(as_str(record, get(record, json, "policy")),
                                  as_str(record, get(record, json, "scope")), options.v, options.n,
                                  &machine, &config, &err))
-        got = dv_str_printf(record->arena, "%s, %s", dv_topology_policy_name(config.policy),
-                            dv_topology_scope_name(config.scope));
+        got = dv_str_printf(record->arena, "%s, %s", policies[config.policy], scopes[config.scope]);
     else
         got = dv_str_from_c(err.msg);
     want = error ? as_str(record, error)

@@ -99,15 +99,6 @@ const struct dv_cel_type *dv_cel_wrapper_of(const struct dv_cel_type *type, stru
     return wrapper;
 }
 
-const struct dv_cel_type *dv_cel_object_named(dv_str name, struct dv_arena *arena)
-{
-    struct dv_cel_type *type = DV_NEW(arena, struct dv_cel_type);
-
-    type->kind = DV_CEL_T_OBJECT;
-    type->name = name;
-    return type;
-}
-
 bool dv_cel_type_is_optional(const struct dv_cel_type *type)
 {
     return type->kind == DV_CEL_T_OPAQUE && dv_str_eq(type->name, dv_cel_t_optional.name);

@@ -54,7 +54,6 @@ const struct dv_cel_type *dv_cel_optional_of(const struct dv_cel_type *value,
                                              struct dv_arena *arena);
 const struct dv_cel_type *dv_cel_type_of(const struct dv_cel_type *type, struct dv_arena *arena);
 const struct dv_cel_type *dv_cel_wrapper_of(const struct dv_cel_type *type, struct dv_arena *arena);
-const struct dv_cel_type *dv_cel_object_named(dv_str name, struct dv_arena *arena);
 
 bool dv_cel_type_is_optional(const struct dv_cel_type *type);
 bool dv_cel_type_eq(const struct dv_cel_type *a, const struct dv_cel_type *b);

@@ -25,25 +25,24 @@ enum aftermath {
 };
 
 static const struct {
-    const char *name;
     enum dv_code code;
     enum aftermath aftermath;
 } failures[] = {
-    [DV_DEVICE_FAIL_UNAVAILABLE] = {"unavailable",            DV_RESOURCE_EXHAUSTED,  STAYS_TAKEN},
-    [DV_DEVICE_FAIL_UNREGISTERED] = {"unregistered",           DV_UNAVAILABLE,         STAYS_TAKEN},
-    [DV_DEVICE_FAIL_NO_HEALTHY_DEVICES] = {"no-healthy-devices",     DV_UNAVAILABLE,         STAYS_TAKEN},
-    [DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY] = {"allocated-unhealthy",    DV_UNAVAILABLE,         STAYS_TAKEN},
-    [DV_DEVICE_FAIL_CHANGED_REQUEST] = {"changed-request",        DV_FAILED_PRECONDITION, STAYS_TAKEN},
-    [DV_DEVICE_FAIL_ENDPOINT_STOPPED] = {"endpoint-stopped",       DV_UNAVAILABLE,         FREES_ALL  },
-    [DV_DEVICE_FAIL_PLUGIN_ALLOCATE] = {"plugin-allocate-error",  DV_UNKNOWN,             FREES_ALL  },
-    [DV_DEVICE_FAIL_PLUGIN_EMPTY_RESPONSE] = {"plugin-empty-response",  DV_INTERNAL,            STAYS_TAKEN},
-    [DV_DEVICE_FAIL_PLUGIN_PREFERRED] = {"plugin-preferred-error", DV_UNKNOWN,             STAYS_TAKEN},
-    [DV_DEVICE_FAIL_PLUGIN_PRESTART] = {"plugin-prestart-error",  DV_UNKNOWN,             STAYS_TAKEN},
-    [DV_DEVICE_FAIL_NO_ENDPOINT] = {"no-endpoint",            DV_UNAVAILABLE,         STAYS_TAKEN},
-    [DV_DEVICE_FAIL_NOTHING_ALLOCATED] = {"nothing-allocated",      DV_FAILED_PRECONDITION, STAYS_TAKEN},
-    [DV_DEVICE_FAIL_ALLOCATED_LESS] = {"allocated-less",         DV_INTERNAL,            STAYS_TAKEN},
-    [DV_DEVICE_FAIL_UNKNOWN_PLUGIN] = {"unknown-plugin",         DV_UNAVAILABLE,         FREES_ALL  },
-    [DV_DEVICE_FAIL_BAD_REQUEST] = {"bad-request",            DV_INVALID_ARGUMENT,    STAYS_TAKEN},
+    [DV_DEVICE_FAIL_UNAVAILABLE] = {DV_RESOURCE_EXHAUSTED,  STAYS_TAKEN},
+    [DV_DEVICE_FAIL_UNREGISTERED] = {DV_UNAVAILABLE,         STAYS_TAKEN},
+    [DV_DEVICE_FAIL_NO_HEALTHY_DEVICES] = {DV_UNAVAILABLE,         STAYS_TAKEN},
+    [DV_DEVICE_FAIL_ALLOCATED_UNHEALTHY] = {DV_UNAVAILABLE,         STAYS_TAKEN},
+    [DV_DEVICE_FAIL_CHANGED_REQUEST] = {DV_FAILED_PRECONDITION, STAYS_TAKEN},
+    [DV_DEVICE_FAIL_ENDPOINT_STOPPED] = {DV_UNAVAILABLE,         FREES_ALL  },
+    [DV_DEVICE_FAIL_PLUGIN_ALLOCATE] = {DV_UNKNOWN,             FREES_ALL  },
+    [DV_DEVICE_FAIL_PLUGIN_EMPTY_RESPONSE] = {DV_INTERNAL,            STAYS_TAKEN},
+    [DV_DEVICE_FAIL_PLUGIN_PREFERRED] = {DV_UNKNOWN,             STAYS_TAKEN},
+    [DV_DEVICE_FAIL_PLUGIN_PRESTART] = {DV_UNKNOWN,             STAYS_TAKEN},
+    [DV_DEVICE_FAIL_NO_ENDPOINT] = {DV_UNAVAILABLE,         STAYS_TAKEN},
+    [DV_DEVICE_FAIL_NOTHING_ALLOCATED] = {DV_FAILED_PRECONDITION, STAYS_TAKEN},
+    [DV_DEVICE_FAIL_ALLOCATED_LESS] = {DV_INTERNAL,            STAYS_TAKEN},
+    [DV_DEVICE_FAIL_UNKNOWN_PLUGIN] = {DV_UNAVAILABLE,         FREES_ALL  },
+    [DV_DEVICE_FAIL_BAD_REQUEST] = {DV_INVALID_ARGUMENT,    STAYS_TAKEN},
 };
 
 /* Codes as Go prints them in the text of an error. */
@@ -53,11 +52,6 @@ static const char *const status_names[] = {
     "Aborted",  "OutOfRange",      "Unimplemented",    "Internal",          "Unavailable",
     "DataLoss", "Unauthenticated",
 };
-
-const char *dv_device_failure_name(enum dv_device_failure failure)
-{
-    return (size_t)failure < DV_COUNT(failures) ? failures[failure].name : "failure";
-}
 
 /* -- What an operation holds on to
  * ----------------------------------------------------------------- */

@@ -257,15 +257,6 @@ static void nothing_is_collected_before_sources_are_ready(void **state)
     assert_true(regular(node, "q", GPU "=1"));
 }
 
-static void failures_have_the_names_of_the_reference_corpus(void **state)
-{
-    (void)state;
-    assert_string_equal(dv_device_failure_name(DV_DEVICE_FAIL_NO_HEALTHY_DEVICES),
-                        "no-healthy-devices");
-    assert_string_equal(dv_device_failure_name(DV_DEVICE_FAIL_BAD_REQUEST), "bad-request");
-    assert_string_equal(dv_device_failure_name((enum dv_device_failure)99), "failure");
-}
-
 /* -- Failing plugins ------------------------------------------------------------------------ */
 
 static void a_failed_call_gives_back_what_was_taken(void **state)
@@ -430,7 +421,6 @@ int main(void)
         node_test(what_is_in_use_is_not_taken_from_a_second_lending),
         node_test(inactive_pods_give_back_what_they_hold),
         node_test(nothing_is_collected_before_sources_are_ready),
-        cmocka_unit_test(failures_have_the_names_of_the_reference_corpus),
         node_test(a_failed_call_gives_back_what_was_taken),
         node_test(a_response_that_is_no_message_fails_the_call),
         node_test(the_first_resource_stays_when_the_second_fails),

@@ -261,12 +261,12 @@ static void every_call_is_logged_with_its_id_at_both_ends(void **state)
     probe_start(&stream, fixture, TEST_WATCH, "", DV_NO_DEADLINE);
     wait_done(fixture, &unary);
     wait_done(fixture, &stream);
-    id = dv_call_id(&unary.call);
-    assert_true(id != dv_call_id(&stream.call));
+    id = unary.call.priv.id;
+    assert_true(id != stream.call.priv.id);
     assert_true(has_line(fixture, "grpc: call started", id));
     assert_true(has_line(fixture, "grpc: call ended", id));
-    assert_true(has_line(fixture, "grpc: call started", dv_call_id(&stream.call)));
-    assert_true(has_line(fixture, "grpc: call ended", dv_call_id(&stream.call)));
+    assert_true(has_line(fixture, "grpc: call started", stream.call.priv.id));
+    assert_true(has_line(fixture, "grpc: call ended", stream.call.priv.id));
     /* The server's side of the first call is the third id that was given out. */
     assert_true(has_line(fixture, "grpc: served call started", id + 2));
     assert_true(has_line(fixture, "grpc: served call ended", id + 2));

@@ -62,8 +62,7 @@ static void prints_the_canonical_form(void **state)
         struct dv_quantity quantity = parsed(cases[i].text, arena);
 
         assert_prints(&quantity, cases[i].canonical, cases[i].text);
-        assert_string_equal(dv_quantity_format_name(quantity.format),
-                            dv_quantity_format_name(cases[i].format));
+        assert_int_equal(quantity.format, cases[i].format);
     }
 }
 

@@ -473,11 +473,6 @@ bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
                    dv_buf_c(&buf));
 }
 
-size_t dv_ledger_n_pods(const struct dv_ledger *ledger)
-{
-    return ledger->pods.n;
-}
-
 bool dv_ledger_next(const struct dv_ledger *ledger, dv_str pod_uid, size_t *at,
                     const struct dv_ledger_holder **holder, const struct dv_identity **identities,
                     size_t *n_identities)

@@ -73,8 +73,6 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
 /* Removes all holdings of the pod. */
 void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid);
 
-/* How many pods hold something. */
-size_t dv_ledger_n_pods(const struct dv_ledger *ledger);
 /* The next holding of the pod at or after *at, with its identities; false at the end. Start with 0.
  * The ledger owns them. */
 bool dv_ledger_next(const struct dv_ledger *ledger, dv_str pod_uid, size_t *at,

@@ -301,11 +301,6 @@ bool dv_token_is_for(const struct dv_token *token, dv_str audience)
     return token->audiences.n == 0 && dv_str_eq(audience, DV_STR(DV_TOKEN_AUDIENCE));
 }
 
-size_t dv_tokens_n(const struct dv_tokens *tokens)
-{
-    return tokens->by_hash.n;
-}
-
 const struct dv_token *dv_tokens_next(const struct dv_tokens *tokens, size_t *at)
 {
     const struct dv_map_entry *entry = dv_map_next(&tokens->by_hash, at);

@@ -30,6 +30,15 @@ struct fixture {
     bool is_closed;
 };
 
+static size_t count_tokens(const struct fixture *fixture)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; dv_tokens_next(fixture->tokens, &at);)
+        n++;
+    return n;
+}
+
 static int begin(void **state)
 {
     struct fixture *fixture = DV_ALLOC(struct fixture);
@@ -139,7 +148,7 @@ static void a_token_is_its_user_until_it_is_revoked(void **state)
     assert_int_equal(revoke(fixture, DV_STR("nope")), DV_NOT_FOUND);
     assert_int_equal(revoke(fixture, id), DV_OK);
     assert_null(dv_tokens_find(fixture->tokens, secret));
-    assert_int_equal(dv_tokens_n(fixture->tokens), 0);
+    assert_int_equal(count_tokens(fixture), 0);
 }
 
 static void a_token_ends_with_its_time(void **state)
@@ -151,7 +160,7 @@ static void a_token_ends_with_its_time(void **state)
     dv_clock_virtual_advance_ms(&fixture->clock, 601 * 1000);
     assert_null(dv_tokens_find(fixture->tokens, secret));
     (void)create(fixture, dv_auth_node(DV_STR("n1"), fixture->arena), 600);
-    assert_int_equal(dv_tokens_n(fixture->tokens), 1); /* the old one went with the write */
+    assert_int_equal(count_tokens(fixture), 1); /* the old one went with the write */
 }
 
 static void a_token_that_is_not_durable_is_none(void **state)
@@ -298,7 +307,7 @@ static void a_pod_and_a_node_have_their_share(void **state)
     check_for_pod(fixture, "n1", "q", "", "the pods of node \"n1\" have 1000 of 1000 tokens: wait");
     check_for_pod(fixture, "n2", "q", "", NULL); /* others are not concerned */
     check_for_pod(fixture, "n1", "q", "p3", NULL);
-    assert_int_equal(dv_tokens_n(fixture->tokens), 1000 + 1 - 16 + 1);
+    assert_int_equal(count_tokens(fixture), 1000 + 1 - 16 + 1);
     check_for_pod(fixture, "n1", "p0", "p3", "pod \"p0\" has 100 of 100");
 }
 
@@ -329,7 +338,7 @@ static void what_is_being_made_counts(void **state)
     wait_done(fixture);
     assert_int_equal(fixture->code, DV_OK);
     assert_true(dv_loop_run_until(fixture->loop, is_over_quota, &other, 5000));
-    assert_int_equal(dv_tokens_n(fixture->tokens), 100);
+    assert_int_equal(count_tokens(fixture), 100);
 }
 
 /* ---- what goes on with a token ---- */

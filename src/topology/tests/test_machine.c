@@ -3,24 +3,6 @@
 #include "base/arena.h"
 #include "topology/topology.h"
 
-static void masks_are_made_of_ids_that_fit(void **state)
-{
-    static const int64_t good[] = {0, 63, 3, 3};
-    static const int64_t bad[] = {-1, 64, INT64_MIN, INT64_MAX};
-    dv_numa_mask mask;
-    struct dv_err err;
-
-    (void)state;
-    assert_ok(dv_topology_mask_from_ids(good, DV_COUNT(good), &mask, &err), &err);
-    assert_true(mask == (UINT64_C(1) << 63 | 8 | 1));
-    assert_ok(dv_topology_mask_from_ids(NULL, 0, &mask, &err), &err);
-    assert_true(mask == 0);
-    for (size_t i = 0; i < DV_COUNT(bad); i++) {
-        assert_false(dv_topology_mask_from_ids(&bad[i], 1, &mask, &err));
-        assert_err(&err, DV_OUT_OF_RANGE, "bit number must be in range 0-63");
-    }
-}
-
 static void nodes_are_read_from_the_list_of_the_kernel(void **state)
 {
     static const struct {
@@ -126,7 +108,6 @@ static void what_is_no_list_of_distances_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks_are_made_of_ids_that_fit),
         cmocka_unit_test(nodes_are_read_from_the_list_of_the_kernel),
         cmocka_unit_test(what_is_no_list_of_nodes_is_refused),
         cmocka_unit_test(distances_are_read_in_order),

@@ -44,10 +44,10 @@ static void check_row(const struct dv_topology_config *config,
     dv_str got = print_hint(&verdict.affinity, arena);
 
     if (!dv_str_eq(got, dv_str_from_c(row->want)))
-        fail_msg("%s: {%s}: got %.*s, want %s", dv_topology_policy_name(config->policy), row->lists,
-                 DV_FMT(got), row->want);
+        fail_msg("policy %d: {%s}: got %.*s, want %s", (int)config->policy, row->lists, DV_FMT(got),
+                 row->want);
     if (verdict.is_admitted != is_admitted)
-        fail_msg("%s: {%s}: admitted %d", dv_topology_policy_name(config->policy), row->lists,
+        fail_msg("policy %d: {%s}: admitted %d", (int)config->policy, row->lists,
                  verdict.is_admitted);
 }
 
