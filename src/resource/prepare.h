@@ -12,6 +12,7 @@
 
 struct dv_api_object_meta;
 struct dv_api_pod;
+struct dv_api_service_account;
 struct dv_arena;
 struct dv_kind;
 
@@ -52,6 +53,20 @@ void dv_prepare_update(const struct dv_kind *kind, enum dv_operation operation, 
 /* Drops owner references whose uid came before. Returns the warning that the API then gives, in
  * `arena`, or nothing. The functions above do the same and give no warning. */
 dv_str dv_dedup_owners(struct dv_api_object_meta *meta, struct dv_arena *arena);
+
+/* Of a pod that names no account; and what all pods use the API with: a volume whose name begins
+ * so, and in it what vouches for the server. */
+#define DV_DEFAULT_ACCOUNT "default"
+#define DV_API_ACCESS_VOLUME "kube-api-access-"
+#define DV_ROOT_CA_CONFIG_MAP "kube-root-ca.crt"
+/* Gives a pod that is created what it has from its service account: the name of the default one
+ * where it names none, the volume with a token, mounted in all containers, unless pod or account
+ * does without, and pull secrets. `account` NULL: one that says nothing. `volume_name` is for the
+ * volume. As the reference's admission plugin ServiceAccount does; not for mirror pods. */
+void dv_pod_add_account(struct dv_api_pod *pod, const struct dv_api_service_account *account,
+                        dv_str volume_name, struct dv_arena *arena);
+/* Why that plugin refuses a mirror pod; NULL: it does not. */
+const char *dv_mirror_pod_fault(const struct dv_api_pod *pod);
 
 /* "Guaranteed", "Burstable", "BestEffort" */
 dv_str dv_pod_qos_class(const struct dv_api_pod *pod, struct dv_arena *arena);

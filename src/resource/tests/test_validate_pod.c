@@ -35,7 +35,8 @@ static void checks_claims(void **state)
          "spec.resourceClaims[0].name:Invalid spec.resourceClaims[0].resourceClaimName:Invalid "
          "spec.resourceClaims[1].name:Required "
          "spec.resourceClaims[1].resourceClaimTemplateName:Invalid"                                                                },
-        {"{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {resourceClaims: "
+        {"{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: n1, "
+         "resourceClaims: "
          "[{name: "
          "a, resourceClaimName: x}]}}",                                             "spec.resourceClaims:Forbidden"       },
         {CONTAINER("claims: [{name: a}, {name: b, request: r}, {name: b, request: s}]"),     ""                                    },
@@ -145,11 +146,15 @@ static void keeps_the_mirror_annotation(void **state)
 
     (void)state;
     for (size_t i = 0; i < DV_COUNT(operations); i++) {
-        const struct subject pod = {DV_KIND_POD, operations[i], BASE};
+        const struct subject pod = {DV_KIND_POD, operations[i],
+                                    "{metadata: {name: p, namespace: ns, uid: u, resourceVersion: "
+                                    "'1'}, spec: {nodeName: n1, "
+                                    "containers: [{name: c, image: i}]}}"};
         const struct subject mirror = {
             DV_KIND_POD, operations[i],
             "{metadata: {name: p, namespace: ns, uid: u, resourceVersion: '1', annotations: "
-            "{kubernetes.io/config.mirror: x}}, spec: {containers: [{name: c, image: i}]}}"};
+            "{kubernetes.io/config.mirror: x}}, spec: {nodeName: n1, containers: [{name: c, image: "
+            "i}]}}"};
 
         check_refusals(&pod, ordinary, DV_COUNT(ordinary));
         check_refusals(&mirror, mirrors, DV_COUNT(mirrors));

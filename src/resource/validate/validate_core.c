@@ -4,12 +4,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/defs.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "resource/validate/checks.h"
 
 /* The most bytes of an object's data: the reference's own limit, so that it fits its store. */
 #define DATA_BYTES_MAX (1024u * 1024u)
 
+#define ACCOUNT_ANNOTATION "kubernetes.io/service-account.name"
 #define IMMUTABLE_TEXT "field is immutable when `immutable` is set"
 
 static void check_meta(struct dv_problems *problems, const struct dv_api_object_meta *meta,
@@ -115,6 +118,54 @@ void dv_validate_config_map(struct dv_problems *problems, const struct dv_valida
     check_map_data(problems, map);
 }
 
+/* What a secret of a type must have: one of the keys, or all of them. */
+static const struct {
+    dv_str type;
+    const char *keys[2];
+    bool is_any;
+} secret_types[] = {
+    {DV_STR_INIT("kubernetes.io/dockercfg"),        {".dockercfg"},           false},
+    {DV_STR_INIT("kubernetes.io/dockerconfigjson"), {".dockerconfigjson"},    false},
+    {DV_STR_INIT("kubernetes.io/basic-auth"),       {"username", "password"}, true },
+    {DV_STR_INIT("kubernetes.io/ssh-auth"),         {"ssh-privatekey"},       false},
+    {DV_STR_INIT("kubernetes.io/tls"),              {"tls.crt", "tls.key"},   false},
+};
+
+static void check_secret_keys(struct dv_problems *problems, const struct dv_api_secret *secret,
+                              const char *const keys[2], bool is_any)
+{
+    struct dv_field_path data = dv_path_name(NULL, "data");
+    bool is_there[2];
+
+    for (size_t i = 0; i < 2; i++)
+        is_there[i] =
+            !keys[i] || dv_entry_find(secret->data, secret->n_data, dv_str_from_c(keys[i])) != NULL;
+    if (is_any && (is_there[0] || is_there[1]))
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        struct dv_field_path key = dv_path_key(&data, dv_str_from_c(keys[i]));
+
+        if (!is_there[i])
+            dv_required(problems, &key, NULL);
+    }
+}
+
+static void check_secret_type(struct dv_problems *problems, const struct dv_api_secret *secret)
+{
+    static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    struct dv_field_path annotations = dv_path_name(&metadata, "annotations");
+    struct dv_field_path account = dv_path_key(&annotations, DV_STR(ACCOUNT_ANNOTATION));
+    const struct dv_str_entry *name = dv_entry_find(
+        secret->metadata.annotations, secret->metadata.n_annotations, DV_STR(ACCOUNT_ANNOTATION));
+
+    if (dv_str_eq(secret->type, DV_STR("kubernetes.io/service-account-token")) &&
+        (!name || name->value.n == 0))
+        dv_required(problems, &account, NULL);
+    for (size_t i = 0; i < DV_COUNT(secret_types); i++)
+        if (dv_str_eq(secret->type, secret_types[i].type))
+            check_secret_keys(problems, secret, secret_types[i].keys, secret_types[i].is_any);
+}
+
 void dv_validate_secret(struct dv_problems *problems, const struct dv_validation *what)
 {
     static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
@@ -131,6 +182,7 @@ void dv_validate_secret(struct dv_problems *problems, const struct dv_validation
     }
     if (check_data(problems, "data", secret->data, secret->n_data) > DATA_BYTES_MAX)
         dv_too_long(problems, NULL, "data", DATA_BYTES_MAX);
+    check_secret_type(problems, secret);
 }
 
 /* -- Leases --------------------------------------------------------------------------------- */

@@ -251,6 +251,20 @@ static void check_tolerations(struct dv_problems *problems, const struct dv_fiel
     }
 }
 
+/* A mirror stands for a pod that a node has: it is on that node. */
+static void check_mirror(struct dv_problems *problems, const struct dv_api_pod *pod)
+{
+    static const struct dv_field_path metadata = {.kind = PATH_NAME, .name = "metadata"};
+    struct dv_field_path annotations = dv_path_name(&metadata, "annotations");
+    struct dv_field_path key = dv_path_key(&annotations, DV_STR(MIRROR_ANNOTATION));
+    const struct dv_str_entry *mirror = dv_entry_find(
+        pod->metadata.annotations, pod->metadata.n_annotations, DV_STR(MIRROR_ANNOTATION));
+
+    if (mirror && pod->spec.node_name.n == 0)
+        dv_problem_add(problems, DV_PROBLEM_INVALID, &key, NULL, dv_bad_str(mirror->value),
+                       "must set spec.nodeName if mirror pod annotation is set");
+}
+
 static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod)
 {
     static const struct dv_meta_rules rules = {dv_check_dns_subdomain, true};
@@ -260,6 +274,7 @@ static void check_all(struct dv_problems *problems, const struct dv_api_pod *pod
 
     dv_map_init(&claims);
     dv_check_meta(problems, &pod->metadata, &rules);
+    check_mirror(problems, pod);
     check_claims(problems, pod, &claims);
     check_all_containers(problems, pod, &claims);
     check_policies(problems, spec);
@@ -303,8 +318,8 @@ void dv_validate_pod(struct dv_problems *problems, const struct dv_validation *w
         return;
     case DV_UPDATE:
         dv_check_meta_update(problems, &pod->metadata, &old->metadata);
-        check_mirror_update(problems, &pod->metadata, &old->metadata);
         check_all(problems, pod);
+        check_mirror_update(problems, &pod->metadata, &old->metadata);
         dv_check_pod_update(problems, pod, old);
         return;
     case DV_UPDATE_STATUS:
