@@ -44,6 +44,10 @@ struct dv_embedded_options {
     /* How long foreground and orphaning deletions, and owners that never were, wait for the
      * collector; 0: 1 s. What a deleted owner leaves behind is collected at once. */
     uint64_t owner_delay_ms;
+    /* Pods that are created get a service account, which must exist, and the volume to use the API
+     * with it. Somebody must see to it that each namespace has a default one, and the config map of
+     * that volume (dv_control_options.root_ca). */
+    bool has_accounts;
     /* Writes of and to what is larger than this are computed on a worker; 0: 32 KiB, which takes
      * about 2 ms. */
     size_t worker_bytes;

@@ -11,6 +11,7 @@
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/events.h"
 #include "cluster/objects/shelf.h"
@@ -46,12 +47,12 @@ bool dv_change_admit(struct dv_cluster_operation *operation, const void *value)
     struct dv_problems problems = {.arena = operation->arena};
     struct dv_status_about about = dv_change_about(operation);
 
-    if (!request || !request->admit)
-        return true;
-    request->admit(request, operation->entry->object, value, &problems);
-    return problems.n == 0 ||
-           dv_cluster_operation_fail(operation,
-                                     dv_status_invalid(&about, &problems, operation->arena));
+    if (request && request->admit)
+        request->admit(request, operation->entry->object, value, &problems);
+    if (problems.n > 0)
+        return dv_cluster_operation_fail(operation,
+                                         dv_status_invalid(&about, &problems, operation->arena));
+    return !value || operation->entry->object || dv_account_admit(operation, value);
 }
 
 bool dv_change_admit_then(struct dv_cluster_operation *operation, void *value,

@@ -10,4 +10,10 @@ struct dv_cluster_operation;
 bool dv_cluster_pod_bind(struct dv_cluster_operation *operation);
 bool dv_cluster_pod_evict(struct dv_cluster_operation *operation);
 
+/* Looks up the service account of a pod that is about to be created, where pods have one; of all
+ * other objects nothing. False: the operation has ended, because there is no such account. */
+bool dv_account_admit(struct dv_cluster_operation *operation, const void *value);
+/* Gives the pod what its account says, after dv_account_admit. */
+void dv_account_apply(struct dv_cluster_operation *operation, void *value);
+
 #endif

@@ -12,6 +12,7 @@
 #include "cluster/embedded.h"
 #include "cluster/embedded/change.h"
 #include "cluster/embedded/cluster_operation.h"
+#include "cluster/embedded/cluster_pods.h"
 #include "cluster/embedded/engine.h"
 #include "cluster/embedded/update.h"
 #include "cluster/objects/shelf.h"
@@ -30,7 +31,7 @@
 /* Without vowels, so that names do not become words, and without what looks alike. */
 static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
-static dv_str generate_name(dv_str prefix, struct dv_arena *arena)
+dv_str dv_generate_name(dv_str prefix, struct dv_arena *arena)
 {
     size_t n = dv_size_min(prefix.n, PREFIX_BYTES_MAX);
     char *name = dv_arena_alloc_raw(arena, n + N_RANDOM, 1);
@@ -92,6 +93,8 @@ static bool create_admitted(struct dv_cluster_operation *operation, void *value)
         owned = *operation->managed;
     else if (!operation->request->is_untracked)
         own_fields(operation, value, &owned);
+    if (operation->takes_account)
+        dv_account_apply(operation, value);
     dv_prepare_create(kind, value, &how);
     dv_change_check_admin_access(operation, &what, &problems);
     dv_validate(&what, &problems);
@@ -150,7 +153,7 @@ static dv_str choose_name(struct dv_cluster_operation *operation, dv_str prefix)
     dv_str name = {0};
 
     for (size_t i = 0; i < N_TRIES; i++) {
-        name = generate_name(prefix, operation->arena);
+        name = dv_generate_name(prefix, operation->arena);
         if (!dv_shelf_get(shelf, request->namespace, name))
             break;
     }

@@ -8,11 +8,14 @@
 #include "base/str.h"
 #include "resource/patch.h"
 
+struct dv_arena;
 struct dv_cluster_operation;
 
 /* Starts CREATE: makes an object of the request's value, under the name of the request or of the
  * value. */
 void dv_create_start(struct dv_cluster_operation *operation);
+/* Makes a name with random letters after the prefix, as for generateName, in `arena`. */
+dv_str dv_generate_name(dv_str prefix, struct dv_arena *arena);
 /* Creates an object from `value`, to which defaults are still added, under the name that is held.
  * `managed`, in the operation's arena, are the owners of its fields; NULL: they become the
  * manager's by this request. */
