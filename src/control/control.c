@@ -1,6 +1,7 @@
 /* control.c - opens and closes the controllers. The views call control_views.c and evict.c, which
  * put keys into queues; each queue runs the jobs of one kind (pod_sync.c, claim_sync.c,
- * eviction_job.c, rule_job.c, node_job.c), which read the newest state and make requests. */
+ * eviction_job.c, rule_job.c, node_job.c, account_job.c), which read the newest state and make
+ * requests. */
 #include "control/control.h"
 
 #include <assert.h>
@@ -112,6 +113,9 @@ static void on_synced(void *ctx)
     dv_queue_start(&control->queues[DV_CONTROL_CLAIM_QUEUE]);
     if (is_synced(control, DV_CONTROL_NODES) && is_synced(control, DV_CONTROL_LEASES))
         dv_queue_start(&control->queues[DV_CONTROL_NODE_QUEUE]);
+    if (is_synced(control, DV_CONTROL_NAMESPACES) && is_synced(control, DV_CONTROL_ACCOUNTS) &&
+        is_synced(control, DV_CONTROL_CONFIG_MAPS))
+        dv_queue_start(&control->queues[DV_CONTROL_ACCOUNT_QUEUE]);
     if (!control->evictor || !is_synced(control, DV_CONTROL_SLICES) ||
         (control->options.gates.taint_rules && !is_synced(control, DV_CONTROL_RULES)))
         return;
@@ -124,13 +128,16 @@ static const struct {
     enum dv_kind_id kind;
     void (*changed)(void *ctx, struct dv_object *old, struct dv_object *now);
 } view_table[DV_N_CONTROL_VIEWS] = {
-    [DV_CONTROL_PODS] = {DV_KIND_POD,        dv_control_pod_changed     },
-    [DV_CONTROL_CLAIMS] = {DV_KIND_CLAIM,      dv_control_claim_changed   },
-    [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,   dv_control_template_changed},
-    [DV_CONTROL_SLICES] = {DV_KIND_SLICE,      dv_evictor_slice_changed   },
-    [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE, dv_evictor_rule_changed    },
-    [DV_CONTROL_NODES] = {DV_KIND_NODE,       dv_control_node_changed    },
-    [DV_CONTROL_LEASES] = {DV_KIND_LEASE,      dv_control_lease_changed   },
+    [DV_CONTROL_PODS] = {DV_KIND_POD,             dv_control_pod_changed       },
+    [DV_CONTROL_CLAIMS] = {DV_KIND_CLAIM,           dv_control_claim_changed     },
+    [DV_CONTROL_TEMPLATES] = {DV_KIND_TEMPLATE,        dv_control_template_changed  },
+    [DV_CONTROL_SLICES] = {DV_KIND_SLICE,           dv_evictor_slice_changed     },
+    [DV_CONTROL_RULES] = {DV_KIND_TAINT_RULE,      dv_evictor_rule_changed      },
+    [DV_CONTROL_NODES] = {DV_KIND_NODE,            dv_control_node_changed      },
+    [DV_CONTROL_LEASES] = {DV_KIND_LEASE,           dv_control_lease_changed     },
+    [DV_CONTROL_NAMESPACES] = {DV_KIND_NAMESPACE,       dv_control_namespace_changed },
+    [DV_CONTROL_ACCOUNTS] = {DV_KIND_SERVICE_ACCOUNT, dv_control_account_changed   },
+    [DV_CONTROL_CONFIG_MAPS] = {DV_KIND_CONFIG_MAP,      dv_control_config_map_changed},
 };
 
 static bool is_wanted(const struct dv_control *control, enum dv_control_view view)
@@ -141,6 +148,9 @@ static bool is_wanted(const struct dv_control *control, enum dv_control_view vie
         return control->evictor && control->options.gates.taint_rules;
     if (view == DV_CONTROL_NODES || view == DV_CONTROL_LEASES)
         return control->options.watches_nodes;
+    if (view == DV_CONTROL_NAMESPACES || view == DV_CONTROL_ACCOUNTS ||
+        view == DV_CONTROL_CONFIG_MAPS)
+        return control->options.root_ca.p != NULL;
     return true;
 }
 
@@ -231,6 +241,11 @@ static void on_node_queue_stopped(struct dv_queue *queue)
     part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_NODE_QUEUE]));
 }
 
+static void on_account_queue_stopped(struct dv_queue *queue)
+{
+    part_closed(DV_CONTAINER(queue, struct dv_control, queues[DV_CONTROL_ACCOUNT_QUEUE]));
+}
+
 static void on_recorder_closed(void *ctx)
 {
     part_closed(ctx);
@@ -250,6 +265,8 @@ static const struct {
                               on_eviction_queue_stopped                                             },
     [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4,  dv_rule_job_run,     on_rule_queue_stopped },
     [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4,  dv_node_job_run,     on_node_queue_stopped },
+    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4,  dv_account_job_run,
+                              on_account_queue_stopped                                              },
 };
 
 static void init_queues(struct dv_control *control)

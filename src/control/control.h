@@ -9,6 +9,8 @@
  *   their status what came of them.
  * - Nodes whose agents have fallen silent get a taint that keeps pods away, until they
  *   are heard of again.
+ * - Namespaces get what their pods use the API with: a default service account, and a config map
+ *   with the certificate of who vouches for the server.
  *
  * Allocating is the scheduler's, also for pods whose node was set by somebody else. All that is
  * known comes from the cluster's views, all that is done is requests: it may be closed at any point
@@ -50,6 +52,9 @@ struct dv_control_options {
     /* Nodes whose leases are not renewed are tainted, and said to be unknown: where nobody else
      * does. */
     bool watches_nodes;
+    /* What vouches for the API's server, as PEM, for a config map in each namespace; kept. p is
+     * NULL: somebody else sees to that, and to default service accounts. */
+    dv_str root_ca;
     /* Whether something is prepared for the pod, which the API has forgotten (a deletion by force),
      * or never had: then what is reserved for it stays. May be NULL. */
     bool (*is_held)(void *ctx, dv_str pod_uid);

@@ -26,6 +26,7 @@ struct dv_recorder;
 #define DV_CONTROL_CLAIMS_COMPONENT "resource_claim"
 #define DV_CONTROL_TAINTS "device-taint-eviction-controller"
 #define DV_CONTROL_NODES_MANAGER "node-lifecycle-controller"
+#define DV_CONTROL_ACCOUNTS_MANAGER "service-account-controller"
 
 /* ---- the last of many: uids of objects that are gone, whatever a view still says ---- */
 
@@ -58,6 +59,9 @@ enum dv_control_view {
     DV_CONTROL_RULES,
     DV_CONTROL_NODES,
     DV_CONTROL_LEASES,
+    DV_CONTROL_NAMESPACES,
+    DV_CONTROL_ACCOUNTS,
+    DV_CONTROL_CONFIG_MAPS,
     DV_N_CONTROL_VIEWS,
 };
 
@@ -67,6 +71,7 @@ enum dv_control_queue {
     DV_CONTROL_EVICTION_QUEUE,
     DV_CONTROL_RULE_QUEUE,
     DV_CONTROL_NODE_QUEUE,
+    DV_CONTROL_ACCOUNT_QUEUE, /* of namespaces */
     DV_N_CONTROL_QUEUES,
 };
 
@@ -158,5 +163,13 @@ void dv_control_lease_changed(void *ctx, struct dv_object *old, struct dv_object
 void dv_leases_free(struct dv_control *control);
 size_t dv_node_job_bytes(void);
 void dv_node_job_run(struct dv_queue_item *item);
+
+/* ---- service accounts (account_job.c) ---- */
+
+void dv_control_namespace_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_account_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+void dv_control_config_map_changed(void *ctx, struct dv_object *old, struct dv_object *now);
+size_t dv_account_job_bytes(void);
+void dv_account_job_run(struct dv_queue_item *item);
 
 #endif

@@ -54,6 +54,24 @@ static uint64_t wall_ns(const struct dv_daemon_api *api)
     return dv_clock_wall_ns(dv_loop_clock(api->loop));
 }
 
+static bool is_served(const struct dv_options *options)
+{
+    return !dv_str_eq(options->listen, DV_STR("none"));
+}
+
+/* Pods use the API where there is one to be used, and somebody who makes what they need for it. */
+static bool has_accounts(const struct dv_options *options)
+{
+    return is_served(options) && (options->roles & DV_ROLE_CONTROL);
+}
+
+static bool load_ca(struct dv_daemon_api *api, struct dv_err *err)
+{
+    if (!is_served(api->options) || api->options->insecure_http)
+        return true;
+    return dv_pki_load_ca(api->options->state_dir, wall_ns(api), api->arena, &api->ca, err);
+}
+
 struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *store,
                                          const struct dv_options *options,
                                          struct dv_node_metrics *metrics, struct dv_health *health,
@@ -61,7 +79,8 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
 {
     struct dv_daemon_api *api = DV_ALLOC(struct dv_daemon_api);
     struct dv_embedded_options embedded = {.table_objects = DV_TABLE_OBJECTS,
-                                           .table_meta = DV_TABLE_META};
+                                           .table_meta = DV_TABLE_META,
+                                           .has_accounts = has_accounts(options)};
 
     api->loop = loop;
     api->options = options;
@@ -69,7 +88,7 @@ struct dv_daemon_api *dv_daemon_api_open(struct dv_loop *loop, struct dv_store *
     api->health = health;
     api->arena = dv_arena_new();
     api->tokens = dv_tokens_open(loop, store, DV_TABLE_TOKENS, err);
-    if (api->tokens)
+    if (api->tokens && load_ca(api, err))
         api->embedded = dv_embedded_open(loop, store, &embedded, err);
     if (api->embedded)
         return api;
@@ -88,6 +107,13 @@ bool dv_daemon_api_is_settled(const struct dv_daemon_api *api)
         if (!dv_embedded_get(api->embedded, dv_kind(DV_KIND_NAMESPACE), DV_STR_NONE, namespaces[i]))
             return false;
     return true;
+}
+
+dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api)
+{
+    if (!has_accounts(api->options))
+        return DV_STR_NONE;
+    return api->ca.cert.n > 0 ? api->ca.cert : DV_STR("");
 }
 
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api)
@@ -199,8 +225,7 @@ static bool listen_now(struct dv_daemon_api *api, const struct dv_err *(*trouble
     struct dv_rest_tls tls;
 
     if (!api->options->insecure_http) {
-        if (!dv_pki_load_ca(api->options->state_dir, wall_ns(api), api->arena, &api->ca, err) ||
-            !make_tls(api, api->arena, &tls, err))
+        if (!make_tls(api, api->arena, &tls, err))
             return false;
         http.tls = &tls;
     }
@@ -229,7 +254,7 @@ bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_feed *feed,
         .ctx = ctx,
     };
 
-    if (dv_str_eq(options->listen, DV_STR("none")))
+    if (!is_served(options))
         return true;
     if (options->insecure_http && !is_loopback(options->listen))
         return dv_fail(err, DV_INVALID_ARGUMENT,

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
+#include "base/str.h"
 #include "loop/loop.h"
 
 struct dv_cluster;
@@ -32,6 +33,9 @@ DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_fe
 /* Whether the objects that always exist are there: on the first start that takes a write. */
 bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
+/* What vouches for the server, for pods that use the API (dv_control_options.root_ca), as long as
+ * the API is open; empty over plain HTTP. p is NULL: pods do not use it. */
+dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api);
 /* Writes everything again, because the store has lost what it had. */
 void dv_daemon_api_rewrite(struct dv_daemon_api *api, void (*done)(void *ctx), void *ctx);
 /* Closes the API; `closed` runs when nothing of it is left. */

@@ -9,6 +9,7 @@
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "control/control.h"
+#include "daemon/daemon_api.h"
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
 #include "sched/sched.h"
@@ -97,6 +98,7 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .gates = dv_control_gates_default(),
         .is_strict = daemon->options->is_strict,
         .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does that itself */
+        .root_ca = daemon->api ? dv_daemon_api_root_ca(daemon->api) : DV_STR_NONE,
         /* The reference frees the claims of a pod that is gone, whatever a node holds. */
         .is_held = daemon->options->is_strict ? NULL : is_held,
         .ctx = daemon,

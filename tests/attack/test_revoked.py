@@ -34,7 +34,7 @@ def test_watches_end_with_their_token(node, api):
     other = node.api(token=made["token"])
     with other.watch(MAPS) as watch, other.watch(NODES) as second, api.watch(MAPS) as kept:
         api.must("POST", MAPS, config_map("before"))
-        assert watch.next()["object"]["metadata"]["name"] == "before"
+        watch.until(lambda event: event["object"]["metadata"]["name"] == "before")
         api.must("DELETE", f"{TOKENS}/{made['id']}")
         check_ended(watch)
         check_ended(second)

@@ -1,12 +1,13 @@
 /* api_server.c - the embedded API over HTTP, alone: for replays, and for clients in tests.
  *
- *     api_server [--anonymous on|off|health] [--port N] [--store FILE] [--ca FILE]
+ *     api_server [--anonymous on|off|health] [--port N] [--store FILE] [--ca FILE] [--accounts on]
  *
  * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
  * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
  * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in memory,
  * unless a file is named. With --ca it speaks TLS, and writes there who vouches for it: clients
- * send tokens over nothing else. Ends with SIGTERM. */
+ * send tokens over nothing else. With --accounts pods get service accounts, and namespaces what
+ * these need. Ends with SIGTERM. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "base/metric.h"
 #include "base/str.h"
 #include "cluster/embedded.h"
+#include "control/control.h"
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "rest/rest.h"
@@ -45,6 +47,7 @@ struct server {
     struct dv_tokens *tokens;
     struct dv_metrics *metrics;
     struct dv_kube *kube;
+    struct dv_control *control; /* NULL: there is none */
     struct dv_rest_server *rest;
     struct dv_signal *terminate;
     unsigned n_fronts; /* open */
@@ -111,6 +114,7 @@ struct options {
     const char *file; /* of the store; NULL: in memory */
     const char *ca;   /* NULL: plain HTTP */
     enum dv_kube_anonymous anonymous;
+    bool has_accounts;
     char address[64];
 };
 
@@ -137,12 +141,24 @@ static bool make_tls(struct server *server, const char *path, struct dv_rest_tls
     return fclose(file) == 0 || dv_fail_errno(err, errno, "%s", path);
 }
 
+static bool open_control(struct server *server, struct dv_err *err)
+{
+    struct dv_control_options options = {.cluster = dv_embedded_cluster(server->embedded),
+                                         .gates = dv_control_gates_default(),
+                                         .root_ca = DV_STR("-----BEGIN CERTIFICATE-----\n")};
+
+    server->control = dv_control_open(server->loop, &options, err);
+    return server->control != NULL;
+}
+
 static bool open_all(struct server *server, const struct options *chosen, struct dv_err *err)
 {
     const char *file = chosen->file;
     struct dv_rest_tls tls;
     struct dv_store_options store_options = {.schema = &schema};
-    struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS, .table_meta = TABLE_META};
+    struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS,
+                                          .table_meta = TABLE_META,
+                                          .has_accounts = chosen->has_accounts};
     struct dv_kube_options kube = {.anonymous = chosen->anonymous};
     struct dv_rest_server_options rest = {.name = DV_STR("api"),
                                           .handle = handle,
@@ -170,6 +186,8 @@ static bool open_all(struct server *server, const struct options *chosen, struct
     kube.tokens = server->tokens;
     kube.metrics = server->metrics;
     server->kube = dv_kube_open(&kube);
+    if (chosen->has_accounts && !open_control(server, err))
+        return false;
     if (chosen->ca && !make_tls(server, chosen->ca, &tls, err))
         return false;
     rest.tls = chosen->ca ? &tls : NULL;
@@ -192,7 +210,7 @@ static void on_embedded_closed(void *ctx)
     dv_store_close(server->store, on_store_closed, server);
 }
 
-/* Of the two that hold calls; the API behind them goes when both are closed. */
+/* Of those that hold calls; the API behind them goes when all are closed. */
 static void on_front_closed(void *ctx)
 {
     struct server *server = ctx;
@@ -207,7 +225,9 @@ static void on_terminate(void *ctx, int signum)
 
     (void)signum;
     dv_signal_close(server->terminate, NULL, NULL);
-    server->n_fronts = 2;
+    server->n_fronts = server->control ? 3 : 2;
+    if (server->control)
+        dv_control_close(server->control, on_front_closed, server);
     dv_rest_server_close(server->rest, 1000, on_front_closed, server);
     dv_kube_close(server->kube, on_front_closed, server);
 }
@@ -227,6 +247,8 @@ static void parse(int argc, char **argv, struct options *options)
             options->file = value;
         else if (strcmp(argv[i], "--ca") == 0)
             options->ca = value;
+        else if (strcmp(argv[i], "--accounts") == 0)
+            options->has_accounts = strcmp(value, "on") == 0;
     }
 }
 

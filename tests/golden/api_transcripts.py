@@ -32,6 +32,10 @@ KNOWN = {
         1: PLUGINS, 2: PLUGINS, 3: PLUGINS, 4: PLUGINS,
         6: "recorded before the namespace of the scenario was made",
     },
+    "default-service-accounts": {
+        **{number: "the recorded server has two certificates" for number in [2, 6, 8]},
+        **{number: PLUGINS for number in [9, 11, 13, 14, 15, *range(22, 27)]},
+    },
     "discovery": {
         0: VERSION,
         3: "pods: attach, ephemeralcontainers, exec, log, portforward, proxy, resize; nodes: proxy",
@@ -52,7 +56,6 @@ NOT_PLAYED = {
     "crd-": "custom resources",
     "quota-": "ResourceQuota",
     "workload-": "Deployments and their kin",
-    "default-service-accounts": "the admission plugin ServiceAccount and its controllers",
     "token-rbac-": "RBAC",
     "token-request": "signed tokens of service accounts, with their identifiers",
     "token-review-": "signed tokens of service accounts, and the documents about their keys",
@@ -64,7 +67,9 @@ DIFFERENCE = re.compile(r"^(\S+) #(\d+) ")
 
 def start(name):
     anonymous = "off" if name == "no-anonymous" else "on"
-    server = subprocess.Popen([SERVER, "--anonymous", anonymous], stdout=subprocess.PIPE, text=True)
+    accounts = "on" if name == "default-service-accounts" else "off"
+    server = subprocess.Popen([SERVER, "--anonymous", anonymous, "--accounts", accounts],
+                              stdout=subprocess.PIPE, text=True)
     return server, int(server.stdout.readline())
 
 

@@ -1,0 +1,110 @@
+/* test_control_accounts.c - what namespaces get, so that their pods can use the API. */
+#include "support/dvtest.h"
+
+#include "base/str.h"
+#include "control/control.h"
+#include "control/tests/test_control_world.h"
+#include "resource/resource.h"
+#include "support/api_front.h"
+
+#define MAP "kube-root-ca.crt"
+
+static void check_namespace(struct world *world, const char *namespace)
+{
+    const struct dv_object *map = look(world, DV_KIND_CONFIG_MAP, namespace, MAP);
+    const struct dv_api_config_map *value;
+
+    assert_non_null(look(world, DV_KIND_SERVICE_ACCOUNT, namespace, "default"));
+    assert_non_null(map);
+    value = map->value;
+    assert_int_equal(value->n_data, 1);
+    assert_str(value->data[0].key, "ca.crt");
+    assert_str(value->data[0].value, "PEM");
+    assert_int_equal(value->metadata.n_annotations, 1);
+}
+
+static void start(struct world *world)
+{
+    world->options.root_ca = DV_STR("PEM");
+    open_control(world);
+}
+
+static void each_namespace_has_an_account_and_a_certificate(void **state)
+{
+    struct world *world = *state;
+
+    start(world);
+    check_namespace(world, "default");
+    check_namespace(world, "kube-system");
+    (void)make(world, DV_KIND_NAMESPACE, "", "{metadata: {name: new}}");
+    check_namespace(world, "new");
+}
+
+static void what_is_deleted_or_changed_is_put_right(void **state)
+{
+    struct world *world = *state;
+
+    start(world);
+    destroy(world, DV_KIND_SERVICE_ACCOUNT, "default", "default");
+    destroy(world, DV_KIND_CONFIG_MAP, "default", MAP);
+    check_namespace(world, "default");
+    change(world, DV_KIND_CONFIG_MAP, "default", MAP, "{data: {ca.crt: x, more: z}}");
+    check_namespace(world, "default");
+    /* an account belongs to who changes it */
+    change(world, DV_KIND_SERVICE_ACCOUNT, "default", "default",
+           "{automountServiceAccountToken: false}");
+    assert_non_null(((const struct dv_api_service_account *)look(world, DV_KIND_SERVICE_ACCOUNT,
+                                                                 "default", "default")
+                         ->value)
+                        ->automount_service_account_token);
+}
+
+static void another_certificate_replaces_the_old_one(void **state)
+{
+    struct world *world = *state;
+
+    world->options.root_ca = DV_STR("OLD");
+    open_control(world);
+    close_control(world);
+    start(world);
+    check_namespace(world, "default");
+}
+
+static void a_namespace_that_goes_gets_nothing(void **state)
+{
+    struct world *world = *state;
+
+    start(world);
+    (void)make(world, DV_KIND_NAMESPACE, "", "{metadata: {name: gone}}");
+    delete_gently(world, DV_KIND_NAMESPACE, "", "gone");
+    pass(world, 60000);
+    assert_null(look(world, DV_KIND_NAMESPACE, "", "gone"));
+    assert_null(look(world, DV_KIND_SERVICE_ACCOUNT, "gone", "default"));
+    assert_null(look(world, DV_KIND_CONFIG_MAP, "gone", MAP));
+}
+
+static void without_a_certificate_nothing_is_made(void **state)
+{
+    struct world *world = *state;
+
+    open_control(world);
+    assert_null(look(world, DV_KIND_SERVICE_ACCOUNT, "default", "default"));
+    assert_null(look(world, DV_KIND_CONFIG_MAP, "default", MAP));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_namespace_has_an_account_and_a_certificate,
+                                        start_world, end_world),
+        cmocka_unit_test_setup_teardown(what_is_deleted_or_changed_is_put_right, start_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(another_certificate_replaces_the_old_one, start_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(a_namespace_that_goes_gets_nothing, start_world, end_world),
+        cmocka_unit_test_setup_teardown(without_a_certificate_nothing_is_made, start_world,
+                                        end_world),
+    };
+
+    return cmocka_run_group_tests_name("control_accounts", tests, NULL, NULL);
+}
