@@ -229,20 +229,16 @@ static void ask(struct dv_cri *cri)
     CriV1__RuntimeConfigRequest config = CRI_V1__RUNTIME_CONFIG_REQUEST__INIT;
     const struct ProtobufCMessage *request = &status.base;
 
-    if (cri->is_calling)
+    /* Also while it is away or does not answer, to notice that this has been so for long. */
+    ask_after(cri, STATUS_PERIOD_MS);
+    if (cri->is_calling || !dv_cri_is_connected(cri))
         return;
-    if (!dv_cri_is_connected(cri)) {
-        /* Only to notice that the runtime has been away for long. */
-        ask_after(cri, STATUS_PERIOD_MS);
-        return;
-    }
     /* How the runtime is configured is told only to who asks for more than its state. */
     status.verbose = !cri->is_usable;
     if (cri->step == DV_CRI_VERSION)
         request = &version.base;
     else if (cri->step == DV_CRI_RUNTIME_CONFIG)
         request = &config.base;
-    dv_timer_cancel(&cri->timer);
     cri->is_calling = true;
     cri->call = (struct dv_cri_call){.method = cri->step, .done = on_answer};
     dv_cri_call_start(cri, &cri->call, request);

@@ -193,6 +193,11 @@ class Containerd:
         self.stop(number)
         self._run()
 
+    @property
+    def enter(self):
+        """The words before a command that is to run among its mounts."""
+        return ["nsenter", "--target", self._child_of(self._first.pid), "--mount"]
+
     def ctr(self, *args):
         """What containerd's own tool prints, of the namespace that CRI uses."""
         done = subprocess.run(["ctr", "-a", self.socket, "-n", NAMESPACE, *args], check=False,

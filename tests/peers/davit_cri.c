@@ -1,15 +1,17 @@
-/* davit_cri.c - module cri against a real runtime: davit-cri SOCKET
+/* davit_cri.c - module cri against a real runtime: davit-cri [SOCKET]
  *
  * Reads commands, a line each, and prints a line for everything that it is told:
  *
  *     run UID IMAGE WORD...   a sandbox, and the container `main` in it     -> made UID CONTAINER
+ *     exec UID SECONDS WORD... a command in its newest container   -> exec UID CODE OUTPUT
  *     end UID                 stops and removes the pod's sandboxes         -> ended UID
  *     cpu                     what this process has used so far             -> cpu MICROSECONDS
  *
  *     runtime NAME VERSION cdi=0|1          ready          not ready: TEXT
  *     pod UID READY main:RUNNING:0:         the states of sandboxes, then of containers
- *     failed METHOD: TEXT */
+ *     failed METHOD CODE: TEXT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,7 +100,8 @@ static struct job *job_of(struct dv_cri_call *call, const struct dv_err *err)
 
     if (!err)
         return job;
-    (void)printf("failed %s: %s\n", dv_cri_method_name(call->method), err->msg);
+    (void)printf("failed %s %s: %s\n", dv_cri_method_name(call->method), dv_code_name(err->code),
+                 err->msg);
     dv_arena_free(job->arena);
     return NULL;
 }
@@ -185,6 +188,33 @@ static void start_run(struct job *job)
     call(job, DV_CRI_RUN_POD_SANDBOX, &request, on_sandbox);
 }
 
+static void on_exec(struct dv_cri_call *done, const void *answer, const struct dv_err *err)
+{
+    struct job *job = job_of(done, err);
+    const CriV1__ExecSyncResponse *response = answer;
+
+    if (!job)
+        return;
+    (void)printf("exec %.*s %d %.*s\n", DV_FMT(job->uid), response->exit_code,
+                 (int)response->stdout.len, (const char *)response->stdout.data);
+    dv_arena_free(job->arena);
+}
+
+static void start_exec(struct job *job, const char *seconds)
+{
+    const struct dv_cri_pod *pod = dv_cri_view_pod(job->watch->cri, job->uid);
+    CriV1__ExecSyncRequest request = CRI_V1__EXEC_SYNC_REQUEST__INIT;
+    const char *words[WORDS_MAX];
+
+    for (size_t i = 0; i < job->n_words; i++)
+        words[i] = job->words[i];
+    request.container_id = pod && pod->n_containers > 0 ? pod->containers[0]->id : "none";
+    request.cmd = words;
+    request.n_cmd = job->n_words;
+    request.timeout = strtoll(seconds, NULL, 10);
+    call(job, DV_CRI_EXEC_SYNC, &request, on_exec);
+}
+
 static void on_removed(struct dv_cri_call *done, const void *answer, const struct dv_err *err)
 {
     struct job *job = job_of(done, err);
@@ -236,13 +266,18 @@ static void handle_line(struct watch *watch, char *line)
     uid = strtok_r(NULL, " ", &place);
     job->watch = watch;
     job->arena = arena;
-    if (verb && uid && strcmp(verb, "run") == 0) {
+    if (verb && uid && (strcmp(verb, "run") == 0 || strcmp(verb, "exec") == 0)) {
+        const char *third = strtok_r(NULL, " ", &place); /* the image or the seconds */
+
         job->uid = dv_str_from_c(uid);
-        job->image = strtok_r(NULL, " ", &place);
+        job->image = third;
         while (job->n_words < WORDS_MAX &&
                (job->words[job->n_words] = strtok_r(NULL, " ", &place)) != NULL)
             job->n_words++;
-        start_run(job);
+        if (strcmp(verb, "run") == 0)
+            start_run(job);
+        else
+            start_exec(job, third ? third : "0");
     } else if (verb && uid && strcmp(verb, "end") == 0) {
         job->uid = dv_str_from_c(uid);
         start_end(job);
@@ -289,7 +324,7 @@ int main(int argc, char **argv)
 {
     struct watch watch = {.n = 0};
     struct dv_cri_options options = {
-        .path = dv_str_from_c(argc > 1 ? argv[1] : NULL),
+        .path = argc > 1 ? dv_str_from_c(argv[1]) : dv_cri_find(),
         .state_changed = on_state,
         .pod_changed = on_pod,
         .ctx = &watch,

@@ -163,7 +163,13 @@ static void counts_as_down_after_half_a_minute(void **state)
     assert_int_equal(host->n_states, n_states + 1);
     host->runtime.faults[DV_CRI_STATUS].kind = CRI_FINE;
     cri_host_turn(host, 1000, is_ready);
-    /* The same without a connection. */
+    /* The same when it does not answer at all, long before that call has ended. */
+    host->runtime.faults[DV_CRI_STATUS] = (struct cri_fault){.kind = CRI_HANGS};
+    cri_host_pass(host, 40000);
+    assert_true(is_down(host));
+    host->runtime.faults[DV_CRI_STATUS].kind = CRI_FINE;
+    cri_host_turn(host, 1000, is_ready);
+    /* And without a connection. */
     cri_runtime_stop(&host->runtime);
     cri_host_turn(host, 1000, is_down);
     cri_runtime_start(&host->runtime);

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 from peers import folder_of
@@ -47,13 +48,34 @@ def test_ends_are_told_with_their_reasons(containerd, watch):
     watch.write_line(f"run u3 {containerd.image} no-such-program")
     see(watch, r"pod u1 READY main:EXITED:0:Completed")
     see(watch, r"pod u2 READY main:EXITED:3:Error")
-    see(watch, r'failed StartContainer: .*"no-such-program": executable file not found.*')
+    see(watch, r'failed StartContainer UNKNOWN: .*"no-such-program": executable file not found.*')
     see(watch, r"pod u3 READY main:EXITED:128:StartError")
+
+
+def test_commands_in_a_container(containerd, watch):
+    """Output and code; one that takes too long and one that is not there are errors."""
+    watch.write_line(f"run u1 {containerd.image} sleep 1000")
+    see(watch, r"pod u1 READY main:RUNNING:0:")
+    watch.write_line("exec u1 60 echo hello")
+    see(watch, r"exec u1 0 hello")
+    watch.write_line("exec u1 60 sh -c exit${IFS}7")
+    see(watch, r"exec u1 7 ")
+    watch.write_line("exec u1 60 no-such-program")
+    see(watch, r"failed ExecSync UNKNOWN: .*executable file not found.*")
+    watch.write_line("exec u1 1 sleep 100")
+    see(watch, r"failed ExecSync DEADLINE_EXCEEDED: .*")
+
+
+def test_a_runtime_is_found_at_its_usual_place(containerd, procs):
+    program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "peers", "davit-cri")
+    place = "/run/containerd/containerd.sock"  # in its own mounts, where the folder is empty
+    subprocess.run([*containerd.enter, "ln", "-s", containerd.socket, place], check=True)
+    procs.start(*containerd.enter, program).wait_line("ready", WAIT_S)
 
 
 def test_an_image_that_is_not_there(watch):
     watch.write_line("run u1 davit.test/nothing:1 true")
-    see(watch, r"failed CreateContainer: .*davit\.test/nothing:1.*")
+    see(watch, r"failed CreateContainer [A-Z_]+: .*davit\.test/nothing:1.*")
     see(watch, r"pod u1 READY")
 
 
