@@ -158,7 +158,7 @@ static enum life_go begin_image(struct start_look *start)
 {
     struct dv_err err;
 
-    if (!dv_config_image(start->spec, start->arena, &start->starting->image, &err)) {
+    if (!dv_config_image(start->spec->image, start->arena, &start->starting->image, &err)) {
         dv_str message = dv_str_copy(dv_str_from_c(err.msg), start->look->arena);
 
         life_note(start->look, true, "InspectFailed", start->start->name, "%.*s", DV_FMT(message));
