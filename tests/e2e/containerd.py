@@ -20,9 +20,12 @@ import sys
 import time
 
 import busybox_image
-import grpc
-from cri_client import Cri
 from procs import until
+
+try:
+    from cri_client import Cri, RpcError
+except ImportError:  # whoever starts it by hand needs no client
+    Cri = None
 
 START_S = 60
 STOP_S = 30
@@ -167,10 +170,12 @@ class Containerd:
         with socket.socket(socket.AF_UNIX) as listener:  # gRPC would wait a second between tries
             if listener.connect_ex(self.socket):
                 return None
+        if not Cri:
+            return True
         client = Cri(self.socket)
         try:
             return client.call("ListPodSandbox")
-        except grpc.RpcError:
+        except RpcError:
             return None
         finally:
             client.close()

@@ -4,6 +4,7 @@ import os
 
 import grpc
 import protos
+from grpc import RpcError  # noqa: F401 - what calls fail with
 
 SERVICES = {True: "ImageService", False: "RuntimeService"}
 CALL_S = 60
