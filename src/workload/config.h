@@ -177,7 +177,8 @@ void dv_config_cgroup(const struct dv_workload_pod *pod, struct dv_arena *arena,
 uint32_t dv_config_hash(const struct dv_api_container *container);
 
 /* The image of a container or volume as it is asked for: ":latest" is added where there is neither
- * tag nor digest. DV_INVALID_ARGUMENT: not the name of an image, with the text of InvalidImageName. */
+ * tag nor digest. DV_INVALID_ARGUMENT: not the name of an image, with the text of InvalidImageName.
+ */
 DV_CHECKED bool dv_config_image(dv_str reference, struct dv_arena *arena, dv_str *image,
                                 struct dv_err *err);
 

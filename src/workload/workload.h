@@ -100,6 +100,9 @@ struct dv_workload_pod {
 struct dv_str_entry *dv_workload_annotations(const struct dv_workload_pod *pod,
                                              struct dv_arena *arena, size_t *n);
 
+/* The value of one of these; empty when it is absent. */
+dv_str dv_workload_annotation(const struct dv_workload_pod *pod, dv_str key);
+
 enum dv_workload_kind {
     DV_WORKLOAD_INIT,    /* runs to its end before the next one starts */
     DV_WORKLOAD_SIDECAR, /* an init container with restartPolicy Always */

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "proto/cri_v1.pb-c.h"
@@ -113,44 +112,25 @@ static void set_labels(CriV1__ContainerConfig *config, const struct dv_config_in
 
 /* ---- the parts of the message ---- */
 
-/* Expands command or args. *n_left is what all of them together may still grow to. */
-static const char **expand_all(const dv_str *texts, size_t n,
-                               const struct dv_config_environment *environment, size_t *n_left,
-                               struct dv_arena *arena, struct dv_err *err)
-{
-    const char **made = DV_NEW_ARRAY(arena, const char *, n);
-
-    for (size_t i = 0; i < n; i++) {
-        dv_str value;
-
-        if (!dv_config_expand(texts[i], environment, arena, &value, err))
-            return NULL;
-        if (value.p != texts[i].p && value.n > *n_left) {
-            (void)dv_fail(err, DV_RESOURCE_EXHAUSTED, "command and args have more than %u bytes",
-                          DV_CONFIG_TEXTS_BYTES_MAX);
-            return NULL;
-        }
-        *n_left -= value.p != texts[i].p ? value.n : 0;
-        made[i] = dv_str_to_c(value, arena);
-    }
-    return made;
-}
-
 static bool set_command(CriV1__ContainerConfig *config, const struct dv_config_input *input,
                         const struct dv_config_environment *environment, struct dv_arena *arena,
                         struct dv_err *err)
 {
     const struct dv_api_container *container = input->container;
     size_t n_left = DV_CONFIG_TEXTS_BYTES_MAX;
+    dv_str *command;
+    dv_str *args;
 
-    config->n_command = container->n_command;
-    config->command =
-        expand_all(container->command, container->n_command, environment, &n_left, arena, err);
-    if (!config->command)
+    if (!dv_config_expand_all(container->command, container->n_command, environment, &n_left, arena,
+                              &command, err) ||
+        !dv_config_expand_all(container->args, container->n_args, environment, &n_left, arena,
+                              &args, err))
         return false;
+    config->n_command = container->n_command;
+    config->command = dv_config_texts(command, container->n_command, arena);
     config->n_args = container->n_args;
-    config->args = expand_all(container->args, container->n_args, environment, &n_left, arena, err);
-    return config->args != NULL;
+    config->args = dv_config_texts(args, container->n_args, arena);
+    return true;
 }
 
 static void set_envs(CriV1__ContainerConfig *config,

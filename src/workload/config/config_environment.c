@@ -18,20 +18,27 @@ struct draft {
     struct dv_map places;            /* name to its place in `own`, counted from 1 */
     const struct dv_str_entry *services;
     size_t n_services;
-    size_t n_bytes; /* of values that were expanded */
+    size_t n_bytes; /* of all that was ever set */
     struct dv_arena *arena;
 };
 
-static void set(struct draft *draft, dv_str name, dv_str value)
+/* Values that double each other, or one large object under many prefixes, would fill the memory. */
+static bool set(struct draft *draft, dv_str name, dv_str value, struct dv_err *err)
 {
     uintptr_t place = (uintptr_t)dv_map_get(&draft->places, name);
 
+    draft->n_bytes += name.n + value.n;
+    if (draft->n_bytes > DV_CONFIG_TEXTS_BYTES_MAX)
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED,
+                       "environment variable %.*s: all of them have more than %u bytes",
+                       DV_FMT(name), DV_CONFIG_TEXTS_BYTES_MAX);
     if (place > 0) {
         draft->own.v[place - 1].value = value;
-        return;
+        return true;
     }
     *dv_vec_add_in(&draft->own, draft->arena) = (struct dv_str_entry){name, value};
     (void)dv_map_set(&draft->places, name, (void *)draft->own.n); /* it was not there */
+    return true;
 }
 
 /* A dv_config_lookup: what is known so far, then the services. */
@@ -53,15 +60,18 @@ static bool is_true(const bool *optional)
     return optional && *optional;
 }
 
-static void set_all(struct draft *draft, dv_str prefix, const struct dv_str_entry *entries,
-                    size_t n)
+static bool set_all(struct draft *draft, dv_str prefix, const struct dv_str_entry *entries,
+                    size_t n, struct dv_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        set(draft,
-            prefix.n > 0
-                ? dv_str_printf(draft->arena, "%.*s%.*s", DV_FMT(prefix), DV_FMT(entries[i].key))
-                : entries[i].key,
-            entries[i].value);
+    for (size_t i = 0; i < n; i++) {
+        dv_str name = entries[i].key;
+
+        if (prefix.n > 0)
+            name = dv_str_printf(draft->arena, "%.*s%.*s", DV_FMT(prefix), DV_FMT(name));
+        if (!set(draft, name, entries[i].value, err))
+            return false;
+    }
+    return true;
 }
 
 static bool add_source(struct draft *draft, const struct dv_api_env_from_source *source,
@@ -72,8 +82,8 @@ static bool add_source(struct draft *draft, const struct dv_api_env_from_source 
         const struct dv_api_config_map *map = dv_workload_config_map(draft->input->objects, name);
 
         if (map)
-            set_all(draft, source->prefix, map->data, map->n_data);
-        return map || is_true(source->config_map_ref->optional) ||
+            return set_all(draft, source->prefix, map->data, map->n_data, err);
+        return is_true(source->config_map_ref->optional) ||
                dv_fail(err, DV_NOT_FOUND, "configmap \"%.*s\" not found", DV_FMT(name));
     }
     if (source->secret_ref) {
@@ -81,8 +91,8 @@ static bool add_source(struct draft *draft, const struct dv_api_env_from_source 
         const struct dv_api_secret *secret = dv_workload_secret(draft->input->objects, name);
 
         if (secret)
-            set_all(draft, source->prefix, secret->data, secret->n_data);
-        return secret || is_true(source->secret_ref->optional) ||
+            return set_all(draft, source->prefix, secret->data, secret->n_data, err);
+        return is_true(source->secret_ref->optional) ||
                dv_fail(err, DV_NOT_FOUND, "secret \"%.*s\" not found", DV_FMT(name));
     }
     return true;
@@ -185,18 +195,10 @@ static bool add_variable(struct draft *draft, const struct dv_api_env_var *varia
     if (variable->value.n > 0) {
         if (!dv_config_replace(variable->value, look_up, draft, draft->arena, &found.value, err))
             return dv_wrap(err, "environment variable %.*s", DV_FMT(variable->name));
-        /* Values that double each other would fill the memory. */
-        draft->n_bytes += found.value.p == variable->value.p ? 0 : found.value.n;
-        if (draft->n_bytes > DV_CONFIG_TEXTS_BYTES_MAX)
-            return dv_fail(err, DV_RESOURCE_EXHAUSTED,
-                           "environment variable %.*s: all of them have more than %u bytes",
-                           DV_FMT(variable->name), DV_CONFIG_TEXTS_BYTES_MAX);
     } else if (variable->value_from && !from_elsewhere(draft, variable->value_from, &found, err)) {
         return false;
     }
-    if (!found.is_left_out)
-        set(draft, variable->name, found.value);
-    return true;
+    return found.is_left_out || set(draft, variable->name, found.value, err);
 }
 
 static bool fill(struct draft *draft, struct dv_err *err)

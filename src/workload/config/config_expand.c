@@ -130,20 +130,38 @@ bool dv_config_expand(dv_str text, const struct dv_config_environment *environme
     return dv_config_replace(text, dv_config_lookup_env, environment, arena, value, err);
 }
 
+bool dv_config_expand_all(const dv_str *texts, size_t n,
+                          const struct dv_config_environment *environment, size_t *n_left,
+                          struct dv_arena *arena, dv_str **expanded, struct dv_err *err)
+{
+    dv_str *made = DV_NEW_ARRAY(arena, dv_str, n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!dv_config_expand(texts[i], environment, arena, &made[i], err))
+            return false;
+        if (made[i].n > *n_left)
+            return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the command has more than %u bytes",
+                           DV_CONFIG_TEXTS_BYTES_MAX);
+        *n_left -= made[i].n;
+    }
+    *expanded = made;
+    return true;
+}
+
 bool dv_config_probe_command(const struct dv_api_container *container,
                              const struct dv_strs *command, struct dv_arena *arena,
                              struct dv_strs *expanded, struct dv_err *err)
 {
     struct dv_config_environment environment = {
         .v = DV_NEW_ARRAY(arena, struct dv_str_entry, container->n_env), .n = container->n_env};
-    struct dv_strs result = {.v = DV_NEW_ARRAY(arena, dv_str, command->n), .n = command->n};
+    size_t n_left = DV_CONFIG_TEXTS_BYTES_MAX;
+    dv_str *texts;
 
     for (size_t i = 0; i < container->n_env; i++)
         environment.v[i] = (struct dv_str_entry){container->env[i].name, container->env[i].value};
     dv_config_index(&environment, arena);
-    for (size_t i = 0; i < command->n; i++)
-        if (!dv_config_expand(command->v[i], &environment, arena, &result.v[i], err))
-            return false;
-    *expanded = result;
+    if (!dv_config_expand_all(command->v, command->n, &environment, &n_left, arena, &texts, err))
+        return false;
+    *expanded = (struct dv_strs){texts, command->n};
     return true;
 }

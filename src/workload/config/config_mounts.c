@@ -166,6 +166,7 @@ static bool check_mounts(const struct dv_config_input *input,
                          struct dv_err *err)
 {
     const struct dv_api_container *container = input->container;
+    size_t n_bytes = 0;
 
     for (size_t i = 0; i < container->n_volume_mounts; i++) {
         const struct dv_api_volume_mount *mount = &container->volume_mounts[i];
@@ -179,6 +180,10 @@ static bool check_mounts(const struct dv_config_input *input,
         if (!find_sub_path(mount, environment, arena, &paths[i], err) ||
             !check_modes(input, mount, &propagation, &is_recursive, err))
             return false;
+        n_bytes += paths[i].n;
+        if (n_bytes > DV_CONFIG_TEXTS_BYTES_MAX)
+            return dv_fail(err, DV_RESOURCE_EXHAUSTED, "all subPaths have more than %u bytes",
+                           DV_CONFIG_TEXTS_BYTES_MAX);
     }
     return true;
 }
@@ -216,28 +221,58 @@ static CriV1__Mount *new_mount(dv_str container_path, dv_str host_path, struct d
     return made;
 }
 
-static CriV1__ImageSpec *image_of(const struct dv_config_input *input,
-                                  const struct dv_workload_mount *from, struct dv_arena *arena)
+/* What the mounts of a container share while they are made. */
+struct mounting {
+    const struct dv_config_input *input;
+    const struct dv_config_environment *environment;
+    struct dv_arena *arena;
+    /* The pod's annotations, once for all images; NULL before the first. */
+    CriV1__ImageSpec__AnnotationsEntry **annotations;
+    size_t n_annotations;
+    size_t n_annotation_bytes;
+    size_t n_bytes; /* that annotations of images have in the message */
+};
+
+static bool add_annotations(struct mounting *mounting, CriV1__ImageSpec *image, struct dv_err *err)
 {
+    if (!mounting->annotations) {
+        const struct dv_str_entry *entries = dv_workload_annotations(
+            mounting->input->pod, mounting->arena, &mounting->n_annotations);
+
+        for (size_t i = 0; i < mounting->n_annotations; i++)
+            mounting->n_annotation_bytes += entries[i].key.n + entries[i].value.n;
+        mounting->annotations = dv_config_map(&cri_v1__image_spec__annotations_entry__descriptor,
+                                              entries, mounting->n_annotations, mounting->arena);
+    }
+    mounting->n_bytes += mounting->n_annotation_bytes;
+    if (mounting->n_bytes > DV_CONFIG_TEXTS_BYTES_MAX)
+        return dv_fail(err, DV_RESOURCE_EXHAUSTED,
+                       "annotations of all image volumes have more than %u bytes",
+                       DV_CONFIG_TEXTS_BYTES_MAX);
+    image->n_annotations = mounting->n_annotations;
+    image->annotations = mounting->annotations;
+    return true;
+}
+
+static CriV1__ImageSpec *image_of(struct mounting *mounting, const struct dv_workload_mount *from,
+                                  struct dv_err *err)
+{
+    struct dv_arena *arena = mounting->arena;
     CriV1__ImageSpec *made = DV_NEW(arena, CriV1__ImageSpec);
-    const struct dv_str_entry *annotations;
 
     *made = (CriV1__ImageSpec)CRI_V1__IMAGE_SPEC__INIT;
     made->image = dv_str_to_c(from->image, arena);
     made->user_specified_image = dv_str_to_c(from->image_reference, arena);
-    made->runtime_handler = dv_str_to_c(input->pod->handler, arena);
-    annotations = dv_workload_annotations(input->pod, arena, &made->n_annotations);
-    made->annotations = dv_config_map(&cri_v1__image_spec__annotations_entry__descriptor,
-                                      annotations, made->n_annotations, arena);
-    return made;
+    made->runtime_handler = dv_str_to_c(mounting->input->pod->handler, arena);
+    return add_annotations(mounting, made, err) ? made : NULL;
 }
 
-static CriV1__Mount *make_volume_mount(const struct dv_config_input *input,
-                                       const struct dv_config_environment *environment,
+static CriV1__Mount *make_volume_mount(struct mounting *mounting,
                                        const struct dv_api_volume_mount *mount,
-                                       const struct dv_workload_mount *from, struct dv_arena *arena,
-                                       struct dv_err *err)
+                                       const struct dv_workload_mount *from, struct dv_err *err)
 {
+    const struct dv_config_input *input = mounting->input;
+    struct dv_arena *arena = mounting->arena;
     dv_str path = mount->mount_path;
     CriV1__Mount *made;
     bool is_recursive;
@@ -251,13 +286,13 @@ static CriV1__Mount *make_volume_mount(const struct dv_config_input *input,
     made->readonly = mount->read_only || from->is_read_only;
     made->recursive_read_only = is_recursive;
     made->selinux_relabel = from->is_relabeled && input->node->has_selinux;
-    if (from->image.n > 0) {
-        if (!find_sub_path(mount, environment, arena, &sub_path, err))
-            return NULL;
-        made->image = image_of(input, from, arena);
-        made->image_sub_path = dv_str_to_c(sub_path, arena);
-    }
-    return made;
+    if (from->image.n == 0)
+        return made;
+    if (!find_sub_path(mount, mounting->environment, arena, &sub_path, err))
+        return NULL;
+    made->image_sub_path = dv_str_to_c(sub_path, arena);
+    made->image = image_of(mounting, from, err);
+    return made->image ? made : NULL;
 }
 
 /* Who has users of its own sees the files of its mounts as if they were theirs. */
@@ -284,6 +319,7 @@ CriV1__Mount **dv_config_mounts(const struct dv_config_input *input,
     size_t n_given = given ? given->n_mounts : 0;
     CriV1__Mount **made =
         DV_NEW_ARRAY(arena, CriV1__Mount *, n_given + container->n_volume_mounts + 2);
+    struct mounting mounting = {.input = input, .environment = environment, .arena = arena};
     bool has_hosts = input->pod->ips.n > 0 || input->pod->pod->spec.host_network;
     size_t n = 0;
 
@@ -292,8 +328,7 @@ CriV1__Mount **dv_config_mounts(const struct dv_config_input *input,
         made[n++]->readonly = given->mounts[i].is_read_only;
     }
     for (size_t i = 0; i < container->n_volume_mounts; i++) {
-        made[n] = make_volume_mount(input, environment, &container->volume_mounts[i], &mounts[i],
-                                    arena, err);
+        made[n] = make_volume_mount(&mounting, &container->volume_mounts[i], &mounts[i], err);
         if (!made[n++])
             return NULL;
         if (dv_str_eq(container->volume_mounts[i].mount_path, HOSTS_PATH))

@@ -37,6 +37,13 @@ typedef bool dv_config_lookup(const void *ctx, dv_str name, dv_str *value);
 DV_CHECKED bool dv_config_replace(dv_str text, dv_config_lookup *lookup, const void *ctx,
                                   struct dv_arena *arena, dv_str *value, struct dv_err *err);
 
+/* Expands the texts of a command into `arena`. *n_left is what may still come of them, in bytes:
+ * DV_CONFIG_TEXTS_BYTES_MAX for the first. */
+DV_CHECKED bool dv_config_expand_all(const dv_str *texts, size_t n,
+                                     const struct dv_config_environment *environment,
+                                     size_t *n_left, struct dv_arena *arena, dv_str **expanded,
+                                     struct dv_err *err);
+
 /* Finds in a dv_config_environment: a dv_config_lookup. */
 bool dv_config_lookup_env(const void *environment, dv_str name, dv_str *value);
 

@@ -90,9 +90,7 @@ static bool get_entry(const struct dv_workload_pod *pod, dv_str field, dv_str pa
 {
     bool is_label = dv_str_eq(path, DV_STR("metadata.labels"));
     const struct dv_api_object_meta *meta = &pod->pod->metadata;
-    const struct dv_str_entry *entries = meta->labels;
     const struct dv_str_entry *found;
-    size_t n = meta->n_labels;
 
     if (!is_label && !dv_str_eq(path, DV_STR("metadata.annotations")))
         return dv_fail(err, DV_INVALID_ARGUMENT, "fieldPath \"%.*s\" does not support subscript",
@@ -100,10 +98,12 @@ static bool get_entry(const struct dv_workload_pod *pod, dv_str field, dv_str pa
     if (!(is_label ? dv_is_label_name(key) : is_annotation_key(key, arena)))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "invalid key subscript in %.*s: not a qualified name", DV_FMT(field));
-    if (!is_label)
-        entries = dv_workload_annotations(pod, arena, &n);
-    found = dv_entry_find(entries, n, key);
-    *value = found ? found->value : DV_STR("");
+    if (is_label) {
+        found = dv_entry_find(meta->labels, meta->n_labels, key);
+        *value = found ? found->value : DV_STR("");
+    } else {
+        *value = dv_workload_annotation(pod, key);
+    }
     return true;
 }
 

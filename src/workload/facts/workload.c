@@ -38,6 +38,19 @@ struct dv_str_entry *dv_workload_annotations(const struct dv_workload_pod *pod,
     return entries;
 }
 
+dv_str dv_workload_annotation(const struct dv_workload_pod *pod, dv_str key)
+{
+    const struct dv_api_object_meta *meta = &pod->pod->metadata;
+    const struct dv_str_entry *found;
+
+    if (dv_str_eq(key, SEEN))
+        return pod->seen;
+    if (dv_str_eq(key, SOURCE))
+        return pod->source;
+    found = dv_entry_find(meta->annotations, meta->n_annotations, key);
+    return found ? found->value : DV_STR("");
+}
+
 static const struct dv_api_container *find(const struct dv_api_container *containers, size_t n,
                                            dv_str name)
 {
