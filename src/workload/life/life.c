@@ -211,9 +211,12 @@ void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_l
     pending->is_done = true;
 }
 
-/* Results that nobody asks for: of removals, and of probes of instances that are gone. */
-static void drop_results(struct dv_life *life)
+/* Results that nobody asks for: of removals, and of probes of instances that are gone. After a
+ * removal the view is an old one. */
+static void drop_results(struct life_look *look)
 {
+    struct dv_life *life = look->life;
+
     for (size_t i = life->pending.n; i-- > 0;) {
         enum dv_life_action_kind kind = life->pending.v[i].kind;
 
@@ -305,8 +308,7 @@ static bool must_end(const struct life_look *look)
     const struct dv_life_facts *facts = look->facts;
 
     return !look->pod || facts->has_vanished || facts->eviction_reason.n > 0 ||
-           life_is_deleted(look->pod) ||
-           life_phase_is_terminal(life_phase_read(look->pod->status.phase));
+           life_is_deleted(look->pod) || life_phase_is_terminal(life_phase_before(look));
 }
 
 /* Whether activeDeadlineSeconds have passed since the last sync; else it is looked at again. */
@@ -470,9 +472,9 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
             look_syncing(&look);
         if (life->ending)
             life_end_go(&look);
+        drop_results(&look);
         if (life->stage == DV_LIFE_FINISHED && !life->ending)
             look_finished(&look);
-        drop_results(life);
         keep_ips(&look);
     }
     *orders = (struct dv_life_orders){
@@ -483,7 +485,7 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
         .notes = look.notes.v,
         .n_notes = look.notes.n,
         .again_ms = look.again_ms,
-        .view_after_ms = life->sync ? 0 : life->view_after_ms,
+        .view_after_ms = life->view_after_ms,
         .has_new_status = look.has_new_status,
         .stage = life->stage,
     };

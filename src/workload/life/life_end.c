@@ -250,8 +250,7 @@ void life_collect(struct life_look *look)
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct dv_life_container *container = &view->containers[i];
 
-        if (container->state == DV_LIFE_EXITED ? is_gone || is_old(view, container)
-                                               : is_gone && container->state == DV_LIFE_CREATED)
+        if (is_gone || (container->state == DV_LIFE_EXITED && is_old(view, container)))
             remove_once(look, DV_LIFE_REMOVE_CONTAINER, container->id);
     }
     for (size_t i = 0; i < view->n_sandboxes; i++) {

@@ -97,6 +97,26 @@ static void store(struct life_look *look, const struct dv_api_pod_status *status
 
 /* ---- the phase ---- */
 
+enum life_phase life_phase_before(const struct life_look *look)
+{
+    const struct dv_api_pod_status *api = &look->pod->status;
+    enum life_phase phase = look->life->status ? look->life->phase : life_phase_read(api->phase);
+
+    if (look->life->status || life_phase_is_terminal(phase))
+        return phase;
+    /* An agent before us had decided that the pod is to end, and could not tell the phase yet: its
+     * claims may be given back already, so that nothing may be started again. */
+    for (size_t i = 0; i < api->n_conditions; i++) {
+        if (!dv_str_eq(api->conditions[i].type, DV_STR("Ready")))
+            continue;
+        if (dv_str_eq(api->conditions[i].reason, DV_STR("PodFailed")))
+            return LIFE_FAILED;
+        if (dv_str_eq(api->conditions[i].reason, DV_STR("PodCompleted")))
+            return LIFE_SUCCEEDED;
+    }
+    return phase;
+}
+
 static bool is_past_deadline(const struct life_look *look, const struct dv_api_pod_status *status)
 {
     const int64_t *deadline_s = look->pod->spec.active_deadline_seconds;
@@ -116,7 +136,7 @@ static struct ending reckon_end(struct life_look *look, const struct life_reckon
     struct dv_life *life = look->life;
     const struct dv_api_pod_status *api = &look->pod->status;
     enum life_phase api_phase = life_phase_read(api->phase);
-    enum life_phase old_phase = life->status ? life->phase : api_phase;
+    enum life_phase old_phase = life_phase_before(look);
     struct ending end = {.phase = life_reckon_phase(reckoning)};
 
     if (!life_phase_is_terminal(end.phase)) {

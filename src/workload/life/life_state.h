@@ -171,6 +171,7 @@ const struct dv_life_container *life_older(const struct dv_life_view *view,
 /* The exited instance that was made last. */
 const struct dv_life_container *life_newest_exited(const struct dv_life_view *view, dv_str name);
 const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *view);
+/* Whether something runs or may run, for all that the runtime knows. */
 bool life_has_running(const struct dv_life_view *view);
 /* Whether anything is there now that was not at the last sync, or a running one is missing. */
 bool life_has_news(const struct dv_life *life, const struct dv_life_view *view);
@@ -340,6 +341,8 @@ void life_publish_sandbox(struct life_look *look);
 void life_publish_probes(struct life_look *look);
 /* A pod that was refused, once. */
 void life_publish_refusal(struct life_look *look);
+/* The phase that was computed last, by this agent or the one before. */
+enum life_phase life_phase_before(const struct life_look *look);
 const struct dv_api_pod_status *life_status_before(const struct life_look *look);
 bool life_was_initialized(const struct life_look *look);
 

@@ -1,7 +1,8 @@
 /* life_sync.c - one sync of a pod. Its steps come one after the other; what each does when it is
  * entered and when its actions have ended is one function:
  *
- *   SET_UP -> KILL -> SANDBOXES -> REMOVE -> PREPARE -> RUN -> START (each container) -> end
+ *   SET_UP -> KILL -> CHECK -> SANDBOXES -> REMOVE -> PREPARE -> RUN -> START (each container) ->
+ * end
  *
  * What is not planned is passed over. An error ends the sync; it comes again after a pause. */
 #include "base/arena.h"
@@ -11,6 +12,7 @@
 enum sync_step {
     SYNC_SET_UP,
     SYNC_KILL,
+    SYNC_CHECK,     /* what was killed has ended */
     SYNC_SANDBOXES, /* those of a pod that is killed are stopped */
     SYNC_REMOVE,    /* instances that must not be taken for new ones */
     SYNC_PREPARE,
@@ -148,6 +150,33 @@ static enum life_go kill(struct life_look *look, struct life_sync *sync)
     if (life_kill_step(look, &plan->kills, sync->arena) == LIFE_WAIT)
         return LIFE_WAIT;
     return life_kill_failed(&plan->kills) ? fail(sync) : LIFE_NEXT;
+}
+
+static bool was_killed(const struct life_sync *sync, const struct dv_life_container *container)
+{
+    for (size_t i = 0; i < sync->plan.kills.n; i++)
+        if (dv_str_eq(sync->plan.kills.v[i].id, container->id))
+            return true;
+    return false;
+}
+
+/* A runtime may say that it has stopped what runs on; two instances of a container must not run. */
+static enum life_go check(struct life_look *look, struct life_sync *sync)
+{
+    const struct dv_life_view *view = &look->facts->view;
+
+    if (sync->plan.kills.n == 0)
+        return LIFE_NEXT;
+    if (!sync->has_entered) {
+        sync->has_entered = true;
+        look->life->view_after_ms = look->facts->now_ms;
+    }
+    if (look->facts->view_ms <= look->life->view_after_ms)
+        return LIFE_WAIT;
+    for (size_t i = 0; i < view->n_containers; i++)
+        if (view->containers[i].state == DV_LIFE_RUNNING && was_killed(sync, &view->containers[i]))
+            return fail(sync);
+    return LIFE_NEXT;
 }
 
 static enum life_go stop_sandboxes(struct life_look *look, struct life_sync *sync)
@@ -302,6 +331,7 @@ typedef enum life_go step_fn(struct life_look *look, struct life_sync *sync);
 static step_fn *const steps[SYNC_N_STEPS] = {
     [SYNC_SET_UP] = set_up,
     [SYNC_KILL] = kill,
+    [SYNC_CHECK] = check,
     [SYNC_SANDBOXES] = stop_sandboxes,
     [SYNC_REMOVE] = remove_instances,
     [SYNC_PREPARE] = prepare,

@@ -70,7 +70,8 @@ const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *vie
 bool life_has_running(const struct dv_life_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++)
-        if (view->containers[i].state == DV_LIFE_RUNNING)
+        if (view->containers[i].state == DV_LIFE_RUNNING ||
+            view->containers[i].state == DV_LIFE_UNKNOWN)
             return true;
     return false;
 }
