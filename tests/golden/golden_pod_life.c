@@ -202,6 +202,22 @@ static void part_condition(struct replay *replay, const struct dv_api_pod_status
     }
 }
 
+/* What the phase is while the containers have ended: a terminal one comes later than that. */
+static void part_end(struct replay *replay, const struct dv_api_pod_status *status, dv_str name,
+                     uint64_t ms, struct values *values)
+{
+    for (size_t i = 0; i < status->n_conditions; i++) {
+        const struct dv_api_pod_condition *condition = &status->conditions[i];
+        bool is_end = dv_str_eq(condition->reason, DV_STR("PodCompleted")) ||
+                      dv_str_eq(condition->reason, DV_STR("PodFailed"));
+
+        if (dv_str_eq(condition->type, name) && is_end)
+            add(replay, values, ms, false,
+                dv_str_printf(replay->arena, "%.*s %.*s", DV_FMT(status->phase),
+                              DV_FMT(condition->reason)));
+    }
+}
+
 static void compare_part(struct replay *replay, const char *what, dv_str name, part_fn *part)
 {
     struct values got = {0};
@@ -231,6 +247,7 @@ static void compare_statuses(struct replay *replay)
     const struct dv_api_pod_spec *spec = &replay->world->pod.spec;
 
     compare_part(replay, "phase", DV_STR_NONE, part_phase);
+    compare_part(replay, "end by", DV_STR("Ready"), part_end);
     for (size_t i = 0; i < DV_COUNT(conditions); i++)
         compare_part(replay, "condition", conditions[i], part_condition);
     for (size_t i = 0; i < spec->n_init_containers; i++) {
@@ -292,6 +309,31 @@ static void compare_calls(struct replay *replay, dv_str name)
                           strcmp(call->method, "StopContainer") == 0, call->timeout_s));
     }
     compare(replay, "calls", name, &got, &want);
+}
+
+/* Whose turn it is to be stopped: sidecars come one after the other, the rest at once. */
+static dv_str stop_text(struct replay *replay, dv_str container)
+{
+    enum dv_workload_kind kind = DV_WORKLOAD_REGULAR;
+
+    (void)dv_workload_container(&replay->world->pod, container, &kind);
+    return kind == DV_WORKLOAD_SIDECAR ? container : DV_STR("another");
+}
+
+static void compare_stops(struct replay *replay)
+{
+    struct values got = {0};
+    struct values want = {0};
+
+    for (size_t i = 0; i < replay->record->n_calls; i++)
+        if (dv_str_eq(replay->record->calls[i].method, DV_STR("StopContainer")))
+            add(replay, &want, replay->record->calls[i].ms, false,
+                stop_text(replay, replay->record->calls[i].container));
+    for (size_t i = 0; i < replay->world->calls.n; i++)
+        if (strcmp(replay->world->calls.v[i].method, "StopContainer") == 0)
+            add(replay, &got, replay->world->calls.v[i].ms, false,
+                stop_text(replay, replay->world->calls.v[i].container));
+    compare(replay, "turns", DV_STR_NONE, &got, &want);
 }
 
 /* ---- events ---- */
@@ -367,6 +409,7 @@ static void compare_all(struct replay *replay)
     replay->has_differed = replay->lacks = false;
     compare_statuses(replay);
     compare_events(replay);
+    compare_stops(replay);
     for (size_t i = 0; i < spec->n_init_containers; i++)
         compare_calls(replay, spec->init_containers[i].name);
     for (size_t i = 0; i < spec->n_containers; i++)
