@@ -1,0 +1,551 @@
+#include "test_life_world.h"
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "workload/config.h"
+
+enum {
+    CLOCK_MS = 1000000, /* of the life, at the beginning */
+    RELIST_MS = 1000,
+    LINES_BYTES_MAX = 8 * 1024 * 1024,
+};
+#define BASE_S INT64_C(1767225600)
+
+static int64_t wall_ns(uint64_t ms)
+{
+    return (BASE_S * 1000 + (int64_t)ms) * 1000000;
+}
+
+static struct dv_life_container *find(struct life_world *world, dv_str id)
+{
+    for (size_t i = 0; i < world->containers.n; i++)
+        if (dv_str_eq(world->containers.v[i].id, id))
+            return &world->containers.v[i];
+    return NULL;
+}
+
+struct dv_life_container *life_world_newest(struct life_world *world, const char *name)
+{
+    for (size_t i = world->containers.n; i-- > 0;)
+        if (dv_str_eq(world->containers.v[i].name, dv_str_from_c(name)))
+            return &world->containers.v[i];
+    return NULL;
+}
+
+size_t life_world_n_running(const struct life_world *world)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world->containers.n; i++)
+        n += world->containers.v[i].state == DV_LIFE_RUNNING;
+    return n;
+}
+
+static const struct life_habit *habit_of(const struct life_world *world, dv_str name,
+                                         uint32_t attempt)
+{
+    static const struct life_habit quiet = {.name = ""};
+    const struct life_habit *found = &quiet;
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < world->n_habits; i++)
+        if (dv_str_eq(dv_str_from_c(world->habits[i].name), name) && n++ <= attempt)
+            found = &world->habits[i];
+    return found;
+}
+
+void life_world_end(struct life_world *world, struct dv_life_container *container,
+                    int32_t exit_code)
+{
+    if (container->state != DV_LIFE_RUNNING)
+        return;
+    container->state = DV_LIFE_EXITED;
+    container->exit_code = exit_code;
+    container->finished_ns = wall_ns(world->now_ms);
+    container->reason = exit_code == 0 ? DV_STR("Completed") : DV_STR("Error");
+    world->ends_ms.v[container - world->containers.v] = 0;
+}
+
+/* ---- what the runtime does ---- */
+
+static void create(struct life_world *world, const struct dv_life_action *action,
+                   struct dv_life_result *result)
+{
+    struct dv_life_container *container = dv_vec_add(&world->containers);
+
+    *dv_vec_add(&world->ends_ms) = 0;
+    *container = (struct dv_life_container){
+        .name = dv_str_copy(action->container, world->arena),
+        .id = dv_str_printf(world->arena, "%.*s-%u-%u", DV_FMT(action->container), action->attempt,
+                            world->n_made++),
+        .sandbox_id = dv_str_copy(action->sandbox_id, world->arena),
+        .state = DV_LIFE_CREATED,
+        .restart_count = action->attempt,
+        .hash = action->spec ? dv_config_hash(action->spec) : 0,
+        .has_hash = true,
+        .grace_period_s = 30,
+        .created_ns = wall_ns(world->now_ms) + world->n_made,
+        .image = DV_STR("i"),
+        .image_id = DV_STR("sha256:1"),
+    };
+    result->id = container->id;
+}
+
+static void start(struct life_world *world, struct dv_life_container *container,
+                  const struct life_habit *habit, struct dv_life_result *result)
+{
+    if (habit->start_error) {
+        container->state = DV_LIFE_EXITED;
+        container->exit_code = 128;
+        container->reason = DV_STR("StartError");
+        container->finished_ns = wall_ns(world->now_ms);
+        result->has_failed = true;
+        result->error = dv_str_from_c(habit->start_error);
+        return;
+    }
+    container->state = DV_LIFE_RUNNING;
+    container->started_ns = wall_ns(world->now_ms);
+    if (habit->runs_ms > 0)
+        world->ends_ms.v[container - world->containers.v] = world->now_ms + habit->runs_ms;
+}
+
+static void stop_sandbox(struct life_world *world, dv_str id)
+{
+    for (size_t i = 0; i < world->sandboxes.n; i++)
+        if (dv_str_eq(world->sandboxes.v[i].id, id))
+            world->sandboxes.v[i].is_ready = false;
+    for (size_t i = 0; i < world->containers.n; i++)
+        if (dv_str_eq(world->containers.v[i].sandbox_id, id))
+            life_world_end(world, &world->containers.v[i], 137);
+}
+
+static void run_sandbox(struct life_world *world, uint32_t attempt, struct dv_life_result *result)
+{
+    static dv_str ips[] = {DV_STR_INIT("10.1.0.5")};
+
+    *dv_vec_add(&world->sandboxes) = (struct dv_life_sandbox){
+        .id = dv_str_printf(world->arena, "sandbox-%u-%u", attempt, world->n_made++),
+        .attempt = attempt,
+        .is_ready = true,
+        .has_host_network = world->pod.spec.host_network,
+        .has_status = true,
+        .created_ns = wall_ns(world->now_ms),
+        .ips = {ips, 1},
+    };
+    result->id = world->sandboxes.v[world->sandboxes.n - 1].id;
+    result->ips = (struct dv_strs){ips, 1};
+}
+
+static void remove_container(struct life_world *world, dv_str id)
+{
+    struct dv_life_container *container = find(world, id);
+    size_t i;
+
+    if (!container)
+        return;
+    i = (size_t)(container - world->containers.v);
+    dv_vec_remove(&world->containers, i);
+    dv_vec_remove(&world->ends_ms, i);
+}
+
+static void remove_sandbox(struct life_world *world, dv_str id)
+{
+    stop_sandbox(world, id);
+    for (size_t i = world->sandboxes.n; i-- > 0;)
+        if (dv_str_eq(world->sandboxes.v[i].id, id))
+            dv_vec_remove(&world->sandboxes, i);
+}
+
+/* What the test has set for all actions of a kind. */
+static const char *set_error(const struct life_world *world, const struct dv_life_action *action,
+                             const struct life_habit *habit, struct dv_life_result *result)
+{
+    switch (action->kind) {
+    case DV_LIFE_SET_UP:
+        result->reason = DV_STR("FailedMount");
+        return world->set_up_error;
+    case DV_LIFE_PREPARE:
+        return world->prepare_error;
+    case DV_LIFE_RELEASE:
+        return world->release_error;
+    case DV_LIFE_RUN_SANDBOX:
+        return world->sandbox_error;
+    case DV_LIFE_STOP_CONTAINER:
+        return world->stop_error;
+    case DV_LIFE_PULL_IMAGE:
+        return world->pull_error;
+    case DV_LIFE_POST_START:
+    case DV_LIFE_PRE_STOP:
+        return habit->hook_error;
+    case DV_LIFE_CREATE_CONTAINER:
+        result->fault = habit->is_config_error ? DV_LIFE_FAULT_CONFIG : DV_LIFE_FAULT_CREATE;
+        return habit->create_error;
+    case DV_LIFE_INSPECT_IMAGE:
+    case DV_LIFE_START_CONTAINER:
+    case DV_LIFE_REMOVE_CONTAINER:
+    case DV_LIFE_STOP_SANDBOX:
+    case DV_LIFE_REMOVE_SANDBOX:
+    case DV_LIFE_PROBE:
+    case DV_LIFE_CLEAN_UP:
+    case DV_N_LIFE_ACTION_KINDS:
+        break;
+    }
+    return NULL;
+}
+
+static void do_action(struct life_world *world, const struct dv_life_action *action,
+                      const struct life_habit *habit, struct dv_life_result *result)
+{
+    struct dv_life_container *container = find(world, action->id);
+
+    switch (action->kind) {
+    case DV_LIFE_RUN_SANDBOX:
+        run_sandbox(world, action->attempt, result);
+        break;
+    case DV_LIFE_INSPECT_IMAGE:
+        if (!world->absent_image ||
+            dv_str_find(action->image, dv_str_from_c(world->absent_image)) == action->image.n)
+            result->id = DV_STR("sha256:1");
+        break;
+    case DV_LIFE_PULL_IMAGE:
+        result->id = DV_STR("sha256:1");
+        result->size_bytes = 1234;
+        break;
+    case DV_LIFE_CREATE_CONTAINER:
+        create(world, action, result);
+        break;
+    case DV_LIFE_START_CONTAINER:
+        if (container)
+            start(world, container, habit, result);
+        break;
+    case DV_LIFE_STOP_CONTAINER:
+        if (container && container->state == DV_LIFE_UNKNOWN)
+            container->state = DV_LIFE_RUNNING;
+        if (container)
+            life_world_end(world, container, habit->exit_code);
+        break;
+    case DV_LIFE_REMOVE_CONTAINER:
+        remove_container(world, action->id);
+        break;
+    case DV_LIFE_STOP_SANDBOX:
+        stop_sandbox(world, action->id);
+        break;
+    case DV_LIFE_REMOVE_SANDBOX:
+        remove_sandbox(world, action->id);
+        break;
+    case DV_LIFE_PROBE:
+        result->outcome = world->probe ? world->probe(world, action) : DV_PROBE_SUCCESS;
+        result->output = DV_STR("out");
+        result->error = DV_STR("broken");
+        break;
+    case DV_LIFE_RELEASE:
+        world->is_released = true;
+        break;
+    case DV_LIFE_SET_UP:
+    case DV_LIFE_PREPARE:
+    case DV_LIFE_POST_START:
+    case DV_LIFE_PRE_STOP:
+    case DV_LIFE_CLEAN_UP:
+    case DV_N_LIFE_ACTION_KINDS:
+        break;
+    }
+}
+
+static void finish(struct life_world *world, const struct life_job *job)
+{
+    const struct dv_life_action *action = &job->action;
+    const struct dv_life_container *container = find(world, action->id);
+    const struct life_habit *habit =
+        habit_of(world, action->container, container ? container->restart_count : action->attempt);
+    struct dv_life_result result = {0};
+    const char *error = set_error(world, action, habit, &result);
+
+    if (job->chance == LIFE_FAILS)
+        error = "chance";
+    if (!error && job->chance != LIFE_LIES)
+        do_action(world, action, habit, &result);
+    if (job->chance == LIFE_FAILS_AFTER)
+        error = "chance";
+    if (error) {
+        result.has_failed = true;
+        result.error = dv_str_from_c(error);
+        result.outcome = DV_PROBE_ERROR;
+    }
+    if (world->life)
+        dv_life_done(world->life, action->id_of_action, &result);
+}
+
+/* ---- the agent ---- */
+
+static void write_action(struct life_world *world, const struct dv_life_action *action)
+{
+    static const char *const names[DV_N_LIFE_ACTION_KINDS] = {
+        [DV_LIFE_SET_UP] = "set up",
+        [DV_LIFE_PREPARE] = "prepare",
+        [DV_LIFE_RUN_SANDBOX] = "run sandbox",
+        [DV_LIFE_INSPECT_IMAGE] = "inspect",
+        [DV_LIFE_PULL_IMAGE] = "pull",
+        [DV_LIFE_CREATE_CONTAINER] = "create",
+        [DV_LIFE_START_CONTAINER] = "start",
+        [DV_LIFE_POST_START] = "post start",
+        [DV_LIFE_PRE_STOP] = "pre stop",
+        [DV_LIFE_STOP_CONTAINER] = "stop",
+        [DV_LIFE_REMOVE_CONTAINER] = "remove",
+        [DV_LIFE_STOP_SANDBOX] = "stop sandbox",
+        [DV_LIFE_REMOVE_SANDBOX] = "remove sandbox",
+        [DV_LIFE_PROBE] = "probe",
+        [DV_LIFE_RELEASE] = "release",
+        [DV_LIFE_CLEAN_UP] = "clean up",
+    };
+
+    dv_buf_printf(&world->lines, "%llu call %s", (unsigned long long)world->now_ms,
+                  names[action->kind]);
+    if (action->container.n > 0)
+        dv_buf_printf(&world->lines, " %.*s", DV_FMT(action->container));
+    if (action->kind == DV_LIFE_STOP_CONTAINER)
+        dv_buf_printf(&world->lines, " %us", action->grace_s);
+    if (action->kind == DV_LIFE_CREATE_CONTAINER || action->kind == DV_LIFE_RUN_SANDBOX)
+        dv_buf_printf(&world->lines, " #%u", action->attempt);
+    dv_buf_add_char(&world->lines, '\n');
+}
+
+static uint64_t duration(struct life_world *world, const struct dv_life_action *action)
+{
+    const struct dv_life_container *container = find(world, action->id);
+    const struct life_habit *habit =
+        habit_of(world, action->container, container ? container->restart_count : 0);
+    uint64_t grace_ms = (uint64_t)action->grace_s * 1000;
+
+    if (world->takes_ms)
+        return world->takes_ms(world, action);
+    if (action->kind == DV_LIFE_STOP_CONTAINER && container && container->state == DV_LIFE_RUNNING)
+        return dv_u64_min(habit->stop_ms + 10, grace_ms);
+    if (action->kind == DV_LIFE_PRE_STOP || action->kind == DV_LIFE_POST_START)
+        return habit->hook_ms + 10;
+    return 10;
+}
+
+static void take_orders(struct life_world *world, const struct dv_life_orders *orders)
+{
+    for (size_t i = 0; i < orders->n_notes; i++)
+        dv_buf_printf(
+            &world->lines, "%llu event %s %.*s %.*s %.*s\n", (unsigned long long)world->now_ms,
+            orders->notes[i].is_warning ? "Warning" : "Normal", DV_FMT(orders->notes[i].reason),
+            DV_FMT(orders->notes[i].field_path), DV_FMT(orders->notes[i].message));
+    for (size_t i = 0; i < orders->n_actions; i++) {
+        struct life_job *job = dv_vec_add(&world->jobs);
+
+        job->action = orders->actions[i];
+        job->chance = world->chance ? world->chance(world, &job->action) : LIFE_GOES_WELL;
+        job->due_ms = world->now_ms + duration(world, &job->action);
+        write_action(world, &job->action);
+    }
+    for (size_t i = 0; i < orders->n_cancels; i++)
+        for (size_t j = 0; j < world->jobs.n; j++)
+            if (world->jobs.v[j].action.id_of_action == orders->cancels[i]) {
+                world->jobs.v[j].due_ms = world->now_ms;
+                world->jobs.v[j].chance = LIFE_FAILS;
+            }
+    if (orders->has_new_status && !world->facts.has_vanished)
+        dv_message_copy(&dv_message_pod_status, dv_life_status(world->life), world->arena,
+                        &world->pod.status);
+    world->again_ms = orders->again_ms;
+    world->view_after_ms = orders->view_after_ms;
+    world->stage = orders->stage;
+}
+
+static void look(struct life_world *world)
+{
+    struct dv_life_orders orders;
+    struct dv_life_facts *facts = &world->facts;
+
+    if (world->stage == DV_LIFE_GONE)
+        return;
+    facts->pod = world->has_pod ? &world->pod : NULL;
+    facts->view = (struct dv_life_view){world->seen_sandboxes.v, world->seen_sandboxes.n,
+                                        world->seen.v, world->seen.n};
+    facts->view_ms = world->view_ms;
+    facts->now = (struct dv_time){.seconds = BASE_S + (int64_t)(world->now_ms / 1000),
+                                  .nanos = (int32_t)(world->now_ms % 1000) * 1000000,
+                                  .is_set = true};
+    facts->now_ms = CLOCK_MS + world->now_ms;
+    facts->agent_age_ms = world->now_ms - world->agent_ms;
+    world->n_looks++;
+    dv_life_look(world->life, facts, world->arena, &orders);
+    take_orders(world, &orders);
+    if (orders.stage >= DV_LIFE_FINISHED && world->has_pod && !facts->has_vanished &&
+        world->pod.metadata.deletion_timestamp.is_set) {
+        facts->has_vanished = true; /* the object is deleted for good */
+        look(world);
+    }
+}
+
+static void list(struct life_world *world)
+{
+    dv_vec_clear(&world->seen);
+    dv_vec_clear(&world->seen_sandboxes);
+    for (size_t i = 0; i < world->containers.n; i++)
+        *dv_vec_add(&world->seen) = world->containers.v[i];
+    for (size_t i = 0; i < world->sandboxes.n; i++)
+        *dv_vec_add(&world->seen_sandboxes) = world->sandboxes.v[i];
+    world->view_ms = CLOCK_MS + world->now_ms;
+}
+
+static uint64_t next_ms(const struct life_world *world)
+{
+    uint64_t next = (world->now_ms / RELIST_MS + 1) * RELIST_MS;
+
+    if (world->again_ms != UINT64_MAX)
+        next = dv_u64_min(next, dv_u64_max(world->again_ms, CLOCK_MS) - CLOCK_MS);
+    if (world->view_after_ms != 0)
+        next = dv_u64_min(next, world->now_ms + 1);
+    for (size_t i = 0; i < world->jobs.n; i++)
+        next = dv_u64_min(next, world->jobs.v[i].due_ms);
+    for (size_t i = 0; i < world->ends_ms.n; i++)
+        if (world->ends_ms.v[i] != 0)
+            next = dv_u64_min(next, world->ends_ms.v[i]);
+    return dv_u64_max(next, world->now_ms);
+}
+
+void life_world_run(struct life_world *world, uint64_t until_ms)
+{
+    while (world->now_ms <= until_ms) {
+        uint64_t next = world->view_ms == 0 ? world->now_ms : next_ms(world);
+        bool lists = world->view_ms == 0 || world->view_after_ms != 0 || next % RELIST_MS == 0;
+
+        if (next > until_ms)
+            break;
+        world->now_ms = next;
+        for (size_t i = 0; i < world->containers.n; i++)
+            if (world->ends_ms.v[i] != 0 && world->ends_ms.v[i] <= next)
+                life_world_end(world, &world->containers.v[i],
+                               habit_of(world, world->containers.v[i].name,
+                                        world->containers.v[i].restart_count)
+                                   ->exit_code);
+        for (size_t i = 0; i < world->jobs.n;) {
+            struct life_job job = world->jobs.v[i];
+
+            if (job.due_ms > next) {
+                i++;
+                continue;
+            }
+            dv_vec_remove(&world->jobs, i);
+            finish(world, &job);
+        }
+        if (lists)
+            list(world);
+        look(world);
+    }
+    world->now_ms = until_ms;
+}
+
+void life_world_restart(struct life_world *world)
+{
+    dv_life_free(world->life);
+    world->life = NULL;
+    for (size_t i = 0; i < world->jobs.n; i++)
+        finish(world, &world->jobs.v[i]);
+    dv_vec_clear(&world->jobs);
+    world->life = dv_life_new();
+    if (world->facts.has_vanished)
+        world->has_pod = false;
+    world->agent_ms = world->now_ms;
+    world->view_ms = world->view_after_ms = 0;
+    world->again_ms = UINT64_MAX;
+    world->stage = DV_LIFE_SYNCING;
+}
+
+void life_world_delete(struct life_world *world, int64_t grace_s)
+{
+    int64_t *kept_s = DV_NEW(world->arena, int64_t);
+
+    if (grace_s == 0 || dv_pod_is_terminal(&world->pod)) {
+        world->facts.has_vanished = true;
+        return;
+    }
+    *kept_s = grace_s;
+    world->pod.metadata.deletion_timestamp = (struct dv_time){
+        .seconds = BASE_S + (int64_t)(world->now_ms / 1000) + grace_s, .is_set = true};
+    world->pod.metadata.deletion_grace_period_seconds = kept_s;
+    world->pod.metadata.generation++;
+}
+
+void life_world_init(struct life_world *world, const struct dv_api_pod *pod, struct dv_arena *arena)
+{
+    static dv_str host_ips[] = {DV_STR_INIT("192.168.7.1")};
+
+    *world = (struct life_world){
+        .arena = arena,
+        .life = dv_life_new(),
+        .pod = *pod,
+        .has_pod = true,
+        .facts = {.uid = DV_STR("uid-1"),
+                  .eviction_grace_s = -1,
+                  .host_ips = {host_ips, 1},
+                  .runtime_name = DV_STR("containerd")},
+        .again_ms = UINT64_MAX,
+    };
+    world->pod.metadata.generation = 1;
+    world->pod.status.phase = DV_STR("Pending");
+    dv_buf_init(&world->lines, LINES_BYTES_MAX);
+}
+
+void life_world_fini(struct life_world *world)
+{
+    dv_life_free(world->life);
+    dv_vec_fini(&world->containers);
+    dv_vec_fini(&world->sandboxes);
+    dv_vec_fini(&world->seen);
+    dv_vec_fini(&world->seen_sandboxes);
+    dv_vec_fini(&world->jobs);
+    dv_vec_fini(&world->ends_ms);
+    dv_buf_fini(&world->lines);
+}
+
+/* ---- looking at it ---- */
+
+const struct dv_api_container_status *life_world_status(const struct life_world *world,
+                                                        const char *name)
+{
+    const struct dv_api_pod_status *status = dv_life_status(world->life);
+
+    for (size_t i = 0; status && i < status->n_container_statuses; i++)
+        if (dv_str_eq(status->container_statuses[i].name, dv_str_from_c(name)))
+            return &status->container_statuses[i];
+    for (size_t i = 0; status && i < status->n_init_container_statuses; i++)
+        if (dv_str_eq(status->init_container_statuses[i].name, dv_str_from_c(name)))
+            return &status->init_container_statuses[i];
+    return NULL;
+}
+
+const struct dv_api_pod_condition *life_world_condition(const struct life_world *world,
+                                                        const char *type)
+{
+    const struct dv_api_pod_status *status = dv_life_status(world->life);
+
+    for (size_t i = 0; status && i < status->n_conditions; i++)
+        if (dv_str_eq(status->conditions[i].type, dv_str_from_c(type)))
+            return &status->conditions[i];
+    return NULL;
+}
+
+size_t life_world_at(const struct life_world *world, const char *text)
+{
+    return dv_str_find(dv_buf_str(&world->lines), dv_str_from_c(text));
+}
+
+bool life_world_has(const struct life_world *world, const char *text)
+{
+    return life_world_at(world, text) < world->lines.n;
+}
+
+size_t life_world_count(const struct life_world *world, const char *text)
+{
+    dv_str rest = dv_buf_str(&world->lines);
+    dv_str wanted = dv_str_from_c(text);
+    size_t n = 0;
+
+    for (size_t at; (at = dv_str_find(rest, wanted)) < rest.n; n++)
+        rest = dv_str_slice(rest, at + wanted.n, rest.n);
+    return n;
+}
