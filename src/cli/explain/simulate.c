@@ -1,3 +1,5 @@
+/* simulate.c - opens an API with its controllers and scheduler, makes objects (sim_objects.c) by
+ * several clients at a time, and measures how long pods wait. */
 #include "cli/explain/simulate.h"
 
 #include <errno.h>
@@ -6,11 +8,11 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "cli/explain/sim_objects.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded.h"
 #include "control/control.h"
@@ -21,47 +23,9 @@
 #include "store/store.h"
 #include "json/json.h"
 
-#define PODS_A_CLAIM 10u
-#define SLICE_DEVICES_MAX 128u
 #define STATUS_BYTES_MAX 65536u
-#define TEXT_BYTES_MAX (1u << 20)
 #define NS_PER_S 1e9
 #define NS_PER_MS 1e6
-
-static const struct {
-    const char *name;
-    const char *devices; /* of the claim's spec; NULL: no claim */
-} shapes[] = {
-    [DV_SIM_TEMPLATE] = {"template",
-                         "{\"requests\":[{\"name\":\"d\",\"exactly\":{\"deviceClassName\":"
-                         "\"sim\"}}]}"                                                               },
-    [DV_SIM_SHARED] = {"shared",   "{\"requests\":[{\"name\":\"d\",\"exactly\":{"
-                                 "\"deviceClassName\":\"sim\"}}]}" },
-    [DV_SIM_CEL] = {"cel",      "{\"requests\":[{\"name\":\"d\",\"exactly\":{\"deviceClassName\":"
-                           "\"sim\",\"selectors\":[{\"cel\":{\"expression\":\"device.attributes["
-                           "'sim.example'].model == 'm' && device.capacity['sim.example'].memory."
-                           "compareTo(quantity('40Gi')) >= 0\"}}]}}]}"},
-    [DV_SIM_MATCH] = {"match",
-                         "{\"requests\":[{\"name\":\"d\",\"exactly\":{\"deviceClassName\":\"sim\","
-                      "\"count\":2}}],\"constraints\":[{\"matchAttribute\":\"sim.example/group\"}"
-                      "]}"                                                                           },
-    [DV_SIM_NONE] = {"none",     NULL                                                            },
-};
-
-const char *dv_sim_shape_name(enum dv_sim_shape shape)
-{
-    return shapes[shape].name;
-}
-
-bool dv_sim_shape_find(dv_str name, enum dv_sim_shape *shape)
-{
-    for (enum dv_sim_shape i = 0; i < DV_N_SIM_SHAPES; i++)
-        if (dv_str_eq(name, dv_str_from_c(shapes[i].name))) {
-            *shape = i;
-            return true;
-        }
-    return false;
-}
 
 /* ---- the world ---- */
 
@@ -168,99 +132,36 @@ static void create(struct client *client, enum dv_kind_id id, dv_str text)
     dv_request_start(client->sim->cluster, &client->request);
 }
 
-/* ---- what is there before ---- */
+/* ---- what is made ---- */
 
 static void make_class(struct client *client, size_t i)
 {
-    enum dv_sim_shape shape = client->sim->options->shape;
-
     if (i == 0)
-        create(client, DV_KIND_CLASS,
-               DV_STR("{\"metadata\":{\"name\":\"sim\"},\"spec\":{\"selectors\":[{\"cel\":{"
-                      "\"expression\":\"device.driver == 'sim.example'\"}}]}}"));
+        create(client, DV_KIND_CLASS, dv_sim_class());
     else
         create(client, DV_KIND_TEMPLATE,
-               dv_str_printf(client->arena,
-                             "{\"metadata\":{\"name\":\"sim\"},\"spec\":{\"spec\":{\"devices\":%s}"
-                             "}}",
-                             shapes[shape].devices ? shapes[shape].devices : "{}"));
+               dv_sim_template(client->sim->options->shape, client->arena));
 }
 
 static void make_node(struct client *client, size_t i)
 {
-    create(client, DV_KIND_NODE,
-           dv_str_printf(client->arena,
-                         "{\"metadata\":{\"name\":\"node-%zu\"},\"status\":{\"allocatable\":{"
-                         "\"cpu\":\"64\",\"memory\":\"512Gi\",\"pods\":\"1000\"}}}",
-                         i));
-}
-
-static size_t slices_a_node(const struct sim *sim)
-{
-    return (sim->options->n_devices + SLICE_DEVICES_MAX - 1) / SLICE_DEVICES_MAX;
+    create(client, DV_KIND_NODE, dv_sim_node(i, client->arena));
 }
 
 static void make_slice(struct client *client, size_t i)
 {
-    const struct dv_sim_options *options = client->sim->options;
-    size_t n_slices = slices_a_node(client->sim);
-    size_t node = i / n_slices;
-    size_t first = i % n_slices * SLICE_DEVICES_MAX;
-    size_t end = dv_size_min(first + SLICE_DEVICES_MAX, options->n_devices);
-    struct dv_buf buf;
-
-    dv_buf_init(&buf, TEXT_BYTES_MAX);
-    dv_buf_printf(&buf,
-                  "{\"metadata\":{\"name\":\"slice-%zu\"},\"spec\":{\"driver\":\"sim.example\","
-                  "\"nodeName\":\"node-%zu\",\"pool\":{\"name\":\"node-%zu\",\"generation\":1,"
-                  "\"resourceSliceCount\":%zu},\"devices\":[",
-                  i, node, node, n_slices);
-    for (size_t d = first; d < end; d++)
-        dv_buf_printf(&buf,
-                      "%s{\"name\":\"d-%zu\",\"attributes\":{\"model\":{\"string\":\"m\"},"
-                      "\"group\":{\"int\":%zu}},\"capacity\":{\"memory\":{\"value\":\"80Gi\"}}}",
-                      d > first ? "," : "", d, d / 2);
-    dv_buf_add_c(&buf, "]}}");
-    create(client, DV_KIND_SLICE, dv_str_copy(dv_buf_str(&buf), client->arena));
-    dv_buf_fini(&buf);
+    create(client, DV_KIND_SLICE, dv_sim_slice(client->sim->options->n_devices, i, client->arena));
 }
 
 static void make_shared(struct client *client, size_t i)
 {
-    create(client, DV_KIND_CLAIM,
-           dv_str_printf(client->arena,
-                         "{\"metadata\":{\"name\":\"shared-%zu\"},\"spec\":{\"devices\":%s}}", i,
-                         shapes[DV_SIM_SHARED].devices));
-}
-
-/* ---- pods ---- */
-
-static dv_str source_of(struct client *client, size_t i)
-{
-    if (client->sim->options->shape == DV_SIM_SHARED)
-        return dv_str_printf(client->arena, "\"resourceClaimName\":\"shared-%zu\"",
-                             i / PODS_A_CLAIM);
-    return DV_STR("\"resourceClaimTemplateName\":\"sim\"");
+    create(client, DV_KIND_CLAIM, dv_sim_shared_claim(i, client->arena));
 }
 
 static void make_pod(struct client *client, size_t i)
 {
-    bool has_claim = shapes[client->sim->options->shape].devices != NULL;
-    dv_str source = source_of(client, i);
-
     client->sim->made_ns[i] = now_ns();
-    create(client, DV_KIND_POD,
-           has_claim
-               ? dv_str_printf(client->arena,
-                               "{\"metadata\":{\"name\":\"pod-%zu\"},\"spec\":{\"containers\":"
-                               "[{\"name\":\"c\",\"image\":\"i\",\"resources\":{\"claims\":[{"
-                               "\"name\":\"d\"}]}}],\"resourceClaims\":[{\"name\":\"d\",%.*s}"
-                               "]}}",
-                               i, DV_FMT(source))
-               : dv_str_printf(client->arena,
-                               "{\"metadata\":{\"name\":\"pod-%zu\"},\"spec\":{\"containers\":"
-                               "[{\"name\":\"c\",\"image\":\"i\"}]}}",
-                               i));
+    create(client, DV_KIND_POD, dv_sim_pod(client->sim->options->shape, i, client->arena));
 }
 
 static void remove_pod(struct client *client, size_t i)
@@ -499,13 +400,15 @@ static void tell(const struct sim *sim, const char *what)
 static bool make_world(struct sim *sim, struct dv_err *err)
 {
     const struct dv_sim_options *options = sim->options;
-    size_t n_shared =
-        options->shape == DV_SIM_SHARED ? (options->n_pods + PODS_A_CLAIM - 1) / PODS_A_CLAIM : 0;
+    size_t n_shared = options->shape == DV_SIM_SHARED
+                          ? (options->n_pods + DV_SIM_PODS_A_CLAIM - 1) / DV_SIM_PODS_A_CLAIM
+                          : 0;
 
     tell(sim, "making nodes and slices");
-    return make_all(sim, shapes[options->shape].devices ? 2 : 1, make_class, err) &&
+    return make_all(sim, options->shape == DV_SIM_NONE ? 1 : 2, make_class, err) &&
            make_all(sim, options->n_nodes, make_node, err) &&
-           make_all(sim, options->n_nodes * slices_a_node(sim), make_slice, err) &&
+           make_all(sim, options->n_nodes * dv_sim_slices_a_node(options->n_devices), make_slice,
+                    err) &&
            make_all(sim, n_shared, make_shared, err);
 }
 
