@@ -2,6 +2,9 @@
  * status is written, and they are gone from the API when all they held is given back. And the Node
  * object itself, with what this node can offer.
  *
+ * Pods also come from files of a folder (static pods). They are looked after in the same way; in
+ * the API a mirror stands for each, which shows its status and can be deleted without effect.
+ *
  *     bound -> admitting -> admitted -> (deleted, ended, or vanished) -> released -> gone
  *                 |  ^
  *                 |  '-- not ready yet: again, after a while
@@ -54,7 +57,11 @@ struct dv_agent_options {
     /* Claims are watched, so that a pod whose claim has changed is tried at once. The API of a
      * cluster may forbid a node to watch them. */
     bool watches_claims;
-    bool is_strict; /* the Node object says what the reference would say */
+    bool is_strict;           /* the Node object says what the reference would say */
+    dv_str pod_manifest_path; /* the folder of static pods; empty: none */
+    /* What is wrong with files of that folder now; after every change of it. May be NULL. */
+    void (*faulty)(void *ctx, const dv_str *texts, size_t n_texts);
+    void *ctx;
 };
 
 struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_options *options,

@@ -70,7 +70,10 @@ enum dv_pod_origin {
     DV_POD_ORIGIN_NODE,   /* somebody on this node */
     DV_POD_ORIGIN_API,    /* the API has it on this node */
     DV_POD_ORIGIN_IMPORT, /* a kubelet had it: only its uid is known */
+    DV_POD_ORIGIN_FILE,   /* a file of this node describes it: a static pod */
 };
+/* Whether the agent looks after pods of this origin: it releases them, and tells how they ended. */
+bool dv_pod_origin_is_agents(enum dv_pod_origin origin);
 
 /* What davit reads of a Pod object. */
 struct dv_pod_container {

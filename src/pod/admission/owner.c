@@ -143,8 +143,8 @@ static void release(struct dv_pod *pod)
 {
     struct ended *ended;
 
-    if (pod->spec.origin == DV_POD_ORIGIN_API || pod->pods->is_closing)
-        /* the agent releases pods of the API, so that their status and their devices go together */
+    if (dv_pod_origin_is_agents(pod->spec.origin) || pod->pods->is_closing)
+        /* the agent releases its pods itself, so that their status and their devices go together */
         return;
     ended = DV_ALLOC(struct ended);
     ended->arena = dv_arena_new();

@@ -18,7 +18,13 @@ static const char *const origins[] = {
     [DV_POD_ORIGIN_NODE] = "node",
     [DV_POD_ORIGIN_API] = "api",
     [DV_POD_ORIGIN_IMPORT] = "import",
+    [DV_POD_ORIGIN_FILE] = "file",
 };
+
+bool dv_pod_origin_is_agents(enum dv_pod_origin origin)
+{
+    return origin == DV_POD_ORIGIN_API || origin == DV_POD_ORIGIN_FILE;
+}
 
 #define ROW_HEAD "{\"origin\":\"%s\",\"ownerStart\":\"%.*s\",\"pod\":"
 

@@ -196,7 +196,7 @@ enum dv_pod_outcome dv_release_end_released(struct dv_pod_operation *op)
     dv_log(DV_LOG_INFO, "pod: released", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
     dv_holdings_give_back(pods->holdings, pod);
-    if (pod->spec.origin == DV_POD_ORIGIN_API)
+    if (dv_pod_origin_is_agents(pod->spec.origin))
         /* what was told about its containers is needed until the API knows how they ended */
         dv_pods_note_ended(pods, pod->spec.ref.uid);
     else

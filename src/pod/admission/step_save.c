@@ -58,7 +58,7 @@ enum dv_pod_outcome dv_release_give_back(struct dv_pod_operation *op)
     release->priv.save.done = on_release_saved;
     release->priv.save.extra = release->priv.changes;
     release->priv.save.n_extra = 2;
-    if (pod->spec.origin != DV_POD_ORIGIN_API) {
+    if (!dv_pod_origin_is_agents(pod->spec.origin)) {
         release->priv.changes[1] = (struct dv_store_change){
             .kind = DV_STORE_DELETE, .table = DV_TABLE_RUNS, .key = pod->spec.ref.uid};
     } else {

@@ -15,6 +15,7 @@
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
 #include "pod/pod.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 
 bool dv_agent_write_begin(struct dv_agent_write *write)
@@ -58,7 +59,7 @@ static bool is_known(void *ctx, dv_str uid)
     return dv_map_get(&((struct dv_agent *)ctx)->pods, uid) != NULL;
 }
 
-static void set_object(struct dv_agent_pod *pod, struct dv_object *object)
+void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object)
 {
     bool is_other = object && pod->object && dv_agent_pod_differs(pod->object, object);
 
@@ -69,6 +70,11 @@ static void set_object(struct dv_agent_pod *pod, struct dv_object *object)
     dv_agent_pod_look(pod);
 }
 
+static bool is_mirror(const struct dv_object *object)
+{
+    return object && dv_pod_is_mirror(object->value);
+}
+
 static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
 {
     struct dv_agent *agent = ctx;
@@ -76,27 +82,41 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
                                     ? dv_map_get(&agent->pods, old->meta->uid)
                                     : NULL;
 
+    if (is_mirror(old) || is_mirror(now)) {
+        dv_agent_mirror_changed(agent, old, now);
+        return;
+    }
     if (gone)
-        set_object(gone, NULL);
+        dv_agent_pod_set_object(gone, NULL);
     if (now)
-        set_object(pod_of(agent, now), now);
+        dv_agent_pod_set_object(pod_of(agent, now), now);
 }
 
-/* The API's pods are all known now. What the node has of pods that the API does not know any more
- * is given back. */
-static void on_synced(void *ctx)
+/* The pods of the API and of files are all known now. What the node has of other pods is given
+ * back. */
+void dv_agent_settle(struct dv_agent *agent)
 {
-    struct dv_agent *agent = ctx;
     const struct dv_map_entry *entry;
 
+    if (agent->is_synced || !agent->has_api_pods || !agent->has_file_pods)
+        return;
     agent->is_synced = true;
     dv_pods_forget_all_ended(agent->options.pods, is_known, agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_look(entry->value);
     dv_claim_manager_reconcile(agent->options.claims);
+    dv_agent_mirrors_look(agent);
     /* what each device's holder is to the API decides what the Node object offers */
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
+}
+
+static void on_synced(void *ctx)
+{
+    struct dv_agent *agent = ctx;
+
+    agent->has_api_pods = true;
+    dv_agent_settle(agent);
 }
 
 /* Whether something else is known about what runs in the pod than at the last look. */
@@ -205,11 +225,12 @@ static void on_close_task(struct dv_task *task)
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         if (!dv_agent_pod_is_idle(entry->value))
             return;
-    if (!dv_agent_node_is_idle(agent))
+    if (!dv_agent_node_is_idle(agent) || agent->folder || !dv_agent_mirrors_are_idle(agent))
         return;
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_free(entry->value);
     dv_map_fini(&agent->pods);
+    dv_agent_mirrors_free(agent);
     free(agent->node.written);
     free(agent);
     if (closed)
@@ -238,6 +259,7 @@ void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
     dv_agent_node_stop(agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
         dv_agent_pod_stop(entry->value);
+    dv_agent_mirrors_stop(agent);
     dv_agent_check_closed(agent);
 }
 
@@ -250,11 +272,12 @@ static void take_known(struct dv_agent *agent)
     for (size_t at = 0; dv_pods_next(agent->options.pods, &at, &view);) {
         struct dv_agent_pod *pod;
 
-        if (view.spec->origin != DV_POD_ORIGIN_API)
+        if (!dv_pod_origin_is_agents(view.spec->origin))
             continue;
         pod = dv_agent_pod_new(agent, view.spec->ref.uid, view.spec->ref.namespace,
                                view.spec->ref.name);
         pod->state = DV_AGENT_ADMITTED;
+        pod->is_static = view.spec->origin == DV_POD_ORIGIN_FILE;
         pod->since_ns = view.since_wall_ns;
         pod->is_owned = view.is_owned;
         pod->is_dirty = true;
@@ -277,7 +300,9 @@ struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_optio
     agent->loop = loop;
     agent->options = *options;
     dv_map_init(&agent->pods);
+    dv_map_init(&agent->mirrors);
     take_known(agent);
+    dv_agent_folder_open(agent);
     agent->view = dv_view_open(options->cluster, &view, err);
     if (agent->view && dv_agent_node_open(agent, err) &&
         (!options->watches_claims || dv_agent_claims_open(agent, err)))

@@ -378,6 +378,7 @@ static void on_changed(void *ctx, struct dv_object *old, struct dv_object *now)
         agent->node.written = NULL;
     }
     dv_agent_node_look(agent);
+    dv_agent_mirrors_look(agent); /* they have the Node as their owner */
 }
 
 static void on_synced(void *ctx)

@@ -77,6 +77,7 @@ void dv_agent_pod_free(struct dv_agent_pod *pod)
     dv_timer_cancel(&pod->write_timer);
     dv_task_cancel(&pod->task);
     dv_object_unref(pod->object);
+    dv_object_unref(pod->file);
     dv_arena_free(pod->write.arena);
     free(pod->rival);
     free(pod->reason);
@@ -90,6 +91,8 @@ static void forget(struct dv_agent_pod *pod)
 {
     dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
     (void)dv_map_remove(&pod->agent->pods, pod->uid);
+    if (pod->is_static)
+        dv_agent_mirror_forget(pod->agent, pod);
     dv_agent_pod_free(pod);
 }
 
@@ -206,8 +209,9 @@ static void take_refusal(struct dv_agent_pod *pod, const struct dv_pod_verdict *
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
     bool is_prepare = strcmp(verdict->reason, DV_POD_FAILED_PREPARE) == 0;
+    /* nobody else decided that a static pod fits here: its plugin may come for the first time */
     bool may_come = verdict->may_come || (strcmp(verdict->reason, DV_POD_UNKNOWN_RESOURCE) == 0 &&
-                                          dv_agent_pod_was_possible(pod));
+                                          (pod->is_static || dv_agent_pod_was_possible(pod)));
 
     set_reason(pod, verdict->reason, verdict->message);
     pod->was_asked = verdict->was_asked;
@@ -276,6 +280,8 @@ static void admit(struct dv_agent_pod *pod)
         dv_agent_pod_look(pod);
         return;
     }
+    if (pod->is_static)
+        input->spec.origin = DV_POD_ORIGIN_FILE;
     pod->state = DV_AGENT_ADMITTING;
     pod->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
     dv_pods_admit(pod->agent->options.pods, &pod->admission, input, DV_POD_WAIT_FOR_EVER_MS);
@@ -385,8 +391,8 @@ static void write_status(struct dv_agent_pod *pod)
     struct dv_buf text;
     struct dv_json *patch;
 
-    if (!pod->is_dirty || !pod->object || dv_timer_is_set(&pod->write_timer) ||
-        !dv_agent_write_begin(&pod->write))
+    if (!pod->is_dirty || !pod->object || !dv_agent_pod_shown(pod) ||
+        dv_timer_is_set(&pod->write_timer) || !dv_agent_write_begin(&pod->write))
         return;
     pod->is_dirty = false;
     patch = dv_agent_status(pod, pod->write.arena);
@@ -445,6 +451,7 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
         .is_writing = pod->write.is_running,
         .is_time = !dv_timer_is_set(&pod->timer),
         .is_settled = pod->agent->is_synced,
+        .is_behind = pod->state == DV_AGENT_NEW && dv_agent_pod_is_behind(pod),
     };
 
     if (dv_pods_find(pod->agent->options.pods, &ref, &view)) {
@@ -465,8 +472,9 @@ static void step(struct dv_agent_pod *pod)
 {
     struct dv_agent_facts facts = facts_of(pod);
 
-    if (facts.is_terminal)
-        /* the API has the pod as ended, so the mark on the disk can go */
+    if (facts.is_terminal && !pod->is_static)
+        /* the API has the pod as ended, so the mark on the disk can go; that of a static pod stays
+         * as long as its file, since its mirror may be made anew */
         dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
     pod->has_ended = facts.has_ended;
     switch (dv_agent_next(&facts)) {

@@ -22,6 +22,7 @@ struct dv_arena;
 struct dv_device_capacities;
 struct dv_err;
 struct dv_object;
+struct dv_static_pods;
 struct dv_view;
 
 /* A write to the API, one at a time, and the memory that its request is made of. */
@@ -31,13 +32,16 @@ struct dv_agent_write {
     bool is_running;
 };
 
-/* A pod that the API has, or had, on this node. */
+/* A pod that the API, or a file, has on this node, or had. Where it comes from is known here only:
+ * all others look at `object`. */
 struct dv_agent_pod {
     struct dv_agent *agent;
     dv_str uid;
     dv_str namespace;
     dv_str name;
-    struct dv_object *object; /* NULL: the API does not have it, or not any more */
+    struct dv_object *object; /* NULL: nobody wants it here, or not any more */
+    struct dv_object *file;   /* static pods: as its file says, without what its mirror adds */
+    bool is_static;
     enum dv_agent_state state;
     enum dv_agent_state state_before; /* the state before a release began */
     struct dv_pod_admission admission;
@@ -79,16 +83,34 @@ struct dv_agent_node {
     bool has_lease;
 };
 
+/* A pod in the API that stands for a static pod, or would; by its name, since the uid is the API's.
+ */
+struct dv_agent_mirror {
+    struct dv_agent *agent;
+    dv_str namespace;
+    dv_str name;
+    struct dv_object *object; /* NULL: the API has none */
+    struct dv_agent_write write;
+    struct dv_timer timer; /* of a pause */
+    struct dv_task task;   /* to look at it */
+    struct dv_agent_pause pause;
+    char text[];
+};
+
 struct dv_agent {
     struct dv_loop *loop;
     struct dv_agent_options options;
-    struct dv_view *view;   /* of the pods on this node */
-    struct dv_view *claims; /* NULL: they are not watched */
-    struct dv_map pods;     /* dv_agent_pod, by uid */
+    struct dv_view *view;          /* of the pods on this node */
+    struct dv_static_pods *folder; /* NULL: there is none, or it is closed */
+    struct dv_map mirrors;         /* dv_agent_mirror, by "namespace/name" */
+    bool has_api_pods;             /* all pods of the API have been seen */
+    bool has_file_pods;            /* the folder has been read */
+    struct dv_view *claims;        /* NULL: they are not watched */
+    struct dv_map pods;            /* dv_agent_pod, by uid */
     struct dv_agent_node node;
     struct dv_task pods_task;
     struct dv_task close_task;
-    bool is_synced;
+    bool is_synced; /* the pods of both are known */
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;
@@ -96,10 +118,31 @@ struct dv_agent {
 
 /* agent.c */
 void dv_agent_check_closed(struct dv_agent *agent);
+/* Goes on when the pods of the API and those of files are known. */
+void dv_agent_settle(struct dv_agent *agent);
 /* Begins a write: the caller fills the request, and its `done` calls dv_agent_write_end. False: one
  * is under way already. */
 bool dv_agent_write_begin(struct dv_agent_write *write);
 void dv_agent_write_end(struct dv_agent_write *write);
+
+/* What the pod is now; NULL: nobody wants it here any more. */
+void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object);
+
+/* agent_mirror.c: static pods, and the mirrors of them in the API */
+void dv_agent_folder_open(struct dv_agent *agent);
+void dv_agent_mirrors_stop(struct dv_agent *agent); /* the agent closes */
+bool dv_agent_mirrors_are_idle(const struct dv_agent *agent);
+void dv_agent_mirrors_free(struct dv_agent *agent);
+/* Looks at all of them: the Node has come, or all pods are known. */
+void dv_agent_mirrors_look(struct dv_agent *agent);
+/* Tells that the API has this mirror, or (NULL) not any more. */
+void dv_agent_mirror_changed(struct dv_agent *agent, struct dv_object *old, struct dv_object *now);
+/* Tells that the static pod is forgotten: its mirror goes, and its successor may start. */
+void dv_agent_mirror_forget(struct dv_agent *agent, const struct dv_agent_pod *gone);
+/* The object of the API that shows the pod's status: itself, or its mirror; NULL: there is none. */
+const struct dv_object *dv_agent_pod_shown(const struct dv_agent_pod *pod);
+/* Whether a static pod of the same name is still here that was there before. */
+bool dv_agent_pod_is_behind(const struct dv_agent_pod *pod);
 
 /* agent_pod.c */
 struct dv_agent_pod *dv_agent_pod_new(struct dv_agent *agent, dv_str uid, dv_str namespace,

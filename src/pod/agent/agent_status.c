@@ -178,7 +178,8 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
 
     if (!fill(pod, arena, &status) || dv_pod_is_terminal(value))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
-    dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(pod->uid, arena), arena);
+    dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(dv_agent_pod_shown(pod)->meta->uid, arena),
+                arena);
     dv_json_set(patch, DV_STR("metadata"), metadata, arena);
     encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
     clear_empty(encoded, arena);

@@ -36,7 +36,8 @@ enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
     case DV_AGENT_REFUSED: /* it holds nothing */
         if (is_unwanted)
             return after_release(facts);
-        return facts->is_there && facts->state == DV_AGENT_NEW ? DV_AGENT_ADMIT : DV_AGENT_WAIT;
+        return facts->is_there && !facts->is_behind && facts->state == DV_AGENT_NEW ? DV_AGENT_ADMIT
+                                                                                    : DV_AGENT_WAIT;
     case DV_AGENT_ADMITTING:
         return is_unwanted ? DV_AGENT_CANCEL : DV_AGENT_WAIT;
     case DV_AGENT_PAUSING: /* drivers may have prepared some of its claims */

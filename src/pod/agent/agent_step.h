@@ -26,7 +26,8 @@ struct dv_agent_facts {
     bool is_running;  /* a process of it that somebody told about is still there */
     bool is_writing;  /* its status, or its removal, is on the way to the API */
     bool is_time;     /* its pause is over */
-    bool is_settled;  /* all pods of the API have been seen */
+    bool is_settled;  /* all pods of the API have been seen, and those of files */
+    bool is_behind;   /* another pod is in its place, which has to go first */
 };
 
 enum dv_agent_step {
