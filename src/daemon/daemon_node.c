@@ -10,6 +10,7 @@
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
 #include "pod/agent.h"
+#include "serve/health.h"
 
 #define OS_RELEASE_BYTES_MAX 65536u
 #define MACHINE_ID_BYTES_MAX 256u
@@ -65,6 +66,13 @@ static dv_str machine_id(struct dv_arena *arena)
                : DV_STR("");
 }
 
+static void on_faulty(void *ctx, const dv_str *texts, size_t n_texts)
+{
+    struct dv_daemon *daemon = ctx;
+
+    dv_health_set_faults(daemon->health, texts, n_texts);
+}
+
 bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct utsname names = {0};
@@ -79,6 +87,9 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .renews_lease = daemon->remote != NULL,
         .watches_claims = daemon->remote == NULL,
         .is_strict = daemon->options->is_strict,
+        .pod_manifest_path = daemon->options->pod_manifest_path,
+        .faulty = on_faulty,
+        .ctx = daemon,
     };
 
     (void)uname(&names); /* cannot fail with a valid address */

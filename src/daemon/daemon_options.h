@@ -36,9 +36,10 @@ struct dv_options {
     dv_str topology_options; /* "name=value,name=value", or empty */
     dv_str sys_dir;
     dv_str boot_id_file;
-    dv_str cri;          /* "auto", "none", or "unix:///PATH" of a container runtime */
-    dv_str pod_logs_dir; /* what containers print, a directory a pod */
-    uint64_t wait_ms;    /* for what has not come back */
+    dv_str cri;               /* "auto", "none", or "unix:///PATH" of a container runtime */
+    dv_str pod_logs_dir;      /* what containers print, a directory a pod */
+    dv_str pod_manifest_path; /* files that describe static pods; "" for none */
+    uint64_t wait_ms;         /* for what has not come back */
     bool is_strict;
     dv_str ledger; /* on, warn or off */
     dv_str policy; /* the file, "" for none */

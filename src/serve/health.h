@@ -45,4 +45,9 @@ void dv_health_note(struct dv_health *health, enum dv_health_event event, const 
 /* Returns the first texts, until the next note; all are counted. */
 size_t dv_health_notes(const struct dv_health *health, const dv_str **notes);
 
+/* Sets what is wrong at present with files of this node that others write, in the place of what was
+ * set before; the texts are copied. It is told with the notes. */
+void dv_health_set_faults(struct dv_health *health, const dv_str *texts, size_t n_texts);
+size_t dv_health_faults(const struct dv_health *health, const dv_str **texts);
+
 #endif

@@ -35,6 +35,9 @@ struct dv_health {
     struct dv_gauge *gauges[DV_N_HEALTH_PARTS];
     struct dv_counter *counters[DV_N_HEALTH_EVENTS];
     DV_VEC(dv_str) notes;
+    struct dv_arena *faults_arena; /* NULL: there are none */
+    dv_str *faults;
+    size_t n_faults;
 };
 
 struct dv_health *dv_health_new(struct dv_metrics *metrics)
@@ -78,6 +81,7 @@ void dv_health_free(struct dv_health *health)
     if (!health)
         return;
     dv_arena_free(health->arena);
+    dv_arena_free(health->faults_arena);
     free(health);
 }
 
@@ -139,4 +143,22 @@ size_t dv_health_notes(const struct dv_health *health, const dv_str **notes)
 {
     *notes = health->notes.v;
     return health->notes.n;
+}
+
+void dv_health_set_faults(struct dv_health *health, const dv_str *texts, size_t n_texts)
+{
+    struct dv_arena *arena = dv_arena_new();
+
+    health->n_faults = n_texts < N_NOTES_MAX ? n_texts : N_NOTES_MAX;
+    health->faults = DV_NEW_ARRAY(arena, dv_str, health->n_faults);
+    for (size_t i = 0; i < health->n_faults; i++)
+        health->faults[i] = dv_str_copy(texts[i], arena);
+    dv_arena_free(health->faults_arena);
+    health->faults_arena = arena;
+}
+
+size_t dv_health_faults(const struct dv_health *health, const dv_str **texts)
+{
+    *texts = health->faults;
+    return health->n_faults;
 }

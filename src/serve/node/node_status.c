@@ -248,13 +248,17 @@ static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *
                       struct dv_arena *arena)
 {
     const dv_str *notes;
+    const dv_str *faults;
     size_t n = dv_health_notes(health, &notes);
-    const char **texts = DV_NEW_ARRAY(arena, const char *, n);
+    size_t n_faults = dv_health_faults(health, &faults);
+    const char **texts = DV_NEW_ARRAY(arena, const char *, n + n_faults);
 
     for (size_t i = 0; i < n; i++)
         texts[i] = dv_str_to_c(notes[i], arena);
+    for (size_t i = 0; i < n_faults; i++)
+        texts[n + i] = dv_str_to_c(faults[i], arena);
     response->notes = texts;
-    response->n_notes = n;
+    response->n_notes = n + n_faults;
 }
 
 /* Returns why nothing can be written; NULL: it can. */
