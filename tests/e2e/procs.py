@@ -95,6 +95,9 @@ class Proc:
         self._popen.stdin.write(text + "\n")
         self._popen.stdin.flush()
 
+    def end_input(self):
+        self._popen.stdin.close()
+
     def wait(self, timeout_s=LIFETIME_S):
         """The exit code, negative for a signal; all output is in `lines` then."""
         try:

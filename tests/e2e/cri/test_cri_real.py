@@ -7,17 +7,21 @@ import subprocess
 
 import pytest
 from peers import folder_of
-from procs import until
+from procs import check_logs, until
 
 WAIT_S = 60
 
 
 @pytest.fixture
-def watch(containerd, procs):
+def watch(containerd, procs, short_dir):
     program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "peers", "davit-cri")
     proc = procs.start(program, containerd.socket)
     proc.wait_line("ready", WAIT_S)
-    return proc
+    yield proc
+    if proc.is_alive:
+        proc.end_input()
+        assert proc.wait(WAIT_S) == 0, proc.describe()
+    check_logs(short_dir)
 
 
 def see(proc, pattern, start=0):
