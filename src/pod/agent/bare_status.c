@@ -1,11 +1,13 @@
 #include "pod/agent/bare_status.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"
+#include "pod/admission/pod_parse.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
 
@@ -263,16 +265,10 @@ static bool is_done(const struct dv_api_container *container,
     return is_sidecar(container) ? status->state.running != NULL : status->ready;
 }
 
-/* By name, as the reference lists them; a pod has few. */
-static void sort_by_name(struct dv_api_container_status *statuses, size_t n)
+static int by_name(const void *a, const void *b)
 {
-    for (size_t i = 1; i < n; i++)
-        for (size_t k = i; k > 0 && dv_str_cmp(statuses[k].name, statuses[k - 1].name) < 0; k--) {
-            struct dv_api_container_status other = statuses[k];
-
-            statuses[k] = statuses[k - 1];
-            statuses[k - 1] = other;
-        }
+    return dv_str_cmp(((const struct dv_api_container_status *)a)->name,
+                      ((const struct dv_api_container_status *)b)->name);
 }
 
 static void set_containers(const struct dv_bare_facts *facts, struct dv_arena *arena,
@@ -299,7 +295,9 @@ static void set_containers(const struct dv_bare_facts *facts, struct dv_arena *a
     for (size_t i = 0; i < spec->n_containers; i++)
         set_container(facts, &spec->containers[i], REGULAR, is_next, arena,
                       &status->container_statuses[i]);
-    sort_by_name(status->container_statuses, status->n_container_statuses);
+    if (status->n_container_statuses > 0) /* by name, as the reference lists them */
+        qsort(status->container_statuses, status->n_container_statuses,
+              sizeof(status->container_statuses[0]), by_name);
 }
 
 /* ---- conditions ---- */
@@ -454,21 +452,47 @@ static void add_conditions(const struct dv_bare_facts *facts, const struct count
     add_ready(facts, arena, status);
 }
 
+static void set_reason(const struct dv_bare_facts *facts, struct dv_api_pod_status *status)
+{
+    if (facts->stage != DV_BARE_WAITING || facts->message.n == 0)
+        return;
+    status->reason = facts->reason; /* lists of pods show the reason */
+    status->message = facts->message;
+}
+
+/* A pod with more containers than a node takes is not admitted: the API is told about it as a
+ * whole, since a status of each would make tens of megabytes of it. */
+static bool is_too_large(const struct dv_api_pod *pod)
+{
+    return pod->spec.n_containers + pod->spec.n_init_containers > DV_POD_CONTAINERS_MAX;
+}
+
+static void refuse_too_large(const struct dv_bare_facts *facts, struct dv_arena *arena,
+                             struct dv_api_pod_status *status)
+{
+    status->phase = DV_STR("Pending");
+    status->observed_generation = facts->pod->metadata.generation;
+    set_reason(facts, status);
+    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, 1);
+    add(facts, status, DV_DEVICES_READY, false, facts->reason, facts->message);
+}
+
 void dv_bare_status(const struct dv_bare_facts *facts, struct dv_arena *arena,
                     struct dv_api_pod_status *status)
 {
     struct counts counts;
 
+    if (is_too_large(facts->pod)) {
+        refuse_too_large(facts, arena, status);
+        return;
+    }
     set_containers(facts, arena, status);
     counts = count(facts->pod, status);
     status->phase = dv_str_from_c(phase_of(&counts));
     status->observed_generation = facts->pod->metadata.generation;
     if (facts->stage == DV_BARE_RELEASED && counts.n_to_restart + counts.n_not_started > 0)
         status->phase = DV_STR("Failed"); /* it is over, and was not done */
-    if (facts->stage == DV_BARE_WAITING && facts->message.n > 0) {
-        status->reason = facts->reason; /* lists of pods show the reason */
-        status->message = facts->message;
-    }
+    set_reason(facts, status);
     add_conditions(facts, &counts, arena, status);
 }
 

@@ -232,6 +232,30 @@ static void conditions_have_the_reasons_of_the_reference(void **state)
     }
 }
 
+/* It is never admitted; a status of each container would be megabytes, at every attempt. */
+static void a_pod_of_too_many_containers_is_told_about_as_a_whole(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_api_pod pod = {.spec = {.n_containers = 40000}};
+    struct dv_api_pod_status status = {0};
+    struct dv_bare_facts facts = {.pod = &pod,
+                                  .stage = DV_BARE_WAITING,
+                                  .reason = DV_STR("Why"),
+                                  .message = DV_STR("because")};
+
+    (void)state;
+    pod.spec.containers = DV_NEW_ARRAY(arena, struct dv_api_container, pod.spec.n_containers);
+    for (size_t i = 0; i < pod.spec.n_containers; i++)
+        pod.spec.containers[i].name = dv_str_printf(arena, "c%zu", i);
+    dv_bare_status(&facts, arena, &status);
+    assert_int_equal(status.n_container_statuses, 0);
+    assert_str(status.phase, "Pending");
+    assert_str(status.reason, "Why");
+    assert_str(find(&status, DV_DEVICES_READY)->status, "False");
+    assert_str(find(&status, DV_DEVICES_READY)->message, "because");
+    assert_int_equal(status.n_conditions, 1);
+}
+
 static void an_owner_at_work_counts_for_what_nobody_told(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -284,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_what_is_true),
         cmocka_unit_test(conditions_have_the_reasons_of_the_reference),
+        cmocka_unit_test(a_pod_of_too_many_containers_is_told_about_as_a_whole),
         cmocka_unit_test(an_owner_at_work_counts_for_what_nobody_told),
         cmocka_unit_test(a_condition_keeps_its_time_while_it_stays),
         cmocka_unit_test(a_deleted_pod_restarts_nothing),
