@@ -79,6 +79,12 @@ struct dv_daemon {
 /* Returns "<dir>/<name>", which lives as long as the daemon. */
 dv_str dv_daemon_path(struct dv_daemon *daemon, dv_str dir, const char *name);
 
+/* daemon_store.c */
+DV_CHECKED bool dv_daemon_open_store(struct dv_daemon *daemon, struct dv_err *err);
+/* Writes all claims into a store that has lost its rows, and then all pods; `daemon` is a struct
+ * dv_daemon. */
+void dv_daemon_save_claims(void *daemon);
+
 /* daemon_machine.c */
 DV_CHECKED bool dv_daemon_read_machine(struct dv_daemon *daemon, struct dv_err *err);
 DV_CHECKED bool dv_daemon_configure_topology(struct dv_daemon *daemon, struct dv_err *err);
