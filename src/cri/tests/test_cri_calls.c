@@ -1,6 +1,7 @@
 /* test_cri_calls.c - the greeting, the state of the runtime, and single calls. */
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "cri/cri.h"
@@ -226,6 +227,90 @@ static void a_bad_answer_costs_only_its_call(void **state)
     assert_int_equal(host->runtime.n_calls[DV_CRI_VERSION], 1);
 }
 
+/* Which methods may answer with nothing in their message. */
+static bool may_be_empty(enum dv_cri_method method)
+{
+    return method != DV_CRI_RUN_POD_SANDBOX && method != DV_CRI_CREATE_CONTAINER &&
+           method != DV_CRI_POD_SANDBOX_STATUS && method != DV_CRI_CONTAINER_STATUS &&
+           method != DV_CRI_PULL_IMAGE;
+}
+
+static void every_method_ends_once_with_every_fault(void **state)
+{
+    static const ProtobufCMessageDescriptor *const requests[] = {
+        [DV_CRI_VERSION] = &cri_v1__version_request__descriptor,
+        [DV_CRI_STATUS] = &cri_v1__status_request__descriptor,
+        [DV_CRI_RUNTIME_CONFIG] = &cri_v1__runtime_config_request__descriptor,
+        [DV_CRI_UPDATE_RUNTIME_CONFIG] = &cri_v1__update_runtime_config_request__descriptor,
+        [DV_CRI_RUN_POD_SANDBOX] = &cri_v1__run_pod_sandbox_request__descriptor,
+        [DV_CRI_STOP_POD_SANDBOX] = &cri_v1__stop_pod_sandbox_request__descriptor,
+        [DV_CRI_REMOVE_POD_SANDBOX] = &cri_v1__remove_pod_sandbox_request__descriptor,
+        [DV_CRI_POD_SANDBOX_STATUS] = &cri_v1__pod_sandbox_status_request__descriptor,
+        [DV_CRI_LIST_POD_SANDBOX] = &cri_v1__list_pod_sandbox_request__descriptor,
+        [DV_CRI_CREATE_CONTAINER] = &cri_v1__create_container_request__descriptor,
+        [DV_CRI_START_CONTAINER] = &cri_v1__start_container_request__descriptor,
+        [DV_CRI_STOP_CONTAINER] = &cri_v1__stop_container_request__descriptor,
+        [DV_CRI_REMOVE_CONTAINER] = &cri_v1__remove_container_request__descriptor,
+        [DV_CRI_LIST_CONTAINERS] = &cri_v1__list_containers_request__descriptor,
+        [DV_CRI_CONTAINER_STATUS] = &cri_v1__container_status_request__descriptor,
+        [DV_CRI_UPDATE_CONTAINER_RESOURCES] =
+            &cri_v1__update_container_resources_request__descriptor,
+        [DV_CRI_UPDATE_POD_SANDBOX_RESOURCES] =
+            &cri_v1__update_pod_sandbox_resources_request__descriptor,
+        [DV_CRI_REOPEN_CONTAINER_LOG] = &cri_v1__reopen_container_log_request__descriptor,
+        [DV_CRI_EXEC_SYNC] = &cri_v1__exec_sync_request__descriptor,
+        [DV_CRI_EXEC] = &cri_v1__exec_request__descriptor,
+        [DV_CRI_ATTACH] = &cri_v1__attach_request__descriptor,
+        [DV_CRI_PORT_FORWARD] = &cri_v1__port_forward_request__descriptor,
+        [DV_CRI_LIST_IMAGES] = &cri_v1__list_images_request__descriptor,
+        [DV_CRI_IMAGE_STATUS] = &cri_v1__image_status_request__descriptor,
+        [DV_CRI_PULL_IMAGE] = &cri_v1__pull_image_request__descriptor,
+        [DV_CRI_REMOVE_IMAGE] = &cri_v1__remove_image_request__descriptor,
+        [DV_CRI_IMAGE_FS_INFO] = &cri_v1__image_fs_info_request__descriptor,
+    };
+    static const struct {
+        enum cri_fault_kind kind;
+        enum dv_code code;
+    } rows[] = {
+        {CRI_FAILS,   DV_UNKNOWN           },
+        {CRI_GARBAGE, DV_INTERNAL          },
+        {CRI_EMPTY,   DV_INTERNAL          },
+        {CRI_HUGE,    DV_RESOURCE_EXHAUSTED},
+        {CRI_HANGS,   DV_CANCELLED         },
+    };
+    struct cri_host *host = *state;
+    struct cri_try attempt;
+
+    cri_host_open(host);
+    assert_int_equal(DV_COUNT(requests), CRI_METHODS);
+    for (int i = 0; i < CRI_METHODS; i++) {
+        enum dv_cri_method method = (enum dv_cri_method)i;
+        ProtobufCMessage *request =
+            dv_arena_alloc(host->rig.arena, requests[i]->sizeof_message, _Alignof(max_align_t));
+
+        requests[i]->message_init(request);
+        for (size_t j = 0; j < DV_COUNT(rows); j++) {
+            enum dv_code code = rows[j].code;
+
+            if (rows[j].kind == CRI_EMPTY && may_be_empty(method))
+                code = DV_OK;
+            host->runtime.faults[method] =
+                (struct cri_fault){.kind = rows[j].kind, .n = 1, .code = DV_UNKNOWN};
+            cri_try_start(host, &attempt, method, request);
+            loop_turns(host->rig.loop, 20);
+            if (rows[j].kind == CRI_HANGS)
+                dv_cri_call_cancel(&attempt.call);
+            loop_wait_count(host->rig.loop, &attempt.n_done, 1);
+            loop_turns(host->rig.loop, 20);
+            assert_int_equal(attempt.n_done, 1);
+            if (attempt.err.code != code)
+                fail_msg("%s, fault %d: %s %s", dv_cri_method_name(method), (int)rows[j].kind,
+                         dv_code_name(attempt.err.code), attempt.err.msg);
+        }
+    }
+    assert_int_equal(host->runtime.n_calls[DV_CRI_VERSION], 1 + (int)DV_COUNT(rows));
+}
+
 static void misses_what_an_answer_must_have(void **state)
 {
     static const struct {
@@ -407,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_as_down_after_half_a_minute, cri_host_set_up,
                                         cri_host_tear_down),
         cmocka_unit_test_setup_teardown(a_bad_answer_costs_only_its_call, cri_host_set_up,
+                                        cri_host_tear_down),
+        cmocka_unit_test_setup_teardown(every_method_ends_once_with_every_fault, cri_host_set_up,
                                         cri_host_tear_down),
         cmocka_unit_test_setup_teardown(misses_what_an_answer_must_have, cri_host_set_up,
                                         cri_host_tear_down),

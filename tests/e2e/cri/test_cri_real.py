@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 import pytest
+from cri_client import RpcError
 from peers import folder_of
 from procs import check_logs, until
 
@@ -100,6 +101,49 @@ def test_containerd_killed_and_started_again(containerd, watch):
     assert [line for line in watch.lines if line.startswith("pod u1")][-1] \
         == "pod u1 READY main:RUNNING:0:"
     assert len(set(containerd.containers()) & set(ids)) == 2
+
+
+def view_of(proc):
+    """{uid: the states that were told last}, without pods of which nothing is left."""
+    told = {words[1]: sorted(words[2:]) for words in map(str.split, proc.lines)
+            if words[0] == "pod"}
+    return {uid: states for uid, states in told.items() if states}
+
+
+def truth_of(cri):
+    """The same as another client sees it."""
+    pods = {}
+    for sandbox in cri.call("ListPodSandbox").items:
+        state = cri.pb.PodSandboxState.Name(sandbox.state).removeprefix("SANDBOX_")
+        pods.setdefault(sandbox.labels["io.kubernetes.pod.uid"], []).append(state)
+    for listed in cri.call("ListContainers").containers:
+        status = cri.container(listed.id)
+        state = cri.pb.ContainerState.Name(status.state).removeprefix("CONTAINER_")
+        pods.setdefault(status.labels["io.kubernetes.pod.uid"], []).append(
+            f"{status.metadata.name}:{state}:{status.exit_code}:{status.reason}")
+    return {uid: sorted(states) for uid, states in pods.items()}
+
+
+def test_the_view_is_true_after_a_storm(containerd, watch):
+    """Pods start, end by themselves and are removed while containerd is killed again and again."""
+    commands = ["sleep 1000", "true", "sh -c exit${IFS}3", "sleep 1"]
+    for turn in range(3):
+        for number in range(4):
+            watch.write_line(f"run u{turn}-{number} {containerd.image} {commands[number]}")
+        if turn > 0:
+            watch.write_line(f"end u{turn - 1}-0")
+            watch.write_line(f"end u{turn - 1}-1")
+        see(watch, rf"(made u{turn}-1|failed) .*")
+        containerd.restart(signal.SIGKILL)
+    cri = containerd.cri()
+
+    def agrees():
+        try:
+            return view_of(watch) == truth_of(cri)
+        except RpcError:
+            return False  # something has gone between its listing and its status
+
+    until(agrees, WAIT_S, f"a true view: {watch.describe()}")
 
 
 def test_a_second_client_finds_what_runs(containerd, watch, procs):
