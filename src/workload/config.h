@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "number/number.h"
 #include "resource/values.h"
-#include "workload/workload.h" /* IWYU pragma: export */
+#include "workload/workload.h"
 
 struct CriV1__ContainerConfig;
 struct CriV1__PodSandboxConfig;

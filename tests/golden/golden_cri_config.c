@@ -76,13 +76,15 @@ static int by_text(const void *a, const void *b)
 static void sort_range(json_t *list, size_t from, size_t to)
 {
     size_t n = json_array_size(list) < to ? json_array_size(list) : to;
-    json_t **elements = calloc(n + 1, sizeof(elements[0]));
+    json_t **elements;
     size_t n_elements = 0;
 
+    if (n <= from)
+        return;
+    elements = calloc(n - from, sizeof(elements[0]));
     for (size_t i = from; i < n; i++)
         elements[n_elements++] = json_incref(json_array_get(list, i));
-    if (n_elements > 0)
-        qsort(elements, n_elements, sizeof(elements[0]), by_text);
+    qsort(elements, n_elements, sizeof(elements[0]), by_text);
     for (size_t i = 0; i < n_elements; i++)
         (void)json_array_set_new(list, from + i, elements[i]);
     free(elements);

@@ -10,6 +10,7 @@
 #include "cdi/cdi.h"
 #include "proto/cri_v1.pb-c.h"
 #include "workload/config.h"
+#include "workload/workload.h"
 
 /* What the edits add, until it is known that all of them can be told. */
 struct expansion {

@@ -6,6 +6,7 @@
 #include "number/number.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 #define HUGEPAGES DV_STR("hugepages-")
 

@@ -11,6 +11,7 @@
 #include "resource/resource.h"
 #include "workload/config/config_annotations.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 /* A hook with its command, or all ports, as JSON; an object of the API is smaller. */
 #define ANNOTATION_BYTES_MAX (16u * 1024u * 1024u)

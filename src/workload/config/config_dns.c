@@ -9,6 +9,7 @@
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 /* What resolvers take: glibc's limits, and the reference's for a line of searches. */
 #define SERVERS_MAX 3u

@@ -10,6 +10,7 @@
 #include "workload/config/config_parts.h"
 #include "workload/config/env_file.h"
 #include "workload/downward.h"
+#include "workload/workload.h"
 
 /* The environment while it is made. What is set later replaces what was set before. */
 struct draft {

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "resource/resource.h"
 #include "workload/config.h"
+#include "workload/workload.h"
 
 /* What the kernel takes for a name: 64 bytes, one of them for the end. */
 #define HOSTNAME_BYTES_MAX 63u

@@ -10,6 +10,7 @@
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
 #include "workload/volume.h"
+#include "workload/workload.h"
 
 #define HOSTS_PATH DV_STR("/etc/hosts")
 

@@ -11,6 +11,7 @@
 #include "number/number.h"
 #include "resource/values.h"
 #include "workload/config.h" /* IWYU pragma: export */
+#include "workload/workload.h"
 
 struct CriV1__DNSConfig;
 struct CriV1__LinuxContainerResources;

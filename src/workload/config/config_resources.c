@@ -9,6 +9,7 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 /* The kernel's limits of cpu.shares, and of a quota. */
 #define SHARES_MIN 2

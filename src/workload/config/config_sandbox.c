@@ -9,6 +9,7 @@
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 /* What the kernel takes for the name of a machine. */
 #define NODENAME_BYTES_MAX 64u

@@ -9,6 +9,7 @@
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 /* What no container sees of the host's /proc and /sys, and what it cannot write there. */
 static const dv_str masked_paths[] = {

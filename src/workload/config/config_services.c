@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 #include "workload/config/config_parts.h"
+#include "workload/workload.h"
 
 struct variables {
     DV_VEC(struct dv_str_entry) list;

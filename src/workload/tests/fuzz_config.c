@@ -12,6 +12,7 @@
 #include "pb/pb.h"
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
+#include "workload/workload.h"
 #include "json/json.h"
 
 /* What a runtime takes: far above what the limits on expanded texts allow for such inputs. */
