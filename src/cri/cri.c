@@ -208,7 +208,13 @@ static void on_answer(struct dv_cri_call *call, const void *answer, const struct
         answer = &nothing;
         err = NULL;
     }
-    if (err)
+    if (err && err->code == DV_UNIMPLEMENTED && cri->step == DV_CRI_VERSION)
+        /* As containerd does in Docker's packages, which switch this service off. */
+        (void)dv_fail(&cri->call_err, DV_FAILED_PRECONDITION,
+                      "the container runtime does not serve CRI v1 (%s): its plugin \"cri\" may be "
+                      "among the disabled_plugins of its configuration",
+                      err->msg);
+    else if (err)
         cri->call_err = *err;
     else if (take(cri, answer, &cri->call_err))
         (void)dv_succeed(&cri->call_err);

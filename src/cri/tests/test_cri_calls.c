@@ -83,6 +83,23 @@ static void refuses_a_runtime_that_speaks_another_version(void **state)
     cri_host_turn(host, 100, is_ready);
 }
 
+static void says_that_a_runtime_does_not_serve_cri(void **state)
+{
+    struct cri_host *host = *state;
+    struct dv_err err;
+
+    host->runtime.faults[DV_CRI_VERSION] =
+        (struct cri_fault){.kind = CRI_FAILS,
+                           .code = DV_UNIMPLEMENTED,
+                           .text = "unknown service runtime.v1.RuntimeService"};
+    cri_host_begin(host);
+    cri_host_turn(host, 100, is_refused);
+    assert_false(dv_cri_check_runtime(host->cri, &err));
+    assert_err(&err, DV_FAILED_PRECONDITION, "disabled_plugins");
+    host->runtime.faults[DV_CRI_VERSION].kind = CRI_FINE;
+    cri_host_turn(host, 100, is_ready);
+}
+
 static bool has_timed_out(struct cri_host *host)
 {
     struct dv_err err;
@@ -483,6 +500,8 @@ int main(void)
                                         cri_host_tear_down),
         cmocka_unit_test_setup_teardown(refuses_a_runtime_that_speaks_another_version,
                                         cri_host_set_up, cri_host_tear_down),
+        cmocka_unit_test_setup_teardown(says_that_a_runtime_does_not_serve_cri, cri_host_set_up,
+                                        cri_host_tear_down),
         cmocka_unit_test_setup_teardown(says_that_a_runtime_does_not_answer, cri_host_set_up,
                                         cri_host_tear_down),
         cmocka_unit_test_setup_teardown(waits_for_a_runtime_that_is_not_there_yet, cri_host_set_up,
