@@ -19,8 +19,7 @@ struct model {
     struct dv_arena *arena;
     unsigned n_faults_of_16; /* how many actions of 16 fail */
     bool may_run_twice;      /* somebody did what lets a container run again */
-    bool was_evicted;
-    enum { NOT_TERMINAL, SUCCEEDED, FAILED } phase;
+    dv_str phase;            /* a terminal one that was told; empty: none was */
 };
 
 static unsigned choose(struct model *model, unsigned sides)
@@ -274,16 +273,13 @@ static void do_something(struct model *model)
 static void check_phase(struct model *model)
 {
     const struct life_world *world = &model->world;
-    dv_str phase = world->pod.status.phase;
-    int now = dv_str_eq(phase, DV_STR("Failed"))      ? FAILED
-              : dv_str_eq(phase, DV_STR("Succeeded")) ? SUCCEEDED
-                                                      : NOT_TERMINAL;
 
-    if (model->phase != NOT_TERMINAL)
-        hold(model, now == (int)model->phase, "a terminal phase stays");
-    if (now != NOT_TERMINAL)
-        hold(model, world->is_released, "a terminal phase is told after the release");
-    model->phase = now;
+    if (model->phase.n > 0)
+        hold(model, dv_str_eq(world->pod.status.phase, model->phase), "a terminal phase stays");
+    if (!dv_pod_is_terminal(&world->pod))
+        return;
+    hold(model, world->is_released, "a terminal phase is told after the release");
+    model->phase = world->pod.status.phase;
 }
 
 void life_model_run(struct life_chooser *chooser)

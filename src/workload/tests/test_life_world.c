@@ -68,19 +68,36 @@ void life_world_end(struct life_world *world, struct dv_life_container *containe
 
 /* ---- what the runtime does ---- */
 
+/* The attempt, which goes on from the logs where the runtime knows none. */
+static uint32_t next_attempt(struct life_world *world, const struct dv_life_action *action)
+{
+    uint32_t attempt = action->attempt;
+    size_t i = 0;
+
+    while (i < world->logs.n && !dv_str_eq(world->logs.v[i].name, action->container))
+        i++;
+    if (i == world->logs.n)
+        dv_vec_add(&world->logs)->name = dv_str_copy(action->container, world->arena);
+    else if (action->counts_logs)
+        attempt = world->logs.v[i].n + 1;
+    world->logs.v[i].n = attempt;
+    return attempt;
+}
+
 static void create(struct life_world *world, const struct dv_life_action *action,
                    struct dv_life_result *result)
 {
+    uint32_t attempt = next_attempt(world, action);
     struct dv_life_container *container = dv_vec_add(&world->containers);
 
     *dv_vec_add(&world->ends_ms) = 0;
     *container = (struct dv_life_container){
         .name = dv_str_copy(action->container, world->arena),
-        .id = dv_str_printf(world->arena, "%.*s-%u-%u", DV_FMT(action->container), action->attempt,
+        .id = dv_str_printf(world->arena, "%.*s-%u-%u", DV_FMT(action->container), attempt,
                             world->n_made++),
         .sandbox_id = dv_str_copy(action->sandbox_id, world->arena),
         .state = DV_LIFE_CREATED,
-        .restart_count = action->attempt,
+        .restart_count = attempt,
         .hash = action->spec ? dv_config_hash(action->spec) : 0,
         .has_hash = true,
         .grace_period_s = 30,
@@ -499,6 +516,7 @@ void life_world_fini(struct life_world *world)
     dv_vec_fini(&world->seen_sandboxes);
     dv_vec_fini(&world->jobs);
     dv_vec_fini(&world->ends_ms);
+    dv_vec_fini(&world->logs);
     dv_buf_fini(&world->lines);
 }
 

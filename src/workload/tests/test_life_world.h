@@ -44,6 +44,12 @@ struct life_job {
     enum life_chance chance;
 };
 
+/* What the log directory has of a container. */
+struct life_log {
+    dv_str name;
+    uint32_t n; /* of the last file */
+};
+
 struct life_world {
     struct dv_arena *arena;
     struct dv_life *life;
@@ -72,6 +78,7 @@ struct life_world {
     DV_VEC(struct life_job) jobs;
     DV_VEC(uint64_t) ends_ms; /* of each container; 0: by itself never */
     uint32_t n_made;
+    DV_VEC(struct life_log) logs;
     uint64_t view_ms;
     uint64_t again_ms;
     uint64_t view_after_ms;
