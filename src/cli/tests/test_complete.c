@@ -45,6 +45,7 @@ static void the_tables_say_what_may_come_next(void **state)
         {{"xyz"},                                 ""                                         },
         {{"nosuchverb", ""},                      ""                                         },
         {{"help", "co"},                          "container completion"                     },
+        {{"container", ""},                       "started ended"                            },
         {{"completion", ""},                      "bash zsh fish for"                        },
         {{"completion", "z"},                     "zsh"                                      },
         {{"completion", "bash", ""},              ""                                         },

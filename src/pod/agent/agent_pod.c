@@ -463,7 +463,8 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
     facts.is_deleting = value->metadata.deletion_timestamp.is_set;
     facts.is_due = facts.is_deleting &&
                    value->metadata.deletion_timestamp.seconds <= (int64_t)(wall_ns(pod) / NS_PER_S);
-    facts.is_terminal = dv_pod_is_terminal(value);
+    /* what the API says of its mirror does not end a static pod */
+    facts.is_terminal = !pod->is_static && dv_pod_is_terminal(value);
     facts.has_ended |= dv_bare_has_ended(value, told.statuses, told.n_statuses);
     return facts;
 }
@@ -472,9 +473,9 @@ static void step(struct dv_agent_pod *pod)
 {
     struct dv_agent_facts facts = facts_of(pod);
 
-    if (facts.is_terminal && !pod->is_static)
+    if (facts.is_terminal)
         /* the API has the pod as ended, so the mark on the disk can go; that of a static pod stays
-         * as long as its file, since its mirror may be made anew */
+         * as long as its file */
         dv_pods_forget_ended(pod->agent->options.pods, pod->uid);
     pod->has_ended = facts.has_ended;
     switch (dv_agent_next(&facts)) {

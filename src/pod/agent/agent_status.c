@@ -176,7 +176,7 @@ struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena 
     struct dv_json *metadata = dv_json_new_object(arena);
     struct dv_json *encoded;
 
-    if (!fill(pod, arena, &status) || dv_pod_is_terminal(value))
+    if (!fill(pod, arena, &status) || (dv_pod_is_terminal(value) && !pod->is_static))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
     dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(dv_agent_pod_shown(pod)->meta->uid, arena),
                 arena);

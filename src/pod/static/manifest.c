@@ -1,5 +1,7 @@
 #include "pod/static/manifest.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/buf.h"
@@ -19,6 +21,8 @@
 #define JSON_BYTES_MAX (20u << 20)
 /* A uid has as many digits as the reference's, which are those of MD5. */
 #define UID_DIGITS 32u
+/* As long as a name may be. */
+#define UID_BYTES_MAX 253u
 
 /* ---- what is refused ---- */
 
@@ -51,6 +55,19 @@ static bool check(const struct dv_api_pod *pod, struct dv_arena *arena, struct d
     dv_validate(&what, &problems);
     return problems.n == 0 || dv_fail(err, DV_INVALID_ARGUMENT, "%.*s: %.*s",
                                       DV_FMT(problems.v[0].field), DV_FMT(problems.v[0].detail));
+}
+
+/* A uid names rows and directories of the node, and is nobody's path. */
+static bool check_uid(dv_str uid, struct dv_err *err)
+{
+    bool is_plain = uid.n <= UID_BYTES_MAX && (uid.n == 0 || uid.p[0] != '.');
+
+    for (size_t i = 0; is_plain && i < uid.n; i++)
+        is_plain = dv_is_alphanumeric(uid.p[i]) || (uid.p[i] != '\0' && strchr("-._", uid.p[i]));
+    return is_plain || dv_fail(err, DV_INVALID_ARGUMENT,
+                               "metadata.uid: Invalid value: letters, digits, '-', '_' and '.', no "
+                               "more than %u, and no '.' in front",
+                               UID_BYTES_MAX);
 }
 
 /* ---- what is added ---- */
@@ -144,7 +161,8 @@ struct dv_object *dv_manifest_read(dv_str text, const struct dv_manifest_place *
                       "spec.resourceClaims: static pods may not reference resourceclaims");
         return NULL;
     }
-    if (!dv_pod_visit_references(&pod, refuse, err) || !complete(&pod, place, arena, err))
+    if (!check_uid(pod.metadata.uid, err) || !dv_pod_visit_references(&pod, refuse, err) ||
+        !complete(&pod, place, arena, err))
         return NULL;
     return dv_object_new(dv_kind(DV_KIND_POD), &pod);
 }

@@ -127,6 +127,8 @@ static void refuses_what_cannot_be(void **state)
         {HEAD "spec: {containers: []}\n",                                                          "spec.containers"                 },
         {HEAD "spec: {containers: [{name: C_, image: x}]}\n",                                      "spec.containers[0].name"         },
         {HEAD "spec: {containers: 5}\n",                                                           "spec.containers"                 },
+        {"{apiVersion: v1, kind: Pod, metadata: {name: w, uid: ../x}, " SPEC "}",                  "metadata.uid"                    },
+        {"{apiVersion: v1, kind: Pod, metadata: {name: w, uid: ..}, " SPEC "}",                    "metadata.uid"                    },
         {HEAD SPEC "---\n" HEAD SPEC,                                                              ""                                },
         {HEAD "spec: {serviceAccountName: s, containers: [{name: c, image: x}]}\n",
          "may not reference serviceaccounts"                                                                                         },

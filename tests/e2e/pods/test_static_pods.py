@@ -10,7 +10,7 @@ import yaml
 from bound_pods import DEV, GPU, PodNode, has_devices, status_of, wait_devices, wait_phase
 from claim_nodes import WAIT_S
 from procs import until
-from servers import PODS
+from servers import PODS, merge_patch
 
 MIRROR = "kubernetes.io/config.mirror"
 HASH = "kubernetes.io/config.hash"
@@ -57,6 +57,11 @@ def mirror(api, name):
     return answer.doc if answer.status == 200 else None
 
 
+def container_of(api):
+    (one,) = status_of(api, "web-n1").get("containerStatuses") or [{"ready": False}]
+    return one
+
+
 def looks_at(node):
     return [line for line in node.davit("status").stdout.splitlines()
             if line.startswith("look at")]
@@ -95,6 +100,12 @@ def test_deleting_the_mirror_does_not_stop_the_pod(node, folder):
           WAIT_S, "another mirror")
     wait_devices(api, "web-n1")
     assert node.pods_here() == {"web-n1"}
+    merge_patch(api, f"{PODS}/web-n1/status", {"status": {"phase": "Failed"}})  # nor does a lie
+    with subprocess.Popen(["sleep", "600"]) as process:
+        node.davit("container", "started", "web-n1", "main", "--pid", str(process.pid))
+        until(lambda: container_of(api)["ready"], WAIT_S, "the truth")
+        assert node.pods_here() == {"web-n1"}
+        process.kill()
 
 
 def test_a_changed_file_is_another_pod(node, folder):
