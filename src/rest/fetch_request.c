@@ -126,6 +126,10 @@ static void set_security(const struct dv_rest_client *client, CURL *easy)
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca.path);
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* only the given CA is trusted */
     }
+    if (client->is_unverified) {
+        (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     if (client->cert.fd >= 0) {
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, client->cert.path);
         (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, client->key.path);

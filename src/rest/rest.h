@@ -213,6 +213,9 @@ struct dv_rest_client_options {
     dv_str key;         /* PEM: of `cert` */
     dv_str socket_path; /* path of a Unix socket that is used in place of the URL's host */
     dv_str user_agent;
+    /* Any certificate is accepted, for any name: who only asks whether a server answers does not
+     * mind whose it is. */
+    bool is_unverified;
     size_t connections_max;      /* fetches beyond it wait; streams count; 0: 64 */
     uint64_t connect_timeout_ms; /* look-up, connection and handshake; 0: 10 s */
 };

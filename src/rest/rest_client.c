@@ -259,6 +259,7 @@ static void set_up(struct dv_rest_client *client, const struct dv_rest_client_op
         options->connections_max > 0 ? options->connections_max : CONNECTIONS_DEFAULT;
     client->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_DEFAULT_MS;
+    client->is_unverified = options->is_unverified;
     assert(client->connections_max <= 1u << 20); /* libcurl counts in long */
 }
 

@@ -47,6 +47,7 @@ struct dv_rest_client {
     struct dv_buf token; /* as a header field; empty: there is none */
     size_t connections_max;
     uint64_t connect_timeout_ms;
+    bool is_unverified;
     CURLM *multi;
     struct dv_timer timer; /* for libcurl */
     struct dv_task task;
