@@ -28,6 +28,7 @@ struct dv_api_lifecycle_handler;
 struct dv_arena;
 struct dv_cdi_edits;
 struct dv_err;
+struct dv_quantity;
 
 /* ---- the sandbox ---- */
 
@@ -160,6 +161,11 @@ dv_str dv_config_qos(const struct dv_api_pod *pod, struct dv_arena *arena);
 /* "/kubepods/burstable/pod<uid>", or the same for systemd; empty when the runtime chooses. */
 dv_str dv_config_cgroup_parent(const struct dv_workload_node *node,
                                const struct dv_workload_pod *pod, struct dv_arena *arena);
+
+/* What the pod asks a node for, with its overhead, at the moment of its life when it needs most; 0
+ * where it does not ask. */
+struct dv_quantity dv_config_request(const struct dv_api_pod *pod, dv_str resource,
+                                     struct dv_arena *arena);
 
 /* What the pod's cgroup is limited to; 0: not limited. */
 struct dv_config_cgroup {

@@ -116,6 +116,12 @@ static void add_pages(struct dv_config_cgroup *cgroup, const struct dv_api_pod *
                   spec->init_containers[i].resources.n_requests, arena);
 }
 
+struct dv_quantity dv_config_request(const struct dv_api_pod *pod, dv_str resource,
+                                     struct dv_arena *arena)
+{
+    return whole_amount(pod, DV_CONFIG_REQUESTS, resource, arena);
+}
+
 void dv_config_cgroup(const struct dv_workload_pod *pod, struct dv_arena *arena,
                       struct dv_config_cgroup *cgroup)
 {
