@@ -268,6 +268,10 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
  * look. */
 const struct dv_api_pod_status *dv_life_status(const struct dv_life *life);
 
+/* Whether conditions of that type are the node's. Others in the status are those of the object, and
+ * the API may have newer ones by now. */
+bool dv_life_owns_condition(dv_str type);
+
 /* The pod's addresses: of its newest sandbox, of the node for hostNetwork; none before. Borrowed
  * until the next look. */
 struct dv_strs dv_life_ips(const struct dv_life *life);

@@ -16,7 +16,7 @@ static const dv_str owned[] = {
     DV_STR_INIT("AllContainersRestarting"),
 };
 
-static bool is_owned(dv_str type)
+bool dv_life_owns_condition(dv_str type)
 {
     for (size_t i = 0; i < DV_COUNT(owned); i++)
         if (dv_str_eq(owned[i], type))
@@ -219,7 +219,7 @@ void life_reckon_conditions(const struct life_reckoning *reckoning)
         DV_NEW_ARRAY(look->arena, struct dv_api_pod_condition, api->n_conditions + DV_COUNT(owned));
     status->n_conditions = 0;
     for (size_t i = 0; i < api->n_conditions; i++)
-        if (!is_owned(api->conditions[i].type))
+        if (!dv_life_owns_condition(api->conditions[i].type))
             status->conditions[status->n_conditions++] = api->conditions[i];
     set(reckoning, "PodReadyToStartContainers",
         (struct saying){.is_true =
