@@ -1,0 +1,130 @@
+#include "pod/runner/pod_objects.h"
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/str.h"
+#include "cluster/cluster.h"
+#include "resource/references.h"
+#include "resource/resource.h"
+
+#define NOT_FOUND 404
+
+struct dv_pod_get {
+    struct dv_pod_objects *op;
+    struct dv_request request;
+    struct dv_object *object; /* NULL: it is not there */
+    bool is_secret;
+    bool is_running;
+};
+
+static void gather(struct dv_pod_objects *op)
+{
+    size_t n = op->priv.gets.n;
+    const struct dv_api_config_map **config_maps =
+        DV_NEW_ARRAY(op->arena, const struct dv_api_config_map *, n);
+    const struct dv_api_secret **secrets = DV_NEW_ARRAY(op->arena, const struct dv_api_secret *, n);
+
+    op->objects = (struct dv_workload_objects){.config_maps = config_maps, .secrets = secrets};
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_pod_get *get = op->priv.gets.v[i];
+
+        if (!get->object)
+            continue;
+        if (get->is_secret)
+            secrets[op->objects.n_secrets++] = get->object->value;
+        else
+            config_maps[op->objects.n_config_maps++] = get->object->value;
+    }
+}
+
+static void end(struct dv_pod_objects *op)
+{
+    if (op->priv.err.code == DV_OK)
+        gather(op);
+    op->done(op, op->priv.err.code == DV_OK ? NULL : &op->priv.err);
+}
+
+static void on_task(struct dv_task *task)
+{
+    end(DV_CONTAINER(task, struct dv_pod_objects, priv.task));
+}
+
+static void on_get(struct dv_request *request, const struct dv_api_status *failure)
+{
+    struct dv_pod_get *get = DV_CONTAINER(request, struct dv_pod_get, request);
+    struct dv_pod_objects *op = get->op;
+
+    get->is_running = false;
+    if (!failure)
+        get->object = dv_object_ref(request->object);
+    else if (failure->code != NOT_FOUND && op->priv.err.code == DV_OK)
+        (void)dv_fail(&op->priv.err, DV_UNAVAILABLE, "%.*s \"%.*s\": %.*s",
+                      DV_FMT(request->kind->name), DV_FMT(request->name), DV_FMT(failure->message));
+    if (--op->priv.n_running == 0)
+        end(op);
+}
+
+/* A pod may name an object many times; it is asked for once. */
+static bool is_asked_for(const struct dv_pod_objects *op, bool is_secret, dv_str name)
+{
+    for (size_t i = 0; i < op->priv.gets.n; i++)
+        if (op->priv.gets.v[i]->is_secret == is_secret &&
+            dv_str_eq(op->priv.gets.v[i]->request.name, name))
+            return true;
+    return false;
+}
+
+static bool on_reference(void *ctx, const struct dv_reference *reference)
+{
+    struct dv_pod_objects *op = ctx;
+    bool is_secret = reference->kind == DV_REFERENCE_SECRET;
+    struct dv_pod_get *get;
+
+    if ((!is_secret && reference->kind != DV_REFERENCE_CONFIG_MAP) || reference->name.n == 0 ||
+        is_asked_for(op, is_secret, reference->name))
+        return true;
+    get = DV_NEW(op->arena, struct dv_pod_get);
+    get->op = op;
+    get->is_secret = is_secret;
+    get->request = (struct dv_request){
+        .verb = DV_VERB_GET,
+        .kind = dv_kind(is_secret ? DV_KIND_SECRET : DV_KIND_CONFIG_MAP),
+        .name = dv_str_copy(reference->name, op->arena),
+        .done = on_get,
+    };
+    *dv_vec_add_in(&op->priv.gets, op->arena) = get;
+    return true;
+}
+
+void dv_pod_objects_start(struct dv_pod_objects *op, const struct dv_api_pod *pod)
+{
+    dv_str namespace = dv_str_copy(pod->metadata.namespace, op->arena);
+
+    (void)dv_pod_visit_references(pod, on_reference, op);
+    op->priv.n_running = op->priv.gets.n;
+    if (op->priv.gets.n == 0)
+        dv_task_post(&op->priv.task, op->loop, on_task);
+    for (size_t i = 0; i < op->priv.gets.n; i++) {
+        op->priv.gets.v[i]->request.namespace = namespace;
+        op->priv.gets.v[i]->is_running = true;
+        dv_request_start(op->cluster, &op->priv.gets.v[i]->request);
+    }
+}
+
+void dv_pod_objects_cancel(struct dv_pod_objects *op)
+{
+    if (op->priv.err.code == DV_OK)
+        (void)dv_fail(&op->priv.err, DV_CANCELLED, "given up");
+    for (size_t i = 0; i < op->priv.gets.n; i++)
+        if (op->priv.gets.v[i]->is_running)
+            dv_request_cancel(op->cluster, &op->priv.gets.v[i]->request);
+}
+
+void dv_pod_objects_fini(struct dv_pod_objects *op)
+{
+    for (size_t i = 0; i < op->priv.gets.n; i++)
+        dv_object_unref(op->priv.gets.v[i]->object);
+    op->priv.gets.n = 0;
+}
