@@ -1,0 +1,130 @@
+/* job_disk.c - what a pod has on the disk: set up before its sandbox, removed after its end. */
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "pod/runner.h"
+#include "pod/runner/pod_objects.h"
+#include "pod/runner/runner_job.h"
+#include "pod/runner/runner_state.h"
+#include "resource/resource.h"
+#include "voldir/voldir.h"
+#include "workload/life.h"
+#include "workload/volume.h"
+#include "workload/workload.h"
+
+/* The names in one event. */
+#define NAMES_BYTES_MAX 1024u
+
+/* ---- set up ---- */
+
+static void on_set_up(struct dv_voldir_set_up *op, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, part.set_up);
+
+    job->cancel = NULL;
+    if (!err) {
+        job->pod->is_set_up = true;
+        dv_runner_job_end(job);
+        return;
+    }
+    job->result.reason = DV_STR("FailedMount");
+    dv_runner_job_fail(job, err);
+}
+
+static void cancel_set_up(struct dv_runner_job *job)
+{
+    dv_voldir_cancel(&job->part.set_up.priv);
+}
+
+/* A pull secret that is missing is told and does no harm: the image may be public. */
+static void note_missing_secrets(struct dv_runner_job *job)
+{
+    const struct dv_api_pod *pod = dv_runner_job_pod(job);
+    struct dv_buf names;
+
+    dv_buf_init(&names, NAMES_BYTES_MAX);
+    for (size_t i = 0; i < pod->spec.n_image_pull_secrets; i++) {
+        dv_str name = pod->spec.image_pull_secrets[i].name;
+
+        if (dv_workload_secret(&job->objects.objects, name))
+            continue;
+        if (names.n > 0)
+            dv_buf_add_c(&names, ", ");
+        dv_buf_add(&names, name);
+    }
+    if (names.n > 0) {
+        struct dv_life_note note = {
+            .is_warning = true,
+            .reason = DV_STR("FailedToRetrieveImagePullSecret"),
+            .message = dv_str_printf(
+                job->arena,
+                "Unable to retrieve some image pull secrets (%s); attempting to pull the image "
+                "may not succeed.",
+                dv_buf_c(&names)),
+        };
+
+        dv_runner_pod_note(job->pod, &note);
+    }
+    dv_buf_fini(&names);
+}
+
+static void on_tokens(struct dv_runner_job *job)
+{
+    dv_runner_job_plan(job);
+    job->part.set_up = (struct dv_voldir_set_up){
+        .done = on_set_up,
+        .plan = job->plan,
+        .is_refresh = job->pod->is_set_up,
+        .arena = job->arena,
+    };
+    job->cancel = cancel_set_up;
+    dv_voldir_set_up(&job->part.set_up, job->pod->runner->loop);
+}
+
+static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, objects);
+
+    job->cancel = NULL;
+    if (err) {
+        job->result.reason = DV_STR("FailedMount");
+        dv_runner_job_fail(job, err);
+        return;
+    }
+    note_missing_secrets(job);
+    dv_runner_job_get_tokens(job, on_tokens);
+}
+
+void dv_runner_begin_set_up(struct dv_runner_job *job)
+{
+    dv_runner_job_get_objects(job, on_objects);
+}
+
+/* ---- clean up ---- */
+
+static void on_torn_down(struct dv_voldir_tear_down *op, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, part.tear_down);
+
+    job->cancel = NULL;
+    job->pod->is_set_up = false;
+    if (err)
+        dv_runner_job_fail(job, err);
+    else
+        dv_runner_job_end(job);
+}
+
+void dv_runner_begin_clean_up(struct dv_runner_job *job)
+{
+    job->part.tear_down = (struct dv_voldir_tear_down){
+        .done = on_torn_down,
+        .root_dir = job->pod->runner->options.root_dir,
+        .uid = job->pod->uid,
+    };
+    dv_voldir_tear_down(&job->part.tear_down, job->pod->runner->loop);
+}

@@ -1,0 +1,174 @@
+/* job_image.c - images: looked for, and pulled one at a time, as the reference does by default. */
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "cri/cri.h"
+#include "pod/runner.h"
+#include "pod/runner/pod_objects.h"
+#include "pod/runner/pull_secret.h"
+#include "pod/runner/runner_job.h"
+#include "pod/runner/runner_state.h"
+#include "proto/cri_v1.pb-c.h"
+#include "resource/resource.h"
+#include "workload/config.h"
+#include "workload/life.h"
+#include "workload/workload.h"
+
+static void look_for(struct dv_runner_job *job, dv_str image,
+                     void (*done)(struct dv_cri_call *call, const void *answer,
+                                  const struct dv_err *err))
+{
+    CriV1__ImageStatusRequest request = CRI_V1__IMAGE_STATUS_REQUEST__INIT;
+
+    request.image = dv_runner_job_image(job, image);
+    dv_runner_job_call(job, DV_CRI_IMAGE_STATUS, &request.base, done);
+}
+
+/* ---- looked for ---- */
+
+static void on_inspected(struct dv_cri_call *call, const void *answer, const struct dv_err *err)
+{
+    struct dv_runner_job *job = dv_runner_job_of_call(call);
+    const CriV1__ImageStatusResponse *response = answer;
+
+    if (err) {
+        dv_runner_job_fail(job, err);
+        return;
+    }
+    if (response->image) {
+        job->result.id = dv_str_from_c(response->image->id);
+        job->result.size_bytes = response->image->size;
+    }
+    dv_runner_job_end(job);
+}
+
+void dv_runner_begin_inspect(struct dv_runner_job *job)
+{
+    look_for(job, job->action.image, on_inspected);
+}
+
+/* ---- pulled ---- */
+
+static void pull_next(struct dv_runner *runner);
+
+/* Lets the next one pull. The job goes on with what needs no turn. */
+static void give_turn(struct dv_runner_job *job)
+{
+    struct dv_runner *runner = job->pod->runner;
+
+    if (runner->puller != job)
+        return;
+    runner->puller = NULL;
+    pull_next(runner);
+}
+
+/* The pull has worked. What its size is, is only for the event. */
+static void on_measured(struct dv_cri_call *call, const void *answer, const struct dv_err *err)
+{
+    struct dv_runner_job *job = dv_runner_job_of_call(call);
+    const CriV1__ImageStatusResponse *response = answer;
+
+    if (!err && response->image)
+        job->result.size_bytes = response->image->size;
+    dv_runner_job_end(job);
+}
+
+static void pull(struct dv_runner_job *job);
+
+/* The next credentials are tried when these were not good; the last failure is told. */
+static void on_pulled(struct dv_cri_call *call, const void *answer, const struct dv_err *err)
+{
+    struct dv_runner_job *job = dv_runner_job_of_call(call);
+    struct dv_runner_pull *pull_part = &job->part.pull;
+    const CriV1__PullImageResponse *response = answer;
+
+    if (err && !job->is_cancelled && ++pull_part->i_auth < pull_part->n_auths) {
+        pull(job);
+        return;
+    }
+    give_turn(job);
+    if (err) {
+        dv_runner_job_fail(job, err);
+        return;
+    }
+    job->result.id = dv_str_from_c(response->image_ref);
+    look_for(job, job->action.image, on_measured);
+}
+
+static void pull(struct dv_runner_job *job)
+{
+    CriV1__PullImageRequest request = CRI_V1__PULL_IMAGE_REQUEST__INIT;
+    CriV1__AuthConfig auth = CRI_V1__AUTH_CONFIG__INIT;
+    const struct dv_runner_pull *part = &job->part.pull;
+    struct dv_config_notes notes = {0}; /* they were told when the sandbox was made */
+    struct dv_err err;
+
+    request.image = dv_runner_job_image(job, job->action.image);
+    request.sandbox_config = dv_config_sandbox(&job->pod->runner->node, &job->workload,
+                                               job->action.attempt, job->arena, &notes, &err);
+    if (part->n_auths > 0) {
+        auth.username = dv_str_to_c(part->auths[part->i_auth].username, job->arena);
+        auth.password = dv_str_to_c(part->auths[part->i_auth].password, job->arena);
+        request.auth = &auth;
+    }
+    dv_runner_job_call(job, DV_CRI_PULL_IMAGE, &request.base, on_pulled);
+}
+
+static void pull_next(struct dv_runner *runner)
+{
+    struct dv_link *link = runner->puller ? NULL : dv_list_shift(&runner->pulls);
+
+    if (!link)
+        return;
+    runner->puller = DV_CONTAINER(link, struct dv_runner_job, waiting);
+    pull(runner->puller);
+}
+
+static void cancel_wait(struct dv_runner_job *job)
+{
+    struct dv_err err;
+
+    job->cancel = NULL;
+    dv_link_remove(&job->waiting);
+    (void)dv_fail(&err, DV_CANCELLED, "context canceled");
+    dv_runner_job_end_later(job, &err);
+}
+
+static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
+{
+    struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, objects);
+    struct dv_runner_pull *part = &job->part.pull;
+    const struct dv_api_pod *pod = dv_runner_job_pod(job);
+    size_t n = pod->spec.n_image_pull_secrets;
+    const struct dv_api_secret **secrets =
+        DV_NEW_ARRAY(job->arena, const struct dv_api_secret *, n);
+    size_t n_secrets = 0;
+
+    (void)err; /* secrets that could not be got are as good as none: the image may be public */
+    for (size_t i = 0; i < n; i++) {
+        const struct dv_api_secret *secret =
+            dv_workload_secret(&op->objects, pod->spec.image_pull_secrets[i].name);
+
+        if (secret)
+            secrets[n_secrets++] = secret;
+    }
+    *part = (struct dv_runner_pull){0};
+    part->n_auths =
+        dv_pull_secret_find(secrets, n_secrets, job->action.image, job->arena, &part->auths);
+    job->cancel = cancel_wait;
+    if (job->is_cancelled) {
+        cancel_wait(job);
+        return;
+    }
+    dv_list_push(&job->pod->runner->pulls, &job->waiting);
+    pull_next(job->pod->runner);
+}
+
+void dv_runner_begin_pull(struct dv_runner_job *job)
+{
+    dv_runner_job_get_objects(job, on_objects);
+}

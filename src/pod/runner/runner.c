@@ -1,0 +1,454 @@
+/* runner.c - opens and closes the runner, finds the runtime, and hands pods to runner_pod.c. */
+#include "pod/runner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "cluster/cluster.h"
+#include "cri/cri.h"
+#include "number/number.h"
+#include "pod/runner/host_facts.h"
+#include "pod/runner/runner_job.h"
+#include "pod/runner/runner_state.h"
+#include "resource/resource.h"
+#include "workload/life.h"
+#include "workload/workload.h"
+
+/* How often a runtime is looked for that is not there, and what is left over. The second is the
+ * reference's garbage collection. */
+#define FIND_MS 5000u
+#define SWEEP_MS 60000u
+#define SOCKET_BYTES_MAX 256u
+
+/* ---- the listener ---- */
+
+void dv_runner_listen(struct dv_runner *runner, const struct dv_runner_listener *listener)
+{
+    runner->listener = listener ? *listener : (struct dv_runner_listener){0};
+}
+
+void dv_runner_tell(struct dv_runner_pod *pod)
+{
+    const struct dv_runner_listener *listener = &pod->runner->listener;
+
+    if (listener->pod_changed && !pod->runner->is_closing)
+        listener->pod_changed(listener->ctx, pod->uid);
+}
+
+static void on_runtime_task(struct dv_task *task)
+{
+    struct dv_runner *runner = DV_CONTAINER(task, struct dv_runner, runtime_task);
+
+    if (runner->listener.runtime_changed)
+        runner->listener.runtime_changed(runner->listener.ctx);
+}
+
+/* ---- what the runtime has ---- */
+
+static bool is_wanted(const struct dv_runner *runner, dv_str uid)
+{
+    return runner->listener.is_wanted && runner->listener.is_wanted(runner->listener.ctx, uid);
+}
+
+/* Takes what the runtime has of pods that nobody wants any more: their lives end it. */
+static void take_left_over(struct dv_runner *runner, dv_str uid)
+{
+    if (!runner->is_settled || runner->is_closing || dv_map_get(&runner->pods, uid) ||
+        is_wanted(runner, uid))
+        return;
+    dv_log(DV_LOG_INFO, "pod: the runtime has a pod that nobody wants; it is ended",
+           DV_F_STR("uid", uid));
+    dv_runner_pod_look(dv_runner_pod_new(runner, uid));
+}
+
+static void take_all_left_over(struct dv_runner *runner)
+{
+    const struct dv_cri_pod *view;
+
+    if (!runner->cri || !dv_cri_view_is_complete(runner->cri))
+        return;
+    for (size_t at = 0; (view = dv_cri_view_next(runner->cri, &at)) != NULL;)
+        take_left_over(runner, view->uid);
+}
+
+static void look_at_all(struct dv_runner *runner)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
+        dv_runner_pod_look(entry->value);
+}
+
+/* ---- the runtime ---- */
+
+/* Copies what the runtime says of itself: the configs of containers depend on it. */
+static void read_runtime(struct dv_runner *runner)
+{
+    const struct dv_cri_runtime *runtime = dv_cri_runtime(runner->cri);
+    struct dv_workload_node *node = &runner->node;
+    struct dv_workload_handler *handlers;
+
+    if (!runtime)
+        return;
+    dv_arena_reset(runner->runtime_arena);
+    handlers = DV_NEW_ARRAY(runner->runtime_arena, struct dv_workload_handler, runtime->n_handlers);
+    for (size_t i = 0; i < runtime->n_handlers; i++)
+        handlers[i] = (struct dv_workload_handler){
+            .name = dv_str_copy(runtime->handlers[i].name, runner->runtime_arena),
+            .has_recursive_read_only = runtime->handlers[i].has_recursive_read_only,
+            .has_user_namespaces = runtime->handlers[i].has_user_namespaces,
+        };
+    node->handlers = handlers;
+    node->n_handlers = runtime->n_handlers;
+    node->has_supplemental_groups_policy = runtime->has_supplemental_groups_policy;
+    node->has_systemd_cgroups = runtime->knows_cgroup_driver && runtime->is_systemd_cgroups;
+    node->runtime_name = dv_str_copy(runtime->name, runner->runtime_arena);
+    node->runtime_version = dv_str_copy(runtime->version, runner->runtime_arena);
+}
+
+static void on_state_changed(void *ctx)
+{
+    struct dv_runner *runner = ctx;
+
+    if (runner->is_closing)
+        return;
+    read_runtime(runner);
+    take_all_left_over(runner);
+    look_at_all(runner);
+    dv_task_post(&runner->runtime_task, runner->loop, on_runtime_task);
+}
+
+static void on_pod_changed(void *ctx, dv_str uid)
+{
+    struct dv_runner *runner = ctx;
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (pod) {
+        pod->is_told = true;
+        dv_runner_pod_look(pod);
+    } else if (!runner->is_closing) {
+        take_left_over(runner, uid);
+    }
+}
+
+static bool open_cri(struct dv_runner *runner, dv_str path, struct dv_err *err)
+{
+    struct dv_cri_options options = {.path = path,
+                                     .state_changed = on_state_changed,
+                                     .pod_changed = on_pod_changed,
+                                     .ctx = runner};
+
+    runner->cri = dv_cri_open(runner->loop, &options, err);
+    if (!runner->cri)
+        return false;
+    dv_log(DV_LOG_INFO, "pod: containers run on the runtime at", DV_F_STR("socket", path));
+    dv_task_post(&runner->runtime_task, runner->loop, on_runtime_task);
+    return true;
+}
+
+static void remember(const struct dv_runner *runner, dv_str path)
+{
+    struct dv_err err;
+
+    if (runner->options.memory_file.n > 0 &&
+        !dv_file_replace(runner->options.memory_file, path, 0600, &err))
+        dv_log(DV_LOG_WARN, "pod: which runtime has the containers could not be written",
+               DV_F_ERR(&err));
+}
+
+/* The runtime that "auto" has found before, also when its socket is not there at the moment. */
+static dv_str recall(const struct dv_runner *runner, struct dv_arena *arena)
+{
+    struct dv_err absent;
+    dv_str path;
+
+    if (runner->options.memory_file.n == 0 ||
+        !dv_file_read(runner->options.memory_file, SOCKET_BYTES_MAX, arena, &path, &absent))
+        return DV_STR("");
+    return dv_str_trim(path);
+}
+
+static void on_find(struct dv_timer *timer);
+
+/* Looks for a runtime, now and then again. */
+static void find(struct dv_runner *runner)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str path = recall(runner, arena);
+    struct dv_err err;
+
+    if (path.n == 0) {
+        path = dv_cri_find();
+        if (path.n > 0)
+            remember(runner, path);
+    }
+    if (path.n == 0)
+        dv_timer_start(&runner->find_timer, runner->loop, dv_loop_now_ms(runner->loop) + FIND_MS,
+                       on_find);
+    else if (!open_cri(runner, path, &err))
+        dv_log(DV_LOG_ERROR, "pod: the runtime cannot be used", DV_F_ERR(&err));
+}
+
+static void on_find(struct dv_timer *timer)
+{
+    find(DV_CONTAINER(timer, struct dv_runner, find_timer));
+}
+
+bool dv_runner_is_active(const struct dv_runner *runner)
+{
+    return runner->cri != NULL;
+}
+
+bool dv_runner_check(const struct dv_runner *runner, struct dv_err *err)
+{
+    if (!runner->cri)
+        return true;
+    return dv_cri_check_runtime(runner->cri, err) && dv_cri_check_network(runner->cri, err);
+}
+
+struct dv_cri *dv_runner_cri(const struct dv_runner *runner)
+{
+    return runner->cri;
+}
+
+const struct dv_strs *dv_runner_host_ips(const struct dv_runner *runner)
+{
+    return &runner->node.host_ips;
+}
+
+/* ---- pods ---- */
+
+void dv_runner_set_pod(struct dv_runner *runner, struct dv_object *object, bool is_static)
+{
+    dv_str uid = object->meta->uid;
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (!pod)
+        pod = dv_runner_pod_new(runner, uid);
+    dv_object_ref(object);
+    dv_object_unref(pod->object);
+    pod->object = object;
+    pod->is_given = true;
+    pod->is_static = is_static;
+    dv_runner_pod_look(pod);
+}
+
+void dv_runner_set_vanished(struct dv_runner *runner, dv_str uid)
+{
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (!pod || pod->has_vanished)
+        return;
+    pod->has_vanished = true;
+    dv_runner_pod_look(pod);
+}
+
+static char *copy_text(dv_str text)
+{
+    char *copy = dv_alloc(text.n + 1);
+
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    return copy;
+}
+
+void dv_runner_evict(struct dv_runner *runner, dv_str uid, dv_str reason, dv_str message)
+{
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (!pod || pod->eviction_reason)
+        return;
+    pod->eviction_reason = copy_text(reason);
+    pod->eviction_message = copy_text(message);
+    dv_runner_pod_look(pod);
+}
+
+void dv_runner_set_released(struct dv_runner *runner, dv_str uid)
+{
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+    struct dv_runner_job *job = pod ? pod->releasing : NULL;
+
+    if (!job)
+        return;
+    pod->releasing = NULL;
+    dv_runner_job_end(job);
+}
+
+void dv_runner_look(struct dv_runner *runner, dv_str uid)
+{
+    struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (pod)
+        dv_runner_pod_look(pod);
+}
+
+void dv_runner_settle(struct dv_runner *runner)
+{
+    runner->is_settled = true;
+    take_all_left_over(runner);
+}
+
+enum dv_runner_state dv_runner_state(const struct dv_runner *runner, dv_str uid)
+{
+    const struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    if (!runner->cri)
+        return DV_RUNNER_UNKNOWN;
+    if (!pod || !pod->is_given) {
+        if (dv_cri_view_taken_ns(runner->cri, uid) == 0)
+            return DV_RUNNER_UNSEEN;
+        return pod || dv_cri_view_pod(runner->cri, uid) ? DV_RUNNER_LEFT_OVER : DV_RUNNER_UNKNOWN;
+    }
+    if (pod->releasing)
+        return DV_RUNNER_STOPPED;
+    if (pod->stage >= DV_LIFE_FINISHED)
+        return DV_RUNNER_FINISHED;
+    return pod->stage == DV_LIFE_TERMINATED ? DV_RUNNER_RELEASED : DV_RUNNER_RUNNING;
+}
+
+const struct dv_api_pod_status *dv_runner_status(const struct dv_runner *runner, dv_str uid)
+{
+    const struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
+
+    return pod && pod->is_given ? dv_life_status(pod->life) : NULL;
+}
+
+/* ---- life ---- */
+
+static void free_runner(struct dv_runner *runner)
+{
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
+        dv_runner_pod_free(entry->value);
+    dv_map_fini(&runner->pods);
+    dv_task_cancel(&runner->runtime_task);
+    dv_arena_free(runner->runtime_arena);
+    dv_arena_free(runner->arena);
+    free(runner);
+}
+
+static void on_cri_closed(void *ctx)
+{
+    struct dv_runner *runner = ctx;
+
+    runner->cri = NULL;
+    runner->is_cri_closing = false;
+    dv_runner_check_closed(runner);
+}
+
+static void on_close_task(struct dv_task *task)
+{
+    struct dv_runner *runner = DV_CONTAINER(task, struct dv_runner, close_task);
+    dv_closed_fn *closed = runner->closed;
+    void *ctx = runner->closed_ctx;
+    const struct dv_map_entry *entry;
+
+    for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
+        if (!dv_runner_pod_is_idle(entry->value))
+            return;
+    if (runner->sweep || runner->is_cri_closing)
+        return;
+    if (runner->cri) { /* nobody calls any more */
+        runner->is_cri_closing = true;
+        dv_cri_close(runner->cri, on_cri_closed, runner);
+        return;
+    }
+    free_runner(runner);
+    if (closed)
+        closed(ctx);
+}
+
+void dv_runner_check_closed(struct dv_runner *runner)
+{
+    if (runner->is_closing)
+        dv_task_post(&runner->close_task, runner->loop, on_close_task);
+}
+
+void dv_runner_close(struct dv_runner *runner, dv_closed_fn *closed, void *ctx)
+{
+    const struct dv_map_entry *entry;
+
+    assert(!runner->is_closing);
+    runner->is_closing = true;
+    runner->closed = closed;
+    runner->closed_ctx = ctx;
+    dv_timer_cancel(&runner->find_timer);
+    dv_timer_cancel(&runner->sweep_timer);
+    dv_task_cancel(&runner->runtime_task);
+    for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
+        dv_runner_pod_stop(entry->value);
+    dv_runner_sweep_stop(runner);
+    dv_runner_check_closed(runner);
+}
+
+static void on_sweep(struct dv_timer *timer)
+{
+    struct dv_runner *runner = DV_CONTAINER(timer, struct dv_runner, sweep_timer);
+
+    if (runner->cri && runner->is_settled && dv_cri_view_is_complete(runner->cri))
+        dv_runner_sweep_start(runner);
+    dv_timer_start(timer, runner->loop, dv_loop_now_ms(runner->loop) + SWEEP_MS, on_sweep);
+}
+
+static void set_node(struct dv_runner *runner)
+{
+    const struct dv_runner_options *options = &runner->options;
+    struct dv_quantity_entry *amounts = DV_NEW_ARRAY(runner->arena, struct dv_quantity_entry, 2);
+
+    amounts[0].key = DV_STR("cpu");
+    amounts[0].value = dv_quantity_from_i64((int64_t)options->n_cpus, DV_QUANTITY_DECIMAL_SI);
+    amounts[1].key = DV_STR("memory");
+    amounts[1].value = dv_quantity_from_i64((int64_t)options->memory_bytes, DV_QUANTITY_BINARY_SI);
+    runner->node = (struct dv_workload_node){
+        .name = options->node_name,
+        .root_dir = options->root_dir,
+        .log_dir = options->log_dir,
+        .allocatable = amounts,
+        .n_allocatable = 2,
+        .capacity = amounts,
+        .n_capacity = 2,
+        .cluster_domain = DV_STR("cluster.local"),
+    };
+    dv_host_facts_read(runner->arena, &runner->node);
+}
+
+struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_options *options,
+                                 struct dv_err *err)
+{
+    const dv_str scheme = DV_STR("unix://");
+    struct dv_runner *runner = DV_ALLOC(struct dv_runner);
+
+    runner->loop = loop;
+    runner->options = *options;
+    runner->arena = dv_arena_new();
+    runner->runtime_arena = dv_arena_new();
+    runner->start_ms = dv_loop_now_ms(loop);
+    dv_map_init(&runner->pods);
+    dv_list_init(&runner->pulls);
+    set_node(runner);
+    dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
+    if (dv_str_eq(options->cri, DV_STR("none")))
+        return runner;
+    if (dv_str_eq(options->cri, DV_STR("auto"))) {
+        find(runner);
+        return runner;
+    }
+    if (dv_str_starts_with(options->cri, scheme) &&
+        open_cri(runner, dv_str_slice(options->cri, scheme.n, options->cri.n), err))
+        return runner;
+    if (!dv_str_starts_with(options->cri, scheme))
+        (void)dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is no address of a runtime",
+                      DV_FMT(options->cri));
+    dv_timer_cancel(&runner->sweep_timer);
+    free_runner(runner);
+    return NULL;
+}

@@ -1,0 +1,108 @@
+/* runner_state.h - what the files of the runner share. */
+#ifndef DV_POD_RUNNER_STATE_H
+#define DV_POD_RUNNER_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "loop/loop.h"
+#include "pod/runner.h"
+#include "workload/life.h"
+#include "workload/workload.h"
+
+struct dv_arena;
+struct dv_cri;
+struct dv_object;
+struct dv_runner_job;
+struct dv_runner_sweep;
+
+/* A token of the pod's service account; a secret. */
+struct dv_runner_token {
+    struct dv_link link;
+    dv_str audience;
+    int64_t lifetime_s;
+    dv_str text;
+    int64_t due_s; /* wall clock: when it is asked for anew */
+    char bytes[];
+};
+
+/* A pod that was given, or that the runtime has. */
+struct dv_runner_pod {
+    struct dv_runner *runner;
+    dv_str uid;
+    struct dv_object *object; /* the newest one; NULL: none was ever seen */
+    struct dv_life *life;
+    struct dv_list jobs; /* of dv_runner_job: what is under way */
+    struct dv_timer timer;
+    struct dv_task task;
+    struct dv_list words;  /* of ended containers: see runner_words.h */
+    struct dv_list tokens; /* of dv_runner_token */
+    size_t n_reading;      /* of these, how many are being read */
+    /* When the runtime was asked for a view that its life waits for; 0: not since the last job
+     * has ended. */
+    uint64_t relisted_ns;
+    uint64_t view_after_ms; /* the view that its life waits for is of later than this */
+    uint64_t seen_wall_ns;  /* when it was given first */
+    char *eviction_reason;  /* NULL: it is not evicted */
+    char *eviction_message;
+    struct dv_runner_job *releasing; /* waits for the release; NULL: none does */
+    enum dv_life_stage stage;
+    bool is_given;  /* false: only the runtime knows it */
+    bool is_told;   /* the runtime's view of it was told since it was asked for */
+    bool is_set_up; /* its volumes are */
+    bool is_static;
+    bool has_vanished;
+    char text[];
+};
+
+struct dv_runner {
+    struct dv_loop *loop;
+    struct dv_runner_options options;
+    struct dv_runner_listener listener;
+    struct dv_arena *arena;         /* of the node's facts */
+    struct dv_workload_node node;   /* what pods see of this machine */
+    struct dv_arena *runtime_arena; /* of those facts that the runtime tells */
+    struct dv_cri *cri;             /* NULL: there is no runtime */
+    bool is_cri_closing;
+    struct dv_map pods;            /* dv_runner_pod, by uid */
+    struct dv_list pulls;          /* of jobs that wait for the one that pulls an image */
+    struct dv_runner_job *puller;  /* NULL: nobody */
+    struct dv_timer find_timer;    /* looks for a runtime */
+    struct dv_timer sweep_timer;   /* looks for what is left over */
+    struct dv_runner_sweep *sweep; /* the one that is under way; NULL: none */
+    struct dv_task runtime_task;   /* tells that the runtime has changed */
+    struct dv_task close_task;
+    uint64_t start_ms;
+    bool is_settled;
+    bool is_closing;
+    dv_closed_fn *closed;
+    void *closed_ctx;
+};
+
+/* runner.c */
+void dv_runner_check_closed(struct dv_runner *runner);
+void dv_runner_tell(struct dv_runner_pod *pod); /* the listener, of this pod */
+
+/* runner_pod.c */
+struct dv_runner_pod *dv_runner_pod_new(struct dv_runner *runner, dv_str uid);
+void dv_runner_pod_free(struct dv_runner_pod *pod);
+/* Asks the pod's life in a task what to do next, and does it. */
+void dv_runner_pod_look(struct dv_runner_pod *pod);
+void dv_runner_pod_stop(struct dv_runner_pod *pod); /* the runner closes */
+bool dv_runner_pod_is_idle(const struct dv_runner_pod *pod);
+void dv_runner_pod_note(struct dv_runner_pod *pod, const struct dv_life_note *note);
+
+/* job_tokens.c */
+void dv_runner_tokens_clear(struct dv_runner_pod *pod);
+
+/* runner_sweep.c */
+/* Looks for what is left over of pods that nobody has: directories and logs. */
+void dv_runner_sweep_start(struct dv_runner *runner);
+void dv_runner_sweep_stop(struct dv_runner *runner);
+
+#endif
