@@ -10,6 +10,7 @@
 #include "daemon/daemon_options.h"
 #include "daemon/daemon_parts.h"
 #include "pod/agent.h"
+#include "pod/runner.h"
 #include "serve/health.h"
 
 #define OS_RELEASE_BYTES_MAX 65536u
@@ -73,6 +74,30 @@ static void on_faulty(void *ctx, const dv_str *texts, size_t n_texts)
     dv_health_set_faults(daemon->health, texts, n_texts);
 }
 
+static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine *machine,
+                        struct dv_err *err)
+{
+    const struct dv_options *options = daemon->options;
+    struct dv_runner_options runner = {
+        .cluster = daemon->cluster,
+        .pods = daemon->pods,
+        .devices = daemon->devices,
+        .claims = daemon->claims,
+        .recorder = daemon->recorder,
+        .cdi = daemon->cdi,
+        .cri = options->cri,
+        .memory_file = dv_daemon_path(daemon, options->state_dir, "runtime"),
+        .node_name = options->node_name,
+        .root_dir = options->kubelet_dir,
+        .log_dir = options->pod_logs_dir,
+        .n_cpus = machine->n_cpus,
+        .memory_bytes = machine->memory_bytes,
+    };
+
+    daemon->runner = dv_runner_open(daemon->loop, &runner, err);
+    return daemon->runner || dv_wrap(err, "--cri");
+}
+
 bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct utsname names = {0};
@@ -103,6 +128,9 @@ bool dv_daemon_open_agent(struct dv_daemon *daemon, struct dv_err *err)
         .os_image = os_image(daemon->arena),
         .architecture = architecture(names.machine, daemon->arena),
     };
+    if (!open_runner(daemon, &options.machine, err))
+        return false;
+    options.runner = daemon->runner;
     daemon->agent = dv_agent_open(daemon->loop, &options, err);
     return daemon->agent != NULL;
 }

@@ -35,6 +35,7 @@ struct dv_podres_server;
 struct dv_pods;
 struct dv_recorder;
 struct dv_remote;
+struct dv_runner;
 struct dv_sched;
 struct dv_store;
 
@@ -67,6 +68,7 @@ struct dv_daemon {
     struct dv_control_metrics *control_metrics;
     struct dv_sched *sched;       /* with the role sched */
     struct dv_agent *agent;       /* with the role node */
+    struct dv_runner *runner;     /* with the role node: runs containers */
     struct dv_recorder *recorder; /* records events */
     struct dv_save claims_save;   /* writes claims into a store that lost them */
     struct dv_timer claims_timer;

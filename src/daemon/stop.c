@@ -16,6 +16,7 @@
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "sched/sched.h"
 #include "serve/health.h"
 #include "serve/serve.h"
@@ -40,6 +41,7 @@ static void close_next(void *ctx);
     }
 CLOSE(http_server, dv_http_server_close)
 CLOSE(agent, dv_agent_close)
+CLOSE(runner, dv_runner_close)
 CLOSE(control, dv_control_close)
 CLOSE(sched, dv_sched_close)
 CLOSE(podres_server, dv_podres_server_close)
@@ -66,9 +68,10 @@ static bool close_node_server(struct dv_daemon *daemon)
 static void close_next(void *ctx)
 {
     static bool (*const steps[])(struct dv_daemon *) = {
-        close_http_server,   close_sched,    close_control, close_agent, close_node_server,
-        close_podres_server, close_plugins,  close_pods,    close_cdi,   close_claims,
-        close_devices,       close_recorder, close_remote,  close_api,   close_store,
+        close_http_server, close_sched,       close_control,       close_agent,
+        close_runner,      close_node_server, close_podres_server, close_plugins,
+        close_pods,        close_cdi,         close_claims,        close_devices,
+        close_recorder,    close_remote,      close_api,           close_store,
     };
     struct dv_daemon *daemon = ctx;
     void (*closed)(void *ctx) = daemon->closed;

@@ -29,6 +29,7 @@ struct dv_device_manager;
 struct dv_err;
 struct dv_pods;
 struct dv_recorder;
+struct dv_runner;
 
 /* What a Node object says of the machine. */
 struct dv_agent_machine {
@@ -48,7 +49,8 @@ struct dv_agent_options {
     struct dv_device_manager *devices;
     struct dv_claim_manager *claims;
     struct dv_recorder *recorder;
-    dv_str node_name; /* kept, like all texts */
+    struct dv_runner *runner; /* NULL: containers are somebody else's */
+    dv_str node_name;         /* kept, like all texts */
     dv_str version;
     struct dv_agent_machine machine;
     /* A lease is renewed, so that others can tell whether this node is alive. Nobody needs it where

@@ -15,8 +15,20 @@
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "resource/references.h"
 #include "resource/resource.h"
+
+bool dv_agent_has_runner(const struct dv_agent *agent)
+{
+    return agent->options.runner && dv_runner_is_active(agent->options.runner);
+}
+
+bool dv_agent_is_given(const struct dv_agent_pod *pod)
+{
+    return dv_agent_has_runner(pod->agent) &&
+           dv_runner_state(pod->agent->options.runner, pod->uid) >= DV_RUNNER_RUNNING;
+}
 
 bool dv_agent_write_begin(struct dv_agent_write *write)
 {
@@ -65,6 +77,10 @@ void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object)
 
     dv_object_unref(pod->object);
     pod->object = object ? dv_object_ref(object) : NULL;
+    if (dv_agent_is_given(pod) && object)
+        dv_runner_set_pod(pod->agent->options.runner, object, pod->is_static);
+    else if (dv_agent_is_given(pod))
+        dv_runner_set_vanished(pod->agent->options.runner, pod->uid);
     if (is_other)
         dv_agent_pod_wake(pod);
     dv_agent_pod_look(pod);
@@ -106,6 +122,8 @@ void dv_agent_settle(struct dv_agent *agent)
         dv_agent_pod_look(entry->value);
     dv_claim_manager_reconcile(agent->options.claims);
     dv_agent_mirrors_look(agent);
+    if (agent->options.runner)
+        dv_runner_settle(agent->options.runner);
     /* what each device's holder is to the API decides what the Node object offers */
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
@@ -147,6 +165,11 @@ static void see_change(struct dv_agent_pod *pod)
         dv_agent_pod_note_wait(pod);
         pod->is_dirty = true;
         dv_agent_pod_look(pod);
+    } else if (pod->state == DV_AGENT_ADMITTED && dv_agent_is_given(pod)) {
+        if (!pod->is_taken && !dv_pods_find(pod->agent->options.pods, &ref, &view))
+            /* by `davit release` */
+            dv_runner_evict(pod->agent->options.runner, pod->uid, DV_STR("Released"),
+                            DV_STR("What the pod held was given back by hand"));
     } else if (pod->state == DV_AGENT_ADMITTED) {
         bool is_here = dv_pods_find(pod->agent->options.pods, &ref, &view);
 
@@ -186,9 +209,54 @@ void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, siz
 
         if (!pod)
             continue;
+        if (agent->options.runner)
+            dv_runner_look(agent->options.runner, pod->uid);
         pod->is_dirty = true;
         dv_agent_pod_look(pod);
     }
+}
+
+/* ---- the runner ---- */
+
+static void on_pod_changed(void *ctx, dv_str uid)
+{
+    struct dv_agent *agent = ctx;
+    struct dv_agent_pod *pod = dv_map_get(&agent->pods, uid);
+
+    if (!pod)
+        return;
+    pod->is_dirty = true;
+    dv_agent_pod_look(pod);
+}
+
+static void on_runtime_changed(void *ctx)
+{
+    struct dv_agent *agent = ctx;
+    const struct dv_map_entry *entry;
+
+    agent->node.is_dirty = true;
+    dv_agent_node_look(agent);
+    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
+        dv_agent_pod_look(entry->value);
+}
+
+static bool is_wanted(void *ctx, dv_str uid)
+{
+    const struct dv_agent *agent = ctx;
+    const struct dv_agent_pod *pod = dv_map_get(&agent->pods, uid);
+
+    return !agent->is_synced || (pod && pod->object);
+}
+
+static void listen(struct dv_agent *agent)
+{
+    const struct dv_runner_listener listener = {.pod_changed = on_pod_changed,
+                                                .runtime_changed = on_runtime_changed,
+                                                .is_wanted = is_wanted,
+                                                .ctx = agent};
+
+    if (agent->options.runner)
+        dv_runner_listen(agent->options.runner, &listener);
 }
 
 void dv_agent_devices_changed(struct dv_agent *agent)
@@ -252,6 +320,8 @@ void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
     agent->closed = closed;
     agent->closed_ctx = ctx;
     dv_task_cancel(&agent->pods_task);
+    if (agent->options.runner)
+        dv_runner_listen(agent->options.runner, NULL);
     if (agent->view)
         dv_view_close(agent->view);
     if (agent->claims)
@@ -303,6 +373,7 @@ struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_optio
     dv_map_init(&agent->mirrors);
     take_known(agent);
     dv_agent_folder_open(agent);
+    listen(agent);
     agent->view = dv_view_open(options->cluster, &view, err);
     if (agent->view && dv_agent_node_open(agent, err) &&
         (!options->watches_claims || dv_agent_claims_open(agent, err)))

@@ -13,12 +13,14 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
+#include "cri/cri.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "number/number.h"
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
+#include "pod/runner.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -113,6 +115,25 @@ static void add_resources(struct dv_agent *agent, struct dv_arena *arena,
     add_gone(agent, &known, status->allocatable, &status->n_allocatable, true);
 }
 
+/* Where there is a container runtime, a node is ready when that is. */
+static void judge(const struct dv_agent *agent, struct dv_arena *arena,
+                  struct dv_api_node_condition *ready)
+{
+    struct dv_err err;
+
+    if (!dv_agent_has_runner(agent)) {
+        ready->reason = DV_STR("DavitReady");
+        ready->message = DV_STR("davitd serves");
+    } else if (dv_runner_check(agent->options.runner, &err)) {
+        ready->reason = DV_STR("KubeletReady");
+        ready->message = DV_STR("kubelet is posting ready status");
+    } else {
+        ready->status = DV_STR("False");
+        ready->reason = DV_STR("KubeletNotReady");
+        ready->message = dv_str_copy(dv_str_from_c(err.msg), arena);
+    }
+}
+
 static void add_condition(const struct dv_agent *agent, struct dv_arena *arena,
                           struct dv_api_node_status *status)
 {
@@ -122,18 +143,25 @@ static void add_condition(const struct dv_agent *agent, struct dv_arena *arena,
 
     now.nanos = 0;
     *ready = (struct dv_api_node_condition){
-        .type = DV_STR("Ready"),
-        .status = DV_STR("True"),
-        .last_transition_time = now,
-        .reason = DV_STR("DavitReady"),
-        .message = DV_STR("davitd serves"),
-    };
+        .type = DV_STR("Ready"), .status = DV_STR("True"), .last_transition_time = now};
+    judge(agent, arena, ready);
     for (size_t i = 0; i < old->n_conditions; i++)
         if (dv_str_eq(old->conditions[i].type, ready->type) &&
             dv_str_eq(old->conditions[i].status, ready->status))
             ready->last_transition_time = old->conditions[i].last_transition_time;
     status->conditions = ready;
     status->n_conditions = 1;
+}
+
+/* "containerd://1.6.20", or that there is none. */
+static dv_str runtime_version(const struct dv_agent *agent, struct dv_arena *arena)
+{
+    const struct dv_cri_runtime *runtime =
+        dv_agent_has_runner(agent) ? dv_cri_runtime(dv_runner_cri(agent->options.runner)) : NULL;
+
+    return runtime ? dv_str_printf(arena, "%.*s://%.*s", DV_FMT(runtime->name),
+                                   DV_FMT(runtime->version))
+                   : DV_STR("none://");
 }
 
 static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *arena)
@@ -148,7 +176,7 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *aren
                       .boot_id = machine->boot_id,
                       .kernel_version = machine->kernel,
                       .os_image = machine->os_image,
-                      .container_runtime_version = DV_STR("none://"),
+                      .container_runtime_version = runtime_version(agent, arena),
                       .kubelet_version = agent->options.version,
                       .operating_system = DV_STR("linux"),
                       .architecture = machine->architecture},

@@ -18,6 +18,7 @@
 #include "pod/agent/agent_step.h"
 #include "pod/agent/bare_status.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -272,9 +273,10 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
 static void admit(struct dv_agent_pod *pod)
 {
     struct dv_err err;
-    struct dv_pod_input *input = dv_pod_input_of_object(pod->object, &err);
+    struct dv_pod_input *input;
 
     pod->is_dirty = true;
+    input = dv_pod_input_of_object(pod->object, &err);
     if (!input) { /* the API accepted a pod that we cannot read; an update may mend it */
         try_later(pod, &err);
         dv_agent_pod_look(pod);
@@ -317,6 +319,8 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
     pod->state = DV_AGENT_RELEASED;
     pod->is_failing = false;
     pod->pause = (struct dv_agent_pause){0};
+    if (dv_agent_has_runner(pod->agent))
+        dv_runner_set_released(pod->agent->options.runner, pod->uid);
     dv_agent_pod_look(pod);
 }
 
@@ -331,6 +335,27 @@ static void release(struct dv_agent_pod *pod)
     pod->state = DV_AGENT_RELEASING;
     pod->release = (struct dv_pod_release){.done = on_released};
     dv_pods_release(pod->agent->options.pods, &pod->release, &ref);
+}
+
+/* ---- the runner ---- */
+
+/* Gives the pod to the runner. One that was not admitted by this daemon, or was released already,
+ * only has to end; it is not started again. */
+static void take(struct dv_agent_pod *pod)
+{
+    struct dv_runner *runner = pod->agent->options.runner;
+    bool is_to_end = pod->state != DV_AGENT_ADMITTED;
+
+    dv_timer_cancel(&pod->timer);
+    pod->state = DV_AGENT_ADMITTED;
+    dv_runner_set_pod(runner, pod->object, pod->is_static);
+    if (!is_to_end)
+        return;
+    pod->is_taken = true;
+    if (dv_str_eq(value_of(pod)->spec.restart_policy, DV_STR("Always")) &&
+        !value_of(pod)->metadata.deletion_timestamp.is_set)
+        dv_runner_evict(runner, pod->uid, DV_STR("Released"),
+                        DV_STR("What the pod held was given back"));
 }
 
 /* ---- writing to the API ---- */
@@ -452,7 +477,11 @@ static struct dv_agent_facts facts_of(const struct dv_agent_pod *pod)
         .is_time = !dv_timer_is_set(&pod->timer),
         .is_settled = pod->agent->is_synced,
         .is_behind = pod->state == DV_AGENT_NEW && dv_agent_pod_is_behind(pod),
+        .has_runner = dv_agent_has_runner(pod->agent),
     };
+
+    if (facts.has_runner)
+        facts.runtime = dv_runner_state(pod->agent->options.runner, pod->uid);
 
     if (dv_pods_find(pod->agent->options.pods, &ref, &view)) {
         facts.may_run = view.may_run;
@@ -487,6 +516,9 @@ static void step(struct dv_agent_pod *pod)
         return;
     case DV_AGENT_CANCEL:
         dv_pods_cancel(&pod->admission);
+        return;
+    case DV_AGENT_TAKE:
+        take(pod);
         return;
     case DV_AGENT_GRACE:
         wait_for_end(pod);

@@ -63,6 +63,7 @@ struct dv_agent_pod {
     bool is_failing; /* its release has failed */
     bool was_asked;  /* plugins or drivers were, before `reason` was given */
     bool has_ended;
+    bool is_taken;         /* it was given to the runner without an admission: it only has to end */
     bool is_owned;         /* what its annotations name as its owner was seen at work */
     bool is_running;       /* a process of it that somebody told about was there at the last look */
     uint64_t told_version; /* of what was told about its containers, at the last look */
@@ -117,6 +118,10 @@ struct dv_agent {
 };
 
 /* agent.c */
+/* Whether there is a container runtime: pods are given to the runner then. */
+bool dv_agent_has_runner(const struct dv_agent *agent);
+/* Whether the runner has the pod. */
+bool dv_agent_is_given(const struct dv_agent_pod *pod);
 void dv_agent_check_closed(struct dv_agent *agent);
 /* Goes on when the pods of the API and those of files are known. */
 void dv_agent_settle(struct dv_agent *agent);

@@ -3,17 +3,16 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/str.h"
-#include "claim/claim.h"
-#include "claim/claim_manager.h"
-#include "device/device.h"
-#include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
 #include "pod/agent/bare_status.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
+#include "pod/runner/device_health.h"
 #include "resource/resource.h"
+#include "workload/life.h"
 #include "json/json.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -43,26 +42,11 @@ static void add_health(const struct dv_agent_pod *pod, const struct dv_api_conta
                        struct dv_arena *arena, struct dv_api_container_status *status)
 {
     const struct dv_agent_options *options = &pod->agent->options;
-    struct dv_claim_status_options claim_options = {
-        .now_wall_ns = dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))};
-    const struct dv_device_status *statuses;
-    size_t n = dv_device_status(dv_device_manager_state(options->devices), pod->uid,
-                                container->name, arena, &statuses);
-    struct dv_api_resource_status *known = DV_NEW_ARRAY(arena, struct dv_api_resource_status, n);
 
-    for (size_t i = 0; i < n; i++) {
-        known[i].name = statuses[i].resource;
-        known[i].n_resources = statuses[i].n_ids;
-        known[i].resources = DV_NEW_ARRAY(arena, struct dv_api_resource_health, statuses[i].n_ids);
-        for (size_t k = 0; k < statuses[i].n_ids; k++) {
-            known[i].resources[k].resource_id = statuses[i].ids[k];
-            known[i].resources[k].health =
-                statuses[i].is_healthy[k] ? DV_STR("Healthy") : DV_STR("Unhealthy");
-        }
-    }
-    dv_claim_container_status(dv_claim_manager_state(options->claims), value_of(pod), container,
-                              known, n, &claim_options, arena, &status->allocated_resources_status,
-                              &status->n_allocated_resources_status);
+    status->n_allocated_resources_status =
+        dv_device_health_of(options->devices, options->claims, value_of(pod), pod->uid, container,
+                            dv_clock_wall_ns(dv_loop_clock(pod->agent->loop)), arena,
+                            &status->allocated_resources_status);
 }
 
 static void add_all_health(const struct dv_agent_pod *pod, struct dv_arena *arena,
@@ -168,20 +152,74 @@ static void clear_empty(struct dv_json *status, struct dv_arena *arena)
         clear_absent(condition, texts, DV_COUNT(texts), arena);
 }
 
-struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)
+/* Addresses are merged by the API; a new sandbox has others, and the old ones are nobody's. */
+static void replace_list(struct dv_json *status, dv_str name, struct dv_arena *arena)
+{
+    struct dv_json *list = dv_json_get(status, name);
+    struct dv_json *order = dv_json_new_object(arena);
+
+    if (!list)
+        return;
+    dv_json_set(order, DV_STR("$patch"), dv_json_new_str(DV_STR("replace"), arena), arena);
+    dv_json_append(list, order);
+}
+
+/* Leaves out conditions of others: the API may have newer ones than the life has seen. */
+static void keep_own_conditions(struct dv_api_pod_status *status, struct dv_arena *arena)
+{
+    struct dv_api_pod_condition *kept =
+        DV_NEW_ARRAY(arena, struct dv_api_pod_condition, status->n_conditions);
+    size_t n = 0;
+
+    for (size_t i = 0; i < status->n_conditions; i++)
+        if (dv_life_owns_condition(status->conditions[i].type))
+            kept[n++] = status->conditions[i];
+    status->conditions = kept;
+    status->n_conditions = n;
+}
+
+/* The status as the pod's life has it. What is the scheduler's and the controllers' is not told. */
+static struct dv_json *encode_life(const struct dv_agent_pod *pod, struct dv_arena *arena)
+{
+    const struct dv_api_pod_status *life = dv_runner_status(pod->agent->options.runner, pod->uid);
+    struct dv_api_pod_status status;
+    struct dv_json *encoded;
+
+    if (!life)
+        return NULL; /* it has not been looked at yet */
+    status = *life;
+    status.resource_claim_statuses = NULL;
+    status.n_resource_claim_statuses = 0;
+    status.extended_resource_claim_status = NULL;
+    keep_own_conditions(&status, arena);
+    encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
+    replace_list(encoded, DV_STR("podIPs"), arena);
+    replace_list(encoded, DV_STR("hostIPs"), arena);
+    return encoded;
+}
+
+static struct dv_json *encode_own(const struct dv_agent_pod *pod, struct dv_arena *arena)
 {
     const struct dv_api_pod *value = value_of(pod);
     struct dv_api_pod_status status = {.qos_class = value->status.qos_class};
-    struct dv_json *patch = dv_json_new_object(arena);
-    struct dv_json *metadata = dv_json_new_object(arena);
-    struct dv_json *encoded;
 
     if (!fill(pod, arena, &status) || (dv_pod_is_terminal(value) && !pod->is_static))
         return NULL; /* a pod that has succeeded or failed does not change its phase again */
+    return dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
+}
+
+struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena)
+{
+    struct dv_json *patch = dv_json_new_object(arena);
+    struct dv_json *metadata = dv_json_new_object(arena);
+    struct dv_json *encoded =
+        dv_agent_is_given(pod) ? encode_life(pod, arena) : encode_own(pod, arena);
+
+    if (!encoded)
+        return NULL;
     dv_json_set(metadata, DV_STR("uid"), dv_json_new_str(dv_agent_pod_shown(pod)->meta->uid, arena),
                 arena);
     dv_json_set(patch, DV_STR("metadata"), metadata, arena);
-    encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
     clear_empty(encoded, arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
     return patch;

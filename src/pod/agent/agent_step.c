@@ -27,7 +27,8 @@ static enum dv_agent_step after_release(const struct dv_agent_facts *facts)
     return DV_AGENT_WAIT; /* a pod that has ended stays in the API until somebody deletes it */
 }
 
-enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
+/* The next step for a pod of which the runtime has nothing, and where there is none. */
+static enum dv_agent_step next_alone(const struct dv_agent_facts *facts)
 {
     bool is_unwanted = is_over(facts) || (facts->is_there && facts->is_deleting);
 
@@ -55,4 +56,52 @@ enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
         return after_release(facts);
     }
     return DV_AGENT_WAIT;
+}
+
+/* The next step for a pod that the runner was given. Its containers end first, whoever wants that;
+ * then it is released, and it is removed from the API when nothing of it is left here and the API
+ * has been told how it ended. */
+static enum dv_agent_step next_given(const struct dv_agent_facts *facts)
+{
+    if (facts->state == DV_AGENT_ADMITTED)
+        return facts->runtime == DV_RUNNER_STOPPED ? DV_AGENT_RELEASE : DV_AGENT_WAIT;
+    if (facts->state != DV_AGENT_RELEASED)
+        return DV_AGENT_WAIT;
+    if (!facts->is_there)
+        return facts->is_settled ? DV_AGENT_FORGET : DV_AGENT_WAIT;
+    if (facts->is_deleting && facts->is_terminal && facts->runtime == DV_RUNNER_FINISHED)
+        return facts->is_writing ? DV_AGENT_WAIT : DV_AGENT_REMOVE;
+    return DV_AGENT_WAIT;
+}
+
+/* Whether the runner is to have the pod: it was admitted and nobody else runs it, or containers of
+ * it are left that have to be looked after before it can go. */
+static bool is_to_take(const struct dv_agent_facts *facts)
+{
+    bool is_left_over = facts->runtime == DV_RUNNER_LEFT_OVER;
+
+    if (!facts->is_there)
+        return false;
+    if (facts->state == DV_AGENT_ADMITTED)
+        return is_left_over || (!facts->is_running && !facts->has_ended);
+    if (facts->state == DV_AGENT_RELEASED)
+        return is_left_over && (facts->is_deleting || !facts->is_terminal);
+    return is_left_over && facts->is_deleting && facts->state != DV_AGENT_ADMITTING &&
+           facts->state != DV_AGENT_RELEASING;
+}
+
+enum dv_agent_step dv_agent_next(const struct dv_agent_facts *facts)
+{
+    enum dv_agent_step step;
+
+    if (!facts->has_runner)
+        return next_alone(facts);
+    if (facts->runtime >= DV_RUNNER_RUNNING)
+        return next_given(facts);
+    if (is_to_take(facts))
+        return DV_AGENT_TAKE;
+    step = next_alone(facts);
+    if (facts->runtime == DV_RUNNER_UNKNOWN || step == DV_AGENT_ADMIT || step == DV_AGENT_CANCEL)
+        return step;
+    return DV_AGENT_WAIT; /* until it is known what runs, or the runner has ended that */
 }

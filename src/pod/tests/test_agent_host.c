@@ -17,6 +17,7 @@
 #include "device/device_manager.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
+#include "pod/runner.h"
 #include "store/store.h"
 #include "support/api.h"
 #include "support/dvtest.h"
@@ -168,6 +169,28 @@ static void open_pods(struct world *world)
     assert_ok(world->pods, &err);
 }
 
+static void open_runner(struct world *world)
+{
+    const struct dv_runner_options options = {
+        .cluster = &world->shaky.cluster,
+        .pods = world->pods,
+        .devices = world->devices,
+        .claims = world->claims,
+        .recorder = world->recorder,
+        .cdi = world->cdi,
+        .cri = dv_str_from_c(text(world, "unix://%s", world->runtime->path)),
+        .node_name = DV_STR(NODE),
+        .root_dir = dv_str_from_c(world->dir),
+        .log_dir = dv_str_from_c(text(world, "%s/logs", world->dir)),
+        .n_cpus = 2,
+        .memory_bytes = 1u << 30,
+    };
+    struct dv_err err;
+
+    world->runner = dv_runner_open(world->loop, &options, &err);
+    assert_ok(world->runner, &err);
+}
+
 static void open_agent(struct world *world)
 {
     const struct dv_agent_options options = {
@@ -176,6 +199,7 @@ static void open_agent(struct world *world)
         .devices = world->devices,
         .claims = world->claims,
         .recorder = world->recorder,
+        .runner = world->runner,
         .node_name = DV_STR(NODE),
         .version = DV_STR("davit/1"),
         .machine = {.n_cpus = 2,
@@ -226,6 +250,8 @@ void world_open_node(struct world *world)
     world->recorder = dv_recorder_open(&world->shaky.cluster, DV_STR("davit-node"), DV_STR(NODE));
     dv_claim_manager_connect(world->claims, &world->shaky.cluster);
     assert_ok(dv_pods_connect(world->pods, &world->shaky.cluster, &err), &err);
+    if (world->runtime)
+        open_runner(world);
     if (!world->has_no_agent)
         open_agent(world);
     dv_claim_manager_set_ready(world->claims);
@@ -252,6 +278,7 @@ void world_open_node(struct world *world)
 void world_close_node(struct world *world)
 {
     CLOSE(agent, dv_agent_close);
+    CLOSE(runner, dv_runner_close);
     CLOSE(pods, dv_pods_close);
     CLOSE(cdi, dv_cdi_dirs_close);
     CLOSE(claims, dv_claim_manager_close);
@@ -303,7 +330,7 @@ static void write_spec(struct world *world)
               &err);
 }
 
-int world_start(void **state)
+static struct world *make_world(bool has_runtime)
 {
     struct world *world = DV_ALLOC(struct world);
     struct dv_err err;
@@ -327,9 +354,36 @@ int world_start(void **state)
     world->boot_id = "boot-1";
     world->device_ids = "g0 g1 g2 g3";
     world->driver.cdi_id = SPEC;
+    if (has_runtime) {
+        world->runtime = DV_ALLOC(struct cri_runtime);
+        cri_runtime_init(world->runtime, world->loop, world->dir);
+        world->runtime->images[1] = "busybox:latest";
+        cri_runtime_start(world->runtime);
+    }
     world_open(world);
-    *state = world;
+    return world;
+}
+
+int world_start(void **state)
+{
+    *state = make_world(false);
     return 0;
+}
+
+int world_start_with_runtime(void **state)
+{
+    *state = make_world(true);
+    return 0;
+}
+
+static void end_runtime(struct world *world)
+{
+    if (!world->runtime)
+        return;
+    cri_runtime_stop(world->runtime);
+    turn(world, 20); /* what it has closed is gone then */
+    cri_runtime_fini(world->runtime);
+    free(world->runtime);
 }
 
 int world_end(void **state)
@@ -337,6 +391,7 @@ int world_end(void **state)
     struct world *world = *state;
 
     world_close(world);
+    end_runtime(world);
     dra_driver_fini(&world->driver);
     dv_loop_free(world->loop);
     lines_end(&world->log);

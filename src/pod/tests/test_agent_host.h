@@ -14,6 +14,7 @@
 #include "cluster/cluster.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
+#include "support/cri_runtime.h"
 #include "support/device_plugin.h"
 #include "support/dra_driver.h"
 #include "topology/topology.h"
@@ -55,9 +56,11 @@ struct world {
     struct dv_cdi_dirs *cdi;
     struct dv_pods *pods;
     struct dv_recorder *recorder;
+    struct dv_runner *runner; /* with a runtime only */
     struct dv_agent *agent;
     struct device_plugin plugin; /* with the devices of `devices` */
     struct dra_driver driver;
+    struct cri_runtime *runtime; /* NULL: the node has none */
     const char *device_ids;
     const char *boot_id;
     int fails_at; /* the request of a renewed world that fails; 0: none */
@@ -72,9 +75,11 @@ struct world {
 /* A CDI name that the node has a spec for. */
 #define SPEC "dra.example.com/dev=d0"
 
-int world_start(void **state); /* all is there: devices g0 to g3, and the driver */
+int world_start(void **state);              /* all is there: devices g0 to g3, and the driver */
+int world_start_with_runtime(void **state); /* and one that runs nothing runs the containers */
 int world_end(void **state);
 #define world_test(f) cmocka_unit_test_setup_teardown(f, world_start, world_end)
+#define runtime_test(f) cmocka_unit_test_setup_teardown(f, world_start_with_runtime, world_end)
 /* The node's half and the API, from what is on the disk. */
 void world_open(struct world *world);
 void world_close(struct world *world);

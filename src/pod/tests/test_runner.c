@@ -1,0 +1,300 @@
+/* The runner over a runtime that runs nothing: pods start, end, are adopted; each call may fail. */
+#include "support/dvtest.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "cluster/embedded.h"
+#include "cri/cri.h"
+#include "pod/tests/test_agent_host.h"
+#include "resource/resource.h"
+#include "support/cri_runtime.h"
+
+/* A pod of this node; `spec` is what is added to its spec, `command` JSON texts. */
+static void run_pod(struct world *world, const char *name, const char *command, const char *spec)
+{
+    (void)create(world, DV_KIND_POD,
+                 text(world,
+                      "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"spec\":{"
+                      "\"nodeName\":\"" NODE "\",\"containers\":[{\"name\":\"c\",\"image\":"
+                      "\"busybox\",\"imagePullPolicy\":\"IfNotPresent\",\"command\":[%s],"
+                      "\"resources\":{\"limits\":{\"" GPU "\":\"1\"}}}]%s}}",
+                      name, command, spec));
+}
+
+/* Passes time until it is so, at most 15 minutes. */
+static bool is_within(struct world *world, bool (*is_met)(struct world *world))
+{
+    for (int i = 0; i < 9000; i++) {
+        if (is_met(world))
+            return true;
+        pass(world, 100);
+    }
+    return false;
+}
+
+static bool is_running(struct world *world)
+{
+    return strcmp(phase_of(world, "p"), "Running") == 0;
+}
+
+static bool is_gone(struct world *world)
+{
+    return !pod_of(world, "p");
+}
+
+static bool is_empty(struct world *world)
+{
+    return cri_runtime_n_containers(world->runtime) == 0 &&
+           cri_runtime_n_sandboxes(world->runtime) == 0;
+}
+
+static void must(struct world *world, const char *what, bool (*is_met)(struct world *world))
+{
+    if (!is_within(world, is_met))
+        fail_msg("not %s: %s; calls: %s", what, phase_of(world, "p"),
+                 dv_buf_c(&world->runtime->said));
+}
+
+/* ---- a whole life ---- */
+
+static void runs_a_pod_and_ends_it(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"sleep\"", "");
+    must(world, "running", is_running);
+    assert_int_equal(cri_runtime_n_containers(world->runtime), 1);
+    expect_held(world, "p=g0 ");
+    delete_pod(world, "p", -1);
+    must(world, "gone", is_gone);
+    must(world, "removed", is_empty);
+    expect_held(world, "");
+}
+
+static bool has_succeeded(struct world *world)
+{
+    return strncmp(phase_of(world, "p"), "Succeeded", 9) == 0;
+}
+
+static void tells_that_a_pod_has_succeeded(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"exit\",\"0\"", ",\"restartPolicy\":\"Never\"");
+    must(world, "succeeded", has_succeeded);
+    expect_held(world, "");
+    delete_pod(world, "p", -1);
+    must(world, "gone", is_gone);
+    must(world, "removed", is_empty);
+}
+
+static bool has_failed(struct world *world)
+{
+    return strncmp(phase_of(world, "p"), "Failed", 6) == 0;
+}
+
+static void tells_that_a_pod_has_failed(void **state)
+{
+    struct world *world = *state;
+    const struct dv_api_pod_status *status;
+
+    run_pod(world, "p", "\"exit\",\"3\"", ",\"restartPolicy\":\"Never\"");
+    must(world, "failed", has_failed);
+    status = &pod_of(world, "p")->status;
+    assert_int_equal(status->container_statuses[0].state.terminated->exit_code, 3);
+}
+
+/* ---- the order of the end ---- */
+
+static bool is_stopped(struct world *world)
+{
+    const struct cri_container *container = cri_runtime_container(world->runtime, "c");
+
+    return container && container->n_stops > 0;
+}
+
+static void releases_only_what_has_stopped(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"stubborn\"", "");
+    must(world, "running", is_running);
+    delete_pod(world, "p", 10);
+    must(world, "told to stop", is_stopped);
+    pass(world, 5000);
+    expect_held(world, "p=g0 "); /* it still runs */
+    assert_non_null(pod_of(world, "p"));
+    must(world, "gone", is_gone);
+    expect_held(world, "");
+}
+
+/* ---- restarts ---- */
+
+static void adopts_what_runs(void **state)
+{
+    struct world *world = *state;
+    const char *id;
+
+    run_pod(world, "p", "\"sleep\"", "");
+    must(world, "running", is_running);
+    id = cri_runtime_container(world->runtime, "c")->id;
+    world_close_node(world);
+    world_open_node(world);
+    pass(world, 120000);
+    assert_true(is_running(world));
+    assert_int_equal(cri_runtime_n_containers(world->runtime), 1);
+    assert_string_equal(cri_runtime_container(world->runtime, "c")->id, id);
+    expect_held(world, "p=g0 ");
+}
+
+static void ends_what_nobody_wants_any_more(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"sleep\"", "");
+    must(world, "running", is_running);
+    world_close_node(world);
+    delete_pod(world, "p", 0);
+    assert_null(pod_of(world, "p"));
+    world_open_node(world);
+    must(world, "removed", is_empty);
+    expect_held(world, "");
+}
+
+static void waits_for_a_runtime_that_restarts(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"sleep\"", "");
+    must(world, "running", is_running);
+    cri_runtime_stop(world->runtime);
+    pass(world, 60000);
+    assert_true(is_running(world));
+    delete_pod(world, "p", 1);
+    pass(world, 60000);
+    assert_non_null(pod_of(world, "p")); /* who knows what runs */
+    expect_held(world, "p=g0 ");
+    cri_runtime_start(world->runtime);
+    must(world, "gone", is_gone);
+    must(world, "removed", is_empty);
+}
+
+/* ---- faults ---- */
+
+static const enum dv_cri_method methods[] = {
+    DV_CRI_RUN_POD_SANDBOX,  DV_CRI_POD_SANDBOX_STATUS,
+    DV_CRI_IMAGE_STATUS,     DV_CRI_CREATE_CONTAINER,
+    DV_CRI_START_CONTAINER,  DV_CRI_CONTAINER_STATUS,
+    DV_CRI_STOP_CONTAINER,   DV_CRI_STOP_POD_SANDBOX,
+    DV_CRI_REMOVE_CONTAINER, DV_CRI_REMOVE_POD_SANDBOX,
+    DV_CRI_LIST_POD_SANDBOX, DV_CRI_LIST_CONTAINERS,
+    DV_CRI_STATUS,
+};
+
+/* Whatever goes wrong with one call, the pod runs in the end, ends when it is to, and nothing is
+ * left of it. */
+static void survive(struct world *world, enum cri_fault_kind kind)
+{
+    for (size_t i = 0; i < DV_COUNT(methods); i++) {
+        const struct cri_fault fault = {
+            .kind = kind, .n = 1, .code = DV_UNKNOWN, .text = "no luck", .ms = 3000};
+
+        dv_buf_clear(&world->runtime->said);
+        world->runtime->faults[methods[i]] = fault;
+        run_pod(world, "p", "\"sleep\"", "");
+        must(world, dv_cri_method_name(methods[i]), is_running);
+        world->runtime->faults[methods[i]] = fault;
+        delete_pod(world, "p", 2);
+        must(world, dv_cri_method_name(methods[i]), is_gone);
+        must(world, dv_cri_method_name(methods[i]), is_empty);
+        expect_held(world, "");
+    }
+}
+
+static void survives_calls_that_fail(void **state)
+{
+    survive(*state, CRI_FAILS);
+}
+
+static void survives_calls_that_hang(void **state)
+{
+    survive(*state, CRI_HANGS);
+}
+
+static void survives_late_answers(void **state)
+{
+    survive(*state, CRI_LATE);
+}
+
+static void survives_lost_answers(void **state)
+{
+    survive(*state, CRI_LOST);
+}
+
+static void survives_garbage(void **state)
+{
+    survive(*state, CRI_GARBAGE);
+}
+
+/* ---- the node ---- */
+
+static const struct dv_api_node_condition *ready_of(struct world *world)
+{
+    const struct dv_object *object =
+        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
+    const struct dv_api_node *node = object->value;
+
+    assert_int_equal(node->status.n_conditions, 1);
+    return &node->status.conditions[0];
+}
+
+static bool is_node_ready(struct world *world)
+{
+    return dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE)) &&
+           dv_str_eq(ready_of(world)->status, DV_STR("True"));
+}
+
+static bool is_node_lost(struct world *world)
+{
+    return dv_str_eq(ready_of(world)->status, DV_STR("False"));
+}
+
+static void tells_whether_the_runtime_is_ready(void **state)
+{
+    struct world *world = *state;
+
+    must(world, "ready", is_node_ready);
+    assert_str(ready_of(world)->reason, "KubeletReady");
+    cri_runtime_stop(world->runtime);
+    must(world, "not ready", is_node_lost);
+    assert_str(ready_of(world)->reason, "KubeletNotReady");
+    cri_runtime_start(world->runtime);
+    must(world, "ready again", is_node_ready);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        runtime_test(runs_a_pod_and_ends_it),
+        runtime_test(tells_that_a_pod_has_succeeded),
+        runtime_test(tells_that_a_pod_has_failed),
+        runtime_test(releases_only_what_has_stopped),
+        runtime_test(adopts_what_runs),
+        runtime_test(ends_what_nobody_wants_any_more),
+        runtime_test(waits_for_a_runtime_that_restarts),
+        runtime_test(survives_calls_that_fail),
+        runtime_test(survives_calls_that_hang),
+        runtime_test(survives_late_answers),
+        runtime_test(survives_lost_answers),
+        runtime_test(survives_garbage),
+        runtime_test(tells_whether_the_runtime_is_ready),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
