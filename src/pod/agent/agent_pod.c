@@ -14,6 +14,7 @@
 #include "cluster/recorder.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
+#include "pod/agent/agent_fit.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
 #include "pod/agent/bare_status.h"
@@ -270,12 +271,31 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
     dv_agent_pod_look(pod);
 }
 
+/* Refuses a pod that the node has no room for, as the reference does: for good. One that waits for
+ * devices was let in before. */
+static bool refuse_misfit(struct dv_agent_pod *pod)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_agent_misfit misfit;
+
+    if (dv_agent_pod_fits(pod, arena, &misfit))
+        return false;
+    set_text(&pod->reason, misfit.reason);
+    set_text(&pod->message, misfit.message);
+    note(pod, true, pod->reason, misfit.message);
+    pod->state = DV_AGENT_REFUSED;
+    dv_agent_pod_look(pod);
+    return true;
+}
+
 static void admit(struct dv_agent_pod *pod)
 {
     struct dv_err err;
     struct dv_pod_input *input;
 
     pod->is_dirty = true;
+    if (pod->state == DV_AGENT_NEW && refuse_misfit(pod))
+        return;
     input = dv_pod_input_of_object(pod->object, &err);
     if (!input) { /* the API accepted a pod that we cannot read; an update may mend it */
         try_later(pod, &err);

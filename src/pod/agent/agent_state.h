@@ -18,6 +18,7 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
+struct dv_agent_misfit;
 struct dv_arena;
 struct dv_device_capacities;
 struct dv_err;
@@ -175,6 +176,11 @@ bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *n
  * once. */
 bool dv_agent_pod_was_possible(const struct dv_agent_pod *pod);
 DV_CHECKED bool dv_agent_claims_open(struct dv_agent *agent, struct dv_err *err);
+
+/* agent_room.c */
+/* Whether there is room for the pod; otherwise why not, in `arena`. */
+bool dv_agent_pod_fits(const struct dv_agent_pod *pod, struct dv_arena *arena,
+                       struct dv_agent_misfit *misfit);
 
 /* agent_status.c */
 /* The pod's status as a strategic merge patch, made from the pod and what it holds; NULL when there

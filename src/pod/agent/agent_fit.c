@@ -1,0 +1,197 @@
+#include "pod/agent/agent_fit.h"
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/defs.h"
+#include "number/number.h"
+#include "resource/resource.h"
+#include "resource/select.h"
+#include "workload/config.h"
+
+/* ---- amounts ---- */
+
+static const struct dv_quantity *find(const struct dv_quantity_entry *list, size_t n, dv_str key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dv_str_eq(list[i].key, key))
+            return &list[i].value;
+    return NULL;
+}
+
+/* In thousandths of a cpu, else in whole numbers; what is too large is more than any node has. */
+static int64_t to_number(dv_str resource, const struct dv_quantity *quantity)
+{
+    int64_t n;
+    bool is_ok = dv_str_eq(resource, DV_STR("cpu")) ? dv_quantity_to_milli_ceil(quantity, &n)
+                                                    : dv_quantity_to_i64_ceil(quantity, &n);
+
+    if (!is_ok)
+        return dv_quantity_sign(quantity) < 0 ? 0 : INT64_MAX;
+    return n;
+}
+
+static int64_t add_clamped(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t request_of(const struct dv_api_pod *pod, dv_str resource, struct dv_arena *arena)
+{
+    struct dv_quantity amount;
+
+    if (dv_str_eq(resource, DV_STR("pods")))
+        return 1;
+    amount = dv_config_request(pod, resource, arena);
+    return to_number(resource, &amount);
+}
+
+static int64_t capacity_of(const struct dv_agent_fit *fit, dv_str resource)
+{
+    const struct dv_quantity *has =
+        find(fit->node->status.allocatable, fit->node->status.n_allocatable, resource);
+    const struct dv_quantity *held = find(fit->held, fit->n_held, resource);
+    int64_t capacity = has ? to_number(resource, has) : 0;
+
+    if (held && to_number(resource, held) > capacity)
+        return to_number(resource, held);
+    return capacity;
+}
+
+static bool has_enough(const struct dv_agent_fit *fit, dv_str resource, struct dv_arena *arena,
+                       struct dv_agent_misfit *misfit)
+{
+    int64_t wanted = request_of(fit->pod, resource, arena);
+    int64_t capacity = capacity_of(fit, resource);
+    int64_t used = 0;
+
+    if (wanted == 0)
+        return true;
+    for (size_t i = 0; i < fit->n_others; i++)
+        used = add_clamped(used, request_of(fit->others[i], resource, arena));
+    if (add_clamped(used, wanted) <= capacity)
+        return true;
+    misfit->reason = dv_str_printf(arena, "OutOf%.*s", DV_FMT(resource));
+    misfit->message = dv_str_printf(
+        arena,
+        "Node didn't have enough resource: %.*s, requested: %lld, used: %lld, capacity: %lld",
+        DV_FMT(resource), (long long)wanted, (long long)used, (long long)capacity);
+    return false;
+}
+
+/* A resource that the node does not list is not looked at: the reference starts the pod without it,
+ * and here the admission of devices has the word. */
+static bool has_amounts(const struct dv_agent_fit *fit, struct dv_arena *arena,
+                        struct dv_agent_misfit *misfit)
+{
+    static const dv_str first[] = {DV_STR_INIT("pods"), DV_STR_INIT("cpu"), DV_STR_INIT("memory"),
+                                   DV_STR_INIT("ephemeral-storage")};
+    const struct dv_api_node_status *status = &fit->node->status;
+
+    for (size_t i = 0; i < DV_COUNT(first); i++)
+        if (find(status->allocatable, status->n_allocatable, first[i]) &&
+            !has_enough(fit, first[i], arena, misfit))
+            return false;
+    for (size_t i = 0; i < status->n_allocatable; i++) {
+        dv_str resource = status->allocatable[i].key;
+        bool is_device = dv_str_find_char(resource, '/') < resource.n;
+        bool is_first = false;
+
+        for (size_t k = 0; k < DV_COUNT(first); k++)
+            is_first |= dv_str_eq(resource, first[k]);
+        if (!is_first && (!is_device || fit->counts_devices) &&
+            !has_enough(fit, resource, arena, misfit))
+            return false;
+    }
+    return true;
+}
+
+/* ---- where it may run ---- */
+
+static bool is_selected(const struct dv_agent_fit *fit)
+{
+    const struct dv_api_pod_spec *spec = &fit->pod->spec;
+    const struct dv_api_object_meta *meta = &fit->node->metadata;
+    const struct dv_api_node_affinity *affinity =
+        spec->affinity ? spec->affinity->node_affinity : NULL;
+    const struct dv_api_node_selector *required =
+        affinity ? affinity->required_during_scheduling_ignored_during_execution : NULL;
+
+    if (required && !dv_node_selector_matches(required, meta->name, meta->labels, meta->n_labels))
+        return false;
+    for (size_t i = 0; i < spec->n_node_selector; i++) {
+        const struct dv_str_entry *label =
+            dv_entry_find(meta->labels, meta->n_labels, spec->node_selector[i].key);
+
+        if (!label || !dv_str_eq(label->value, spec->node_selector[i].value))
+            return false;
+    }
+    return true;
+}
+
+/* ---- ports of the host ---- */
+
+static bool is_any(dv_str address)
+{
+    return address.n == 0 || dv_str_eq(address, DV_STR("0.0.0.0"));
+}
+
+static bool do_ports_clash(const struct dv_api_container_port *a,
+                           const struct dv_api_container_port *b)
+{
+    return a->host_port > 0 && a->host_port == b->host_port &&
+           dv_str_eq(a->protocol, b->protocol) &&
+           (is_any(a->host_ip) || is_any(b->host_ip) || dv_str_eq(a->host_ip, b->host_ip));
+}
+
+static bool does_container_clash(const struct dv_api_container *a, const struct dv_api_container *b)
+{
+    for (size_t i = 0; i < a->n_ports; i++)
+        for (size_t k = 0; k < b->n_ports; k++)
+            if (do_ports_clash(&a->ports[i], &b->ports[k]))
+                return true;
+    return false;
+}
+
+static bool are_ports_free(const struct dv_agent_fit *fit)
+{
+    const struct dv_api_pod_spec *spec = &fit->pod->spec;
+
+    for (size_t i = 0; i < fit->n_others; i++) {
+        const struct dv_api_pod_spec *other = &fit->others[i]->spec;
+
+        for (size_t k = 0; k < spec->n_containers; k++)
+            for (size_t m = 0; m < other->n_containers; m++)
+                if (does_container_clash(&spec->containers[k], &other->containers[m]))
+                    return false;
+    }
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool refuse(const char *predicate, const char *why, struct dv_arena *arena,
+                   struct dv_agent_misfit *misfit)
+{
+    misfit->reason = dv_str_from_c(predicate);
+    misfit->message = dv_str_printf(arena, "Predicate %s failed: %s", predicate, why);
+    return false;
+}
+
+bool dv_agent_fits(const struct dv_agent_fit *fit, struct dv_arena *arena,
+                   struct dv_agent_misfit *misfit)
+{
+    if (!has_amounts(fit, arena, misfit))
+        return false;
+    if (!is_selected(fit))
+        return refuse("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", arena,
+                      misfit);
+    if (!dv_str_eq(fit->pod->spec.node_name, fit->node->metadata.name))
+        return refuse("NodeName", "node(s) didn't match the requested node name", arena, misfit);
+    if (!are_ports_free(fit))
+        return refuse("NodePorts", "node(s) didn't have free ports for the requested pod ports",
+                      arena, misfit);
+    return true;
+}
