@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -145,6 +146,22 @@ struct dv_voldir_remove_logs {
     struct dv_voldir_work priv;
 };
 void dv_voldir_remove_logs(struct dv_voldir_remove_logs *op, struct dv_loop *loop);
+
+/* Sets a container's log aside when it has grown to max_bytes, and keeps n_files_max of them in
+ * all. The runtime goes on writing to the one that was set aside until it is told
+ * (ReopenContainerLog); when that fails, dv_voldir_unrotate brings the log back, with the same
+ * struct. */
+struct dv_voldir_rotate {
+    void (*done)(struct dv_voldir_rotate *op, const struct dv_err *err);
+    dv_str log_path;
+    uint64_t max_bytes;
+    size_t n_files_max; /* at least 2 */
+    struct dv_arena *arena;
+    dv_str aside_path; /* result of dv_voldir_rotate; empty: nothing was to be done */
+    struct dv_voldir_work priv;
+};
+void dv_voldir_rotate(struct dv_voldir_rotate *op, struct dv_loop *loop);
+void dv_voldir_unrotate(struct dv_voldir_rotate *op, struct dv_loop *loop);
 
 /* Cancels an operation by its `priv`. */
 void dv_voldir_cancel(struct dv_voldir_work *work);

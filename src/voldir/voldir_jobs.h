@@ -13,6 +13,7 @@ struct dv_voldir_container;
 struct dv_voldir_list;
 struct dv_voldir_message;
 struct dv_voldir_remove_logs;
+struct dv_voldir_rotate;
 struct dv_voldir_set_up;
 struct dv_voldir_sub_path;
 struct dv_voldir_tear_down;
@@ -26,6 +27,8 @@ DV_CHECKED bool dv_voldir_run_container(struct dv_voldir_container *op, struct d
 DV_CHECKED bool dv_voldir_run_message(struct dv_voldir_message *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_list(struct dv_voldir_list *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_remove_logs(struct dv_voldir_remove_logs *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_unrotate(struct dv_voldir_rotate *op, struct dv_err *err);
 
 /* Checks that there is at a host path what its type says, and makes it where that says so. */
 DV_CHECKED bool dv_voldir_check_host_path(const struct dv_volume *volume, struct dv_arena *arena,

@@ -20,6 +20,7 @@ struct call {
         struct dv_voldir_message message;
         struct dv_voldir_list list;
         struct dv_voldir_remove_logs logs;
+        struct dv_voldir_rotate rotate;
     } op;
     int n_done;
     struct dv_err err;
@@ -52,6 +53,11 @@ static void on_list(struct dv_voldir_list *op, const struct dv_err *err)
 static void on_logs(struct dv_voldir_remove_logs *op, const struct dv_err *err)
 {
     note_end(DV_CONTAINER(op, struct call, op.logs), err);
+}
+
+static void on_rotated(struct dv_voldir_rotate *op, const struct dv_err *err)
+{
+    note_end(DV_CONTAINER(op, struct call, op.rotate), err);
 }
 
 static void make_container(struct host *host, struct call *call, const char *name, dv_str hosts)
@@ -287,6 +293,49 @@ static void pods_and_logs_are_listed_and_removed(void **state)
     assert_str(list(host, DV_VOLDIR_LOGS, "l"), " ns_p_u1");
 }
 
+/* The path that the log was set aside at; empty: it was not. */
+static dv_str rotate(struct host *host, struct call *call, const char *log)
+{
+    *call = (struct call){
+        .op.rotate = {.done = on_rotated,
+                      .log_path = dv_str_from_c(log),
+                      .max_bytes = 4,
+                      .n_files_max = 3,
+                      .arena = host->rig.arena}
+    };
+    dv_voldir_rotate(&call->op.rotate, host->rig.loop);
+    rig_wait_count(&host->rig, &call->n_done, 1);
+    assert_int_equal(call->err.code, DV_OK);
+    return call->op.rotate.aside_path;
+}
+
+static void large_logs_are_set_aside(void **state)
+{
+    struct host *host = *state;
+    const char *log = at(host, "0.log");
+    struct call call;
+    dv_str aside;
+
+    assert_str(rotate(host, &call, log), ""); /* there is none */
+    write_file(log, "abc");
+    assert_str(rotate(host, &call, log), ""); /* small */
+    write_file(log, "abcd");
+    write_file(at(host, "0.log.20200101-000000"), "");
+    write_file(at(host, "0.log.20210101-000000"), "");
+    write_file(at(host, "1.log"), "another's");
+    aside = rotate(host, &call, log);
+    assert_str(read_file(host, dv_str_to_c(aside, host->rig.arena)), "abcd");
+    assert_false(is_there(log));
+    assert_false(is_there(at(host, "0.log.20200101-000000")));
+    assert_true(is_there(at(host, "0.log.20210101-000000")));
+    assert_true(is_there(at(host, "1.log")));
+    call.n_done = 0; /* the runtime could not be told */
+    dv_voldir_unrotate(&call.op.rotate, host->rig.loop);
+    rig_wait_count(&host->rig, &call.n_done, 1);
+    assert_str(read_file(host, log), "abcd");
+    assert_false(is_there(dv_str_to_c(aside, host->rig.arena)));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -297,6 +346,7 @@ int main(void)
         host_test(last_words_have_limits),
         host_test(what_cannot_be_read_is_told),
         host_test(pods_and_logs_are_listed_and_removed),
+        host_test(large_logs_are_set_aside),
     };
 
     return cmocka_run_group_tests_name("voldir_files", tests, NULL, NULL);
