@@ -65,7 +65,7 @@ enum dv_life_container_state { /* numbered as in CRI */
 struct dv_life_container {
     dv_str name; /* in the pod: label io.kubernetes.container.name */
     dv_str id;
-    dv_str sandbox_id;
+    dv_str sandbox_id; /* empty: the runtime does not tell, and the times do */
     enum dv_life_container_state state;
     uint32_t restart_count; /* annotation */
     uint32_t hash;          /* annotation; see dv_config_hash */
@@ -104,7 +104,8 @@ struct dv_life_view {
     size_t n_containers;
 };
 
-/* Reads the runtime's answers, in `arena`; texts are borrowed. `end_message` is left empty. */
+/* Reads the runtime's answers, in `arena`; texts are borrowed. `end_message` and `sandbox_id`
+ * are left empty. */
 void dv_life_read_container(const struct CriV1__ContainerStatus *status, struct dv_arena *arena,
                             struct dv_life_container *container);
 void dv_life_read_sandbox(const struct CriV1__PodSandboxStatus *status, struct dv_arena *arena,

@@ -141,6 +141,15 @@ void life_for_container(struct life_look *look, struct dv_life_action *action, d
     action->spec = life_spec(look, name, &action->container_kind);
 }
 
+struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena)
+{
+    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
+
+    for (size_t i = 0; i < from.n; i++)
+        copy.v[i] = dv_str_copy(from.v[i], arena);
+    return copy;
+}
+
 static struct life_pending *find_pending(const struct dv_life *life, uint32_t id)
 {
     for (size_t i = 0; i < life->pending.n; i++)
@@ -439,17 +448,6 @@ static void look_finished(struct life_look *look)
         life_collect(look);
 }
 
-static void keep_ips(struct life_look *look)
-{
-    struct dv_life *life = look->life;
-    const struct dv_api_pod_status *status = dv_life_status(life);
-    size_t n = status ? status->n_pod_i_ps : 0;
-
-    dv_vec_clear(&life->ips);
-    for (size_t i = 0; i < n; i++)
-        *dv_vec_add(&life->ips) = status->pod_i_ps[i].ip;
-}
-
 void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struct dv_arena *arena,
                   struct dv_life_orders *orders)
 {
@@ -465,7 +463,6 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
         life->stage != DV_LIFE_GONE) {
         look_refused(&look);
     } else {
-        keep_ips(&look);
         if (look.pod && life->has_begun && life->stage < DV_LIFE_TERMINATED && facts->view_ms != 0)
             life_probe_go(&look);
         if (life->stage == DV_LIFE_SYNCING)
@@ -475,7 +472,6 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
         drop_results(&look);
         if (life->stage == DV_LIFE_FINISHED && !life->ending)
             look_finished(&look);
-        keep_ips(&look);
     }
     *orders = (struct dv_life_orders){
         .actions = look.actions.v,

@@ -228,7 +228,7 @@ static bool is_old(const struct dv_life_view *view, const struct dv_life_contain
 static bool has_containers(const struct dv_life_view *view, const struct dv_life_sandbox *sandbox)
 {
     for (size_t i = 0; i < view->n_containers; i++)
-        if (dv_str_eq(view->containers[i].sandbox_id, sandbox->id))
+        if (life_is_in_sandbox(view, &view->containers[i], sandbox))
             return true;
     return false;
 }

@@ -95,6 +95,7 @@ static void begin_pre_stop(struct life_look *look, struct life_kill *kill,
 
     life_for_container(look, action, kill->name);
     action->hook = hook;
+    action->ips = life_copy_strs(dv_life_ips(look->life), look->arena);
     action->limit_ms = (uint64_t)kill->grace_s * 1000;
     kill->action = action->id_of_action;
     kill->step = LIFE_KILL_PRE_STOP;

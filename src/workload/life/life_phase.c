@@ -101,7 +101,7 @@ static bool is_initialized(const struct life_reckoning *reckoning)
     for (size_t i = 0; i < spec->n_containers && sandbox; i++) {
         const struct dv_life_container *newest = life_newest(view, spec->containers[i].name);
 
-        if (newest && dv_str_eq(newest->sandbox_id, sandbox->id))
+        if (newest && life_is_in_sandbox(view, newest, sandbox))
             return true;
     }
     return false;

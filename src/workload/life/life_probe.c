@@ -85,7 +85,7 @@ static void begin_run(struct probing *probing)
     action->probe = probing->sight.probe;
     action->probe_kind = probing->sight.kind;
     action->limit_ms = timeout_s > 0 ? (uint64_t)timeout_s * 1000 : 1000;
-    action->ips = dv_life_ips(probing->look->life);
+    action->ips = life_copy_strs(dv_life_ips(probing->look->life), probing->look->arena);
     probing->look->life->pending.v[probing->look->life->pending.n - 1].probe_kind =
         probing->sight.kind;
 }

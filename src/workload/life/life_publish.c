@@ -81,6 +81,15 @@ static void begin_status(const struct life_look *look, const struct dv_api_pod_s
         status->qos_class = dv_pod_qos_class(look->pod, look->arena);
 }
 
+static void keep_ips(struct dv_life *life)
+{
+    const struct dv_api_pod_status *status = dv_life_status(life);
+
+    dv_vec_clear(&life->ips);
+    for (size_t i = 0; i < status->n_pod_i_ps; i++)
+        *dv_vec_add(&life->ips) = status->pod_i_ps[i].ip;
+}
+
 static void store(struct life_look *look, const struct dv_api_pod_status *status)
 {
     struct dv_api_pod pod = {.status = *status};
@@ -93,6 +102,7 @@ static void store(struct life_look *look, const struct dv_api_pod_status *status
     dv_object_unref(look->life->status); /* not sooner: its texts may be in the new one */
     look->life->status = object;
     look->has_new_status = true;
+    keep_ips(look->life);
 }
 
 /* ---- the phase ---- */
@@ -241,9 +251,9 @@ enum life_phase life_publish(struct life_look *look, enum life_reckon reckon)
     tell_phase(look, &end, reckoning.old, &status);
     for (size_t i = 0; i < life->members.n; i++)
         life->members.v[i].was_reset = false;
-    keep_end(life, &end);
     if (!is_refused(&reckoning))
         store(look, &status);
+    keep_end(life, &end); /* last: the status has its texts until it is stored */
     return end.phase;
 }
 

@@ -48,10 +48,10 @@ static struct dv_life_action *begin(struct start_look *start, enum dv_life_actio
     struct dv_life_action *action = life_begin(start->look, kind, start->starting->id);
 
     life_for_container(start->look, action, start->start->name);
-    action->image = start->starting->image;
-    action->image_id = start->starting->image_id;
-    action->sandbox_id = start->sandbox_id;
-    action->ips = start->ips;
+    action->image = dv_str_copy(start->starting->image, start->look->arena);
+    action->image_id = dv_str_copy(start->starting->image_id, start->look->arena);
+    action->sandbox_id = dv_str_copy(start->sandbox_id, start->look->arena);
+    action->ips = life_copy_strs(start->ips, start->look->arena);
     start->starting->action = action->id_of_action;
     start->starting->since_ms = start->look->facts->now_ms;
     start->starting->step = step;

@@ -147,6 +147,7 @@ const struct life_member *life_member_find(const struct dv_life *life, dv_str na
 
 /* Begins an action and returns it to be filled in further. */
 struct dv_life_action *life_begin(struct life_look *look, enum dv_life_action_kind kind, dv_str id);
+struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena);
 /* Fills in whose action it is. */
 void life_for_container(struct life_look *look, struct dv_life_action *action, dv_str name);
 /* The result of an action that has ended; NULL while it is under way. It is forgotten by
@@ -171,6 +172,10 @@ const struct dv_life_container *life_older(const struct dv_life_view *view,
 /* The exited instance that was made last. */
 const struct dv_life_container *life_newest_exited(const struct dv_life_view *view, dv_str name);
 const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *view);
+/* Whether the container was made in that sandbox of the view. A runtime that does not say tells it
+ * by the times: containers are made in the newest sandbox only. */
+bool life_is_in_sandbox(const struct dv_life_view *view, const struct dv_life_container *container,
+                        const struct dv_life_sandbox *sandbox);
 /* Whether something runs or may run, for all that the runtime knows. */
 bool life_has_running(const struct dv_life_view *view);
 /* Whether anything is there now that was not at the last sync, or a running one is missing. */

@@ -37,15 +37,6 @@ struct life_sync {
     int64_t rest_ms; /* of the back-off that ends first; 0: nothing waits for one */
 };
 
-static struct dv_strs copy_strs(struct dv_strs from, struct dv_arena *arena)
-{
-    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
-
-    for (size_t i = 0; i < from.n; i++)
-        copy.v[i] = dv_str_copy(from.v[i], arena);
-    return copy;
-}
-
 static struct dv_life_action *begin(struct life_look *look, struct life_sync *sync,
                                     enum dv_life_action_kind kind, dv_str id)
 {
@@ -286,7 +277,7 @@ static enum life_go run_sandbox(struct life_look *look, struct life_sync *sync)
     result = life_result(look->life, sync->actions.v[0]);
     sync->plan.sandbox_id = dv_str_copy(result->id, sync->arena);
     if (!look->pod->spec.host_network)
-        sync->ips = copy_strs(result->ips, sync->arena);
+        sync->ips = life_copy_strs(result->ips, sync->arena);
     life_publish_sandbox(look);
     return LIFE_NEXT;
 }
@@ -396,7 +387,7 @@ void life_sync_begin(struct life_look *look)
 
     sync->arena = arena;
     sync->since_ms = look->facts->now_ms;
-    sync->ips = copy_strs(dv_life_ips(life), arena);
+    sync->ips = life_copy_strs(dv_life_ips(life), arena);
     life->sync = sync;
     life_plan(look, arena, &sync->plan);
 }

@@ -67,6 +67,23 @@ const struct dv_life_sandbox *life_newest_sandbox(const struct dv_life_view *vie
     return newest;
 }
 
+bool life_is_in_sandbox(const struct dv_life_view *view, const struct dv_life_container *container,
+                        const struct dv_life_sandbox *sandbox)
+{
+    const struct dv_life_sandbox *found = NULL;
+
+    if (container->sandbox_id.n > 0)
+        return dv_str_eq(container->sandbox_id, sandbox->id);
+    for (size_t i = 0; i < view->n_sandboxes; i++) {
+        const struct dv_life_sandbox *other = &view->sandboxes[i];
+
+        if (other->created_ns <= container->created_ns &&
+            (!found || other->created_ns > found->created_ns))
+            found = other;
+    }
+    return found == sandbox;
+}
+
 bool life_has_running(const struct dv_life_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++)
