@@ -8,6 +8,8 @@ import pytest
 from bound_pods import DEV
 from procs import until
 from runtime_nodes import WAIT_S, container, pod
+from servers import PODS
+from whole_nodes import CLASSES, TEMPLATES, device_class, template
 
 N_KILLS = int(os.environ.get("DAVIT_KILLS", "10"))
 
@@ -54,7 +56,6 @@ def test_killed_while_pods_start_and_end(equipped):
         node.add(asking(names[0]))
         node.add(asking(names[1], "exit 3", restartPolicy="Never"))
         node.add(pod(names[2]))
-        until(lambda: True, 1, "")
         if dice.random() < 0.5:
             node.wait_phase(names[2], "Running")
         else:
@@ -67,13 +68,55 @@ def test_killed_while_pods_start_and_end(equipped):
         node.start()
         check_devices(node)
         for name in names:
-            if node.pod(name) and "deletionTimestamp" not in node.pod(name)["metadata"]:
-                node.delete(name)
-    until(lambda: not node.api().ask("GET", "/api/v1/namespaces/default/pods").doc["items"],
+            node.delete(name, may_be_gone=True)
+    until(lambda: not node.api().ask("GET", PODS).doc["items"],
           WAIT_S, "all pods are gone")
     until(lambda: not node.containers() and not node.sandboxes(), WAIT_S,
           f"nothing is left: {node.containers()} {node.sandboxes()}")
     assert not node.pods_here()
+
+
+def check_claims(node):
+    """A container that runs before and after the look at its claim ran at that moment, too."""
+    pods = {one["metadata"]["name"]: one["status"].get("resourceClaimStatuses", [])
+            for one in node.api().ask("GET", PODS).doc["items"]}
+    before = node.containers()
+    states = node.states()
+    after = node.containers()
+    for key, state in before.items():
+        if state == after.get(key) == "RUNNING":
+            for one in pods.get(key[0], []):
+                assert states.get(one["resourceClaimName"]) == "prepared", (key, states)
+
+
+def test_claims_stay_prepared_while_a_container_runs(make_node):
+    """Claims are made from a template, allocated, prepared and given back meanwhile."""
+    node = make_node()
+    node.options[node.options.index("--roles") + 1] = "api,control,sched,node"
+    node.start()
+    node.start_driver(node.kubeconfig)
+    node.api().must("POST", CLASSES, device_class())
+    node.api().must("POST", TEMPLATES, template())
+    dice = random.Random(11)
+    for turn in range(max(N_KILLS // 2, 1)):
+        name = f"c{turn}"
+        value = pod(name, container(resources={"claims": [{"name": "g"}]}), resourceClaims=[
+            {"name": "g", "resourceClaimTemplateName": "one"}])
+        del value["spec"]["nodeName"]
+        node.add(value)
+        if dice.random() < 0.6:
+            node.wait_phase(name, "Running")
+        check_claims(node)
+        if dice.random() < 0.6:
+            node.delete(name)
+        node.kill()
+        node.start()
+        check_claims(node)
+        node.delete(name, may_be_gone=True)
+        check_claims(node)
+        node.wait_gone(name)
+    until(lambda: not node.containers(), WAIT_S, "nothing is left")
+    until(lambda: node.states() == {}, WAIT_S, "all claims are given back")
 
 
 def test_containers_go_on_while_davitd_is_away(equipped):
