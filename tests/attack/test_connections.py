@@ -133,7 +133,7 @@ def test_a_flood_of_watches_leaves_room_for_others(make_node):
         driver.must("GET", OWN_SLICES)
         with api.watch(MAPS) as watch:
             api.must("POST", MAPS, config_map("seen"))
-            assert watch.next()["object"]["metadata"]["name"] == "seen"
+            watch.until(lambda event: event["object"]["metadata"]["name"] == "seen")
     until(lambda: driver.ask("GET", f"{OWN_SLICES}&watch=1&timeoutSeconds=1").status == 200,
           PATIENCE_S, "the places are free again")
 

@@ -33,7 +33,9 @@ def pod(name, container=None, **spec):
 
 
 def env_pod(name, value="v"):
-    return pod(name, {"env": [{"name": f"E{i}", "value": value} for i in range(N_ENV)]})
+    # Patches replace the containers, and with them what the server would have mounted there.
+    return pod(name, {"env": [{"name": f"E{i}", "value": value} for i in range(N_ENV)]},
+               automountServiceAccountToken=False)
 
 
 def owned_map(name):
