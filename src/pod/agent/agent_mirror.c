@@ -2,6 +2,7 @@
  *
  * The pods of the folder become the agent's like those of the API, with objects that are made of
  * what the file says and, once there is a mirror, of the status that it has. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,7 @@ static void step(struct dv_task *task)
     case DV_MIRROR_WAIT:
         return;
     case DV_MIRROR_CREATE:
+        assert(pod); /* it is wanted */
         create(mirror, pod);
         return;
     case DV_MIRROR_REMOVE:

@@ -4,16 +4,12 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/defs.h"
 #include "base/str.h"
 #include "pod/admission/pod_parse.h"
+#include "pod/agent/bare_conditions.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
-
-enum { N_CONDITIONS = 5 };
-/* Of a condition's message, which may name every container. */
-#define NAMES_BYTES_MAX 32768u
 
 static const bool is_true = true;
 static const bool is_false = false;
@@ -25,11 +21,6 @@ enum role {
     SIDECAR, /* an init container that goes on */
     REGULAR,
 };
-
-static bool is_sidecar(const struct dv_api_container *container)
-{
-    return dv_str_eq(container->restart_policy, DV_STR("Always"));
-}
 
 static bool has_code(const struct dv_api_container_restart_rule_on_exit_codes *codes, int64_t code)
 {
@@ -185,15 +176,6 @@ static void set_container(const struct dv_bare_facts *facts,
 
 /* ---- the pod ---- */
 
-/* The end that the status tells of: of this run, or of the one before while the next is awaited. */
-static const struct dv_api_container_state_terminated *
-end_of(const struct dv_api_container_status *status)
-{
-    if (status->state.terminated || status->state.running)
-        return status->state.terminated;
-    return status->last_state.terminated;
-}
-
 struct counts {
     bool has_failed_init; /* one that is not started again */
     bool is_initializing; /* an init container has to end, or a sidecar to start, first */
@@ -208,9 +190,9 @@ static void count_init(const struct dv_api_container *container,
                        const struct dv_api_container_status *status, bool has_regular,
                        struct counts *counts)
 {
-    const struct dv_api_container_state_terminated *end = end_of(status);
+    const struct dv_api_container_state_terminated *end = dv_bare_end_of(status);
 
-    if (is_sidecar(container)) {
+    if (dv_bare_is_sidecar(container)) {
         counts->n_running += status->state.running != NULL;
         counts->n_not_started += !status->state.running && !end;
         counts->is_initializing |= !status->state.running && !end && !has_regular;
@@ -227,7 +209,7 @@ static struct counts count(const struct dv_api_pod *pod, const struct dv_api_pod
 
     for (size_t i = 0; i < status->n_container_statuses; i++) {
         const struct dv_api_container_status *container = &status->container_statuses[i];
-        const struct dv_api_container_state_terminated *end = end_of(container);
+        const struct dv_api_container_state_terminated *end = dv_bare_end_of(container);
 
         has_regular |= container->state.running || end;
         counts.n_running += container->state.running != NULL;
@@ -258,13 +240,6 @@ static const char *phase_of(const struct counts *counts)
     return counts->n_failed == 0 ? "Succeeded" : "Failed";
 }
 
-/* Whether the init container lets the next one start. */
-static bool is_done(const struct dv_api_container *container,
-                    const struct dv_api_container_status *status)
-{
-    return is_sidecar(container) ? status->state.running != NULL : status->ready;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return dv_str_cmp(((const struct dv_api_container_status *)a)->name,
@@ -283,11 +258,12 @@ static void set_containers(const struct dv_bare_facts *facts, struct dv_arena *a
     for (size_t i = 0; i < spec->n_init_containers; i++) {
         const struct dv_api_container *container = &spec->init_containers[i];
 
-        set_container(facts, container, is_sidecar(container) ? SIDECAR : INIT, is_next, arena,
-                      &status->init_container_statuses[i]);
+        set_container(facts, container, dv_bare_is_sidecar(container) ? SIDECAR : INIT, is_next,
+                      arena, &status->init_container_statuses[i]);
         /* a sidecar that was started once does not keep the others back any more */
-        is_next &= is_done(container, &status->init_container_statuses[i]) ||
-                   (is_sidecar(container) && end_of(&status->init_container_statuses[i]));
+        is_next &=
+            dv_bare_is_done(container, &status->init_container_statuses[i]) ||
+            (dv_bare_is_sidecar(container) && dv_bare_end_of(&status->init_container_statuses[i]));
     }
     status->n_container_statuses = spec->n_containers;
     status->container_statuses =
@@ -300,157 +276,7 @@ static void set_containers(const struct dv_bare_facts *facts, struct dv_arena *a
               sizeof(status->container_statuses[0]), by_name);
 }
 
-/* ---- conditions ---- */
-
-/* The condition of that type which the API has; NULL: none. */
-static const struct dv_api_pod_condition *known(const struct dv_api_pod *pod, dv_str type)
-{
-    for (size_t i = 0; i < pod->status.n_conditions; i++)
-        if (dv_str_eq(pod->status.conditions[i].type, type))
-            return &pod->status.conditions[i];
-    return NULL;
-}
-
-static void add(const struct dv_bare_facts *facts, struct dv_api_pod_status *status,
-                const char *type, bool is_met, dv_str reason, dv_str message)
-{
-    dv_str word = is_met ? DV_STR("True") : DV_STR("False");
-    const struct dv_api_pod_condition *old = known(facts->pod, dv_str_from_c(type));
-    bool is_same = old && dv_str_eq(old->status, word) && old->last_transition_time.is_set;
-
-    status->conditions[status->n_conditions++] = (struct dv_api_pod_condition){
-        .type = dv_str_from_c(type),
-        .observed_generation = facts->pod->metadata.generation,
-        .status = word,
-        .last_transition_time = is_same ? old->last_transition_time : facts->now,
-        .reason = reason,
-        .message = message,
-    };
-}
-
-/* Adds a container's name to "[a b". */
-static void name_also(struct dv_buf *names, dv_str name)
-{
-    if (dv_buf_str(names).n > 0)
-        dv_buf_add_char(names, ' ');
-    dv_buf_add(names, name);
-}
-
-static void add_initialized(const struct dv_bare_facts *facts, struct dv_arena *arena,
-                            struct dv_api_pod_status *status)
-{
-    bool has_run = dv_str_eq(status->phase, DV_STR("Succeeded"));
-    struct dv_buf names;
-
-    for (size_t i = 0; i < status->n_container_statuses; i++)
-        has_run |=
-            status->container_statuses[i].state.running || end_of(&status->container_statuses[i]);
-    dv_buf_init(&names, NAMES_BYTES_MAX);
-    for (size_t i = 0; !has_run && i < status->n_init_container_statuses; i++)
-        if (!is_done(&facts->pod->spec.init_containers[i], &status->init_container_statuses[i]))
-            name_also(&names, status->init_container_statuses[i].name);
-    if (dv_buf_str(&names).n > 0)
-        add(facts, status, "Initialized", false, DV_STR("ContainersNotInitialized"),
-            dv_str_printf(arena, "containers with incomplete status: [%s]", dv_buf_c(&names)));
-    else
-        add(facts, status, "Initialized", true,
-            dv_str_eq(status->phase, DV_STR("Succeeded")) ? DV_STR("PodCompleted") : DV_STR(""),
-            DV_STR(""));
-    dv_buf_fini(&names);
-}
-
-/* The names of containers that are to run and are not ready; empty: all are. */
-static dv_str unready(const struct dv_bare_facts *facts, const struct dv_api_pod_status *status,
-                      struct dv_arena *arena)
-{
-    struct dv_buf names;
-    dv_str text;
-
-    dv_buf_init(&names, NAMES_BYTES_MAX);
-    for (size_t i = 0; i < status->n_init_container_statuses; i++)
-        if (is_sidecar(&facts->pod->spec.init_containers[i]) &&
-            !status->init_container_statuses[i].ready)
-            name_also(&names, status->init_container_statuses[i].name);
-    for (size_t i = 0; i < status->n_container_statuses; i++)
-        if (!status->container_statuses[i].ready)
-            name_also(&names, status->container_statuses[i].name);
-    text = dv_str_copy(dv_buf_str(&names), arena);
-    dv_buf_fini(&names);
-    return text;
-}
-
-/* What the pod's readiness gates say; empty: all are open. */
-static dv_str closed_gates(const struct dv_api_pod *pod, struct dv_arena *arena)
-{
-    struct dv_buf told;
-    dv_str text;
-
-    dv_buf_init(&told, NAMES_BYTES_MAX);
-    for (size_t i = 0; i < pod->spec.n_readiness_gates; i++) {
-        dv_str type = pod->spec.readiness_gates[i].condition_type;
-        const struct dv_api_pod_condition *gate = known(pod, type);
-
-        if (gate && dv_str_eq(gate->status, DV_STR("True")))
-            continue;
-        if (dv_buf_str(&told).n > 0)
-            dv_buf_add_c(&told, ", ");
-        if (gate)
-            dv_buf_printf(&told,
-                          "the status of pod readiness gate \"%.*s\" is not \"True\", but %.*s",
-                          DV_FMT(type), DV_FMT(gate->status));
-        else
-            dv_buf_printf(&told,
-                          "corresponding condition of pod readiness gate \"%.*s\" does not exist.",
-                          DV_FMT(type));
-    }
-    text = dv_str_copy(dv_buf_str(&told), arena);
-    dv_buf_fini(&told);
-    return text;
-}
-
-/* Ready and ContainersReady. */
-static void add_ready(const struct dv_bare_facts *facts, struct dv_arena *arena,
-                      struct dv_api_pod_status *status)
-{
-    dv_str names = unready(facts, status, arena);
-    dv_str reason = DV_STR("");
-    dv_str message = DV_STR("");
-    dv_str gates = closed_gates(facts->pod, arena);
-
-    if (dv_str_eq(status->phase, DV_STR("Succeeded"))) {
-        reason = DV_STR("PodCompleted");
-    } else if (dv_str_eq(status->phase, DV_STR("Failed"))) {
-        reason = DV_STR("PodFailed");
-    } else if (names.n > 0) {
-        reason = DV_STR("ContainersNotReady");
-        message = dv_str_printf(arena, "containers with unready status: [%.*s]", DV_FMT(names));
-    }
-    if (reason.n == 0 && gates.n > 0)
-        add(facts, status, "Ready", false, DV_STR("ReadinessGatesNotReady"), gates);
-    else
-        add(facts, status, "Ready", reason.n == 0, reason, message);
-    add(facts, status, "ContainersReady", reason.n == 0, reason, message);
-}
-
-static void add_conditions(const struct dv_bare_facts *facts, const struct counts *counts,
-                           struct dv_arena *arena, struct dv_api_pod_status *status)
-{
-    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, N_CONDITIONS);
-    switch (facts->stage) {
-    case DV_BARE_WAITING:
-        add(facts, status, DV_DEVICES_READY, false, facts->reason, facts->message);
-        break;
-    case DV_BARE_READY:
-        add(facts, status, DV_DEVICES_READY, true, DV_STR(""), DV_STR(""));
-        break;
-    case DV_BARE_RELEASED:
-        add(facts, status, DV_DEVICES_READY, false, DV_STR("DevicesReleased"), DV_STR(""));
-        break;
-    }
-    add(facts, status, "PodReadyToStartContainers", counts->n_running > 0, DV_STR(""), DV_STR(""));
-    add_initialized(facts, arena, status);
-    add_ready(facts, arena, status);
-}
+/* ---- all of it ---- */
 
 static void set_reason(const struct dv_bare_facts *facts, struct dv_api_pod_status *status)
 {
@@ -473,8 +299,7 @@ static void refuse_too_large(const struct dv_bare_facts *facts, struct dv_arena 
     status->phase = DV_STR("Pending");
     status->observed_generation = facts->pod->metadata.generation;
     set_reason(facts, status);
-    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, 1);
-    add(facts, status, DV_DEVICES_READY, false, facts->reason, facts->message);
+    dv_bare_add_devices(facts, arena, status);
 }
 
 void dv_bare_status(const struct dv_bare_facts *facts, struct dv_arena *arena,
@@ -493,7 +318,8 @@ void dv_bare_status(const struct dv_bare_facts *facts, struct dv_arena *arena,
     if (facts->stage == DV_BARE_RELEASED && counts.n_to_restart + counts.n_not_started > 0)
         status->phase = DV_STR("Failed"); /* it is over, and was not done */
     set_reason(facts, status);
-    add_conditions(facts, &counts, arena, status);
+    dv_bare_add_devices(facts, arena, status);
+    dv_bare_add_conditions(facts, counts.n_running > 0, status, arena);
 }
 
 bool dv_bare_has_ended(const struct dv_api_pod *pod, const struct dv_api_container_status *told,
