@@ -7,6 +7,7 @@
 #include "cel/check/cel_check.h"
 #include "cel/functions/string_format.h"
 #include "cel/read/ast.h"
+#include "cel/value/cel_value.h"
 #include "cel/value/type.h"
 
 #define PRECISION_DEFAULT 6
