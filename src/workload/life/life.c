@@ -117,125 +117,6 @@ void life_note(struct life_look *look, bool is_warning, const char *reason, dv_s
     dv_buf_fini(&text);
 }
 
-/* ---- actions ---- */
-
-struct dv_life_action *life_begin(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
-{
-    struct dv_life *life = look->life;
-    struct dv_life_action *action = dv_vec_add_in(&look->actions, look->arena);
-    struct life_pending *pending = dv_vec_add(&life->pending);
-
-    if (++life->last_action == 0)
-        life->last_action = 1;
-    action->kind = pending->kind = kind;
-    action->id_of_action = pending->id = life->last_action;
-    action->id = dv_str_copy(id, look->arena);
-    pending->subject = life_hash(id);
-    return action;
-}
-
-void life_for_container(struct life_look *look, struct dv_life_action *action, dv_str name)
-{
-    action->container = dv_str_copy(name, look->arena);
-    action->container_kind = DV_WORKLOAD_REGULAR;
-    action->spec = life_spec(look, name, &action->container_kind);
-}
-
-struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena)
-{
-    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
-
-    for (size_t i = 0; i < from.n; i++)
-        copy.v[i] = dv_str_copy(from.v[i], arena);
-    return copy;
-}
-
-static struct life_pending *find_pending(const struct dv_life *life, uint32_t id)
-{
-    for (size_t i = 0; i < life->pending.n; i++)
-        if (life->pending.v[i].id == id)
-            return &life->pending.v[i];
-    return NULL;
-}
-
-const struct dv_life_result *life_result(struct dv_life *life, uint32_t id)
-{
-    const struct life_pending *pending = find_pending(life, id);
-
-    return pending && pending->is_done ? &pending->result : NULL;
-}
-
-void life_forget(struct dv_life *life, uint32_t id)
-{
-    struct life_pending *pending = find_pending(life, id);
-    size_t i;
-
-    if (!pending)
-        return;
-    i = (size_t)(pending - life->pending.v);
-    free(pending->texts);
-    dv_vec_remove_swap(&life->pending, i);
-}
-
-bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
-{
-    for (size_t i = 0; i < life->pending.n; i++)
-        if (life->pending.v[i].kind == kind && life->pending.v[i].subject == life_hash(id))
-            return true;
-    return false;
-}
-
-void life_cancel(struct life_look *look, uint32_t id)
-{
-    struct life_pending *pending = find_pending(look->life, id);
-
-    if (!pending || pending->is_cancelled || pending->is_done)
-        return;
-    pending->is_cancelled = true;
-    *dv_vec_add_in(&look->cancels, look->arena) = id;
-}
-
-void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_life_result *result)
-{
-    struct life_pending *pending = find_pending(life, id_of_action);
-    size_t n = result->error.n + result->reason.n + result->id.n + result->output.n;
-    struct dv_life_result *kept;
-    char *at;
-
-    if (!pending || pending->is_done) /* nobody waits for it any more */
-        return;
-    for (size_t i = 0; i < result->ips.n; i++)
-        n += result->ips.v[i].n;
-    pending->texts = at = dv_alloc(n + result->ips.n * sizeof(dv_str) + 1);
-    kept = &pending->result;
-    *kept = *result;
-    kept->ips.v = (dv_str *)(void *)at; /* first, so that it is aligned */
-    at += result->ips.n * sizeof(dv_str);
-    for (size_t i = 0; i < result->ips.n; i++)
-        kept->ips.v[i] = dv_str_put(result->ips.v[i], &at);
-    kept->error = dv_str_put(result->error, &at);
-    kept->reason = dv_str_put(result->reason, &at);
-    kept->id = dv_str_put(result->id, &at);
-    kept->output = dv_str_put(result->output, &at);
-    pending->is_done = true;
-}
-
-/* Results that nobody asks for: of removals, and of probes of instances that are gone. After a
- * removal the view is an old one. */
-static void drop_results(struct life_look *look)
-{
-    struct dv_life *life = look->life;
-
-    for (size_t i = life->pending.n; i-- > 0;) {
-        enum dv_life_action_kind kind = life->pending.v[i].kind;
-
-        if (life->pending.v[i].is_done &&
-            (kind == DV_LIFE_PROBE || kind == DV_LIFE_PRE_STOP || kind == DV_LIFE_REMOVE_SANDBOX ||
-             (kind == DV_LIFE_REMOVE_CONTAINER && !life->sync)))
-            life_forget(life, life->pending.v[i].id);
-    }
-}
-
 /* ---- new, free ---- */
 
 struct dv_life *dv_life_new(void)
@@ -294,7 +175,24 @@ struct dv_strs dv_life_ips(const struct dv_life *life)
 
 /* ---- looking ---- */
 
-/* What of the object makes a sync due: its spec, its deletion, and what others say of it. */
+static uint64_t devices_hash(const struct dv_life_facts *facts)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < facts->n_devices; i++)
+        for (size_t j = 0; j < facts->devices[i].n; j++) {
+            const struct dv_api_resource_status *status = &facts->devices[i].v[j];
+
+            for (size_t k = 0; k < status->n_resources; k++)
+                hash = hash * 31 + life_hash(status->resources[k].resource_id) +
+                       life_hash(status->resources[k].health) * 7 +
+                       life_hash(status->resources[k].message) * 13;
+        }
+    return hash;
+}
+
+/* What of the facts makes a sync due: the pod's spec, its deletion, what others say of it, and the
+ * health of its devices. */
 static uint64_t object_hash(const struct dv_life_facts *facts)
 {
     const struct dv_api_pod *pod = facts->pod;
@@ -308,7 +206,7 @@ static uint64_t object_hash(const struct dv_life_facts *facts)
                 hash = hash * 31 + life_hash(pod->status.conditions[j].status);
     for (size_t i = 0; i < pod->spec.n_containers; i++) /* static pods have no generation */
         hash = hash * 31 + life_hash(pod->spec.containers[i].image);
-    return hash * 31 + pod->spec.n_ephemeral_containers;
+    return (hash * 31 + pod->spec.n_ephemeral_containers) * 31 + devices_hash(facts);
 }
 
 /* Whether the pod is to end, whatever its containers do. */
@@ -469,7 +367,7 @@ void dv_life_look(struct dv_life *life, const struct dv_life_facts *facts, struc
             look_syncing(&look);
         if (life->ending)
             life_end_go(&look);
-        drop_results(&look);
+        life_drop_results(&look);
         if (life->stage == DV_LIFE_FINISHED && !life->ending)
             look_finished(&look);
     }

@@ -143,8 +143,7 @@ static enum life_go stop_sandboxes(struct life_look *look, struct life_ending *e
         return LIFE_WAIT;
     result = failure(look, ending);
     if (result)
-        return fail_kill(look, ending, "KillPodSandbox",
-                         look->pod ? look->pod->metadata.name : look->facts->uid, result->error);
+        return fail_kill(look, ending, "KillPodSandbox", look->facts->uid, result->error);
     look->life->view_after_ms = look->facts->now_ms;
     return LIFE_NEXT;
 }

@@ -166,7 +166,9 @@ static bool go_on(struct probing *probing)
     }
     if (dv_probe_look(worker, &probing->sight))
         begin_run(probing);
-    if (!worker->is_under_way)
+    /* One on hold waits for another instance, which makes itself known. */
+    if (!worker->is_under_way &&
+        !(worker->is_on_hold && worker->instance == probing->sight.instance))
         life_look_at(probing->look, worker->next_ms);
     if (probing->sight.kind != DV_PROBE_LIVENESS && worker->instance == known &&
         worker->result != before)

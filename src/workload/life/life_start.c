@@ -384,7 +384,7 @@ typedef enum life_go end_fn(struct start_look *start, const struct dv_life_resul
 
 static enum life_go step(struct start_look *start)
 {
-    static end_fn *const ends[] = {
+    static end_fn *const ends[LIFE_START_FAILED + 1] = {
         [LIFE_START_INSPECT] = end_inspect, [LIFE_START_PULL] = end_pull,
         [LIFE_START_CREATE] = end_create,   [LIFE_START_RUN] = end_start,
         [LIFE_START_HOOK] = end_hook,
@@ -402,7 +402,7 @@ static enum life_go step(struct start_look *start)
         return fail(start, "PostStartHookError", starting->hook_error);
     }
     result = life_result(start->look->life, action);
-    if (!result)
+    if (!result || !ends[starting->step])
         return LIFE_WAIT;
     go = ends[starting->step](start, result);
     life_forget(start->look->life, action);

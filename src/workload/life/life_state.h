@@ -1,6 +1,6 @@
 /* life_state.h - what a life remembers between looks, and what its parts need of each other.
  *
- *   life.c         stages, what makes a sync due, results of actions
+ *   life.c         stages, what makes a sync due; life_action.c what is under way
  *   life_sync.c    one sync, step by step; life_plan.c decides what is in it
  *   life_start.c   one container's start; life_kill.c the stop of some
  *   life_end.c     the way from TERMINATING to GONE
@@ -99,7 +99,7 @@ struct dv_life {
     uint32_t grace_s;      /* 0: not known yet */
     uint64_t next_sync_ms; /* 0: none is planned */
     uint64_t view_after_ms;
-    uint64_t seen_object;  /* a hash of what of the object makes a sync due */
+    uint64_t seen_object;  /* a hash of what of the object and its devices makes a sync due */
     DV_VEC(uint64_t) seen; /* hashes of what the view showed when the last sync began */
     DV_VEC(struct life_member) members;
     DV_VEC(struct life_pending) pending;
@@ -156,6 +156,9 @@ const struct dv_life_result *life_result(struct dv_life *life, uint32_t id);
 void life_forget(struct dv_life *life, uint32_t id);
 bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id);
 void life_cancel(struct life_look *look, uint32_t id);
+/* Results that nobody asks for: of removals, and of probes of instances that are gone. After a
+ * removal the view is an old one. */
+void life_drop_results(struct life_look *look);
 
 /* An event; `container` is empty where it is the pod's. */
 void life_note(struct life_look *look, bool is_warning, const char *reason, dv_str container,

@@ -231,6 +231,30 @@ static void a_container_that_vanished_has_ended(void **state)
     life_world_fini(world);
 }
 
+static void the_health_of_devices_is_told_at_once(void **state)
+{
+    struct dv_api_resource_health health = {.resource_id = DV_STR("gpu-0"),
+                                            .health = DV_STR("Healthy")};
+    const struct dv_api_resource_status status = {
+        .name = DV_STR("example.com/gpu"), .resources = &health, .n_resources = 1};
+    const struct dv_life_devices devices = {DV_STR("c"), &status, 1};
+    struct life_world *world = life_test(ONE);
+
+    (void)state;
+    world->absent_image = "i"; /* also of a pod that cannot start */
+    world->pull_error = "no";
+    world->facts.devices = &devices;
+    world->facts.n_devices = 1;
+    life_world_run(world, 3000);
+    assert_str(life_world_status(world, "c")->allocated_resources_status[0].resources[0].health,
+               "Healthy");
+    health.health = DV_STR("Unhealthy");
+    life_world_run(world, 5000);
+    assert_str(life_world_status(world, "c")->allocated_resources_status[0].resources[0].health,
+               "Unhealthy");
+    life_world_fini(world);
+}
+
 static void an_ephemeral_container_runs_once(void **state)
 {
     static const struct life_habit habits[] = {
@@ -269,6 +293,7 @@ int main(void)
         doc_test(an_instance_that_was_never_started_does_not_block),
         doc_test(a_new_agent_touches_nothing),
         doc_test(a_container_that_vanished_has_ended),
+        doc_test(the_health_of_devices_is_told_at_once),
         doc_test(an_ephemeral_container_runs_once),
     };
 

@@ -1,0 +1,120 @@
+/* life_action.c - what is under way for a pod, and how it ended. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "workload/life/life_state.h"
+
+struct dv_life_action *life_begin(struct life_look *look, enum dv_life_action_kind kind, dv_str id)
+{
+    struct dv_life *life = look->life;
+    struct dv_life_action *action = dv_vec_add_in(&look->actions, look->arena);
+    struct life_pending *pending = dv_vec_add(&life->pending);
+
+    if (++life->last_action == 0)
+        life->last_action = 1;
+    action->kind = pending->kind = kind;
+    action->id_of_action = pending->id = life->last_action;
+    action->id = dv_str_copy(id, look->arena);
+    pending->subject = life_hash(id);
+    return action;
+}
+
+void life_for_container(struct life_look *look, struct dv_life_action *action, dv_str name)
+{
+    action->container = dv_str_copy(name, look->arena);
+    action->container_kind = DV_WORKLOAD_REGULAR;
+    action->spec = life_spec(look, name, &action->container_kind);
+}
+
+struct dv_strs life_copy_strs(struct dv_strs from, struct dv_arena *arena)
+{
+    struct dv_strs copy = {DV_NEW_ARRAY(arena, dv_str, from.n), from.n};
+
+    for (size_t i = 0; i < from.n; i++)
+        copy.v[i] = dv_str_copy(from.v[i], arena);
+    return copy;
+}
+
+static struct life_pending *find_pending(const struct dv_life *life, uint32_t id)
+{
+    for (size_t i = 0; i < life->pending.n; i++)
+        if (life->pending.v[i].id == id)
+            return &life->pending.v[i];
+    return NULL;
+}
+
+const struct dv_life_result *life_result(struct dv_life *life, uint32_t id)
+{
+    const struct life_pending *pending = find_pending(life, id);
+
+    return pending && pending->is_done ? &pending->result : NULL;
+}
+
+void life_forget(struct dv_life *life, uint32_t id)
+{
+    struct life_pending *pending = find_pending(life, id);
+    size_t i;
+
+    if (!pending)
+        return;
+    i = (size_t)(pending - life->pending.v);
+    free(pending->texts);
+    dv_vec_remove_swap(&life->pending, i);
+}
+
+bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id)
+{
+    for (size_t i = 0; i < life->pending.n; i++)
+        if (life->pending.v[i].kind == kind && life->pending.v[i].subject == life_hash(id))
+            return true;
+    return false;
+}
+
+void life_cancel(struct life_look *look, uint32_t id)
+{
+    struct life_pending *pending = find_pending(look->life, id);
+
+    if (!pending || pending->is_cancelled || pending->is_done)
+        return;
+    pending->is_cancelled = true;
+    *dv_vec_add_in(&look->cancels, look->arena) = id;
+}
+
+void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_life_result *result)
+{
+    struct life_pending *pending = find_pending(life, id_of_action);
+    size_t n = result->error.n + result->reason.n + result->id.n + result->output.n;
+    struct dv_life_result *kept;
+    char *at;
+
+    if (!pending || pending->is_done) /* nobody waits for it any more */
+        return;
+    for (size_t i = 0; i < result->ips.n; i++)
+        n += result->ips.v[i].n;
+    pending->texts = at = dv_alloc(n + result->ips.n * sizeof(dv_str) + 1);
+    kept = &pending->result;
+    *kept = *result;
+    kept->ips.v = (dv_str *)(void *)at; /* first, so that it is aligned */
+    at += result->ips.n * sizeof(dv_str);
+    for (size_t i = 0; i < result->ips.n; i++)
+        kept->ips.v[i] = dv_str_put(result->ips.v[i], &at);
+    kept->error = dv_str_put(result->error, &at);
+    kept->reason = dv_str_put(result->reason, &at);
+    kept->id = dv_str_put(result->id, &at);
+    kept->output = dv_str_put(result->output, &at);
+    pending->is_done = true;
+}
+
+void life_drop_results(struct life_look *look)
+{
+    struct dv_life *life = look->life;
+
+    for (size_t i = life->pending.n; i-- > 0;) {
+        enum dv_life_action_kind kind = life->pending.v[i].kind;
+
+        if (life->pending.v[i].is_done &&
+            (kind == DV_LIFE_PROBE || kind == DV_LIFE_PRE_STOP || kind == DV_LIFE_REMOVE_SANDBOX ||
+             (kind == DV_LIFE_REMOVE_CONTAINER && !life->sync)))
+            life_forget(life, life->pending.v[i].id);
+    }
+}
