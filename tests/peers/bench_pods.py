@@ -1,0 +1,245 @@
+"""Pods through a real containerd, beside the bare calls that they take.
+
+    ./dev bench pods
+
+davitd and a containerd of their own, in a scratch folder. One pod at a time: from the moment before
+it is sent to the API to the moment its container was started, as containerd has it; beside it, in turn,
+the same calls (RunPodSandbox, ImageStatus, CreateContainer, StartContainer) made by a small client on
+grpcio, with what davitd would send. Then many pods at once, both ways. Then what pods cost that do
+nothing: processor time of davitd, and its memory.
+"""
+
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+E2E = os.path.join(HERE, os.pardir, "e2e")
+for folder in (HERE, E2E, *(os.path.join(E2E, name) for name in ("claims", "api", "node"))):
+    sys.path.insert(0, folder)
+
+import containerd  # noqa: E402
+from procs import Procs, until  # noqa: E402
+from servers import ApiNode  # noqa: E402
+
+N_SINGLE = 12
+N_BURST = 50
+N_IDLE = 100
+IDLE_S = 20
+PATIENCE_S = 180
+LIFETIME_S = 1200
+PODS = "/api/v1/namespaces/default/pods"
+COMMAND = ["sleep", "100000"]
+LIMIT_MS = 15  # over the bare calls
+LIMIT_IDLE_PERCENT = 0.5
+LIMIT_POD_KB = 30
+
+
+def pod(name, image):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": image, "imagePullPolicy": "IfNotPresent",
+                            "command": COMMAND}],
+        },
+    }
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.procs = Procs(folder)
+        self.runtime = containerd.Containerd(folder)
+        self.node = ApiNode(self.procs, folder)
+
+    def start(self):
+        self.runtime.start()
+        self.cri = self.runtime.cri()
+        self.node.proc = self.procs.start(
+            os.path.join(os.environ["DAVIT_BUILD"], "davitd"),
+            "--kubelet-dir", self.node.kubelet_dir,
+            "--state-dir", self.node.state_dir,
+            "--runtime-dir", self.node.runtime_dir,
+            "--cdi-dirs", os.path.join(self.folder, "cdi"),
+            "--pod-logs-dir", os.path.join(self.folder, "logs"),
+            "--cri", f"unix://{self.runtime.socket}",
+            "--node-name", "n1",
+            "--listen", "127.0.0.1:0",
+            ready=None,
+            lifetime_s=LIFETIME_S,
+        )
+        self.node.proc.wait_line("ready", PATIENCE_S)
+        self.api = self.node.api()
+        until(self.is_ready, PATIENCE_S, "the node is ready")
+
+    def is_ready(self):
+        answer = self.api.ask("GET", "/api/v1/nodes/n1")
+        conditions = answer.doc.get("status", {}).get("conditions", [])
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def close(self):
+        self.node.disconnect()
+        self.procs.close()
+        self.runtime.close()
+
+    # ---- davit's way ----
+
+    def phases(self):
+        items = self.api.ask("GET", PODS).doc["items"]
+        return {item["metadata"]["name"]: item["status"].get("phase") for item in items}
+
+    def apply(self, name):
+        """When it was sent, in ns since 1970."""
+        sent = time.time_ns()
+        answer = self.api.ask("POST", PODS, pod(name, self.runtime.image))
+        assert answer.status == 201, answer
+        return sent
+
+    def started(self):
+        """{pod: when its container was started}"""
+        found = {}
+        for one in self.cri.call("ListContainers").containers:
+            at = self.cri.container(one.id).started_at
+            if at:
+                found[one.labels["io.kubernetes.pod.name"]] = at
+        return found
+
+    def wait_running(self, names):
+        until(lambda: all(self.phases().get(name) == "Running" for name in names), PATIENCE_S,
+              f"{len(names)} pods run")
+
+    def remove(self, names):
+        for name in names:
+            self.api.ask("DELETE", f"{PODS}/{name}")
+        until(lambda: not set(names) & set(self.phases()), PATIENCE_S, "the pods are gone")
+        until(lambda: not self.cri.call("ListPodSandbox").items, PATIENCE_S, "nothing is left")
+
+    def davit_once(self, name):
+        """(until the container runs, until the API says so) in ms."""
+        sent = self.apply(name)
+        self.wait_running([name])
+        told_ms = (time.time_ns() - sent) / 1e6
+        ran_ms = (self.started()[name] - sent) / 1e6
+        self.remove([name])
+        return ran_ms, told_ms
+
+    # ---- the bare calls ----
+
+    def bare_start(self, name):
+        """(when it began, when the container was started), and its sandbox."""
+        config = self.cri.sandbox_config(
+            f"uid-{name}", name=name, hostname=name,
+            log_dir=os.path.join(self.folder, "logs", name))
+        config.ClearField("labels")  # by these davitd would take it for a pod that is nobody's
+        began = time.time_ns()
+        sandbox = self.cri.run_sandbox(config)
+        self.cri.call("ImageStatus", image={"image": self.runtime.image})
+        made = self.cri.run_container(sandbox, config, "main", self.runtime.image, COMMAND)
+        return (self.cri.container(made).started_at - began) / 1e6, sandbox
+
+    def bare_remove(self, sandboxes):
+        for sandbox in sandboxes:
+            self.cri.call("StopPodSandbox", pod_sandbox_id=sandbox)
+            self.cri.call("RemovePodSandbox", pod_sandbox_id=sandbox)
+
+    # ---- what davitd takes ----
+
+    def cpu_s(self):
+        with open(f"/proc/{self.node.proc.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def pss_kb(self):
+        with open(f"/proc/{self.node.proc.pid}/smaps_rollup", encoding="ascii") as rollup:
+            return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+
+
+def one_at_a_time(world):
+    bare, ran, told = [], [], []
+    for number in range(N_SINGLE):
+        took_ms, sandbox = world.bare_start(f"bare-{number}")
+        world.bare_remove([sandbox])
+        bare.append(took_ms)
+        one = world.davit_once(f"pod-{number}")
+        ran.append(one[0])
+        told.append(one[1])
+    bare_ms, ran_ms, told_ms = map(statistics.median, (bare, ran, told))
+    is_over = ran_ms - bare_ms > LIMIT_MS
+    print(f"one pod, median of {N_SINGLE}")
+    print(f"  bare calls, until the container was started    {bare_ms:8.1f} ms")
+    print(f"  applied, until the container was started       {ran_ms:8.1f} ms"
+          f"   {ran_ms - bare_ms:+.1f}{'  OVER' if is_over else ''}")
+    print(f"  applied, until the API says Running            {told_ms:8.1f} ms")
+    return is_over
+
+
+def at_once(world):
+    names = [f"burst-{number}" for number in range(N_BURST)]
+    began = time.time_ns()
+    with ThreadPoolExecutor(N_BURST) as pool:
+        sandboxes = [row[1] for row in pool.map(world.bare_start, names)]
+    bare_s = (time.time_ns() - began) / 1e9
+    world.bare_remove(sandboxes)
+    began = time.time_ns()
+    for name in names:
+        world.apply(name)
+    world.wait_running(names)
+    ran_s = (max(world.started().values()) - began) / 1e9
+    told_s = (time.time_ns() - began) / 1e9
+    world.remove(names)
+    print(f"{N_BURST} pods at once")
+    print(f"  bare calls, each pod in a thread of its own    {bare_s:8.2f} s")
+    print(f"  applied, until the last container was started  {ran_s:8.2f} s   {ran_s / bare_s:.2f}x")
+    print(f"  applied, until the API says Running of all     {told_s:8.2f} s")
+
+
+def idle(world):
+    before_kb = world.pss_kb()
+    names = [f"idle-{number}" for number in range(N_IDLE)]
+    for name in names:
+        world.apply(name)
+    world.wait_running(names)
+    time.sleep(5)
+    after_kb = world.pss_kb()
+    cpu_s = world.cpu_s()
+    time.sleep(IDLE_S)
+    percent = (world.cpu_s() - cpu_s) / IDLE_S * 100
+    each_kb = (after_kb - before_kb) / N_IDLE
+    world.remove(names)
+    is_busy, is_large = percent > LIMIT_IDLE_PERCENT, each_kb > LIMIT_POD_KB
+    print(f"{N_IDLE} pods that do nothing, {IDLE_S} s")
+    print(f"  processor time of davitd                       {percent:8.2f} % of a core"
+          f"{'  OVER' if is_busy else ''}")
+    print(f"  memory of davitd for each                      {each_kb:8.1f} KB"
+          f"{'  OVER' if is_large else ''}   ({before_kb} KB before)")
+    return is_busy or is_large
+
+
+def main():
+    reason = containerd.why_not()
+    if reason:
+        print(f"not run: {reason}")
+        return 0
+    scratch = tempfile.mkdtemp(prefix="dvb-")
+    world = World(scratch)
+    try:
+        world.start()
+        world.bare_remove([world.bare_start("warm")[1]])
+        is_over = one_at_a_time(world)
+        at_once(world)
+        is_over |= idle(world)
+    finally:
+        world.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 1 if is_over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
