@@ -363,6 +363,9 @@ struct dv_pod_told {
     bool is_running;  /* a process that was told about is still there */
 };
 struct dv_pod_told dv_pods_told(const struct dv_pods *pods, dv_str uid);
+/* Says whether a container runtime starts the containers of the agent's pods: nobody can tell about
+ * them then (DV_FAILED_PRECONDITION). */
+void dv_pods_set_runtime(struct dv_pods *pods, bool has_runtime);
 
 /* The reason of a container's end that was seen and whose code nobody told, as the reference calls
  * it, and the code that it shows then. */

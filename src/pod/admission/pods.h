@@ -69,6 +69,7 @@ struct dv_pods {
     struct dv_holdings *holdings;
     struct dv_topology_counts counts;
     size_t n_under_way; /* admissions, releases, starts, and the rewrite */
+    bool has_runtime;   /* which starts the containers of the agent's pods */
     bool is_closing;
     dv_closed_fn *closed;
     void *closed_ctx;

@@ -354,6 +354,12 @@ static struct dv_pod *find_pod(struct dv_pods *pods, const struct dv_pod_ref *re
         dv_pods_fail_unknown(ref, err);
         return NULL;
     }
+    if (pods->has_runtime && dv_pod_origin_is_agents(pod->spec.origin)) {
+        (void)dv_fail(err, DV_FAILED_PRECONDITION,
+                      "davitd starts the containers of pod %.*s itself, on its container runtime",
+                      DV_FMT(pod->full_name));
+        return NULL;
+    }
     for (size_t i = 0; i < pod->spec.n_containers; i++)
         if (dv_str_eq(pod->spec.containers[i].name, container))
             return pod;
@@ -470,6 +476,11 @@ void dv_pods_tell_ended(struct dv_pods *pods, struct dv_pod_telling *telling,
     if (has_all_ended(pod, runs))
         pod->may_run = false;
     save(runs, telling);
+}
+
+void dv_pods_set_runtime(struct dv_pods *pods, bool has_runtime)
+{
+    pods->has_runtime = has_runtime;
 }
 
 struct dv_pod_told dv_pods_told(const struct dv_pods *pods, dv_str uid)

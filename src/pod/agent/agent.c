@@ -234,6 +234,7 @@ static void on_runtime_changed(void *ctx)
     struct dv_agent *agent = ctx;
     const struct dv_map_entry *entry;
 
+    dv_pods_set_runtime(agent->options.pods, dv_agent_has_runner(agent));
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
     for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
@@ -255,6 +256,7 @@ static void listen(struct dv_agent *agent)
                                                 .is_wanted = is_wanted,
                                                 .ctx = agent};
 
+    dv_pods_set_runtime(agent->options.pods, dv_agent_has_runner(agent));
     if (agent->options.runner)
         dv_runner_listen(agent->options.runner, &listener);
 }
