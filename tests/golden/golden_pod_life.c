@@ -13,6 +13,8 @@
 #include "files.h"
 #include "pod_life_record.h"
 #include "pod_life_world.h"
+#include "resource/resource.h"
+#include "workload/workload.h"
 
 enum {
     TAIL_MS = 3000,     /* the recording stopped at about this before its last value */
@@ -66,20 +68,19 @@ static void compare(struct replay *replay, const char *what, dv_str part, const 
 
     while (j < want->v.n) {
         const struct value *wanted = &want->v.v[j];
+        bool may_skip = i < got->v.n && got->v.v[i].is_passing;
+        bool comes_next =
+            may_skip && i + 1 < got->v.n && dv_str_eq(got->v.v[i + 1].text, wanted->text);
 
         if (i < got->v.n && dv_str_eq(got->v.v[i].text, wanted->text)) {
             i++;
             j++;
-        } else if (i < got->v.n && got->v.v[i].is_passing &&
-                   (i + 1 < got->v.n && dv_str_eq(got->v.v[i + 1].text, wanted->text))) {
-            i++;
-        } else if (wanted->is_passing && (j + 1 < want->v.n || i == got->v.n)) {
+        } else if (wanted->is_passing && !comes_next && (j + 1 < want->v.n || i == got->v.n)) {
             j++;
-        } else if (i < got->v.n && got->v.v[i].is_passing) {
+        } else if (may_skip) {
             i++;
         } else {
-            if (i == got->v.n)
-                replay->lacks = true;
+            replay->lacks |= i == got->v.n;
             differ(replay, what, part, i < got->v.n ? got->v.v[i].text : DV_STR("nothing more"),
                    wanted->text);
             return;

@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-#include "base/arena.h"
 #include "workload/config.h"
+#include "workload/probe.h"
 #include "json/json.h"
 
 /* ---- the runtime ---- */

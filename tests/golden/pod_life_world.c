@@ -1,6 +1,5 @@
 #include "pod_life_world.h"
 
-#include "base/arena.h"
 #include "base/num.h"
 #include "pod_life_deeds.h"
 #include "pod_life_runtime.h"

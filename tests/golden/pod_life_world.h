@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "pod_life_record.h"
+#include "resource/resource.h"
 #include "workload/life.h"
 
 struct dv_arena;

@@ -1,6 +1,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "resource/resource.h"
 #include "workload/config.h"
 #include "workload/probe.h"

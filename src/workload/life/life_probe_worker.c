@@ -1,5 +1,6 @@
 #include "workload/probe.h"
 
+#include "base/str.h"
 #include "resource/resource.h"
 
 enum {

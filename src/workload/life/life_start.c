@@ -220,7 +220,7 @@ static enum life_go fail_pull(struct start_look *start, dv_str error)
     life_note(start->look, true, "Failed", start->start->name,
               "Failed to pull image \"%.*s\": %.*s", DV_FMT(start->starting->image), DV_FMT(error));
     for (size_t i = 0; i < DV_COUNT(known); i++) {
-        if (!dv_str_starts_with(error, known[i].prefix))
+        if (!error.p || !dv_str_starts_with(error, known[i].prefix))
             continue;
         reason = known[i].prefix.p;
         text = dv_str_printf(start->look->arena, "image pull failed for %.*s %s%.*s",

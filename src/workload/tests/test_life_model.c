@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "test_life_world.h"
+#include "workload/probe.h"
 #include "workload/workload.h"
 
 enum {

@@ -1,5 +1,6 @@
 /* test_life_phase.c - the phase as a function of container statuses, row by row. */
 #include "test_workload.h"
+#include "workload/life.h"
 #include "workload/life/life_state.h"
 
 #define WAITS "state: {waiting: {reason: ContainerCreating}}"

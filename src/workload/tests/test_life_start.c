@@ -1,4 +1,5 @@
 #include "test_life.h"
+#include "workload/probe.h"
 
 static void a_pod_starts_step_by_step(void **state)
 {

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "resource/resource.h"
 #include "workload/life.h"
+#include "workload/probe.h"
 
 struct dv_arena;
 
