@@ -363,6 +363,7 @@ static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)
         .plugins = daemon->plugins,
         .claims = daemon->claims,
         .pods = daemon->pods,
+        .runner = daemon->runner,
         .recorder = daemon->recorder,
         .health = daemon->health,
         .guard = daemon->guard,

@@ -41,7 +41,6 @@ static void close_next(void *ctx);
     }
 CLOSE(http_server, dv_http_server_close)
 CLOSE(agent, dv_agent_close)
-CLOSE(runner, dv_runner_close)
 CLOSE(control, dv_control_close)
 CLOSE(sched, dv_sched_close)
 CLOSE(podres_server, dv_podres_server_close)
@@ -54,6 +53,16 @@ CLOSE(recorder, dv_recorder_close)
 CLOSE(remote, dv_remote_close)
 CLOSE(api, dv_daemon_api_close)
 CLOSE(store, dv_store_close)
+
+static bool close_runner(struct dv_daemon *daemon)
+{
+    struct dv_runner *runner = daemon->runner;
+
+    daemon->runner = daemon->node.runner = NULL;
+    if (runner)
+        dv_runner_close(runner, close_next, daemon);
+    return runner != NULL;
+}
 
 static bool close_node_server(struct dv_daemon *daemon)
 {

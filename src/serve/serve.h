@@ -28,6 +28,7 @@ struct dv_node {
     struct dv_claim_manager *claims;
     struct dv_plugins *plugins;
     struct dv_pods *pods;
+    struct dv_runner *runner;     /* runs the pods of the API; NULL: nobody does */
     struct dv_recorder *recorder; /* records events; NULL: there is no API */
     const struct dv_health *health;
     struct dv_guard *guard; /* judges callers; NULL: all are allowed */

@@ -11,6 +11,7 @@
 #include "device/device_manager.h"
 #include "grpc/grpc.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "serve/node/node_service.h"
 #include "serve/node/serve_answer.h"
@@ -169,17 +170,44 @@ static void on_released(struct dv_pod_release *release, bool was_known, const st
     dv_serve_reply(pending->call, &response.base);
 }
 
+/* Whether containers of the pod may run: they are ended, and the pod is released after that. A
+ * device that was given back while it is in use would be given to another pod. */
+static bool ends_first(const struct dv_node *node, const struct dv_pod_ref *ref, struct dv_err *err)
+{
+    struct dv_pod_view view;
+    enum dv_runner_state state;
+
+    if (!node->runner || !dv_pods_find(node->pods, ref, &view) ||
+        view.spec->origin == DV_POD_ORIGIN_NODE)
+        return false;
+    state = dv_runner_state(node->runner, view.spec->ref.uid);
+    if (state == DV_RUNNER_UNKNOWN || state >= DV_RUNNER_STOPPED)
+        return false;
+    dv_runner_evict(node->runner, view.spec->ref.uid, DV_STR("Released"),
+                    DV_STR("Somebody wants back what the pod holds"));
+    (void)dv_fail(
+        err, DV_FAILED_PRECONDITION,
+        "pod %.*s/%.*s has containers: they are being ended, and it is released after that",
+        DV_FMT(view.spec->ref.namespace), DV_FMT(view.spec->ref.name));
+    return true;
+}
+
 void dv_node_handle_release(void *ctx, struct dv_server_call *call, dv_str bytes)
 {
     const NodeV1__ReleasePodRequest *request =
         dv_node_decode(call, &node_v1__release_pod_request__descriptor, bytes);
     struct pending *pending;
+    struct dv_err err;
 
     if (!request)
         return;
     pending = new_pending(ctx, call);
     pending->ref = dv_node_ref(request->pod);
     pending->release.done = on_released;
+    if (ends_first(pending->server->node, &pending->ref, &err)) {
+        fail(pending, &err);
+        return;
+    }
     dv_pods_release(pending->server->node->pods, &pending->release, &pending->ref);
 }
 
