@@ -164,14 +164,47 @@ static dv_str runtime_version(const struct dv_agent *agent, struct dv_arena *are
                    : DV_STR("none://");
 }
 
+static void add_handlers(const struct dv_agent *agent, struct dv_arena *arena,
+                         struct dv_api_node_status *status)
+{
+    const struct dv_cri_runtime *runtime =
+        dv_agent_has_runner(agent) ? dv_cri_runtime(dv_runner_cri(agent->options.runner)) : NULL;
+    size_t n = runtime ? runtime->n_handlers : 0;
+
+    status->runtime_handlers = DV_NEW_ARRAY(arena, struct dv_api_node_runtime_handler, n);
+    for (size_t i = 0; i < n; i++) {
+        struct dv_api_node_runtime_handler_features *features =
+            DV_NEW(arena, struct dv_api_node_runtime_handler_features);
+
+        features->recursive_read_only_mounts = &runtime->handlers[i].has_recursive_read_only;
+        features->user_namespaces = &runtime->handlers[i].has_user_namespaces;
+        status->runtime_handlers[status->n_runtime_handlers++] =
+            (struct dv_api_node_runtime_handler){
+                .name = dv_str_copy(runtime->handlers[i].name, arena), .features = features};
+    }
+}
+
+/* Where pods run, the addresses under which the node is found. */
+static void add_addresses(const struct dv_agent *agent, struct dv_arena *arena,
+                          struct dv_api_node_status *status)
+{
+    const struct dv_strs *ips =
+        dv_agent_has_runner(agent) ? dv_runner_host_ips(agent->options.runner) : NULL;
+    size_t n = ips ? ips->n : 0;
+
+    status->addresses = DV_NEW_ARRAY(arena, struct dv_api_node_address, n + 1);
+    for (size_t i = 0; i < n; i++)
+        status->addresses[status->n_addresses++] =
+            (struct dv_api_node_address){DV_STR("InternalIP"), ips->v[i], NULL};
+    status->addresses[status->n_addresses++] =
+        (struct dv_api_node_address){DV_STR("Hostname"), agent->options.machine.hostname, NULL};
+}
+
 static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *arena)
 {
     const struct dv_agent_machine *machine = &agent->options.machine;
     struct dv_json *patch = dv_json_new_object(arena);
-    struct dv_api_node_address *address = DV_NEW(arena, struct dv_api_node_address);
     struct dv_api_node_status status = {
-        .addresses = address,
-        .n_addresses = 1,
         .node_info = {.machine_id = machine->machine_id,
                       .boot_id = machine->boot_id,
                       .kernel_version = machine->kernel,
@@ -182,7 +215,8 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *aren
                       .architecture = machine->architecture},
     };
 
-    *address = (struct dv_api_node_address){DV_STR("Hostname"), machine->hostname, NULL};
+    add_addresses(agent, arena, &status);
+    add_handlers(agent, arena, &status);
     add_resources(agent, arena, &status);
     add_condition(agent, arena, &status);
     dv_json_set(patch, DV_STR("status"),
