@@ -54,6 +54,14 @@ static bool is_empty(struct world *world)
            cri_runtime_n_sandboxes(world->runtime) == 0;
 }
 
+static bool is_running_anew(struct world *world)
+{
+    const struct cri_sandbox *sandbox = cri_runtime_sandbox(world->runtime, "p");
+
+    return is_running(world) && sandbox && sandbox->is_ready &&
+           pod_of(world, "p")->status.container_statuses[0].restart_count == 1;
+}
+
 static void must(struct world *world, const char *what, bool (*is_met)(struct world *world))
 {
     if (!is_within(world, is_met))
@@ -185,6 +193,32 @@ static void waits_for_a_runtime_that_restarts(void **state)
     must(world, "removed", is_empty);
 }
 
+/* Nothing runs after a boot, the driver has forgotten everything, and the runtime still lists the
+ * old sandbox. */
+static void starts_again_after_a_boot(void **state)
+{
+    struct world *world = *state;
+    int n_before;
+
+    create_claim(world, "k");
+    (void)create(world, DV_KIND_POD,
+                 "{metadata: {name: p}, spec: {nodeName: " NODE
+                 ", resourceClaims: [{name: g, resourceClaimName: k}], containers: [{name: c, "
+                 "image: busybox, imagePullPolicy: IfNotPresent, command: [sleep], resources: "
+                 "{claims: [{name: g}]}}]}}");
+    allocate_claim(world, "k", "p");
+    must(world, "running", is_running);
+    n_before = world->driver.n_prepare;
+    world_close_node(world);
+    cri_runtime_end_sandbox(world->runtime, cri_runtime_sandbox(world->runtime, "p"));
+    world->boot_id = "boot-2";
+    world_open_node(world);
+    pass(world, 1000);
+    must(world, "running again", is_running_anew);
+    assert_true(world->driver.n_prepare > n_before);
+    expect_held(world, "p=+k ");
+}
+
 /* ---- faults ---- */
 
 static const enum dv_cri_method methods[] = {
@@ -288,6 +322,7 @@ int main(void)
         runtime_test(adopts_what_runs),
         runtime_test(ends_what_nobody_wants_any_more),
         runtime_test(waits_for_a_runtime_that_restarts),
+        runtime_test(starts_again_after_a_boot),
         runtime_test(survives_calls_that_fail),
         runtime_test(survives_calls_that_hang),
         runtime_test(survives_late_answers),
