@@ -234,23 +234,35 @@ static void compare_part(struct replay *replay, const char *what, dv_str name, p
     compare(replay, what, name, &got, &want);
 }
 
+/* Each type of condition that was ever there. */
+static void compare_conditions(struct replay *replay)
+{
+    struct values types = {0};
+
+    for (size_t i = 0; i < replay->record->n_statuses; i++) {
+        const struct dv_api_pod_status *status = &replay->record->statuses[i].status;
+
+        for (size_t j = 0; j < status->n_conditions; j++) {
+            dv_str type = status->conditions[j].type;
+            size_t k = 0;
+
+            while (k < types.v.n && !dv_str_eq(types.v.v[k].text, type))
+                k++;
+            if (k < types.v.n)
+                continue;
+            add(replay, &types, 0, false, type);
+            compare_part(replay, "condition", type, part_condition);
+        }
+    }
+}
+
 static void compare_statuses(struct replay *replay)
 {
-    static const dv_str conditions[] = {
-        DV_STR_INIT("PodReadyToStartContainers"),
-        DV_STR_INIT("Initialized"),
-        DV_STR_INIT("Ready"),
-        DV_STR_INIT("ContainersReady"),
-        DV_STR_INIT("PodScheduled"),
-        DV_STR_INIT("AllContainersRestarting"),
-        DV_STR_INIT("example.com/gate"),
-    };
     const struct dv_api_pod_spec *spec = &replay->world->pod.spec;
 
     compare_part(replay, "phase", DV_STR_NONE, part_phase);
     compare_part(replay, "end by", DV_STR("Ready"), part_end);
-    for (size_t i = 0; i < DV_COUNT(conditions); i++)
-        compare_part(replay, "condition", conditions[i], part_condition);
+    compare_conditions(replay);
     for (size_t i = 0; i < spec->n_init_containers; i++) {
         compare_part(replay, "state of", spec->init_containers[i].name, part_state);
         compare_part(replay, "ready of", spec->init_containers[i].name, part_ready);

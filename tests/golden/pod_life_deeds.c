@@ -50,15 +50,19 @@ static void patch_image(struct world *world, const struct dv_json *json)
 
 static void add_ephemeral(struct world *world, const struct dv_json *json)
 {
-    struct dv_api_ephemeral_container *container =
-        DV_NEW(world->arena, struct dv_api_ephemeral_container);
+    struct dv_api_pod_spec *spec = &world->pod.spec;
+    struct dv_api_ephemeral_container *containers = DV_NEW_ARRAY(
+        world->arena, struct dv_api_ephemeral_container, spec->n_ephemeral_containers + 1);
+    struct dv_api_ephemeral_container *added = &containers[spec->n_ephemeral_containers];
 
-    container->ephemeral_container_common.name = record_str(json, "name");
-    container->ephemeral_container_common.image = record_str(json, "image");
-    container->ephemeral_container_common.image_pull_policy = DV_STR("IfNotPresent");
-    container->target_container_name = record_str(json, "targetContainerName");
-    world->pod.spec.ephemeral_containers = container;
-    world->pod.spec.n_ephemeral_containers = 1;
+    for (size_t i = 0; i < spec->n_ephemeral_containers; i++)
+        containers[i] = spec->ephemeral_containers[i];
+    added->ephemeral_container_common.name = record_str(json, "name");
+    added->ephemeral_container_common.image = record_str(json, "image");
+    added->ephemeral_container_common.image_pull_policy = DV_STR("IfNotPresent");
+    added->target_container_name = record_str(json, "targetContainerName");
+    spec->ephemeral_containers = containers;
+    spec->n_ephemeral_containers++;
     world->pod.metadata.generation++;
 }
 

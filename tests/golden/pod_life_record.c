@@ -111,6 +111,7 @@ static void read_call(const struct dv_json *json, struct dv_arena *arena, struct
     call->duration_ms = (uint64_t)record_double(json, "ms");
     call->method = record_str(json, "method");
     call->uid = record_str(json, "uid");
+    call->image = record_str(json, "image");
     call->container = record_str(json, "container");
     call->attempt = (uint32_t)record_double(json, "attempt");
     read_instance(record_str(json, "container_id"), &call->container, &call->attempt);
@@ -197,16 +198,21 @@ bool record_read(dv_str line, struct dv_arena *arena, struct record *record, str
 /* ---- what it says ---- */
 
 const struct record_call *record_call_of(const struct record *record, const char *method,
-                                         dv_str container, uint32_t attempt)
+                                         dv_str container, uint32_t attempt, size_t n)
 {
+    const struct record_call *found = NULL;
+
     for (size_t i = 0; i < record->n_calls; i++) {
         const struct record_call *call = &record->calls[i];
 
-        if (dv_str_eq(call->method, dv_str_from_c(method)) && call->attempt == attempt &&
-            dv_str_eq(call->container, container))
-            return call;
+        if (!dv_str_eq(call->method, dv_str_from_c(method)) || call->attempt != attempt ||
+            !dv_str_eq(call->container, container))
+            continue;
+        found = call;
+        if (n-- == 0)
+            break;
     }
-    return NULL;
+    return found;
 }
 
 const struct record_event *record_event_of(const struct record *record, const char *reason,
@@ -282,21 +288,55 @@ static const struct dv_api_container_state_terminated *find_end(const struct rec
     return NULL;
 }
 
+const struct dv_api_container_status *record_status_at(const struct record *record,
+                                                       dv_str container, uint64_t ms)
+{
+    const struct dv_api_container_status *found = NULL;
+
+    for (size_t i = 0; i < record->n_statuses && record->statuses[i].ms <= ms; i++)
+        for (int list = 0; list < 3; list++) {
+            size_t n;
+            const struct dv_api_container_status *statuses =
+                list_of(&record->statuses[i].status, list, &n);
+
+            for (size_t j = 0; j < n; j++)
+                if (dv_str_eq(statuses[j].name, container))
+                    found = &statuses[j];
+        }
+    return found;
+}
+
+/* Whether somebody killed the container at about that second. */
+static bool was_killed(const struct record *record, dv_str container, int64_t second)
+{
+    for (size_t i = 0; i < record->n_actions; i++) {
+        const struct record_action *action = &record->actions[i];
+        int64_t at = (int64_t)(action->ms / 1000);
+
+        if (dv_str_eq(action->verb, DV_STR("kill-container")) &&
+            dv_str_eq(record_str(action->json, "container"), container) && second >= at &&
+            second <= at + 2)
+            return true;
+    }
+    return false;
+}
+
 struct record_end record_end_of(const struct record *record, dv_str container, uint32_t attempt)
 {
     const struct dv_api_container_state_terminated *end = find_end(record, container, attempt);
-    const struct record_call *stop = record_call_of(record, "StopContainer", container, attempt);
+    const struct record_call *stop = record_call_of(record, "StopContainer", container, attempt, 0);
     struct record_end found = {.is_known = end != NULL};
+    int64_t second;
 
     if (!end)
         return found;
+    second = end->finished_at.seconds - LIFE_BASE_S;
     found.exit_code = (int32_t)end->exit_code;
     found.reason = end->reason;
     found.message = end->message;
-    found.is_own = !stop;
-    for (size_t i = 0; i < record->n_actions; i++)
-        if (dv_str_eq(record->actions[i].verb, DV_STR("kill-container")))
-            found.is_own = false;
+    /* Times of ends are whole seconds of the clock, those of calls count from the creation. */
+    found.is_own = (!stop || second + 1 < (int64_t)(stop->ms / 1000)) &&
+                   !was_killed(record, container, second);
     found.after_ms = (uint64_t)(end->finished_at.seconds - end->started_at.seconds) * 1000;
     if (found.after_ms == 0)
         found.after_ms = 300; /* within the second */

@@ -50,6 +50,7 @@ struct record_call {
     dv_str code; /* of the error */
     dv_str uid;
     dv_str command; /* of ExecSync: its words, joined by spaces */
+    dv_str image;
 };
 
 struct record {
@@ -81,9 +82,13 @@ struct record_end {
 };
 struct record_end record_end_of(const struct record *record, dv_str container, uint32_t attempt);
 
-/* The first call of that method about the instance; NULL: there is none. */
+/* The call of that method about the instance, the n-th of them from 0 on, or the last; NULL: there
+ * is none. */
 const struct record_call *record_call_of(const struct record *record, const char *method,
-                                         dv_str container, uint32_t attempt);
+                                         dv_str container, uint32_t attempt, size_t n);
+/* What the status of the container was at that time; NULL: it had none. */
+const struct dv_api_container_status *record_status_at(const struct record *record,
+                                                       dv_str container, uint64_t ms);
 /* The first event whose message begins so; NULL: there is none. */
 const struct record_event *record_event_of(const struct record *record, const char *reason,
                                            dv_str container, const char *begin);

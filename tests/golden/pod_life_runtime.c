@@ -1,6 +1,7 @@
 #include "pod_life_runtime.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "workload/config.h"
 #include "workload/probe.h"
@@ -49,10 +50,24 @@ void runtime_list(struct world *world)
 
 /* ---- what was recorded of a call ---- */
 
+/* How often we have made the call. */
+static size_t n_calls(const struct world *world, const char *method, dv_str container,
+                      uint32_t attempt)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world->calls.n; i++)
+        n += strcmp(world->calls.v[i].method, method) == 0 &&
+             dv_str_eq(world->calls.v[i].container, container) &&
+             world->calls.v[i].attempt == attempt;
+    return n;
+}
+
 static const struct record_call *recorded(const struct world *world, const char *method,
                                           const struct dv_life_action *action, uint32_t attempt)
 {
-    return record_call_of(world->record, method, action->container, attempt);
+    return record_call_of(world->record, method, action->container, attempt,
+                          n_calls(world, method, action->container, attempt));
 }
 
 static uint32_t attempt_of(struct world *world, dv_str id)
@@ -89,8 +104,8 @@ static const struct record_call *recorded_probe(struct world *world,
 {
     const struct dv_api_exec_action *exec = action->probe->probe_handler.exec;
     const struct world_container *container = find_container(world, action->id);
-    const struct record_call *start =
-        recorded(world, "StartContainer", action, attempt_of(world, action->id));
+    const struct record_call *start = record_call_of(
+        world->record, "StartContainer", action->container, attempt_of(world, action->id), 0);
     const struct record_call *found = NULL;
     dv_str command = DV_STR_NONE;
     uint64_t age_ms;
@@ -141,7 +156,7 @@ uint64_t runtime_begin(struct world *world, struct dv_life_action *action)
 
     switch (action->kind) {
     case DV_LIFE_RUN_SANDBOX:
-        call = record_call_of(world->record, "RunPodSandbox", DV_STR_NONE, action->attempt);
+        call = recorded(world, "RunPodSandbox", action, action->attempt);
         note_call(world, "RunPodSandbox", DV_STR_NONE, action->attempt);
         world->n_starts++;
         break;
@@ -244,8 +259,8 @@ static void do_start(struct world *world, const struct dv_life_action *action,
                      struct dv_life_result *result)
 {
     struct world_container *container = find_container(world, action->id);
-    const struct record_call *call =
-        recorded(world, "StartContainer", action, attempt_of(world, action->id));
+    const struct record_call *call = record_call_of(
+        world->record, "StartContainer", action->container, attempt_of(world, action->id), 0);
 
     assert(container);
     if (call && call->has_failed) {
@@ -267,8 +282,16 @@ static void do_sandbox(struct world *world, const struct dv_life_action *action,
                        struct dv_life_result *result)
 {
     static dv_str ips[] = {DV_STR_INIT("<podIP>")};
-    struct dv_life_sandbox *sandbox = dv_vec_add(&world->sandboxes);
+    size_t n = n_calls(world, "RunPodSandbox", DV_STR_NONE, action->attempt);
+    const struct record_call *call =
+        record_call_of(world->record, "RunPodSandbox", DV_STR_NONE, action->attempt, n - 1);
+    struct dv_life_sandbox *sandbox;
 
+    if (call && call->has_failed) {
+        fail(result, call->error);
+        return;
+    }
+    sandbox = dv_vec_add(&world->sandboxes);
     *sandbox = (struct dv_life_sandbox){
         .id = dv_str_printf(world->arena, "<sandbox:%u>", action->attempt),
         .attempt = action->attempt,
@@ -305,6 +328,18 @@ static void do_hook(struct world *world, const struct dv_life_action *action,
         result->output = DV_STR_NONE;
 }
 
+/* Whether the status of this time, or of the second after, shows that the probe has succeeded. */
+static bool was_good(const struct world *world, const struct dv_life_action *action)
+{
+    const struct dv_api_container_status *status =
+        record_status_at(world->record, action->container, world->now_ms + 1000);
+
+    if (!status || action->probe_kind == DV_PROBE_LIVENESS)
+        return false;
+    return action->probe_kind == DV_PROBE_READINESS ? status->ready
+                                                    : status->started && *status->started;
+}
+
 static void do_probe(struct world *world, const struct dv_life_action *action,
                      struct dv_life_result *result)
 {
@@ -322,7 +357,7 @@ static void do_probe(struct world *world, const struct dv_life_action *action,
         record_event_of(world->record, "Unhealthy", action->container, errored);
 
     if (!action->probe->probe_handler.exec) {
-        result->outcome = failure ? DV_PROBE_FAILURE : DV_PROBE_SUCCESS;
+        result->outcome = failure && !was_good(world, action) ? DV_PROBE_FAILURE : DV_PROBE_SUCCESS;
     } else if (call && (call->has_failed || call->exit_code != 0)) {
         result->outcome = call->has_failed && error ? DV_PROBE_ERROR : DV_PROBE_FAILURE;
     }
@@ -343,10 +378,12 @@ static void do_stop_sandbox(struct world *world, const struct dv_life_action *ac
             runtime_end(world, &world->containers.v[i], 137, "Error");
 }
 
-static void do_pull(struct world *world, struct dv_life_result *result)
+static void do_pull(struct world *world, const struct dv_life_action *action,
+                    struct dv_life_result *result)
 {
     for (size_t i = 0; i < world->record->n_calls; i++)
         if (dv_str_eq(world->record->calls[i].method, DV_STR("PullImage")) &&
+            dv_str_eq(world->record->calls[i].image, action->image) &&
             world->record->calls[i].has_failed)
             fail(result, world->record->calls[i].error);
     result->id = DV_STR("sha256:1");
@@ -392,7 +429,7 @@ void runtime_finish(struct world *world, const struct world_job *job)
         do_inspect(world, action, &result);
         break;
     case DV_LIFE_PULL_IMAGE:
-        do_pull(world, &result);
+        do_pull(world, action, &result);
         break;
     case DV_LIFE_CREATE_CONTAINER:
         do_create(world, action, &result);
