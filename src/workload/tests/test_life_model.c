@@ -301,6 +301,7 @@ void life_model_run(struct life_chooser *chooser)
         size_t n_looks = world->n_looks;
         uint64_t ms = choose(&model, 16) * (choose(&model, 4) == 0 ? 1000u : 100u);
 
+        world->facts.random = choose(&model, 256) << 24;
         life_world_run(world, world->now_ms + ms);
         hold(&model, world->n_looks - n_looks < LOOKS_MAX_PER_S * (ms / 1000 + 1),
              "looks come with a pause");
