@@ -164,6 +164,8 @@ static enum life_go begin_image(struct start_look *start)
         life_note(start->look, true, "InspectFailed", start->start->name, "%.*s", DV_FMT(message));
         return fail_image(start, "InvalidImageName", message);
     }
+    /* it may be a part of the pod's object, which can be another one before the start has ended */
+    start->starting->image = dv_str_copy(start->starting->image, start->arena);
     if (dv_str_eq(start->spec->image_pull_policy, DV_STR("Always")))
         return begin_pull(start);
     (void)begin(start, DV_LIFE_INSPECT_IMAGE, LIFE_START_INSPECT);
