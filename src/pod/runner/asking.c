@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/num.h"
+#include "pod/runner/asking_grpc.h"
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
 
@@ -193,18 +192,24 @@ static void on_poll_closed(void *ctx)
     end(asking, asking->outcome, asking->output);
 }
 
-static void end_connection(struct dv_asking *asking, int failure)
+static void close_connection(struct dv_asking *asking)
 {
     struct dv_poll *poll = asking->priv.poll;
 
+    dv_asking_grpc_end(asking);
+    asking->priv.poll = NULL;
+    dv_poll_close(poll, on_poll_closed, asking);
+    (void)close(asking->priv.fd); /* what is unsent does not matter any more */
+}
+
+static void end_connection(struct dv_asking *asking, int failure)
+{
     asking->outcome = failure == 0 ? DV_PROBE_SUCCESS : DV_PROBE_FAILURE;
     if (failure != 0)
         asking->output = dv_str_printf(
             asking->arena, "dial tcp %.*s:%u: %s", DV_FMT(asking->target.host), asking->target.port,
             failure == ETIMEDOUT ? "i/o timeout" : strerrordesc_np(failure));
-    asking->priv.poll = NULL;
-    dv_poll_close(poll, on_poll_closed, asking);
-    (void)close(asking->priv.fd); /* nothing was written to it */
+    close_connection(asking);
 }
 
 static void on_connected(void *ctx, unsigned events)
@@ -216,9 +221,17 @@ static void on_connected(void *ctx, unsigned events)
     (void)events;
     if (!asking->priv.poll)
         return; /* it has ended already */
-    if (getsockopt(asking->priv.fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
-        failure = errno;
-    end_connection(asking, failure);
+    if (!asking->priv.h2) {
+        if (getsockopt(asking->priv.fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
+            failure = errno;
+        if (failure != 0 || asking->target.means == DV_PROBE_TCP) {
+            end_connection(asking, failure);
+            return;
+        }
+        dv_asking_grpc_begin(asking);
+    }
+    if (dv_asking_grpc_run(asking))
+        close_connection(asking);
 }
 
 /* A name in place of an address would have to be looked up, which takes time: pods have addresses,
@@ -300,6 +313,10 @@ static void cut(struct dv_asking *asking)
             end_connection(asking, ETIMEDOUT);
         return;
     case DV_PROBE_GRPC:
+        if (!asking->priv.poll)
+            return;
+        dv_asking_grpc_cut(asking, asking->priv.h2 != NULL);
+        close_connection(asking);
         return;
     case DV_PROBE_SLEEP:
         end_later(asking, DV_PROBE_ERROR, DV_STR("context canceled"));
@@ -347,10 +364,8 @@ void dv_asking_start(struct dv_asking *asking)
         start_http(asking);
         return;
     case DV_PROBE_TCP:
-        start_connection(asking);
-        return;
     case DV_PROBE_GRPC:
-        end_later(asking, DV_PROBE_ERROR, DV_STR("gRPC probes are not supported yet"));
+        start_connection(asking);
         return;
     case DV_PROBE_SLEEP:
         return;

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "cri/cri.h"
+#include "http2/http2.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 #include "workload/probe.h"
@@ -37,9 +38,12 @@ struct dv_asking {
         struct dv_poll *poll;
         struct dv_timer timer;
         struct dv_task task;
+        struct dv_h2 *h2; /* of a gRPC probe that is connected */
+        struct dv_h2_handler h2_handler;
+        struct dv_buf unsent; /* of h2 */
         int fd;
-        bool is_ended;
-        bool is_late; /* the limit is over */
+        bool is_ended; /* a gRPC probe has its outcome */
+        bool is_late;  /* the limit is over */
         bool is_cancelled;
     } priv;
 };

@@ -1,7 +1,9 @@
 """Probes and hooks of containers, and how long an end takes."""
 
+import concurrent.futures
 import time
 
+import grpc
 from procs import until
 from runtime_nodes import WAIT_S, container, pod
 
@@ -48,6 +50,34 @@ def test_http_and_tcp_probes(node):
     assert condition(status, "Ready") == "False"
     until(lambda: ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404")
           in node.events("p"), WAIT_S, node.events("p"))
+
+
+class Health(grpc.GenericRpcHandler):
+    """grpc.health.v1: answers with the number that `status` is at the moment."""
+
+    status = 2
+
+    def service(self, details):
+        if details.method != "/grpc.health.v1.Health/Check":
+            return None
+        return grpc.unary_unary_rpc_method_handler(lambda request, context: bytes([8, self.status]))
+
+
+def test_a_grpc_probe(node):
+    """The pod is on the host's network, where the test serves."""
+    health = Health()
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(), handlers=[health])
+    port = server.add_insecure_port("0.0.0.0:0")
+    server.start()
+    node.add(pod("p", container(readinessProbe={"grpc": {"port": port}, **OFTEN}),
+                 hostNetwork=True))
+    node.wait_phase("p", "Running")
+    text = 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
+    until(lambda: ("Unhealthy", text) in node.events("p"), WAIT_S, node.events("p"))
+    health.status = 1
+    node.wait_status("p", lambda s: condition(s, "Ready") == "True", "ready")
+    server.stop(0)
+    node.wait_status("p", lambda s: condition(s, "Ready") == "False", "not ready any more")
 
 
 def test_a_probe_that_hangs_harms_nobody(node):
