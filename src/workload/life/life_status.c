@@ -71,7 +71,12 @@ static dv_str end_text(const struct list *list, const struct dv_life_container *
             dv_str_printf(list->arena, "%.*s: %.*s", DV_FMT(text), DV_FMT(instance->end_message));
     else if (instance->end_message.n > 0)
         text = instance->end_message;
-    return dv_str_slice(text, 0, list->message_bytes);
+    if (text.n > list->message_bytes) {
+        text.n = list->message_bytes;
+        while (text.n > 0 && ((unsigned char)text.p[text.n] & 0xc0) == 0x80)
+            text.n--; /* not within a character */
+    }
+    return text;
 }
 
 static dv_str full_id(const struct list *list, const struct dv_life_container *instance)

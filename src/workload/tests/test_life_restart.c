@@ -255,6 +255,32 @@ static void the_health_of_devices_is_told_at_once(void **state)
     life_world_fini(world);
 }
 
+static void last_words_are_cut_at_a_character(void **state)
+{
+    static const struct life_habit habits[] = {
+        {.name = "c", .runs_ms = 1000, .exit_code = 1}
+    };
+    struct life_world *world = life_test_with("restartPolicy: Never, " ONE, habits, 1);
+    struct dv_buf words;
+    dv_str message;
+
+    (void)state;
+    dv_buf_init(&words, 64 * 1024);
+    dv_buf_add_char(&words, 'x');
+    while (words.n < 20000)
+        dv_buf_add_c(&words, "\xc3\xa4");
+    life_world_run(world, 500);
+    life_world_newest(world, "c")->message = DV_STR("runtime");
+    life_world_newest(world, "c")->end_message = dv_buf_str(&words);
+    life_world_run(world, 9000);
+    message = life_world_status(world, "c")->state.terminated->message;
+    assert_true(dv_str_starts_with(message, DV_STR("runtime: x")));
+    assert_in_range(message.n, 12 * 1024 - 3, 12 * 1024);
+    assert_true(dv_str_is_utf8(message));
+    dv_buf_fini(&words);
+    life_world_fini(world);
+}
+
 static void an_ephemeral_container_runs_once(void **state)
 {
     static const struct life_habit habits[] = {
@@ -294,6 +320,7 @@ int main(void)
         doc_test(a_new_agent_touches_nothing),
         doc_test(a_container_that_vanished_has_ended),
         doc_test(the_health_of_devices_is_told_at_once),
+        doc_test(last_words_are_cut_at_a_character),
         doc_test(an_ephemeral_container_runs_once),
     };
 
