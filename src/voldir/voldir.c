@@ -189,13 +189,6 @@ static void run_rotate(struct dv_work *work)
     note(&op->priv, dv_voldir_run_rotate(op, &op->priv.err));
 }
 
-static void run_unrotate(struct dv_work *work)
-{
-    struct dv_voldir_rotate *op = DV_CONTAINER(work, struct dv_voldir_rotate, priv.work);
-
-    note(&op->priv, dv_voldir_run_unrotate(op, &op->priv.err));
-}
-
 static void on_rotated(struct dv_work *work, const struct dv_err *err)
 {
     struct dv_voldir_rotate *op = DV_CONTAINER(work, struct dv_voldir_rotate, priv.work);
@@ -208,7 +201,21 @@ void dv_voldir_rotate(struct dv_voldir_rotate *op, struct dv_loop *loop)
     start(&op->priv, loop, run_rotate, on_rotated);
 }
 
-void dv_voldir_unrotate(struct dv_voldir_rotate *op, struct dv_loop *loop)
+static void run_unrotate(struct dv_work *work)
 {
-    start(&op->priv, loop, run_unrotate, on_rotated);
+    struct dv_voldir_unrotate *op = DV_CONTAINER(work, struct dv_voldir_unrotate, priv.work);
+
+    note(&op->priv, dv_voldir_run_unrotate(op, &op->priv.err));
+}
+
+static void on_unrotated(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_voldir_unrotate *op = DV_CONTAINER(work, struct dv_voldir_unrotate, priv.work);
+
+    op->done(op, outcome(&op->priv, err));
+}
+
+void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop)
+{
+    start(&op->priv, loop, run_unrotate, on_unrotated);
 }

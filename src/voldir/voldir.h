@@ -147,21 +147,28 @@ struct dv_voldir_remove_logs {
 };
 void dv_voldir_remove_logs(struct dv_voldir_remove_logs *op, struct dv_loop *loop);
 
-/* Sets a container's log aside when it has grown to max_bytes, and keeps n_files_max of them in
- * all. The runtime goes on writing to the one that was set aside until it is told
- * (ReopenContainerLog); when that fails, dv_voldir_unrotate brings the log back, with the same
- * struct. */
+/* Sets those of the logs aside that have grown to max_bytes, and keeps n_files_max files of each in
+ * all. The runtime goes on writing to one that was set aside until it is told (ReopenContainerLog);
+ * when that fails, dv_voldir_unrotate brings the log back. */
 struct dv_voldir_rotate {
-    void (*done)(struct dv_voldir_rotate *op, const struct dv_err *err);
-    dv_str log_path;
+    void (*done)(struct dv_voldir_rotate *op, const struct dv_err *err); /* err: the first one */
+    const dv_str *log_paths;
+    size_t n_logs;
     uint64_t max_bytes;
     size_t n_files_max; /* at least 2 */
     struct dv_arena *arena;
-    dv_str aside_path; /* result of dv_voldir_rotate; empty: nothing was to be done */
+    const dv_str *aside_paths; /* results, one for each log; empty: it was not set aside */
     struct dv_voldir_work priv;
 };
 void dv_voldir_rotate(struct dv_voldir_rotate *op, struct dv_loop *loop);
-void dv_voldir_unrotate(struct dv_voldir_rotate *op, struct dv_loop *loop);
+
+struct dv_voldir_unrotate {
+    void (*done)(struct dv_voldir_unrotate *op, const struct dv_err *err);
+    dv_str log_path;
+    dv_str aside_path;
+    struct dv_voldir_work priv;
+};
+void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop);
 
 /* Cancels an operation by its `priv`. */
 void dv_voldir_cancel(struct dv_voldir_work *work);

@@ -17,6 +17,7 @@ struct dv_voldir_rotate;
 struct dv_voldir_set_up;
 struct dv_voldir_sub_path;
 struct dv_voldir_tear_down;
+struct dv_voldir_unrotate;
 struct dv_volume;
 struct dv_volume_plan;
 
@@ -28,7 +29,7 @@ DV_CHECKED bool dv_voldir_run_message(struct dv_voldir_message *op, struct dv_er
 DV_CHECKED bool dv_voldir_run_list(struct dv_voldir_list *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_remove_logs(struct dv_voldir_remove_logs *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err);
-DV_CHECKED bool dv_voldir_run_unrotate(struct dv_voldir_rotate *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_unrotate(struct dv_voldir_unrotate *op, struct dv_err *err);
 
 /* Checks that there is at a host path what its type says, and makes it where that says so. */
 DV_CHECKED bool dv_voldir_check_host_path(const struct dv_volume *volume, struct dv_arena *arena,

@@ -77,15 +77,15 @@ static bool is_large(int dir, const char *name, uint64_t max_bytes)
            (uint64_t)about.st_size >= max_bytes;
 }
 
-bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err)
+/* Sets one log aside when it is large; *aside is where it is then. */
+static bool rotate(const struct dv_voldir_rotate *op, dv_str path, struct dv_arena *scratch,
+                   dv_str *aside, struct dv_err *err)
 {
-    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
     const char *name = NULL;
-    DV_CLEANUP(dv_close_fd) int dir = open_log_dir(op->log_path, scratch, &name, err);
+    DV_CLEANUP(dv_close_fd) int dir = open_log_dir(path, scratch, &name, err);
     time_t now = time(NULL);
     char stamp[STAMP_BYTES];
     name_list names = {0};
-    const char *aside;
     struct tm utc;
 
     if (dir < 0)
@@ -101,15 +101,30 @@ bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err)
             return dv_fail_errno(err, errno, "remove %.*s", DV_FMT(names.v[i]));
     (void)gmtime_r(&now, &utc);
     (void)strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &utc);
-    aside = dv_str_printf(scratch, "%s.%s", name, stamp).p;
-    if (renameat2(dir, name, dir, aside, RENAME_NOREPLACE) < 0)
+    if (renameat2(dir, name, dir, dv_str_printf(scratch, "%s.%s", name, stamp).p,
+                  RENAME_NOREPLACE) < 0)
         return errno == EEXIST || /* twice in a second: the next look is soon enough */
-               dv_fail_errno(err, errno, "set %.*s aside", DV_FMT(op->log_path));
-    op->aside_path = dv_str_printf(op->arena, "%.*s.%s", DV_FMT(op->log_path), stamp);
+               dv_fail_errno(err, errno, "set %.*s aside", DV_FMT(path));
+    *aside = dv_str_printf(op->arena, "%.*s.%s", DV_FMT(path), stamp);
     return true;
 }
 
-bool dv_voldir_run_unrotate(struct dv_voldir_rotate *op, struct dv_err *err)
+bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    dv_str *asides = DV_NEW_ARRAY(op->arena, dv_str, op->n_logs);
+    bool is_good = true;
+    struct dv_err other;
+
+    for (size_t i = 0; i < op->n_logs; i++) {
+        is_good &= rotate(op, op->log_paths[i], scratch, &asides[i], is_good ? err : &other);
+        dv_arena_reset(scratch);
+    }
+    op->aside_paths = asides;
+    return is_good;
+}
+
+bool dv_voldir_run_unrotate(struct dv_voldir_unrotate *op, struct dv_err *err)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
 

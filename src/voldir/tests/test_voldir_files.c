@@ -21,6 +21,7 @@ struct call {
         struct dv_voldir_list list;
         struct dv_voldir_remove_logs logs;
         struct dv_voldir_rotate rotate;
+        struct dv_voldir_unrotate unrotate;
     } op;
     int n_done;
     struct dv_err err;
@@ -58,6 +59,11 @@ static void on_logs(struct dv_voldir_remove_logs *op, const struct dv_err *err)
 static void on_rotated(struct dv_voldir_rotate *op, const struct dv_err *err)
 {
     note_end(DV_CONTAINER(op, struct call, op.rotate), err);
+}
+
+static void on_unrotated(struct dv_voldir_unrotate *op, const struct dv_err *err)
+{
+    note_end(DV_CONTAINER(op, struct call, op.unrotate), err);
 }
 
 static void make_container(struct host *host, struct call *call, const char *name, dv_str hosts)
@@ -294,19 +300,23 @@ static void pods_and_logs_are_listed_and_removed(void **state)
 }
 
 /* The path that the log was set aside at; empty: it was not. */
-static dv_str rotate(struct host *host, struct call *call, const char *log)
+static dv_str rotate(struct host *host, const char *log)
 {
-    *call = (struct call){
+    const dv_str paths[] = {dv_str_from_c(log), dv_str_from_c(at(host, "none.log"))};
+    struct call call = {
         .op.rotate = {.done = on_rotated,
-                      .log_path = dv_str_from_c(log),
+                      .log_paths = paths,
+                      .n_logs = DV_COUNT(paths),
                       .max_bytes = 4,
                       .n_files_max = 3,
                       .arena = host->rig.arena}
     };
-    dv_voldir_rotate(&call->op.rotate, host->rig.loop);
-    rig_wait_count(&host->rig, &call->n_done, 1);
-    assert_int_equal(call->err.code, DV_OK);
-    return call->op.rotate.aside_path;
+
+    dv_voldir_rotate(&call.op.rotate, host->rig.loop);
+    rig_wait_count(&host->rig, &call.n_done, 1);
+    assert_int_equal(call.err.code, DV_OK);
+    assert_int_equal(call.op.rotate.aside_paths[1].n, 0);
+    return call.op.rotate.aside_paths[0];
 }
 
 static void large_logs_are_set_aside(void **state)
@@ -316,21 +326,24 @@ static void large_logs_are_set_aside(void **state)
     struct call call;
     dv_str aside;
 
-    assert_str(rotate(host, &call, log), ""); /* there is none */
+    assert_str(rotate(host, log), ""); /* there is none */
     write_file(log, "abc");
-    assert_str(rotate(host, &call, log), ""); /* small */
+    assert_str(rotate(host, log), ""); /* small */
     write_file(log, "abcd");
     write_file(at(host, "0.log.20200101-000000"), "");
     write_file(at(host, "0.log.20210101-000000"), "");
     write_file(at(host, "1.log"), "another's");
-    aside = rotate(host, &call, log);
+    aside = rotate(host, log);
     assert_str(read_file(host, dv_str_to_c(aside, host->rig.arena)), "abcd");
     assert_false(is_there(log));
     assert_false(is_there(at(host, "0.log.20200101-000000")));
     assert_true(is_there(at(host, "0.log.20210101-000000")));
     assert_true(is_there(at(host, "1.log")));
-    call.n_done = 0; /* the runtime could not be told */
-    dv_voldir_unrotate(&call.op.rotate, host->rig.loop);
+    call = (struct call){
+  /* the runtime could not be told */
+        .op.unrotate = {.done = on_unrotated, .log_path = dv_str_from_c(log), .aside_path = aside}
+    };
+    dv_voldir_unrotate(&call.op.unrotate, host->rig.loop);
     rig_wait_count(&host->rig, &call.n_done, 1);
     assert_str(read_file(host, log), "abcd");
     assert_false(is_there(dv_str_to_c(aside, host->rig.arena)));
