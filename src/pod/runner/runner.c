@@ -26,6 +26,8 @@
  * reference's garbage collection. */
 #define FIND_MS 5000u
 #define SWEEP_MS 60000u
+/* How often the sizes of logs are looked at, as in the reference. */
+#define ROTATE_MS 10000u
 #define SOCKET_BYTES_MAX 256u
 
 /* ---- the listener ---- */
@@ -355,7 +357,7 @@ static void on_close_task(struct dv_task *task)
     for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
         if (!dv_runner_pod_is_idle(entry->value))
             return;
-    if (runner->sweep || runner->is_cri_closing)
+    if (runner->sweep || runner->rotation || runner->is_cri_closing)
         return;
     if (runner->cri) { /* nobody calls any more */
         runner->is_cri_closing = true;
@@ -383,10 +385,12 @@ void dv_runner_close(struct dv_runner *runner, dv_closed_fn *closed, void *ctx)
     runner->closed_ctx = ctx;
     dv_timer_cancel(&runner->find_timer);
     dv_timer_cancel(&runner->sweep_timer);
+    dv_timer_cancel(&runner->rotate_timer);
     dv_task_cancel(&runner->runtime_task);
     for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
         dv_runner_pod_stop(entry->value);
     dv_runner_sweep_stop(runner);
+    dv_runner_rotate_stop(runner);
     dv_runner_check_closed(runner);
 }
 
@@ -397,6 +401,15 @@ static void on_sweep(struct dv_timer *timer)
     if (runner->cri && runner->is_settled && dv_cri_view_is_complete(runner->cri))
         dv_runner_sweep_start(runner);
     dv_timer_start(timer, runner->loop, dv_loop_now_ms(runner->loop) + SWEEP_MS, on_sweep);
+}
+
+static void on_rotate(struct dv_timer *timer)
+{
+    struct dv_runner *runner = DV_CONTAINER(timer, struct dv_runner, rotate_timer);
+
+    if (runner->cri && dv_cri_is_connected(runner->cri))
+        dv_runner_rotate_start(runner);
+    dv_timer_start(timer, runner->loop, dv_loop_now_ms(runner->loop) + ROTATE_MS, on_rotate);
 }
 
 static void set_node(struct dv_runner *runner)
@@ -436,6 +449,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     dv_list_init(&runner->pulls);
     set_node(runner);
     dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
+    dv_timer_start(&runner->rotate_timer, loop, dv_loop_now_ms(loop) + ROTATE_MS, on_rotate);
     if (dv_str_eq(options->cri, DV_STR("none")))
         return runner;
     if (dv_str_eq(options->cri, DV_STR("auto"))) {
@@ -449,6 +463,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
         (void)dv_fail(err, DV_INVALID_ARGUMENT, "\"%.*s\" is no address of a runtime",
                       DV_FMT(options->cri));
     dv_timer_cancel(&runner->sweep_timer);
+    dv_timer_cancel(&runner->rotate_timer);
     free_runner(runner);
     return NULL;
 }

@@ -19,6 +19,7 @@ struct dv_arena;
 struct dv_cri;
 struct dv_object;
 struct dv_runner_job;
+struct dv_runner_rotation;
 struct dv_runner_sweep;
 
 /* A token of the pod's service account; a secret. */
@@ -69,13 +70,15 @@ struct dv_runner {
     struct dv_arena *runtime_arena; /* of those facts that the runtime tells */
     struct dv_cri *cri;             /* NULL: there is no runtime */
     bool is_cri_closing;
-    struct dv_map pods;            /* dv_runner_pod, by uid */
-    struct dv_list pulls;          /* of jobs that wait for the one that pulls an image */
-    struct dv_runner_job *puller;  /* NULL: nobody */
-    struct dv_timer find_timer;    /* looks for a runtime */
-    struct dv_timer sweep_timer;   /* looks for what is left over */
-    struct dv_runner_sweep *sweep; /* the one that is under way; NULL: none */
-    struct dv_task runtime_task;   /* tells that the runtime has changed */
+    struct dv_map pods;                  /* dv_runner_pod, by uid */
+    struct dv_list pulls;                /* of jobs that wait for the one that pulls an image */
+    struct dv_runner_job *puller;        /* NULL: nobody */
+    struct dv_timer find_timer;          /* looks for a runtime */
+    struct dv_timer sweep_timer;         /* looks for what is left over */
+    struct dv_runner_sweep *sweep;       /* the one that is under way; NULL: none */
+    struct dv_timer rotate_timer;        /* looks for large logs */
+    struct dv_runner_rotation *rotation; /* likewise */
+    struct dv_task runtime_task;         /* tells that the runtime has changed */
     struct dv_task close_task;
     uint64_t start_ms;
     bool is_settled;
@@ -104,5 +107,10 @@ void dv_runner_tokens_clear(struct dv_runner_pod *pod);
 /* Looks for what is left over of pods that nobody has: directories and logs. */
 void dv_runner_sweep_start(struct dv_runner *runner);
 void dv_runner_sweep_stop(struct dv_runner *runner);
+
+/* runner_rotate.c */
+/* Sets logs aside that have grown large. */
+void dv_runner_rotate_start(struct dv_runner *runner);
+void dv_runner_rotate_stop(struct dv_runner *runner);
 
 #endif

@@ -145,3 +145,17 @@ def test_a_link_does_not_lead_out_of_a_volume(node, short_dir):
     node.wait_gone("p")
     until(lambda: not pod_dir(node, uid).exists(), WAIT_S, "its directory is gone")
     assert (outside / "kept").exists()
+
+
+def test_a_log_that_grows_large_is_set_aside(node):
+    """What the container prints afterwards is in a new file."""
+    node.add(pod("p", container(
+        script="yes 'a line of a log' | head -c 12000000; sleep 25; echo after; sleep 1000")))
+    node.wait_phase("p", "Running")
+
+    def aside():
+        return list(Path(node.logs_dir).glob("default_p_*/main/0.log.*"))
+
+    until(aside, WAIT_S, "the log is set aside")
+    until(lambda: node.log("p") == "after", WAIT_S, "the new log")
+    assert len(aside()) == 1
