@@ -60,7 +60,6 @@ static void restarts_come_after_0_10_20_and_40_seconds(void **state)
                        "container c in pod p_ns(uid-1)");
     life_world_run(world, 80000);
     assert_state(world, "c", "terminated Error 1");
-    world->facts.pod = NULL;
     world->pod.metadata.generation++; /* anything that makes a sync due shows the wait */
     life_world_run(world, 82000);
     assert_state(world, "c", "waiting CrashLoopBackOff");

@@ -3,6 +3,8 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "test_life_runtime.h"
+#include "workload/probe.h"
+#include "workload/workload.h"
 
 enum {
     CLOCK_MS = 1000000, /* of the life, at the beginning */
@@ -60,6 +62,26 @@ static uint64_t duration(struct life_world *world, const struct dv_life_action *
     return 10;
 }
 
+/* The action with parts that stay: those that it came with go with its look. */
+static struct dv_life_action keep_action(struct life_world *world,
+                                         const struct dv_life_action *action)
+{
+    struct dv_life_action kept = *action;
+    const struct dv_api_container *spec =
+        action->spec ? dv_workload_container(&world->pod, action->container, NULL) : NULL;
+
+    kept.container = dv_str_copy(action->container, world->arena);
+    kept.id = dv_str_copy(action->id, world->arena);
+    kept.sandbox_id = dv_str_copy(action->sandbox_id, world->arena);
+    kept.image = dv_str_copy(action->image, world->arena);
+    kept.image_id = dv_str_copy(action->image_id, world->arena);
+    kept.ips = (struct dv_strs){0};
+    kept.spec = spec;
+    kept.probe = action->probe && spec ? dv_probe_of(spec, action->probe_kind) : NULL;
+    kept.hook = NULL;
+    return kept;
+}
+
 static void take_orders(struct life_world *world, const struct dv_life_orders *orders)
 {
     for (size_t i = 0; i < orders->n_notes; i++)
@@ -70,7 +92,7 @@ static void take_orders(struct life_world *world, const struct dv_life_orders *o
     for (size_t i = 0; i < orders->n_actions; i++) {
         struct life_job *job = dv_vec_add(&world->jobs);
 
-        job->action = orders->actions[i];
+        job->action = keep_action(world, &orders->actions[i]);
         job->chance = world->chance ? world->chance(world, &job->action) : LIFE_GOES_WELL;
         job->due_ms = world->now_ms + duration(world, &job->action);
         write_action(world, &job->action);
@@ -89,28 +111,76 @@ static void take_orders(struct life_world *world, const struct dv_life_orders *o
     world->stage = orders->stage;
 }
 
+static struct dv_life_container *copy_containers(const struct life_world *world,
+                                                 struct dv_arena *arena)
+{
+    struct dv_life_container *copies = DV_NEW_ARRAY(arena, struct dv_life_container, world->seen.n);
+
+    for (size_t i = 0; i < world->seen.n; i++) {
+        copies[i] = world->seen.v[i];
+        copies[i].name = dv_str_copy(copies[i].name, arena);
+        copies[i].id = dv_str_copy(copies[i].id, arena);
+        copies[i].sandbox_id = dv_str_copy(copies[i].sandbox_id, arena);
+        copies[i].reason = dv_str_copy(copies[i].reason, arena);
+        copies[i].message = dv_str_copy(copies[i].message, arena);
+        copies[i].end_message = dv_str_copy(copies[i].end_message, arena);
+        copies[i].image = dv_str_copy(copies[i].image, arena);
+        copies[i].image_id = dv_str_copy(copies[i].image_id, arena);
+    }
+    return copies;
+}
+
+static struct dv_life_sandbox *copy_sandboxes(const struct life_world *world,
+                                              struct dv_arena *arena)
+{
+    struct dv_life_sandbox *copies =
+        DV_NEW_ARRAY(arena, struct dv_life_sandbox, world->seen_sandboxes.n);
+
+    for (size_t i = 0; i < world->seen_sandboxes.n; i++) {
+        struct dv_strs ips = world->seen_sandboxes.v[i].ips;
+
+        copies[i] = world->seen_sandboxes.v[i];
+        copies[i].id = dv_str_copy(copies[i].id, arena);
+        copies[i].ips.v = DV_NEW_ARRAY(arena, dv_str, ips.n);
+        for (size_t j = 0; j < ips.n; j++)
+            copies[i].ips.v[j] = dv_str_copy(ips.v[j], arena);
+    }
+    return copies;
+}
+
+/* What a look is given goes with it, so that a sanitizer finds who keeps a part of it. */
 static void look(struct life_world *world)
 {
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *own = dv_arena_new();
     struct dv_life_orders orders;
-    struct dv_life_facts *facts = &world->facts;
+    struct dv_life_facts facts = world->facts;
 
     if (world->stage == DV_LIFE_GONE)
         return;
-    facts->pod = world->has_pod ? &world->pod : NULL;
-    facts->view = (struct dv_life_view){world->seen_sandboxes.v, world->seen_sandboxes.n,
-                                        world->seen.v, world->seen.n};
-    facts->view_ms = world->view_ms;
-    facts->now = (struct dv_time){.seconds = BASE_S + (int64_t)(world->now_ms / 1000),
-                                  .nanos = (int32_t)(world->now_ms % 1000) * 1000000,
-                                  .is_set = true};
-    facts->now_ms = CLOCK_MS + world->now_ms;
-    facts->agent_age_ms = world->now_ms - world->agent_ms;
+    if (world->has_pod) {
+        struct dv_api_pod *pod = DV_NEW(own, struct dv_api_pod);
+
+        dv_message_copy(&dv_message_pod, &world->pod, own, pod);
+        facts.pod = pod;
+    }
+    facts.uid = dv_str_copy(facts.uid, own);
+    facts.runtime_name = dv_str_copy(facts.runtime_name, own);
+    facts.eviction_reason = dv_str_copy(facts.eviction_reason, own);
+    facts.eviction_message = dv_str_copy(facts.eviction_message, own);
+    facts.view = (struct dv_life_view){copy_sandboxes(world, own), world->seen_sandboxes.n,
+                                       copy_containers(world, own), world->seen.n};
+    facts.view_ms = world->view_ms;
+    facts.now = (struct dv_time){.seconds = BASE_S + (int64_t)(world->now_ms / 1000),
+                                 .nanos = (int32_t)(world->now_ms % 1000) * 1000000,
+                                 .is_set = true};
+    facts.now_ms = CLOCK_MS + world->now_ms;
+    facts.agent_age_ms = world->now_ms - world->agent_ms;
     world->n_looks++;
-    dv_life_look(world->life, facts, world->arena, &orders);
+    dv_life_look(world->life, &facts, own, &orders);
     take_orders(world, &orders);
-    if (orders.stage >= DV_LIFE_FINISHED && world->has_pod && !facts->has_vanished &&
+    if (orders.stage >= DV_LIFE_FINISHED && world->has_pod && !world->facts.has_vanished &&
         world->pod.metadata.deletion_timestamp.is_set) {
-        facts->has_vanished = true; /* the object is deleted for good */
+        world->facts.has_vanished = true; /* the object is deleted for good */
         look(world);
     }
 }
