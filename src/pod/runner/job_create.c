@@ -207,6 +207,20 @@ static void next_mount(struct dv_runner_job *job)
     dv_voldir_sub_path(&making->sub_path, job->pod->runner->loop);
 }
 
+/* The image of an image volume: the runtime mounts it, and has to have it. */
+static bool find_image(struct dv_runner_job *job, dv_str volume, struct dv_workload_mount *mount,
+                       struct dv_err *err)
+{
+    const struct dv_api_pod_spec *spec = &dv_runner_job_pod(job)->spec;
+
+    for (size_t i = 0; i < spec->n_volumes; i++)
+        if (dv_str_eq(spec->volumes[i].name, volume) && spec->volumes[i].volume_source.image) {
+            mount->image_reference = spec->volumes[i].volume_source.image->reference;
+            return dv_config_image(mount->image_reference, job->arena, &mount->image, err);
+        }
+    return true;
+}
+
 static bool find_mounts(struct dv_runner_job *job, struct dv_err *err)
 {
     struct dv_runner_making *making = &job->part.making;
@@ -224,6 +238,9 @@ static bool find_mounts(struct dv_runner_job *job, struct dv_err *err)
                            DV_FMT(container->volume_mounts[i].name), DV_FMT(container->name));
         making->mounts[i] = (struct dv_workload_mount){.host_path = volume->path,
                                                        .is_read_only = volume->is_read_only};
+        if (volume->kind == DV_VOLUME_IMAGE &&
+            !find_image(job, volume->name, &making->mounts[i], err))
+            return false;
     }
     return dv_config_sub_paths(&making->input, &making->environment, job->arena, &making->sub_paths,
                                err);

@@ -9,11 +9,15 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/file.h"
+#include "base/str.h"
 #include "cluster/embedded.h"
 #include "cri/cri.h"
+#include "pod/runner.h"
 #include "pod/tests/test_agent_host.h"
 #include "resource/resource.h"
 #include "support/cri_runtime.h"
+#include "support/turns.h"
 
 /* A pod of this node; `spec` is what is added to its spec, `command` JSON texts. */
 static void run_pod(struct world *world, const char *name, const char *command, const char *spec)
@@ -276,6 +280,54 @@ static void survives_garbage(void **state)
     survive(*state, CRI_GARBAGE);
 }
 
+/* ---- which runtime ---- */
+
+static void on_runner_closed(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+/* Its socket is not there now, but containers of pods may be. */
+static void waits_for_the_runtime_that_was_found_before(void **state)
+{
+    struct world *world = *state;
+    struct dv_runner_options options = {
+        .cluster = &world->shaky.cluster,
+        .pods = world->pods,
+        .devices = world->devices,
+        .claims = world->claims,
+        .recorder = world->recorder,
+        .cri = DV_STR("auto"),
+        .memory_file = dv_str_from_c(text(world, "%s/runtime", world->dir)),
+        .node_name = DV_STR(NODE),
+        .root_dir = dv_str_from_c(world->dir),
+        .log_dir = dv_str_from_c(world->dir),
+    };
+    struct dv_runner *runner;
+    bool is_closed = false;
+    struct dv_err err;
+
+    assert_ok(dv_file_replace(options.memory_file,
+                              dv_str_from_c(text(world, "%s/none.sock\n", world->dir)), 0600, &err),
+              &err);
+    runner = dv_runner_open(world->loop, &options, &err);
+    assert_ok(runner, &err);
+    assert_true(dv_runner_is_active(runner));
+    assert_false(dv_runner_check(runner, &err));
+    assert_int_equal(dv_runner_state(runner, DV_STR("u")), DV_RUNNER_UNSEEN);
+    dv_runner_close(runner, on_runner_closed, &is_closed);
+    loop_wait_flag(world->loop, &is_closed);
+    options.cri = DV_STR("none");
+    runner = dv_runner_open(world->loop, &options, &err);
+    assert_ok(runner, &err);
+    assert_false(dv_runner_is_active(runner));
+    is_closed = false;
+    dv_runner_close(runner, on_runner_closed, &is_closed);
+    loop_wait_flag(world->loop, &is_closed);
+    options.cri = DV_STR("tcp://1.2.3.4:5");
+    assert_null(dv_runner_open(world->loop, &options, &err));
+}
+
 /* ---- the node ---- */
 
 static const struct dv_api_node_condition *ready_of(struct world *world)
@@ -328,6 +380,7 @@ int main(void)
         runtime_test(survives_late_answers),
         runtime_test(survives_lost_answers),
         runtime_test(survives_garbage),
+        runtime_test(waits_for_the_runtime_that_was_found_before),
         runtime_test(tells_whether_the_runtime_is_ready),
     };
 
