@@ -136,7 +136,7 @@ def test_a_device_that_the_host_does_not_have(cdi, short_dir):
 
 @pytest.mark.parametrize("words", [
     [], ["show"], ["list", "x"], ["resolve"], ["inject", "vendor.com/gpu=0"],
-    ["list", "--bundle", "bundle"], ["list", "--socket", "x"],
+    ["list", "--bundle", "bundle"], ["list", "--pod", "p", "-c", "c"],
 ])
 def test_wrong_words(cdi, words):
     done = cdi.run("cdi", *words)
