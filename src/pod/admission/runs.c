@@ -215,13 +215,23 @@ static void begin_run(struct run *run, dv_str container, uint32_t pid, dv_str st
     set(run, &status);
 }
 
+/* The beginning of the text that is kept; no character is cut through. */
+static dv_str cut(dv_str text)
+{
+    size_t n = dv_u64_min(text.n, MESSAGE_BYTES_MAX);
+
+    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0u) == 0x80u)
+        n--; /* the next byte goes on with a character */
+    return dv_str_slice(text, 0, n);
+}
+
 static void end_run(struct run *run, dv_str container, int32_t exit_code, const char *reason,
                     dv_str message)
 {
     struct dv_api_container_state_terminated terminated = {
         .exit_code = exit_code,
         .reason = dv_str_from_c(reason),
-        .message = dv_str_slice(message, 0, dv_u64_min(message.n, MESSAGE_BYTES_MAX)),
+        .message = cut(message),
         .finished_at = now_of(run->runs->pods),
         .container_id = run->status.container_id,
     };

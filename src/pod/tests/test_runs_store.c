@@ -43,14 +43,19 @@ static enum dv_code tell_started(struct host *host, const char *uid)
     return told.code;
 }
 
-static enum dv_code tell_ended(struct host *host, const char *uid, int32_t code)
+static enum dv_code tell_end(struct host *host, const char *uid, int32_t code, dv_str message)
 {
     struct told told = {.telling.done = on_told};
     const struct dv_pod_ref ref = {.uid = dv_str_from_c(uid)};
 
-    dv_pods_tell_ended(host->pods, &told.telling, &ref, DV_STR("c0"), code, DV_STR(""));
+    dv_pods_tell_ended(host->pods, &told.telling, &ref, DV_STR("c0"), code, message);
     assert_true(dv_loop_run_until(host->rig.loop, is_done, &told, WAIT_MS));
     return told.code;
+}
+
+static enum dv_code tell_ended(struct host *host, const char *uid, int32_t code)
+{
+    return tell_end(host, uid, code, DV_STR(""));
 }
 
 static const struct dv_api_container_status *status_of(const struct host *host, const char *uid)
@@ -95,6 +100,25 @@ static void what_was_told_is_loaded_and_goes_with_the_pod(void **state)
     assert_null(status_of(host, "p0"));
     host_reopen_on_disk(host);
     assert_null(status_of(host, "p0"));
+}
+
+static void long_last_words_are_cut_between_characters(void **state)
+{
+    struct host *host = *state;
+    struct asked asked;
+    char words[6000];
+
+    for (size_t i = 0; i < sizeof(words); i += 3) { /* 4096 is in the middle of one */
+        words[i] = '\xe2';
+        words[i + 1] = '\x82';
+        words[i + 2] = '\xac';
+    }
+    host_reopen_on_disk(host);
+    assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
+    assert_int_equal(tell_end(host, "p0", 1, (dv_str){words, sizeof(words)}), DV_OK);
+    host_reopen_on_disk(host);
+    assert_non_null(status_of(host, "p0"));
+    assert_int_equal(status_of(host, "p0")->state.terminated->message.n, 4095);
 }
 
 struct loss {
@@ -144,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         host_test(what_could_not_be_written_is_told_again),
         host_test(what_was_told_is_loaded_and_goes_with_the_pod),
+        host_test(long_last_words_are_cut_between_characters),
         host_test(a_store_that_lost_it_gets_it_again),
         host_test(a_runtime_tells_itself),
     };
