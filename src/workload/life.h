@@ -20,7 +20,7 @@
  *
  * Never back. What a life remembers is lost when the agent ends; a new one is told the runtime's
  * view and the API's status, and goes on from there: that is adoption. A pod whose object is not
- * known any more (`pod` NULL from the start) is ended with what the containers' annotations say.
+ * known any more (`pod` NULL from the start) is ended with the least grace that there is.
  *
  * Everything is pure: no clock, no I/O, no randomness of its own. */
 #ifndef DV_WORKLOAD_LIFE_H
@@ -70,9 +70,8 @@ struct dv_life_container {
     uint32_t restart_count; /* annotation */
     uint32_t hash;          /* annotation; see dv_config_hash */
     bool has_hash;
-    int64_t grace_period_s; /* annotations: the deletion's, else the spec's; -1: neither is there */
-    int64_t created_ns;     /* since 1970 */
-    int64_t started_ns;     /* 0: not yet */
+    int64_t created_ns; /* since 1970 */
+    int64_t started_ns; /* 0: not yet */
     int64_t finished_ns;
     int32_t exit_code;
     dv_str reason;  /* the runtime's: "Completed", "Error", "OOMKilled", "StartError" */

@@ -40,10 +40,8 @@ void life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view
         kill->name = dv_str_copy(container->name, arena);
         kill->kind = DV_WORKLOAD_REGULAR;
         kill->grace_s = grace_s;
-        if (!pod) {
-            kill->grace_s = grace_s >= 0 ? grace_s : container->grace_period_s;
+        if (!pod)
             continue;
-        }
         (void)dv_workload_container(pod, container->name, &kill->kind); /* unknown: a regular one */
         for (size_t j = 0; j < pod->spec.n_init_containers; j++)
             if (dv_str_eq(pod->spec.init_containers[j].name, container->name))

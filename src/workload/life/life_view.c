@@ -214,7 +214,6 @@ void dv_life_read_container(const CriV1__ContainerStatus *status, struct dv_aren
         .restart_count = memo.restart_count,
         .hash = memo.hash,
         .has_hash = memo.has_hash,
-        .grace_period_s = memo.grace_period_s,
         .created_ns = status->created_at,
         .started_ns = status->started_at,
         .finished_ns = status->finished_at,

@@ -92,7 +92,6 @@ static void create(struct life_world *world, const struct dv_life_action *action
         .restart_count = attempt,
         .hash = action->spec ? dv_config_hash(action->spec) : 0,
         .has_hash = true,
-        .grace_period_s = 30,
         .created_ns = wall_ns(world->now_ms) + world->n_made,
         .image = DV_STR("i"),
         .image_id = DV_STR("sha256:1"),
