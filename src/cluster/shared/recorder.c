@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -24,19 +25,33 @@
 #define NOT_FOUND 404
 #define NS_PER_S UINT64_C(1000000000)
 
-/* An Event that is remembered, from its first note on. */
+struct known;
+
+/* The write of an Event. */
+struct writing {
+    struct known *known;
+    struct dv_arena *arena;
+    struct dv_request request;
+    struct dv_api_event event;
+};
+
+/* An Event that is remembered, from its first note on. There are many, so little is kept. */
 struct known {
     struct dv_recorder *recorder;
-    struct dv_arena *arena;
     struct dv_link age;  /* in the list by age: the one that was noted longest ago is the first */
     struct dv_link work; /* in the list of those that wait, or of those that are being written */
-    dv_str key;
-    struct dv_api_event event;
-    struct dv_request request;
-    struct dv_arena *patch_arena;
+    struct writing *writing;        /* NULL: it is not being written */
+    struct dv_note_subject subject; /* its texts, and those below, are in the key */
+    dv_str reason;
+    dv_str message;
+    struct dv_time first;
+    struct dv_time last;
+    uint64_t name; /* the end of the Event's name */
+    int64_t count;
     int64_t n_written; /* the count that was written; 0: the Event does not exist yet */
     int64_t n_writing;
-    bool is_running;
+    bool is_warning;
+    char key[]; /* as print_key made it: the message is its end */
 };
 
 struct dv_recorder {
@@ -76,13 +91,25 @@ struct dv_note_subject dv_note_subject_of(const struct dv_object *object)
 
 /* ---- life ---- */
 
+static dv_str key_of(const struct known *known)
+{
+    return (dv_str){known->key, (size_t)(known->message.p - known->key) + known->message.n};
+}
+
+static void free_writing(struct writing *writing)
+{
+    writing->known->writing = NULL;
+    dv_arena_free(writing->arena);
+    free(writing);
+}
+
 static void free_known(struct known *known)
 {
-    (void)dv_map_remove(&known->recorder->known, known->key);
+    (void)dv_map_remove(&known->recorder->known, key_of(known));
     dv_link_remove(&known->age);
     dv_link_remove(&known->work);
-    dv_arena_free(known->patch_arena);
-    dv_arena_free(known->arena);
+    if (known->writing)
+        free_writing(known->writing);
     free(known);
 }
 
@@ -127,7 +154,8 @@ void dv_recorder_close(struct dv_recorder *recorder, dv_closed_fn *closed, void 
     recorder->closed = closed;
     recorder->closed_ctx = ctx;
     DV_LIST_EACH (&recorder->running, link) {
-        dv_request_cancel(recorder->cluster, &DV_CONTAINER(link, struct known, work)->request);
+        dv_request_cancel(recorder->cluster,
+                          &DV_CONTAINER(link, struct known, work)->writing->request);
     }
     dv_task_post(&recorder->close_task, recorder->cluster->loop, on_close_task);
 }
@@ -140,14 +168,20 @@ static void drop(struct known *known)
     free_known(known);
 }
 
+static void wait(struct known *known)
+{
+    dv_list_push(&known->recorder->waiting, &known->work);
+    known->recorder->n_waiting++;
+}
+
 static void on_written(struct dv_request *request, const struct dv_api_status *failure)
 {
-    struct known *known = DV_CONTAINER(request, struct known, request);
+    struct writing *writing = DV_CONTAINER(request, struct writing, request);
+    struct known *known = writing->known;
     struct dv_recorder *recorder = known->recorder;
     bool was_there = known->n_written > 0;
 
     dv_link_remove(&known->work);
-    known->is_running = false;
     recorder->n_running--;
     if (recorder->is_closing) {
         dv_task_post(&recorder->close_task, recorder->cluster->loop, on_close_task);
@@ -155,66 +189,87 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
     }
     if (failure && was_there && failure->code == NOT_FOUND) {
         known->n_written = 0; /* somebody has deleted the Event: the next write makes a new one */
-        dv_list_push(&recorder->waiting, &known->work);
-        recorder->n_waiting++;
+        wait(known);
     } else if (failure) {
         dv_log(DV_LOG_WARN, "cluster: an event could not be written",
-               DV_F_STR("event", known->event.metadata.name), DV_F_STR("why", failure->message));
+               DV_F_STR("event", writing->event.metadata.name), DV_F_STR("why", failure->message));
         drop(known);
+        pump(recorder);
+        return;
     } else {
         known->n_written = known->n_writing;
-        if (known->event.count > known->n_written) { /* noted again while it was written */
-            dv_list_push(&recorder->waiting, &known->work);
-            recorder->n_waiting++;
-        }
+        if (known->count > known->n_written) /* noted again while it was written */
+            wait(known);
     }
+    free_writing(writing);
     pump(recorder);
 }
 
-static void name_it(struct known *known)
+/* The whole Event. */
+static struct dv_api_event event_of(const struct known *known, struct dv_arena *arena)
 {
-    dv_str name = known->event.involved_object.name;
+    const struct dv_recorder *recorder = known->recorder;
+    const struct dv_note_subject *subject = &known->subject;
 
-    known->event.metadata.name =
-        dv_str_printf(known->arena, "%.*s.%016llx", DV_FMT(dv_str_slice(name, 0, 200)),
-                      (unsigned long long)dv_random_u64());
+    return (struct dv_api_event){
+        .metadata = {.namespace = subject->namespace.n > 0 ? subject->namespace : DV_STR("default"),
+                     .name = dv_str_printf(arena,          "%.*s.%016llx",
+                     DV_FMT(dv_str_slice(subject->name, 0, 200)),
+                     (unsigned long long)known->name)},
+        .involved_object = {.kind = subject->kind,
+                     .namespace = subject->namespace,
+                     .name = subject->name,
+                     .uid = subject->uid,
+                     .api_version = subject->api_version,
+                     .field_path = subject->field_path},
+        .reason = known->reason,
+        .message = known->message,
+        .source = {.component = recorder->component,                                               .host = recorder->host  },
+        .reporting_component = recorder->component,
+        .type = known->is_warning ? DV_STR("Warning") : DV_STR("Normal"),
+        .count = known->count,
+        .first_timestamp = known->first,
+        .last_timestamp = known->last,
+    };
 }
 
 static void write_one(struct known *known)
 {
     struct dv_recorder *recorder = known->recorder;
     const struct dv_kind *kind = dv_kind(DV_KIND_EVENT);
+    struct writing *writing = DV_ALLOC(struct writing);
+    struct dv_request *request = &writing->request;
 
-    dv_arena_free(known->patch_arena);
-    known->patch_arena = NULL;
-    known->request = (struct dv_request){
+    if (known->n_written == 0)
+        known->name = dv_random_u64();
+    writing->known = known;
+    writing->arena = dv_arena_new();
+    writing->event = event_of(known, writing->arena);
+    *request = (struct dv_request){
         .kind = kind,
         .version = &kind->versions[0],
-        .namespace = known->event.metadata.namespace,
+        .namespace = writing->event.metadata.namespace,
         .field_manager = recorder->component,
         .is_untracked = true,
         .done = on_written,
     };
     if (known->n_written == 0) {
-        name_it(known);
-        known->request.verb = DV_VERB_CREATE;
-        known->request.value = &known->event;
+        request->verb = DV_VERB_CREATE;
+        request->value = &writing->event;
     } else {
-        struct dv_api_event changed = {.count = known->event.count,
-                                       .last_timestamp = known->event.last_timestamp};
+        struct dv_api_event changed = {.count = known->count, .last_timestamp = known->last};
 
-        known->patch_arena = dv_arena_new();
-        known->request.verb = DV_VERB_PATCH;
-        known->request.patch_type = DV_PATCH_MERGE;
-        known->request.name = known->event.metadata.name;
-        known->request.patch = dv_encode_json(kind->versions[0].message, &changed, NULL, DV_STR(""),
-                                              known->patch_arena);
+        request->verb = DV_VERB_PATCH;
+        request->patch_type = DV_PATCH_MERGE;
+        request->name = writing->event.metadata.name;
+        request->patch =
+            dv_encode_json(kind->versions[0].message, &changed, NULL, DV_STR(""), writing->arena);
     }
-    known->n_writing = known->event.count;
-    known->is_running = true;
+    known->writing = writing;
+    known->n_writing = known->count;
     recorder->n_running++;
     dv_list_push(&recorder->running, &known->work);
-    dv_request_start(recorder->cluster, &known->request);
+    dv_request_start(recorder->cluster, request);
 }
 
 static void pump(struct dv_recorder *recorder)
@@ -248,32 +303,65 @@ static bool make_room(struct dv_recorder *recorder)
     return false;
 }
 
+/* Takes the next text of a key: that of the same size as `text`. */
+static dv_str part(dv_str text, const char **at)
+{
+    dv_str found = {*at, text.n};
+
+    *at += text.n + 1;
+    return found;
+}
+
 static struct known *add(struct dv_recorder *recorder, const struct dv_note_subject *subject,
                          bool is_warning, dv_str reason, dv_str message, dv_str key)
 {
-    struct known *known = DV_ALLOC(struct known);
-    struct dv_arena *arena = dv_arena_new();
-    dv_str namespace = subject->namespace.n > 0 ? subject->namespace : DV_STR("default");
+    struct known *known = dv_alloc(sizeof(*known) + key.n + 1);
+    const char *at = known->key;
 
+    memcpy(known->key, key.p, key.n);
     known->recorder = recorder;
-    known->arena = arena;
-    known->key = dv_str_copy(key, arena);
-    known->event = (struct dv_api_event){
-        .metadata.namespace = dv_str_copy(namespace, arena),
-        .involved_object = {.kind = dv_str_copy(subject->kind, arena),
-                            .namespace = dv_str_copy(subject->namespace, arena),
-                            .name = dv_str_copy(subject->name, arena),
-                            .uid = dv_str_copy(subject->uid, arena),
-                            .api_version = dv_str_copy(subject->api_version, arena),
-                            .field_path = dv_str_copy(subject->field_path, arena)},
-        .reason = dv_str_copy(reason, arena),
-        .message = dv_str_copy(message, arena),
-        .source = {.component = recorder->component,                           .host = recorder->host        },
-        .reporting_component = recorder->component,
-        .type = is_warning ? DV_STR("Warning") : DV_STR("Normal"),
-    };
-    (void)dv_map_set(&recorder->known, known->key, known);
+    known->subject.kind = part(subject->kind, &at); /* in the order of `print_key` */
+    known->subject.api_version = part(subject->api_version, &at);
+    known->subject.namespace = part(subject->namespace, &at);
+    known->subject.name = part(subject->name, &at);
+    known->subject.uid = part(subject->uid, &at);
+    known->subject.field_path = part(subject->field_path, &at);
+    known->reason = part(reason, &at);
+    known->message = part(message, &at);
+    known->is_warning = is_warning;
+    (void)dv_map_set(&recorder->known, key_of(known), known);
     return known;
+}
+
+/* A key has all that tells two Events apart. A text may have any bytes. */
+static dv_str print_key(const struct dv_note_subject *subject, dv_str reason, dv_str message,
+                        struct dv_arena *arena)
+{
+    const dv_str parts[] = {
+        subject->kind,
+        subject->api_version,
+        subject->namespace,
+        subject->name,
+        subject->uid,
+        subject->field_path,
+        reason,
+        message,
+    };
+    size_t n = DV_COUNT(parts) - 1;
+    char *key;
+    char *at;
+
+    for (size_t i = 0; i < DV_COUNT(parts); i++)
+        n += parts[i].n;
+    at = key = DV_NEW_ARRAY(arena, char, n);
+    for (size_t i = 0; i < DV_COUNT(parts); i++) {
+        if (i > 0)
+            *at++ = '/';
+        if (parts[i].n > 0)
+            memcpy(at, parts[i].p, parts[i].n);
+        at += parts[i].n;
+    }
+    return (dv_str){key, n};
 }
 
 void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject *subject,
@@ -286,9 +374,7 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     dv_str key;
 
     message = dv_str_slice(message, 0, MESSAGE_BYTES_MAX);
-    key = dv_str_printf(arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", DV_FMT(subject->kind),
-                        DV_FMT(subject->namespace), DV_FMT(subject->name), DV_FMT(subject->uid),
-                        DV_FMT(subject->field_path), DV_FMT(reason), DV_FMT(message));
+    key = print_key(subject, reason, message, arena);
     known = recorder->is_closing ? NULL : dv_map_get(&recorder->known, key);
     if (!known &&
         (recorder->is_closing || recorder->n_waiting >= WAITING_MAX || !make_room(recorder))) {
@@ -297,16 +383,15 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     }
     if (!known) {
         known = add(recorder, subject, is_warning, reason, message, key);
-        known->event.first_timestamp = now;
+        known->first = now;
     }
-    known->event.count++;
-    known->event.last_timestamp = now;
+    known->count++;
+    known->last = now;
     dv_link_remove(&known->age);
     dv_list_push(&recorder->ages, &known->age);
-    if (known->is_running || dv_link_is_in(&known->work))
-        return; /* it is being written: the new count follows when that is done */
-    dv_list_push(&recorder->waiting, &known->work);
-    recorder->n_waiting++;
+    if (dv_link_is_in(&known->work))
+        return; /* it waits or is being written: the new count follows when that is done */
+    wait(known);
     pump(recorder);
 }
 
