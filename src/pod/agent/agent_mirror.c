@@ -292,8 +292,7 @@ void dv_agent_mirror_changed(struct dv_agent *agent, struct dv_object *old, stru
     dv_object_unref(mirror->object);
     mirror->object = now ? dv_object_ref(now) : NULL;
     if (pod && is_other) { /* a new one shows nothing yet */
-        free(pod->written);
-        pod->written = NULL;
+        pod->written = 0;
         pod->is_dirty = true;
     }
     if (pod && pod->file)

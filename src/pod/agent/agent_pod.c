@@ -32,6 +32,17 @@
 #define STATUS_BYTES_MAX (1u << 20)
 #define NS_PER_S UINT64_C(1000000000)
 
+/* Operations are large, and most pods have none under way. */
+struct dv_agent_admitting {
+    struct dv_agent_pod *pod;
+    struct dv_pod_admission admission;
+};
+
+struct dv_agent_releasing {
+    struct dv_agent_pod *pod;
+    struct dv_pod_release release;
+};
+
 static void step(struct dv_agent_pod *pod);
 
 static uint64_t wall_ns(const struct dv_agent_pod *pod)
@@ -85,7 +96,6 @@ void dv_agent_pod_free(struct dv_agent_pod *pod)
     free(pod->reason);
     free(pod->message);
     free(pod->awaited);
-    free(pod->written);
     free(pod);
 }
 
@@ -109,10 +119,10 @@ void dv_agent_pod_stop(struct dv_agent_pod *pod)
     dv_timer_cancel(&pod->timer);
     dv_timer_cancel(&pod->write_timer);
     dv_task_cancel(&pod->task);
-    if (pod->state == DV_AGENT_ADMITTING)
-        dv_pods_cancel(&pod->admission);
-    if (pod->state == DV_AGENT_RELEASING)
-        dv_pods_cancel_release(&pod->release);
+    if (pod->admitting)
+        dv_pods_cancel(&pod->admitting->admission);
+    if (pod->releasing)
+        dv_pods_cancel_release(&pod->releasing->release);
     if (pod->write.is_running)
         dv_request_cancel(pod->agent->options.cluster, &pod->write.request);
 }
@@ -252,8 +262,11 @@ static void try_later(struct dv_agent_pod *pod, const struct dv_err *err)
 static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_verdict *verdict,
                         const struct dv_err *err)
 {
-    struct dv_agent_pod *pod = DV_CONTAINER(admission, struct dv_agent_pod, admission);
+    struct dv_agent_admitting *admitting =
+        DV_CONTAINER(admission, struct dv_agent_admitting, admission);
+    struct dv_agent_pod *pod = admitting->pod;
 
+    pod->admitting = NULL;
     pod->is_dirty = true;
     if (err) { /* nothing was decided: the disk failed, or the admission was given up */
         try_later(pod, err);
@@ -268,6 +281,7 @@ static void on_admitted(struct dv_pod_admission *admission, const struct dv_pod_
         clear_text(&pod->rival);
         pod->since_ns = wall_ns(pod);
     }
+    free(admitting); /* with the verdict */
     dv_agent_pod_look(pod);
 }
 
@@ -305,8 +319,11 @@ static void admit(struct dv_agent_pod *pod)
     if (pod->is_static)
         input->spec.origin = DV_POD_ORIGIN_FILE;
     pod->state = DV_AGENT_ADMITTING;
-    pod->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
-    dv_pods_admit(pod->agent->options.pods, &pod->admission, input, DV_POD_WAIT_FOR_EVER_MS);
+    pod->admitting = DV_ALLOC(struct dv_agent_admitting);
+    pod->admitting->pod = pod;
+    pod->admitting->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};
+    dv_pods_admit(pod->agent->options.pods, &pod->admitting->admission, input,
+                  DV_POD_WAIT_FOR_EVER_MS);
 }
 
 /* ---- release ---- */
@@ -329,11 +346,18 @@ static void take_failed_release(struct dv_agent_pod *pod, const struct dv_err *e
 
 static void on_released(struct dv_pod_release *release, bool was_known, const struct dv_err *err)
 {
-    struct dv_agent_pod *pod = DV_CONTAINER(release, struct dv_agent_pod, release);
+    struct dv_agent_releasing *releasing =
+        DV_CONTAINER(release, struct dv_agent_releasing, release);
+    struct dv_agent_pod *pod = releasing->pod;
+    struct dv_err failed = {0};
 
     (void)was_known; /* somebody may have released the pod by hand, which is as good */
-    if (err) {
-        take_failed_release(pod, err);
+    if (err)
+        failed = *err; /* it may be in the release */
+    pod->releasing = NULL;
+    free(releasing);
+    if (failed.code != DV_OK) {
+        take_failed_release(pod, &failed);
         return;
     }
     pod->state = DV_AGENT_RELEASED;
@@ -353,8 +377,10 @@ static void release(struct dv_agent_pod *pod)
     dv_timer_cancel(&pod->timer);
     pod->state_before = pod->state;
     pod->state = DV_AGENT_RELEASING;
-    pod->release = (struct dv_pod_release){.done = on_released};
-    dv_pods_release(pod->agent->options.pods, &pod->release, &ref);
+    pod->releasing = DV_ALLOC(struct dv_agent_releasing);
+    pod->releasing->pod = pod;
+    pod->releasing->release = (struct dv_pod_release){.done = on_released};
+    dv_pods_release(pod->agent->options.pods, &pod->releasing->release, &ref);
 }
 
 /* ---- the runner ---- */
@@ -398,8 +424,7 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
         return;
     }
     if (failure) {
-        free(pod->written);
-        pod->written = NULL;
+        pod->written = 0;
         pod->is_dirty = true;
     }
     if (failure || was_removal)
@@ -435,6 +460,7 @@ static void write_status(struct dv_agent_pod *pod)
 {
     struct dv_buf text;
     struct dv_json *patch;
+    uint64_t hash;
 
     if (!pod->is_dirty || !pod->object || !dv_agent_pod_shown(pod) ||
         dv_timer_is_set(&pod->write_timer) || !dv_agent_write_begin(&pod->write))
@@ -444,10 +470,11 @@ static void write_status(struct dv_agent_pod *pod)
     dv_buf_init(&text, STATUS_BYTES_MAX);
     if (patch)
         dv_json_print(patch, NULL, &text);
-    if (!patch || (pod->written && strcmp(pod->written, dv_buf_c(&text)) == 0)) {
+    hash = dv_hash(dv_buf_str(&text));
+    if (!patch || pod->written == hash) {
         dv_agent_write_end(&pod->write);
     } else {
-        set_text(&pod->written, dv_buf_str(&text));
+        pod->written = hash;
         patch_status(pod, patch);
     }
     dv_buf_fini(&text);
@@ -535,7 +562,7 @@ static void step(struct dv_agent_pod *pod)
         admit(pod);
         return;
     case DV_AGENT_CANCEL:
-        dv_pods_cancel(&pod->admission);
+        dv_pods_cancel(&pod->admitting->admission);
         return;
     case DV_AGENT_TAKE:
         take(pod);

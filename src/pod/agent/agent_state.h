@@ -18,7 +18,9 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
+struct dv_agent_admitting;
 struct dv_agent_misfit;
+struct dv_agent_releasing;
 struct dv_arena;
 struct dv_device_capacities;
 struct dv_err;
@@ -44,25 +46,25 @@ struct dv_agent_pod {
     struct dv_object *file;   /* static pods: as its file says, without what its mirror adds */
     bool is_static;
     enum dv_agent_state state;
-    enum dv_agent_state state_before; /* the state before a release began */
-    struct dv_pod_admission admission;
-    struct dv_pod_release release;
-    struct dv_agent_write write; /* of its status, or its removal */
-    struct dv_timer timer;       /* of a pause, or a grace period */
-    struct dv_timer write_timer; /* until it ends nothing is written */
-    struct dv_task task;         /* to look at it */
-    struct dv_agent_pause pause; /* of its admission, or of its release */
+    enum dv_agent_state state_before;     /* the state before a release began */
+    struct dv_agent_admitting *admitting; /* NULL unless it is being admitted */
+    struct dv_agent_releasing *releasing; /* NULL unless it is being released */
+    struct dv_agent_write write;          /* of its status, or its removal */
+    struct dv_timer timer;                /* of a pause, or a grace period */
+    struct dv_timer write_timer;          /* until it ends nothing is written */
+    struct dv_task task;                  /* to look at it */
+    struct dv_agent_pause pause;          /* of its admission, or of its release */
     struct dv_agent_pause write_pause;
     uint64_t epoch;    /* sum of the epochs of its plugins and drivers when it failed last */
     uint64_t since_ns; /* wall clock: when it was admitted */
     char *rival;       /* uid of the pod that holds its device; NULL: it fails for another reason */
     char *reason;      /* why it is refused, or not ready */
     char *message;
-    char *awaited;   /* what it was last said to wait for */
-    char *written;   /* the status that was written last */
-    bool is_dirty;   /* its status may have to be written */
-    bool is_failing; /* its release has failed */
-    bool was_asked;  /* plugins or drivers were, before `reason` was given */
+    char *awaited;    /* what it was last said to wait for */
+    uint64_t written; /* hash of the status that was written last; 0: none was */
+    bool is_dirty;    /* its status may have to be written */
+    bool is_failing;  /* its release has failed */
+    bool was_asked;   /* plugins or drivers were, before `reason` was given */
     bool has_ended;
     bool is_taken;         /* it was given to the runner without an admission: it only has to end */
     bool is_owned;         /* what its annotations name as its owner was seen at work */
