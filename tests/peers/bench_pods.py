@@ -81,6 +81,8 @@ class World:
 
     def is_ready(self):
         answer = self.api.ask("GET", "/api/v1/nodes/n1")
+        if answer.status != 200:
+            return False
         conditions = answer.doc.get("status", {}).get("conditions", [])
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
