@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -21,6 +22,7 @@
 #include "plugin/plugin.h"
 #include "pod/agent.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "serve/health.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -348,8 +350,17 @@ static bool open_http(struct dv_daemon *daemon, struct dv_err *err)
 
 static bool open_front(struct dv_daemon *daemon, struct dv_err *err)
 {
-    return daemon->api ? dv_daemon_api_serve(daemon->api, daemon->feed, trouble, daemon, err)
-                       : open_http(daemon, err);
+    dv_str address;
+    uint16_t port;
+
+    if (!daemon->api)
+        return open_http(daemon, err);
+    if (!dv_daemon_api_serve(daemon->api, daemon->feed, trouble, daemon, err))
+        return false;
+    port = dv_daemon_api_port(daemon->api, &address);
+    if (daemon->runner && port > 0)
+        dv_runner_set_api(daemon->runner, address, port);
+    return true;
 }
 
 static bool open_servers(struct dv_daemon *daemon, struct dv_err *err)

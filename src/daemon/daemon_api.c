@@ -116,6 +116,12 @@ dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api)
     return api->ca.cert.n > 0 ? api->ca.cert : DV_STR("");
 }
 
+uint16_t dv_daemon_api_port(const struct dv_daemon_api *api, dv_str *address)
+{
+    *address = dv_pki_address(api->options->listen);
+    return api->server ? dv_http_server_port(api->server) : 0;
+}
+
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api)
 {
     return dv_embedded_cluster(api->embedded);

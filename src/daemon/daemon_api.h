@@ -4,6 +4,7 @@
 #define DV_DAEMON_API_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -33,6 +34,8 @@ DV_CHECKED bool dv_daemon_api_serve(struct dv_daemon_api *api, struct dv_node_fe
 /* Whether the objects that always exist are there: on the first start that takes a write. */
 bool dv_daemon_api_is_settled(const struct dv_daemon_api *api);
 struct dv_cluster *dv_daemon_api_cluster(struct dv_daemon_api *api);
+/* Where it serves: the address of --listen without its port, and the port; 0: it does not. */
+uint16_t dv_daemon_api_port(const struct dv_daemon_api *api, dv_str *address);
 /* What vouches for the server, for pods that use the API (dv_control_options.root_ca), as long as
  * the API is open; empty over plain HTTP. p is NULL: pods do not use it. */
 dv_str dv_daemon_api_root_ca(const struct dv_daemon_api *api);

@@ -137,7 +137,7 @@ static void add_addresses(struct hosts *hosts, struct dv_arena *arena)
 }
 
 /* Returns the host of an address: "::1" for "[::1]:6443". */
-static dv_str host_of(dv_str listen)
+dv_str dv_pki_address(dv_str listen)
 {
     size_t n = listen.n;
 
@@ -164,7 +164,7 @@ bool dv_pki_make_server(const struct dv_rest_cert *ca, dv_str node_name, dv_str 
     struct dv_rest_cert_request request = {
         .name = DV_STR("davitd"), .now_ns = now_ns, .valid_days = SERVER_DAYS};
     struct hosts hosts = {0};
-    dv_str host = host_of(listen);
+    dv_str host = dv_pki_address(listen);
     char name[HOST_NAME_BYTES] = "";
 
     for (size_t i = 0; i < DV_COUNT(always); i++)

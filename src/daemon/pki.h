@@ -26,4 +26,7 @@ dv_str dv_pki_read_token(dv_str path, struct dv_arena *arena);
 dv_str dv_pki_print_kubeconfig(dv_str server, dv_str ca, dv_str user, dv_str token,
                                struct dv_arena *arena);
 
+/* The address in "ADDRESS:PORT", without the brackets that IPv6 has there. */
+dv_str dv_pki_address(dv_str listen);
+
 #endif

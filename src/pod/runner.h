@@ -82,6 +82,11 @@ struct dv_cri *dv_runner_cri(const struct dv_runner *runner);
 /* The addresses of this machine, the main one first. */
 const struct dv_strs *dv_runner_host_ips(const struct dv_runner *runner);
 
+/* Says where pods of this node reach the API, for their variables KUBERNETES_SERVICE_HOST and the
+ * like: an address without its port, or one that stands for all ("", "0.0.0.0", "::"), which is
+ * the node's main one then. Before this is said, pods have no such variables. */
+void dv_runner_set_api(struct dv_runner *runner, dv_str address, uint16_t port);
+
 /* ---- pods ---- */
 
 /* Gives a pod that was admitted, or tells of its new object. */

@@ -374,6 +374,10 @@ static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
         fail_config(job, err);
         return;
     }
+    if (job->pod->runner->api.n_ports > 0) {
+        op->objects.services = &job->pod->runner->api;
+        op->objects.n_services = 1;
+    }
     dv_runner_job_plan(job);
     if (!job->action.counts_logs) {
         ask_plugins(job);

@@ -226,6 +226,24 @@ const struct dv_strs *dv_runner_host_ips(const struct dv_runner *runner)
     return &runner->node.host_ips;
 }
 
+void dv_runner_set_api(struct dv_runner *runner, dv_str address, uint16_t port)
+{
+    bool is_any =
+        address.n == 0 || dv_str_eq(address, DV_STR("0.0.0.0")) || dv_str_eq(address, DV_STR("::"));
+
+    if (is_any && runner->node.host_ips.n == 0)
+        return;
+    runner->api_port =
+        (struct dv_workload_port){.name = DV_STR("https"), .port = port, .protocol = DV_STR("TCP")};
+    runner->api = (struct dv_workload_service){
+        .namespace = DV_STR("default"),
+        .name = DV_STR("kubernetes"),
+        .cluster_ip = dv_str_copy(is_any ? runner->node.host_ips.v[0] : address, runner->arena),
+        .ports = &runner->api_port,
+        .n_ports = 1,
+    };
+}
+
 /* ---- pods ---- */
 
 void dv_runner_set_pod(struct dv_runner *runner, struct dv_object *object, bool is_static)

@@ -68,7 +68,9 @@ struct dv_runner {
     struct dv_arena *arena;         /* of the node's facts */
     struct dv_workload_node node;   /* what pods see of this machine */
     struct dv_arena *runtime_arena; /* of those facts that the runtime tells */
-    struct dv_cri *cri;             /* NULL: there is no runtime */
+    struct dv_workload_service api; /* default/kubernetes; without ports: not known yet */
+    struct dv_workload_port api_port;
+    struct dv_cri *cri; /* NULL: there is no runtime */
     bool is_cri_closing;
     struct dv_map pods;                  /* dv_runner_pod, by uid */
     struct dv_list pulls;                /* of jobs that wait for the one that pulls an image */

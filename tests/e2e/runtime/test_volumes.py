@@ -90,12 +90,14 @@ def test_what_is_missing_is_told_and_waited_for(node):
 
 
 def test_a_pod_has_what_it_uses_the_api_with(node):
-    script = f"cat {ACCOUNT}/namespace; echo; cat {ACCOUNT}/token; echo; cat {ACCOUNT}/ca.crt; " \
+    script = "echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT; " \
+             f"cat {ACCOUNT}/namespace; echo; cat {ACCOUNT}/token; echo; cat {ACCOUNT}/ca.crt; " \
              "sleep 1000"
     node.add(pod("p", container(script=script, securityContext={"runAsUser": 1000})))
     node.wait_phase("p", "Running")
     until(lambda: "END CERTIFICATE" in node.log("p"), WAIT_S, "the files")
-    namespace, token, *certificate = node.log("p").splitlines()
+    address, namespace, token, *certificate = node.log("p").splitlines()
+    assert address == f"127.0.0.1:{node.port}"
     assert namespace == "default"
     assert "\n".join(certificate) + "\n" == node.ca
     inside = node.api(token=token)
