@@ -342,7 +342,11 @@ static const struct dv_api_node_condition *ready_of(struct world *world)
 
 static bool is_node_ready(struct world *world)
 {
-    return dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE)) &&
+    const struct dv_object *object =
+        dv_embedded_get(world->api, dv_kind(DV_KIND_NODE), DV_STR(""), DV_STR(NODE));
+
+    /* It is made first, and says a moment later how it is. */
+    return object && ((const struct dv_api_node *)object->value)->status.n_conditions > 0 &&
            dv_str_eq(ready_of(world)->status, DV_STR("True"));
 }
 
