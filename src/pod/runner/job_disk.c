@@ -22,16 +22,35 @@
 
 /* ---- set up ---- */
 
+/* Tells of volumes that could not be set up, from the one of that number on. */
+static void note_problems(struct dv_runner_job *job, size_t from)
+{
+    const struct dv_voldir_set_up *op = &job->part.set_up;
+
+    for (size_t i = from; i < op->n_problems; i++) {
+        struct dv_life_note note = {
+            .is_warning = true,
+            .reason = DV_STR("FailedMount"),
+            .message = dv_volume_event(op->problems[i].volume, op->problems[i].text, job->arena),
+        };
+
+        dv_runner_pod_note(job->pod, &note);
+    }
+}
+
 static void on_set_up(struct dv_voldir_set_up *op, const struct dv_err *err)
 {
     struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, part.set_up);
 
     job->cancel = NULL;
-    if (!err) {
+    /* The volumes of a pod that runs stay as they were when an object is gone, or the disk full. */
+    if (!err || (op->is_refresh && op->n_problems > 0)) {
+        note_problems(job, 0);
         job->pod->is_set_up = true;
         dv_runner_job_end(job);
         return;
     }
+    note_problems(job, 1); /* of the first one tells the result */
     job->result.reason = DV_STR("FailedMount");
     dv_runner_job_fail(job, err);
 }
@@ -91,6 +110,10 @@ static void on_objects(struct dv_pod_objects *op, const struct dv_err *err)
     struct dv_runner_job *job = DV_CONTAINER(op, struct dv_runner_job, objects);
 
     job->cancel = NULL;
+    if (err && job->pod->is_set_up) { /* the API is away: what there is stays as it is */
+        dv_runner_job_end(job);
+        return;
+    }
     if (err) {
         job->result.reason = DV_STR("FailedMount");
         dv_runner_job_fail(job, err);

@@ -161,3 +161,16 @@ def test_a_log_that_grows_large_is_set_aside(node):
     until(aside, WAIT_S, "the log is set aside")
     until(lambda: node.log("p") == "after", WAIT_S, "the new log")
     assert len(aside()) == 1
+
+
+def test_a_config_map_that_vanishes_stops_nobody(node):
+    """The files stay as they were, and a container that ends is started again."""
+    config_map(node, "cm", k="kept")
+    node.add(pod("p", container(script="cat /v/k; echo; sleep 5",
+                                volumeMounts=[mount("v", "/v")]),
+                 volumes=[{"name": "v", "configMap": {"name": "cm"}}]))
+    node.wait_phase("p", "Running")
+    assert node.api().ask("DELETE", "/api/v1/namespaces/default/configmaps/cm").status == 200
+    wanted = ("FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "cm" not found')
+    until(lambda: wanted in node.events("p"), WAIT_S, "the event")
+    until(lambda: node.log("p", number=1) == "kept", WAIT_S, "it was started again")
