@@ -14,7 +14,6 @@
 #define DV_POD_RUNNER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/defs.h"

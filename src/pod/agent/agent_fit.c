@@ -2,7 +2,6 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "number/number.h"
 #include "resource/resource.h"

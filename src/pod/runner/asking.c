@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "pod/runner/asking_grpc.h"
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"

@@ -5,9 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"

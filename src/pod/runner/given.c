@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"

@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
-#include "base/vec.h"
 #include "resource/values.h"
 #include "workload/workload.h"
 

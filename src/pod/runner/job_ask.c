@@ -1,11 +1,11 @@
 /* job_ask.c - probes and hooks of containers. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "pod/runner.h"
 #include "pod/runner/asking.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"

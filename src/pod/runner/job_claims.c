@@ -1,5 +1,6 @@
 /* job_claims.c - the claims and devices of a pod: prepared before each sandbox, given back after
  * the last container has ended. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/defs.h"
@@ -10,7 +11,6 @@
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "resource/resource.h"
-#include "workload/life.h"
 
 static void end(struct dv_runner_job *job, const struct dv_err *err)
 {

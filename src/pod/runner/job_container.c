@@ -2,17 +2,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cri/cri.h"
-#include "loop/loop.h"
 #include "pod/runner.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
-#include "resource/resource.h"
 #include "voldir/voldir.h"
 #include "workload/life.h"
 

@@ -1,12 +1,10 @@
 /* job_disk.c - what a pod has on the disk: set up before its sandbox, removed after its end. */
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "loop/loop.h"
 #include "pod/runner.h"
 #include "pod/runner/pod_objects.h"
 #include "pod/runner/runner_job.h"
@@ -14,7 +12,6 @@
 #include "resource/resource.h"
 #include "voldir/voldir.h"
 #include "workload/life.h"
-#include "workload/volume.h"
 #include "workload/workload.h"
 
 /* The names in one event. */

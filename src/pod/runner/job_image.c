@@ -7,7 +7,6 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "cri/cri.h"
-#include "pod/runner.h"
 #include "pod/runner/pod_objects.h"
 #include "pod/runner/pull_secret.h"
 #include "pod/runner/runner_job.h"

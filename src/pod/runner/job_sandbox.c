@@ -1,16 +1,12 @@
 /* job_sandbox.c - the sandbox of a pod: made, stopped, removed. */
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cri/cri.h"
-#include "pod/runner.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
-#include "resource/resource.h"
 #include "workload/config.h"
 #include "workload/life.h"
 #include "workload/workload.h"

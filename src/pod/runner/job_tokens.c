@@ -1,6 +1,5 @@
 /* job_tokens.c - the service account tokens that a pod's volumes want: asked for one after the
  * other, kept with the pod, and asked for anew before they expire. */
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -12,7 +12,6 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "cluster/cluster.h"
 #include "cri/cri.h"
 #include "number/number.h"
 #include "pod/runner/host_facts.h"

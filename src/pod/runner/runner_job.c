@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/calendar.h"
 #include "base/defs.h"
-#include "cluster/cluster.h"
 #include "pod/runner.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"

@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "cri/cri.h"
 #include "loop/loop.h"
@@ -21,6 +20,7 @@
 #include "pod/runner/runner_words.h"
 #include "resource/resource.h"
 #include "workload/life.h"
+#include "workload/workload.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)

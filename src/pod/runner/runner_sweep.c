@@ -11,7 +11,6 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "cri/cri.h"
-#include "loop/loop.h"
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "pod/runner/runner_state.h"

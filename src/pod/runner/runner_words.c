@@ -2,17 +2,17 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "cri/cri.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
+#include "resource/values.h"
 #include "voldir/voldir.h"
 #include "workload/config.h"
-#include "workload/life.h"
 
 struct words {
     struct dv_runner_pod *pod;

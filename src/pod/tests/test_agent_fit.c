@@ -1,13 +1,11 @@
 /* Whether a pod fits beside those that are there: each reason, and its text. */
 #include "support/docs.h"
 
-#include <stddef.h>
-#include <string.h>
-
+#include "base/arena.h"
 #include "base/defs.h"
+#include "number/number.h"
 #include "pod/agent/agent_fit.h"
 #include "resource/resource.h"
-#include "json/json.h"
 
 #define NODE                                                                                       \
     "{metadata: {name: n1, labels: {disk: ssd}}, status: {allocatable: {cpu: '2', memory: 1Gi, "   \

@@ -1,10 +1,7 @@
 /* What pods see of this machine. */
 #include "support/docs.h"
 
-#include <stddef.h>
-
 #include "base/defs.h"
-#include "base/str.h"
 #include "pod/runner/host_facts.h"
 #include "resource/values.h"
 #include "workload/workload.h"

@@ -1,10 +1,7 @@
 /* Which credentials are used for which image, and in which order. */
 #include "support/docs.h"
 
-#include <stddef.h>
-
 #include "base/defs.h"
-#include "base/str.h"
 #include "pod/runner/pull_secret.h"
 #include "resource/resource.h"
 

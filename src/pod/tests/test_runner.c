@@ -2,21 +2,18 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/file.h"
-#include "base/str.h"
 #include "cluster/embedded.h"
 #include "cri/cri.h"
 #include "pod/runner.h"
 #include "pod/tests/test_agent_host.h"
 #include "resource/resource.h"
 #include "support/cri_runtime.h"
+#include "support/dra_driver.h"
 #include "support/turns.h"
 
 /* A pod of this node; `spec` is what is added to its spec, `command` JSON texts. */
