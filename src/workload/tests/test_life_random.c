@@ -2,7 +2,7 @@
 #include "support/dvtest.h"
 #include "test_life_model.h"
 
-enum { N_PODS = 2000 };
+enum { N_PODS = 1000 };
 
 struct dice_chooser {
     struct life_chooser chooser;
