@@ -1,6 +1,7 @@
 """`./dev run --once`: the whole path, as a newcomer sees it."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -18,7 +19,8 @@ def test_every_step_of_the_tour_works():
         env={**os.environ, "DAVIT_BUILD_ROOT": folder_of("DAVIT_BUILD")}, check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    assert "All 10 steps worked" in done.stdout
+    # one more where containers can run
+    assert re.search(r"All 1[01] steps worked", done.stdout), done.stdout[-2000:]
     assert "Sanitizer" not in done.stdout + done.stderr
 
 
