@@ -1,6 +1,6 @@
 #include "test_life_runtime.h"
 
-#include "base/arena.h"
+#include "test_life_world.h"
 #include "workload/config.h"
 
 static int64_t wall_ns(uint64_t ms)
