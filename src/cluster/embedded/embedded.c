@@ -314,6 +314,7 @@ void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void 
     embedded->is_closing = true;
     dv_collector_stop(embedded);
     dv_timer_cancel(&embedded->start_again);
+    dv_timer_cancel(&embedded->age);
     dv_timer_cancel(&embedded->rewrite.timer);
     dv_watchers_end(embedded);
     dv_views_end(embedded);

@@ -4,11 +4,14 @@
 #include "cluster/embedded/engine.h"
 
 #include "base/clock.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "cluster/cluster.h"
 #include "cluster/embedded/events.h"
 #include "cluster/objects/history.h"
+#include "loop/loop.h"
+#include "resource/resource.h"
 #include "resource/status.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -41,6 +44,21 @@ void dv_engine_report_retry(const char *what, const struct dv_api_status *failur
     dv_log(DV_LOG_WARN, "cluster: trying again", DV_F_C("what", what), DV_F_ERR(&err));
 }
 
+/* Clients that list and then watch, or come back after a break, do so within this time. */
+#define AGE_MS 10000u
+
+static void on_age(struct dv_timer *timer)
+{
+    struct dv_embedded *embedded = DV_CONTAINER(timer, struct dv_embedded, age);
+    bool has_more = false;
+
+    for (size_t i = 0; i < DV_N_KINDS; i++)
+        has_more |= dv_history_age(&embedded->shelves[i].history);
+    if (has_more)
+        dv_timer_start(timer, embedded->cluster.loop,
+                       dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
+}
+
 void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struct dv_object *now,
                      uint64_t version)
 {
@@ -49,6 +67,9 @@ void dv_engine_apply(struct dv_embedded *embedded, struct dv_entry *entry, struc
 
     embedded->version = version;
     dv_history_add(&shelf->history, version, old, now);
+    if (!dv_timer_is_set(&embedded->age))
+        dv_timer_start(&embedded->age, embedded->cluster.loop,
+                       dv_loop_now_ms(embedded->cluster.loop) + AGE_MS, on_age);
     dv_kin_change(&embedded->kin, entry, old, now);
     dv_collector_look(embedded, entry, old, now);
     dv_events_look(embedded, entry);

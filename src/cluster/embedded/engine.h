@@ -67,6 +67,7 @@ struct dv_embedded {
     struct dv_list held;   /* operations of requests that came before that */
     struct dv_list events; /* entries of Events, in the order of their last writes */
     struct dv_timer start_again;
+    struct dv_timer age; /* of the histories; set while one of them is to become shorter */
     struct dv_rewrite rewrite;
     dv_embedded_make_token *make_token; /* NULL: nobody makes tokens */
     void *make_token_ctx;

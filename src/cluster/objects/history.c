@@ -19,6 +19,8 @@
 #define BYTES_MAX (4u * 1024u * 1024u)
 #define N_MIN 128u
 #define LARGE_BYTES_MAX (32u * 1024u * 1024u)
+/* How many bytes those take that nobody has asked for in time. */
+#define AGED_BYTES_MAX (512u * 1024u)
 
 static struct dv_change *at(const struct dv_history *history, uint64_t number)
 {
@@ -86,6 +88,19 @@ void dv_history_add(struct dv_history *history, uint64_t version, struct dv_obje
            (history->size_bytes > BYTES_MAX && history->end - history->first > N_MIN) ||
            (history->size_bytes > LARGE_BYTES_MAX && history->end - history->first > 1))
         forget_first(history);
+}
+
+static bool is_long(const struct dv_history *history)
+{
+    return history->size_bytes > AGED_BYTES_MAX && history->end - history->first > N_MIN;
+}
+
+bool dv_history_age(struct dv_history *history)
+{
+    while (is_long(history) && history->first < history->aged)
+        forget_first(history);
+    history->aged = history->end;
+    return is_long(history);
 }
 
 struct dv_change *dv_history_get(const struct dv_history *history, uint64_t number)

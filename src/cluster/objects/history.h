@@ -4,6 +4,7 @@
 #ifndef DV_CLUSTER_HISTORY_H
 #define DV_CLUSTER_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct dv_history {
     uint64_t first;    /* number of the oldest that is kept */
     uint64_t end;      /* number behind the newest */
     uint64_t floor;    /* versions after this one are known in full */
+    uint64_t aged;     /* number behind those that were there at the last dv_history_age */
     size_t size_bytes; /* of the objects that nothing else keeps */
 };
 
@@ -33,7 +35,11 @@ void dv_history_fini(struct dv_history *history);
 /* Versions grow. Takes references of its own; forgets the oldest. */
 void dv_history_add(struct dv_history *history, uint64_t version, struct dv_object *old,
                     struct dv_object *now);
-/* Borrowed until the next change comes. `number` must be kept. */
+/* To be called now and then: of a burst of changes that were there at the last call already only
+ * the last ones are kept, and what takes little memory. False: nothing is left to forget until more
+ * come. */
+bool dv_history_age(struct dv_history *history);
+/* Borrowed until the next change comes, or dv_history_age. `number` must be kept. */
 struct dv_change *dv_history_get(const struct dv_history *history, uint64_t number);
 /* The number of the first change after `version`, which is not below the floor. */
 uint64_t dv_history_after(const struct dv_history *history, uint64_t version);

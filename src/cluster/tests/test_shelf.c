@@ -185,6 +185,55 @@ static void large_states_are_forgotten_early(void **state)
     free(name);
 }
 
+/* A burst is kept for those who were there, and given up when they had their time; few changes, and
+ * small ones, stay. */
+static void a_burst_is_forgotten_with_time(void **state)
+{
+    enum { NAME_BYTES = 4096, N = 300, N_KEPT = 128 };
+    char *name = calloc(1, NAME_BYTES + 1);
+    struct dv_history history;
+    uint64_t end;
+
+    (void)state;
+    memset(name, 'x', NAME_BYTES);
+    dv_history_init(&history, 10000, 0);
+    for (uint64_t version = 1; version <= N; version++) {
+        struct dv_object *object = new_object("a", name, version);
+
+        dv_history_add(&history, version, object, NULL);
+        dv_object_unref(object);
+    }
+    assert_true(dv_history_age(&history)); /* they have come just now */
+    assert_int_equal(history.first, 0);
+    end = history.end;
+    assert_false(dv_history_age(&history));
+    assert_int_equal(history.end, end);
+    assert_int_equal(history.end - history.first, N_KEPT);
+    assert_int_equal(history.floor, N - N_KEPT);
+    assert_false(dv_history_age(&history));
+    assert_int_equal(history.end - history.first, N_KEPT);
+    dv_history_fini(&history);
+    free(name);
+}
+
+static void small_changes_stay(void **state)
+{
+    struct dv_history history;
+
+    (void)state;
+    dv_history_init(&history, 10000, 0);
+    for (uint64_t version = 1; version <= 300; version++) {
+        struct dv_object *object = new_object("a", "n", version);
+
+        dv_history_add(&history, version, NULL, object);
+        dv_object_unref(object);
+    }
+    assert_false(dv_history_age(&history));
+    assert_false(dv_history_age(&history));
+    assert_int_equal(history.first, 0);
+    dv_history_fini(&history);
+}
+
 static void what_is_lost_from_sight_has_the_version_of_the_change(void **state)
 {
     struct dv_object *object = new_object("a", "n", 5);
@@ -211,6 +260,8 @@ int main(void)
         cmocka_unit_test(walks_on_behind_a_key_that_may_be_gone),
         cmocka_unit_test(forgets_the_oldest_changes),
         cmocka_unit_test(large_states_are_forgotten_early),
+        cmocka_unit_test(a_burst_is_forgotten_with_time),
+        cmocka_unit_test(small_changes_stay),
         cmocka_unit_test(what_is_lost_from_sight_has_the_version_of_the_change),
     };
 
