@@ -217,6 +217,11 @@ void dv_store_db_rollback(struct dv_store_db *db)
     (void)sqlite3_reset(db->rollback);
 }
 
+void dv_store_db_rest(struct dv_store_db *db)
+{
+    (void)sqlite3_db_release_memory(db->sql); /* SQLITE_OK always */
+}
+
 bool dv_store_db_checkpoint(struct dv_store_db *db, struct dv_err *err)
 {
     int n_logged = 0;

@@ -57,6 +57,8 @@ DV_CHECKED bool dv_store_db_commit(struct dv_store_db *db, struct dv_err *err);
 void dv_store_db_rollback(struct dv_store_db *db);
 /* Copies what the write-ahead log holds into the file, so that the log begins anew. */
 DV_CHECKED bool dv_store_db_checkpoint(struct dv_store_db *db, struct dv_err *err);
+/* Gives memory back that speeds up the next writes. */
+void dv_store_db_rest(struct dv_store_db *db);
 uint64_t dv_store_db_wal_bytes(const struct dv_store_db *db);
 
 /* For this module's files: sets `err` from the last call on db->sql and from the errno of the

@@ -368,7 +368,8 @@ static void give_back(struct dv_store *store, struct dv_list *group, bool is_las
     dv_async_wake(store->wake);
 }
 
-/* Checks between writes whether the disk works again and whether the files are still there. */
+/* Checks between writes whether the disk works again and whether the files are still there; and
+ * gives back memory that a burst of writes took. */
 static void look_around(struct dv_store *store, struct dv_list *group)
 {
     struct dv_err err;
@@ -376,7 +377,10 @@ static void look_around(struct dv_store *store, struct dv_list *group)
     if (store->is_troubled)
         dv_store_probe(store);
     (void)dv_fail(&err, DV_DATA_LOSS, "store %s: damaged", store->name);
-    if (!store->db.sql || (!store->db.is_damaged && check_files(store, &err)))
+    if (!store->db.sql)
+        return;
+    dv_store_db_rest(&store->db);
+    if (!store->db.is_damaged && check_files(store, &err))
         return;
     /* Nobody writes, so an empty batch carries the news to the loop. */
     dv_list_push(group, &dv_store_batch_new()->link);
