@@ -1,6 +1,8 @@
 #include "daemon/vitals.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
@@ -16,6 +18,11 @@
  * so long is a fault of ours, and is logged. */
 #define HOLD_WARN_NS 1000000000u
 
+/* Memory is given back after so much work, when there was hardly any in the last REST_MS. */
+#define REST_MS 3000u
+#define BURST_CLOCKS (CLOCKS_PER_SEC / 10)
+#define CALM_CLOCKS (CLOCKS_PER_SEC / 20)
+
 struct dv_vitals {
     struct dv_loop *loop;
     struct dv_metrics *metrics;
@@ -25,6 +32,9 @@ struct dv_vitals {
     struct dv_loop_hold worst; /* the longest since the last print */
     struct dv_timer feed;
     uint64_t feed_ms; /* 0: there is no watchdog */
+    struct dv_timer rest;
+    clock_t trimmed; /* the processor time when memory was last given back */
+    clock_t looked;  /* and when that was last thought about */
 };
 
 static void on_held(void *ctx, const struct dv_loop_hold *hold)
@@ -55,6 +65,21 @@ static void feed(struct dv_timer *timer)
 
     dv_service_manager_feed_watchdog();
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + vitals->feed_ms, feed);
+}
+
+/* Gives the memory of a burst of work back to the system once it is over: the C library keeps what
+ * lies between memory that is in use. */
+static void rest(struct dv_timer *timer)
+{
+    struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, rest);
+    clock_t now = clock();
+
+    if (now - vitals->trimmed > BURST_CLOCKS && now - vitals->looked < CALM_CLOCKS) {
+        (void)malloc_trim(0); /* whether there was any does not matter */
+        vitals->trimmed = clock();
+    }
+    vitals->looked = now;
+    dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + REST_MS, rest);
 }
 
 static void start_watchdog(struct dv_vitals *vitals)
@@ -94,6 +119,7 @@ struct dv_vitals *dv_vitals_new(struct dv_loop *loop, struct dv_metrics *metrics
     dv_metrics_add_collector(metrics, collect, vitals);
     dv_loop_watch_holds(loop, on_held, vitals);
     start_watchdog(vitals);
+    rest(&vitals->rest);
     return vitals;
 }
 
@@ -108,6 +134,7 @@ void dv_vitals_free(struct dv_vitals *vitals)
     if (!vitals)
         return;
     dv_timer_cancel(&vitals->feed);
+    dv_timer_cancel(&vitals->rest);
     dv_loop_watch_holds(vitals->loop, NULL, NULL);
     dv_metrics_remove_collector(vitals->metrics, collect, vitals);
     free(vitals);
