@@ -50,22 +50,15 @@ static void on_devices_changed(void *ctx)
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_DEVICES);
 }
 
-/* Tells the services about the pods. False: nobody can be served yet. */
-static bool tell_of_pods(struct dv_daemon *daemon)
-{
-    if (daemon->agent)
-        dv_agent_pods_changed(daemon->agent);
-    if (daemon->node_server)
-        dv_node_server_pods_changed(daemon->node_server);
-    return daemon->node_server != NULL;
-}
-
-static void on_pods_changed(void *ctx)
+static void on_pods_changed(void *ctx, const dv_str *uids, size_t n_uids)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (!tell_of_pods(daemon))
-        return;
+    if (daemon->agent)
+        dv_agent_pods_changed(daemon->agent, uids, n_uids);
+    if (!daemon->node_server)
+        return; /* nobody can be served yet */
+    dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_devices_changed(daemon->node_server); /* the holders of devices have changed */
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_DEVICES);
 }
@@ -75,8 +68,11 @@ static void on_claims_changed(void *ctx)
 {
     struct dv_daemon *daemon = ctx;
 
-    if (!tell_of_pods(daemon))
+    if (daemon->agent)
+        dv_agent_claims_changed(daemon->agent);
+    if (!daemon->node_server)
         return;
+    dv_node_server_pods_changed(daemon->node_server);
     dv_node_server_claims_changed(daemon->node_server);
     dv_node_feed_changed(daemon->feed, DV_FEED_STATUS | DV_FEED_PLUGINS | DV_FEED_CLAIMS);
 }

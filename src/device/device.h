@@ -297,6 +297,9 @@ struct dv_device_status {
 size_t dv_device_status(const struct dv_device_state *state, dv_str pod_uid, dv_str container,
                         struct dv_arena *arena, const struct dv_device_status **statuses);
 
+/* Whether a plugin that serves lists the device, as healthy. */
+bool dv_device_is_healthy(const struct dv_device_state *state, dv_str resource, dv_str id);
+
 /* -- Allocation ----------------------------------------------------------------------------- */
 
 enum dv_device_container_kind {

@@ -71,9 +71,10 @@ struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_optio
 /* Operations on pods are given up, or end, before `closed` runs; the pods stay as they are. */
 void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx);
 
-/* To be called when pods have changed, when the health of what these pods hold has, or when devices
- * have come or gone. */
-void dv_agent_pods_changed(struct dv_agent *agent);
+/* To be called when these pods have changed (from a task), when claims have, when the health of
+ * what these pods hold has, or when devices have come or gone. */
+void dv_agent_pods_changed(struct dv_agent *agent, const dv_str *uids, size_t n_uids);
+void dv_agent_claims_changed(struct dv_agent *agent);
 void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids);
 void dv_agent_devices_changed(struct dv_agent *agent);
 /* Whether the API has this pod on this node. Until all its pods have been listed, any pod may be

@@ -151,9 +151,10 @@ struct dv_pods_options {
     dv_str node_name; /* kept */
     uint64_t wait_ms;
     bool is_strict; /* refuse at once, as the reference does */
-    /* Called when a pod came, went, or waits for something else: at most once a turn, and never
-     * from within a function of this header. May be NULL. */
-    void (*changed)(void *ctx);
+    /* Called when pods came, went, wait for something else, or something was told about their
+     * containers: at most once a turn, with the uids of these pods, each once, and never from
+     * within a function of this header. May be NULL. */
+    void (*changed)(void *ctx, const dv_str *uids, size_t n_uids);
     /* Called when the admission of a pod is over. verdict: NULL when it was given up, or could not
      * be written. May be NULL. */
     void (*ended)(void *ctx, const struct dv_pod_verdict *verdict,

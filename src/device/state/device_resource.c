@@ -200,11 +200,18 @@ bool dv_device_name_check(dv_str resource, struct dv_err *err)
 
 /* ---- devices that are kept back, while others are chosen for a pod ---- */
 
-static struct dv_device *find(struct dv_device_state *state, dv_str resource, dv_str id)
+static struct dv_device *find(const struct dv_device_state *state, dv_str resource, dv_str id)
 {
     struct dv_device_resource *known = dv_device_resource_find(state, resource);
 
     return known ? dv_map_get(&known->devices, id) : NULL;
+}
+
+bool dv_device_is_healthy(const struct dv_device_state *state, dv_str resource, dv_str id)
+{
+    const struct dv_device *device = find(state, resource, id);
+
+    return device && dv_device_is_healthy_now(device);
 }
 
 bool dv_device_keep_back(struct dv_device_state *state, dv_str resource, dv_str id)

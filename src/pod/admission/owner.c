@@ -172,7 +172,7 @@ static void end(struct dv_owner *owner)
     dv_log(DV_LOG_INFO, "pod: what runs it has ended", DV_F_STR("pod", pod->full_name),
            DV_F_STR("uid", pod->spec.ref.uid));
     pod->has_ended = true;
-    dv_pods_tell_changed(pod->pods);
+    dv_pods_tell_changed(pod->pods, pod->spec.ref.uid);
     release(pod);
 }
 
@@ -202,7 +202,8 @@ static void on_look(struct dv_timer *timer)
         return;
     }
     if (owner->was_used && !was_used)
-        dv_pods_tell_changed(owner->pod->pods); /* the pod counts as running now */
+        /* the pod counts as running now */
+        dv_pods_tell_changed(owner->pod->pods, owner->pod->spec.ref.uid);
     dv_timer_start(&owner->timer, owner->pod->pods->loop,
                    dv_loop_now_ms(owner->pod->pods->loop) + LOOK_MS, on_look);
 }

@@ -63,7 +63,7 @@ void dv_pods_add(struct dv_pods *pods, struct dv_pod *pod)
 {
     (void)dv_map_set(&pods->by_uid, pod->spec.ref.uid, pod);
     pod->older = dv_map_set(&pods->by_name, pod->full_name, pod);
-    dv_pods_tell_changed(pods);
+    dv_pods_tell_changed(pods, pod->spec.ref.uid);
 }
 
 /* Takes the pod out of by_name; the next older pod of that name, if there is one, takes its
@@ -88,8 +88,8 @@ void dv_pods_remove(struct dv_pods *pods, struct dv_pod *pod)
 {
     (void)dv_map_remove(&pods->by_uid, pod->spec.ref.uid);
     remove_name(pods, pod);
+    dv_pods_tell_changed(pods, pod->spec.ref.uid);
     dv_pod_free(pod);
-    dv_pods_tell_changed(pods);
 }
 
 struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *ref)
@@ -123,7 +123,7 @@ void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state)
     pod->since_wall_ns = dv_clock_wall_ns(dv_loop_clock(pod->pods->loop));
     if (state != DV_POD_WAITING)
         dv_buf_clear(&pod->awaited);
-    dv_pods_tell_changed(pod->pods);
+    dv_pods_tell_changed(pod->pods, pod->spec.ref.uid);
 }
 
 bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited)
@@ -132,7 +132,7 @@ bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited)
         return false;
     dv_buf_clear(&pod->awaited);
     dv_buf_add_c(&pod->awaited, awaited);
-    dv_pods_tell_changed(pod->pods);
+    dv_pods_tell_changed(pod->pods, pod->spec.ref.uid);
     return true;
 }
 
@@ -221,14 +221,26 @@ bool dv_pods_has_policy(const struct dv_pods *pods)
 static void on_changed(struct dv_task *task)
 {
     struct dv_pods *pods = DV_CONTAINER(task, struct dv_pods, changed_task);
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = pods->changed_arena;
+    dv_str *uids = DV_NEW_ARRAY(arena, dv_str, pods->changed.n);
+    const struct dv_map_entry *entry;
+    size_t n = 0;
 
-    pods->options.changed(pods->options.ctx);
+    for (size_t at = 0; (entry = dv_map_next(&pods->changed, &at)) != NULL;)
+        uids[n++] = entry->key;
+    dv_map_clear(&pods->changed);
+    pods->changed_arena = NULL;
+    pods->options.changed(pods->options.ctx, uids, n);
 }
 
-void dv_pods_tell_changed(struct dv_pods *pods)
+void dv_pods_tell_changed(struct dv_pods *pods, dv_str uid)
 {
-    if (pods->options.changed && !pods->is_closing)
-        dv_task_post(&pods->changed_task, pods->loop, on_changed);
+    if (!pods->options.changed || pods->is_closing || dv_map_get(&pods->changed, uid))
+        return;
+    if (!pods->changed_arena)
+        pods->changed_arena = dv_arena_new();
+    (void)dv_map_set(&pods->changed, dv_str_copy(uid, pods->changed_arena), pods);
+    dv_task_post(&pods->changed_task, pods->loop, on_changed);
 }
 
 static void on_look(struct dv_task *task)
@@ -254,6 +266,8 @@ static void free_pods(struct dv_pods *pods)
     dv_holdings_free(pods->holdings);
     dv_pods_free_ended(pods);
     dv_runs_free_all(pods);
+    dv_map_fini(&pods->changed);
+    dv_arena_free(pods->changed_arena);
     dv_map_fini(&pods->by_uid);
     dv_map_fini(&pods->by_name);
     free(pods);
@@ -374,6 +388,7 @@ struct dv_pods *dv_pods_open(struct dv_loop *loop, const struct dv_pods_options 
     dv_map_init(&pods->by_uid);
     dv_map_init(&pods->by_name);
     dv_map_init(&pods->ended);
+    dv_map_init(&pods->changed);
     dv_map_init(&pods->runs);
     dv_list_init(&pods->waiting);
     dv_list_init(&pods->claim_ops);

@@ -64,6 +64,8 @@ struct dv_pods {
     struct dv_list claim_ops; /* dv_pod_operation, whose claims are asked for */
     struct dv_task look_task;
     struct dv_task changed_task;
+    struct dv_map changed;          /* the uids of pods that have changed, until that is told */
+    struct dv_arena *changed_arena; /* of these uids; NULL: there are none */
     struct dv_task close_task;
     struct dv_pod_rewrite rewrite;
     struct dv_holdings *holdings;
@@ -88,7 +90,7 @@ struct dv_pod *dv_pods_get(const struct dv_pods *pods, const struct dv_pod_ref *
 void dv_pod_set_state(struct dv_pod *pod, enum dv_pod_state state);
 /* Sets what the pod waits for; an empty text: nothing. False: it waited for that already. */
 bool dv_pod_set_awaited(struct dv_pod *pod, const char *awaited);
-void dv_pods_tell_changed(struct dv_pods *pods);
+void dv_pods_tell_changed(struct dv_pods *pods, dv_str uid);
 /* Fails with DV_NOT_FOUND: no such pod is admitted here. */
 void dv_pods_fail_unknown(const struct dv_pod_ref *ref, struct dv_err *err);
 /* Tells that one operation, which a closing module waits for, is over. */

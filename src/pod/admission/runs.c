@@ -124,7 +124,7 @@ static void touch(struct dv_runs *runs)
     for (size_t i = 0; i < runs->n; i++)
         runs->statuses[i] = runs->runs[i]->status;
     runs->version++;
-    dv_pods_tell_changed(runs->pods);
+    dv_pods_tell_changed(runs->pods, dv_str_from_c(runs->uid));
 }
 
 /* Replaces the status by `status`, whose texts may be those of the old one. */
@@ -279,7 +279,7 @@ static void on_process_ended(struct dv_process *process)
     struct dv_loop *loop = run->runs->pods->loop;
 
     dv_timer_start(&run->timer, loop, dv_loop_now_ms(loop) + CODE_WAIT_MS, on_code_late);
-    dv_pods_tell_changed(run->runs->pods);
+    dv_pods_tell_changed(run->runs->pods, dv_str_from_c(run->runs->uid));
 }
 
 /* The process that the status names; false: it names none. */

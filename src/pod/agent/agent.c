@@ -9,11 +9,13 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
+#include "pod/agent/outside.h"
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "resource/references.h"
@@ -74,9 +76,14 @@ static bool is_known(void *ctx, dv_str uid)
 void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object)
 {
     bool is_other = object && pod->object && dv_agent_pod_differs(pod->object, object);
+    bool was_accounted_for = dv_agent_pod_is_accounted_for(pod);
 
     dv_object_unref(pod->object);
     pod->object = object ? dv_object_ref(object) : NULL;
+    if (dv_agent_pod_is_accounted_for(pod) != was_accounted_for) {
+        dv_agent_note_holder(pod->agent, pod->uid);
+        dv_agent_node_look(pod->agent);
+    }
     if (dv_agent_is_given(pod) && object)
         dv_runner_set_pod(pod->agent->options.runner, object, pod->is_static);
     else if (dv_agent_is_given(pod))
@@ -125,6 +132,7 @@ void dv_agent_settle(struct dv_agent *agent)
     if (agent->options.runner)
         dv_runner_settle(agent->options.runner);
     /* what each device's holder is to the API decides what the Node object offers */
+    dv_agent_note_holders(agent);
     agent->node.is_dirty = true;
     dv_agent_node_look(agent);
 }
@@ -183,23 +191,48 @@ static void see_change(struct dv_agent_pod *pod)
     }
 }
 
-static void on_pods_task(struct dv_task *task)
+void dv_agent_pods_changed(struct dv_agent *agent, const dv_str *uids, size_t n_uids)
 {
-    struct dv_agent *agent = DV_CONTAINER(task, struct dv_agent, pods_task);
-    const struct dv_map_entry *entry;
+    bool has_one_gone = false;
 
-    for (size_t at = 0; (entry = dv_map_next(&agent->pods, &at)) != NULL;)
-        see_change(entry->value);
-    /* pods that are not the API's may have taken or given back devices, which the Node object
-     * tells */
-    agent->node.is_dirty = true;
+    if (agent->is_closing)
+        return;
+    for (size_t i = 0; i < n_uids; i++) {
+        const struct dv_pod_ref ref = {.uid = uids[i]};
+        struct dv_agent_pod *pod = dv_map_get(&agent->pods, uids[i]);
+        struct dv_pod_view view;
+
+        if (pod)
+            see_change(pod);
+        dv_agent_note_holder(agent, uids[i]);
+        has_one_gone |= !dv_pods_find(agent->options.pods, &ref, &view);
+    }
+    if (has_one_gone)
+        dv_agent_waiting_check(agent); /* it may have had what others wait for */
     dv_agent_node_look(agent);
 }
 
-void dv_agent_pods_changed(struct dv_agent *agent)
+static void on_claims_task(struct dv_task *task)
+{
+    struct dv_agent *agent = DV_CONTAINER(task, struct dv_agent, claims_task);
+    struct dv_link *next;
+
+    for (struct dv_link *link = dv_list_first(&agent->waiting);
+         link && link != &agent->waiting.head; link = next) {
+        struct dv_agent_pod *pod = DV_CONTAINER(link, struct dv_agent_pod, waiting);
+
+        next = link->next;
+        if (dv_agent_pod_is_waiting(pod))
+            see_change(pod);
+        else
+            dv_link_remove(link);
+    }
+}
+
+void dv_agent_claims_changed(struct dv_agent *agent)
 {
     if (!agent->is_closing)
-        dv_task_post(&agent->pods_task, agent->loop, on_pods_task);
+        dv_task_post(&agent->claims_task, agent->loop, on_claims_task);
 }
 
 void dv_agent_health_changed(struct dv_agent *agent, const dv_str *pod_uids, size_t n_pod_uids)
@@ -263,13 +296,11 @@ static void listen(struct dv_agent *agent)
 
 void dv_agent_devices_changed(struct dv_agent *agent)
 {
-    const struct dv_map_entry *entry;
-
     agent->node.is_dirty = true;
+    dv_outside_touch(agent->outside);
     dv_agent_node_look(agent);
-    for (size_t at = 0; !agent->is_closing && (entry = dv_map_next(&agent->pods, &at)) != NULL;)
-        if (((struct dv_agent_pod *)entry->value)->state == DV_AGENT_PAUSING)
-            dv_agent_pod_check(entry->value);
+    if (!agent->is_closing)
+        dv_agent_waiting_check(agent);
 }
 
 bool dv_agent_wants(const struct dv_agent *agent, dv_str pod_uid)
@@ -302,6 +333,7 @@ static void on_close_task(struct dv_task *task)
     dv_map_fini(&agent->pods);
     dv_agent_mirrors_free(agent);
     free(agent->node.written);
+    dv_outside_free(agent->outside);
     free(agent);
     if (closed)
         closed(ctx);
@@ -321,7 +353,7 @@ void dv_agent_close(struct dv_agent *agent, dv_closed_fn *closed, void *ctx)
     agent->is_closing = true;
     agent->closed = closed;
     agent->closed_ctx = ctx;
-    dv_task_cancel(&agent->pods_task);
+    dv_task_cancel(&agent->claims_task);
     if (agent->options.runner)
         dv_runner_listen(agent->options.runner, NULL);
     if (agent->view)
@@ -373,6 +405,8 @@ struct dv_agent *dv_agent_open(struct dv_loop *loop, const struct dv_agent_optio
     agent->options = *options;
     dv_map_init(&agent->pods);
     dv_map_init(&agent->mirrors);
+    dv_list_init(&agent->waiting);
+    agent->outside = dv_outside_new();
     take_known(agent);
     dv_agent_folder_open(agent);
     listen(agent);

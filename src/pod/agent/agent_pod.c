@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
@@ -89,6 +90,7 @@ void dv_agent_pod_free(struct dv_agent_pod *pod)
     dv_timer_cancel(&pod->timer);
     dv_timer_cancel(&pod->write_timer);
     dv_task_cancel(&pod->task);
+    dv_link_remove(&pod->waiting);
     dv_object_unref(pod->object);
     dv_object_unref(pod->file);
     dv_arena_free(pod->write.arena);
@@ -161,12 +163,24 @@ static void on_timer(struct dv_timer *timer)
     dv_agent_pod_look(pod);
 }
 
+bool dv_agent_pod_is_waiting(const struct dv_agent_pod *pod)
+{
+    return pod->state == DV_AGENT_ADMITTING || pod->state == DV_AGENT_PAUSING || pod->is_failing;
+}
+
+static void note_waiting(struct dv_agent_pod *pod)
+{
+    if (!dv_link_is_in(&pod->waiting))
+        dv_list_push(&pod->agent->waiting, &pod->waiting);
+}
+
 /* Starts the pause after an admission or a release that has failed. */
 static void pause(struct dv_agent_pod *pod, uint64_t max_ms)
 {
     uint64_t now_ms = dv_loop_now_ms(pod->agent->loop);
     uint64_t pause_ms = dv_agent_pause_fail(&pod->pause, now_ms, max_ms);
 
+    note_waiting(pod);
     pod->epoch = dv_agent_pod_epoch(pod);
     dv_timer_start(&pod->timer, pod->agent->loop,
                    now_ms + dv_jitter(pause_ms, PAUSE_JITTER_PER_MILLE), on_timer);
@@ -319,6 +333,7 @@ static void admit(struct dv_agent_pod *pod)
     if (pod->is_static)
         input->spec.origin = DV_POD_ORIGIN_FILE;
     pod->state = DV_AGENT_ADMITTING;
+    note_waiting(pod);
     pod->admitting = DV_ALLOC(struct dv_agent_admitting);
     pod->admitting->pod = pod;
     pod->admitting->admission = (struct dv_pod_admission){.done = on_admitted, .is_patient = true};

@@ -7,6 +7,7 @@
 
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cluster/cluster.h"
@@ -25,6 +26,7 @@ struct dv_arena;
 struct dv_device_capacities;
 struct dv_err;
 struct dv_object;
+struct dv_outside;
 struct dv_static_pods;
 struct dv_view;
 
@@ -53,6 +55,7 @@ struct dv_agent_pod {
     struct dv_timer timer;                /* of a pause, or a grace period */
     struct dv_timer write_timer;          /* until it ends nothing is written */
     struct dv_task task;                  /* to look at it */
+    struct dv_link waiting;               /* in the agent's list; see dv_agent_pod_is_waiting */
     struct dv_agent_pause pause;          /* of its admission, or of its release */
     struct dv_agent_pause write_pause;
     uint64_t epoch;    /* sum of the epochs of its plugins and drivers when it failed last */
@@ -112,7 +115,9 @@ struct dv_agent {
     struct dv_view *claims;        /* NULL: they are not watched */
     struct dv_map pods;            /* dv_agent_pod, by uid */
     struct dv_agent_node node;
-    struct dv_task pods_task;
+    struct dv_list waiting;     /* dv_agent_pod, for something; or not any more */
+    struct dv_outside *outside; /* what is held and no pod of the API accounts for */
+    struct dv_task claims_task;
     struct dv_task close_task;
     bool is_synced; /* the pods of both are known */
     bool is_closing;
@@ -163,6 +168,9 @@ void dv_agent_pod_stop(struct dv_agent_pod *pod); /* the agent closes */
 bool dv_agent_pod_is_idle(const struct dv_agent_pod *pod);
 /* Tells that something may help the pod: a pause ends as early as it may. */
 void dv_agent_pod_wake(struct dv_agent_pod *pod);
+/* Whether its admission is under way or pauses, or its release has failed: the pod is in the
+ * agent's list then. One that waits no more is taken out when the list is walked. */
+bool dv_agent_pod_is_waiting(const struct dv_agent_pod *pod);
 /* Says in an event what the pod waits for, when that is something new. */
 void dv_agent_pod_note_wait(struct dv_agent_pod *pod);
 
@@ -170,8 +178,9 @@ void dv_agent_pod_note_wait(struct dv_agent_pod *pod);
 /* The sum over all plugins and drivers that the pod needs. It changes when any of them comes, comes
  * back or goes. */
 uint64_t dv_agent_pod_epoch(const struct dv_agent_pod *pod);
-/* Wakes the pod when something has happened that may help it. */
+/* Wakes the pod when something has happened that may help it; or each that pauses. */
 void dv_agent_pod_check(struct dv_agent_pod *pod);
+void dv_agent_waiting_check(struct dv_agent *agent);
 /* Whether the pod asks for something else than before. */
 bool dv_agent_pod_differs(const struct dv_object *old, const struct dv_object *now);
 /* Whether the Node object lists all resources that the pod asks for, so that they were offered here
@@ -190,9 +199,15 @@ bool dv_agent_pod_fits(const struct dv_agent_pod *pod, struct dv_arena *arena,
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena);
 
 /* agent_outside.c */
+/* Whether a scheduler knows that the pod is here and runs. */
+bool dv_agent_pod_is_accounted_for(const struct dv_agent_pod *pod);
+/* Tells that the pod may hold something else than before, or be the API's or not any more; or that
+ * all pods may. Until all pods of the API are known nothing is noted. */
+void dv_agent_note_holder(struct dv_agent *agent, dv_str uid);
+void dv_agent_note_holders(struct dv_agent *agent);
 /* Subtracts from the allocatable numbers what is held outside the API; the new numbers are in
  * `arena`. */
-void dv_agent_subtract_outside(const struct dv_agent *agent, struct dv_arena *arena,
+void dv_agent_subtract_outside(struct dv_agent *agent, struct dv_arena *arena,
                                struct dv_device_capacities *capacities);
 
 /* agent_node.c */

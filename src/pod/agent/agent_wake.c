@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/defs.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "claim/claim_manager.h"
@@ -65,6 +67,18 @@ void dv_agent_pod_check(struct dv_agent_pod *pod)
         return;
     pod->epoch = epoch;
     dv_agent_pod_wake(pod);
+}
+
+void dv_agent_waiting_check(struct dv_agent *agent)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (&agent->waiting, link) {
+        struct dv_agent_pod *pod = DV_CONTAINER(link, struct dv_agent_pod, waiting);
+
+        if (pod->state == DV_AGENT_PAUSING || pod->is_failing)
+            dv_agent_pod_check(pod);
+    }
 }
 
 /* ---- the pod itself ---- */

@@ -48,12 +48,20 @@ static void on_health_changed(void *ctx, const dv_str *pod_uids, size_t n_pod_ui
         dv_agent_health_changed(world->agent, pod_uids, n_pod_uids);
 }
 
-static void on_pods_changed(void *ctx)
+static void on_claims_changed(void *ctx)
 {
     struct world *world = ctx;
 
     if (world->agent)
-        dv_agent_pods_changed(world->agent);
+        dv_agent_claims_changed(world->agent);
+}
+
+static void on_pods_changed(void *ctx, const dv_str *uids, size_t n_uids)
+{
+    struct world *world = ctx;
+
+    if (world->agent)
+        dv_agent_pods_changed(world->agent, uids, n_uids);
 }
 
 static bool is_wanted(void *ctx, dv_str pod_uid)
@@ -137,7 +145,7 @@ static void open_claims(struct world *world)
         .boot_id = dv_str_from_c(world->boot_id),
         .is_wanted = is_wanted,
         .is_admitted = is_admitted,
-        .changed = on_pods_changed,
+        .changed = on_claims_changed,
         .pods_changed = on_health_changed,
         .ctx = world,
     };

@@ -1,0 +1,143 @@
+/* What pods hold outside the API, counted. */
+#include "support/dvtest.h"
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "pb/pb.h"
+#include "pod/agent/outside.h"
+#include "support/growth.h"
+
+#define GPU "vendor.io/gpu"
+
+/* The plugin lists d0, d1, ..., of which the first n_sick are not healthy. */
+static void list(struct dv_device_state *state, size_t n, size_t n_sick)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_device_diff diff;
+    struct dv_buf bytes;
+    struct dv_err err;
+
+    dv_buf_init(&bytes, 1u << 24);
+    for (size_t i = 0; i < n; i++) {
+        size_t mark = dv_pb_begin(&bytes, 1);
+        char id[32];
+
+        (void)snprintf(id, sizeof(id), "d%zu", i);
+        dv_pb_add_bytes(&bytes, 1, dv_str_from_c(id));
+        dv_pb_add_bytes(&bytes, 2, i < n_sick ? DV_STR("Unhealthy") : DV_STR("Healthy"));
+        dv_pb_end(&bytes, mark);
+    }
+    assert_ok(dv_device_apply_list(state, DV_STR(GPU), dv_buf_str(&bytes), arena, &diff, &err),
+              &err);
+    dv_buf_fini(&bytes);
+}
+
+static dv_str uid_of(struct dv_arena *arena, size_t i)
+{
+    return dv_str_printf(arena, "uid-%zu", i);
+}
+
+/* A state in which the containers of pod i hold device i, one of them for two NUMA nodes; and all
+ * devices are listed. */
+static struct dv_device_state *make_state(size_t n_pods)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_device_plugin_options options = {0};
+    struct dv_device_record *records = DV_NEW_ARRAY(arena, struct dv_device_record, 2 * n_pods);
+    const struct dv_device_checkpoint checkpoint = {.records = records, .n_records = 2 * n_pods};
+    struct dv_device_state *state = dv_device_state_new(NULL);
+    size_t n_left_out;
+    struct dv_err err;
+
+    for (size_t i = 0; i < 2 * n_pods; i++) {
+        struct dv_device_placed *placed = DV_NEW_ARRAY(arena, struct dv_device_placed, 2);
+        dv_str *id = DV_NEW(arena, dv_str);
+
+        *id = dv_str_printf(arena, "d%zu", i / 2);
+        placed[0] = (struct dv_device_placed){.node = 0, .ids = id, .n_ids = 1};
+        placed[1] = (struct dv_device_placed){.node = 1, .ids = id, .n_ids = 1};
+        records[i] = (struct dv_device_record){
+            .pod_uid = uid_of(arena, i / 2),
+            .container = i % 2 == 0 ? DV_STR("init") : DV_STR("main"),
+            .resource = DV_STR(GPU),
+            .placed = placed,
+            .n_placed = i % 2 == 0 ? 1 : 2,
+        };
+    }
+    dv_device_checkpoint_load(state, &checkpoint, 1, &n_left_out);
+    assert_int_equal(n_left_out, 0);
+    assert_ok(dv_device_connect(state, DV_STR(GPU), DV_STR("gpu.sock"), &options, &err), &err);
+    list(state, n_pods, 0);
+    return state;
+}
+
+static void each_healthy_device_counts_once(void **state)
+{
+    struct dv_device_state *devices = make_state(3);
+    struct dv_outside *outside = dv_outside_new();
+
+    (void)state;
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), 0);
+    assert_true(dv_outside_set(outside, devices, DV_STR("uid-0"), true));
+    assert_true(dv_outside_set(outside, devices, DV_STR("uid-1"), true));
+    assert_true(dv_outside_set(outside, devices, DV_STR("uid-1"), true)); /* again, and no more */
+    assert_false(dv_outside_set(outside, devices, DV_STR("uid-2"), false));
+    assert_false(dv_outside_set(outside, devices, DV_STR("nobody"), true));
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), 2);
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR("vendor.io/other")), 0);
+
+    list(devices, 3, 1); /* the first is sick now */
+    dv_outside_touch(outside);
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), 1);
+    list(devices, 1, 0); /* the others are gone */
+    dv_outside_touch(outside);
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), 1);
+    (void)dv_device_disconnect(devices, DV_STR(GPU), DV_STR("gpu.sock"), 1);
+    dv_outside_touch(outside);
+    assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), 0);
+
+    assert_true(dv_outside_set(outside, devices, DV_STR("uid-0"), false));
+    assert_false(dv_outside_set(outside, devices, DV_STR("uid-0"), false));
+    dv_outside_free(outside);
+    dv_device_state_free(devices);
+}
+
+/* All pods come, one by one, and after each the sum is asked for. */
+static void fill(void *ctx, size_t n)
+{
+    struct dv_device_state *devices = ctx;
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_outside *outside = dv_outside_new();
+
+    for (size_t i = 0; i < n; i++) {
+        assert_true(dv_outside_set(outside, devices, uid_of(arena, i), true));
+        assert_int_equal(dv_outside_count(outside, devices, DV_STR(GPU)), i + 1);
+    }
+    dv_outside_free(outside);
+}
+
+static void a_change_costs_what_the_pod_holds(void **state)
+{
+    const size_t n = 2000;
+    struct dv_device_state *devices = make_state(GROWTH_TIMES * n);
+
+    (void)state;
+    assert_true(growth_is_linear(fill, devices, n));
+    dv_device_state_free(devices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_healthy_device_counts_once),
+        cmocka_unit_test(a_change_costs_what_the_pod_holds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
