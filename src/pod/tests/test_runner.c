@@ -277,6 +277,21 @@ static void survives_garbage(void **state)
     survive(*state, CRI_GARBAGE);
 }
 
+static void survives_halves_of_answers(void **state)
+{
+    survive(*state, CRI_TRUNCATED);
+}
+
+static void survives_empty_answers(void **state)
+{
+    survive(*state, CRI_EMPTY);
+}
+
+static void survives_states_that_do_not_exist(void **state)
+{
+    survive(*state, CRI_ODD_STATE);
+}
+
 /* ---- which runtime ---- */
 
 static void on_runner_closed(void *ctx)
@@ -381,6 +396,9 @@ int main(void)
         runtime_test(survives_late_answers),
         runtime_test(survives_lost_answers),
         runtime_test(survives_garbage),
+        runtime_test(survives_halves_of_answers),
+        runtime_test(survives_empty_answers),
+        runtime_test(survives_states_that_do_not_exist),
         runtime_test(waits_for_the_runtime_that_was_found_before),
         runtime_test(tells_whether_the_runtime_is_ready),
     };
