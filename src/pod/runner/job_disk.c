@@ -12,6 +12,7 @@
 #include "resource/resource.h"
 #include "voldir/voldir.h"
 #include "workload/life.h"
+#include "workload/volume.h"
 #include "workload/workload.h"
 
 /* The names in one event. */
