@@ -62,7 +62,7 @@ static bool read_end(dv_str path, size_t max_bytes, struct dv_arena *arena, dv_s
  * the line when that belongs to it. What is not such a line says nothing. */
 static void add_line(dv_str line, struct dv_buf *out)
 {
-    dv_str field[3]; /* time, stream, tags */
+    dv_str field[3] = {{0}}; /* time, stream, tags */
     bool is_whole = true;
 
     for (size_t i = 0; i < DV_COUNT(field); i++)
@@ -93,8 +93,8 @@ static bool read_log(dv_str path, struct dv_arena *arena, dv_str *text, struct d
 {
     struct dv_buf out;
     bool is_whole;
-    dv_str rest;
-    dv_str line;
+    dv_str rest = DV_STR_NONE;
+    dv_str line = DV_STR_NONE;
 
     if (!read_end(path, TAIL_BYTES_MAX, arena, &rest, &is_whole, err))
         return false;

@@ -200,7 +200,7 @@ static bool write_file(const struct writing *writing, int data, const struct dv_
                        struct dv_err *err)
 {
     mode_t mode = file->mode | (writing->group ? GROUP_FILE_BITS : 0);
-    const char *name = NULL;
+    const char *name = "";
     DV_CLEANUP(dv_close_fd) int parent = open_parent(writing, data, file->path, &name, err);
     DV_CLEANUP(dv_close_fd) int fd = -1;
 
