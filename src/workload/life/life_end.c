@@ -93,7 +93,7 @@ static int64_t grace_s(struct life_look *look)
 
     if (!pod)
         return LIFE_GRACE_MIN_S;
-    if (facts->has_vanished && !facts->is_static)
+    if (life_is_forced(look))
         asked = 1; /* deleted by force: there is nobody to wait for */
     else if (pod->metadata.deletion_grace_period_seconds)
         asked = *pod->metadata.deletion_grace_period_seconds;
@@ -106,13 +106,26 @@ static int64_t grace_s(struct life_look *look)
     if (grace == 0 || asked < grace)
         grace = asked;
     look->life->grace_s = grace > UINT32_MAX ? UINT32_MAX : (uint32_t)grace;
-    return grace;
+    return look->life->grace_s;
+}
+
+/* Begins anew when the pod is deleted by force meanwhile. A shorter grace alone changes nothing, as
+ * with the reference; but nobody could end containers any more whose object is gone. */
+static void hurry(struct life_look *look, struct life_ending *ending)
+{
+    int64_t before_s = look->life->grace_s;
+
+    if (!ending->has_entered || !life_is_forced(look) || grace_s(look) >= before_s)
+        return;
+    life_kill_cancel(look, &ending->kills);
+    ending->has_entered = false;
 }
 
 static enum life_go kill(struct life_look *look, struct life_ending *ending)
 {
     const struct life_kill *failed;
 
+    hurry(look, ending);
     if (!ending->has_entered) {
         if (look->facts->view_ms <= look->life->view_after_ms)
             return LIFE_WAIT;

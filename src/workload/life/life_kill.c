@@ -24,6 +24,12 @@ static int64_t own_grace(const struct dv_api_pod *pod, const struct dv_api_conta
                                                       : LIFE_GRACE_MIN_S;
 }
 
+/* Seconds whose milliseconds can be added to a time. */
+static int64_t bounded(int64_t grace_s)
+{
+    return grace_s > UINT32_MAX ? UINT32_MAX : grace_s;
+}
+
 void life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view, int64_t grace_s,
                    struct dv_arena *arena, struct life_kills *kills)
 {
@@ -105,7 +111,7 @@ static void begin_stop(struct life_look *look, struct life_kill *kill)
     int64_t grace_s = kill->grace_s > LIFE_GRACE_MIN_S ? kill->grace_s : LIFE_GRACE_MIN_S;
 
     life_for_container(look, action, kill->name);
-    action->grace_s = grace_s > UINT32_MAX ? UINT32_MAX : (uint32_t)grace_s;
+    action->grace_s = (uint32_t)bounded(grace_s);
     kill->action = action->id_of_action;
     kill->step = LIFE_KILL_STOP;
 }
@@ -115,7 +121,7 @@ static void begin_kill(struct life_look *look, struct life_kill *kill)
     const struct dv_api_container *spec = look->pod ? life_spec(look, kill->name, NULL) : NULL;
 
     if (look->pod && kill->grace_s < 0)
-        kill->grace_s = own_grace(look->pod, spec, kill->reason);
+        kill->grace_s = bounded(own_grace(look->pod, spec, kill->reason));
     if (kill->message.n > 0)
         life_note(look, false, "Killing", kill->name, "%.*s", DV_FMT(kill->message));
     else
@@ -193,6 +199,24 @@ static bool go_on(struct life_look *look, struct life_kills *kills, struct life_
         break;
     }
     return kill->step != before;
+}
+
+bool life_is_forced(const struct life_look *look)
+{
+    return look->pod && look->facts->has_vanished && !look->facts->is_static;
+}
+
+void life_kill_cancel(struct life_look *look, struct life_kills *kills)
+{
+    for (size_t i = 0; i < kills->n; i++) {
+        const struct life_kill *kill = &kills->v[i];
+
+        if (kill->step != LIFE_KILL_PRE_STOP && kill->step != LIFE_KILL_STOP)
+            continue;
+        life_cancel(look, kill->action);
+        life_forget(look->life, kill->action);
+    }
+    *kills = (struct life_kills){0};
 }
 
 enum life_go life_kill_step(struct life_look *look, struct life_kills *kills,

@@ -399,6 +399,8 @@ static enum life_go step(struct start_look *start)
     if (starting->step == LIFE_START_BEGIN)
         return is_backed_off(start) ? fail_backed_off(start) : begin_image(start);
     if (starting->step == LIFE_START_KILL) {
+        if (life_is_forced(start->look)) /* the end stops it with all others */
+            life_kill_cancel(start->look, &starting->kill);
         if (life_kill_step(start->look, &starting->kill, start->arena) == LIFE_WAIT)
             return LIFE_WAIT;
         return fail(start, "PostStartHookError", starting->hook_error);

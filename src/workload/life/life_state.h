@@ -256,6 +256,10 @@ struct life_kills {
 /* Goes on with the stops; LIFE_NEXT when all have ended. */
 enum life_go life_kill_step(struct life_look *look, struct life_kills *kills,
                             struct dv_arena *arena);
+/* Whether the object is gone before its pod has ended: nobody is left to wait for. */
+bool life_is_forced(const struct life_look *look);
+/* Gives up the stops that are under way; `kills` is empty then. */
+void life_kill_cancel(struct life_look *look, struct life_kills *kills);
 const struct life_kill *life_kill_failed(const struct life_kills *kills); /* NULL: none has */
 /* All running containers of the view, in an order where sidecars come last. */
 void life_kill_all(const struct dv_api_pod *pod, const struct dv_life_view *view, int64_t grace_s,

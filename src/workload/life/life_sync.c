@@ -130,6 +130,10 @@ static enum life_go kill(struct life_look *look, struct life_sync *sync)
 {
     struct life_plan *plan = &sync->plan;
 
+    if (life_is_forced(look)) { /* the end stops all of them, and gives them little time */
+        life_kill_cancel(look, &plan->kills);
+        return LIFE_STOP;
+    }
     if (!sync->has_entered) {
         sync->has_entered = true;
         if (plan->creates_sandbox && plan->has_changed)

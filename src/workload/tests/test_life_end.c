@@ -1,5 +1,12 @@
 #include "test_life.h"
 
+static enum dv_probe_outcome never_alive(struct life_world *world,
+                                         const struct dv_life_action *action)
+{
+    (void)world;
+    return action->probe_kind == DV_PROBE_LIVENESS ? DV_PROBE_FAILURE : DV_PROBE_SUCCESS;
+}
+
 static void a_deleted_pod_ends_in_order(void **state)
 {
     struct life_world *world = life_test(ONE);
@@ -52,6 +59,58 @@ static void grace_is_what_who_ends_the_pod_says(void **state)
         assert_line(world, cases[i].want);
         life_world_fini(world);
     }
+}
+
+/* While a hook runs, or a container does not end. A second deletion that only says less time
+ * changes nothing, as recorded. */
+static void force_cuts_a_long_grace(void **state)
+{
+    static const struct life_habit habits[] = {
+        {.name = "c", .hook_ms = 3600 * 1000},
+        {.name = "c", .stop_ms = 3600 * 1000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(habits); i++) {
+        struct life_world *world = life_test_with(
+            "containers: [{name: c, image: i, lifecycle: {preStop: {exec: {command: [x]}}}}]",
+            &habits[i], 1);
+
+        life_world_run(world, 3000);
+        life_world_delete(world, 100000);
+        life_world_run(world, 8000);
+        life_world_delete(world, 5);
+        life_world_run(world, 16000);
+        assert_int_equal(life_world_n_running(world), 1);
+        life_world_delete(world, 0);
+        life_world_run(world, 25000);
+        assert_line(world, "call stop c 2s");
+        assert_int_equal(world->stage, DV_LIFE_GONE);
+        assert_int_equal(world->containers.n, 0);
+        life_world_fini(world);
+    }
+}
+
+/* The container is being stopped with a grace of ages, since it is to be restarted. */
+static void force_cuts_a_restart(void **state)
+{
+    static const struct life_habit habit = {.name = "c", .hook_ms = 3600 * 1000};
+    struct life_world *world = life_test_with(
+        "terminationGracePeriodSeconds: 9223372036854775807, containers: [{name: c, image: i, "
+        "lifecycle: {preStop: {exec: {command: [x]}}}, "
+        "livenessProbe: {periodSeconds: 1, failureThreshold: 1, exec: {command: [x]}}}]",
+        &habit, 1);
+
+    (void)state;
+    world->probe = never_alive;
+    life_world_run(world, 6000);
+    assert_line(world, "call pre stop c");
+    assert_true(world->n_looks < 1000);
+    life_world_delete(world, 0);
+    life_world_run(world, 16000);
+    assert_line(world, "call stop c 2s");
+    assert_int_equal(world->stage, DV_LIFE_GONE);
+    life_world_fini(world);
 }
 
 static void an_evicted_pod_has_failed(void **state)
@@ -341,6 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         doc_test(a_deleted_pod_ends_in_order),
         doc_test(grace_is_what_who_ends_the_pod_says),
+        doc_test(force_cuts_a_long_grace),
+        doc_test(force_cuts_a_restart),
         doc_test(an_evicted_pod_has_failed),
         doc_test(a_pod_past_its_deadline_fails),
         doc_test(a_hook_uses_up_the_grace),
