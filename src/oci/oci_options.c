@@ -1,6 +1,5 @@
 /* oci_options.c - what device plugins want for a container, as edits in front of those of CDI. */
 #include "base/arena.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cdi/cdi.h"

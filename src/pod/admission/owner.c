@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
 #include "pod/admission/process.h"

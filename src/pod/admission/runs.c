@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "loop/loop.h"
 #include "pod/admission/pods.h"
 #include "pod/admission/process.h"

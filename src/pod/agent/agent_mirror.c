@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/num.h"

@@ -2,7 +2,6 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/defs.h"
 #include "base/str.h"
 #include "pod/agent/bare_status.h"
 #include "resource/resource.h"

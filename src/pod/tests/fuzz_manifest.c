@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "pod/static/manifest.h"

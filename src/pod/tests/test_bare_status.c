@@ -4,8 +4,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "pod/agent/bare_status.h"
 #include "resource/resource.h"
 #include "json/json.h"

@@ -5,8 +5,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "pod/agent/mirror_step.h"
 #include "pod/static/manifest.h"
 #include "resource/resource.h"

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

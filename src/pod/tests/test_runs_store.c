@@ -2,7 +2,6 @@
 #include "support/dvtest.h"
 
 #include "base/defs.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "pod/pod.h"
