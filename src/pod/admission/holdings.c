@@ -1,5 +1,6 @@
 #include "pod/admission/holdings.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,7 @@ struct dv_holdings_taking {
     struct dv_loop *loop;
     bool has_begun;   /* this is not the first part */
     size_t n_records; /* that are taken, or in `found` */
+    bool is_learning; /* all are taken: what they tell about common nodes is learned */
     /* The identities of a long record: found in one part, taken in the next. */
     struct dv_holdings_items found;
     struct dv_arena *arena; /* of `found`; NULL: there is none */
@@ -219,6 +221,13 @@ static enum dv_holdings_taken take_found(struct dv_holdings *holdings,
     return is_taken ? DV_HOLDINGS_PART : DV_HOLDINGS_IN_USE;
 }
 
+static enum dv_holdings_taken learn(struct dv_holdings *holdings, const struct dv_pod *pod)
+{
+    return dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, COST_PER_TURN_MAX)
+               ? DV_HOLDINGS_ALL
+               : DV_HOLDINGS_PART;
+}
+
 static enum dv_holdings_taken take_next(struct dv_holdings *holdings, const struct dv_pod *pod,
                                         struct dv_holdings_taking *taking,
                                         struct dv_arena *rival_arena,
@@ -230,7 +239,8 @@ static enum dv_holdings_taken take_next(struct dv_holdings *holdings, const stru
 
     if (!take_items(holdings, &items, rival_arena, rival, err))
         return DV_HOLDINGS_IN_USE;
-    return is_end ? DV_HOLDINGS_ALL : DV_HOLDINGS_PART;
+    taking->is_learning = is_end;
+    return is_end && !taking->has_begun ? learn(holdings, pod) : DV_HOLDINGS_PART;
 }
 
 enum dv_holdings_taken dv_holdings_take(struct dv_holdings *holdings, const struct dv_pod *pod,
@@ -244,8 +254,11 @@ enum dv_holdings_taken dv_holdings_take(struct dv_holdings *holdings, const stru
 
     if (!holdings->ledger)
         return DV_HOLDINGS_ALL;
-    taken = now->arena ? take_found(holdings, now, rival_arena, rival, err)
-                       : take_next(holdings, pod, now, rival_arena, rival, err);
+    if (now->is_learning)
+        taken = learn(holdings, pod);
+    else
+        taken = now->arena ? take_found(holdings, now, rival_arena, rival, err)
+                           : take_next(holdings, pod, now, rival_arena, rival, err);
     if (taken != DV_HOLDINGS_PART) {
         dv_holdings_taking_free(*taking);
         *taking = NULL;
@@ -374,6 +387,7 @@ void dv_holdings_refresh(struct dv_holdings *holdings, const struct dv_pod *pod)
     items = dv_holdings_items_of(holdings, pod, arena);
     dv_ledger_release(holdings->ledger, pod->spec.ref.uid);
     hold(holdings, &items);
+    (void)dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, SIZE_MAX); /* is true */
 }
 
 void dv_holdings_rebuild(struct dv_holdings *holdings)
@@ -431,6 +445,7 @@ static void on_learn(struct dv_task *task)
             if (items.v[i].is_described)
                 dv_ledger_hold(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
                                items.v[i].identities.n);
+        (void)dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, SIZE_MAX); /* is true */
     }
 }
 

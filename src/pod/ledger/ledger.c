@@ -61,6 +61,7 @@ struct holding {
     struct dv_identity *identities;
     struct mark *marks; /* for each of them */
     size_t n;
+    bool has_taught;
 };
 
 struct dv_ledger {
@@ -247,10 +248,28 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
     drop_former(ledger, &holding->holder);
     holding->pod = make_pod(ledger, holding->holder.pod_uid);
     *dv_vec_add(&holding->pod->holdings) = holding;
-    for (size_t i = 0; i < n_identities; i++) {
+    for (size_t i = 0; i < n_identities; i++)
         add_mark(ledger, holding, i);
-        dv_lessons_learn(&ledger->lessons, &holding->holder, &holding->identities[i]);
+}
+
+bool dv_ledger_learn(struct dv_ledger *ledger, dv_str pod_uid, size_t n_max)
+{
+    const struct pod *pod = dv_map_get(&ledger->pods, pod_uid);
+    size_t n_seen = 0;
+
+    for (size_t i = 0; pod && i < pod->holdings.n; i++) {
+        struct holding *holding = pod->holdings.v[i];
+
+        if (holding->has_taught)
+            continue;
+        if (n_seen >= n_max)
+            return false;
+        for (size_t k = 0; k < holding->n; k++)
+            dv_lessons_learn(&ledger->lessons, &holding->holder, &holding->identities[k]);
+        holding->has_taught = true;
+        n_seen += holding->n;
     }
+    return true;
 }
 
 /* ---- asking ---- */

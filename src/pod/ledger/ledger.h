@@ -69,6 +69,10 @@ bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
  * what it held before is replaced. */
 void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *holder,
                     const struct dv_identity *identities, size_t n_identities);
+/* Learns from the pod's holdings that were not learned from which nodes are common, until it has
+ * looked at so many identities. False: there are more. A pod that does not get all it asks for
+ * teaches nothing, so this is for when it has it. */
+bool dv_ledger_learn(struct dv_ledger *ledger, dv_str pod_uid, size_t n_max);
 
 /* Removes all holdings of the pod. */
 void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid);

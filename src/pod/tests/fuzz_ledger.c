@@ -112,6 +112,8 @@ static void operate(struct dv_ledger *ledger, const uint8_t *op, const struct dv
         break;
     default:
         dv_ledger_hold(ledger, &holder, identities, n);
+        if (op[0] % 2 == 0)
+            (void)dv_ledger_learn(ledger, holder.pod_uid, n); /* as far as it comes */
         break;
     }
 }

@@ -1,6 +1,7 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ static void hold(struct dv_ledger *ledger, const char *holder, const char *ident
     struct dv_identities set = set_of(identities, arena);
 
     dv_ledger_hold(ledger, &who, set.v, set.n);
+    assert_true(dv_ledger_learn(ledger, who.pod_uid, SIZE_MAX));
 }
 
 /* "" when it may have them. */
@@ -168,6 +170,30 @@ static void what_is_given_for_different_devices_is_common(void **state)
     assert_string_not_equal(ask(ledger, "y d:d.com p/g", "path:/dev/ctl " GPU, arena), "");
     /* It stays known when they are gone. */
     dv_ledger_release(ledger, DV_STR("uid-x"));
+    assert_string_equal(ask(ledger, "y d:d.com p/g", "path:/dev/ctl", arena), "");
+}
+
+/* Two of a pod's devices would make the node common; the pod goes without having had them. */
+static void a_pod_that_gets_nothing_teaches_nothing(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DV_CLEANUP(dv_ledger_freep) struct dv_ledger *ledger = dv_ledger_new();
+    struct dv_ledger_holder one = holder_of("x r:v.com/gpu gpu0", arena);
+    struct dv_ledger_holder two = holder_of("x r:v.com/gpu gpu1", arena);
+    struct dv_identities node = set_of("path:/dev/ctl", arena);
+
+    (void)state;
+    dv_ledger_hold(ledger, &one, node.v, node.n);
+    dv_ledger_hold(ledger, &two, node.v, node.n);
+    dv_ledger_release(ledger, one.pod_uid);
+    hold(ledger, "z r:v.com/gpu gpu2", "path:/dev/ctl", arena);
+    assert_string_not_equal(ask(ledger, "y d:d.com p/g", "path:/dev/ctl", arena), "");
+    /* Once it has them, it teaches, a part at a time. */
+    dv_ledger_hold(ledger, &one, node.v, node.n);
+    dv_ledger_hold(ledger, &two, node.v, node.n);
+    assert_false(dv_ledger_learn(ledger, one.pod_uid, 1));
+    assert_true(dv_ledger_learn(ledger, one.pod_uid, 1));
+    dv_ledger_release(ledger, one.pod_uid);
     assert_string_equal(ask(ledger, "y d:d.com p/g", "path:/dev/ctl", arena), "");
 }
 
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_device_is_given_once),
         cmocka_unit_test(a_conflict_names_both),
         cmocka_unit_test(what_is_given_for_different_devices_is_common),
+        cmocka_unit_test(a_pod_that_gets_nothing_teaches_nothing),
         cmocka_unit_test(a_newcomer_can_be_the_second_device),
         cmocka_unit_test(answers_for_several_devices_are_taken_apart),
         cmocka_unit_test(shares_of_a_device_are_one_device),
