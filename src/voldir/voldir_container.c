@@ -1,11 +1,13 @@
 /* voldir_container.c - what one start of a container needs on the disk. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"

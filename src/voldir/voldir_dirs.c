@@ -6,10 +6,9 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <syscall.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)

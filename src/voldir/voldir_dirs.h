@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/defs.h"
 #include "base/str.h"
 
 struct dv_arena;

@@ -1,8 +1,8 @@
 /* voldir_host.c - host paths: what is there, and what is made. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/defs.h"

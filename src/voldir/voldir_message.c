@@ -1,7 +1,8 @@
 /* voldir_message.c - the last words of a container: the end of a file, or of its log. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

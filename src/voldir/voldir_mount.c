@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+/* IWYU pragma: no_include <bits/statx-generic.h> */
+/* IWYU pragma: no_include <linux/stat.h> */
 #include <unistd.h>
 
 #include "base/arena.h"

@@ -1,11 +1,13 @@
 /* voldir_set_up.c - the volumes of a pod, each by its kind. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"

@@ -7,7 +7,6 @@
 #define DV_VOLDIR_WRITER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/defs.h"

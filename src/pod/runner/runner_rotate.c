@@ -2,7 +2,6 @@
  * told to begin new ones. All sizes are looked at by one job; what is large is seldom. */
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -13,7 +12,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cri/cri.h"
-#include "loop/loop.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
 #include "voldir/voldir.h"

@@ -1,5 +1,7 @@
 #include "workload/volume/volume_files.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* volume_plan.c - each volume of a pod: what kind it is, where it lies, how large it may be. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
