@@ -171,13 +171,14 @@ static bool next_item(struct list *list, const struct dv_json **node, dv_str *ke
     return *node && item_key(list, *node, key);
 }
 
-static bool add_patch_items(struct list *list, const struct dv_json *patch)
+/* `is_replaced`: nothing is merged, not even items of the patch that have the same key. */
+static bool add_patch_items(struct list *list, const struct dv_json *patch, bool is_replaced)
 {
     const struct dv_json *node = dv_json_first(patch);
     dv_str key = DV_STR_NONE;
 
     for (; next_item(list, &node, &key); node = dv_json_next(node)) {
-        struct item *item = find_item(list, key);
+        struct item *item = is_replaced ? NULL : find_item(list, key);
 
         if (!item) {
             add_item(list, dv_patch_new(node, list->work->arena), key, NOWHERE);
@@ -290,7 +291,7 @@ static bool merge_items(struct list *list, const struct dv_json *doc, const stru
     if (order && patch && !check_order(list, patch, order))
         return false;
     if (!add_server_items(list, doc) || !run_directives(list, patch, &is_replaced) ||
-        !add_patch_items(list, patch))
+        !add_patch_items(list, patch, is_replaced))
         return false;
     return is_replaced || note_order(list, order ? order : patch);
 }

@@ -38,6 +38,8 @@ static const struct {
      "{spec: {containers: [{name: a}]}}"                                                                                                                                                                                               },
     {"{spec: {containers: [{name: a}, {name: b}]}}",
      "{spec: {containers: [{$patch: replace}, {name: c}]}}",                                                                                                 "{spec: {containers: [{name: c}]}}"                                       },
+    {"{spec: {containers: [{name: a}, {name: b}]}}",
+     "{spec: {containers: [{$patch: replace}, {name: c}, {name: c, image: x}]}}",                                                                            "{spec: {containers: [{name: c}, {name: c, image: x}]}}"                  },
     {"{spec: {}}",                                                                           "{spec: {containers: [{name: a, $patch: delete}, {name: b}]}}",
      "{spec: {containers: [{name: b}]}}"                                                                                                                                                                                               },
  /* the order that is asked for */
