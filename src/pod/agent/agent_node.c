@@ -214,13 +214,15 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *aren
                       .operating_system = DV_STR("linux"),
                       .architecture = machine->architecture},
     };
+    struct dv_json *encoded;
 
     add_addresses(agent, arena, &status);
     add_handlers(agent, arena, &status);
     add_resources(agent, arena, &status);
     add_condition(agent, arena, &status);
-    dv_json_set(patch, DV_STR("status"),
-                dv_encode_json(&dv_message_node_status, &status, NULL, DV_STR(""), arena), arena);
+    encoded = dv_encode_json(&dv_message_node_status, &status, NULL, DV_STR(""), arena);
+    dv_agent_replace_list(encoded, DV_STR("addresses"), arena);
+    dv_json_set(patch, DV_STR("status"), encoded, arena);
     return patch;
 }
 

@@ -197,6 +197,10 @@ bool dv_agent_pod_fits(const struct dv_agent_pod *pod, struct dv_arena *arena,
 /* The pod's status as a strategic merge patch, made from the pod and what it holds; NULL when there
  * is nothing to write. */
 struct dv_json *dv_agent_status(const struct dv_agent_pod *pod, struct dv_arena *arena);
+/* Makes a list of a strategic merge patch replace the one that the API has: addresses would be
+ * merged with old ones, or those of one type with each other. Does nothing where there is no such
+ * list. */
+void dv_agent_replace_list(struct dv_json *status, dv_str name, struct dv_arena *arena);
 
 /* agent_outside.c */
 /* Whether a scheduler knows that the pod is here and runs. */

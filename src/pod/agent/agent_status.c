@@ -7,6 +7,7 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
 #include "pod/agent/agent_step.h"
+#include "pod/agent/bare_conditions.h"
 #include "pod/agent/bare_status.h"
 #include "pod/pod.h"
 #include "pod/runner.h"
@@ -152,8 +153,7 @@ static void clear_empty(struct dv_json *status, struct dv_arena *arena)
         clear_absent(condition, texts, DV_COUNT(texts), arena);
 }
 
-/* Addresses are merged by the API; a new sandbox has others, and the old ones are nobody's. */
-static void replace_list(struct dv_json *status, dv_str name, struct dv_arena *arena)
+void dv_agent_replace_list(struct dv_json *status, dv_str name, struct dv_arena *arena)
 {
     struct dv_json *list = dv_json_get(status, name);
     struct dv_json *order = dv_json_new_object(arena);
@@ -164,18 +164,38 @@ static void replace_list(struct dv_json *status, dv_str name, struct dv_arena *a
     dv_json_append(list, order);
 }
 
-/* Leaves out conditions of others: the API may have newer ones than the life has seen. */
-static void keep_own_conditions(struct dv_api_pod_status *status, struct dv_arena *arena)
+/* Appends whether the pod has its devices, which its life does not know of; they are released when
+ * the pod's end is told. While pods are found again after a start, what was told before counts. */
+static void add_devices(const struct dv_agent_pod *pod, bool has_ended, struct dv_arena *arena,
+                        struct dv_api_pod_status *status)
 {
-    struct dv_api_pod_condition *kept =
-        DV_NEW_ARRAY(arena, struct dv_api_pod_condition, status->n_conditions);
-    size_t n = 0;
+    struct dv_bare_facts facts = {
+        .pod = dv_agent_pod_shown(pod)->value,
+        .stage = has_ended ? DV_BARE_RELEASED : DV_BARE_READY,
+        .now = time_of(dv_clock_wall_ns(dv_loop_clock(pod->agent->loop))),
+    };
+    struct dv_api_pod_status devices = {0};
 
-    for (size_t i = 0; i < status->n_conditions; i++)
-        if (dv_life_owns_condition(status->conditions[i].type))
-            kept[n++] = status->conditions[i];
-    status->conditions = kept;
-    status->n_conditions = n;
+    if (!has_ended && pod->state != DV_AGENT_ADMITTED)
+        return;
+    dv_bare_add_devices(&facts, arena, &devices);
+    for (size_t i = 0; i < devices.n_conditions; i++)
+        status->conditions[status->n_conditions++] = devices.conditions[i];
+}
+
+/* Leaves out conditions of others: the API may have newer ones than the life has seen. */
+static void set_own_conditions(const struct dv_agent_pod *pod, struct dv_arena *arena,
+                               struct dv_api_pod_status *status)
+{
+    struct dv_api_pod_condition *all = status->conditions;
+    size_t n = status->n_conditions;
+
+    status->conditions = DV_NEW_ARRAY(arena, struct dv_api_pod_condition, n + 1);
+    status->n_conditions = 0;
+    for (size_t i = 0; i < n; i++)
+        if (dv_life_owns_condition(all[i].type))
+            status->conditions[status->n_conditions++] = all[i];
+    add_devices(pod, dv_pod_is_terminal(&(struct dv_api_pod){.status = *status}), arena, status);
 }
 
 /* The status as the pod's life has it. What is the scheduler's and the controllers' is not told. */
@@ -191,10 +211,10 @@ static struct dv_json *encode_life(const struct dv_agent_pod *pod, struct dv_are
     status.resource_claim_statuses = NULL;
     status.n_resource_claim_statuses = 0;
     status.extended_resource_claim_status = NULL;
-    keep_own_conditions(&status, arena);
+    set_own_conditions(pod, arena, &status);
     encoded = dv_encode_json(&dv_message_pod_status, &status, NULL, DV_STR(""), arena);
-    replace_list(encoded, DV_STR("podIPs"), arena);
-    replace_list(encoded, DV_STR("hostIPs"), arena);
+    dv_agent_replace_list(encoded, DV_STR("podIPs"), arena);
+    dv_agent_replace_list(encoded, DV_STR("hostIPs"), arena);
     return encoded;
 }
 

@@ -47,6 +47,37 @@ def test_a_container_sees_what_it_was_given(equipped):
     assert GPU and CLAIMS and os
 
 
+def devices_ready(status):
+    """The condition that tells of devices, as (status, reason)."""
+    return next(((one["status"], one.get("reason")) for one in status.get("conditions", ())
+                 if one["type"] == "davit.node/DevicesReady"), None)
+
+
+def test_a_pod_says_that_it_has_its_devices_while_it_runs(equipped):
+    node = equipped
+    node.add(pod("p", container(script="sleep 1", resources={"limits": {DEV: "1"}}),
+                 restartPolicy="Never"))
+    node.wait_status("p", lambda s: devices_ready(s) == ("True", None), "it has its devices")
+    status = node.wait_phase("p", "Succeeded")["status"]
+    assert devices_ready(status) == ("False", "DevicesReleased")
+
+
+def test_a_node_has_each_of_its_addresses_once(node):
+    def addresses():
+        answer = node.api().ask("GET", "/api/v1/nodes/n1")
+        return [one["address"] for one in answer.doc["status"].get("addresses", ())
+                if one["type"] == "InternalIP"] if answer.status == 200 else []
+
+    node.add(pod("p"))
+    hosts = node.wait_phase("p", "Running")["status"]["hostIPs"]
+    assert addresses() == [one["ip"] for one in hosts]
+    node.kill()
+    node.start()
+    node.add(pod("next"))
+    node.wait_phase("next", "Running")
+    assert addresses() == [one["ip"] for one in hosts]
+
+
 def test_devices_are_free_only_after_the_container_has_ended(equipped):
     """It ignores SIGTERM for its grace period; the next pod for the same device waits that long."""
     node = equipped
