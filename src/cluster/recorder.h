@@ -1,6 +1,6 @@
 /* recorder.h - events: what happened to an object, for people to read. Notes are never waited for:
- * the same thing again is counted in the event that is there, and too many are dropped and
- * counted. */
+ * the same thing again is counted in the event that is there, and too many, of one object or of
+ * all, are dropped and counted. */
 #ifndef DV_CLUSTER_RECORDER_H
 #define DV_CLUSTER_RECORDER_H
 
@@ -30,10 +30,10 @@ struct dv_recorder *dv_recorder_open(struct dv_cluster *cluster, dv_str componen
 /* What is not written yet is given up. `closed` may be NULL. */
 void dv_recorder_close(struct dv_recorder *recorder, dv_closed_fn *closed, void *ctx);
 
-/* Copies what it is given; a message is cut at 1,024 bytes. */
+/* Copies what it is given; a message is cut at 1,024 bytes, and what is no UTF-8 replaced. */
 void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject *subject,
                       bool is_warning, dv_str reason, dv_str message);
-/* Notes that were dropped, because too many were under way, or that could not be written. */
+/* Notes that were dropped, because there were too many, or that could not be written. */
 uint64_t dv_recorder_n_dropped(const struct dv_recorder *recorder);
 
 #endif

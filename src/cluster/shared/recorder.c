@@ -25,6 +25,19 @@
 #define NOT_FOUND 404
 #define NS_PER_S UINT64_C(1000000000)
 
+/* One object gets so many writes at once and then one in five minutes, as with the reference: what
+ * a container does, such as failing a probe each second with other words, must not fill the API. */
+#define BURST 25u
+#define PAUSE_MS (5u * 60u * 1000u)
+/* Objects whose writes are counted; one that takes another's place leaves that a new burst. */
+#define N_SHARES 1024u
+
+/* What an object has used up: the time at which all of it is given back. */
+struct share {
+    uint64_t hash; /* of the object */
+    uint64_t whole_ms;
+};
+
 struct known;
 
 /* The write of an Event. */
@@ -66,6 +79,7 @@ struct dv_recorder {
     size_t n_waiting;
     size_t n_running;
     uint64_t n_dropped;
+    struct share shares[N_SHARES];
     struct dv_task close_task;
     bool is_closing;
     dv_closed_fn *closed;
@@ -364,6 +378,50 @@ static dv_str print_key(const struct dv_note_subject *subject, dv_str reason, dv
     return (dv_str){key, n};
 }
 
+/* A message that can be read again: containers say anything, and it is cut between characters. */
+static dv_str clean(dv_str message, struct dv_arena *arena)
+{
+    char *text;
+    size_t n = 0;
+
+    if (message.n <= MESSAGE_BYTES_MAX && dv_str_is_utf8(message))
+        return message;
+    text = dv_arena_alloc(arena, MESSAGE_BYTES_MAX, 1);
+    while (message.n > 0) {
+        size_t n_char = dv_str_utf8_char(message);
+        dv_str one = n_char > 0 ? dv_str_slice(message, 0, n_char) : DV_STR("\xef\xbf\xbd");
+
+        if (n + one.n > MESSAGE_BYTES_MAX)
+            break;
+        memcpy(text + n, one.p, one.n);
+        n += one.n;
+        message = dv_str_slice(message, n_char > 0 ? n_char : 1, message.n);
+    }
+    return (dv_str){text, n};
+}
+
+/* Whether one more Event of the object may be written; if so, that is counted. */
+static bool take_share(struct dv_recorder *recorder, const struct dv_note_subject *subject,
+                       struct dv_arena *arena)
+{
+    uint64_t now_ms = dv_loop_now_ms(recorder->cluster->loop);
+    struct dv_note_subject whole = *subject;
+    struct share *share;
+    uint64_t hash;
+    uint64_t used_ms;
+
+    whole.field_path = DV_STR("");
+    hash = dv_hash(print_key(&whole, DV_STR(""), DV_STR(""), arena));
+    share = &recorder->shares[hash % N_SHARES];
+    if (share->hash != hash)
+        *share = (struct share){.hash = hash};
+    used_ms = share->whole_ms > now_ms ? share->whole_ms - now_ms : 0;
+    if (used_ms > (BURST - 1) * (uint64_t)PAUSE_MS)
+        return false;
+    share->whole_ms = now_ms + used_ms + PAUSE_MS;
+    return true;
+}
+
 void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject *subject,
                       bool is_warning, dv_str reason, dv_str message)
 {
@@ -371,13 +429,15 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     uint64_t now_ns = dv_clock_wall_ns(dv_loop_clock(recorder->cluster->loop));
     struct dv_time now = {.seconds = (int64_t)(now_ns / NS_PER_S), .is_set = true};
     struct known *known;
+    bool may_write;
     dv_str key;
 
-    message = dv_str_slice(message, 0, MESSAGE_BYTES_MAX);
+    message = clean(message, arena);
     key = print_key(subject, reason, message, arena);
     known = recorder->is_closing ? NULL : dv_map_get(&recorder->known, key);
-    if (!known &&
-        (recorder->is_closing || recorder->n_waiting >= WAITING_MAX || !make_room(recorder))) {
+    may_write = take_share(recorder, subject, arena);
+    if (!known && (!may_write || recorder->is_closing || recorder->n_waiting >= WAITING_MAX ||
+                   !make_room(recorder))) {
         recorder->n_dropped++;
         return;
     }
@@ -389,8 +449,8 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     known->last = now;
     dv_link_remove(&known->age);
     dv_list_push(&recorder->ages, &known->age);
-    if (dv_link_is_in(&known->work))
-        return; /* it waits or is being written: the new count follows when that is done */
+    if (dv_link_is_in(&known->work) || !may_write)
+        return; /* it waits or is being written, or is written later: with the new count */
     wait(known);
     pump(recorder);
 }

@@ -1,7 +1,9 @@
 #include "support/dvtest.h"
 
 #include <stdbool.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "cluster/cluster.h"
 #include "cluster/recorder.h"
 #include "cluster/tests/test_cluster_fixture.h"
@@ -108,6 +110,67 @@ static void tells_parts_of_an_object_apart(void **state)
     settle(fixture);
 }
 
+/* What a probe's command prints ends up here. */
+static void any_bytes_can_be_read_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_view *view = events(fixture);
+    struct dv_recorder *recorder =
+        dv_recorder_open(fixture->cluster, DV_STR("tester"), DV_STR("n1"));
+    const struct dv_object *object;
+    char *long_text = dv_arena_alloc(fixture->arena, 2000, 1);
+
+    dv_recorder_note(recorder, &pod, true, DV_STR("Unhealthy"), DV_STR("a\xff\x1b\xc3"));
+    settle(fixture);
+    assert_str(only(view)->message, "a\xef\xbf\xbd\x1b\xef\xbf\xbd");
+    memset(long_text, 0xff, 2000);
+    dv_recorder_note(recorder, &pod, true, DV_STR("Unhealthy"), (dv_str){long_text, 2000});
+    settle(fixture);
+    for (size_t at = 0; (object = dv_view_next(view, &at)) != NULL;) {
+        const struct dv_api_event *event = object->value;
+
+        assert_true(event->message.n <= 1024);
+        assert_true(dv_str_is_utf8(event->message));
+    }
+    assert_int_equal(dv_view_n(view), 2);
+    dv_recorder_close(recorder, NULL, NULL);
+    dv_view_close(view);
+    settle(fixture);
+}
+
+/* Whatever a container says each time: its pod gets 25 writes, and then one in five minutes. */
+static void one_object_cannot_fill_the_api(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_view *view = events(fixture);
+    struct dv_recorder *recorder =
+        dv_recorder_open(fixture->cluster, DV_STR("tester"), DV_STR("n1"));
+    struct dv_note_subject part = pod;
+    struct dv_note_subject other = pod;
+
+    for (size_t i = 0; i < 100; i++) {
+        part.field_path = dv_str_from_c(numbered(fixture, "spec.containers{c%zu}", i % 7));
+        dv_recorder_note(recorder, &part, true, DV_STR("Unhealthy"),
+                         dv_str_from_c(numbered(fixture, "said %zu", i)));
+        settle(fixture);
+    }
+    assert_int_equal(dv_view_n(view), 25);
+    assert_int_equal(dv_recorder_n_dropped(recorder), 75);
+    other.uid = DV_STR("v");
+    dv_recorder_note(recorder, &other, true, DV_STR("Unhealthy"), DV_STR("said"));
+    settle(fixture);
+    assert_int_equal(dv_view_n(view), 26);
+    pass(fixture, 5 * 60 * 1000);
+    for (size_t i = 0; i < 2; i++)
+        dv_recorder_note(recorder, &part, true, DV_STR("Unhealthy"),
+                         dv_str_from_c(numbered(fixture, "later %zu", i)));
+    settle(fixture);
+    assert_int_equal(dv_view_n(view), 27);
+    dv_recorder_close(recorder, NULL, NULL);
+    dv_view_close(view);
+    settle(fixture);
+}
+
 static void drops_what_is_too_much(void **state)
 {
     struct fixture *fixture = *state;
@@ -131,6 +194,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(makes_another_event_when_it_was_removed, start, end),
         cmocka_unit_test_setup_teardown(tells_parts_of_an_object_apart, start, end),
+        cmocka_unit_test_setup_teardown(any_bytes_can_be_read_again, start, end),
+        cmocka_unit_test_setup_teardown(one_object_cannot_fill_the_api, start, end),
         cmocka_unit_test_setup_teardown(drops_what_is_too_much, start, end),
     };
 
