@@ -189,7 +189,7 @@ static void large_states_are_forgotten_early(void **state)
  * small ones, stay. */
 static void a_burst_is_forgotten_with_time(void **state)
 {
-    enum { NAME_BYTES = 4096, N = 300, N_KEPT = 128 };
+    enum { NAME_BYTES = 1 << 15, N = 100, N_KEPT = 16 };
     char *name = calloc(1, NAME_BYTES + 1);
     struct dv_history history;
     uint64_t end;
