@@ -90,8 +90,17 @@ static bool read_owner(const struct dv_api_pod *pod, struct dv_pod_spec *spec, s
                    "it has two owners, a process and a control group: one can be watched");
 }
 
-static bool read_body(struct dv_api_pod *pod, struct dv_arena *arena, struct dv_pod_spec *spec,
-                      struct dv_err *err)
+/* Of the struct alone: a pod may be megabytes long. */
+static struct dv_api_pod *copy_pod(const struct dv_api_pod *pod, struct dv_arena *arena)
+{
+    struct dv_api_pod *copy = DV_NEW(arena, struct dv_api_pod);
+
+    *copy = *pod;
+    return copy;
+}
+
+static bool read_body(const struct dv_api_pod *pod, struct dv_arena *arena,
+                      struct dv_pod_spec *spec, struct dv_err *err)
 {
     const struct dv_api_pod_extended_resource_claim_status *extended =
         pod->status.extended_resource_claim_status;
@@ -109,24 +118,21 @@ static bool read_body(struct dv_api_pod *pod, struct dv_arena *arena, struct dv_
         dv_pod_mark_claimed(spec, extended->request_mappings[i].container_name,
                             extended->request_mappings[i].resource_name);
     if (pod->spec.n_resource_claims > 0 || extended)
-        spec->object = pod;
+        spec->object = copy_pod(pod, arena);
     return true;
 }
 
 bool dv_pod_spec_read(const struct dv_api_pod *pod, struct dv_arena *arena,
                       struct dv_pod_spec *spec, struct dv_err *err)
 {
-    struct dv_api_pod *copy = DV_NEW(arena, struct dv_api_pod);
     struct dv_pod_spec made = {.origin = DV_POD_ORIGIN_API};
 
-    *copy = *pod; /* of the struct alone: a pod may be megabytes long */
-    made.ref =
-        (struct dv_pod_ref){copy->metadata.uid, copy->metadata.namespace, copy->metadata.name};
+    made.ref = (struct dv_pod_ref){pod->metadata.uid, pod->metadata.namespace, pod->metadata.name};
     if (!check_id("metadata.uid", made.ref.uid, err) ||
         !check_id("metadata.namespace", made.ref.namespace, err) ||
-        !check_id("metadata.name", made.ref.name, err) || !read_body(copy, arena, &made, err))
-        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(copy->metadata.namespace),
-                       DV_FMT(copy->metadata.name));
+        !check_id("metadata.name", made.ref.name, err) || !read_body(pod, arena, &made, err))
+        return dv_wrap(err, "pod %.*s/%.*s", DV_FMT(pod->metadata.namespace),
+                       DV_FMT(pod->metadata.name));
     *spec = made;
     return true;
 }

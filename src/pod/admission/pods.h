@@ -25,12 +25,15 @@ struct dv_owner;
 /* The longest text of what a pod waits for: the name of a resource, and some words. */
 #define DV_POD_AWAITED_BYTES 512u
 
+/* Objects up to this size are printed on the loop, which takes a fraction of a millisecond. */
+#define DV_POD_PRINTED_BYTES_MAX (64u * 1024u)
+
 struct dv_pod {
     struct dv_pods *pods;
     struct dv_arena *arena;   /* of everything it has, but for the next one and `row_text` */
     struct dv_object *object; /* the Pod that the spec points into; NULL: that is in the arena */
     struct dv_pod_spec spec;
-    dv_str row;             /* for the store; empty until an object has been printed */
+    dv_str row;             /* for the store; empty: it is printed from the object */
     struct dv_buf row_text; /* the memory of a row that was printed from an object */
     dv_str full_name;       /* "namespace/name" */
     struct dv_pod *older;   /* the next one of that name, by time of arrival */

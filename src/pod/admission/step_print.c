@@ -10,9 +10,6 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
-/* Objects up to this size are printed on the loop, which takes a fraction of a millisecond. */
-#define PRINTED_BYTES_MAX (64u * 1024u)
-
 static void print(struct dv_pod *pod)
 {
     dv_pod_row_print_object(&pod->spec, pod->object, &pod->row_text);
@@ -67,7 +64,7 @@ enum dv_pod_outcome dv_admit_print(struct dv_pod_operation *op)
 
     if (!op->pod->object)
         return DV_STEP_DONE; /* it came as text */
-    if (op->pod->object->size_bytes <= PRINTED_BYTES_MAX) {
+    if (op->pod->object->size_bytes <= DV_POD_PRINTED_BYTES_MAX) {
         print(op->pod);
         return take_row(op);
     }

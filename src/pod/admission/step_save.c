@@ -1,14 +1,27 @@
 /* step_save.c - a pod goes to the disk, or from it, in one transaction with its devices. */
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "pod/admission/admission.h"
+#include "pod/admission/pod_row.h"
 #include "pod/admission/pods.h"
 #include "pod/pod.h"
+#include "resource/resource.h"
 #include "store/store.h"
 #include "store/store_saver.h"
 #include "topology/topology.h"
+
+/* A row that is quickly printed again is not kept. */
+static void drop_row(struct dv_pod *pod)
+{
+    if (!pod->object || pod->object->size_bytes > DV_POD_PRINTED_BYTES_MAX)
+        return;
+    pod->row = DV_STR_NONE;
+    dv_buf_fini(&pod->row_text);
+    dv_buf_init(&pod->row_text, DV_POD_ROW_BYTES_MAX);
+}
 
 static void on_admission_saved(struct dv_save *save, const struct dv_err *err)
 {
@@ -16,6 +29,8 @@ static void on_admission_saved(struct dv_save *save, const struct dv_err *err)
 
     if (err)
         dv_topology_count(op->pods->options.topology, DV_TOPOLOGY_FAILED, &op->pods->counts);
+    else
+        drop_row(op->pod);
     dv_pod_operation_go(op, err ? dv_pod_operation_fail(op, err) : DV_STEP_DONE);
 }
 
