@@ -174,6 +174,12 @@ bool dv_agent_pod_is_waiting(const struct dv_agent_pod *pod);
 /* Says in an event what the pod waits for, when that is something new. */
 void dv_agent_pod_note_wait(struct dv_agent_pod *pod);
 
+/* agent_write.c */
+/* Writes the pod's status when it may have changed and nothing keeps that back. */
+void dv_agent_pod_write(struct dv_agent_pod *pod);
+/* Removes the pod from the API for good. */
+void dv_agent_pod_remove(struct dv_agent_pod *pod);
+
 /* agent_wake.c: finds out what may help a pod that has failed */
 /* The sum over all plugins and drivers that the pod needs. It changes when any of them comes, comes
  * back or goes. */
