@@ -17,6 +17,7 @@
 #include "control/taint.h"
 #include "control/uses.h"
 #include "loop/loop.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 
 /* How many pods that were evicted are remembered, as in the reference. */
@@ -289,19 +290,27 @@ static void judge_claim(struct dv_evictor *evictor, struct dv_used_claim *used)
         mark_pods_of(evictor, used->key);
 }
 
+/* Whether the pod has to go with the claim, which an entry of it uses in this way. */
+static bool goes_with(const struct dv_api_pod *pod, const struct dv_used_claim *used,
+                      enum dv_use use)
+{
+    return pod->spec.node_name.n > 0 && !pod->metadata.deletion_timestamp.is_set &&
+           dv_claim_is_reserved_for(used->object->value, pod->metadata.uid) &&
+           (use == DV_USE_NAMED || (use == DV_USE_GENERATED &&
+                                    dv_control_is_owned_by(used->object->meta, pod->metadata.uid)));
+}
+
 bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim *used)
 {
-    const struct dv_api_object_meta *meta = used->object->meta;
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
 
-    if (pod->spec.node_name.n == 0 || pod->metadata.deletion_timestamp.is_set ||
-        !dv_claim_is_reserved_for(used->object->value, pod->metadata.uid))
-        return false;
+    dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         dv_str name = DV_STR_NONE;
-        enum dv_use use = dv_control_use(pod, &pod->spec.resource_claims[i], &name);
+        enum dv_use use = dv_control_use(&statuses, &pod->spec.resource_claims[i], &name);
 
-        if ((use == DV_USE_NAMED || use == DV_USE_GENERATED) && dv_str_eq(name, meta->name))
-            return use == DV_USE_NAMED || dv_control_is_owned_by(meta, pod->metadata.uid);
+        if (dv_str_eq(name, used->object->meta->name) && goes_with(pod, used, use))
+            return true;
     }
     return false;
 }
@@ -309,6 +318,7 @@ bool dv_evictor_is_user(const struct dv_api_pod *pod, const struct dv_used_claim
 static void judge_pod(struct dv_evictor *evictor, dv_str key)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *scratch = dv_arena_new();
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     struct dv_eviction eviction = {0};
     const struct dv_api_pod *pod;
     dv_str namespace;
@@ -316,16 +326,18 @@ static void judge_pod(struct dv_evictor *evictor, dv_str key)
 
     dv_control_split(key, &namespace, &name);
     pod = dv_control_get_pod(evictor->control, namespace, name);
+    if (pod)
+        dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; pod && i < pod->spec.n_resource_claims; i++) {
         const struct dv_used_claim *used;
-        dv_str claim = DV_STR_NONE;
-
         /* An entry without a claim leaves an empty name, under which there is no claim. */
-        (void)dv_control_use(pod, &pod->spec.resource_claims[i], &claim);
+        dv_str claim = DV_STR_NONE;
+        enum dv_use use = dv_control_use(&statuses, &pod->spec.resource_claims[i], &claim);
+
         used =
             dv_map_get(&evictor->claims,
                        dv_str_concat((const dv_str[]){namespace, DV_STR("/"), claim}, 3, scratch));
-        if (used && dv_evictor_is_user(pod, used))
+        if (used && goes_with(pod, used, use))
             dv_eviction_merge(&eviction, &used->eviction, scratch);
     }
     if (pod && dv_recent_has(&evictor->evicted, pod->metadata.uid))

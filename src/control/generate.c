@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
+#include "base/map.h"
+#include "control/uses.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -95,14 +99,15 @@ static bool check_template(const struct dv_api_resource_claim_template *template
     return true;
 }
 
-static bool plan_entry(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *spec,
+static bool plan_entry(const struct dv_api_pod *pod, const struct dv_map *statuses,
+                       const struct dv_api_pod_resource_claim *spec,
                        const struct dv_control_lookup *lookup, const struct dv_control_gates *gates,
                        struct dv_arena *arena, struct dv_entry_plan *entry, struct dv_err *err)
 {
     dv_str namespace = pod->metadata.namespace;
     const struct dv_api_resource_claim *claim = NULL;
     const struct dv_api_resource_claim_template *template;
-    enum dv_use use = dv_control_use(pod, spec, &entry->claim);
+    enum dv_use use = dv_control_use(statuses, spec, &entry->claim);
 
     entry->name = spec->name;
     entry->is_generated = use == DV_USE_GENERATED || use == DV_USE_NOT_YET;
@@ -138,14 +143,16 @@ void dv_control_plan_pod(const struct dv_api_pod *pod, const struct dv_control_l
                          const struct dv_control_gates *gates, struct dv_arena *arena,
                          struct dv_pod_plan *plan)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     size_t n = pod->spec.n_resource_claims;
 
+    dv_pod_index_claim_statuses(pod, &statuses);
     *plan = (struct dv_pod_plan){.entries = DV_NEW_ARRAY(arena, struct dv_entry_plan, n)};
     while (plan->n_entries < n && !plan->is_stuck) {
         size_t i = plan->n_entries++;
 
-        plan->is_stuck = !plan_entry(pod, &pod->spec.resource_claims[i], lookup, gates, arena,
-                                     &plan->entries[i], &plan->err);
+        plan->is_stuck = !plan_entry(pod, &statuses, &pod->spec.resource_claims[i], lookup, gates,
+                                     arena, &plan->entries[i], &plan->err);
     }
 }
 
@@ -156,16 +163,16 @@ static void set_text(struct dv_json *object, const char *key, dv_str value, stru
     dv_json_set(object, dv_str_from_c(key), dv_json_new_str(value, arena), arena);
 }
 
-static const struct dv_entry_plan *find_new(const struct dv_pod_plan *plan, dv_str entry)
+/* Makes an index of the entries that have a new claim, by name. Of equal names the first counts. */
+static void index_new(const struct dv_pod_plan *plan, struct dv_map *by_name)
 {
-    for (size_t i = 0; i < plan->n_entries; i++) {
-        const struct dv_entry_plan *found = &plan->entries[i];
+    dv_map_init(by_name);
+    for (size_t i = plan->n_entries; i > 0; i--) {
+        struct dv_entry_plan *entry = &plan->entries[i - 1];
 
-        if (found->is_generated && found->step != DV_ENTRY_KEEP && found->claim.n > 0 &&
-            dv_str_eq(found->name, entry))
-            return found;
+        if (entry->is_generated && entry->step != DV_ENTRY_KEEP && entry->claim.n > 0)
+            (void)dv_map_set(by_name, entry->name, entry);
     }
-    return NULL;
 }
 
 /* Adds one entry to the list. An empty `claim` says that none is needed. */
@@ -179,18 +186,18 @@ static void add_status(struct dv_json *list, dv_str entry, dv_str claim, struct 
     dv_json_append(list, item);
 }
 
-static bool has_status(const struct dv_api_pod *pod, const struct dv_entry_plan *entry)
+static bool has_status(const struct dv_map *statuses, const struct dv_entry_plan *entry)
 {
-    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
-        if (dv_str_eq(pod->status.resource_claim_statuses[i].name, entry->name))
-            return dv_str_eq(pod->status.resource_claim_statuses[i].resource_claim_name,
-                             entry->claim);
-    return false;
+    const struct dv_api_pod_resource_claim_status *status = dv_map_get(statuses, entry->name);
+
+    return status && dv_str_eq(status->resource_claim_name, entry->claim);
 }
 
 struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
                                           const struct dv_pod_plan *plan, struct dv_arena *arena)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
+    DV_CLEANUP(dv_map_fini) struct dv_map news = {0};
     const struct dv_api_pod_status *old = &pod->status;
     struct dv_json *patch = dv_json_new_object(arena);
     struct dv_json *meta = dv_json_new_object(arena);
@@ -198,17 +205,19 @@ struct dv_json *dv_control_claim_statuses(const struct dv_api_pod *pod,
     struct dv_json *list = dv_json_new_array(arena);
     bool is_change = false;
 
+    dv_pod_index_claim_statuses(pod, &statuses);
+    index_new(plan, &news);
     for (size_t i = 0; i < old->n_resource_claim_statuses; i++)
-        if (!find_new(plan, old->resource_claim_statuses[i].name))
+        if (!dv_map_get(&news, old->resource_claim_statuses[i].name))
             add_status(list, old->resource_claim_statuses[i].name,
                        old->resource_claim_statuses[i].resource_claim_name, arena);
     for (size_t i = 0; i < plan->n_entries; i++) {
-        const struct dv_entry_plan *found = find_new(plan, plan->entries[i].name);
+        const struct dv_entry_plan *found = dv_map_get(&news, plan->entries[i].name);
 
         if (found != &plan->entries[i])
             continue;
         add_status(list, found->name, found->claim, arena);
-        is_change = is_change || !has_status(pod, found);
+        is_change = is_change || !has_status(&statuses, found);
     }
     if (!is_change)
         return NULL;

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+#include "base/defs.h"
+#include "base/map.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 
 bool dv_control_pod_is_done(const struct dv_api_pod *pod)
@@ -12,10 +15,10 @@ bool dv_control_pod_is_done(const struct dv_api_pod *pod)
            (pod->metadata.deletion_timestamp.is_set && pod->spec.node_name.n == 0);
 }
 
-enum dv_use dv_control_use(const struct dv_api_pod *pod,
+enum dv_use dv_control_use(const struct dv_map *statuses,
                            const struct dv_api_pod_resource_claim *entry, dv_str *claim)
 {
-    const struct dv_api_pod_status *status = &pod->status;
+    const struct dv_api_pod_resource_claim_status *status;
 
     if (entry->resource_claim_name.p) {
         *claim = entry->resource_claim_name;
@@ -24,15 +27,13 @@ enum dv_use dv_control_use(const struct dv_api_pod *pod,
     if (!entry->resource_claim_template_name.p)
         /* An entry that names neither a claim nor a template is refused by every server. */
         return DV_USE_NOTHING;
-    for (size_t i = 0; i < status->n_resource_claim_statuses; i++) {
-        if (!dv_str_eq(status->resource_claim_statuses[i].name, entry->name))
-            continue;
-        if (!status->resource_claim_statuses[i].resource_claim_name.p)
-            return DV_USE_NOTHING;
-        *claim = status->resource_claim_statuses[i].resource_claim_name;
-        return DV_USE_GENERATED;
-    }
-    return DV_USE_NOT_YET;
+    status = dv_map_get(statuses, entry->name);
+    if (!status)
+        return DV_USE_NOT_YET;
+    if (!status->resource_claim_name.p)
+        return DV_USE_NOTHING;
+    *claim = status->resource_claim_name;
+    return DV_USE_GENERATED;
 }
 
 static const struct dv_api_owner_reference *controller_of(const struct dv_api_object_meta *meta)
@@ -115,12 +116,15 @@ bool dv_control_is_to_reserve(const struct dv_api_pod *pod,
 
 bool dv_control_needs_work(const struct dv_api_pod *pod, const struct dv_control_lookup *lookup)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
+
     if (pod->metadata.deletion_timestamp.is_set || dv_control_pod_is_done(pod))
         return false;
+    dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         const struct dv_api_resource_claim *claim;
         dv_str name = DV_STR_NONE;
-        enum dv_use use = dv_control_use(pod, &pod->spec.resource_claims[i], &name);
+        enum dv_use use = dv_control_use(&statuses, &pod->spec.resource_claims[i], &name);
 
         if (use == DV_USE_NOTHING)
             continue;

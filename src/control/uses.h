@@ -14,6 +14,7 @@ struct dv_api_pod_resource_claim;
 struct dv_api_resource_claim;
 struct dv_api_resource_claim_consumer_reference;
 struct dv_api_resource_claim_template;
+struct dv_map;
 
 /* On generated claims: the name of the pod's entry that they are for. */
 #define DV_CLAIM_ENTRY_ANNOTATION "resource.kubernetes.io/pod-claim-name"
@@ -28,8 +29,9 @@ enum dv_use {
     DV_USE_NOT_YET,   /* the claim is not generated, or not written into the status */
 };
 
-/* What the status of the pod says about an entry of its spec; *claim is set for the first two. */
-enum dv_use dv_control_use(const struct dv_api_pod *pod,
+/* What the status of the pod says about an entry of its spec; *claim is set for the first two.
+ * `statuses` is the index of dv_pod_index_claim_statuses. */
+enum dv_use dv_control_use(const struct dv_map *statuses,
                            const struct dv_api_pod_resource_claim *entry, dv_str *claim);
 
 /* The claim's controller, when it is a pod. */

@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 struct dv_api_pod;
+struct dv_map;
 
 enum dv_reference_kind {
     DV_REFERENCE_SERVICE_ACCOUNT,
@@ -29,6 +30,11 @@ typedef bool dv_visit_reference(void *ctx, const struct dv_reference *reference)
  * secrets, config maps, claims, other volumes. A claim that is made from a template has the name
  * that the pod's status tells, as has the claim for extended resources. False: a visit ended it. */
 bool dv_pod_visit_references(const struct dv_api_pod *pod, dv_visit_reference *visit, void *ctx);
+
+/* Makes an index of the statuses of the pod's claims (dv_api_pod_resource_claim_status), by the
+ * names of its entries. Of equal names the first one counts. A pod may have tens of thousands: who
+ * walks its entries makes this first. dv_map_fini frees it; the statuses stay the pod's. */
+void dv_pod_index_claim_statuses(const struct dv_api_pod *pod, struct dv_map *by_entry);
 
 /* Whether the pod is a mirror: it stands for one that the node has from elsewhere, and has the
  * annotation, of any value. */

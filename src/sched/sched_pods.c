@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "loop/loop.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "sched/binding.h"
 #include "sched/crowd.h"
@@ -35,16 +36,6 @@ static bool is_ours(const struct dv_sched *sched, const struct dv_api_pod *pod)
     dv_str name = pod->spec.scheduler_name;
 
     return name.n == 0 || dv_str_eq(name, DV_STR(DV_SCHED_NAME)) || dv_str_eq(name, sched->name);
-}
-
-/* Indexes the claims that were made for a pod by the entry that they are for. */
-static void index_statuses(const struct dv_api_pod *pod, struct dv_map *statuses)
-{
-    dv_map_init(statuses);
-    /* Backwards, so that of equal names the first one counts. */
-    for (size_t i = pod->status.n_resource_claim_statuses; i > 0; i--)
-        dv_map_set(statuses, pod->status.resource_claim_statuses[i - 1].name,
-                   &pod->status.resource_claim_statuses[i - 1]);
 }
 
 /* Finds the name of the claim for an entry. False: the claim is not made yet. An empty name: the
@@ -71,7 +62,7 @@ static bool lacks_devices(struct dv_sched *sched, const struct dv_api_pod *pod)
 
     if (sched->options.is_strict)
         return false;
-    index_statuses(pod, &statuses);
+    dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
         const struct dv_sched_claim *claim;
         dv_str name;
@@ -229,7 +220,7 @@ static bool find_claims(struct dv_sched_pod *pod)
     dv_buf_clear(why);
     if (spec->n_resource_claims == 0)
         return true;
-    index_statuses(value, &statuses);
+    dv_pod_index_claim_statuses(value, &statuses);
     pod->claims = dv_alloc(spec->n_resource_claims * sizeof(pod->claims[0]));
     for (size_t i = 0; i < spec->n_resource_claims; i++) {
         const struct dv_api_pod_resource_claim *entry = &spec->resource_claims[i];

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 
 #include "base/defs.h"
+#include "base/map.h"
 #include "cluster/cluster.h"
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "control/uses.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "support/api_front.h"
 #include "support/dice.h"
@@ -129,11 +131,14 @@ static const struct dv_api_pod *find_user(struct story *story, dv_str claim)
 {
     for (unsigned i = 0; i < N_PODS; i++) {
         const struct dv_api_pod *pod = look_pod(story->world, text(story->world, "p%u", i));
+        DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
 
+        if (pod)
+            dv_pod_index_claim_statuses(pod, &statuses);
         for (size_t j = 0; pod && j < pod->spec.n_resource_claims; j++) {
             dv_str name = DV_STR_NONE;
 
-            (void)dv_control_use(pod, &pod->spec.resource_claims[j], &name);
+            (void)dv_control_use(&statuses, &pod->spec.resource_claims[j], &name);
             if (dv_str_eq(name, claim) && !dv_control_pod_is_done(pod))
                 return pod;
         }
@@ -307,10 +312,13 @@ static bool is_stuck(const struct dv_api_pod *pod)
 static void check_entry(struct world *world, const struct dv_api_pod *pod,
                         const struct dv_api_pod_resource_claim *entry)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     const struct dv_api_resource_claim *claim;
     dv_str name = DV_STR_NONE;
-    enum dv_use use = dv_control_use(pod, entry, &name);
+    enum dv_use use;
 
+    dv_pod_index_claim_statuses(pod, &statuses);
+    use = dv_control_use(&statuses, entry, &name);
     if (use == DV_USE_NOT_YET) {
         assert_str(entry->resource_claim_template_name, "missing");
         return;

@@ -11,6 +11,7 @@
 #include "control/release.h"
 #include "control/uses.h"
 #include "resource/resource.h"
+#include "support/growth.h"
 #include "json/json.h"
 
 static int set_up(void **state)
@@ -317,6 +318,45 @@ static void work_is_needed_or_not(void **state)
     }
 }
 
+/* ---- pods with many claims ---- */
+
+/* A pod with so many claims, all of them made, whose status names them from the last to the first;
+ * the plan has lost them all. */
+static void plan_many(void *ctx, size_t n)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct found found = {.claim = ctx};
+    const struct dv_control_lookup lookup = {&found, find_claim, find_generated, find_template};
+    const struct dv_control_gates gates = {0};
+    struct dv_api_pod *pod = pod_of("{metadata: {name: p, namespace: ns, uid: u}}", arena);
+    struct dv_pod_plan plan;
+
+    pod->spec.resource_claims = DV_NEW_ARRAY(arena, struct dv_api_pod_resource_claim, n);
+    pod->status.resource_claim_statuses =
+        DV_NEW_ARRAY(arena, struct dv_api_pod_resource_claim_status, n);
+    pod->spec.n_resource_claims = pod->status.n_resource_claim_statuses = n;
+    for (size_t i = 0; i < n; i++) {
+        dv_str name = dv_str_printf(arena, "e%08zu", i);
+
+        pod->spec.resource_claims[i].name = name;
+        pod->spec.resource_claims[i].resource_claim_template_name = DV_STR("t");
+        pod->status.resource_claim_statuses[n - 1 - i].name = name;
+        pod->status.resource_claim_statuses[n - 1 - i].resource_claim_name = DV_STR("a");
+    }
+    assert_false(dv_control_needs_work(pod, &lookup));
+    dv_control_plan_pod(pod, &lookup, &gates, arena, &plan);
+    assert_int_equal(plan.n_entries, n);
+    for (size_t i = 0; i < n; i++)
+        plan.entries[i].step = DV_ENTRY_ADOPT;
+    assert_null(dv_control_claim_statuses(pod, &plan, arena)); /* it says all that already */
+}
+
+static void many_claims_cost_what_they_are(void **state)
+{
+    assert_true(growth_is_linear(plan_many,
+                                 claim_of("{metadata: {name: a, " OWNED("u") "}}", *state), 2000));
+}
+
 /* ---- the release of a claim ---- */
 
 static void consumers_are_judged(void **state)
@@ -443,6 +483,7 @@ int main(void)
         ROW(entries_are_kept_adopted_or_created),
         ROW(a_stuck_entry_holds_up_those_behind_it),
         ROW(work_is_needed_or_not),
+        ROW(many_claims_cost_what_they_are),
         ROW(consumers_are_judged),
         ROW(claims_are_released),
         ROW(other_finalizers_stay),

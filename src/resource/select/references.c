@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/defs.h"
+#include "base/map.h"
 #include "resource/resource.h"
 
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
@@ -170,24 +172,34 @@ static bool walk_config_maps(const struct walk *walk, const struct dv_api_pod_sp
     return walk_containers(walk, spec, DV_REFERENCE_CONFIG_MAP);
 }
 
+void dv_pod_index_claim_statuses(const struct dv_api_pod *pod, struct dv_map *by_entry)
+{
+    dv_map_init(by_entry);
+    /* backwards, so that of equal names the first one counts */
+    for (size_t i = pod->status.n_resource_claim_statuses; i > 0; i--)
+        (void)dv_map_set(by_entry, pod->status.resource_claim_statuses[i - 1].name,
+                         &pod->status.resource_claim_statuses[i - 1]);
+}
+
 /* The name of the claim. A status without its entry in the spec is ignored. */
-static dv_str claim_name(const struct dv_api_pod *pod,
+static dv_str claim_name(const struct dv_map *statuses,
                          const struct dv_api_pod_resource_claim *claim)
 {
-    const struct dv_api_pod_status *status = &pod->status;
+    const struct dv_api_pod_resource_claim_status *status;
 
     if (claim->resource_claim_name.n > 0)
         return claim->resource_claim_name;
-    for (size_t i = 0; i < status->n_resource_claim_statuses; i++)
-        if (dv_str_eq(status->resource_claim_statuses[i].name, claim->name))
-            return status->resource_claim_statuses[i].resource_claim_name;
-    return DV_STR_NONE;
+    status = dv_map_get(statuses, claim->name);
+    return status ? status->resource_claim_name : DV_STR_NONE;
 }
 
 static bool walk_claims(const struct walk *walk, const struct dv_api_pod *pod)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
+
+    dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (!tell(walk, DV_REFERENCE_CLAIM, claim_name(pod, &pod->spec.resource_claims[i]),
+        if (!tell(walk, DV_REFERENCE_CLAIM, claim_name(&statuses, &pod->spec.resource_claims[i]),
                   "resourceclaims"))
             return false;
     return !pod->status.extended_resource_claim_status ||
