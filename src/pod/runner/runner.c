@@ -415,6 +415,8 @@ static void on_sweep(struct dv_timer *timer)
 {
     struct dv_runner *runner = DV_CONTAINER(timer, struct dv_runner, sweep_timer);
 
+    /* What was wanted when the runtime told of it may not be any more. */
+    take_all_left_over(runner);
     if (runner->cri && runner->is_settled && dv_cri_view_is_complete(runner->cri))
         dv_runner_sweep_start(runner);
     dv_timer_start(timer, runner->loop, dv_loop_now_ms(runner->loop) + SWEEP_MS, on_sweep);

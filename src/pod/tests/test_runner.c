@@ -176,6 +176,22 @@ static void ends_what_nobody_wants_any_more(void **state)
     expect_held(world, "");
 }
 
+/* It had ended before davitd was started again, so that nobody took it. */
+static void removes_what_ended_before_a_restart(void **state)
+{
+    struct world *world = *state;
+
+    run_pod(world, "p", "\"exit\",\"3\"", ",\"restartPolicy\":\"Never\"");
+    must(world, "failed", has_failed);
+    world_close_node(world);
+    world_open_node(world);
+    pass(world, 10000);
+    assert_false(is_empty(world)); /* its logs can still be read */
+    delete_pod(world, "p", 0);
+    must(world, "gone", is_gone);
+    must(world, "empty", is_empty);
+}
+
 static void waits_for_a_runtime_that_restarts(void **state)
 {
     struct world *world = *state;
@@ -389,6 +405,7 @@ int main(void)
         runtime_test(releases_only_what_has_stopped),
         runtime_test(adopts_what_runs),
         runtime_test(ends_what_nobody_wants_any_more),
+        runtime_test(removes_what_ended_before_a_restart),
         runtime_test(waits_for_a_runtime_that_restarts),
         runtime_test(starts_again_after_a_boot),
         runtime_test(survives_calls_that_fail),
