@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/defs.h"
 
 struct dv_index_word {
     struct dv_list refs;
@@ -76,12 +77,13 @@ void dv_index_fini(struct dv_index *index)
     dv_map_fini(&index->words);
 }
 
+/* Whether the thing that is being set has the word already: nothing else was linked to it since. */
 static bool has_word(const struct thing *thing, const struct dv_index_word *word)
 {
-    for (size_t i = 0; i < thing->n_refs; i++)
-        if (thing->refs[i].word == word)
-            return true;
-    return false;
+    const struct dv_link *last = word->refs.head.prev;
+
+    return !dv_list_is_empty(&word->refs) &&
+           DV_CONTAINER(last, struct dv_index_ref, link)->thing.p == thing->text.p;
 }
 
 void dv_index_set(struct dv_index *index, dv_str text, const dv_str *words, size_t n_words)

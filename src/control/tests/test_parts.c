@@ -9,10 +9,12 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "control/control_index.h"
 #include "control/control_queue.h"
 #include "control/controllers.h"
 #include "loop/loop.h"
+#include "support/growth.h"
 
 /* ---- the index ---- */
 
@@ -304,11 +306,35 @@ static void what_runs_ends_before_the_queue_does(void **state)
     assert_int_equal(bench->n_runs, 2);
 }
 
+/* All words are different, and each is there twice. */
+static void index_many(void *ctx, size_t n)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    dv_str *words = DV_NEW_ARRAY(arena, dv_str, 2 * n);
+    struct dv_index index;
+
+    (void)ctx;
+    for (size_t i = 0; i < 2 * n; i++)
+        words[i] = dv_str_printf(arena, "w%zu", i % n);
+    dv_index_init(&index);
+    dv_index_set(&index, DV_STR("x"), words, 2 * n);
+    dv_index_set(&index, DV_STR("y"), words, 2 * n);
+    assert_int_equal(count(&index, "w0"), 2);
+    dv_index_fini(&index);
+}
+
+static void a_thing_costs_its_words(void **state)
+{
+    (void)state;
+    assert_true(growth_is_linear(index_many, NULL, 4000));
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, start, end)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(things_are_found_by_their_words),
+        cmocka_unit_test(a_thing_costs_its_words),
         cmocka_unit_test(the_oldest_is_forgotten),
         ROW(what_is_added_often_runs_once),
         ROW(what_is_added_while_it_runs_runs_again),
