@@ -80,7 +80,7 @@ void dv_index_fini(struct dv_index *index)
 /* Whether the thing that is being set has the word already: nothing else was linked to it since. */
 static bool has_word(const struct thing *thing, const struct dv_index_word *word)
 {
-    const struct dv_link *last = word->refs.head.prev;
+    struct dv_link *last = word->refs.head.prev;
 
     return !dv_list_is_empty(&word->refs) &&
            DV_CONTAINER(last, struct dv_index_ref, link)->thing.p == thing->text.p;
