@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
@@ -206,41 +207,62 @@ static void next_mount(struct dv_runner_job *job)
     dv_voldir_sub_path(&making->sub_path, job->pod->runner->loop);
 }
 
-/* The image of an image volume: the runtime mounts it, and has to have it. */
-static bool find_image(struct dv_runner_job *job, dv_str volume, struct dv_workload_mount *mount,
-                       struct dv_err *err)
+/* What is known of a pod's volumes, by name: a container may mount thousands of them. */
+struct by_name {
+    struct dv_map planned; /* dv_volume */
+    struct dv_map images;  /* dv_api_image_volume_source */
+};
+
+static void index_volumes(const struct dv_runner_job *job, struct by_name *volumes)
 {
     const struct dv_api_pod_spec *spec = &dv_runner_job_pod(job)->spec;
 
+    dv_map_init(&volumes->planned);
+    dv_map_init(&volumes->images);
+    for (size_t i = 0; i < job->plan->n_volumes; i++)
+        (void)dv_map_set(&volumes->planned, job->plan->volumes[i].name, &job->plan->volumes[i]);
     for (size_t i = 0; i < spec->n_volumes; i++)
-        if (dv_str_eq(spec->volumes[i].name, volume) && spec->volumes[i].volume_source.image) {
-            mount->image_reference = spec->volumes[i].volume_source.image->reference;
-            return dv_config_image(mount->image_reference, job->arena, &mount->image, err);
-        }
-    return true;
+        if (spec->volumes[i].volume_source.image)
+            (void)dv_map_set(&volumes->images, spec->volumes[i].name,
+                             spec->volumes[i].volume_source.image);
+}
+
+static void drop_index(struct by_name *volumes)
+{
+    dv_map_fini(&volumes->planned);
+    dv_map_fini(&volumes->images);
+}
+
+static bool find_mount(struct dv_runner_job *job, const struct by_name *volumes, dv_str name,
+                       struct dv_workload_mount *mount, struct dv_err *err)
+{
+    const struct dv_volume *volume = dv_map_get(&volumes->planned, name);
+    const struct dv_api_image_volume_source *image = dv_map_get(&volumes->images, name);
+
+    if (!volume)
+        return dv_fail(err, DV_NOT_FOUND,
+                       "cannot find volume \"%.*s\" to mount into container \"%.*s\"", DV_FMT(name),
+                       DV_FMT(job->part.making.input.container->name));
+    *mount =
+        (struct dv_workload_mount){.host_path = volume->path, .is_read_only = volume->is_read_only};
+    if (volume->kind != DV_VOLUME_IMAGE || !image)
+        return true;
+    /* the runtime mounts the image, and has to have it */
+    mount->image_reference = image->reference;
+    return dv_config_image(mount->image_reference, job->arena, &mount->image, err);
 }
 
 static bool find_mounts(struct dv_runner_job *job, struct dv_err *err)
 {
+    DV_CLEANUP(drop_index) struct by_name volumes = {0};
     struct dv_runner_making *making = &job->part.making;
     const struct dv_api_container *container = making->input.container;
 
+    index_volumes(job, &volumes);
     making->mounts = DV_NEW_ARRAY(job->arena, struct dv_workload_mount, container->n_volume_mounts);
-    for (size_t i = 0; i < container->n_volume_mounts; i++) {
-        const struct dv_volume *volume =
-            dv_volume_find(job->plan, container->volume_mounts[i].name);
-
-        if (!volume)
-            return dv_fail(err, DV_NOT_FOUND,
-                           "cannot find volume \"%.*s\" to mount into container "
-                           "\"%.*s\"",
-                           DV_FMT(container->volume_mounts[i].name), DV_FMT(container->name));
-        making->mounts[i] = (struct dv_workload_mount){.host_path = volume->path,
-                                                       .is_read_only = volume->is_read_only};
-        if (volume->kind == DV_VOLUME_IMAGE &&
-            !find_image(job, volume->name, &making->mounts[i], err))
+    for (size_t i = 0; i < container->n_volume_mounts; i++)
+        if (!find_mount(job, &volumes, container->volume_mounts[i].name, &making->mounts[i], err))
             return false;
-    }
     return dv_config_sub_paths(&making->input, &making->environment, job->arena, &making->sub_paths,
                                err);
 }
