@@ -82,12 +82,12 @@ static const struct {
 };
 
 /* Cuts a text that needed `wanted` bytes and did not fit, between characters, and marks the cut. */
-static void mark_cut(char msg[DV_ERR_MSG_BYTES], int wanted)
+static void mark_cut(char *msg, size_t size, int wanted)
 {
     static const char mark[] = "...";
-    size_t end = DV_ERR_MSG_BYTES - sizeof(mark);
+    size_t end = size - sizeof(mark);
 
-    if (wanted < DV_ERR_MSG_BYTES)
+    if (wanted < 0 || (size_t)wanted < size)
         return;
     while (end > 0 && ((unsigned char)msg[end] & 0xc0) == 0x80)
         end--;
@@ -98,7 +98,7 @@ bool dv_vfail(struct dv_err *err, enum dv_code code, const char *fmt, va_list ar
 {
     char msg[DV_ERR_MSG_BYTES]; /* the arguments may point into err->msg */
 
-    mark_cut(msg, vsnprintf(msg, sizeof(msg), fmt, args));
+    mark_cut(msg, sizeof(msg), vsnprintf(msg, sizeof(msg), fmt, args));
     dv_visible_in_place(msg, sizeof(msg)); /* what it quotes may come from anybody */
     err->code = code;
     memcpy(err->msg, msg, sizeof(msg));
@@ -122,7 +122,7 @@ bool dv_fail_errno(struct dv_err *err, int errnum, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    mark_cut(what, vsnprintf(what, sizeof(what), fmt, args));
+    mark_cut(what, sizeof(what), vsnprintf(what, sizeof(what), fmt, args));
     va_end(args);
     return dv_fail(err, dv_code_from_errno(errnum), "%s: %s", what,
                    strerror_r(errnum, text, sizeof(text)));
@@ -134,9 +134,14 @@ bool dv_wrap(struct dv_err *err, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    mark_cut(what, vsnprintf(what, sizeof(what), fmt, args));
+    mark_cut(what, sizeof(what), vsnprintf(what, sizeof(what), fmt, args));
     va_end(args);
     return dv_fail(err, err->code, "%s: %s", what, err->msg);
+}
+
+void dv_err_copy(const struct dv_err *err, char *msg, size_t size)
+{
+    mark_cut(msg, size, snprintf(msg, size, "%s", err->msg));
 }
 
 const char *dv_code_name(enum dv_code code)

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/defs.h"
 
@@ -33,8 +34,9 @@ enum dv_code {
     DV_UNAUTHENTICATED = 16,
 };
 
-/* Long enough for a few wrapped steps, short enough for a stack frame and a response header. */
-#define DV_ERR_MSG_BYTES 256
+/* Long enough for a few wrapped steps around what another program said (a runtime that cannot pull
+ * an image tells of it in 300 bytes), short enough for a stack frame and a response header. */
+#define DV_ERR_MSG_BYTES 1024
 
 struct dv_err {
     enum dv_code code;
@@ -56,6 +58,8 @@ static inline bool dv_succeed(struct dv_err *err)
 }
 /* Puts what this level knows before the message: "what: " + msg. Returns false. */
 bool dv_wrap(struct dv_err *err, const char *fmt, ...) DV_PRINTF(2, 3);
+/* Copies the message into `size` bytes, more than 4; cut at a character when it is longer. */
+void dv_err_copy(const struct dv_err *err, char *msg, size_t size);
 
 /* "DEADLINE_EXCEEDED"; "CODE" for a number outside the table. */
 const char *dv_code_name(enum dv_code code);

@@ -80,8 +80,8 @@ dv_str dv_str_put(dv_str s, char **at);
 dv_str dv_str_copy(dv_str s, struct dv_arena *arena);
 const char *dv_str_to_c(dv_str s, struct dv_arena *arena); /* NUL-terminated */
 dv_str dv_str_printf(struct dv_arena *arena, const char *fmt, ...) DV_PRINTF(2, 3);
-/* The texts one behind the other, in `arena`: a tenth of dv_str_printf's time, for what is made many
- * thousand times. */
+/* The texts one behind the other, in `arena`: a tenth of dv_str_printf's time, for what is made
+ * many thousand times. */
 dv_str dv_str_concat(const dv_str *texts, size_t n, struct dv_arena *arena);
 
 #endif

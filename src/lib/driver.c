@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -22,7 +21,6 @@
 static_assert(DAVIT_UNAUTHENTICATED == (int)DV_UNAUTHENTICATED, "codes cross as numbers");
 static_assert(DAVIT_LOG_TRACE == (int)DV_LOG_TRACE, "levels cross as numbers");
 static_assert(DAVIT_WRITABLE == DV_POLL_WRITE && DAVIT_READABLE == DV_POLL_READ, "bits cross");
-static_assert(DAVIT_ERROR_BYTES == DV_ERR_MSG_BYTES, "messages are copied whole");
 
 struct signal {
     struct dv_signal *signal;
@@ -38,7 +36,7 @@ bool dv_lib_fail(struct davit_error *error, const struct dv_err *err)
 {
     if (error) {
         error->code = (enum davit_code)err->code;
-        memcpy(error->message, err->msg, sizeof(error->message));
+        dv_err_copy(err, error->message, sizeof(error->message));
     }
     return false;
 }

@@ -124,7 +124,8 @@ static void absolute_paths_are_cleaned(void **state)
 static void a_long_error_is_cut_at_a_character(void **state)
 {
     struct dv_err err;
-    char text[400];
+    char text[DV_ERR_MSG_BYTES + 100];
+    char copy[256];
 
     (void)state;
     for (size_t i = 0; i + 2 <= sizeof(text); i += 2)
@@ -137,7 +138,13 @@ static void a_long_error_is_cut_at_a_character(void **state)
         (void)dv_wrap(&err, "outer");
         assert_true(dv_str_starts_with(dv_str_from_c(err.msg), DV_STR("outer: ")));
         assert_true(dv_str_is_utf8(dv_str_from_c(err.msg)));
+        dv_err_copy(&err, copy, sizeof(copy));
+        assert_true(dv_str_is_utf8(dv_str_from_c(copy)));
+        assert_true(dv_str_ends_with(dv_str_from_c(copy), DV_STR("...")));
     }
+    (void)dv_fail(&err, DV_INTERNAL, "short");
+    dv_err_copy(&err, copy, sizeof(copy));
+    assert_string_equal(copy, "short");
 }
 
 static void codes_have_the_names_of_the_protocol(void **state)

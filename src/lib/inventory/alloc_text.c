@@ -12,13 +12,12 @@
 #include "json/json.h"
 
 static_assert(DAVIT_UNAUTHENTICATED == (int)DV_UNAUTHENTICATED, "codes cross as numbers");
-static_assert(DAVIT_ERROR_BYTES == DV_ERR_MSG_BYTES, "messages are copied whole");
 
 bool dv_lib_tell(struct davit_error *error, const struct dv_err *err)
 {
     if (error) {
         error->code = (enum davit_code)err->code;
-        memcpy(error->message, err->msg, sizeof(error->message));
+        dv_err_copy(err, error->message, sizeof(error->message));
     }
     return false;
 }
