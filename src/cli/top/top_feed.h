@@ -40,7 +40,7 @@ struct dv_top_feed {
     struct dv_timer timer; /* to ask again */
     dv_str socket;
     struct dv_err err; /* why davitd does not answer; DV_OK: it does */
-    char trouble[512];
+    char trouble[DV_ERR_MSG_BYTES + 512];
     void (*changed)(void *ctx);
     void *ctx;
 };
