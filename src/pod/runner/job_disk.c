@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "pod/runner.h"
 #include "pod/runner/pod_objects.h"
@@ -134,10 +135,14 @@ static void on_torn_down(struct dv_voldir_tear_down *op, const struct dv_err *er
 
     job->cancel = NULL;
     job->pod->is_set_up = false;
-    if (err)
-        dv_runner_job_fail(job, err);
-    else
+    if (!err) {
         dv_runner_job_end(job);
+        return;
+    }
+    /* The pod stays until it can be removed: who wonders why finds it here. */
+    dv_log(DV_LOG_WARN, "pod: the directory of a pod cannot be removed",
+           DV_F_STR("uid", job->pod->uid), DV_F_ERR(err));
+    dv_runner_job_fail(job, err);
 }
 
 void dv_runner_begin_clean_up(struct dv_runner_job *job)
