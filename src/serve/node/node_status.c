@@ -11,6 +11,7 @@
 #include "loop/loop.h"
 #include "plugin/plugin.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "proto/davit_node_v1.pb-c.h"
 #include "resource/resource.h"
 #include "serve/health.h"
@@ -244,14 +245,16 @@ static NodeV1__ResourceStatus *resource_message(const struct dv_serve_resource *
     return resource;
 }
 
-static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *health,
+/* What somebody has to look at. A container runtime that is not ready comes last. */
+static void add_notes(NodeV1__StatusResponse *response, const struct dv_node *node,
                       struct dv_arena *arena)
 {
     const dv_str *notes;
     const dv_str *faults;
-    size_t n = dv_health_notes(health, &notes);
-    size_t n_faults = dv_health_faults(health, &faults);
-    const char **texts = DV_NEW_ARRAY(arena, const char *, n + n_faults);
+    size_t n = dv_health_notes(node->health, &notes);
+    size_t n_faults = dv_health_faults(node->health, &faults);
+    const char **texts = DV_NEW_ARRAY(arena, const char *, n + n_faults + 1);
+    struct dv_err err;
 
     for (size_t i = 0; i < n; i++)
         texts[i] = dv_str_to_c(notes[i], arena);
@@ -259,6 +262,9 @@ static void add_notes(NodeV1__StatusResponse *response, const struct dv_health *
         texts[n + i] = dv_str_to_c(faults[i], arena);
     response->notes = texts;
     response->n_notes = n + n_faults;
+    if (node->runner && !dv_runner_check(node->runner, &err))
+        texts[response->n_notes++] =
+            dv_str_to_c(dv_str_printf(arena, "no containers are started: %s", err.msg), arena);
 }
 
 /* Returns why nothing can be written; NULL: it can. */
@@ -293,6 +299,6 @@ NodeV1__StatusResponse *dv_serve_status(const struct dv_node *node, struct dv_ar
     }
     response->n_plugins = dv_plugins_status(node->plugins).n_actual;
     response->state_error = store_err ? store_err->msg : "";
-    add_notes(response, node->health, arena);
+    add_notes(response, node, arena);
     return response;
 }

@@ -42,3 +42,12 @@ def test_a_release_by_hand_ends_the_containers_first(make_node):
     assert status["reason"] == "Released"
     until(lambda: not node.pods_here(), WAIT_S, "it is released")
     assert "RUNNING" not in node.containers().values()
+
+
+def test_status_says_that_the_runtime_is_away(make_node, short_dir):
+    node = make_node()
+    node.cri = f"unix://{short_dir}/nobody.sock"
+    node.start()
+    until(lambda: "look at     no containers are started: container runtime" in
+          node.davit("status").stdout, WAIT_S, f"why: {node.davit('status').stdout}")
+    until(lambda: "nobody.sock" in node.davit("status").stdout, WAIT_S, "which one it is")
