@@ -1,4 +1,5 @@
-/* job_image.c - images: looked for, and pulled one at a time, as the reference does by default. */
+/* job_image.c - images: looked for, and pulled one at a time, as the reference does by default;
+ * one that takes long goes on beside the next. */
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -7,6 +8,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "cri/cri.h"
+#include "loop/loop.h"
 #include "pod/runner/pod_objects.h"
 #include "pod/runner/pull_secret.h"
 #include "pod/runner/runner_job.h"
@@ -16,6 +18,9 @@
 #include "workload/config.h"
 #include "workload/life.h"
 #include "workload/workload.h"
+
+/* How long one pull keeps all others waiting: a registry that hangs must not stop other pods. */
+#define TURN_MS 10000u
 
 static void look_for(struct dv_runner_job *job, dv_str image,
                      void (*done)(struct dv_cri_call *call, const void *answer,
@@ -61,8 +66,14 @@ static void give_turn(struct dv_runner_job *job)
 
     if (runner->puller != job)
         return;
+    dv_timer_cancel(&job->timer);
     runner->puller = NULL;
     pull_next(runner);
+}
+
+static void on_turn_over(struct dv_timer *timer)
+{
+    give_turn(DV_CONTAINER(timer, struct dv_runner_job, timer));
 }
 
 /* The pull has worked. What its size is, is only for the event. */
@@ -124,6 +135,8 @@ static void pull_next(struct dv_runner *runner)
     if (!link)
         return;
     runner->puller = DV_CONTAINER(link, struct dv_runner_job, waiting);
+    dv_timer_start(&runner->puller->timer, runner->loop, dv_loop_now_ms(runner->loop) + TURN_MS,
+                   on_turn_over);
     pull(runner->puller);
 }
 

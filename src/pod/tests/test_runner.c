@@ -236,6 +236,37 @@ static void starts_again_after_a_boot(void **state)
     expect_held(world, "p=+k ");
 }
 
+/* ---- images ---- */
+
+static bool is_q_running(struct world *world)
+{
+    return strcmp(phase_of(world, "q"), "Running") == 0;
+}
+
+/* A registry that hangs holds up its own pod, and others only for a moment. */
+static void pulls_beside_one_that_hangs(void **state)
+{
+    static const char *const names[] = {"p", "q"};
+    struct world *world = *state;
+
+    world->runtime->pullable[0] = "busybox:latest";
+    world->runtime->faults[DV_CRI_PULL_IMAGE] = (struct cri_fault){.kind = CRI_HANGS, .n = 1};
+    for (size_t i = 0; i < DV_COUNT(names); i++) {
+        (void)create(world, DV_KIND_POD,
+                     text(world,
+                          "{metadata: {name: %s, namespace: default}, spec: {nodeName: " NODE
+                          ", containers: [{name: c, image: busybox, imagePullPolicy: Always, "
+                          "command: [sleep]}]}}",
+                          names[i]));
+        pass(world, 1000);
+    }
+    assert_false(is_q_running(world)); /* one at a time, as long as that is short */
+    must(world, "the other one running", is_q_running);
+    assert_false(is_running(world));
+    delete_pod(world, "p", 1);
+    must(world, "gone", is_gone);
+}
+
 /* ---- faults ---- */
 
 static const enum dv_cri_method methods[] = {
@@ -408,6 +439,7 @@ int main(void)
         runtime_test(removes_what_ended_before_a_restart),
         runtime_test(waits_for_a_runtime_that_restarts),
         runtime_test(starts_again_after_a_boot),
+        runtime_test(pulls_beside_one_that_hangs),
         runtime_test(survives_calls_that_fail),
         runtime_test(survives_calls_that_hang),
         runtime_test(survives_late_answers),
