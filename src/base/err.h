@@ -36,7 +36,7 @@ enum dv_code {
 
 /* Long enough for a few wrapped steps around what another program said (a runtime that cannot pull
  * an image tells of it in 300 bytes), short enough for a stack frame and a response header. */
-#define DV_ERR_MSG_BYTES 1024
+#define DV_ERR_MSG_BYTES 512
 
 struct dv_err {
     enum dv_code code;
