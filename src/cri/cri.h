@@ -168,9 +168,6 @@ void dv_cri_print_text(dv_str text, dv_str id, dv_str name, struct dv_buf *buf);
 
 /* The label that says whose a sandbox or container is; what is without it is not in the view. */
 #define DV_CRI_LABEL_POD_UID "io.kubernetes.pod.uid"
-#define DV_CRI_LABEL_POD_NAME "io.kubernetes.pod.name"
-#define DV_CRI_LABEL_POD_NAMESPACE "io.kubernetes.pod.namespace"
-#define DV_CRI_LABEL_CONTAINER_NAME "io.kubernetes.container.name"
 
 /* All that the runtime has of one pod, seen at one time. Lists are newest first (by attempt of
  * sandboxes and by time of creation), and hold what has ended too, until it is removed. */

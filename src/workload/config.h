@@ -196,17 +196,6 @@ DV_CHECKED bool dv_config_image(dv_str reference, struct dv_arena *arena, dv_str
 #define DV_CONFIG_POD_UID DV_STR("io.kubernetes.pod.uid")
 #define DV_CONFIG_CONTAINER_NAME DV_STR("io.kubernetes.container.name")
 
-struct dv_config_identity {
-    dv_str namespace;
-    dv_str name;
-    dv_str uid;
-    dv_str container; /* empty for a sandbox */
-};
-
-/* Reads the labels of a sandbox or container. False: it is none of a pod's. */
-bool dv_config_read_labels(const struct dv_str_entry *labels, size_t n_labels,
-                           struct dv_config_identity *identity);
-
 /* What a container's annotations say about ending it. */
 struct dv_config_memo {
     uint32_t hash;

@@ -49,8 +49,6 @@ struct dv_life;
 
 struct dv_life *dv_life_new(void);
 void dv_life_free(struct dv_life *life); /* NULL is fine */
-/* The memory that it takes at the moment. */
-size_t dv_life_size_bytes(const struct dv_life *life);
 
 /* ---- the runtime's view of one pod ---- */
 

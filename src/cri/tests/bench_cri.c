@@ -48,9 +48,9 @@ static void add_container(struct dv_buf *buf, unsigned number)
     dv_pb_add_bytes(buf, 5, id);
     dv_pb_add_number(buf, 6, 1);
     dv_pb_add_number(buf, 7, 1700000000000000000u);
-    add_pair(buf, 8, DV_CRI_LABEL_CONTAINER_NAME, DV_STR("main"));
-    add_pair(buf, 8, DV_CRI_LABEL_POD_NAME, dv_str_slice(id, 32, 64));
-    add_pair(buf, 8, DV_CRI_LABEL_POD_NAMESPACE, DV_STR("default"));
+    add_pair(buf, 8, "io.kubernetes.container.name", DV_STR("main"));
+    add_pair(buf, 8, "io.kubernetes.pod.name", dv_str_slice(id, 32, 64));
+    add_pair(buf, 8, "io.kubernetes.pod.namespace", DV_STR("default"));
     add_pair(buf, 8, DV_CRI_LABEL_POD_UID, dv_str_slice(id, 28, 64));
     for (size_t i = 0; i < DV_COUNT(annotations); i++)
         add_pair(buf, 9, annotations[i], DV_STR("/dev/termination-log"));

@@ -3,14 +3,20 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/calendar.h"
 #include "base/defs.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cri/cri.h"
 #include "pod/runner.h"
 #include "pod/runner/runner_state.h"
 #include "proto/cri_v1.pb-c.h"
 #include "resource/resource.h"
 #include "workload/volume.h"
 
+/* Of what is told about a failure. */
+#define ERROR_BYTES_MAX (4u * DV_ERR_MSG_BYTES)
 #define NS_PER_S UINT64_C(1000000000)
 
 static void (*const begins[DV_N_LIFE_ACTION_KINDS])(struct dv_runner_job *job) = {
@@ -119,8 +125,13 @@ void dv_runner_job_end(struct dv_runner_job *job)
 
 void dv_runner_job_fail(struct dv_runner_job *job, const struct dv_err *err)
 {
+    struct dv_buf text;
+
+    dv_buf_init(&text, ERROR_BYTES_MAX);
+    dv_cri_print_text(dv_str_from_c(err->msg), job->action.id, job->action.container, &text);
     job->result.has_failed = true;
-    job->result.error = dv_str_copy(dv_str_from_c(err->msg), job->arena);
+    job->result.error = dv_str_copy(dv_buf_str(&text), job->arena);
+    dv_buf_fini(&text);
     dv_runner_job_end(job);
 }
 

@@ -19,22 +19,6 @@ static dv_str find(const struct dv_str_entry *entries, size_t n, dv_str key)
     return DV_STR_NONE;
 }
 
-bool dv_config_read_labels(const struct dv_str_entry *labels, size_t n_labels,
-                           struct dv_config_identity *identity)
-{
-    struct dv_config_identity found = {
-        .namespace = find(labels, n_labels, DV_CONFIG_POD_NAMESPACE),
-        .name = find(labels, n_labels, DV_CONFIG_POD_NAME),
-        .uid = find(labels, n_labels, DV_CONFIG_POD_UID),
-        .container = find(labels, n_labels, DV_CONFIG_CONTAINER_NAME),
-    };
-
-    if (found.namespace.n == 0 || found.name.n == 0 || found.uid.n == 0)
-        return false;
-    *identity = found;
-    return true;
-}
-
 static bool parse_hash(dv_str text, uint32_t *hash)
 {
     uint64_t value = 0;

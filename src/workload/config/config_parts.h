@@ -105,11 +105,8 @@ struct CriV1__LinuxContainerResources *dv_config_overhead(const struct dv_worklo
 
 enum dv_config_side { DV_CONFIG_REQUESTS, DV_CONFIG_LIMITS };
 
-/* Sums an amount over the pod's containers: all that run together, or the init container that has
- * more. False: none of them has it. */
-bool dv_config_sum(const struct dv_api_pod *pod, enum dv_config_side side, dv_str resource,
-                   struct dv_arena *arena, struct dv_quantity *sum);
-/* Like dv_config_sum, unless the pod as a whole has the amount: then that. */
+/* The amount that the pod as a whole has, or the sum over its containers: all that run together, or
+ * the init container that has more. False: there is none. */
 bool dv_config_pod_amount(const struct dv_api_pod *pod, enum dv_config_side side, dv_str resource,
                           struct dv_arena *arena, struct dv_quantity *amount);
 

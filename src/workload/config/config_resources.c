@@ -93,7 +93,9 @@ static bool is_sidecar(const struct dv_api_container *init)
     return dv_str_eq(init->restart_policy, DV_STR("Always"));
 }
 
-bool dv_config_sum(const struct dv_api_pod *pod, enum dv_config_side side, dv_str resource,
+/* Sums an amount over the pod's containers: all that run together, or the init container that has
+ * more. False: none of them has it. */
+static bool sum_of(const struct dv_api_pod *pod, enum dv_config_side side, dv_str resource,
                    struct dv_arena *arena, struct dv_quantity *sum)
 {
     const struct dv_api_pod_spec *spec = &pod->spec;
@@ -131,7 +133,7 @@ bool dv_config_pod_amount(const struct dv_api_pod *pod, enum dv_config_side side
     const struct dv_quantity *found = of_pod ? find(of_pod, side, resource) : NULL;
 
     if (!found)
-        return dv_config_sum(pod, side, resource, arena, amount);
+        return sum_of(pod, side, resource, arena, amount);
     *amount = *found;
     return true;
 }
@@ -230,7 +232,7 @@ static int64_t spare_request(const struct dv_api_pod *pod, struct dv_arena *aren
 
     if (!whole || dv_quantity_sign(whole) == 0 || n == 0)
         return 0;
-    (void)dv_config_sum(pod, DV_CONFIG_REQUESTS, DV_STR("memory"), arena, &sum); /* none is 0 */
+    (void)sum_of(pod, DV_CONFIG_REQUESTS, DV_STR("memory"), arena, &sum); /* none is 0 */
     if (__builtin_sub_overflow(dv_workload_whole(whole), dv_workload_whole(&sum), &spare))
         return 0;
     return spare / (int64_t)n;

@@ -150,19 +150,6 @@ void dv_life_free(struct dv_life *life)
     free(life);
 }
 
-size_t dv_life_size_bytes(const struct dv_life *life)
-{
-    size_t n = sizeof(*life) + life->seen.size * sizeof(life->seen.v[0]) +
-               life->members.size * sizeof(life->members.v[0]) +
-               life->pending.size * sizeof(life->pending.v[0]);
-
-    for (size_t i = 0; i < life->members.n; i++)
-        n += life->members.v[i].name.n + life->members.v[i].message.n +
-             life->members.v[i].pull_error.n +
-             (life->members.v[i].probes ? sizeof(struct dv_probe_worker) * DV_N_PROBE_KINDS : 0);
-    return n + (life->status ? life->status->size_bytes : 0);
-}
-
 const struct dv_api_pod_status *dv_life_status(const struct dv_life *life)
 {
     return life->status ? &((const struct dv_api_pod *)life->status->value)->status : NULL;

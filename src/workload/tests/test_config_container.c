@@ -287,13 +287,6 @@ static void what_cannot_be_read_back_is_absent(void **state)
         {DV_STR_INIT("io.kubernetes.pod.deletionGracePeriod"),    DV_STR_INIT("soon")},
         {DV_STR_INIT("io.kubernetes.pod.terminationGracePeriod"), DV_STR_INIT("9")   },
     };
-    static const struct dv_str_entry labels[] = {
-        {DV_STR_INIT("io.kubernetes.pod.name"),       DV_STR_INIT("p") },
-        {DV_STR_INIT("io.kubernetes.pod.namespace"),  DV_STR_INIT("ns")},
-        {DV_STR_INIT("io.kubernetes.pod.uid"),        DV_STR_INIT("u") },
-        {DV_STR_INIT("io.kubernetes.container.name"), DV_STR_INIT("c") },
-    };
-    struct dv_config_identity identity;
     struct dv_config_memo memo;
 
     (void)state;
@@ -303,10 +296,6 @@ static void what_cannot_be_read_back_is_absent(void **state)
     assert_int_equal(memo.grace_period_s, 9);
     assert_null(memo.pre_stop);
     assert_int_equal(memo.n_ports, 0);
-    assert_true(dv_config_read_labels(labels, 4, &identity));
-    assert_str(identity.container, "c");
-    assert_str(identity.uid, "u");
-    assert_false(dv_config_read_labels(labels, 2, &identity));
 }
 
 static void the_hash_is_the_kubelets(void **state)

@@ -326,18 +326,6 @@ static void a_static_pod_waits_for_the_one_before(void **state)
     life_world_fini(world);
 }
 
-static void an_idle_pod_is_small(void **state)
-{
-    struct life_world *world = life_test("containers: [{name: a, image: i, livenessProbe: {exec: "
-                                         "{command: [x]}}}, {name: b, image: i}]");
-
-    (void)state;
-    life_world_run(world, 5000);
-    assert_phase(world, "Running");
-    assert_in_range(dv_life_size_bytes(world->life), 1, 10 * 1024);
-    life_world_fini(world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,7 +343,6 @@ int main(void)
         doc_test(pulls_come_after_10_20_and_40_seconds),
         doc_test(a_refused_pod_has_failed),
         doc_test(a_static_pod_waits_for_the_one_before),
-        doc_test(an_idle_pod_is_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,9 @@ static dv_str join_problems(const struct gathering *all)
     return text;
 }
 
-const char *dv_volume_path_fault(dv_str path, struct dv_arena *arena, dv_str *clean)
+/* Cleans the path of a file in a volume: "a//./b" is "a/b". Returns what is wrong with it, or
+ * NULL. */
+static const char *path_fault(dv_str path, struct dv_arena *arena, dv_str *clean)
 {
     char *out = dv_arena_alloc(arena, path.n + 1, 1);
     dv_str rest = path;
@@ -106,7 +108,7 @@ static void add_file(struct gathering *all, dv_str path, const int64_t *mode, dv
 {
     unsigned bits = mode ? (unsigned)*mode & MODE_BITS : all->mode;
     dv_str clean;
-    const char *fault = dv_volume_path_fault(path, all->arena, &clean);
+    const char *fault = path_fault(path, all->arena, &clean);
     struct file *file;
 
     if (fault) {
@@ -304,7 +306,9 @@ static const int64_t *effective_user(const struct dv_api_pod_spec *spec,
     return spec->security_context ? spec->security_context->run_as_user : NULL;
 }
 
-const int64_t *dv_volume_user(const struct dv_volume_input *input)
+/* The user that all containers of the pod run as; NULL: they say none, or several. Files that only
+ * their owner reads belong to that user. */
+static const int64_t *common_user(const struct dv_volume_input *input)
 {
     const struct dv_api_pod_spec *spec = &input->pod->pod->spec;
     const int64_t *user = NULL;
@@ -342,7 +346,7 @@ static void add_token(struct gathering *all,
     const struct dv_volume_token *token = find_token(all->input, wanted);
     const struct dv_api_pod_security_context *security =
         all->input->pod->pod->spec.security_context;
-    const int64_t *user = dv_volume_user(all->input);
+    const int64_t *user = common_user(all->input);
     size_t n_before = all->files.n;
 
     if (!token || token->text.n == 0) {
