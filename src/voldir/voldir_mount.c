@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
+#include <sys/stat.h> /* IWYU pragma: keep */
 /* IWYU pragma: no_include <bits/statx-generic.h> */
 /* IWYU pragma: no_include <linux/stat.h> */
 #include <unistd.h>

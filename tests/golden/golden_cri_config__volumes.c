@@ -6,14 +6,12 @@
  *
  * Mounting needs root; without it nothing is compared, and that is said. */
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cdi/cdi.h"
 #include "oci/oci.h"
+#include "proto/davit_node_v1.pb-c.h"
 
 static struct dv_cdi_annotation *pairs(NodeV1__KeyValue *const *from, size_t n,
                                        struct dv_arena *arena)

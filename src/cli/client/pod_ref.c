@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "proto/davit_node_v1.pb-c.h"
 
 void dv_cli_pod_ref(struct dv_cli *cli, dv_str name, NodeV1__PodRef *ref)
 {

@@ -1,7 +1,6 @@
 /* Pods that are created get their service accounts, where the API is told to see to that. */
 #include "support/dvtest.h"
 
-#include "base/str.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
 

@@ -1,11 +1,9 @@
 /* test_control_accounts.c - what namespaces get, so that their pods can use the API. */
 #include "support/dvtest.h"
 
-#include "base/str.h"
 #include "control/control.h"
 #include "control/tests/test_control_world.h"
 #include "resource/resource.h"
-#include "support/api_front.h"
 
 #define MAP "kube-root-ca.crt"
 

@@ -9,7 +9,6 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/str.h"
 #include "control/control_index.h"
 #include "control/control_queue.h"
 #include "control/controllers.h"

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "store/store.h"
 

@@ -16,7 +16,6 @@
 #include "pod/agent.h"
 #include "pod/agent/agent_pause.h"
 #include "pod/agent/agent_step.h"
-#include "pod/pod.h"
 #include "resource/resource.h"
 
 struct dv_agent_admitting;

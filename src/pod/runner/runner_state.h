@@ -9,7 +9,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "loop/loop.h"
 #include "pod/runner.h"
 #include "workload/life.h"

@@ -7,6 +7,7 @@
 #define DV_POD_MANIFEST_H
 
 #include "base/str.h"
+#include "number/number.h"
 #include "resource/values.h"
 
 struct dv_err;

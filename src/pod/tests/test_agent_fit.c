@@ -6,6 +6,7 @@
 #include "number/number.h"
 #include "pod/agent/agent_fit.h"
 #include "resource/resource.h"
+#include "support/dvtest.h"
 
 #define NODE                                                                                       \
     "{metadata: {name: n1, labels: {disk: ssd}}, status: {allocatable: {cpu: '2', memory: 1Gi, "   \

@@ -20,6 +20,7 @@
 #include "pod/runner.h"
 #include "store/store.h"
 #include "support/api.h"
+#include "support/cri_runtime.h"
 #include "support/dvtest.h"
 #include "support/lines.h"
 #include "support/scratch.h"

@@ -14,7 +14,6 @@
 #include "cluster/cluster.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
-#include "support/cri_runtime.h"
 #include "support/device_plugin.h"
 #include "support/dra_driver.h"
 #include "topology/topology.h"

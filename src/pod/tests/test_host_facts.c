@@ -4,6 +4,7 @@
 #include "base/defs.h"
 #include "pod/runner/host_facts.h"
 #include "resource/values.h"
+#include "support/dvtest.h"
 #include "workload/workload.h"
 
 static dv_str joined(const struct dv_strs *list)

@@ -6,8 +6,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "device/device.h"
 #include "pb/pb.h"
 #include "pod/agent/outside.h"

@@ -7,8 +7,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
-#include "base/err.h"
-#include "base/str.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "number/number.h"

@@ -1,9 +1,11 @@
 /* Which credentials are used for which image, and in which order. */
 #include "support/docs.h"
 
+#include "base/arena.h"
 #include "base/defs.h"
 #include "pod/runner/pull_secret.h"
 #include "resource/resource.h"
+#include "support/dvtest.h"
 
 #define NEW "kubernetes.io/dockerconfigjson"
 #define OLD "kubernetes.io/dockercfg"

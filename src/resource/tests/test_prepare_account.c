@@ -2,9 +2,11 @@
 #include "resource/prepare.h"
 #include "support/docs.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/defs.h"
 #include "resource/resource.h"
+#include "support/dvtest.h"
 
 #define MOUNT                                                                                      \
     "{\"name\":\"kube-api-access-x\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/"          \

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/defs.h"
 #include "base/file.h"
 #include "support/dvtest.h"
+#include "voldir/voldir.h"
 #include "voldir/voldir_mount.h"
 
 #define FILE_BYTES_MAX (4u * 1024u * 1024u)

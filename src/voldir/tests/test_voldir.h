@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "support/rig.h"
-#include "voldir/voldir.h"
 #include "workload/volume.h"
 
 #define VOLUMES_MAX 8

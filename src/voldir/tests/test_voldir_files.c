@@ -1,14 +1,11 @@
 /* Files of containers: hosts, last words, logs; and the lists of what there is. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "support/dvtest.h"
 #include "voldir/tests/test_voldir.h"
 #include "voldir/voldir.h"

@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -10,7 +7,6 @@
 #include <linux/magic.h>
 
 #include "base/defs.h"
-#include "base/str.h"
 #include "support/dvtest.h"
 #include "voldir/tests/test_voldir.h"
 #include "voldir/voldir.h"

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "support/dvtest.h"
 #include "voldir/tests/test_voldir.h"
 #include "workload/volume.h"

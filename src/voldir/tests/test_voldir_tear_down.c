@@ -1,17 +1,13 @@
 /* What is left of pods is removed, and nothing of anybody else. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "support/dvtest.h"
 #include "voldir/tests/test_voldir.h"
-#include "voldir/voldir.h"
 #include "voldir/voldir_remove.h"
 #include "workload/volume.h"
 

@@ -1,10 +1,8 @@
 /* The files of a volume are replaced all at once, whatever happens in between. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -14,7 +12,6 @@
 
 #include "base/arena.h"
 #include "base/defs.h"
-#include "base/str.h"
 #include "support/dvtest.h"
 #include "voldir/tests/test_voldir.h"
 #include "voldir/voldir_writer.h"

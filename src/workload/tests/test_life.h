@@ -4,6 +4,8 @@
 
 #include "test_life_world.h" /* IWYU pragma: export */
 #include "test_workload.h"   /* IWYU pragma: export */
+#include "workload/tests/test_life_world.h"
+#include "workload/tests/test_workload.h"
 
 #define ONE "containers: [{name: c, image: i}]"
 

@@ -1,11 +1,6 @@
-#include <stdbool.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "number/number.h"
-#include "support/docs.h"
-#include "support/dvtest.h"
 #include "workload/tests/test_workload.h"
 #include "workload/volume.h"
 

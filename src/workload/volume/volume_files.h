@@ -2,8 +2,6 @@
 #ifndef DV_WORKLOAD_VOLUME_FILES_H
 #define DV_WORKLOAD_VOLUME_FILES_H
 
-#include <stdint.h>
-
 #include "base/str.h"
 
 struct dv_api_volume;
