@@ -62,8 +62,10 @@ static bool is_wanted(const struct dv_runner *runner, dv_str uid)
 /* Takes what the runtime has of pods that nobody wants any more: their lives end it. */
 static void take_left_over(struct dv_runner *runner, dv_str uid)
 {
+    const struct dv_cri_pod *view = dv_cri_view_pod(runner->cri, uid);
+
     if (!runner->is_settled || runner->is_closing || dv_map_get(&runner->pods, uid) ||
-        is_wanted(runner, uid))
+        is_wanted(runner, uid) || !view || !dv_runner_is_ours(view, runner->options.root_dir))
         return;
     dv_log(DV_LOG_INFO, "pod: the runtime has a pod that nobody wants; it is ended",
            DV_F_STR("uid", uid));

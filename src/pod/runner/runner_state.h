@@ -104,6 +104,10 @@ void dv_runner_pod_note(struct dv_runner_pod *pod, const struct dv_life_note *no
 /* job_tokens.c */
 void dv_runner_tokens_clear(struct dv_runner_pod *pod);
 
+/* runner_ours.c */
+/* Whether this pod of the runtime was started here, whatever became of it since. */
+bool dv_runner_is_ours(const struct dv_cri_pod *pod, dv_str root_dir);
+
 /* runner_sweep.c */
 /* Looks for what is left over of pods that nobody has: directories and logs. */
 void dv_runner_sweep_start(struct dv_runner *runner);
