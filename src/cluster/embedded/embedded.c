@@ -294,6 +294,7 @@ void dv_engine_close_when_idle(struct dv_embedded *embedded)
     dv_task_cancel(&embedded->tell);
     dv_task_cancel(&embedded->idle);
     dv_task_cancel(&embedded->watch);
+    dv_timer_cancel(&embedded->age); /* the last operations may have set it */
     dv_collector_fini(embedded);
     clear(embedded);
     free(embedded->rewrite.after);
@@ -314,7 +315,6 @@ void dv_embedded_close(struct dv_embedded *embedded, dv_closed_fn *closed, void 
     embedded->is_closing = true;
     dv_collector_stop(embedded);
     dv_timer_cancel(&embedded->start_again);
-    dv_timer_cancel(&embedded->age);
     dv_timer_cancel(&embedded->rewrite.timer);
     dv_watchers_end(embedded);
     dv_views_end(embedded);
