@@ -1,7 +1,6 @@
 /* runner_ours.c - whether a pod that the runtime has, and nobody here wants, was started here. A
  * runtime may serve more than one agent, and what another one runs is none of our business. */
 #include <stdbool.h>
-#include <stddef.h>
 #include <unistd.h>
 
 #include "base/arena.h"

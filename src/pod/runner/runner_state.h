@@ -16,6 +16,7 @@
 
 struct dv_arena;
 struct dv_cri;
+struct dv_cri_pod;
 struct dv_object;
 struct dv_runner_job;
 struct dv_runner_rotation;
