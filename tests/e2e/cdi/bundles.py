@@ -6,8 +6,6 @@ import shutil
 import subprocess
 import uuid
 
-import pytest
-
 from peers import folder_of
 
 BUSYBOX = "/bin/busybox"
@@ -26,8 +24,6 @@ def run(*words, timeout=60):
 
 def davit_cdi(*words):
     done = run(os.path.join(folder_of("DAVIT_BUILD"), "davit"), "cdi", *words)
-    if 'no verb "cdi"' in done.stderr:
-        pytest.skip("this davit has no verb for it yet")
     assert "Sanitizer" not in done.stderr, done.stderr
     return done
 
