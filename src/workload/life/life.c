@@ -324,11 +324,14 @@ static bool is_empty(const struct dv_life_view *view)
 static void look_finished(struct life_look *look)
 {
     const struct dv_life_facts *facts = look->facts;
+    struct dv_life *life = look->life;
 
-    if (facts->view_ms <= look->life->view_after_ms)
+    if (facts->view_ms <= life->view_after_ms)
         return;
     if ((!look->pod || facts->has_vanished) && is_empty(&facts->view))
-        look->life->stage = DV_LIFE_GONE;
+        life->stage = DV_LIFE_GONE;
+    else if (facts->now_ms < life->next_removal_ms)
+        life_look_at(look, life->next_removal_ms);
     else
         life_collect(look);
 }

@@ -105,16 +105,33 @@ void dv_life_done(struct dv_life *life, uint32_t id_of_action, const struct dv_l
     pending->is_done = true;
 }
 
+/* What the view shows was there before the removal, and what could not be removed is not tried
+ * again at once: either would have the runtime asked without end. */
+static void note_removal(struct life_look *look, const struct dv_life_result *result)
+{
+    struct dv_life *life = look->life;
+
+    if (life->stage != DV_LIFE_FINISHED)
+        return; /* the next sync removes what is left */
+    life->view_after_ms = look->facts->now_ms;
+    if (result->has_failed)
+        life->next_removal_ms = look->facts->now_ms + life_stretch(look, LIFE_RETRY_MS);
+}
+
 void life_drop_results(struct life_look *look)
 {
     struct dv_life *life = look->life;
 
     for (size_t i = life->pending.n; i-- > 0;) {
         enum dv_life_action_kind kind = life->pending.v[i].kind;
+        bool is_removal =
+            kind == DV_LIFE_REMOVE_SANDBOX || (kind == DV_LIFE_REMOVE_CONTAINER && !life->sync);
 
-        if (life->pending.v[i].is_done &&
-            (kind == DV_LIFE_PROBE || kind == DV_LIFE_PRE_STOP || kind == DV_LIFE_REMOVE_SANDBOX ||
-             (kind == DV_LIFE_REMOVE_CONTAINER && !life->sync)))
-            life_forget(life, life->pending.v[i].id);
+        if (!life->pending.v[i].is_done ||
+            !(is_removal || kind == DV_LIFE_PROBE || kind == DV_LIFE_PRE_STOP))
+            continue;
+        if (is_removal)
+            note_removal(look, &life->pending.v[i].result);
+        life_forget(life, life->pending.v[i].id);
     }
 }

@@ -99,8 +99,9 @@ struct dv_life {
     uint32_t grace_s;      /* 0: not known yet */
     uint64_t next_sync_ms; /* 0: none is planned */
     uint64_t view_after_ms;
-    uint64_t seen_object;  /* a hash of what of the object and its devices makes a sync due */
-    DV_VEC(uint64_t) seen; /* hashes of what the view showed when the last sync began */
+    uint64_t next_removal_ms; /* of what is left of a finished pod, after one that failed */
+    uint64_t seen_object;     /* a hash of what of the object and its devices makes a sync due */
+    DV_VEC(uint64_t) seen;    /* hashes of what the view showed when the last sync began */
     DV_VEC(struct life_member) members;
     DV_VEC(struct life_pending) pending;
     struct life_sync *sync;
@@ -156,8 +157,8 @@ const struct dv_life_result *life_result(struct dv_life *life, uint32_t id);
 void life_forget(struct dv_life *life, uint32_t id);
 bool life_is_pending(const struct dv_life *life, enum dv_life_action_kind kind, dv_str id);
 void life_cancel(struct life_look *look, uint32_t id);
-/* Results that nobody asks for: of removals, and of probes of instances that are gone. After a
- * removal the view is an old one. */
+/* Drops results that nobody asks for: of removals, and of probes of instances that are gone. After
+ * a removal a finished pod waits for a new view. */
 void life_drop_results(struct life_look *look);
 
 /* An event; `container` is empty where it is the pod's. */

@@ -27,6 +27,47 @@ static void a_deleted_pod_ends_in_order(void **state)
     life_world_fini(world);
 }
 
+static enum life_chance no_removal_works(struct life_world *world,
+                                         const struct dv_life_action *action)
+{
+    (void)world;
+    return action->kind == DV_LIFE_REMOVE_CONTAINER || action->kind == DV_LIFE_REMOVE_SANDBOX
+               ? LIFE_FAILS
+               : LIFE_GOES_WELL;
+}
+
+/* The view that a removal was decided on shows what was removed until there is a new one. */
+static void what_was_removed_is_not_removed_again(void **state)
+{
+    struct life_world *world = life_test(ONE);
+
+    (void)state;
+    life_world_run(world, 3000);
+    life_world_delete(world, 1);
+    life_world_run(world, 10000);
+    assert_int_equal(life_world_count(world, "call remove\n"), 1);
+    assert_int_equal(life_world_count(world, "call remove sandbox"), 1);
+    assert_int_equal(world->stage, DV_LIFE_GONE);
+    life_world_fini(world);
+}
+
+static void what_cannot_be_removed_is_tried_after_a_pause(void **state)
+{
+    struct life_world *world = life_test(ONE);
+
+    (void)state;
+    world->chance = no_removal_works;
+    life_world_run(world, 3000);
+    life_world_delete(world, 1);
+    life_world_run(world, 40000);
+    assert_in_range(life_world_count(world, "call remove\n"), 2, 5);
+    assert_int_equal(world->stage, DV_LIFE_FINISHED);
+    world->chance = NULL;
+    life_world_run(world, 70000);
+    assert_int_equal(world->stage, DV_LIFE_GONE);
+    life_world_fini(world);
+}
+
 /* What StopContainer gets. */
 static void grace_is_what_who_ends_the_pod_says(void **state)
 {
@@ -399,6 +440,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         doc_test(a_deleted_pod_ends_in_order),
+        doc_test(what_was_removed_is_not_removed_again),
+        doc_test(what_cannot_be_removed_is_tried_after_a_pause),
         doc_test(grace_is_what_who_ends_the_pod_says),
         doc_test(force_cuts_a_long_grace),
         doc_test(force_cuts_a_restart),
