@@ -54,6 +54,7 @@ struct dv_workload_node {
     size_t n_capacity;
 
     bool has_pod_cgroups;          /* false: the runtime chooses where a pod's cgroup is */
+    dv_str cgroup_root;            /* above kubepods, with the driver cgroupfs: "" or "/davit" */
     bool has_systemd_cgroups;      /* the driver: systemd, else cgroupfs */
     unsigned cgroup_version;       /* 1 or 2 */
     bool has_swap_controller;      /* the kernel limits swap: memory.swap.max, memory.memsw.* */

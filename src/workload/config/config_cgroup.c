@@ -34,8 +34,8 @@ dv_str dv_config_cgroup_parent(const struct dv_workload_node *node,
     else if (dv_str_eq(qos, DV_STR("BestEffort")))
         class = "besteffort";
     if (!node->has_systemd_cgroups)
-        return dv_str_printf(arena, "/kubepods%s%s/pod%.*s", class ? "/" : "", class ? class : "",
-                             DV_FMT(pod->uid));
+        return dv_str_printf(arena, "%.*s/kubepods%s%s/pod%.*s", DV_FMT(node->cgroup_root),
+                             class ? "/" : "", class ? class : "", DV_FMT(pod->uid));
     uid = escape(pod->uid, arena);
     if (!class)
         return dv_str_printf(arena, "/kubepods.slice/kubepods-pod%.*s.slice", DV_FMT(uid));
