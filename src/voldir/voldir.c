@@ -75,6 +75,27 @@ void dv_voldir_tear_down(struct dv_voldir_tear_down *op, struct dv_loop *loop)
     start(&op->priv, loop, run_tear_down, on_tear_down);
 }
 
+/* ---- cgroups ---- */
+
+static void run_cgroups(struct dv_work *work)
+{
+    struct dv_voldir_cgroups *op = DV_CONTAINER(work, struct dv_voldir_cgroups, priv.work);
+
+    note(&op->priv, dv_voldir_run_cgroups(op, &op->priv.err));
+}
+
+static void on_cgroups(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_voldir_cgroups *op = DV_CONTAINER(work, struct dv_voldir_cgroups, priv.work);
+
+    op->done(op, outcome(&op->priv, err));
+}
+
+void dv_voldir_cgroups(struct dv_voldir_cgroups *op, struct dv_loop *loop)
+{
+    start(&op->priv, loop, run_cgroups, on_cgroups);
+}
+
 /* ---- parts of volumes ---- */
 
 static void run_sub_path(struct dv_work *work)

@@ -29,6 +29,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "resource/values.h"
+#include "workload/cgroup.h"
 
 struct dv_arena;
 struct dv_volume_plan;
@@ -52,8 +54,10 @@ struct dv_voldir_set_up {
     /* Fails when one volume does, with its event's text; the others are set up. */
     void (*done)(struct dv_voldir_set_up *op, const struct dv_err *err);
     const struct dv_volume_plan *plan;
+    const struct dv_cgroup_plan *cgroup; /* the pod's, made first; NULL: it is not made */
     bool is_refresh; /* only volumes of files are looked after: the pod has been running */
     struct dv_arena *arena;
+    bool has_no_cgroup; /* result: it failed because the cgroup could not be made */
     /* Results: why volumes could not be set up, those of the plan included. */
     const struct dv_voldir_problem *problems;
     size_t n_problems;
@@ -61,15 +65,29 @@ struct dv_voldir_set_up {
 };
 void dv_voldir_set_up(struct dv_voldir_set_up *op, struct dv_loop *loop);
 
-/* Unmounts what is mounted in the pod's directory and removes the directory. All processes of the
- * pod have ended. That there is none is fine; what cannot be unmounted is left whole, and fails. */
+/* Removes the pod's cgroups, unmounts what is mounted in its directory and removes that: what has a
+ * cgroup has a directory. All containers of the pod have ended; what still runs in its cgroups is
+ * killed. That there is none is fine; what cannot be unmounted is left whole, and fails. */
 struct dv_voldir_tear_down {
     void (*done)(struct dv_voldir_tear_down *op, const struct dv_err *err);
     dv_str root_dir;
     dv_str uid;
+    struct dv_strs cgroup_dirs; /* those of dv_cgroup_dirs_of_pod */
     struct dv_voldir_work priv;
 };
 void dv_voldir_tear_down(struct dv_voldir_tear_down *op, struct dv_loop *loop);
+
+/* ---- the cgroups of all pods ---- */
+
+/* Finds where cgroups are mounted and makes the groups above those of pods. */
+struct dv_voldir_cgroups {
+    void (*done)(struct dv_voldir_cgroups *op, const struct dv_err *err);
+    dv_str dir;                 /* "/sys/fs/cgroup" */
+    struct dv_cgroup_tree tree; /* `mounts` is a result, in the arena */
+    struct dv_arena *arena;
+    struct dv_voldir_work priv;
+};
+void dv_voldir_cgroups(struct dv_voldir_cgroups *op, struct dv_loop *loop);
 
 /* ---- for one container, before it is made ---- */
 

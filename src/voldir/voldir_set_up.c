@@ -209,6 +209,11 @@ bool dv_voldir_run_set_up(struct dv_voldir_set_up *op, struct dv_err *err)
 
     if (pod < 0 || !make_log_dir(plan, scratch, err))
         return false;
+    /* After the directory: whatever has a cgroup is found by its directory when it is left over. */
+    if (op->cgroup && !dv_voldir_make_cgroups(op->cgroup, err)) {
+        op->has_no_cgroup = true;
+        return false;
+    }
     for (size_t i = 0; i < plan->n_volumes; i++) {
         struct dv_err cause;
 

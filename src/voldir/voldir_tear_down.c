@@ -44,6 +44,8 @@ bool dv_voldir_run_tear_down(struct dv_voldir_tear_down *op, struct dv_err *err)
     if (!dv_voldir_is_name(op->uid))
         return dv_fail(err, DV_INVALID_ARGUMENT, "pod UID \"%.*s\" is no file name",
                        DV_FMT(op->uid));
+    if (!dv_voldir_remove_cgroups(&op->cgroup_dirs, err))
+        return dv_wrap(err, "pod %.*s", DV_FMT(op->uid));
     pods = open_pods(op->root_dir, scratch, err);
     if (pods < 0)
         return err->code == DV_OK;
