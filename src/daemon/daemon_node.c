@@ -74,6 +74,24 @@ static void on_faulty(void *ctx, const dv_str *texts, size_t n_texts)
     dv_health_set_faults(daemon->health, texts, n_texts);
 }
 
+/* Where the cgroups of pods are. Who has the kubelet's own directory is the machine's kubelet, and
+ * has its place, /kubepods; any other agent stays out of it, because a kubelet kills what it does
+ * not know there. */
+static void set_cgroups(struct dv_daemon *daemon, struct dv_runner_options *runner)
+{
+    const struct dv_options *options = daemon->options;
+    bool is_auto = dv_str_eq(options->cgroup_root, DV_STR("auto"));
+
+    if (dv_str_eq(options->cgroup_root, DV_STR("none")))
+        return;
+    runner->cgroup_dir = dv_daemon_path(daemon, options->sys_dir, "fs/cgroup");
+    if (!is_auto)
+        runner->cgroup_root =
+            dv_str_eq(options->cgroup_root, DV_STR("/")) ? DV_STR("") : options->cgroup_root;
+    else if (!dv_str_eq(options->kubelet_dir, DV_STR(DV_KUBELET_DIR)))
+        runner->cgroup_root = DV_STR("/davit");
+}
+
 static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine *machine,
                         struct dv_err *err)
 {
@@ -94,6 +112,7 @@ static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine 
         .memory_bytes = machine->memory_bytes,
     };
 
+    set_cgroups(daemon, &runner);
     daemon->runner = dv_runner_open(daemon->loop, &runner, err);
     return daemon->runner || dv_wrap(err, "--cri");
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -115,6 +116,33 @@ static bool set_cri(struct parse *parse, const struct option *option, dv_str val
     return set_text(parse, option, value, err);
 }
 
+/* Whether each part of an absolute path is a name that cgroups can have, and leads down. */
+static bool is_cgroup(dv_str path)
+{
+    dv_str part;
+
+    if (!dv_str_take(&path, '/'))
+        return false;
+    while (path.n > 0 && dv_str_split(&path, '/', &part)) {
+        if (part.n == 0 || part.p[0] == '.')
+            return false;
+        for (size_t i = 0; i < part.n; i++)
+            if (!dv_is_alphanumeric(part.p[i]) && !strchr("-_.", part.p[i]))
+                return false;
+    }
+    return true;
+}
+
+static bool set_cgroup_root(struct parse *parse, const struct option *option, dv_str value,
+                            struct dv_err *err)
+{
+    if (!dv_str_eq(value, DV_STR("auto")) && !dv_str_eq(value, DV_STR("none")) && !is_cgroup(value))
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--%s: \"%.*s\" is not auto, none or the path of a cgroup", option->name,
+                       DV_FMT(value));
+    return set_text(parse, option, value, err);
+}
+
 static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
                       struct dv_err *err)
 {
@@ -221,6 +249,8 @@ static const struct option table[] = {
      AT(pod_manifest_path),                                                                                                                    NULL                                          },
     {"pod-logs-dir",      "DIR",          "what containers print (/var/log/pods)",                        set_dir,        AT(pod_logs_dir),
      NULL                                                                                                                                                                                    },
+    {"cgroup-root",       "PATH",         "the cgroup above those of pods: auto, none or /PATH (auto)",
+     set_cgroup_root,                                                                                                     AT(cgroup_root),     NULL                                          },
     {"strict",            NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
      AT(is_strict),                                                                                                                            NULL                                          },
     {"log-format",        "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },
@@ -364,7 +394,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
                       struct dv_options *options, struct dv_err *err)
 {
     struct dv_options read = {
-        .kubelet_dir = DV_STR("/var/lib/kubelet"),
+        .kubelet_dir = DV_STR(DV_KUBELET_DIR),
         .state_dir = DV_STR("/var/lib/davit"),
         .runtime_dir = DV_STR("/run/davit"),
         .cdi_dirs = DV_STR("/etc/cdi:/var/run/cdi"),
@@ -376,6 +406,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .boot_id_file = DV_STR("/proc/sys/kernel/random/boot_id"),
         .cri = DV_STR("auto"),
         .pod_logs_dir = DV_STR("/var/log/pods"),
+        .cgroup_root = DV_STR("auto"),
         .wait_ms = DV_POD_WAIT_MS,
         .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,

@@ -23,6 +23,9 @@ enum dv_role {
     DV_ROLE_NODE = 8,
 };
 
+/* The kubelet's own directory: where plugins look by themselves. */
+#define DV_KUBELET_DIR "/var/lib/kubelet"
+
 struct dv_options {
     dv_str kubelet_dir;
     dv_str state_dir;
@@ -38,6 +41,7 @@ struct dv_options {
     dv_str boot_id_file;
     dv_str cri;               /* "auto", "none", or "unix:///PATH" of a container runtime */
     dv_str pod_logs_dir;      /* what containers print, a directory a pod */
+    dv_str cgroup_root;       /* "auto", "none", or a path that begins with "/" */
     dv_str pod_manifest_path; /* files that describe static pods; "" for none */
     uint64_t wait_ms;         /* for what has not come back */
     bool is_strict;

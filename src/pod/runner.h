@@ -47,6 +47,10 @@ struct dv_runner_options {
     dv_str node_name;
     dv_str root_dir; /* "/var/lib/kubelet" */
     dv_str log_dir;  /* "/var/log/pods" */
+    /* "/sys/fs/cgroup"; empty: pods have no cgroups of their own. What is above kubepods in it: ""
+     * or "/davit". */
+    dv_str cgroup_dir;
+    dv_str cgroup_root;
     uint64_t n_cpus;
     uint64_t memory_bytes;
 };

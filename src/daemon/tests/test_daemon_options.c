@@ -69,6 +69,9 @@ static void options_take_their_value_both_ways(void **state)
     assert_str(options.cri, "auto");
     assert_ok(parse("--cri unix:///run/c.sock", arena, &options, &err), &err);
     assert_str(options.cri, "unix:///run/c.sock");
+    assert_str(options.cgroup_root, "auto");
+    assert_ok(parse("--cgroup-root /davit/pods.1", arena, &options, &err), &err);
+    assert_str(options.cgroup_root, "/davit/pods.1");
     assert_ok(parse("-h", arena, &options, &err), &err);
     assert_true(options.wants_help);
 }
@@ -95,6 +98,9 @@ static void mistakes_are_named(void **state)
         {"--log-format xml",              "text or json, not \"xml\""                       },
         {"--cri containerd",              "\"containerd\" is not auto, none or unix:///PATH"},
         {"--cri unix://run/c.sock",       "is not auto, none or unix:///PATH"               },
+        {"--cgroup-root pods",            "is not auto, none or the path of a cgroup"       },
+        {"--cgroup-root /a/../b",         "is not auto, none or the path of a cgroup"       },
+        {"--cgroup-root /a//b",           "is not auto, none or the path of a cgroup"       },
         {"-v loud",                       "not \"loud\""                                    },
         {"--config /nonexistent.yaml",    "/nonexistent.yaml"                               },
     };

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "pod/runner.h"
 #include "pod/runner/pod_objects.h"
+#include "pod/runner/runner_cgroup.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "resource/resource.h"
@@ -46,7 +47,15 @@ static void on_set_up(struct dv_voldir_set_up *op, const struct dv_err *err)
     if (!err || (op->is_refresh && op->n_problems > 0)) {
         note_problems(job, 0);
         job->pod->is_set_up = true;
+        job->pod->has_cgroup = job->pod->has_cgroup || op->cgroup;
         dv_runner_job_end(job);
+        return;
+    }
+    if (op->has_no_cgroup) {
+        job->err = *err;
+        (void)dv_wrap(&job->err, "unable to ensure pod container exists");
+        job->result.reason = DV_STR("FailedCreatePodContainer");
+        dv_runner_job_fail(job, &job->err);
         return;
     }
     note_problems(job, 1); /* of the first one tells the result */
@@ -97,6 +106,7 @@ static void on_tokens(struct dv_runner_job *job)
     job->part.set_up = (struct dv_voldir_set_up){
         .done = on_set_up,
         .plan = job->plan,
+        .cgroup = dv_runner_cgroups_plan(job),
         .is_refresh = job->pod->is_set_up,
         .arena = job->arena,
     };
@@ -151,6 +161,7 @@ void dv_runner_begin_clean_up(struct dv_runner_job *job)
         .done = on_torn_down,
         .root_dir = job->pod->runner->options.root_dir,
         .uid = job->pod->uid,
+        .cgroup_dirs = dv_runner_cgroups_dirs(job->pod->runner->cgroups, job->pod->uid, job->arena),
     };
     dv_voldir_tear_down(&job->part.tear_down, job->pod->runner->loop);
 }

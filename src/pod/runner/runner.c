@@ -15,6 +15,7 @@
 #include "cri/cri.h"
 #include "number/number.h"
 #include "pod/runner/host_facts.h"
+#include "pod/runner/runner_cgroup.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "resource/resource.h"
@@ -115,6 +116,7 @@ static void read_runtime(struct dv_runner *runner)
     node->has_systemd_cgroups = runtime->knows_cgroup_driver && runtime->is_systemd_cgroups;
     node->runtime_name = dv_str_copy(runtime->name, runner->runtime_arena);
     node->runtime_version = dv_str_copy(runtime->version, runner->runtime_arena);
+    dv_runner_cgroups_read(runner->cgroups, runtime);
 }
 
 static void on_state_changed(void *ctx)
@@ -352,6 +354,7 @@ static void free_runner(struct dv_runner *runner)
         dv_runner_pod_free(entry->value);
     dv_map_fini(&runner->pods);
     dv_task_cancel(&runner->runtime_task);
+    dv_runner_cgroups_free(runner->cgroups);
     dv_arena_free(runner->runtime_arena);
     dv_arena_free(runner->arena);
     free(runner);
@@ -376,7 +379,8 @@ static void on_close_task(struct dv_task *task)
     for (size_t at = 0; (entry = dv_map_next(&runner->pods, &at)) != NULL;)
         if (!dv_runner_pod_is_idle(entry->value))
             return;
-    if (runner->sweep || runner->rotation || runner->is_cri_closing)
+    if (runner->sweep || runner->rotation || runner->is_cri_closing ||
+        dv_runner_cgroups_are_busy(runner->cgroups))
         return;
     if (runner->cri) { /* nobody calls any more */
         runner->is_cri_closing = true;
@@ -451,6 +455,7 @@ static void set_node(struct dv_runner *runner)
         .capacity = amounts,
         .n_capacity = 2,
         .cluster_domain = DV_STR("cluster.local"),
+        .cgroup_root = options->cgroup_root,
     };
     dv_host_facts_read(runner->arena, &runner->node);
 }
@@ -469,6 +474,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     dv_map_init(&runner->pods);
     dv_list_init(&runner->pulls);
     set_node(runner);
+    runner->cgroups = dv_runner_cgroups_new(runner, look_at_all);
     dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
     dv_timer_start(&runner->rotate_timer, loop, dv_loop_now_ms(loop) + ROTATE_MS, on_rotate);
     if (dv_str_eq(options->cri, DV_STR("none")))

@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "pod/runner.h"
 #include "pod/runner/device_health.h"
+#include "pod/runner/runner_cgroup.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "pod/runner/runner_words.h"
@@ -217,6 +218,8 @@ static void look(struct dv_task *task)
 
     if (!dv_cri_check_runtime(pod->runner->cri, &err))
         return; /* all pods are looked at when it is ready again */
+    if (dv_runner_cgroups_are_busy(pod->runner->cgroups))
+        return; /* and when it is known whether pods have cgroups */
     view = dv_cri_view_pod(pod->runner->cri, pod->uid);
     if (!dv_runner_words_read(pod, view))
         return; /* it is looked at again when they are read */

@@ -18,6 +18,7 @@ struct dv_arena;
 struct dv_cri;
 struct dv_cri_pod;
 struct dv_object;
+struct dv_runner_cgroups;
 struct dv_runner_job;
 struct dv_runner_rotation;
 struct dv_runner_sweep;
@@ -56,6 +57,8 @@ struct dv_runner_pod {
     bool is_given;  /* false: only the runtime knows it */
     bool is_told;   /* the runtime's view of it was told since it was asked for */
     bool is_set_up; /* its volumes are */
+    bool has_cgroup;
+    uint64_t burstable_shares; /* of the CPUs, in its cgroup; 0: it is not of that class */
     bool is_static;
     bool has_vanished;
     char text[];
@@ -75,6 +78,7 @@ struct dv_runner {
     struct dv_map pods;                  /* dv_runner_pod, by uid */
     struct dv_list pulls;                /* of jobs that wait for the one that pulls an image */
     struct dv_runner_job *puller;        /* NULL: nobody */
+    struct dv_runner_cgroups *cgroups;   /* those of pods */
     struct dv_timer find_timer;          /* looks for a runtime */
     struct dv_timer sweep_timer;         /* looks for what is left over */
     struct dv_runner_sweep *sweep;       /* the one that is under way; NULL: none */

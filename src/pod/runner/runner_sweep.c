@@ -13,6 +13,7 @@
 #include "cri/cri.h"
 #include "pod/pod.h"
 #include "pod/runner.h"
+#include "pod/runner/runner_cgroup.h"
 #include "pod/runner/runner_state.h"
 #include "voldir/voldir.h"
 
@@ -100,7 +101,11 @@ static void next(struct dv_runner_sweep *sweep)
             dv_voldir_remove_logs(&sweep->remove_logs, runner->loop);
         } else {
             sweep->tear_down = (struct dv_voldir_tear_down){
-                .done = on_torn_down, .root_dir = runner->options.root_dir, .uid = uid};
+                .done = on_torn_down,
+                .root_dir = runner->options.root_dir,
+                .uid = uid,
+                .cgroup_dirs = dv_runner_cgroups_dirs(runner->cgroups, uid, sweep->arena),
+            };
             dv_voldir_tear_down(&sweep->tear_down, runner->loop);
         }
         return;
