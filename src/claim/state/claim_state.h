@@ -6,13 +6,18 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "claim/claim.h"
 
+struct dv_api_pod;
+struct dv_api_pod_resource_claim;
+struct dv_api_pod_resource_claim_status;
 struct dv_arena;
+struct dv_err;
 
 /* A pod that uses claims; it is freed with the last of them. */
 struct dv_claim_pod {
@@ -84,6 +89,18 @@ size_t dv_claim_driver_index(const struct dv_claim_record *record, dv_str driver
 
 /* Frees the entry, and has its row deleted with the next save. */
 void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry);
+
+/* claim_pods.c */
+/* What the pod's status says of an entry of its list of claims; NULL: nothing. */
+const struct dv_api_pod_resource_claim_status *dv_claim_status_of(const struct dv_api_pod *pod,
+                                                                  dv_str pod_claim);
+/* Finds the name of the claim for this entry. An empty name: no claim was made for it, and none is
+ * needed. */
+DV_CHECKED bool dv_claim_resolve(const struct dv_api_pod *pod,
+                                 const struct dv_api_pod_resource_claim *entry,
+                                 struct dv_claim_ref *ref, struct dv_err *err);
+/* The name of the claim for the pod's extended resources; empty: there is none. */
+dv_str dv_claim_extended(const struct dv_api_pod *pod);
 
 /* claim_codec.c */
 void dv_claim_key_encode(dv_str namespace, dv_str name, struct dv_buf *key);
