@@ -20,6 +20,7 @@
 #include "base/calendar.h"
 #include "base/defs.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/str.h"
 
 struct dv_api_container;
@@ -225,6 +226,18 @@ DV_CHECKED bool dv_claim_check(const struct dv_api_pod *pod, const struct dv_cla
                                const struct dv_api_resource_claim *object, bool takes_groups,
                                struct dv_err *err);
 
+/* A pod's lists by name. A pod may have hundreds of containers and tens of thousands of claims: who
+ * asks for its containers makes this once. */
+struct dv_claim_lookup {
+    const struct dv_api_pod *pod; /* borrowed */
+    struct dv_map entries;        /* the pod's claims, by their names in its list */
+    struct dv_map statuses;       /* what its status says of them, by the same */
+    struct dv_map extended;       /* what it says of extended resources, by container */
+    struct dv_arena *arena;       /* of `extended`; NULL: it is empty */
+};
+void dv_claim_lookup_init(struct dv_claim_lookup *lookup, const struct dv_api_pod *pod);
+void dv_claim_lookup_fini(struct dv_claim_lookup *lookup);
+
 /* A CDI name for a container, and where it comes from. */
 struct dv_claim_cdi_name {
     dv_str id; /* "vendor.com/gpu=0" */
@@ -235,13 +248,14 @@ struct dv_claim_cdi_name {
 };
 /* The names of a container's devices, as often as it asks for them: by claim, by driver, and in the
  * driver's order; texts are the state's. */
-DV_CHECKED bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+DV_CHECKED bool dv_claim_cdi_names(const struct dv_claim_state *state,
+                                   const struct dv_claim_lookup *pod,
                                    const struct dv_api_container *container, struct dv_arena *arena,
                                    struct dv_claim_cdi_name **names, size_t *n_names,
                                    struct dv_err *err);
 /* Lists the claims of a container for PodResources; the state owns them. */
 DV_CHECKED bool dv_claim_of_container(const struct dv_claim_state *state,
-                                      const struct dv_api_pod *pod,
+                                      const struct dv_claim_lookup *pod,
                                       const struct dv_api_container *container,
                                       struct dv_arena *arena, const struct dv_claim ***claims,
                                       size_t *n_claims, struct dv_err *err);
@@ -411,7 +425,8 @@ struct dv_claim_status_options {
 };
 /* Makes allocatedResourcesStatus of a container: the entries of `known`, with those of its claims
  * added or replaced. The list is in `arena`; its texts are borrowed from the arguments. */
-void dv_claim_container_status(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+void dv_claim_container_status(const struct dv_claim_state *state,
+                               const struct dv_claim_lookup *pod,
                                const struct dv_api_container *container,
                                const struct dv_api_resource_status *known, size_t n_known,
                                const struct dv_claim_status_options *options,

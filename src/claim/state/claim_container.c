@@ -1,15 +1,104 @@
-/* claim_container.c - what a container gets of its pod's claims, and what its status says of it. */
+/* claim_container.c - what a container gets of its pod's claims, and what its status says of it.
+ *
+ * Users decide how long these lists are, and a turn of the loop walks them for all containers of a
+ * pod: what is looked for is found by name, in maps. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "claim/state/claim_state.h"
 #include "number/number.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 #include "resource/validate.h"
 
 #define CLASS_PREFIX "deviceclass.resource.kubernetes.io/"
+
+/* -- The pod's lists ------------------------------------------------------------------------ */
+
+/* A request that stands for an extended resource of a container. */
+struct extended {
+    const struct dv_api_container_extended_resource_request *mapping;
+    struct extended *next; /* of the same container */
+};
+
+static void index_extended(struct dv_claim_lookup *lookup)
+{
+    const struct dv_api_pod_extended_resource_claim_status *status =
+        lookup->pod->status.extended_resource_claim_status;
+
+    if (!status || status->n_request_mappings == 0)
+        return;
+    lookup->arena = dv_arena_new();
+    for (size_t i = status->n_request_mappings; i > 0; i--) { /* so the first is in front */
+        const struct dv_api_container_extended_resource_request *mapping =
+            &status->request_mappings[i - 1];
+        struct extended *one = DV_NEW(lookup->arena, struct extended);
+
+        one->mapping = mapping;
+        one->next = dv_map_set(&lookup->extended, mapping->container_name, one);
+    }
+}
+
+void dv_claim_lookup_init(struct dv_claim_lookup *lookup, const struct dv_api_pod *pod)
+{
+    *lookup = (struct dv_claim_lookup){.pod = pod};
+    dv_map_init(&lookup->entries);
+    dv_map_init(&lookup->extended);
+    dv_pod_index_claim_statuses(pod, &lookup->statuses);
+    for (size_t i = pod->spec.n_resource_claims; i > 0; i--) /* of equal names the first counts */
+        (void)dv_map_set(&lookup->entries, pod->spec.resource_claims[i - 1].name,
+                         &pod->spec.resource_claims[i - 1]);
+    index_extended(lookup);
+}
+
+void dv_claim_lookup_fini(struct dv_claim_lookup *lookup)
+{
+    dv_map_fini(&lookup->entries);
+    dv_map_fini(&lookup->statuses);
+    dv_map_fini(&lookup->extended);
+    dv_arena_free(lookup->arena);
+    lookup->arena = NULL;
+}
+
+/* A claim of the pod that a container uses. */
+struct use {
+    const struct dv_api_pod_resource_claim *entry;
+    const struct dv_api_container_claim *claim;
+};
+
+/* By the order of the pod's list, then that of the container's. */
+static int compare_uses(const void *a, const void *b)
+{
+    const struct use *x = a;
+    const struct use *y = b;
+
+    if (x->entry != y->entry)
+        return x->entry < y->entry ? -1 : 1;
+    return (x->claim > y->claim) - (x->claim < y->claim);
+}
+
+static size_t uses_of(const struct dv_claim_lookup *pod, const struct dv_api_container *container,
+                      struct dv_arena *arena, struct use **uses)
+{
+    struct use *v = DV_NEW_ARRAY(arena, struct use, container->resources.n_claims);
+    size_t n = 0;
+
+    for (size_t i = 0; i < container->resources.n_claims; i++) {
+        const struct dv_api_container_claim *claim = &container->resources.claims[i];
+        const struct dv_api_pod_resource_claim *entry = dv_map_get(&pod->entries, claim->name);
+
+        if (entry)
+            v[n++] = (struct use){entry, claim};
+    }
+    if (n > 1)
+        qsort(v, n, sizeof(v[0]), compare_uses);
+    *uses = v;
+    return n;
+}
 
 /* -- What a container gets ------------------------------------------------------------------ */
 
@@ -29,48 +118,49 @@ static void add_need(struct needs *needs, dv_str claim, dv_str request)
     *dv_vec_add_in(&needs->v, needs->arena) = (struct need){claim, request};
 }
 
-static bool wants_resource(const struct dv_api_container *container, dv_str resource)
+static bool is_from_claim(dv_str resource, const struct dv_quantity_entry *amount)
 {
-    for (size_t i = 0; i < container->resources.n_requests; i++) {
-        const struct dv_quantity_entry *entry = &container->resources.requests[i];
-
-        if (dv_str_eq(entry->key, resource))
-            return dv_quantity_sign(&entry->value) != 0 &&
-                   (dv_is_extended_resource_name(resource) ||
-                    dv_str_starts_with(resource, DV_STR(CLASS_PREFIX)));
-    }
-    return false;
+    return amount && dv_quantity_sign(&amount->value) != 0 &&
+           (dv_is_extended_resource_name(resource) ||
+            dv_str_starts_with(resource, DV_STR(CLASS_PREFIX)));
 }
 
-static bool gather_needs(const struct dv_api_pod *pod, const struct dv_api_container *container,
-                         struct needs *needs, struct dv_err *err)
+static void gather_extended(const struct dv_claim_lookup *pod,
+                            const struct dv_api_container *container, struct needs *needs)
 {
-    const struct dv_api_pod_extended_resource_claim_status *extended =
-        pod->status.extended_resource_claim_status;
+    const struct extended *extended = dv_map_get(&pod->extended, container->name);
+    DV_CLEANUP(dv_map_fini) struct dv_map requests = {0};
 
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
-        const struct dv_api_pod_resource_claim *entry = &pod->spec.resource_claims[i];
-        struct dv_claim_ref ref = {0};
+    if (!extended)
+        return;
+    dv_map_init(&requests);
+    for (size_t i = 0; i < container->resources.n_requests; i++)
+        (void)dv_map_set(&requests, container->resources.requests[i].key,
+                         &container->resources.requests[i]);
+    for (; extended; extended = extended->next) {
+        dv_str resource = extended->mapping->resource_name;
 
-        for (size_t k = 0; k < container->resources.n_claims; k++) {
-            const struct dv_api_container_claim *use = &container->resources.claims[k];
-
-            if (!dv_str_eq(use->name, entry->name))
-                continue;
-            if (ref.pod_claim.p == NULL && !dv_claim_resolve(pod, entry, &ref, err))
-                return false;
-            if (ref.name.n > 0)
-                add_need(needs, ref.name, use->request);
-        }
+        if (is_from_claim(resource, dv_map_get(&requests, resource)))
+            add_need(needs, dv_claim_extended(pod->pod), extended->mapping->request_name);
     }
-    for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
-        const struct dv_api_container_extended_resource_request *mapping =
-            &extended->request_mappings[i];
+}
 
-        if (dv_str_eq(mapping->container_name, container->name) &&
-            wants_resource(container, mapping->resource_name))
-            add_need(needs, extended->resource_claim_name, mapping->request_name);
+static bool gather_needs(const struct dv_claim_lookup *pod,
+                         const struct dv_api_container *container, struct needs *needs,
+                         struct dv_err *err)
+{
+    struct use *uses;
+    size_t n = uses_of(pod, container, needs->arena, &uses);
+
+    for (size_t i = 0; i < n; i++) {
+        struct dv_claim_ref ref;
+
+        if (!dv_claim_resolve(pod->pod, uses[i].entry, &pod->statuses, &ref, err))
+            return false;
+        if (ref.name.n > 0)
+            add_need(needs, ref.name, uses[i].claim->request);
     }
+    gather_extended(pod, container, needs);
     return true;
 }
 
@@ -84,24 +174,25 @@ static bool has_request(const struct dv_claim_device *device, dv_str request)
     return false;
 }
 
-bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_claim_lookup *pod,
                         const struct dv_api_container *container, struct dv_arena *arena,
                         struct dv_claim_cdi_name **names, size_t *n_names, struct dv_err *err)
 {
     struct needs needs = {.arena = arena};
     DV_VEC(struct dv_claim_cdi_name) v = {0};
+    dv_str namespace = pod->pod->metadata.namespace;
 
     if (!gather_needs(pod, container, &needs, err))
         return false;
     for (size_t i = 0; i < needs.v.n; i++) {
         const struct need *need = &needs.v.v[i];
-        const struct dv_claim *claim = dv_claim_find(state, pod->metadata.namespace, need->claim);
+        const struct dv_claim *claim = dv_claim_find(state, namespace, need->claim);
 
         if (!claim)
             return dv_fail(err, DV_NOT_FOUND,
                            "internal error: unable to get claim info for ResourceClaim %.*s in "
                            "namespace %.*s",
-                           DV_FMT(need->claim), DV_FMT(pod->metadata.namespace));
+                           DV_FMT(need->claim), DV_FMT(namespace));
         for (size_t d = 0; d < claim->record.n_drivers; d++) {
             const struct dv_claim_driver *driver = &claim->record.drivers[d];
 
@@ -124,40 +215,23 @@ bool dv_claim_cdi_names(const struct dv_claim_state *state, const struct dv_api_
     return true;
 }
 
-static bool uses(const struct dv_api_container *container, dv_str pod_claim)
-{
-    for (size_t i = 0; i < container->resources.n_claims; i++)
-        if (dv_str_eq(container->resources.claims[i].name, pod_claim))
-            return true;
-    return false;
-}
-
-static bool uses_extended(const struct dv_api_pod *pod, const struct dv_api_container *container)
-{
-    const struct dv_api_pod_extended_resource_claim_status *extended =
-        pod->status.extended_resource_claim_status;
-
-    for (size_t i = 0; extended && i < extended->n_request_mappings; i++)
-        if (dv_str_eq(extended->request_mappings[i].container_name, container->name))
-            return true;
-    return false;
-}
-
-bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_claim_lookup *pod,
                            const struct dv_api_container *container, struct dv_arena *arena,
                            const struct dv_claim ***claims, size_t *n_claims, struct dv_err *err)
 {
-    const struct dv_claim **v =
-        DV_NEW_ARRAY(arena, const struct dv_claim *, pod->spec.n_resource_claims + 1);
-    dv_str namespace = pod->metadata.namespace;
+    dv_str namespace = pod->pod->metadata.namespace;
+    dv_str extended = dv_claim_extended(pod->pod);
+    struct use *uses;
+    size_t n_uses = uses_of(pod, container, arena, &uses);
+    const struct dv_claim **v = DV_NEW_ARRAY(arena, const struct dv_claim *, n_uses + 1);
     size_t n = 0;
 
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
+    for (size_t i = 0; i < n_uses; i++) {
         struct dv_claim_ref ref;
 
-        if (!uses(container, pod->spec.resource_claims[i].name))
+        if (i > 0 && uses[i].entry == uses[i - 1].entry)
             continue;
-        if (!dv_claim_resolve(pod, &pod->spec.resource_claims[i], &ref, err))
+        if (!dv_claim_resolve(pod->pod, uses[i].entry, &pod->statuses, &ref, err))
             return false;
         if (ref.name.n == 0)
             continue;
@@ -166,12 +240,12 @@ bool dv_claim_of_container(const struct dv_claim_state *state, const struct dv_a
             return dv_fail(err, DV_NOT_FOUND, "unable to get information for ResourceClaim %.*s",
                            DV_FMT(ref.name));
     }
-    if (uses_extended(pod, container)) {
-        v[n] = dv_claim_find(state, namespace, dv_claim_extended(pod));
+    if (dv_map_get(&pod->extended, container->name)) {
+        v[n] = dv_claim_find(state, namespace, extended);
         if (!v[n++])
             return dv_fail(err, DV_NOT_FOUND,
                            "unable to get claim info for claim %.*s in namespace %.*s",
-                           DV_FMT(dv_claim_extended(pod)), DV_FMT(namespace));
+                           DV_FMT(extended), DV_FMT(namespace));
     }
     *claims = v;
     *n_claims = n;
@@ -184,7 +258,9 @@ struct showing {
     const struct dv_claim_state *state;
     const struct dv_claim_status_options *options;
     struct dv_arena *arena;
-    DV_VEC(struct dv_api_resource_status) entries;
+    struct dv_api_resource_status *entries; /* with room for all */
+    size_t n_entries;
+    struct dv_map by_name; /* the entries */
 };
 
 static bool serves_base(const struct dv_claim_device *device, dv_str request)
@@ -192,8 +268,10 @@ static bool serves_base(const struct dv_claim_device *device, dv_str request)
     return has_request(device, dv_str_slice(request, 0, dv_str_find_char(request, '/')));
 }
 
+/* Adds the device to the entry. The first one of an id counts; `ids` has those that are there. */
 static void show_device(const struct showing *showing, dv_str driver,
-                        const struct dv_claim_device *device, struct dv_api_resource_status *entry)
+                        const struct dv_claim_device *device, struct dv_map *ids,
+                        struct dv_api_resource_status *entry)
 {
     dv_str id = device->n_cdi_ids > 0
                     ? device->cdi_ids[0]
@@ -202,9 +280,8 @@ static void show_device(const struct showing *showing, dv_str driver,
     dv_str message = DV_STR_NONE;
     enum dv_claim_health health;
 
-    for (size_t i = 0; i < entry->n_resources; i++)
-        if (dv_str_eq(entry->resources[i].resource_id, id))
-            return; /* the first entry of an id counts */
+    if (dv_map_set(ids, id, entry))
+        return;
     health = dv_claim_health_get(showing->state, driver, device->pool, device->name,
                                  showing->options->now_wall_ns, &message);
     if (showing->options->without_messages || message.n == 0)
@@ -219,8 +296,10 @@ static void show_device(const struct showing *showing, dv_str driver,
 static void show_claim(const struct showing *showing, const struct dv_claim *claim, dv_str request,
                        struct dv_api_resource_status *entry)
 {
+    DV_CLEANUP(dv_map_fini) struct dv_map ids = {0};
     size_t n = 0;
 
+    dv_map_init(&ids);
     for (size_t d = 0; d < claim->record.n_drivers; d++)
         n += claim->record.drivers[d].n_devices;
     entry->resources = DV_NEW_ARRAY(showing->arena, struct dv_api_resource_health, n);
@@ -230,39 +309,57 @@ static void show_claim(const struct showing *showing, const struct dv_claim *cla
 
         for (size_t k = 0; k < driver->n_devices; k++)
             if (serves_base(&driver->devices[k], request))
-                show_device(showing, driver->name, &driver->devices[k], entry);
+                show_device(showing, driver->name, &driver->devices[k], &ids, entry);
     }
 }
 
 static struct dv_api_resource_status *entry_of(struct showing *showing, dv_str name)
 {
-    struct dv_api_resource_status *entry;
+    struct dv_api_resource_status *entry = dv_map_get(&showing->by_name, name);
 
-    for (size_t i = 0; i < showing->entries.n; i++)
-        if (dv_str_eq(showing->entries.v[i].name, name))
-            return &showing->entries.v[i];
-    entry = dv_vec_add_in(&showing->entries, showing->arena);
+    if (entry)
+        return entry;
+    entry = &showing->entries[showing->n_entries++];
     entry->name = name;
+    (void)dv_map_set(&showing->by_name, entry->name, entry);
     return entry;
 }
 
-/* The claim's name from the pod's status, or else from its spec. */
-static dv_str claim_name(const struct dv_api_pod *pod, dv_str pod_claim)
+/* Takes over what is known; of equal names the first one counts. */
+static void show_known(struct showing *showing, const struct dv_api_resource_status *known,
+                       size_t n_known)
 {
-    const struct dv_api_pod_resource_claim_status *status = dv_claim_status_of(pod, pod_claim);
+    for (size_t i = 0; i < n_known; i++)
+        showing->entries[i] = known[i];
+    showing->n_entries = n_known;
+    for (size_t i = n_known; i > 0; i--)
+        (void)dv_map_set(&showing->by_name, showing->entries[i - 1].name, &showing->entries[i - 1]);
+}
+
+/* The claim's name from the pod's status, or else from its spec. */
+static dv_str claim_name(const struct dv_claim_lookup *pod, dv_str pod_claim)
+{
+    const struct dv_api_pod_resource_claim_status *status = dv_map_get(&pod->statuses, pod_claim);
+    const struct dv_api_pod_resource_claim *entry = dv_map_get(&pod->entries, pod_claim);
     struct dv_claim_ref ref;
     struct dv_err err;
 
     if (status && status->resource_claim_name.n > 0)
         return status->resource_claim_name;
-    for (size_t i = 0; i < pod->spec.n_resource_claims; i++)
-        if (dv_str_eq(pod->spec.resource_claims[i].name, pod_claim) &&
-            dv_claim_resolve(pod, &pod->spec.resource_claims[i], &ref, &err))
-            return ref.name;
+    if (entry && dv_claim_resolve(pod->pod, entry, &pod->statuses, &ref, &err))
+        return ref.name;
     return DV_STR_NONE;
 }
 
-void dv_claim_container_status(const struct dv_claim_state *state, const struct dv_api_pod *pod,
+static dv_str status_name(const struct dv_api_container_claim *use, struct dv_arena *arena)
+{
+    if (use->request.n == 0)
+        return dv_str_printf(arena, "claim:%.*s", DV_FMT(use->name));
+    return dv_str_printf(arena, "claim:%.*s/%.*s", DV_FMT(use->name), DV_FMT(use->request));
+}
+
+void dv_claim_container_status(const struct dv_claim_state *state,
+                               const struct dv_claim_lookup *pod,
                                const struct dv_api_container *container,
                                const struct dv_api_resource_status *known, size_t n_known,
                                const struct dv_claim_status_options *options,
@@ -272,25 +369,23 @@ void dv_claim_container_status(const struct dv_claim_state *state, const struct 
     struct showing showing = {.state = state, .options = options, .arena = arena};
     size_t n = 0;
 
-    for (size_t i = 0; i < n_known; i++)
-        *dv_vec_add_in(&showing.entries, arena) = known[i];
+    dv_map_init(&showing.by_name);
+    showing.entries =
+        DV_NEW_ARRAY(arena, struct dv_api_resource_status, n_known + container->resources.n_claims);
+    show_known(&showing, known, n_known);
     for (size_t i = 0; i < container->resources.n_claims; i++) {
         const struct dv_api_container_claim *use = &container->resources.claims[i];
         dv_str name = claim_name(pod, use->name);
         const struct dv_claim *claim =
-            name.n > 0 ? dv_claim_find(state, pod->metadata.namespace, name) : NULL;
+            name.n > 0 ? dv_claim_find(state, pod->pod->metadata.namespace, name) : NULL;
 
         if (claim)
-            show_claim(
-                &showing, claim, use->request,
-                entry_of(&showing, use->request.n > 0
-                                       ? dv_str_printf(arena, "claim:%.*s/%.*s", DV_FMT(use->name),
-                                                       DV_FMT(use->request))
-                                       : dv_str_printf(arena, "claim:%.*s", DV_FMT(use->name))));
+            show_claim(&showing, claim, use->request, entry_of(&showing, status_name(use, arena)));
     }
-    for (size_t i = 0; i < showing.entries.n; i++)
-        if (showing.entries.v[i].n_resources > 0)
-            showing.entries.v[n++] = showing.entries.v[i];
-    *entries = showing.entries.v;
+    dv_map_fini(&showing.by_name);
+    for (size_t i = 0; i < showing.n_entries; i++)
+        if (showing.entries[i].n_resources > 0)
+            showing.entries[n++] = showing.entries[i];
+    *entries = showing.entries;
     *n_entries = n;
 }

@@ -2,24 +2,17 @@
  * them. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "claim/state/claim_state.h"
+#include "resource/references.h"
 #include "resource/resource.h"
 
 #define GROUP_API_GROUP "scheduling.k8s.io"
 
 /* -- Names of claims ------------------------------------------------------------------------ */
 
-const struct dv_api_pod_resource_claim_status *dv_claim_status_of(const struct dv_api_pod *pod,
-                                                                  dv_str pod_claim)
-{
-    for (size_t i = 0; i < pod->status.n_resource_claim_statuses; i++)
-        if (dv_str_eq(pod->status.resource_claim_statuses[i].name, pod_claim))
-            return &pod->status.resource_claim_statuses[i];
-    return NULL;
-}
-
 bool dv_claim_resolve(const struct dv_api_pod *pod, const struct dv_api_pod_resource_claim *entry,
-                      struct dv_claim_ref *ref, struct dv_err *err)
+                      const struct dv_map *statuses, struct dv_claim_ref *ref, struct dv_err *err)
 {
     const struct dv_api_pod_resource_claim_status *status;
 
@@ -34,7 +27,7 @@ bool dv_claim_resolve(const struct dv_api_pod *pod, const struct dv_api_pod_reso
                        "fields are set",
                        DV_FMT(pod->metadata.namespace), DV_FMT(pod->metadata.name),
                        DV_FMT(entry->name));
-    status = dv_claim_status_of(pod, entry->name);
+    status = dv_map_get(statuses, entry->name);
     if (!status)
         return dv_fail(err, DV_UNAVAILABLE, "pod \"%.*s/%.*s\": ResourceClaim not created yet",
                        DV_FMT(pod->metadata.namespace), DV_FMT(pod->metadata.name));
@@ -56,10 +49,12 @@ bool dv_claim_refs(const struct dv_api_pod *pod, struct dv_arena *arena, struct 
 {
     struct dv_claim_ref *v =
         DV_NEW_ARRAY(arena, struct dv_claim_ref, pod->spec.n_resource_claims + 1);
+    DV_CLEANUP(dv_map_fini) struct dv_map statuses = {0};
     size_t n = 0;
 
+    dv_pod_index_claim_statuses(pod, &statuses);
     for (size_t i = 0; i < pod->spec.n_resource_claims; i++) {
-        if (!dv_claim_resolve(pod, &pod->spec.resource_claims[i], &v[n], err))
+        if (!dv_claim_resolve(pod, &pod->spec.resource_claims[i], &statuses, &v[n], err))
             return false;
         n += v[n].name.n > 0;
     }

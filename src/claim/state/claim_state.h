@@ -15,7 +15,6 @@
 
 struct dv_api_pod;
 struct dv_api_pod_resource_claim;
-struct dv_api_pod_resource_claim_status;
 struct dv_arena;
 struct dv_err;
 
@@ -91,14 +90,12 @@ size_t dv_claim_driver_index(const struct dv_claim_record *record, dv_str driver
 void dv_claim_forget(struct dv_claim_state *state, struct dv_claim_entry *entry);
 
 /* claim_pods.c */
-/* What the pod's status says of an entry of its list of claims; NULL: nothing. */
-const struct dv_api_pod_resource_claim_status *dv_claim_status_of(const struct dv_api_pod *pod,
-                                                                  dv_str pod_claim);
-/* Finds the name of the claim for this entry. An empty name: no claim was made for it, and none is
- * needed. */
+/* Finds the name of the claim for this entry of the pod. An empty name: no claim was made for it,
+ * and none is needed. `statuses` is the index of dv_pod_index_claim_statuses. */
 DV_CHECKED bool dv_claim_resolve(const struct dv_api_pod *pod,
                                  const struct dv_api_pod_resource_claim *entry,
-                                 struct dv_claim_ref *ref, struct dv_err *err);
+                                 const struct dv_map *statuses, struct dv_claim_ref *ref,
+                                 struct dv_err *err);
 /* The name of the claim for the pod's extended resources; empty: there is none. */
 dv_str dv_claim_extended(const struct dv_api_pod *pod);
 

@@ -355,12 +355,14 @@ const char *host_claim(struct host *host, const char *name)
 
 const char *host_names(struct host *host, const struct dv_api_pod *pod)
 {
+    DV_CLEANUP(dv_claim_lookup_fini) struct dv_claim_lookup lookup = {0};
     struct dv_claim_cdi_name *names;
     dv_str text = DV_STR("");
     struct dv_err err;
     size_t n;
 
-    if (!dv_claim_cdi_names(dv_claim_manager_state(host->claims), pod, &pod->spec.containers[0],
+    dv_claim_lookup_init(&lookup, pod);
+    if (!dv_claim_cdi_names(dv_claim_manager_state(host->claims), &lookup, &pod->spec.containers[0],
                             host->rig.arena, &names, &n, &err))
         return dv_str_to_c(dv_str_from_c(err.msg), host->rig.arena);
     for (size_t i = 0; i < n; i++)

@@ -236,13 +236,15 @@ static void gives_a_container_the_names_of_its_devices(void **state)
     (void)add_claim(world, "c1");
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
         const struct dv_api_pod *pod = pod_of(world, cases[i].pod);
+        DV_CLEANUP(dv_claim_lookup_fini) struct dv_claim_lookup lookup = {0};
         struct dv_claim_cdi_name *names;
         dv_str text = DV_STR("");
         struct dv_err err;
         size_t n;
 
-        if (!dv_claim_cdi_names(world->state, pod, &pod->spec.containers[0], world->arena, &names,
-                                &n, &err)) {
+        dv_claim_lookup_init(&lookup, pod);
+        if (!dv_claim_cdi_names(world->state, &lookup, &pod->spec.containers[0], world->arena,
+                                &names, &n, &err)) {
             assert_string_equal(err.msg, cases[i].wanted);
             continue;
         }
@@ -283,12 +285,14 @@ static void tells_which_claims_a_container_has(void **state)
     (void)add_claim(world, "c2");
     for (size_t i = 0; i < DV_COUNT(cases); i++) {
         const struct dv_api_pod *pod = pod_of(world, cases[i].pod);
+        DV_CLEANUP(dv_claim_lookup_fini) struct dv_claim_lookup lookup = {0};
         const struct dv_claim **claims;
         dv_str text = DV_STR("");
         struct dv_err err;
         size_t n;
 
-        if (!dv_claim_of_container(world->state, pod, &pod->spec.containers[0], world->arena,
+        dv_claim_lookup_init(&lookup, pod);
+        if (!dv_claim_of_container(world->state, &lookup, &pod->spec.containers[0], world->arena,
                                    &claims, &n, &err)) {
             assert_string_equal(err.msg, cases[i].wanted);
             continue;
@@ -345,12 +349,14 @@ static void shows_health_in_the_status_of_a_container(void **state)
         const struct dv_api_pod *pod = pod_of(world, cases[i].pod);
         struct dv_claim_status_options options = {.now_wall_ns = 1000,
                                                   .without_messages = cases[i].without_messages};
+        DV_CLEANUP(dv_claim_lookup_fini) struct dv_claim_lookup lookup = {0};
         struct dv_api_resource_status *entries;
         dv_str text = DV_STR("");
         size_t n;
 
-        dv_claim_container_status(world->state, pod, &pod->spec.containers[0], &known, 1, &options,
-                                  world->arena, &entries, &n);
+        dv_claim_lookup_init(&lookup, pod);
+        dv_claim_container_status(world->state, &lookup, &pod->spec.containers[0], &known, 1,
+                                  &options, world->arena, &entries, &n);
         for (size_t k = 0; k < n; k++)
             for (size_t m = 0; m < entries[k].n_resources; m++)
                 text = dv_str_printf(world->arena, "%.*s%.*s %.*s=%.*s:%.*s;", DV_FMT(text),

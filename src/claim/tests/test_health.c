@@ -177,12 +177,15 @@ static const char *status_of(struct host *host, const struct dv_api_pod *pod)
 {
     struct dv_claim_status_options options = {.now_wall_ns =
                                                   dv_clock_wall_ns(&host->rig.clock.clock)};
+    DV_CLEANUP(dv_claim_lookup_fini) struct dv_claim_lookup lookup = {0};
     struct dv_api_resource_status *entries;
     dv_str text = DV_STR("");
     size_t n;
 
-    dv_claim_container_status(dv_claim_manager_state(host->claims), pod, &pod->spec.containers[0],
-                              NULL, 0, &options, host->rig.arena, &entries, &n);
+    dv_claim_lookup_init(&lookup, pod);
+    dv_claim_container_status(dv_claim_manager_state(host->claims), &lookup,
+                              &pod->spec.containers[0], NULL, 0, &options, host->rig.arena,
+                              &entries, &n);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < entries[i].n_resources; k++)
             text = dv_str_printf(

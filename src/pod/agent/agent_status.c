@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/str.h"
+#include "claim/claim.h"
 #include "loop/loop.h"
 #include "pod/agent.h"
 #include "pod/agent/agent_state.h"
@@ -39,13 +40,14 @@ static struct dv_time start_of(const struct dv_agent_pod *pod)
 
 /* ---- containers ---- */
 
-static void add_health(const struct dv_agent_pod *pod, const struct dv_api_container *container,
-                       struct dv_arena *arena, struct dv_api_container_status *status)
+static void add_health(const struct dv_agent_pod *pod, const struct dv_claim_lookup *lookup,
+                       const struct dv_api_container *container, struct dv_arena *arena,
+                       struct dv_api_container_status *status)
 {
     const struct dv_agent_options *options = &pod->agent->options;
 
     status->n_allocated_resources_status =
-        dv_device_health_of(options->devices, options->claims, value_of(pod), pod->uid, container,
+        dv_device_health_of(options->devices, options->claims, lookup, pod->uid, container,
                             dv_clock_wall_ns(dv_loop_clock(pod->agent->loop)), arena,
                             &status->allocated_resources_status);
 }
@@ -54,13 +56,18 @@ static void add_all_health(const struct dv_agent_pod *pod, struct dv_arena *aren
                            struct dv_api_pod_status *status)
 {
     const struct dv_api_pod_spec *spec = &value_of(pod)->spec;
+    struct dv_claim_lookup lookup;
 
+    dv_claim_lookup_init(&lookup, value_of(pod));
     for (size_t i = 0; i < status->n_init_container_statuses; i++)
-        add_health(pod, &spec->init_containers[i], arena, &status->init_container_statuses[i]);
+        add_health(pod, &lookup, &spec->init_containers[i], arena,
+                   &status->init_container_statuses[i]);
     for (size_t i = 0; i < status->n_container_statuses; i++)
         for (size_t k = 0; k < spec->n_containers; k++)
             if (dv_str_eq(spec->containers[k].name, status->container_statuses[i].name))
-                add_health(pod, &spec->containers[k], arena, &status->container_statuses[i]);
+                add_health(pod, &lookup, &spec->containers[k], arena,
+                           &status->container_statuses[i]);
+    dv_claim_lookup_fini(&lookup);
 }
 
 /* ---- all of it ---- */

@@ -9,7 +9,7 @@
 #include "workload/life.h"
 
 size_t dv_device_health_of(struct dv_device_manager *devices, struct dv_claim_manager *claims,
-                           const struct dv_api_pod *pod, dv_str uid,
+                           const struct dv_claim_lookup *pod, dv_str uid,
                            const struct dv_api_container *container, uint64_t now_wall_ns,
                            struct dv_arena *arena, struct dv_api_resource_status **statuses)
 {
@@ -38,7 +38,7 @@ size_t dv_device_health_of(struct dv_device_manager *devices, struct dv_claim_ma
 }
 
 static size_t add(struct dv_device_manager *devices, struct dv_claim_manager *claims,
-                  const struct dv_api_pod *pod, dv_str uid,
+                  const struct dv_claim_lookup *pod, dv_str uid,
                   const struct dv_api_container *containers, size_t n_containers,
                   uint64_t now_wall_ns, struct dv_arena *arena, struct dv_life_devices *all)
 {
@@ -62,11 +62,15 @@ size_t dv_device_health(struct dv_device_manager *devices, struct dv_claim_manag
     const struct dv_api_pod_spec *spec = &pod->spec;
     struct dv_life_devices *list =
         DV_NEW_ARRAY(arena, struct dv_life_devices, spec->n_init_containers + spec->n_containers);
-    size_t n = add(devices, claims, pod, uid, spec->init_containers, spec->n_init_containers,
-                   now_wall_ns, arena, list);
+    struct dv_claim_lookup lookup;
+    size_t n;
 
-    n += add(devices, claims, pod, uid, spec->containers, spec->n_containers, now_wall_ns, arena,
-             list + n);
+    dv_claim_lookup_init(&lookup, pod);
+    n = add(devices, claims, &lookup, uid, spec->init_containers, spec->n_init_containers,
+            now_wall_ns, arena, list);
+    n += add(devices, claims, &lookup, uid, spec->containers, spec->n_containers, now_wall_ns,
+             arena, list + n);
+    dv_claim_lookup_fini(&lookup);
     *all = list;
     return n;
 }

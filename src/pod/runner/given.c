@@ -69,14 +69,19 @@ bool dv_given_gather(struct dv_device_manager *devices, struct dv_claim_manager 
 {
     struct dv_device_options options = {0};
     struct dv_claim_cdi_name *names = NULL;
+    struct dv_claim_lookup lookup;
     size_t n_names = 0;
+    bool is_known;
     dv_str *ids;
 
     if (dv_device_container_options(dv_device_manager_state(devices), uid, container->name, arena,
                                     &options))
         log_conflicts(container->name, &options);
-    if (claims && !dv_claim_cdi_names(dv_claim_manager_state(claims), pod, container, arena, &names,
-                                      &n_names, err))
+    dv_claim_lookup_init(&lookup, pod);
+    is_known = !claims || dv_claim_cdi_names(dv_claim_manager_state(claims), &lookup, container,
+                                             arena, &names, &n_names, err);
+    dv_claim_lookup_fini(&lookup);
+    if (!is_known)
         return false;
     /* the names of claims come first, as in the reference */
     ids = DV_NEW_ARRAY(arena, dv_str, n_names + options.n_cdi_names);

@@ -269,6 +269,21 @@ static void log_conflicts(const struct pending *pending, const struct dv_device_
                DV_F_STR("dropped", options->conflicts[i].dropped));
 }
 
+static bool find_cdi_names(const struct pending *pending, const struct dv_api_pod *pod,
+                           const struct dv_api_container *container,
+                           struct dv_claim_cdi_name **names, size_t *n, struct dv_err *err)
+{
+    const struct dv_claim_state *state = dv_claim_manager_state(pending->server->node->claims);
+    struct dv_claim_lookup lookup;
+    bool is_known;
+
+    dv_claim_lookup_init(&lookup, pod);
+    is_known = dv_claim_cdi_names(state, &lookup, container, dv_server_call_arena(pending->call),
+                                  names, n, err);
+    dv_claim_lookup_fini(&lookup);
+    return is_known;
+}
+
 /* Adds the CDI names; those of claims come first, as in the reference. */
 static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const struct pending *pending,
                           const struct dv_pod_spec *spec, const struct dv_device_options *options,
@@ -279,8 +294,7 @@ static bool add_cdi_names(NodeV1__ContainerOptionsResponse *response, const stru
     struct dv_claim_cdi_name *names = NULL;
     size_t n = 0;
 
-    if (container && !dv_claim_cdi_names(dv_claim_manager_state(pending->server->node->claims),
-                                         spec->object, container, arena, &names, &n, err))
+    if (container && !find_cdi_names(pending, spec->object, container, &names, &n, err))
         return false;
     response->cdi_devices = DV_NEW_ARRAY(arena, const char *, n + options->n_cdi_names);
     for (size_t i = 0; i < n; i++)

@@ -115,9 +115,10 @@ static NodeV1__ResourceHealth *claim_health(const struct dv_api_resource_status 
     return resource;
 }
 
+/* `lookup` is of the pod's object, if it has one. */
 static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spec *spec,
-                             dv_str name, struct dv_arena *arena,
-                             struct dv_api_resource_status **statuses)
+                             const struct dv_claim_lookup *lookup, dv_str name,
+                             struct dv_arena *arena, struct dv_api_resource_status **statuses)
 {
     const struct dv_api_container *container = dv_pod_spec_container(spec, name);
     struct dv_claim_status_options options = {.now_wall_ns =
@@ -125,8 +126,8 @@ static size_t claim_statuses(const struct dv_node *node, const struct dv_pod_spe
     size_t n = 0;
 
     if (container)
-        dv_claim_container_status(dv_claim_manager_state(node->claims), spec->object, container,
-                                  NULL, 0, &options, arena, statuses, &n);
+        dv_claim_container_status(dv_claim_manager_state(node->claims), lookup, container, NULL, 0,
+                                  &options, arena, statuses, &n);
     return n;
 }
 
@@ -135,14 +136,18 @@ static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
                        const struct dv_pod_spec *spec, struct dv_arena *arena)
 {
     const struct dv_device_state *state = dv_device_manager_state(node->devices);
+    struct dv_claim_lookup lookup = {0};
 
+    if (spec->object)
+        dv_claim_lookup_init(&lookup, spec->object);
     pod->containers = DV_NEW_ARRAY(arena, NodeV1__ContainerHealth *, spec->n_containers);
     for (size_t i = 0; i < spec->n_containers; i++) {
         const struct dv_device_status *statuses;
         size_t n =
             dv_device_status(state, spec->ref.uid, spec->containers[i].name, arena, &statuses);
         struct dv_api_resource_status *claimed;
-        size_t n_claimed = claim_statuses(node, spec, spec->containers[i].name, arena, &claimed);
+        size_t n_claimed =
+            claim_statuses(node, spec, &lookup, spec->containers[i].name, arena, &claimed);
         NodeV1__ContainerHealth *container;
 
         if (n + n_claimed == 0)
@@ -157,6 +162,7 @@ static void add_health(NodeV1__PodStatus *pod, const struct dv_node *node,
             container->resources[container->n_resources++] = claim_health(&claimed[k], arena);
         pod->containers[pod->n_containers++] = container;
     }
+    dv_claim_lookup_fini(&lookup);
 }
 
 /* Adds what was told about the containers. */

@@ -65,9 +65,11 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
                                            const struct dv_pod_spec *spec, struct dv_arena *arena)
 {
     struct dv_podres_use *uses;
+    struct dv_claim_lookup lookup;
 
     if (!spec->object)
         return NULL;
+    dv_claim_lookup_init(&lookup, spec->object);
     uses = DV_NEW_ARRAY(arena, struct dv_podres_use, spec->n_containers);
     for (size_t i = 0; i < spec->n_containers; i++) {
         const struct dv_api_container *container =
@@ -77,7 +79,7 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
         struct dv_err missing; /* the container then shows no claims at all */
         size_t n;
 
-        if (!container || !dv_claim_of_container(dv_claim_manager_state(node->claims), spec->object,
+        if (!container || !dv_claim_of_container(dv_claim_manager_state(node->claims), &lookup,
                                                  container, arena, &used, &n, &missing))
             continue;
         claims = DV_NEW_ARRAY(arena, const struct dv_podres_claim *, n);
@@ -85,6 +87,7 @@ static const struct dv_podres_use *uses_of(const struct dv_node *node,
             claims[k] = claim_of(used[k], arena);
         uses[i] = (struct dv_podres_use){claims, n};
     }
+    dv_claim_lookup_fini(&lookup);
     return uses;
 }
 
