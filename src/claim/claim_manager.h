@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "claim/claim.h"
 #include "loop/loop.h"
@@ -174,6 +175,7 @@ struct dv_claim_operation {
         size_t n_fetching;
         struct dv_claim_batch *batches; /* one for each driver */
         size_t n_batches;
+        struct dv_map by_driver; /* the batches */
         size_t n_calling;
         struct dv_link link;
         struct dv_link waiting;

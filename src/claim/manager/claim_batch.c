@@ -66,14 +66,14 @@ static void fail_claim(struct dv_claim_batch *batch, const struct dv_err *status
     dv_err_print_rpc(status, &text);
     (void)dv_fail(&batch->err, status->code, "%s failed for ResourceClaim %.*s: %s",
                   is_prepare(batch) ? "NodePrepareResources" : "NodeUnprepareResources",
-                  DV_FMT(batch->claims[batch->at]->record.name), dv_buf_c(&text));
+                  DV_FMT(batch->claims.v[batch->at]->record.name), dv_buf_c(&text));
 }
 
 static bool take_answer(struct dv_claim_batch *batch)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
-    struct dv_claim **claims = takes_one(batch) ? &batch->claims[batch->at] : batch->claims;
-    size_t n_claims = takes_one(batch) ? 1 : batch->n_claims;
+    struct dv_claim **claims = takes_one(batch) ? &batch->claims.v[batch->at] : batch->claims.v;
+    size_t n_claims = takes_one(batch) ? 1 : batch->claims.n;
     struct dv_claim_answer *answers;
     size_t n_answers;
     struct dv_err status;
@@ -123,12 +123,12 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
         fail_claim(batch, err);
     else if (err)
         fail_status(batch, err);
-    else if (take_answer(batch) && takes_one(batch) && ++batch->at < batch->n_claims &&
+    else if (take_answer(batch) && takes_one(batch) && ++batch->at < batch->claims.n &&
              batch->operation->priv.end.code == DV_OK && !batch->instance->is_closing) {
         ask(batch);
         return;
     }
-    if (batch->err.code == DV_OK && takes_one(batch) && batch->at < batch->n_claims)
+    if (batch->err.code == DV_OK && takes_one(batch) && batch->at < batch->claims.n)
         (void)dv_fail(&batch->err, DV_CANCELLED, "given up");
     dv_claim_batch_ended(batch);
 }
@@ -136,13 +136,13 @@ static void on_done(struct dv_call *call, const struct dv_err *err)
 static void ask(struct dv_claim_batch *batch)
 {
     struct dv_claim_manager *claims = batch->operation->priv.claims;
-    struct dv_claim **asked = takes_one(batch) ? &batch->claims[batch->at] : batch->claims;
+    struct dv_claim **asked = takes_one(batch) ? &batch->claims.v[batch->at] : batch->claims.v;
     DV_CLEANUP(dv_buf_fini) struct dv_buf request;
 
     dv_buf_init(&request, REQUEST_BYTES_MAX);
     dv_buf_clear(&batch->message);
     dv_claim_request_encode(batch->service, is_prepare(batch), asked,
-                            takes_one(batch) ? 1 : batch->n_claims, batch->driver, &request);
+                            takes_one(batch) ? 1 : batch->claims.n, batch->driver, &request);
     if (!dv_buf_check(&request, "the claims of one call", &batch->err)) {
         dv_task_post(&batch->task, claims->loop, on_ended);
         return;

@@ -3,6 +3,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/defs.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "claim/manager/claim_manager_state.h"
 
 /* Says whom the operation waits for: the first driver that has not answered. */
@@ -38,43 +41,79 @@ void dv_claim_batch_ended(struct dv_claim_batch *batch)
         dv_claim_step_ended(operation, NULL); /* each batch has its own error */
 }
 
-static struct dv_claim_batch *batch_of(struct dv_claim_operation *operation, dv_str driver)
+/* Finds the claims that are held, each once though the pod may have it under two names. */
+static size_t held_claims(const struct dv_claim_operation *operation, struct dv_claim ***held)
 {
-    struct dv_claim_batch *batch;
+    struct dv_claim **v =
+        DV_NEW_ARRAY(operation->priv.arena, struct dv_claim *, operation->priv.n_jobs);
+    DV_CLEANUP(dv_map_fini) struct dv_map seen = {0};
+    size_t n = 0;
 
-    for (size_t i = 0; i < operation->priv.n_batches; i++)
-        if (dv_str_eq(operation->priv.batches[i].driver, driver))
-            return &operation->priv.batches[i];
-    batch = &operation->priv.batches[operation->priv.n_batches++];
-    batch->operation = operation;
-    batch->driver = driver;
-    batch->claims = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim *, operation->priv.n_jobs);
-    return batch;
-}
-
-/* Adds the claim once, though the pod may have it under two names. */
-static void add_claim(struct dv_claim_batch *batch, struct dv_claim *claim)
-{
-    for (size_t i = 0; i < batch->n_claims; i++)
-        if (batch->claims[i] == claim)
-            return;
-    batch->claims[batch->n_claims++] = claim;
-}
-
-static void make_batches(struct dv_claim_operation *operation)
-{
-    size_t n_max = 0;
-
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        n_max +=
-            operation->priv.jobs[i].claim ? operation->priv.jobs[i].claim->record.n_drivers : 0;
-    operation->priv.batches = DV_NEW_ARRAY(operation->priv.arena, struct dv_claim_batch, n_max);
+    dv_map_init(&seen);
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim *claim = operation->priv.jobs[i].claim;
 
-        for (size_t k = 0; claim && k < claim->record.n_drivers; k++)
-            add_claim(batch_of(operation, claim->record.drivers[k].name), claim);
+        if (claim && !dv_map_set(&seen, claim->record.uid, claim))
+            v[n++] = claim;
     }
+    *held = v;
+    return n;
+}
+
+/* Makes a batch for each driver of the claims, in the order in which they come. It has a copy of
+ * the name, since a claim may be forgotten before the operation ends. */
+static void make_batches(struct dv_claim_operation *operation, struct dv_claim *const *claims,
+                         size_t n_claims)
+{
+    struct dv_map *by_driver = &operation->priv.by_driver;
+    const struct dv_map_entry *entry;
+
+    for (size_t i = 0; i < n_claims; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++) {
+            dv_str driver = claims[i]->record.drivers[k].name;
+
+            if (!dv_map_get(by_driver, driver))
+                (void)dv_map_set(by_driver, dv_str_copy(driver, operation->priv.arena), operation);
+        }
+    operation->priv.batches =
+        DV_NEW_ARRAY(operation->priv.arena, struct dv_claim_batch, by_driver->n);
+    for (size_t at = 0; (entry = dv_map_next(by_driver, &at)) != NULL;) {
+        struct dv_claim_batch *batch = &operation->priv.batches[operation->priv.n_batches++];
+
+        batch->operation = operation;
+        batch->driver = entry->key;
+        (void)dv_map_set(by_driver, entry->key, batch);
+    }
+}
+
+static void fill_batches(struct dv_claim_operation *operation)
+{
+    struct dv_claim **claims;
+    size_t n_claims = held_claims(operation, &claims);
+
+    make_batches(operation, claims, n_claims);
+    for (size_t i = 0; i < n_claims; i++)
+        for (size_t k = 0; k < claims[i]->record.n_drivers; k++) {
+            struct dv_claim_batch *batch =
+                dv_map_get(&operation->priv.by_driver, claims[i]->record.drivers[k].name);
+
+            *dv_vec_add_in(&batch->claims, operation->priv.arena) = claims[i];
+        }
+}
+
+const struct dv_err *dv_claim_call_failure(const struct dv_claim_operation *operation,
+                                           const struct dv_claim *claim)
+{
+    const struct dv_claim_batch *first = NULL;
+
+    for (size_t i = 0; i < claim->record.n_drivers; i++) {
+        const struct dv_claim_batch *batch =
+            dv_map_get(&operation->priv.by_driver, claim->record.drivers[i].name);
+
+        if (batch && batch->err.code != DV_OK && (!first || batch < first))
+            first = batch;
+    }
+    return first ? &first->err : NULL;
 }
 
 enum dv_claim_progress dv_claim_call_drivers(struct dv_claim_operation *operation,
@@ -83,7 +122,7 @@ enum dv_claim_progress dv_claim_call_drivers(struct dv_claim_operation *operatio
     struct dv_loop *loop = operation->priv.claims->loop;
 
     (void)err; /* each batch has its own error */
-    make_batches(operation);
+    fill_batches(operation);
     operation->priv.n_calling = operation->priv.n_batches;
     operation->has_asked = operation->priv.n_batches > 0;
     dv_claim_manager_tell_changed(operation->priv.claims);
@@ -117,8 +156,8 @@ static void see_calls(const struct dv_claim_operation *operation,
             .endpoint = batch->instance->base.endpoint,
             .method = dv_claim_batch_method(batch),
             .pod_uid = operation->priv.pod_uid,
-            .claims = batch->claims,
-            .n_claims = batch->n_claims,
+            .claims = batch->claims.v,
+            .n_claims = batch->claims.n,
             .since_ns = batch->asked_ns,
         };
         see(ctx, &call);

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
 #include "cluster/cluster.h"
@@ -107,8 +108,7 @@ struct dv_claim_job {
 struct dv_claim_batch {
     struct dv_claim_operation *operation;
     dv_str driver;
-    struct dv_claim **claims;
-    size_t n_claims;
+    DV_VEC(struct dv_claim *) claims;
     struct dv_instance *instance; /* while it is called */
     enum dv_dra_service service;
     struct dv_call call;
@@ -168,6 +168,9 @@ void dv_claim_manager_wake(struct dv_claim_manager *claims);
 
 /* Calls the drivers of all claims that are held, at the same time. */
 dv_claim_step_fn dv_claim_call_drivers;
+/* The first failure among the drivers of this claim; NULL: none has failed. */
+const struct dv_err *dv_claim_call_failure(const struct dv_claim_operation *operation,
+                                           const struct dv_claim *claim);
 void dv_claim_cancel_calls(struct dv_claim_operation *operation);
 /* claim_batch.c calls this at the end of a batch, whose `err` tells how it went. */
 void dv_claim_batch_ended(struct dv_claim_batch *batch);

@@ -157,6 +157,7 @@ static void finish(struct dv_claim_operation *operation)
     }
     for (size_t i = 0; i < operation->priv.n_batches; i++)
         dv_claim_batch_fini(&operation->priv.batches[i]);
+    dv_map_fini(&operation->priv.by_driver);
     dv_timer_cancel(&operation->priv.timer);
     dv_task_cancel(&operation->priv.task);
     dv_link_remove(&operation->priv.waiting);
@@ -298,6 +299,7 @@ void dv_claim_operation_init(struct dv_claim_manager *claims, struct dv_claim_op
     operation->priv.kind = kind;
     operation->priv.step = first_step(kind);
     operation->priv.arena = dv_arena_new();
+    dv_map_init(&operation->priv.by_driver);
     operation->priv.start_ns = dv_loop_now_ns(claims->loop);
     operation->priv.wait_until_ms =
         dv_loop_now_ms(claims->loop) + (claims->options.is_strict ? 0 : operation->wait_ms);

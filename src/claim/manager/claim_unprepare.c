@@ -151,25 +151,12 @@ enum dv_claim_progress dv_claim_unprepare_hold(struct dv_claim_operation *operat
     return DV_CLAIM_STEP_IS_DONE;
 }
 
-static const struct dv_err *failure_of(const struct dv_claim_operation *operation,
-                                       const struct dv_claim *claim)
-{
-    for (size_t i = 0; i < operation->priv.n_batches; i++) {
-        const struct dv_claim_batch *batch = &operation->priv.batches[i];
-
-        for (size_t k = 0; batch->err.code != DV_OK && k < batch->n_claims; k++)
-            if (batch->claims[k] == claim)
-                return &batch->err;
-    }
-    return NULL;
-}
-
 /* Forgets the claim when all its drivers have unprepared it, and keeps it when one has not. */
 static const struct dv_err *take_answer(struct dv_claim_operation *operation,
                                         struct dv_claim_job *job)
 {
     struct dv_claim *claim = job->claim;
-    const struct dv_err *failure = failure_of(operation, claim);
+    const struct dv_err *failure = dv_claim_call_failure(operation, claim);
     struct dv_err err;
     bool is_legal;
 

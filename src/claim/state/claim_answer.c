@@ -298,14 +298,6 @@ bool dv_claim_response_decode(enum dv_dra_service service, bool is_prepare, dv_s
 
 /* -- Holding them against the request ------------------------------------------------------- */
 
-static struct dv_claim *claim_of(struct dv_claim *const *claims, size_t n, dv_str uid)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dv_str_eq(claims[i]->record.uid, uid))
-            return claims[i];
-    return NULL;
-}
-
 static size_t text_bytes(const dv_str *texts, size_t n)
 {
     size_t bytes = 0;
@@ -374,9 +366,13 @@ bool dv_claim_apply(struct dv_claim_state *state, bool is_prepare, dv_str driver
                     const struct dv_claim_answer *answers, size_t n_answers, struct dv_err *err)
 {
     const char *method = is_prepare ? "NodePrepareResources" : "NodeUnprepareResources";
+    DV_CLEANUP(dv_map_fini) struct dv_map by_uid = {0};
 
+    dv_map_init(&by_uid);
+    for (size_t i = 0; i < n_claims; i++)
+        (void)dv_map_set(&by_uid, claims[i]->record.uid, claims[i]);
     for (size_t i = 0; i < n_answers; i++) {
-        struct dv_claim *claim = claim_of(claims, n_claims, answers[i].uid);
+        struct dv_claim *claim = dv_map_get(&by_uid, answers[i].uid);
 
         if (!claim)
             return dv_fail(err, DV_INTERNAL, "%s returned result for unknown claim UID %.*s",

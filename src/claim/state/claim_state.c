@@ -41,7 +41,7 @@ static void free_entry(struct dv_claim_entry *entry)
 
 static void free_pod(struct dv_claim_pod *pod)
 {
-    dv_vec_fini(&pod->claims);
+    dv_map_fini(&pod->claims);
     free(pod);
 }
 
@@ -128,11 +128,12 @@ size_t dv_claim_of_pod(const struct dv_claim_state *state, dv_str pod_uid, struc
                        struct dv_claim ***claims)
 {
     const struct dv_claim_pod *pod = dv_map_get(&state->pods, pod_uid);
-    size_t n = pod ? pod->claims.n : 0;
+    const struct dv_map_entry *entry;
+    size_t n = 0;
 
-    *claims = DV_NEW_ARRAY(arena, struct dv_claim *, n);
-    for (size_t i = 0; i < n; i++)
-        (*claims)[i] = &pod->claims.v[i]->claim;
+    *claims = DV_NEW_ARRAY(arena, struct dv_claim *, pod ? pod->claims.n : 0);
+    for (size_t at = 0; pod && (entry = dv_map_next(&pod->claims, &at)) != NULL;)
+        (*claims)[n++] = &((struct dv_claim_entry *)entry->value)->claim;
     return n;
 }
 
@@ -209,6 +210,7 @@ static struct dv_claim_pod *pod_of(struct dv_claim_state *state, dv_str uid)
     if (uid.n > 0)
         memcpy(pod->text, uid.p, uid.n);
     pod->uid = (dv_str){pod->text, uid.n};
+    dv_map_init(&pod->claims);
     (void)dv_map_set(&state->pods, pod->uid, pod);
     return pod;
 }
@@ -229,7 +231,7 @@ static bool add_pod(struct dv_claim_state *state, struct dv_claim_entry *entry, 
     if (is_there)
         return false;
     pod = pod_of(state, uid);
-    *dv_vec_add(&pod->claims) = entry;
+    (void)dv_map_set(&pod->claims, entry->key, entry);
     (void)dv_vec_add(&entry->pods);
     memmove(&entry->pods.v[place + 1], &entry->pods.v[place],
             (entry->pods.n - 1 - place) * sizeof(entry->pods.v[0]));
@@ -243,16 +245,13 @@ static void remove_pod(struct dv_claim_state *state, struct dv_claim_entry *entr
     bool is_there;
     size_t place = pod_place(&entry->claim.record, uid, &is_there);
     struct dv_claim_pod *pod;
-    size_t i = 0;
 
     if (!is_there)
         return;
     pod = dv_map_get(&state->pods, uid);
     dv_vec_remove(&entry->pods, place);
     publish_pods(entry);
-    while (pod->claims.v[i] != entry)
-        i++;
-    dv_vec_remove(&pod->claims, i);
+    (void)dv_map_remove(&pod->claims, entry->key);
     if (pod->claims.n == 0) {
         (void)dv_map_remove(&state->pods, pod->uid);
         free_pod(pod);

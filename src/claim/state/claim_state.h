@@ -21,7 +21,7 @@ struct dv_err;
 /* A pod that uses claims; it is freed with the last of them. */
 struct dv_claim_pod {
     dv_str uid;
-    DV_VEC(struct dv_claim_entry *) claims; /* in the order of attaching */
+    struct dv_map claims; /* dv_claim_entry by key, in the order of attaching */
     char text[];
 };
 
