@@ -104,8 +104,22 @@ func (c *client) create(path string, body []byte) error {
 	return err
 }
 
-// Calls `event` with each line of a watch, until it returns false. The channel tells that the
-// watch has begun, and then how it ended.
+// Calls `event` with each line of the answer. True: it has returned false.
+func readLines(response *http.Response, event func(line []byte) bool) bool {
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(make([]byte, 64<<10), lineBytesMax)
+	for lines.Scan() {
+		if !event(lines.Bytes()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Calls `event` with each line of a watch, until it returns false. The watch has begun when this
+// returns; the channel tells how it ended. A server may end the watch of a client that is far
+// behind: then it is begun anew, and shows what is there.
 func (c *client) watch(path string, event func(line []byte) bool) (<-chan error, error) {
 	response, err := c.start(http.MethodGet, path+"?watch=true", "", nil)
 	if err != nil {
@@ -113,16 +127,10 @@ func (c *client) watch(path string, event func(line []byte) bool) (<-chan error,
 	}
 	ended := make(chan error, 1)
 	go func() {
-		defer response.Body.Close()
-		lines := bufio.NewScanner(response.Body)
-		lines.Buffer(make([]byte, 64<<10), lineBytesMax)
-		for lines.Scan() {
-			if !event(lines.Bytes()) {
-				ended <- nil
-				return
-			}
+		for err == nil && !readLines(response, event) {
+			response, err = c.start(http.MethodGet, path+"?watch=true", "", nil)
 		}
-		ended <- fmt.Errorf("the watch of %s ended early: %v", path, lines.Err())
+		ended <- err
 	}()
 	return ended, nil
 }
