@@ -251,23 +251,33 @@ static void on_recorder_closed(void *ctx)
     part_closed(ctx);
 }
 
-/* The queues, with how many jobs of each run at a time: together 64, as many requests as the
- * reference has workers, and a few for what the reference has no workers for. */
+/* How many of the queues of pods and of claims run at a time, unless the options say it: together
+ * with the others 64, as many requests as the reference has workers. */
+#define N_RUNNING_MAX 24u
+
+/* The queues, with how many jobs of each run at a time; 0: as the options say. */
 static const struct {
     size_t (*item_bytes)(void);
     size_t n_running_max;
     void (*run)(struct dv_queue_item *item);
     void (*stopped)(struct dv_queue *queue);
 } queue_table[DV_N_CONTROL_QUEUES] = {
-    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      24, dv_pod_job_run,      on_pod_queue_stopped  },
-    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    24, dv_claim_job_run,    on_claim_queue_stopped},
-    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8,  dv_eviction_job_run,
-                              on_eviction_queue_stopped                                             },
-    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4,  dv_rule_job_run,     on_rule_queue_stopped },
-    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4,  dv_node_job_run,     on_node_queue_stopped },
-    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4,  dv_account_job_run,
-                              on_account_queue_stopped                                              },
+    [DV_CONTROL_POD_QUEUE] = {dv_pod_job_bytes,      0, dv_pod_job_run,      on_pod_queue_stopped  },
+    [DV_CONTROL_CLAIM_QUEUE] = {dv_claim_job_bytes,    0, dv_claim_job_run,    on_claim_queue_stopped},
+    [DV_CONTROL_EVICTION_QUEUE] = {dv_eviction_job_bytes, 8, dv_eviction_job_run,
+                              on_eviction_queue_stopped                                            },
+    [DV_CONTROL_RULE_QUEUE] = {dv_rule_job_bytes,     4, dv_rule_job_run,     on_rule_queue_stopped },
+    [DV_CONTROL_NODE_QUEUE] = {dv_node_job_bytes,     4, dv_node_job_run,     on_node_queue_stopped },
+    [DV_CONTROL_ACCOUNT_QUEUE] = {dv_account_job_bytes,  4, dv_account_job_run,
+                              on_account_queue_stopped                                             },
 };
+
+static size_t running_max(const struct dv_control *control, enum dv_control_queue queue)
+{
+    if (queue_table[queue].n_running_max > 0)
+        return queue_table[queue].n_running_max;
+    return control->options.n_running_max > 0 ? control->options.n_running_max : N_RUNNING_MAX;
+}
 
 static void init_queues(struct dv_control *control)
 {
@@ -275,7 +285,8 @@ static void init_queues(struct dv_control *control)
         dv_queue_init(&control->queues[i],
                       &(struct dv_queue_options){.loop = control->loop,
                                                  .item_bytes = queue_table[i].item_bytes(),
-                                                 .n_running_max = queue_table[i].n_running_max,
+                                                 .n_running_max =
+                                                     running_max(control, (enum dv_control_queue)i),
                                                  .run = queue_table[i].run,
                                                  .cancel = dv_job_cancel,
                                                  .stopped = queue_table[i].stopped});
@@ -322,6 +333,11 @@ void dv_control_close(struct dv_control *control, dv_closed_fn *closed, void *ct
     dv_recorder_close(control->claims_recorder, on_recorder_closed, control);
     dv_recorder_close(control->taints_recorder, on_recorder_closed, control);
     control->claims_recorder = control->taints_recorder = NULL;
+}
+
+bool dv_control_is_working_on(struct dv_control *control, dv_str namespace, dv_str pod)
+{
+    return dv_queue_is_busy_with(&control->queues[DV_CONTROL_POD_QUEUE], namespace, pod);
 }
 
 void dv_control_get_stats(const struct dv_control *control, struct dv_control_stats *stats)

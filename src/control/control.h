@@ -41,9 +41,17 @@ struct dv_control_gates {
 /* All of them. */
 struct dv_control_gates dv_control_gates_default(void);
 
+/* What an embedded API has under way for each queue: enough to fill its commits, and few beside
+ * what the store's queue takes. */
+#define DV_CONTROL_EMBEDDED_MAX 512u
+
 struct dv_control_options {
     struct dv_cluster *cluster; /* kept; outlives the controllers */
     struct dv_control_gates gates;
+    /* How many pods, and how many claims, are worked on at a time: each has one request under way.
+     * 0: 24, as the reference has workers. An embedded API commits together what is under way, and
+     * takes DV_CONTROL_EMBEDDED_MAX. */
+    size_t n_running_max;
     /* As the reference: the server names generated claims, so that a request whose answer was lost
      * may end in two of them; a finalizer that a crash left on a claim without allocation stays
      * until the claim is deleted. Otherwise we choose the names, which a repetition finds taken,
@@ -98,6 +106,9 @@ void dv_control_close(struct dv_control *control, dv_closed_fn *closed, void *ct
 
 /* Whether all views that the claims need have been filled. */
 bool dv_control_is_ready(const struct dv_control *control);
+/* Whether the pod is yet to be looked at, or claims are being made for it, and nothing has failed
+ * so far. */
+bool dv_control_is_working_on(struct dv_control *control, dv_str namespace, dv_str pod);
 void dv_control_get_stats(const struct dv_control *control, struct dv_control_stats *stats);
 
 #endif

@@ -149,6 +149,17 @@ static struct dv_queue_item *new_item(struct dv_queue *queue, dv_str key, size_t
     return item;
 }
 
+/* The key of an object, borrowed until the next one is made. */
+static dv_str make_key(struct dv_queue *queue, dv_str namespace, dv_str name)
+{
+    dv_buf_clear(&queue->key);
+    dv_buf_add(&queue->key, namespace);
+    dv_buf_add_char(&queue->key, '/');
+    dv_buf_add(&queue->key, name);
+    assert(!queue->key.is_over);
+    return dv_buf_str(&queue->key);
+}
+
 static void add_at(struct dv_queue *queue, dv_str namespace, dv_str name, uint64_t at_ms)
 {
     struct dv_queue_item *item;
@@ -156,12 +167,7 @@ static void add_at(struct dv_queue *queue, dv_str namespace, dv_str name, uint64
 
     if (queue->is_stopping)
         return;
-    dv_buf_clear(&queue->key);
-    dv_buf_add(&queue->key, namespace);
-    dv_buf_add_char(&queue->key, '/');
-    dv_buf_add(&queue->key, name);
-    assert(!queue->key.is_over);
-    key = dv_buf_str(&queue->key);
+    key = make_key(queue, namespace, name);
     item = dv_map_get(&queue->items, key);
     if (!item) {
         wait_until(new_item(queue, key, namespace.n), at_ms);
@@ -233,6 +239,13 @@ uint64_t dv_queue_retry(struct dv_queue_item *item, uint64_t ms_min)
     item->queue->n_retries++;
     end_run(item, dv_u64_add_clamped(dv_loop_now_ms(item->queue->options.loop), pause_ms));
     return pause_ms;
+}
+
+bool dv_queue_is_busy_with(struct dv_queue *queue, dv_str namespace, dv_str name)
+{
+    const struct dv_queue_item *item = dv_map_get(&queue->items, make_key(queue, namespace, name));
+
+    return item && item->state != DV_QUEUE_WAITING && item->n_failures == 0;
 }
 
 size_t dv_queue_n(const struct dv_queue *queue)

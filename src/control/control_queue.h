@@ -63,7 +63,7 @@ struct dv_queue {
     bool is_open; /* started, and not stopped */
     bool is_stopping;
     struct dv_task task;
-    struct dv_buf key; /* of what is being added */
+    struct dv_buf key; /* of what is being added or looked for */
 };
 
 /* Keeps the loop; nothing runs before dv_queue_start. */
@@ -85,6 +85,8 @@ void dv_queue_finish_after(struct dv_queue_item *item, uint64_t ms);
 /* It failed: again after a pause, and not before `ms_min`. Returns the pause. */
 uint64_t dv_queue_retry(struct dv_queue_item *item, uint64_t ms_min);
 
+/* Whether the key is ready to run or runs, and its last run has not failed. */
+bool dv_queue_is_busy_with(struct dv_queue *queue, dv_str namespace, dv_str name);
 size_t dv_queue_n(const struct dv_queue *queue);
 
 #endif

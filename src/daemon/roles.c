@@ -91,11 +91,19 @@ static bool is_held(void *ctx, dv_str pod_uid)
     return daemon->claims && dv_claim_pod_has_any(dv_claim_manager_state(daemon->claims), pod_uid);
 }
 
+static bool is_making_claims(void *ctx, dv_str namespace, dv_str pod)
+{
+    const struct dv_daemon *daemon = ctx;
+
+    return daemon->control && dv_control_is_working_on(daemon->control, namespace, pod);
+}
+
 bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
 {
     struct dv_control_options control = {
         .cluster = daemon->cluster,
         .gates = dv_control_gates_default(),
+        .n_running_max = daemon->options->kubeconfig.n == 0 ? DV_CONTROL_EMBEDDED_MAX : 0,
         .is_strict = daemon->options->is_strict,
         .watches_nodes = daemon->options->kubeconfig.n == 0, /* a real cluster does that itself */
         .root_ca = daemon->api ? dv_daemon_api_root_ca(daemon->api) : DV_STR_NONE,
@@ -107,6 +115,8 @@ bool dv_daemon_open_roles(struct dv_daemon *daemon, struct dv_err *err)
         .cluster = daemon->cluster,
         .is_strict = daemon->options->is_strict,
         .metrics = dv_node_metrics_registry(daemon->metrics),
+        .is_making_claims = is_making_claims,
+        .ctx = daemon,
     };
 
     if (daemon->options->roles & DV_ROLE_CONTROL) {

@@ -38,6 +38,10 @@ struct dv_sched_options {
      * nanoseconds: what takes longer goes on in the next turn, or is searched for beside the loop.
      * 0: a millisecond or two. */
     uint64_t turn_budget;
+    /* Whether a controller of this process is about to make the claims of a pod: then nothing is
+     * said of a pod that waits for them. May be NULL. */
+    bool (*is_making_claims)(void *ctx, dv_str namespace, dv_str pod);
+    void *ctx;
     /* Where its families are added (scheduler_schedule_attempts_total and so on), and stay; NULL:
      * nowhere. Must outlive it. */
     struct dv_metrics *metrics;

@@ -21,7 +21,7 @@
 #include "sched/sched_state.h"
 
 /* A claim that is made from a template comes a moment after its pod. Only a pod that waits longer
- * than this says so. */
+ * than this says so, and only when no controller of ours is busy with it. */
 #define GATED_SAY_MS 2000u
 
 const struct dv_api_pod *dv_sched_pod_value(const struct dv_sched_pod *pod)
@@ -242,6 +242,15 @@ static bool find_claims(struct dv_sched_pod *pod)
 
 /* ---- queueing ---- */
 
+static bool is_being_made(const struct dv_sched_pod *pod)
+{
+    const struct dv_sched_options *options = &pod->sched->options;
+    const struct dv_api_object_meta *meta = pod->object->meta;
+
+    return options->is_making_claims &&
+           options->is_making_claims(options->ctx, meta->namespace, meta->name);
+}
+
 static void on_gated_long(struct dv_timer *timer)
 {
     struct dv_sched_pod *pod = DV_CONTAINER(timer, struct dv_sched_pod, timer);
@@ -249,6 +258,11 @@ static void on_gated_long(struct dv_timer *timer)
 
     if (pod->is_preset || find_claims(pod))
         return;
+    if (is_being_made(pod)) {
+        dv_timer_start(&pod->timer, pod->sched->loop,
+                       dv_loop_now_ms(pod->sched->loop) + GATED_SAY_MS, on_gated_long);
+        return;
+    }
     dv_buf_init(&text, 1024);
     dv_sched_summary(pod->sched->nodes.n, NULL, 0, dv_buf_str(&pod->sched->why), DV_STR_NONE,
                      &text);

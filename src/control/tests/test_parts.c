@@ -213,6 +213,24 @@ static void what_is_added_while_it_runs_runs_again(void **state)
     assert_int_equal(bench->n_runs, 2);
 }
 
+static void who_asks_is_told_what_is_worked_on(void **state)
+{
+    struct bench *bench = *state;
+    dv_str namespace = DV_STR("ns");
+
+    assert_false(dv_queue_is_busy_with(&bench->queue, namespace, DV_STR("a")));
+    add(bench, "a");
+    dv_queue_add_after(&bench->queue, namespace, DV_STR("b"), 1000);
+    assert_true(dv_queue_is_busy_with(&bench->queue, namespace, DV_STR("a")));
+    assert_false(dv_queue_is_busy_with(&bench->queue, namespace, DV_STR("b")));
+    dv_queue_start(&bench->queue);
+    bench->holds = true;
+    turn(bench, 0);
+    assert_true(dv_queue_is_busy_with(&bench->queue, namespace, DV_STR("a")));
+    (void)dv_queue_retry(&bench->running[0]->item, 0);
+    assert_false(dv_queue_is_busy_with(&bench->queue, namespace, DV_STR("a")));
+}
+
 static void so_many_run_at_a_time(void **state)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -337,6 +355,7 @@ int main(void)
         cmocka_unit_test(the_oldest_is_forgotten),
         ROW(what_is_added_often_runs_once),
         ROW(what_is_added_while_it_runs_runs_again),
+        ROW(who_asks_is_told_what_is_worked_on),
         ROW(so_many_run_at_a_time),
         ROW(pauses_grow_to_a_minute),
         ROW(the_earlier_of_two_times_counts),

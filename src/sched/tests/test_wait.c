@@ -108,6 +108,33 @@ static void what_is_waited_for_long_is_said(void **state)
     }
 }
 
+static bool is_making_claims(void *ctx, dv_str namespace, dv_str pod)
+{
+    (void)namespace;
+    (void)pod;
+    return *(const bool *)ctx;
+}
+
+static void a_pod_whose_claims_are_being_made_says_nothing(void **state)
+{
+    struct world *world = *state;
+    bool is_busy = true;
+
+    world->options.is_making_claims = is_making_claims;
+    world->options.ctx = &is_busy;
+    make_node(world, "n1", 1);
+    make_template_pod(world, "p1");
+    open_sched(world);
+    pass(world, 3000);
+    pass(world, 3000);
+    assert_string_equal(said_of(world, "p1"), "");
+    assert_int_equal(n_events(world, "p1", "FailedScheduling"), 0);
+    is_busy = false;
+    pass(world, 3000);
+    assert_non_null(strstr(said_of(world, "p1"), "is not created yet"));
+    close_sched(world);
+}
+
 static void a_claim_that_is_deleted_is_not_used(void **state)
 {
     struct world *world = *state;
@@ -414,6 +441,7 @@ int main(void)
         TEST(a_generated_claim_is_waited_for),
         TEST(an_entry_that_needs_no_claim_is_passed_over),
         cmocka_unit_test(what_is_waited_for_long_is_said),
+        TEST(a_pod_whose_claims_are_being_made_says_nothing),
         TEST(a_claim_that_is_deleted_is_not_used),
         TEST(a_class_wakes_who_waits_for_it),
         TEST(a_slice_wakes_who_waits_for_devices),
