@@ -1,6 +1,7 @@
 /* recorder.h - events: what happened to an object, for people to read. Notes are never waited for:
- * the same thing again is counted in the event that is there, and too many, of one object or of
- * all, are dropped and counted. */
+ * the same thing again is counted in the event that is there. A burst of many objects is written as
+ * fast as the API takes it; too many of one object, or tens of thousands that wait, are dropped and
+ * counted. */
 #ifndef DV_CLUSTER_RECORDER_H
 #define DV_CLUSTER_RECORDER_H
 

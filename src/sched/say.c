@@ -1,10 +1,11 @@
 /* say.c - what pods are told: the PodScheduled condition while they wait, and events.
  *
  * Conditions are written until they are there, a few at a time, and only when they say something
- * new. Events are for people: few are under way at a time, so that they never hold up a binding,
- * and what comes when too many wait is dropped. */
+ * new. Events are for people. They are written after what they tell of; when too many wait, no
+ * decision is made until fewer do (dv_sched_says_keep_up), so that none has to be dropped. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,13 @@
 #include "json/json.h"
 
 #define N_SAYING_MAX 64u
-#define N_TELLING_MAX 8u
-#define N_EVENTS_MAX 4096u
+#define N_TELLING_MAX 256u
+/* With so many events waiting no decision is made; those that are under way may add as many again.
+ */
+#define N_EVENTS_SLOW 4096u
+#define N_EVENTS_MAX (2u * N_EVENTS_SLOW)
+/* How often an event is tried that the API has no time for. */
+#define N_TELLS_MAX 5u
 /* The pause before conditions are written again after one could not be: doubled each time, for all
  * pods together, because it is the API that has no time. */
 #define AGAIN_MS 1000u
@@ -34,6 +40,9 @@
 #define JITTER_PER_MILLE 200u
 /* The API's limit for the text of an event. */
 #define NOTE_BYTES_MAX 1024u
+/* An event's name: how much of the pod's it has, and "." with 16 digits and an end. */
+#define NAME_PREFIX_MAX 230u
+#define NAME_SUFFIX_BYTES sizeof(".0123456789abcdef")
 
 static void pump(struct dv_sched *sched);
 
@@ -195,7 +204,18 @@ void dv_sched_say_cancel(struct dv_sched_pod *pod)
 static void free_event(struct dv_sched_said_event *event)
 {
     dv_link_remove(&event->link);
-    dv_arena_free(event->arena); /* the event itself is in this arena */
+    free(event);
+}
+
+static void on_tell_again(struct dv_timer *timer)
+{
+    pump(DV_CONTAINER(timer, struct dv_sched, tell_again));
+}
+
+/* Whether the API has only no time, or no room, for what it was asked. */
+static bool is_busy(const struct dv_api_status *failure)
+{
+    return failure->code == 429 || failure->code >= 500;
 }
 
 static void on_told(struct dv_request *request, const struct dv_api_status *failure)
@@ -203,12 +223,26 @@ static void on_told(struct dv_request *request, const struct dv_api_status *fail
     struct dv_sched_said_event *event = DV_CONTAINER(request, struct dv_sched_said_event, request);
     struct dv_sched *sched = event->sched;
 
-    if (failure)
-        sched->numbers.n_events_dropped++;
     sched->n_telling--;
-    free_event(event);
+    if (failure && is_busy(failure) && ++event->n_failures < N_TELLS_MAX && !sched->is_closing) {
+        dv_link_remove(&event->link);
+        dv_list_push(&sched->events, &event->link);
+        sched->n_events++;
+        dv_timer_start(&sched->tell_again, sched->loop,
+                       dv_loop_now_ms(sched->loop) + dv_jitter(AGAIN_MS, JITTER_PER_MILLE),
+                       on_tell_again);
+    } else {
+        sched->numbers.n_events_dropped += failure != NULL;
+        free_event(event);
+    }
     pump(sched);
+    dv_sched_turn(sched); /* it may have waited until fewer events do */
     dv_sched_request_done(sched);
+}
+
+bool dv_sched_says_keep_up(const struct dv_sched *sched)
+{
+    return sched->n_events < N_EVENTS_SLOW;
 }
 
 static dv_str cut(dv_str text)
@@ -220,44 +254,58 @@ static dv_str cut(dv_str text)
     return (dv_str){text.p, n};
 }
 
+/* Copies the text behind those that the event has already. */
+static dv_str keep(char **at, dv_str text)
+{
+    dv_str kept = {*at, text.n};
+
+    if (text.n > 0)
+        memcpy(*at, text.p, text.n);
+    *at += text.n;
+    return kept;
+}
+
 void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
                         const char *action, dv_str note)
 {
     struct dv_sched *sched = pod->sched;
     const struct dv_api_object_meta *meta = pod->object->meta;
+    dv_str prefix = dv_str_slice(meta->name, 0, NAME_PREFIX_MAX);
     uint64_t wall_ns = dv_clock_wall_ns(dv_loop_clock(sched->loop));
-    struct dv_arena *arena;
     struct dv_sched_said_event *event;
+    char *at;
 
     if (sched->n_events >= N_EVENTS_MAX || sched->is_closing) {
         sched->numbers.n_events_dropped++;
         return;
     }
-    arena = dv_arena_new();
-    event = DV_NEW(arena, struct dv_sched_said_event);
+    note = cut(note);
+    /* Many may wait, so each is one small block. */
+    event = dv_alloc(sizeof(*event) + meta->namespace.n + meta->name.n + meta->uid.n +
+                     meta->resource_version.n + note.n + prefix.n + NAME_SUFFIX_BYTES);
+    at = event->texts;
     event->sched = sched;
-    event->arena = arena;
     event->value = (struct dv_api_event){
         .involved_object = {.kind = DV_STR("Pod"),
                             .api_version = DV_STR("v1"),
-                            .namespace = dv_str_copy(meta->namespace, arena),
-                            .name = dv_str_copy(meta->name, arena),
-                            .uid = dv_str_copy(meta->uid, arena),
-                            .resource_version = dv_str_copy(meta->resource_version, arena)},
+                            .namespace = keep(&at, meta->namespace),
+                            .name = keep(&at, meta->name),
+                            .uid = keep(&at, meta->uid),
+                            .resource_version = keep(&at, meta->resource_version)},
         .type = dv_str_from_c(type),
         .reason = dv_str_from_c(reason),
         .action = dv_str_from_c(action),
-        .message = dv_str_copy(cut(note), arena),
+        .message = keep(&at, note),
         .event_time = {.seconds = (int64_t)(wall_ns / 1000000000u),
                             .nanos = (int32_t)(wall_ns % 1000000000u / 1000u * 1000u),
-                            .is_set = true            },
+                            .is_set = true      },
         .reporting_component = sched->name,
         .reporting_instance = sched->name,
     };
     event->value.metadata.namespace = event->value.involved_object.namespace;
-    event->value.metadata.name =
-        dv_str_printf(arena, "%.*s.%016llx", DV_FMT(dv_str_slice(meta->name, 0, 230)),
-                      (unsigned long long)dv_random_u64());
+    event->value.metadata.name = (dv_str){at, prefix.n + NAME_SUFFIX_BYTES - 1};
+    (void)keep(&at, prefix);
+    (void)snprintf(at, NAME_SUFFIX_BYTES, ".%016llx", (unsigned long long)dv_random_u64());
     event->request = (struct dv_request){.verb = DV_VERB_CREATE,
                                          .kind = dv_kind(DV_KIND_EVENT),
                                          .namespace = event->value.metadata.namespace,
@@ -287,7 +335,8 @@ static void pump(struct dv_sched *sched)
         }
         send_condition(pod);
     }
-    while (sched->n_telling < N_TELLING_MAX && (link = dv_list_shift(&sched->events))) {
+    while (sched->n_telling < N_TELLING_MAX && !dv_timer_is_set(&sched->tell_again) &&
+           (link = dv_list_shift(&sched->events))) {
         struct dv_sched_said_event *event = DV_CONTAINER(link, struct dv_sched_said_event, link);
 
         sched->n_events--;
@@ -303,6 +352,7 @@ void dv_sched_says_cancel(struct dv_sched *sched)
     struct dv_link *link;
 
     dv_timer_cancel(&sched->say_again);
+    dv_timer_cancel(&sched->tell_again);
     while ((link = dv_list_first(&sched->events)))
         free_event(DV_CONTAINER(link, struct dv_sched_said_event, link));
     sched->n_events = 0;

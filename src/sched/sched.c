@@ -65,6 +65,7 @@ static void free_all(struct dv_sched *sched)
 {
     dv_timer_cancel(&sched->turn);
     dv_timer_cancel(&sched->say_again);
+    dv_timer_cancel(&sched->tell_again);
     dv_task_cancel(&sched->end);
     dv_sched_metrics_close(sched);
     dv_sched_pods_free(sched);

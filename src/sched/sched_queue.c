@@ -186,7 +186,8 @@ static bool has_work(const struct dv_sched *sched)
         return false;
     if (sched->attempt)
         return true;
-    return sched->heap.n > 0 && sched->n_binding < sched->options.n_binding_max;
+    return sched->heap.n > 0 && sched->n_binding < sched->options.n_binding_max &&
+           dv_sched_says_keep_up(sched);
 }
 
 static void on_turn(struct dv_timer *timer)

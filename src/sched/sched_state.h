@@ -184,8 +184,9 @@ struct dv_sched_said_event {
     struct dv_link link;
     struct dv_sched *sched;
     struct dv_request request;
-    struct dv_arena *arena;
     struct dv_api_event value;
+    unsigned n_failures;
+    char texts[]; /* of the value */
 };
 
 /* ---- pools: on which node what is given back may help ---- */
@@ -288,6 +289,7 @@ struct dv_sched {
     size_t n_saying;
     struct dv_timer say_again;
     unsigned n_say_pauses;
+    struct dv_timer tell_again;
     struct dv_list events; /* of struct dv_sched_said_event, to be told and being told */
     struct dv_list telling;
     size_t n_events;
@@ -435,6 +437,8 @@ bool dv_sched_conditions_failed(const struct dv_sched *sched,
 /* Sets PodScheduled to False with this reason and text, and makes an event of it, unless it said
  * the same before. */
 void dv_sched_say(struct dv_sched_pod *pod, const char *reason, dv_str text);
+/* Whether so few events wait that decisions may add more. */
+bool dv_sched_says_keep_up(const struct dv_sched *sched);
 void dv_sched_say_event(struct dv_sched_pod *pod, const char *type, const char *reason,
                         const char *action, dv_str note);
 /* Drops what the pod has yet to say. False: a request that says it is under way; wait for its

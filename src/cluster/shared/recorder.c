@@ -1,6 +1,7 @@
 /* recorder.c - writes Events. The same note again is counted in the Event that is there: one write
- * for many notes that come meanwhile. Nobody waits for an Event, and nothing is kept beyond a
- * bound: what is too much is dropped and counted. */
+ * for many notes that come meanwhile. Nobody waits for an Event. A burst waits here as keys, and so
+ * does what the API has no time for; only beyond a bound that no burst should reach notes are
+ * dropped and counted. */
 #include "cluster/recorder.h"
 
 #include <assert.h>
@@ -20,9 +21,15 @@
 #define MESSAGE_BYTES_MAX 1024u
 /* How many Events are remembered, so that the same note again is counted in them. */
 #define KNOWN_MAX 4096u
-#define WAITING_MAX 1024u
-#define RUNNING_MAX 32u
+/* How many may wait: a key has some 300 bytes. */
+#define WAITING_MAX 32768u
+#define RUNNING_MAX 128u
+/* The pause of all writes after the API had no time for one, and how often one is tried. */
+#define BUSY_MS 1000u
+#define TRIES_MAX 8u
+#define JITTER_PER_MILLE 200u
 #define NOT_FOUND 404
+#define TOO_MANY 429
 #define NS_PER_S UINT64_C(1000000000)
 
 /* One object gets so many writes at once and then one in five minutes, as with the reference: what
@@ -63,6 +70,7 @@ struct known {
     int64_t count;
     int64_t n_written; /* the count that was written; 0: the Event does not exist yet */
     int64_t n_writing;
+    unsigned n_failures; /* in a row */
     bool is_warning;
     char key[]; /* as print_key made it: the message is its end */
 };
@@ -80,6 +88,7 @@ struct dv_recorder {
     size_t n_running;
     uint64_t n_dropped;
     struct share shares[N_SHARES];
+    struct dv_timer again; /* runs: nothing is written before it fires */
     struct dv_task close_task;
     bool is_closing;
     dv_closed_fn *closed;
@@ -165,6 +174,7 @@ void dv_recorder_close(struct dv_recorder *recorder, dv_closed_fn *closed, void 
 
     assert(!recorder->is_closing);
     recorder->is_closing = true;
+    dv_timer_cancel(&recorder->again);
     recorder->closed = closed;
     recorder->closed_ctx = ctx;
     DV_LIST_EACH (&recorder->running, link) {
@@ -188,6 +198,25 @@ static void wait(struct known *known)
     known->recorder->n_waiting++;
 }
 
+static void on_again(struct dv_timer *timer)
+{
+    pump(DV_CONTAINER(timer, struct dv_recorder, again));
+}
+
+/* Whether the write is tried again: the API only had no time or no room for it. */
+static bool try_again(struct known *known, const struct dv_api_status *failure)
+{
+    struct dv_recorder *recorder = known->recorder;
+    struct dv_loop *loop = recorder->cluster->loop;
+
+    if ((failure->code != TOO_MANY && failure->code < 500) || ++known->n_failures >= TRIES_MAX)
+        return false;
+    wait(known);
+    dv_timer_start(&recorder->again, loop,
+                   dv_loop_now_ms(loop) + dv_jitter(BUSY_MS, JITTER_PER_MILLE), on_again);
+    return true;
+}
+
 static void on_written(struct dv_request *request, const struct dv_api_status *failure)
 {
     struct writing *writing = DV_CONTAINER(request, struct writing, request);
@@ -204,13 +233,14 @@ static void on_written(struct dv_request *request, const struct dv_api_status *f
     if (failure && was_there && failure->code == NOT_FOUND) {
         known->n_written = 0; /* somebody has deleted the Event: the next write makes a new one */
         wait(known);
-    } else if (failure) {
+    } else if (failure && !try_again(known, failure)) {
         dv_log(DV_LOG_WARN, "cluster: an event could not be written",
                DV_F_STR("event", writing->event.metadata.name), DV_F_STR("why", failure->message));
         drop(known);
         pump(recorder);
         return;
-    } else {
+    } else if (!failure) {
+        known->n_failures = 0;
         known->n_written = known->n_writing;
         if (known->count > known->n_written) /* noted again while it was written */
             wait(known);
@@ -290,7 +320,8 @@ static void pump(struct dv_recorder *recorder)
 {
     struct dv_link *link;
 
-    while (recorder->n_running < RUNNING_MAX && (link = dv_list_shift(&recorder->waiting))) {
+    while (recorder->n_running < RUNNING_MAX && !dv_timer_is_set(&recorder->again) &&
+           (link = dv_list_shift(&recorder->waiting))) {
         recorder->n_waiting--;
         write_one(DV_CONTAINER(link, struct known, work));
     }
@@ -298,23 +329,23 @@ static void pump(struct dv_recorder *recorder)
 
 /* ---- notes ---- */
 
-/* Makes room for one more by forgetting the oldest. False: all that are remembered are being
- * written. */
-static bool make_room(struct dv_recorder *recorder)
+/* Forgets the oldest of those that are written when too many of them are remembered. One that is
+ * passed over because it waits or is being written becomes the youngest, so that the next call does
+ * not meet it again: a note costs little however many wait. */
+static void make_room(struct dv_recorder *recorder)
 {
-    struct dv_link *link;
+    size_t n_work = recorder->n_waiting + recorder->n_running;
 
-    if (recorder->known.n < KNOWN_MAX)
-        return true;
-    DV_LIST_EACH (&recorder->ages, link) {
-        struct known *known = DV_CONTAINER(link, struct known, age);
+    while (recorder->known.n >= KNOWN_MAX + n_work) {
+        struct known *known = DV_CONTAINER(recorder->ages.head.next, struct known, age);
 
-        if (dv_link_is_in(&known->work))
+        if (!dv_link_is_in(&known->work)) {
+            free_known(known);
             continue;
-        free_known(known);
-        return true;
+        }
+        dv_link_remove(&known->age);
+        dv_list_push(&recorder->ages, &known->age);
     }
-    return false;
 }
 
 /* Takes the next text of a key: that of the same size as `text`. */
@@ -436,12 +467,12 @@ void dv_recorder_note(struct dv_recorder *recorder, const struct dv_note_subject
     key = print_key(subject, reason, message, arena);
     known = recorder->is_closing ? NULL : dv_map_get(&recorder->known, key);
     may_write = take_share(recorder, subject, arena);
-    if (!known && (!may_write || recorder->is_closing || recorder->n_waiting >= WAITING_MAX ||
-                   !make_room(recorder))) {
+    if (!known && (!may_write || recorder->is_closing || recorder->n_waiting >= WAITING_MAX)) {
         recorder->n_dropped++;
         return;
     }
     if (!known) {
+        make_room(recorder);
         known = add(recorder, subject, is_warning, reason, message, key);
         known->first = now;
     }

@@ -171,6 +171,29 @@ static void one_object_cannot_fill_the_api(void **state)
     settle(fixture);
 }
 
+/* Ten thousand pods at once, and an API that for some of them has no time at first. */
+static void keeps_all_of_a_burst(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_view *view = events(fixture);
+    struct dv_recorder *recorder =
+        dv_recorder_open(fixture->cluster, DV_STR("tester"), DV_STR("n1"));
+    struct dv_note_subject one = pod;
+
+    for (size_t i = 0; i < 10000; i++) {
+        one.name = one.uid = dv_str_from_c(numbered(fixture, "p%zu", i));
+        dv_recorder_note(recorder, &one, false, DV_STR("Scheduled"), DV_STR("it has a node"));
+    }
+    one.name = one.uid = DV_STR("p9999");
+    dv_recorder_note(recorder, &one, false, DV_STR("Scheduled"), DV_STR("it has a node"));
+    settle(fixture);
+    assert_int_equal(dv_view_n(view), 10000);
+    assert_int_equal(dv_recorder_n_dropped(recorder), 0);
+    dv_recorder_close(recorder, NULL, NULL);
+    dv_view_close(view);
+    settle(fixture);
+}
+
 static void drops_what_is_too_much(void **state)
 {
     struct fixture *fixture = *state;
@@ -196,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tells_parts_of_an_object_apart, start, end),
         cmocka_unit_test_setup_teardown(any_bytes_can_be_read_again, start, end),
         cmocka_unit_test_setup_teardown(one_object_cannot_fill_the_api, start, end),
+        cmocka_unit_test_setup_teardown(keeps_all_of_a_burst, start, end),
         cmocka_unit_test_setup_teardown(drops_what_is_too_much, start, end),
     };
 
