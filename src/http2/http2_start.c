@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "http2/header_list.h"
 #include "http2/http2.h"
 #include "http2/http2_fields.h"
 #include "http2/nv.h"
@@ -115,7 +116,7 @@ static bool check_fields(const struct dv_h2 *h2, const nghttp2_nv *fields, size_
     size_t bytes = 0;
 
     for (size_t i = 0; i < n_fields; i++)
-        bytes += fields[i].namelen + fields[i].valuelen + FIELD_OVERHEAD;
+        bytes += fields[i].namelen + fields[i].valuelen + DV_H2_FIELD_OVERHEAD;
     if (bytes > h2->options.header_bytes_max)
         return dv_fail(err, DV_INVALID_ARGUMENT, "%zu bytes of header fields are more than %zu",
                        bytes, h2->options.header_bytes_max);

@@ -11,9 +11,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "base/vec.h"
+#include "http2/header_list.h"
 #include "http2/http2.h"
 #include "http2/http2_fields.h"
+#include "http2/http2_server.h"
 #include "http2/session.h"
 
 /* A message that comes in pieces gets this much at first and grows as it really arrives: a length
@@ -31,48 +32,6 @@ void dv_h2_refuse(struct dv_h2 *h2, enum dv_code code, const char *fmt, ...)
     (void)dv_vfail(&err, code, fmt, args);
     va_end(args);
     h2->handler->refused(h2->handler, &err);
-}
-
-/* ---- header lists ---- */
-
-void dv_h2_headers_reset(struct dv_h2_header_list *list)
-{
-    dv_buf_clear(&list->text);
-    list->n = 0;
-    list->bytes = 0;
-    list->is_over = false;
-}
-
-void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value)
-{
-    struct dv_h2_header_list *list = &h2->headers;
-    struct field *field;
-
-    list->bytes += name.n + value.n + FIELD_OVERHEAD;
-    if (list->bytes > h2->options.header_bytes_max || list->n >= DV_H2_HEADERS_MAX)
-        list->is_over = true;
-    if (list->is_over)
-        return;
-    field = dv_vec_add(list);
-    *field = (struct field){list->text.n, name.n, list->text.n + name.n, value.n};
-    dv_buf_add(&list->text, name);
-    dv_buf_add(&list->text, value);
-}
-
-struct header {
-    dv_str name; /* lower case */
-    dv_str value;
-};
-
-static struct header header_at(const struct dv_h2_header_list *list, size_t i)
-{
-    const struct field *field = &list->v[i];
-    dv_str text = dv_buf_str(&list->text);
-
-    return (struct header){
-        dv_str_slice(text, field->name_at, field->name_at + field->name_n),
-        dv_str_slice(text, field->value_at, field->value_at + field->value_n),
-    };
 }
 
 /* ---- requests ---- */
@@ -93,7 +52,7 @@ static struct request_fields read_request(const struct dv_h2_header_list *list)
     struct request_fields fields = {0};
 
     for (size_t i = 0; i < list->n; i++) {
-        struct header header = header_at(list, i);
+        struct dv_h2_field header = dv_h2_headers_at(list, i);
 
         if (dv_str_eq(header.name, DV_STR(":method"))) {
             fields.method = header.value;
@@ -190,7 +149,7 @@ static struct response_fields read_response(const struct dv_h2_header_list *list
     struct response_fields fields = {0};
 
     for (size_t i = 0; i < list->n; i++) {
-        struct header header = header_at(list, i);
+        struct dv_h2_field header = dv_h2_headers_at(list, i);
 
         if (dv_str_eq(header.name, DV_STR(":status"))) {
             if (!dv_str_to_u32(header.value, &fields.http_status))

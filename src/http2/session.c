@@ -7,8 +7,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/num.h"
-#include "base/vec.h"
+#include "base/str.h"
+#include "http2/connection.h"
+#include "http2/header_list.h"
 #include "http2/http2.h"
 #include "http2/http2_fields.h"
 #include "http2/session.h"
@@ -18,14 +19,6 @@
 #define SERVER_WINDOW_BYTES (1 << 20)
 #define CLIENT_WINDOW_BYTES (4 << 20)
 #define CONNECTION_WINDOW_BYTES (8 << 20)
-/* The largest frame that peers may send, and that we send when they allow it. */
-#define FRAME_BYTES (256u * 1024u)
-/* Some of what a peer sends must be answered (a PING, a request that is refused), which costs
- * memory until the peer reads. More answers than a read or two of ours can cause are an attack. */
-#define UNSENT_FRAMES_MAX 16384u
-/* The limit of the text that comes with a GOAWAY. */
-#define REASON_BYTES_MAX 160u
-
 struct dv_h2_options dv_h2_default_options(bool is_server)
 {
     return (struct dv_h2_options){
@@ -65,10 +58,12 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
 static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *ctx)
 {
+    struct dv_h2 *h2 = ctx;
+
     (void)ng;
     (void)frame;
     (void)flags;
-    dv_h2_headers_add(ctx, (dv_str){(const char *)name, name_n},
+    dv_h2_headers_add(&h2->headers, (dv_str){(const char *)name, name_n},
                       (dv_str){(const char *)value, value_n});
     return 0;
 }
@@ -103,20 +98,13 @@ static void on_headers_at_server(struct dv_h2_call *call, const nghttp2_frame *f
     }
 }
 
-static int reason_len(const nghttp2_goaway *goaway)
-{
-    return (int)dv_size_min(goaway->opaque_data_len, REASON_BYTES_MAX);
-}
-
 static void on_goaway(struct dv_h2 *h2, const nghttp2_goaway *goaway)
 {
     /* Servers announce it before they mean it, so it may come twice. */
     bool is_first = !h2->peer_is_leaving;
 
     if (goaway->error_code != NGHTTP2_NO_ERROR)
-        (void)dv_fail(&h2->err, DV_UNAVAILABLE, "the peer ended the connection: %s %.*s",
-                      nghttp2_http2_strerror(goaway->error_code), reason_len(goaway),
-                      (const char *)goaway->opaque_data);
+        dv_h2_fail_goaway(goaway, DV_UNAVAILABLE, "the peer ended the connection", &h2->err);
     h2->peer_is_leaving = true;
     dv_h2_close_to_calls(h2, "the peer is going away");
     if (is_first && h2->handler->going_away)
@@ -133,21 +121,6 @@ static void on_settings(struct dv_h2 *h2)
     dv_h2_start_waiting(h2); /* the settings may allow more streams than before */
 }
 
-static void say_goodbye(struct dv_h2 *h2)
-{
-    int32_t last = nghttp2_session_get_last_proc_stream_id(h2->ng); /* 0 at a client */
-
-    h2->goodbye = GOODBYE_SAID;
-    /* Fails only when out of memory, which ends nghttp2's session by itself. */
-    (void)nghttp2_submit_goaway(h2->ng, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
-}
-
-static void on_ping_ack(struct dv_h2 *h2)
-{
-    if (h2->goodbye == GOODBYE_PINGED)
-        say_goodbye(h2);
-}
-
 static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
 {
     struct dv_h2 *h2 = ctx;
@@ -157,7 +130,7 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
     if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
         on_settings(h2);
     else if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK)
-        on_ping_ack(h2);
+        dv_h2_goodbye_on_ping_ack(ng, &h2->goodbye);
     else if (frame->hd.type == NGHTTP2_GOAWAY)
         on_goaway(h2, &frame->goaway);
     else if (frame->hd.type == NGHTTP2_HEADERS && call && h2->options.is_server)
@@ -205,14 +178,9 @@ static void on_answer_sent(struct dv_h2_call *call)
 static void on_goaway_sent(struct dv_h2 *h2, const nghttp2_goaway *goaway)
 {
     if (goaway->error_code != NGHTTP2_NO_ERROR && h2->err.code == DV_OK && !h2->is_forgiving)
-        (void)dv_fail(&h2->err, DV_INTERNAL, "HTTP/2: %s %.*s",
-                      nghttp2_http2_strerror(goaway->error_code), reason_len(goaway),
-                      (const char *)goaway->opaque_data);
-    if (!h2->options.is_server || h2->goodbye != GOODBYE_DUE)
-        return;
-    /* The PING is not sent earlier, because it would overtake what waits to be sent. */
-    h2->goodbye = GOODBYE_PINGED;
-    (void)nghttp2_submit_ping(h2->ng, NGHTTP2_FLAG_NONE, NULL); /* fails only out of memory */
+        dv_h2_fail_goaway(goaway, DV_INTERNAL, "HTTP/2", &h2->err);
+    if (h2->options.is_server)
+        dv_h2_goodbye_on_goaway_sent(h2->ng, &h2->goodbye);
 }
 
 static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *ctx)
@@ -235,8 +203,7 @@ static int on_complaint(nghttp2_session *ng, int lib_error_code, const char *tex
     struct dv_h2 *h2 = ctx;
 
     (void)ng;
-    (void)dv_fail(&h2->err, DV_INTERNAL, "HTTP/2: %.*s (%s)", (int)dv_size_min(n, 160), text,
-                  nghttp2_strerror(lib_error_code));
+    dv_h2_fail_complaint(lib_error_code, text, n, &h2->err);
     return 0;
 }
 
@@ -258,19 +225,6 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     return 0;
 }
 
-static ssize_t on_data_length(nghttp2_session *ng, uint8_t type, int32_t stream,
-                              int32_t session_window, int32_t stream_window, uint32_t frame_max,
-                              void *ctx)
-{
-    (void)ng;
-    (void)type;
-    (void)stream;
-    (void)ctx;
-    (void)session_window; /* nghttp2 itself never exceeds the windows */
-    (void)stream_window;
-    return (ssize_t)dv_u64_min(frame_max, FRAME_BYTES);
-}
-
 /* ---- life ---- */
 
 static nghttp2_session_callbacks *new_callbacks(void)
@@ -287,7 +241,7 @@ static nghttp2_session_callbacks *new_callbacks(void)
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_error_callback2(callbacks, on_complaint);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
-    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, on_data_length);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, dv_h2_data_length);
     return callbacks;
 }
 
@@ -313,7 +267,7 @@ static void submit_settings(struct dv_h2 *h2)
          options->is_server ? options->calls_max : 0                                                    },
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
          options->is_server ? SERVER_WINDOW_BYTES : CLIENT_WINDOW_BYTES                                 },
-        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE,                            FRAME_BYTES                        },
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE,                            DV_H2_FRAME_BYTES                  },
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,                      (uint32_t)options->header_bytes_max},
     };
     int status = nghttp2_submit_settings(h2->ng, NGHTTP2_FLAG_NONE, entries, DV_COUNT(entries));
@@ -342,7 +296,7 @@ struct dv_h2 *dv_h2_new(const struct dv_h2_options *options, struct dv_h2_handle
     dv_list_init(&h2->open);
     dv_list_init(&h2->waiting);
     dv_list_init(&h2->ending);
-    dv_buf_init(&h2->headers.text, options->header_bytes_max);
+    dv_h2_headers_init(&h2->headers, options->header_bytes_max, DV_H2_HEADERS_MAX);
     submit_settings(h2);
     return h2;
 }
@@ -353,23 +307,8 @@ void dv_h2_free(struct dv_h2 *h2)
         return;
     assert(h2->n_calls == 0);
     nghttp2_session_del(h2->ng);
-    dv_buf_fini(&h2->headers.text);
-    dv_vec_fini(&h2->headers);
+    dv_h2_headers_fini(&h2->headers);
     free(h2);
-}
-
-static bool check_received(const struct dv_h2 *h2, ssize_t got, struct dv_err *err)
-{
-    size_t n_unsent = nghttp2_session_get_outbound_queue_size(h2->ng);
-
-    if (got == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-        return dv_fail(err, DV_INTERNAL, "the peer does not speak HTTP/2");
-    if (got < 0)
-        return dv_fail(err, DV_INTERNAL, "HTTP/2: %s", nghttp2_strerror((int)got));
-    if (n_unsent > UNSENT_FRAMES_MAX)
-        return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the peer does not read: %zu frames wait for it",
-                       n_unsent);
-    return true;
 }
 
 bool dv_h2_receive(struct dv_h2 *h2, dv_str bytes, struct dv_err *err)
@@ -377,7 +316,7 @@ bool dv_h2_receive(struct dv_h2 *h2, dv_str bytes, struct dv_err *err)
     if (!h2->is_broken && bytes.n > 0) {
         ssize_t got = nghttp2_session_mem_recv(h2->ng, (const uint8_t *)bytes.p, bytes.n);
 
-        h2->is_broken = !check_received(h2, got, &h2->err);
+        h2->is_broken = !dv_h2_check_received(h2->ng, got, &h2->err);
     }
     if (h2->is_broken)
         *err = h2->err;
@@ -448,16 +387,16 @@ void dv_h2_shut_down(struct dv_h2 *h2)
     dv_h2_close_to_calls(h2, "it is being shut down");
     if (!h2->options.is_server)
         dv_h2_leave_if_idle(h2);
-    else if (h2->peer_is_leaving)
-        say_goodbye(h2); /* the client is leaving, so no new calls of it are under way */
+    else if (h2->peer_is_leaving) /* no new calls of it are under way */
+        dv_h2_goodbye_say(h2->ng, &h2->goodbye);
     else
-        (void)nghttp2_submit_shutdown_notice(h2->ng); /* fails only when out of memory */
+        dv_h2_goodbye_announce(h2->ng, &h2->goodbye);
 }
 
 void dv_h2_leave_if_idle(struct dv_h2 *h2)
 {
     if (h2->goodbye == GOODBYE_DUE && !h2->options.is_server && h2->n_open == 0)
-        say_goodbye(h2);
+        dv_h2_goodbye_say(h2->ng, &h2->goodbye);
 }
 
 size_t dv_h2_n_calls(const struct dv_h2 *h2)

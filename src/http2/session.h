@@ -8,44 +8,19 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "http2/connection.h"
+#include "http2/header_list.h"
 #include "http2/http2.h"
 
 #define PREFIX_BYTES 5u
-/* HTTP/2 counts this much for each field of a header list beside its texts. */
-#define FIELD_OVERHEAD 32u
-
 struct dv_h2_msg {
     uint32_t n_refs;
     size_t n; /* prefix included */
     uint8_t bytes[];
-};
-
-/* The header list being received. There is one at a time: HTTP/2 does not interleave them. */
-struct dv_h2_header_list {
-    struct dv_buf text;
-    struct field {
-        size_t name_at, name_n, value_at, value_n; /* in text, which may move while it grows */
-    } * v;
-    size_t n;
-    size_t size;
-    size_t bytes; /* as HTTP/2 counts: with 32 for each field */
-    bool is_over; /* a limit was passed: what came after is not here */
-};
-
-/* How far we are with leaving. A client sends its GOAWAY when its last call is over, because
- * nghttp2 may ignore what comes after it. A server's first GOAWAY only announces the second, which
- * names the last call that it takes: in between it waits for the answer to a PING, so that no call
- * is under way that it has not seen. */
-enum dv_h2_goodbye {
-    GOODBYE_NONE,
-    GOODBYE_DUE, /* client: calls run; server: the first GOAWAY is on its way */
-    GOODBYE_PINGED,
-    GOODBYE_SAID,
 };
 
 struct dv_h2 {
@@ -151,8 +126,6 @@ void dv_h2_start_waiting(struct dv_h2 *h2);
 void dv_h2_close_to_calls(struct dv_h2 *h2, const char *why);
 
 /* receive.c */
-void dv_h2_headers_reset(struct dv_h2_header_list *list);
-void dv_h2_headers_add(struct dv_h2 *h2, dv_str name, dv_str value);
 void dv_h2_on_request_headers(struct dv_h2_call *call, bool is_end);
 /* Handles a response's headers or trailers; the call may be freed afterwards. */
 void dv_h2_on_response_headers(struct dv_h2_call *call, bool is_end);
