@@ -54,7 +54,8 @@ struct dv_h2_http_request {
  * them no more: they have been pulled, or the stream has ended. */
 struct dv_h2_bytes {
     dv_str bytes;
-    void (*release)(void *ctx); /* NULL: the bytes live longer than the session */
+    /* It must not use the session. NULL: the bytes live longer than the session. */
+    void (*release)(void *ctx);
     void *ctx;
 };
 
@@ -126,9 +127,6 @@ DV_CHECKED bool dv_h2_server_receive(struct dv_h2_server *server, dv_str bytes, 
  * false when there are none for now. Do not pull while the connection takes nothing: that is the
  * back-pressure. */
 bool dv_h2_server_pull(struct dv_h2_server *server, dv_str *bytes);
-/* Whether dv_h2_server_pull may have something to give; true also when only windows or answers
- * that are not there yet hold it back. */
-bool dv_h2_server_has_output(const struct dv_h2_server *server);
 /* Runs `ended` for streams that were reset, without sending anything; dv_h2_server_pull does so
  * too. */
 void dv_h2_server_settle(struct dv_h2_server *server);
