@@ -69,6 +69,7 @@ struct dv_cri_runtime {
     bool has_cdi;
     const dv_str *cdi_dirs; /* where it looks for specs; none when it does not say */
     size_t n_cdi_dirs;
+    dv_str sandbox_image; /* of every pod's sandbox; empty: it does not say */
     bool knows_cgroup_driver;
     bool is_systemd_cgroups; /* otherwise cgroupfs */
     const struct dv_cri_handler *handlers;

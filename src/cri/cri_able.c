@@ -74,13 +74,17 @@ static void read_config(dv_str text, struct dv_arena *arena, struct dv_cri_runti
     const struct dv_json *config = dv_json_parse(text, NULL, scratch, &err);
     const struct dv_json *containerd = dv_json_get(config, DV_STR("containerd"));
     const struct dv_json *name = dv_json_get(containerd, DV_STR("defaultRuntimeName"));
+    const struct dv_json *image = dv_json_get(config, DV_STR("sandboxImage"));
     const struct dv_json *is_systemd;
     dv_str default_name = DV_STR("runc");
+    dv_str sandbox_image;
 
     runtime->has_cdi =
         is_true(dv_json_get(config, DV_STR("enableCDI"))) && is_at_least(runtime->version, 1, 7, 2);
     if (runtime->has_cdi)
         read_cdi_dirs(dv_json_get(config, DV_STR("cdiSpecDirs")), arena, runtime);
+    if (image && dv_json_as_str(image, &sandbox_image, &err))
+        runtime->sandbox_image = dv_str_copy(sandbox_image, arena);
     if (name && !dv_json_as_str(name, &default_name, &err))
         default_name = DV_STR("runc");
     is_systemd = dv_json_get(

@@ -406,8 +406,27 @@ static bool act_list_images(const struct act *act)
         mark = dv_pb_begin(&act->answer->bytes, 1);
         cri_world_add_c(&act->answer->bytes, 1, act->runtime->images[i]);
         cri_world_add_c(&act->answer->bytes, 2, act->runtime->images[i]);
+        cri_world_add_number(&act->answer->bytes, 4, CRI_IMAGE_BYTES);
+        cri_world_add_number(&act->answer->bytes, 8,
+                             act->runtime->images[i] == act->runtime->pinned);
         dv_pb_end(&act->answer->bytes, mark);
     }
+    return true;
+}
+
+static bool act_image_fs_info(const struct act *act)
+{
+    struct dv_buf *buf = &act->answer->bytes;
+    size_t system;
+    size_t id;
+
+    if (!act->runtime->image_dir)
+        return true;
+    system = dv_pb_begin(buf, 1);
+    id = dv_pb_begin(buf, 2);
+    cri_world_add_c(buf, 1, act->runtime->image_dir);
+    dv_pb_end(buf, id);
+    dv_pb_end(buf, system);
     return true;
 }
 
@@ -485,7 +504,7 @@ static const struct {
     [DV_CRI_IMAGE_STATUS] = {&cri_v1__image_status_request__descriptor,                 act_image_status   },
     [DV_CRI_PULL_IMAGE] = {&cri_v1__pull_image_request__descriptor,                   act_pull           },
     [DV_CRI_REMOVE_IMAGE] = {&cri_v1__remove_image_request__descriptor,                 act_remove_image   },
-    [DV_CRI_IMAGE_FS_INFO] = {&cri_v1__image_fs_info_request__descriptor,                act_nothing        },
+    [DV_CRI_IMAGE_FS_INFO] = {&cri_v1__image_fs_info_request__descriptor,                act_image_fs_info  },
 };
 
 void cri_world_call(struct cri_runtime *runtime, enum dv_cri_method method, dv_str request,

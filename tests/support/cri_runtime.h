@@ -31,6 +31,7 @@ struct CriV1__PodSandboxConfig;
 struct dv_arena;
 struct dv_loop;
 
+#define CRI_IMAGE_BYTES (1u << 20)
 #define CRI_METHODS (DV_CRI_IMAGE_FS_INFO + 1)
 
 enum cri_fault_kind {
@@ -94,7 +95,9 @@ struct cri_runtime {
     bool ends_events;  /* ends every stream of them at once */
     bool loses_events; /* sends none */
     struct cri_fault faults[CRI_METHODS];
-    const char *images[8];   /* those that are there; NULL: free */
+    const char *images[8];   /* those that are there, of CRI_IMAGE_BYTES each; NULL: free */
+    const char *pinned;      /* one of them; NULL: none */
+    const char *image_dir;   /* where it says that they are; NULL: it does not say */
     const char *pullable[8]; /* those that a pull brings */
     /* Answers ExecSync: the exit code; NULL: 0. */
     int (*exec)(void *ctx, const struct cri_container *container,

@@ -99,6 +99,22 @@ static void knows_the_cgroup_driver(void **state)
     assert_true(runtime.is_systemd_cgroups);
 }
 
+/* Which must not be removed, and which only younger runtimes have pinned. */
+static void knows_the_image_of_sandboxes(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_cri_runtime runtime;
+
+    (void)state;
+    read_status("containerd", "1.6.20", "{\"sandboxImage\":\"registry.k8s.io/pause:3.6\"}", arena,
+                &runtime);
+    assert_str(runtime.sandbox_image, "registry.k8s.io/pause:3.6");
+    read_status("containerd", "1.6.20", "{\"sandboxImage\":7}", arena, &runtime);
+    assert_str(runtime.sandbox_image, "");
+    read_status("cri-o", "1.35.1", "{\"sandboxImage\":\"x\"}", arena, &runtime);
+    assert_str(runtime.sandbox_image, "");
+}
+
 static void knows_what_handlers_can(void **state)
 {
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -179,9 +195,8 @@ static void lists_only_what_has_a_pod(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_who_applies_cdi_names),
-        cmocka_unit_test(knows_the_cgroup_driver),
-        cmocka_unit_test(knows_what_handlers_can),
+        cmocka_unit_test(knows_who_applies_cdi_names),  cmocka_unit_test(knows_the_cgroup_driver),
+        cmocka_unit_test(knows_the_image_of_sandboxes), cmocka_unit_test(knows_what_handlers_can),
         cmocka_unit_test(lists_only_what_has_a_pod),
     };
 
