@@ -108,6 +108,7 @@ static bool open_runner(struct dv_daemon *daemon, const struct dv_agent_machine 
         .node_name = options->node_name,
         .root_dir = options->kubelet_dir,
         .log_dir = options->pod_logs_dir,
+        .images = options->image_gc,
         .n_cpus = machine->n_cpus,
         .memory_bytes = machine->memory_bytes,
     };

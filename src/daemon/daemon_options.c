@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/buf.h"
+#include "base/defs.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/num.h"
@@ -17,6 +18,10 @@
 
 /* The kernel's limit of a host name is 64, and there is the NUL. */
 #define HOST_NAME_BYTES 65
+
+/* The reference's age of an image that may be removed. */
+#define IMAGE_AGE_S 120u
+#define NS_PER_S UINT64_C(1000000000)
 
 #define ROLES_ALL (DV_ROLE_API | DV_ROLE_CONTROL | DV_ROLE_SCHED | DV_ROLE_NODE)
 
@@ -143,6 +148,36 @@ static bool set_cgroup_root(struct parse *parse, const struct option *option, dv
     return set_text(parse, option, value, err);
 }
 
+/* "85:80" and "85:80:120": from how much of the disk down to how much, and after how many seconds.
+ */
+static bool set_image_gc(struct parse *parse, const struct option *option, dv_str value,
+                         struct dv_err *err)
+{
+    uint32_t numbers[] = {0, 0, IMAGE_AGE_S};
+    dv_str rest = value;
+    dv_str part;
+    size_t n = 0;
+
+    if (dv_str_eq(value, DV_STR("off"))) {
+        parse->options->image_gc = (struct dv_image_policy){0};
+        return true;
+    }
+    while (rest.n > 0 && n < DV_COUNT(numbers) && dv_str_split(&rest, ':', &part))
+        if (!dv_str_to_u32(part, &numbers[n++]))
+            n = DV_COUNT(numbers) + 1;
+    if (rest.n > 0 || n < 2 || n > DV_COUNT(numbers) || numbers[0] > 100 ||
+        numbers[1] >= numbers[0])
+        return dv_fail(err, DV_INVALID_ARGUMENT,
+                       "--%s: \"%.*s\" is not off or HIGH:LOW[:SECONDS], in percent", option->name,
+                       DV_FMT(value));
+    parse->options->image_gc = (struct dv_image_policy){
+        .high_percent = numbers[0],
+        .low_percent = numbers[1],
+        .min_age_ns = numbers[2] * NS_PER_S,
+    };
+    return true;
+}
+
 static bool set_roles(struct parse *parse, const struct option *option, dv_str value,
                       struct dv_err *err)
 {
@@ -251,6 +286,9 @@ static const struct option table[] = {
      NULL                                                                                                                                                                                    },
     {"cgroup-root",       "PATH",         "the cgroup above those of pods: auto, none or /PATH (auto)",
      set_cgroup_root,                                                                                                     AT(cgroup_root),     NULL                                          },
+    {"image-gc",          "HIGH:LOW",
+     "remove unused images from HIGH % of their disk down to LOW %, or off (85:80)",                      set_image_gc,
+     0,                                                                                                                                        NULL                                          },
     {"strict",            NULL,           "decide as the kubelet does, also where davit would do better", set_switch,
      AT(is_strict),                                                                                                                            NULL                                          },
     {"log-format",        "FORMAT",       "text or json (text)",                                          set_log_format, 0,                   NULL                                          },
@@ -407,6 +445,7 @@ bool dv_options_parse(int argc, char *const *argv, struct dv_arena *arena,
         .cri = DV_STR("auto"),
         .pod_logs_dir = DV_STR("/var/log/pods"),
         .cgroup_root = DV_STR("auto"),
+        .image_gc = {.high_percent = 85, .low_percent = 80, .min_age_ns = IMAGE_AGE_S * NS_PER_S},
         .wait_ms = DV_POD_WAIT_MS,
         .ledger = DV_STR("on"),
         .log_format = DV_LOG_TEXT,

@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "pod/runner.h"
 
 struct dv_arena;
 struct dv_buf;
@@ -39,9 +40,10 @@ struct dv_options {
     dv_str topology_options; /* "name=value,name=value", or empty */
     dv_str sys_dir;
     dv_str boot_id_file;
-    dv_str cri;               /* "auto", "none", or "unix:///PATH" of a container runtime */
-    dv_str pod_logs_dir;      /* what containers print, a directory a pod */
-    dv_str cgroup_root;       /* "auto", "none", or a path that begins with "/" */
+    dv_str cri;          /* "auto", "none", or "unix:///PATH" of a container runtime */
+    dv_str pod_logs_dir; /* what containers print, a directory a pod */
+    dv_str cgroup_root;  /* "auto", "none", or a path that begins with "/" */
+    struct dv_image_policy image_gc;
     dv_str pod_manifest_path; /* files that describe static pods; "" for none */
     uint64_t wait_ms;         /* for what has not come back */
     bool is_strict;

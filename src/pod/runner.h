@@ -33,6 +33,13 @@ struct dv_recorder;
 struct dv_runner;
 struct dv_strs;
 
+/* When images that nobody uses are removed, see runner/image_gc.h. */
+struct dv_image_policy {
+    unsigned high_percent; /* of the disk that they are on; 0 or 100: they are never removed */
+    unsigned low_percent;
+    uint64_t min_age_ns;
+};
+
 struct dv_runner_options {
     struct dv_cluster *cluster; /* these outlive the runner */
     struct dv_pods *pods;
@@ -51,6 +58,7 @@ struct dv_runner_options {
      * or "/davit". */
     dv_str cgroup_dir;
     dv_str cgroup_root;
+    struct dv_image_policy images;
     uint64_t n_cpus;
     uint64_t memory_bytes;
 };

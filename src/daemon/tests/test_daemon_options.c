@@ -70,6 +70,16 @@ static void options_take_their_value_both_ways(void **state)
     assert_ok(parse("--cri unix:///run/c.sock", arena, &options, &err), &err);
     assert_str(options.cri, "unix:///run/c.sock");
     assert_str(options.cgroup_root, "auto");
+    assert_int_equal(options.image_gc.high_percent, 85);
+    assert_int_equal(options.image_gc.low_percent, 80);
+    assert_int_equal(options.image_gc.min_age_ns, UINT64_C(120000000000));
+    assert_ok(parse("--image-gc 90:70", arena, &options, &err), &err);
+    assert_int_equal(options.image_gc.high_percent, 90);
+    assert_int_equal(options.image_gc.min_age_ns, UINT64_C(120000000000));
+    assert_ok(parse("--image-gc 1:0:0", arena, &options, &err), &err);
+    assert_int_equal(options.image_gc.min_age_ns, 0);
+    assert_ok(parse("--image-gc off", arena, &options, &err), &err);
+    assert_int_equal(options.image_gc.high_percent, 0);
     assert_ok(parse("--cgroup-root /davit/pods.1", arena, &options, &err), &err);
     assert_str(options.cgroup_root, "/davit/pods.1");
     assert_ok(parse("-h", arena, &options, &err), &err);
@@ -101,6 +111,11 @@ static void mistakes_are_named(void **state)
         {"--cgroup-root pods",            "is not auto, none or the path of a cgroup"       },
         {"--cgroup-root /a/../b",         "is not auto, none or the path of a cgroup"       },
         {"--cgroup-root /a//b",           "is not auto, none or the path of a cgroup"       },
+        {"--image-gc 85",                 "is not off or HIGH:LOW"                          },
+        {"--image-gc 80:85",              "is not off or HIGH:LOW"                          },
+        {"--image-gc 101:80",             "is not off or HIGH:LOW"                          },
+        {"--image-gc 85:80:-1",           "is not off or HIGH:LOW"                          },
+        {"--image-gc 85:80:1:1",          "is not off or HIGH:LOW"                          },
         {"-v loud",                       "not \"loud\""                                    },
         {"--config /nonexistent.yaml",    "/nonexistent.yaml"                               },
     };

@@ -16,6 +16,7 @@
 #include "number/number.h"
 #include "pod/runner/host_facts.h"
 #include "pod/runner/runner_cgroup.h"
+#include "pod/runner/runner_images.h"
 #include "pod/runner/runner_job.h"
 #include "pod/runner/runner_state.h"
 #include "resource/resource.h"
@@ -355,6 +356,7 @@ static void free_runner(struct dv_runner *runner)
     dv_map_fini(&runner->pods);
     dv_task_cancel(&runner->runtime_task);
     dv_runner_cgroups_free(runner->cgroups);
+    dv_runner_images_free(runner->images);
     dv_arena_free(runner->runtime_arena);
     dv_arena_free(runner->arena);
     free(runner);
@@ -380,7 +382,7 @@ static void on_close_task(struct dv_task *task)
         if (!dv_runner_pod_is_idle(entry->value))
             return;
     if (runner->sweep || runner->rotation || runner->is_cri_closing ||
-        dv_runner_cgroups_are_busy(runner->cgroups))
+        dv_runner_cgroups_are_busy(runner->cgroups) || dv_runner_images_are_busy(runner->images))
         return;
     if (runner->cri) { /* nobody calls any more */
         runner->is_cri_closing = true;
@@ -414,6 +416,7 @@ void dv_runner_close(struct dv_runner *runner, dv_closed_fn *closed, void *ctx)
         dv_runner_pod_stop(entry->value);
     dv_runner_sweep_stop(runner);
     dv_runner_rotate_stop(runner);
+    dv_runner_images_stop(runner->images);
     dv_runner_check_closed(runner);
 }
 
@@ -475,6 +478,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     dv_list_init(&runner->pulls);
     set_node(runner);
     runner->cgroups = dv_runner_cgroups_new(runner, look_at_all);
+    runner->images = dv_runner_images_new(runner);
     dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
     dv_timer_start(&runner->rotate_timer, loop, dv_loop_now_ms(loop) + ROTATE_MS, on_rotate);
     if (dv_str_eq(options->cri, DV_STR("none")))

@@ -19,6 +19,7 @@ struct dv_cri;
 struct dv_cri_pod;
 struct dv_object;
 struct dv_runner_cgroups;
+struct dv_runner_images;
 struct dv_runner_job;
 struct dv_runner_rotation;
 struct dv_runner_sweep;
@@ -79,6 +80,7 @@ struct dv_runner {
     struct dv_list pulls;                /* of jobs that wait for the one that pulls an image */
     struct dv_runner_job *puller;        /* NULL: nobody */
     struct dv_runner_cgroups *cgroups;   /* those of pods */
+    struct dv_runner_images *images;     /* removes those that nobody uses */
     struct dv_timer find_timer;          /* looks for a runtime */
     struct dv_timer sweep_timer;         /* looks for what is left over */
     struct dv_runner_sweep *sweep;       /* the one that is under way; NULL: none */

@@ -191,6 +191,7 @@ static void open_runner(struct world *world)
         .node_name = DV_STR(NODE),
         .root_dir = dv_str_from_c(world->dir),
         .log_dir = dv_str_from_c(text(world, "%s/logs", world->dir)),
+        .images = world->images,
         .n_cpus = 2,
         .memory_bytes = 1u << 30,
     };

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cluster/cluster.h"
 #include "pod/pod.h"
+#include "pod/runner.h"
 #include "resource/resource.h"
 #include "support/device_plugin.h"
 #include "support/dra_driver.h"
@@ -64,6 +65,7 @@ struct world {
     const char *boot_id;
     int fails_at; /* the request of a renewed world that fails; 0: none */
     enum dv_ledger_mode ledger;
+    struct dv_image_policy images; /* of the runner; none: they stay */
     bool has_no_agent;
     bool has_no_driver;
     bool is_strict;
