@@ -70,6 +70,20 @@ static void must(struct world *world, const char *what, bool (*is_met)(struct wo
                  dv_buf_c(&world->runtime->said));
 }
 
+/* What is done to a pod is done a few times: nothing is begun anew as soon as it has ended. */
+static void expect_acts(struct world *world, int most)
+{
+    static const enum dv_cri_method acts[] = {
+        DV_CRI_RUN_POD_SANDBOX, DV_CRI_CREATE_CONTAINER,   DV_CRI_START_CONTAINER,
+        DV_CRI_STOP_CONTAINER,  DV_CRI_STOP_POD_SANDBOX,   DV_CRI_REMOVE_CONTAINER,
+        DV_CRI_IMAGE_STATUS,    DV_CRI_REMOVE_POD_SANDBOX, DV_CRI_PULL_IMAGE,
+    };
+
+    for (size_t i = 0; i < DV_COUNT(acts); i++)
+        if (world->runtime->n_calls[acts[i]] > most)
+            fail_msg("%d times %s", world->runtime->n_calls[acts[i]], dv_cri_method_name(acts[i]));
+}
+
 /* ---- a whole life ---- */
 
 static void runs_a_pod_and_ends_it(void **state)
@@ -84,6 +98,8 @@ static void runs_a_pod_and_ends_it(void **state)
     must(world, "gone", is_gone);
     must(world, "removed", is_empty);
     expect_held(world, "");
+    pass(world, 5000);
+    expect_acts(world, 2);
 }
 
 static bool has_succeeded(struct world *world)
@@ -299,6 +315,26 @@ static void survive(struct world *world, enum cri_fault_kind kind)
     }
 }
 
+/* A runtime in trouble is not asked more often for it; when it is well again, all ends well. */
+static void tries_again_with_pauses(void **state)
+{
+    struct world *world = *state;
+    const struct cri_fault fault = {.kind = CRI_FAILS, .code = DV_UNKNOWN, .text = "no luck"};
+
+    for (size_t i = 0; i < DV_COUNT(methods); i++) {
+        memset(world->runtime->n_calls, 0, sizeof(world->runtime->n_calls));
+        world->runtime->faults[methods[i]] = fault;
+        run_pod(world, "p", "\"sleep\"", "");
+        pass(world, 60000);
+        delete_pod(world, "p", 2);
+        pass(world, 60000);
+        expect_acts(world, 40);
+        world->runtime->faults[methods[i]] = (struct cri_fault){0};
+        must(world, dv_cri_method_name(methods[i]), is_gone);
+        must(world, dv_cri_method_name(methods[i]), is_empty);
+    }
+}
+
 static void survives_calls_that_fail(void **state)
 {
     survive(*state, CRI_FAILS);
@@ -440,6 +476,7 @@ int main(void)
         runtime_test(waits_for_a_runtime_that_restarts),
         runtime_test(starts_again_after_a_boot),
         runtime_test(pulls_beside_one_that_hangs),
+        runtime_test(tries_again_with_pauses),
         runtime_test(survives_calls_that_fail),
         runtime_test(survives_calls_that_hang),
         runtime_test(survives_late_answers),

@@ -231,10 +231,14 @@ void life_end_begin(struct life_look *look)
 
 /* ---- what is left in the runtime ---- */
 
-/* Whether another exited instance of the container is newer. */
+/* Whether nobody will ask for the instance again: another exited one is newer; or it was made and
+ * never started, because the agent ended then, and there is another one now. */
 static bool is_old(const struct dv_life_view *view, const struct dv_life_container *container)
 {
-    return life_newest_exited(view, container->name) != container;
+    if (container->state == DV_LIFE_CREATED)
+        return life_newest(view, container->name) != container;
+    return container->state == DV_LIFE_EXITED &&
+           life_newest_exited(view, container->name) != container;
 }
 
 static bool has_containers(const struct dv_life_view *view, const struct dv_life_sandbox *sandbox)
@@ -262,7 +266,7 @@ void life_collect(struct life_look *look)
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct dv_life_container *container = &view->containers[i];
 
-        if (is_gone || (container->state == DV_LIFE_EXITED && is_old(view, container)))
+        if (is_gone || is_old(view, container))
             remove_once(look, DV_LIFE_REMOVE_CONTAINER, container->id);
     }
     for (size_t i = 0; i < view->n_sandboxes; i++) {

@@ -128,11 +128,14 @@ static bool is_in_view(const struct dv_life_view *view, uint64_t mark)
 
 bool life_has_news(const struct dv_life *life, const struct dv_life_view *view)
 {
+    /* What was made and did not start, a container or a sandbox, is what a sync left behind that
+     * failed: it is tried again in its time, not because of that. */
     for (size_t i = 0; i < view->n_containers; i++)
-        if (!has_seen(life, container_mark(&view->containers[i])))
+        if (view->containers[i].state != DV_LIFE_CREATED &&
+            !has_seen(life, container_mark(&view->containers[i])))
             return true;
     for (size_t i = 0; i < view->n_sandboxes; i++)
-        if (!has_seen(life, sandbox_mark(&view->sandboxes[i])))
+        if (view->sandboxes[i].is_ready && !has_seen(life, sandbox_mark(&view->sandboxes[i])))
             return true;
     /* A dead instance may be removed without notice, a running one may not. */
     for (size_t i = 0; i < life->seen.n; i++)

@@ -188,6 +188,9 @@ static void an_instance_that_was_never_started_does_not_block(void **state)
     life_world_run(world, 5000);
     assert_state(world, "c", "running");
     assert_int_equal(life_world_n_running(world), 1);
+    life_world_run(world, 100000); /* it goes at the next sync */
+    assert_int_equal(world->containers.n, 1);
+    assert_state(world, "c", "running");
     life_world_fini(world);
 }
 
