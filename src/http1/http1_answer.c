@@ -89,23 +89,23 @@ enum dv_h1_framing dv_h1_print_head(struct dv_h1 *h1, const struct dv_h1_answer 
 
     if (answer->closes || framing == DV_H1_UNTIL_CLOSED)
         h1->keeps_open = false;
+    for (size_t i = 0; i < answer->n_fields; i++)
+        if (is_close(&answer->fields[i]))
+            h1->keeps_open = false;
     dv_buf_add(out, DV_STR("HTTP/1.1 "));
     dv_buf_add_u64(out, answer->status);
     dv_buf_add_char(out, ' ');
     dv_buf_add(out, reason_of(answer->status));
     dv_buf_add(out, DV_STR("\r\n"));
-    if (answer->date.n > 0)
-        add_field(out, DV_STR("Date"), answer->date);
-    for (size_t i = 0; i < answer->n_fields; i++) {
-        if (is_close(&answer->fields[i]))
-            h1->keeps_open = false;
-        else
-            add_field(out, answer->fields[i].name, answer->fields[i].value);
-    }
     if (answer->status >= 200 && !h1->keeps_open)
         dv_buf_add(out, DV_STR("Connection: close\r\n"));
     else if (h1->is_old)
         dv_buf_add(out, DV_STR("Connection: keep-alive\r\n"));
+    if (answer->date.n > 0)
+        add_field(out, DV_STR("Date"), answer->date);
+    for (size_t i = 0; i < answer->n_fields; i++)
+        if (!is_close(&answer->fields[i]))
+            add_field(out, answer->fields[i].name, answer->fields[i].value);
     if (has_length && !answer->is_stream) {
         dv_buf_add(out, DV_STR("Content-Length: "));
         dv_buf_add_u64(out, answer->length);

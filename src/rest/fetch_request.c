@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http1/http1.h"
 #include "rest/rest.h"
 #include "rest/rest_client.h"
 #include "rest/rest_server.h"
@@ -11,20 +12,6 @@
 #define SHOWN_BYTES_MAX 80u
 
 /* ---- what can be sent ---- */
-
-bool dv_rest_is_token(dv_str text)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-
-        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-            (c == '\0' || !strchr(others, c)))
-            return false;
-    }
-    return text.n > 0;
-}
 
 static bool is_target(dv_str text)
 {
@@ -38,15 +25,14 @@ bool dv_rest_transfer_check(const struct dv_rest_transfer *transfer, struct dv_e
 {
     const struct dv_rest_fetch *fetch = transfer->fetch;
 
-    if (!dv_rest_is_token(fetch->method))
+    if (!dv_h1_is_token(fetch->method))
         return dv_fail(err, DV_INVALID_ARGUMENT, "no such method");
     if (!is_target(fetch->target))
         return dv_fail(err, DV_INVALID_ARGUMENT,
                        "want a target that begins with '/' and has no "
                        "characters that must be encoded");
     for (size_t i = 0; i < fetch->n_fields; i++)
-        if (!dv_rest_is_token(fetch->fields[i].name) ||
-            !dv_rest_is_sendable(fetch->fields[i].value))
+        if (!dv_h1_is_token(fetch->fields[i].name) || !dv_rest_is_sendable(fetch->fields[i].value))
             return dv_fail(err, DV_INVALID_ARGUMENT, "bad header field \"%.*s\"",
                            DV_FMT(dv_str_slice(fetch->fields[i].name, 0, SHOWN_BYTES_MAX)));
     if (fetch->body.n > LONG_MAX)

@@ -1,57 +1,62 @@
 /* rest_server.h - what the files of this module share: servers, connections, calls.
  *
- * libmicrohttpd owns the sockets and speaks HTTP; it is run from the loop, and all that it tells
- * arrives from within MHD_run. Whatever is asked of a connection at another time is
- * noted here, and done when it is run next:
+ * A server has an epoll of its own, edge-triggered, in which a connection's socket is once and for
+ * all; what is known of it is kept in flags. A connection that has something to do is run: from
+ * there everything happens to it, and there it ends. Whatever is asked of it at another time is
+ * noted, and it is run later in the turn:
  *
- *     accept -> IDLE -> ARRIVING -> HANDED -> ANSWERING ----> IDLE
- *                           |          `----> STREAMING ----> IDLE
- *                           `-> REFUSED ----> ANSWERING
+ *     accept -> handshake -> IDLE -> ARRIVING -> HANDED -> ANSWERING ----> IDLE, or LEAVING
+ *                                        |          `----> STREAMING ----> IDLE, or LEAVING
+ *                                        `-> REFUSED ----> ANSWERING
  *
- * While a handler has the call, or a stream has nothing to send, libmicrohttpd has the connection
- * suspended, and does not look at its socket: a second epoll watches it for the client's end. It is
- * suspended, too, while the client's next part of a TLS handshake has not come: libmicrohttpd would
- * try to read it again and again, without a pause. */
+ * While a handler has the call, nothing more is read, so that a client which does not listen is not
+ * listened to either; the kernel still tells when it is gone. */
 #ifndef DV_REST_SERVER_H
 #define DV_REST_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
-
-#include <microhttpd.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "base/vec.h"
+#include "http1/http1.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 
 struct dv_rest_creds;
 struct dv_rest_peer;
+struct dv_rest_session;
 struct dv_rest_user;
 struct dv_rest_who;
 
 /* The limit for a handshake, and for the header of a request from its first byte on: as long as the
  * slowest honest client needs on a loaded machine. */
 #define DV_REST_HEADER_MS 10000u
-/* The memory of each connection for its request's line and header, some of the body, and the
- * answer's header; all of it is zeroed after every request. Tokens and selectors take a few KiB. */
-#define DV_REST_CONNECTION_BYTES (16u * 1024u)
 /* So much of a refused request is still read and dropped before it is answered, because most
  * clients send everything before they listen. A client that sends more is cut off. */
 #define DV_REST_DISCARD_BYTES_MAX (16u * 1024u * 1024u)
 /* Room for "[ffff:...:255.255.255.255]:65535" and the NUL. */
 #define DV_REST_PEER_BYTES 56u
+/* So much is read from a socket at once. */
+#define DV_REST_READ_BYTES (64u * 1024u)
 
 enum dv_rest_phase {
     DV_REST_IDLE,     /* no request, or nothing but the beginning of its first line */
-    DV_REST_ARRIVING, /* the call exists, its header or body is not complete */
+    DV_REST_ARRIVING, /* its header or body is not complete */
     /* There is no call; the rest of the request is dropped, then it is answered. */
     DV_REST_REFUSED,
-    DV_REST_HANDED,    /* the handler has the call, or has just answered it */
+    /* The last answer has gone out before the client had sent everything: what it still sends is
+     * dropped for a while, because the kernel would take the answer back from one that sends to a
+     * closed socket. */
+    DV_REST_LEAVING,
+    DV_REST_HANDED,    /* the handler has the call */
     DV_REST_ANSWERING, /* there is no call; the answer goes out */
     DV_REST_STREAMING, /* the answer goes out piece by piece */
 };
@@ -82,27 +87,38 @@ struct dv_rest_shares {
     uint64_t complained_ms; /* when drops were last logged; 0: never */
 };
 
+/* Bytes that wait for the kernel to take them. */
+struct dv_rest_piece {
+    struct dv_link link;
+    struct dv_buf bytes;
+    size_t at; /* everything before it has been taken */
+};
+
 struct dv_rest_conn {
     struct dv_rest_server *server;
     struct dv_link link;
-    struct MHD_Connection *mhd;
-    int fd; /* belongs to libmicrohttpd; we watch it and shut it down */
+    struct dv_link ready_link; /* in the list of those that are run next */
+    int fd;
+    /* As far as the kernel has told, or a read or a write has not found out otherwise. */
+    bool is_readable;
+    bool is_writable;
+    bool is_hung_up; /* the client has closed its side; there may be bytes before its end */
+    bool has_ended;  /* its end was read, or the connection is broken */
+    bool has_spoken; /* something has come from the client */
+    bool is_cut_off; /* the answer goes out before the request has been read to its end */
     enum dv_rest_phase phase;
+    struct dv_h1 h1;
+    struct dv_buf in; /* what was read and is not looked at yet */
+    size_t in_at;
+    struct dv_list out; /* struct dv_rest_piece */
     struct dv_rest_call *call;
-    struct MHD_Response *answer; /* kept until libmicrohttpd asks for it */
-    unsigned status;             /* status of the answer */
-    size_t answer_bytes;
-    size_t discarded_bytes; /* how much of a refused request's body was dropped */
-    bool is_suspended;
-    bool is_hung_up;             /* the client has closed its side */
-    bool has_spoken;             /* something has come from the client */
-    struct dv_rest_peer *from;   /* NULL: it is not counted yet */
-    struct dv_link unknown_link; /* in the list of connections without a known user */
-    struct dv_rest_user *user;   /* NULL: the user is not known */
-    struct dv_rest_creds *creds; /* NULL: plain */
+    struct dv_rest_piece *refusal; /* waits for the end of the request */
+    size_t discarded_bytes;        /* of a refused request's body, or of one that leaves */
+    struct dv_rest_peer *from;     /* NULL: it is not counted yet */
+    struct dv_link unknown_link;   /* in the list of connections without a known user */
+    struct dv_rest_user *user;     /* NULL: the user is not known */
+    struct dv_rest_session *tls;   /* NULL: plain */
     enum dv_rest_shake shake;
-    bool has_ended;          /* the client has gone in the middle of the handshake */
-    int alert;               /* the alert that ended the handshake; 0: none */
     struct dv_rest_who *who; /* the client by its certificate; NULL: nobody has asked */
     struct dv_timer timer;
     struct dv_err reason; /* why the connection is being ended; code DV_OK: it is not */
@@ -112,24 +128,23 @@ struct dv_rest_conn {
 struct dv_rest_server {
     struct dv_loop *loop;
     struct dv_rest_server_options options; /* no zeros */
-    struct MHD_Daemon *mhd;
-    struct dv_poll *mhd_poll;
-    struct dv_task run_task;
-    int listen_fd; /* negative: closed */
+    int listen_fd;                         /* negative: closed */
     struct dv_poll *listen_poll;
     struct dv_timer accept_timer; /* set while accepting pauses */
-    int hangup_fd;
-    struct dv_poll *hangup_poll;
-    struct dv_rest_conn *new_conn; /* being added to libmicrohttpd */
-    struct dv_rest_creds *creds;   /* for new connections; NULL: plain HTTP */
-    /* The latest one that is in a handshake; NULL: that has succeeded. */
-    struct dv_rest_conn *handshaking;
+    int epoll_fd;                 /* of all connections */
+    struct dv_poll *epoll_poll;
+    struct dv_list ready; /* connections to run */
+    struct dv_task run_task;
+    struct dv_rest_conn *running; /* NULL: none is being run */
+    char *read_buffer;            /* DV_REST_READ_BYTES, for all connections */
+    struct dv_rest_creds *creds;  /* for new connections; NULL: plain HTTP */
     struct dv_list conns;
     size_t n_conns;
     struct dv_rest_shares shares;
-    size_t n_calls;      /* calls that are arriving or not answered */
-    size_t bodies_bytes; /* the bytes of their bodies */
-    char said[160];      /* libmicrohttpd's latest message */
+    size_t n_calls;       /* calls that are arriving or not answered */
+    size_t bodies_bytes;  /* the bytes of their bodies */
+    int64_t date_seconds; /* what `date` shows */
+    char date[DV_H1_DATE_BYTES];
     bool is_closing;
     struct dv_timer grace_timer;
     struct dv_task close_task;
@@ -143,21 +158,18 @@ struct dv_rest_call {
     struct dv_rest_conn *conn; /* NULL once the client cannot be answered */
     struct dv_arena *arena;
     struct dv_rest_request request;
-    dv_str target;            /* as it lies in libmicrohttpd's memory, until the header was taken */
-    struct dv_err target_err; /* code DV_OK: path and query are known */
     struct dv_buf body;
     struct dv_rest_user *payer; /* whose share the body counts for; NULL: that of unknown clients */
-    DV_VEC(struct dv_rest_field) fields; /* fields of the answer; in the arena */
+    DV_VEC(struct dv_h1_field) fields; /* fields of the answer; in the arena */
     uint64_t id;
     uint64_t start_ns;
-    bool has_header; /* the request's header is complete */
-    bool is_old;     /* HTTP/1.0 */
     bool is_handed;
     struct dv_task task; /* tells a stream's end that is known at once */
     unsigned status;
     char peer[DV_REST_PEER_BYTES];
 
     struct dv_rest_stream *stream; /* NULL: not begun */
+    enum dv_h1_framing framing;    /* of a stream */
     struct dv_buf unsent;
     size_t unsent_at; /* everything before it has been sent */
     uint64_t sent_bytes;
@@ -167,12 +179,12 @@ struct dv_rest_call {
 
 /* ---- rest_server.c ---- */
 
-/* Runs libmicrohttpd later in this turn. */
-void dv_rest_server_run_later(struct dv_rest_server *server);
 /* Checks later whether a closing server is done. */
 void dv_rest_server_check_closed(struct dv_rest_server *server);
 void dv_rest_server_complain(struct dv_rest_server *server, const char *peer,
                              const struct dv_err *err);
+/* Returns the time for the field Date. */
+dv_str dv_rest_server_date(struct dv_rest_server *server);
 
 /* ---- listen.c ---- */
 
@@ -208,53 +220,51 @@ void dv_rest_server_count(struct dv_rest_server *server, enum dv_rest_drop drop)
 
 /* ---- rest_conn.c ---- */
 
-void dv_rest_conn_accept(void *server, unsigned events);  /* handles listen_poll */
-void dv_rest_conn_hangups(void *server, unsigned events); /* handles hangup_poll */
-struct dv_rest_conn *dv_rest_conn_of(struct MHD_Connection *mhd);
-/* Called by libmicrohttpd when a connection is there or gone, and when a request is over. */
-void dv_rest_conn_changed(void *server, struct MHD_Connection *mhd, void **ctx,
-                          enum MHD_ConnectionNotificationCode change);
-void dv_rest_conn_completed(void *server, struct MHD_Connection *mhd, void **ctx,
-                            enum MHD_RequestTerminationCode how);
-/* Watches the socket for the client's end and, during a handshake, for what it sends. */
-DV_CHECKED bool dv_rest_conn_watch(struct dv_rest_conn *conn, int epoll_op);
+void dv_rest_conn_accept(void *server, unsigned events); /* handles listen_poll */
+void dv_rest_conn_events(void *server, unsigned events); /* handles epoll_poll */
+/* Runs the connection later in this turn, unless it is being run now. */
+void dv_rest_conn_run_later(struct dv_rest_conn *conn);
+/* Runs the connection in the next turn, because others want their turn, too. */
+void dv_rest_conn_run_next_turn(struct dv_rest_conn *conn);
 /* Ends the connection unless the client does something within this time. */
 void dv_rest_conn_expect(struct dv_rest_conn *conn, uint64_t within_ms);
 /* Like dv_rest_conn_expect, for the header of a request, and for the handshake before the first
  * one. */
 void dv_rest_conn_expect_header(struct dv_rest_conn *conn);
-void dv_rest_conn_suspend(struct dv_rest_conn *conn);
-void dv_rest_conn_resume(struct dv_rest_conn *conn); /* nothing happens unless it is suspended */
+/* Like dv_rest_conn_expect, for the next request. */
+void dv_rest_conn_expect_request(struct dv_rest_conn *conn);
 /* Ends the connection soon; the first reason counts. */
 void dv_rest_conn_break(struct dv_rest_conn *conn, enum dv_code code, const char *text);
 bool dv_rest_conn_is_breaking(const struct dv_rest_conn *conn);
 
+/* ---- rest_io.c ---- */
+
+/* Reads at most n bytes. 0: there are none for now, or the connection has ended (has_ended). */
+size_t dv_rest_io_read(struct dv_rest_conn *conn, char *to, size_t n);
+/* Gives the kernel what waits, as far as it takes it. Returns how many bytes it took; a connection
+ * that is broken is being ended. */
+size_t dv_rest_io_flush(struct dv_rest_conn *conn);
+bool dv_rest_io_has_output(const struct dv_rest_conn *conn);
+struct dv_rest_piece *dv_rest_piece_new(void);
+void dv_rest_piece_free(struct dv_rest_piece *piece);                         /* NULL is fine */
+void dv_rest_io_send(struct dv_rest_conn *conn, struct dv_rest_piece *piece); /* takes it */
+/* Tells the client that nothing more will come. */
+void dv_rest_io_shut_down(struct dv_rest_conn *conn);
+void dv_rest_io_close(struct dv_rest_conn *conn);
+
+/* ---- rest_http1.c ---- */
+
+/* Does what there is to do on a connection that speaks HTTP/1.1. */
+void dv_rest_http1_run(struct dv_rest_conn *conn);
+/* Answers the call that the handler has: takes the body and leaves it empty. */
+void dv_rest_http1_answer(struct dv_rest_call *call, struct dv_buf *body);
+/* The connection is ending: lets go of its call. */
+void dv_rest_http1_end(struct dv_rest_conn *conn);
+
 /* ---- rest_call.c ---- */
 
-/* Called by libmicrohttpd with the first line of a request, and with everything that follows it. */
-void *dv_rest_call_begin(void *server, const char *target, struct MHD_Connection *mhd);
-enum MHD_Result dv_rest_call_access(void *server, struct MHD_Connection *mhd, const char *url,
-                                    const char *method, const char *version, const char *bytes,
-                                    size_t *n_bytes, void **ctx);
-/* The connection is done with the call: tells its stream, or frees it unless a handler has it. err
- * is NULL when the answer of a stream is complete. */
-void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err);
-/* Keeps the answer until libmicrohttpd asks for it. Takes the reference. */
-void dv_rest_call_set_answer(struct dv_rest_call *call, unsigned status,
-                             struct MHD_Response *answer, size_t n_bytes);
-void dv_rest_call_free(struct dv_rest_call *call);
-void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
-                          const struct dv_err *err);
-
-/* Returns a number for a call or a fetch that is unique in the process, from 1 on. */
-uint64_t dv_rest_next_id(void);
-/* Whether the text can be a method or the name of a field (fetch_request.c). */
-bool dv_rest_is_token(dv_str text);
-/* Whether the text can be in a header field, which has no control characters. */
-bool dv_rest_is_sendable(dv_str text);
-
-/* ---- header.c ---- */
-
+/* Makes a call of a request whose header is complete; dv_rest_header_take_* fills it. */
+struct dv_rest_call *dv_rest_call_new(struct dv_rest_conn *conn);
 /* Why a request is not handed to the handler. */
 struct dv_rest_refusal {
     unsigned status; /* 0: the request is handed on */
@@ -263,13 +273,45 @@ struct dv_rest_refusal {
     bool closes;           /* it is not known where the next request begins */
 };
 
-/* Takes the fields and the method of a request whose header is complete, and checks them. */
-void dv_rest_header_take(struct dv_rest_call *call, const char *method, const char *version,
+/* Logs the beginning of a call whose header is good, and tells `arriving` if a body follows. */
+void dv_rest_call_begin(struct dv_rest_call *call, bool has_body);
+/* Adds bytes to the request's body. False: they are refused. */
+DV_CHECKED bool dv_rest_call_add_body(struct dv_rest_call *call, dv_str bytes,
+                                      struct dv_rest_refusal *refusal);
+/* Gives the complete request to the handler, which may answer at once. */
+void dv_rest_call_hand_over(struct dv_rest_call *call);
+/* The connection is done with the call: tells its stream, or frees it unless a handler has it. err
+ * is NULL when the answer of a stream is complete. */
+void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err);
+void dv_rest_call_free(struct dv_rest_call *call);
+void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
+                          const struct dv_err *err);
+/* Begins the answer, if there is still somebody to answer. Takes the body and leaves it empty. */
+void dv_rest_call_answer(struct dv_rest_call *call, unsigned status, struct dv_buf *body);
+/* Prints the body of an answer that refuses a request; returns its content type. */
+const char *dv_rest_refusal_print(const struct dv_rest_server *server,
+                                  const struct dv_rest_refusal *refusal, struct dv_buf *body);
+
+/* Returns a number for a call or a fetch that is unique in the process, from 1 on. */
+uint64_t dv_rest_next_id(void);
+/* Whether the text can be in a header field, which has no control characters. */
+bool dv_rest_is_sendable(dv_str text);
+
+/* ---- header.c ---- */
+
+/* Takes the request's line and fields into the call's arena, and checks them. */
+void dv_rest_header_take(struct dv_rest_call *call, const struct dv_h1_head *head,
                          struct dv_rest_refusal *refusal);
-void dv_rest_header_too_large(const struct dv_rest_call *call, struct dv_rest_refusal *refusal);
+void dv_rest_header_too_large(const struct dv_rest_server *server, struct dv_rest_refusal *refusal);
 
 /* ---- rest_stream.c ---- */
 
 void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err);
+/* Asks the producer for more when little is left. The stream, its call or the connection may be
+ * ending afterwards. */
+void dv_rest_stream_ask(struct dv_rest_call *call);
+/* Returns the next bytes, borrowed until the stream is next used; empty when there are none. They
+ * count as sent. */
+dv_str dv_rest_stream_take(struct dv_rest_call *call);
 
 #endif

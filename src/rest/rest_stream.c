@@ -1,13 +1,12 @@
-/* rest_stream.c - answers in pieces: what is sent waits here until libmicrohttpd asks for it. */
+/* rest_stream.c - answers in pieces: what is sent waits here until the connection asks for it. */
 #include <assert.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "base/num.h"
 #include "rest/rest_server.h"
 
-/* The size of libmicrohttpd's buffer for a piece that is not chunked (HTTP/1.0). */
-#define PIECE_BYTES (16u * 1024u)
+/* So much is given to the connection at once: a few TLS records. */
+#define PIECE_BYTES (64u * 1024u)
 /* With less than this left to send, the producer is asked for more, so that a chunk can be filled
  * without a pause. */
 #define ROOM_BYTES (16u * 1024u)
@@ -30,65 +29,31 @@ void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err)
     dv_rest_call_free(call);
 }
 
-/* ---- towards libmicrohttpd ---- */
+/* ---- towards the client ---- */
 
-static size_t take(struct dv_rest_call *call, char *to, size_t max)
+void dv_rest_stream_ask(struct dv_rest_call *call)
 {
-    size_t n = dv_size_min(unsent_bytes(call), max);
+    if (!call->wants_room || unsent_bytes(call) >= ROOM_BYTES || call->is_finished)
+        return;
+    call->wants_room = false;
+    if (call->stream->room)
+        call->stream->room(call->stream); /* it may send, finish, or cancel */
+}
 
-    if (n > 0)
-        memcpy(to, call->unsent.p + call->unsent_at, n);
-    call->unsent_at += n;
-    call->sent_bytes += n;
-    if (unsent_bytes(call) > 0)
-        return n;
+dv_str dv_rest_stream_take(struct dv_rest_call *call)
+{
+    dv_str bytes = {call->unsent.p + call->unsent_at, dv_size_min(unsent_bytes(call), PIECE_BYTES)};
+
+    call->unsent_at += bytes.n;
+    call->sent_bytes += bytes.n;
+    if (bytes.n > 0 || !call->unsent.p)
+        return bytes.n > 0 ? bytes : DV_STR("");
     call->unsent_at = 0;
     if (call->unsent.size > KEPT_BYTES)
         dv_buf_fini(&call->unsent);
     else
         dv_buf_clear(&call->unsent);
-    return n;
-}
-
-/* Ends the answer together with the connection. libmicrohttpd closes that, and then forgets to look
- * at it again unless it has a time limit of its own. */
-static ssize_t end_connection(struct dv_rest_conn *conn, ssize_t how)
-{
-    (void)MHD_set_connection_option(conn->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1u); /* cannot fail */
-    dv_rest_server_run_later(conn->server);
-    return how;
-}
-
-/* Gives libmicrohttpd more to send. That it asks shows that the client takes what it gets. */
-static ssize_t on_read(void *ctx, uint64_t at, char *to, size_t max)
-{
-    struct dv_rest_call *call = ctx;
-    struct dv_rest_conn *conn = call->conn;
-    size_t n;
-
-    (void)at;
-    if (call->wants_room && unsent_bytes(call) < ROOM_BYTES && !call->is_finished) {
-        call->wants_room = false;
-        if (call->stream->room)
-            call->stream->room(call->stream); /* it may send, finish, or cancel */
-    }
-    if (dv_rest_conn_is_breaking(conn))
-        return end_connection(conn, MHD_CONTENT_READER_END_WITH_ERROR);
-    dv_rest_conn_expect(conn, conn->server->options.timeout_ms);
-    n = take(call, to, max);
-    if (n > 0)
-        return (ssize_t)n;
-    if (call->is_finished && call->is_old)
-        return end_connection(conn, MHD_CONTENT_READER_END_OF_STREAM);
-    if (call->is_finished)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    if (conn->is_hung_up) {
-        dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
-        return end_connection(conn, MHD_CONTENT_READER_END_WITH_ERROR);
-    }
-    dv_timer_cancel(&conn->timer); /* the stream waits for its producer now, not for the client */
-    dv_rest_conn_suspend(conn);
-    return 0;
+    return DV_STR("");
 }
 
 /* ---- towards the producer ---- */
@@ -103,6 +68,8 @@ static void on_end_task(struct dv_task *task)
 
 void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *call, unsigned status)
 {
+    struct dv_buf none;
+
     assert(call->is_handed && !call->stream);
     call->stream = stream;
     stream->priv = call;
@@ -110,9 +77,8 @@ void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *ca
     /* The buffer may grow to twice the limit: what was sent is removed only when it is as much as
      * what was not. */
     dv_buf_init(&call->unsent, call->server->options.unsent_bytes_max * 2);
-    dv_rest_call_set_answer(
-        call, status,
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, on_read, call, NULL), 0);
+    dv_buf_init(&none, 0);
+    dv_rest_call_answer(call, status, &none);
     if (!call->conn)
         dv_task_post(&call->task, call->server->loop, on_end_task);
 }
@@ -141,7 +107,7 @@ bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_
     make_room(call);
     dv_buf_add(&call->unsent, bytes);
     call->wants_room = true;
-    dv_rest_conn_resume(call->conn);
+    dv_rest_conn_run_later(call->conn);
     return true;
 }
 
@@ -158,7 +124,7 @@ void dv_rest_stream_finish(struct dv_rest_stream *stream)
         return;
     call->is_finished = true;
     if (call->conn)
-        dv_rest_conn_resume(call->conn);
+        dv_rest_conn_run_later(call->conn);
 }
 
 void dv_rest_stream_cancel(struct dv_rest_stream *stream)

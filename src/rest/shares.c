@@ -122,6 +122,8 @@ static unsigned class_of(const struct dv_rest_conn *conn)
     switch (conn->phase) {
     case DV_REST_IDLE:
         return conn->has_spoken ? 1 : 0;
+    case DV_REST_LEAVING:
+        return 0;
     case DV_REST_ARRIVING:
     case DV_REST_REFUSED:
         return 1;

@@ -1,5 +1,5 @@
-/* tls.c - GnuTLS under libmicrohttpd. Each connection's session is libmicrohttpd's, but gets our
- * credentials, so that these can be replaced while others are in use. */
+/* tls.c - GnuTLS under a server's connections. Credentials are counted, so that they can be
+ * replaced while connections use them. */
 #include "rest/tls.h"
 
 #include <assert.h>
@@ -7,12 +7,11 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <microhttpd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -25,10 +24,19 @@
 /* The limit of groups, more than anyone is in. */
 #define GROUPS_MAX 256u
 
+/* TLS 1.2 and 1.3 with GnuTLS's order of ciphers; the server's order decides, not the client's. */
+#define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
+
 struct dv_rest_creds {
     size_t n_refs;
     gnutls_certificate_credentials_t gnutls;
+    gnutls_priority_t priorities;
     bool asks; /* client certificates are asked for */
+};
+
+struct dv_rest_session {
+    gnutls_session_t gnutls;
+    struct dv_rest_creds *creds;
 };
 
 /* The result of checking a client's certificate. */
@@ -115,6 +123,8 @@ struct dv_rest_creds *dv_rest_creds_new(const struct dv_rest_tls *tls, struct dv
 
     creds->n_refs = 1;
     creds->gnutls = new_gnutls();
+    if (gnutls_priority_init(&creds->priorities, PRIORITIES, NULL) != 0)
+        abort(); /* out of memory: the text is good */
     creds->asks = tls->client_ca.n > 0;
     if (set_key(creds->gnutls, tls->cert, tls->key, err) &&
         (!creds->asks || set_ca(creds->gnutls, tls->client_ca, err)))
@@ -129,6 +139,7 @@ void dv_rest_creds_unref(struct dv_rest_creds *creds)
     if (!creds || --creds->n_refs > 0)
         return;
     free_gnutls(&creds->gnutls);
+    gnutls_priority_deinit(creds->priorities);
     free(creds);
 }
 
@@ -145,98 +156,144 @@ bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_
     return true;
 }
 
-/* ---- a handshake ---- */
+/* ---- a connection's session ---- */
 
-static gnutls_session_t session_of(struct dv_rest_conn *conn)
-{
-    return MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
-}
-
-/* Suspends the connection until the client's next part of the handshake has come: libmicrohttpd
- * would try to read it again and again. */
-static void wait_for_client(struct dv_rest_conn *conn)
-{
-    if (conn->shake != DV_REST_SHAKE_DONE && !conn->is_suspended)
-        dv_rest_conn_suspend(conn);
-}
-
+/* Notes when the kernel has nothing more: GnuTLS asks to be called again in other cases, too, and
+ * the kernel tells of new bytes only once. */
 static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
 {
     struct dv_rest_conn *conn = ctx;
     ssize_t got = recv(conn->fd, to, n, 0);
-    int errnum = errno;
 
-    if (conn->shake != DV_REST_SHAKE_DONE)
-        conn->server->handshaking = conn;
     if (got > 0)
         conn->has_spoken = true;
-    if (got < 0 && errnum == EAGAIN)
-        wait_for_client(conn);
-    else if (got <= 0)
-        conn->has_ended = true;
-    errno = errnum;
+    else if (got < 0 && errno == EAGAIN)
+        conn->is_readable = false;
     return got;
 }
 
 static int on_message(gnutls_session_t session, unsigned type, unsigned when, unsigned is_incoming,
                       const gnutls_datum_t *message)
 {
-    struct dv_rest_conn *conn = dv_rest_conn_of(gnutls_session_get_ptr(session));
+    struct dv_rest_conn *conn = gnutls_session_get_ptr(session);
 
+    (void)type;
     (void)when;
     (void)message;
-    if (!is_incoming && conn->shake == DV_REST_SHAKE_BEGUN)
+    if (!is_incoming)
         conn->shake = DV_REST_SHAKE_ANSWERED;
-    if (!is_incoming || type != GNUTLS_HANDSHAKE_FINISHED)
-        return 0;
-    conn->shake = DV_REST_SHAKE_DONE;
-    conn->server->handshaking = NULL;
-    dv_rest_conn_expect_header(conn);
-    return dv_rest_conn_watch(conn, EPOLL_CTL_MOD) ? 0 : GNUTLS_E_INTERNAL_ERROR; /* cannot fail */
+    return 0;
 }
 
 void dv_rest_tls_begin(struct dv_rest_conn *conn)
 {
     struct dv_rest_creds *creds = conn->server->creds;
-    gnutls_session_t session = session_of(conn);
+    struct dv_rest_session *tls = DV_ALLOC(struct dv_rest_session);
 
     conn->shake = DV_REST_SHAKE_BEGUN;
-    conn->creds = creds;
+    conn->tls = tls;
+    tls->creds = creds;
     creds->n_refs++;
-    if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, creds->gnutls) != 0)
+    if (gnutls_init(&tls->gnutls, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) != 0 ||
+        gnutls_priority_set(tls->gnutls, creds->priorities) != 0 ||
+        gnutls_credentials_set(tls->gnutls, GNUTLS_CRD_CERTIFICATE, creds->gnutls) != 0)
         abort(); /* out of memory */
     if (creds->asks)
-        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
-    gnutls_transport_set_ptr2(session, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
-    gnutls_transport_set_pull_function(session, on_pull);
-    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
+        gnutls_certificate_server_set_request(tls->gnutls, GNUTLS_CERT_REQUEST);
+    gnutls_session_set_ptr(tls->gnutls, conn);
+    gnutls_transport_set_ptr2(tls->gnutls, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
+    gnutls_transport_set_pull_function(tls->gnutls, on_pull);
+    /* The connection's own timer ends a handshake that takes too long. */
+    gnutls_handshake_set_timeout(tls->gnutls, GNUTLS_INDEFINITE_TIMEOUT);
+    gnutls_handshake_set_hook_function(tls->gnutls, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST,
+                                       on_message);
 }
 
-void dv_rest_tls_note(struct dv_rest_server *server)
+/* Finds out why a handshake has failed, as far as that shows. False: the client has connected and
+ * closed, as probes do. */
+static bool explain(const struct dv_rest_conn *conn, int status, struct dv_err *err)
 {
-    struct dv_rest_conn *conn = server->handshaking;
+    bool has_ended = status == GNUTLS_E_PREMATURE_TERMINATION || status == GNUTLS_E_PULL_ERROR ||
+                     status == GNUTLS_E_PUSH_ERROR;
 
-    if (conn) /* a message may be about another connection; then there is no alert */
-        conn->alert = (int)gnutls_alert_get(session_of(conn));
-}
-
-/* Finds out why a handshake has failed, as far as that shows. False: no handshake was begun. */
-static bool explain(const struct dv_rest_conn *conn, struct dv_err *err)
-{
-    if (conn->alert > 0)
+    if (status == GNUTLS_E_FATAL_ALERT_RECEIVED)
         (void)dv_fail(err, DV_UNAUTHENTICATED, "TLS handshake: the client says: %s",
-                      gnutls_alert_get_name((gnutls_alert_description_t)conn->alert));
+                      gnutls_alert_get_name(gnutls_alert_get(conn->tls->gnutls)));
     else if (conn->shake == DV_REST_SHAKE_ANSWERED)
         (void)dv_fail(err, DV_UNAUTHENTICATED,
                       "TLS handshake: the client broke off: perhaps it does not trust our "
                       "certificate");
-    else if (!conn->has_ended)
+    else if (!has_ended)
         (void)dv_fail(err, DV_INVALID_ARGUMENT,
                       "TLS handshake: the client does not speak TLS 1.2 or newer with a cipher "
                       "that we have");
     else
-        return false; /* the client connected and closed, as probes do */
+        return dv_fail(err, DV_CANCELLED, "the client is gone");
     return true;
+}
+
+/* Whether a session that wants to be called again can go on now. */
+static bool wants_to_read(const struct dv_rest_conn *conn)
+{
+    return conn->is_readable && gnutls_record_get_direction(conn->tls->gnutls) == 0;
+}
+
+void dv_rest_tls_shake(struct dv_rest_conn *conn)
+{
+    gnutls_session_t session = conn->tls->gnutls;
+    struct dv_err err;
+    int status;
+
+    do
+        status = gnutls_handshake(session);
+    while (status == GNUTLS_E_INTERRUPTED || status == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+           (status == GNUTLS_E_AGAIN && wants_to_read(conn)));
+    if (status == GNUTLS_E_AGAIN)
+        return;
+    if (status == GNUTLS_E_SUCCESS) {
+        conn->shake = DV_REST_SHAKE_DONE;
+        dv_rest_conn_expect_header(conn);
+        return;
+    }
+    if (explain(conn, status, &err)) {
+        dv_rest_server_count(conn->server, DV_REST_DROP_BAD_SHAKE);
+        dv_rest_server_complain(conn->server, conn->peer, &err);
+        /* Fails when the client does not take it at once, which is its own loss. */
+        (void)gnutls_alert_send_appropriate(session, status);
+    }
+    dv_rest_conn_break(conn, err.code, err.msg);
+}
+
+ssize_t dv_rest_tls_read(struct dv_rest_conn *conn, char *to, size_t n)
+{
+    ssize_t got;
+
+    do
+        got = gnutls_record_recv(conn->tls->gnutls, to, n);
+    while (got == GNUTLS_E_INTERRUPTED || got == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+           (got == GNUTLS_E_AGAIN && wants_to_read(conn)));
+    if (got > 0)
+        return got;
+    /* A client that wants another handshake ends here: it has no use for one. */
+    return got == GNUTLS_E_AGAIN ? DV_REST_AGAIN : DV_REST_ENDED;
+}
+
+ssize_t dv_rest_tls_write(struct dv_rest_conn *conn, const char *from, size_t n)
+{
+    ssize_t put;
+
+    do
+        put = gnutls_record_send(conn->tls->gnutls, from, n);
+    while (put == GNUTLS_E_INTERRUPTED);
+    if (put >= 0)
+        return put;
+    return put == GNUTLS_E_AGAIN ? DV_REST_AGAIN : DV_REST_ENDED;
+}
+
+void dv_rest_tls_bye(struct dv_rest_conn *conn)
+{
+    /* Fails when the client takes nothing any more. */
+    (void)gnutls_bye(conn->tls->gnutls, GNUTLS_SHUT_WR);
 }
 
 static void free_who(struct dv_rest_who *who)
@@ -248,18 +305,12 @@ static void free_who(struct dv_rest_who *who)
 
 void dv_rest_tls_end(struct dv_rest_conn *conn)
 {
-    struct dv_rest_server *server = conn->server;
-    struct dv_err err;
-
-    if (server->handshaking == conn)
-        server->handshaking = NULL;
-    if (conn->shake != DV_REST_SHAKE_DONE && !dv_rest_conn_is_breaking(conn) &&
-        explain(conn, &err)) {
-        dv_rest_server_count(server, DV_REST_DROP_BAD_SHAKE);
-        dv_rest_server_complain(server, conn->peer, &err);
-    }
+    if (!conn->tls)
+        return;
     free_who(conn->who);
-    dv_rest_creds_unref(conn->creds);
+    gnutls_deinit(conn->tls->gnutls);
+    dv_rest_creds_unref(conn->tls->creds);
+    free(conn->tls);
 }
 
 /* ---- who the client is ---- */
@@ -354,7 +405,7 @@ static const struct dv_rest_who *find_out(struct dv_rest_conn *conn)
     struct dv_rest_who *who = DV_NEW(arena, struct dv_rest_who);
 
     who->arena = arena;
-    if (identify(session_of(conn), who, &who->err))
+    if (identify(conn->tls->gnutls, who, &who->err))
         (void)dv_succeed(&who->err);
     conn->who = who;
     return who;
@@ -380,7 +431,7 @@ bool dv_rest_call_identity(struct dv_rest_call *call, struct dv_rest_identity *i
 
     if (!conn)
         return dv_fail(err, DV_CANCELLED, "the client is gone");
-    if (!conn->creds || !conn->creds->asks)
+    if (!conn->tls || !conn->tls->creds->asks)
         return dv_fail(err, DV_NOT_FOUND, "no client certificate");
     who = conn->who ? conn->who : find_out(conn);
     if (who->err.code != DV_OK) {

@@ -3,6 +3,8 @@
 #define DV_REST_TLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "base/defs.h"
 #include "base/str.h"
@@ -10,11 +12,7 @@
 struct dv_err;
 struct dv_rest_conn;
 struct dv_rest_creds;
-struct dv_rest_server;
 struct dv_rest_tls;
-
-/* TLS 1.2 and 1.3 with GnuTLS's order of ciphers; the server's order decides, not the client's. */
-#define DV_REST_TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
 /* Makes credentials: certificate and key as GnuTLS wants them. They are shared by the server, for
  * new connections, and by the connections that began with them. */
@@ -26,12 +24,21 @@ void dv_rest_creds_unref(struct dv_rest_creds *creds); /* NULL is fine */
 DV_CHECKED bool dv_rest_tls_check_key(dv_str cert, dv_str key, struct dv_err *err);
 DV_CHECKED bool dv_rest_tls_check_ca(dv_str ca, struct dv_err *err);
 
-/* The connection has a TLS session that has not been used yet: gives it our credentials. */
+/* What reading and writing return in place of a count. */
+enum {
+    DV_REST_AGAIN = -1, /* nothing can be read or written for now */
+    DV_REST_ENDED = -2, /* the client has ended the connection, or it is broken */
+};
+
+/* Gives the connection a session, with the server's credentials. */
 void dv_rest_tls_begin(struct dv_rest_conn *conn);
-/* libmicrohttpd has logged something: this is the last moment at which a failed handshake shows
- * why. */
-void dv_rest_tls_note(struct dv_rest_server *server);
-/* The connection is gone, and so is its session. */
+/* Goes on with the handshake. When it fails, the connection is being ended. */
+void dv_rest_tls_shake(struct dv_rest_conn *conn);
+ssize_t dv_rest_tls_read(struct dv_rest_conn *conn, char *to, size_t n);
+/* After DV_REST_AGAIN it wants the same bytes again. */
+ssize_t dv_rest_tls_write(struct dv_rest_conn *conn, const char *from, size_t n);
+/* Tells the client that nothing more will come. */
+void dv_rest_tls_bye(struct dv_rest_conn *conn);
 void dv_rest_tls_end(struct dv_rest_conn *conn);
 
 #endif

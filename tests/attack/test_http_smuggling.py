@@ -63,7 +63,7 @@ LENGTHS = {
 def test_a_bad_length_closes_the_connection(node, fields):
     got = exchange(node, head(node, b"POST " + MAPS.encode() + b" HTTP/1.1", *fields)
                    + b"0\r\n\r\n" + smuggled(node))
-    assert set(statuses(got)) == {400}, got  # libmicrohttpd says some twice
+    assert statuses(got) == [400], got
     assert b"gitVersion" not in got
 
 

@@ -40,7 +40,6 @@ static void large_bodies_are_refused_and_not_kept(void **state)
         client_close(&client);
     }
     wait_complaint(fixture, "RESOURCE_EXHAUSTED the body is larger than 1000 bytes;");
-    /* The largest number of all is refused by libmicrohttpd itself, since 1.0. */
     client_open(&client, fixture);
     client_send(&client, "POST /echo HTTP/1.1\r\nHost: h\r\n"
                          "Content-Length: 18446744073709551615\r\n\r\n");
@@ -143,8 +142,7 @@ static bool is_over(void *ctx)
     return client->is_closed || client->got.n > 12;
 }
 
-/* Whatever the size of a header, there is an answer: its own, or that it is too large. Only where
- * it fills the connection's memory to the last there is none, and then no handler has seen it. */
+/* Whatever the size of a header, there is an answer: its own, or that it is too large. */
 static void headers_have_a_limit(void **state)
 {
     static const struct {
@@ -164,8 +162,6 @@ static void headers_have_a_limit(void **state)
     fixture_serve(fixture);
     dv_buf_init(&text, 1u << 20);
     for (size_t kind = 0; kind < DV_COUNT(kinds); kind++) {
-        int n_silent = 0;
-
         for (int n = 1000; n < 40000; n += 97 * (1 + n / 20000)) {
             struct client client;
             const char *want = n < kinds[kind].good_max - 300    ? "404"
@@ -177,13 +173,10 @@ static void headers_have_a_limit(void **state)
             kinds[kind].add(&text, n);
             client_send_n(&client, dv_buf_str(&text));
             assert_true(dv_loop_run_until(fixture->loop, is_over, &client, 10000));
-            if (client.got.n == 0)
-                n_silent++;
-            else if (strncmp(dv_buf_c(&client.got) + 9, want, strlen(want)) != 0)
+            if (strncmp(dv_buf_c(&client.got) + 9, want, strlen(want)) != 0)
                 fail_msg("kind %zu, %d bytes: %.40s", kind, n, dv_buf_c(&client.got));
             client_close(&client);
         }
-        assert_in_range(n_silent, 0, 3);
     }
     dv_buf_fini(&text);
     wait_connections(fixture, 0);

@@ -112,8 +112,7 @@ static void bodies_may_come_in_chunks(void **state)
     client_close(&client);
 }
 
-/* Nobody sends them, so either will do: libmicrohttpd 0.9 skips extensions, 1.0 refuses them. */
-static void extensions_of_chunks_are_skipped_or_refused(void **state)
+static void extensions_of_chunks_are_skipped(void **state)
 {
     struct fixture *fixture = *state;
     struct client client;
@@ -122,8 +121,7 @@ static void extensions_of_chunks_are_skipped_or_refused(void **state)
     client_open(&client, fixture);
     client_send(&client, "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
                          "5;x=y\r\nhello\r\n0\r\n\r\n");
-    client_expect(&client, "HTTP/1.1 ");
-    client_expect(&client, "00 "); /* 200 or 400 */
+    client_expect_answer(&client, 200, "hello");
     client_close(&client);
 }
 
@@ -211,8 +209,6 @@ static void a_client_may_wait_for_leave_to_send_its_body(void **state)
     client_close(&client);
 }
 
-/* A coding of a body that is not known is a 501 of ours, or libmicrohttpd's own 400 from its
- * release 1.0 on. */
 static void bad_requests_get_an_error(void **state)
 {
     static const struct {
@@ -238,7 +234,7 @@ static void bad_requests_get_an_error(void **state)
          "Content-Length: 2\r\n\r\nx",                                   "HTTP/1.1 400 "},
         {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n"
          "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                  "HTTP/1.1 400 "},
-        {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",         "HTTP/1.1 "    },
+        {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",         "HTTP/1.1 501 "},
         {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "HTTP/1.1 400 "},
         {"GET /show HTTP/1.1\nHost: h\n\n",                                       "HTTP/1.1 400 "},
         {"GET /show HTTP/1.1\r\nHost: h\n\r\n",                                   "HTTP/1.1 400 "},
@@ -298,8 +294,6 @@ static void a_zero_byte_in_a_header_is_refused(void **state)
         struct client client;
         char text[sizeof(good)];
 
-        if (good[at] == '\r') /* a zero byte and LF are as good as CRLF */
-            continue;
         memcpy(text, good, at);
         text[at] = '\0';
         memcpy(text + at + 1, good + at, n - at);
@@ -417,7 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(bodies_may_come_in_chunks, fixture_start, fixture_end),
-        cmocka_unit_test_setup_teardown(extensions_of_chunks_are_skipped_or_refused, fixture_start,
+        cmocka_unit_test_setup_teardown(extensions_of_chunks_are_skipped, fixture_start,
                                         fixture_end),
         cmocka_unit_test_setup_teardown(compressed_bodies_are_refused, fixture_start, fixture_end),
         cmocka_unit_test_setup_teardown(every_method_reaches_the_handler_with_its_body,

@@ -22,7 +22,7 @@ static void send_text(struct fixture *fixture, const char *text)
     assert_ok(dv_rest_stream_send(&fixture->stream, dv_str_from_c(text), &err), &err);
 }
 
-/* Connections that are never alone: libmicrohttpd looks at its oldest one more often. */
+/* Opens connections that are never alone. */
 static void open_two(struct client clients[2], struct fixture *fixture)
 {
     client_open(&clients[0], fixture);
