@@ -102,7 +102,8 @@ void dv_runner_set_api(struct dv_runner *runner, dv_str address, uint16_t port);
 
 /* Gives a pod that was admitted, or tells of its new object. */
 void dv_runner_set_pod(struct dv_runner *runner, struct dv_object *object, bool is_static);
-/* The pod's object, or its file, is not there any more: it is ended. */
+/* The pod's object, or its file, is not there any more: it is ended. Of one that was not given,
+ * what the runtime still has is removed. */
 void dv_runner_set_vanished(struct dv_runner *runner, dv_str uid);
 /* The pod is to be ended by the node: its status says why. */
 void dv_runner_evict(struct dv_runner *runner, dv_str uid, dv_str reason, dv_str message);

@@ -86,7 +86,7 @@ void dv_agent_pod_set_object(struct dv_agent_pod *pod, struct dv_object *object)
     }
     if (dv_agent_is_given(pod) && object)
         dv_runner_set_pod(pod->agent->options.runner, object, pod->is_static);
-    else if (dv_agent_is_given(pod))
+    else if (!object && dv_agent_has_runner(pod->agent))
         dv_runner_set_vanished(pod->agent->options.runner, pod->uid);
     if (is_other)
         dv_agent_pod_wake(pod);

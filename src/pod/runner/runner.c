@@ -269,10 +269,12 @@ void dv_runner_set_vanished(struct dv_runner *runner, dv_str uid)
 {
     struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
 
-    if (!pod || pod->has_vanished)
-        return;
-    pod->has_vanished = true;
-    dv_runner_pod_look(pod);
+    if (!pod) {
+        take_left_over(runner, uid);
+    } else if (!pod->has_vanished) {
+        pod->has_vanished = true;
+        dv_runner_pod_look(pod);
+    }
 }
 
 static char *copy_text(dv_str text)
