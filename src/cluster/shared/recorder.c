@@ -270,6 +270,7 @@ static struct dv_api_event event_of(const struct known *known, struct dv_arena *
         .message = known->message,
         .source = {.component = recorder->component,                                               .host = recorder->host  },
         .reporting_component = recorder->component,
+        .reporting_instance = recorder->host,
         .type = known->is_warning ? DV_STR("Warning") : DV_STR("Normal"),
         .count = known->count,
         .first_timestamp = known->first,
@@ -301,7 +302,14 @@ static void write_one(struct known *known)
         request->verb = DV_VERB_CREATE;
         request->value = &writing->event;
     } else {
-        struct dv_api_event changed = {.count = known->count, .last_timestamp = known->last};
+        /* what is always printed, be it empty, is there too: a patch with nulls takes away */
+        struct dv_api_event changed = {
+            .count = known->count,
+            .first_timestamp = known->first,
+            .last_timestamp = known->last,
+            .reporting_component = recorder->component,
+            .reporting_instance = recorder->host,
+        };
 
         request->verb = DV_VERB_PATCH;
         request->patch_type = DV_PATCH_MERGE;

@@ -58,7 +58,10 @@ static void counts_the_same_again_in_the_event_that_is_there(void **state)
     dv_recorder_note(recorder, &pod, true, DV_STR("Failed"), DV_STR("it broke"));
     settle(fixture);
     assert_int_equal(only(view)->count, 3);
+    assert_true(only(view)->first_timestamp.is_set);
     assert_true(only(view)->last_timestamp.seconds >= only(view)->first_timestamp.seconds + 5);
+    assert_true(dv_str_eq(only(view)->reporting_component, only(view)->source.component));
+    assert_true(dv_str_eq(only(view)->reporting_instance, only(view)->source.host));
     dv_recorder_note(recorder, &pod, false, DV_STR("Worked"), DV_STR("it works"));
     settle(fixture);
     assert_int_equal(dv_view_n(view), 2);
