@@ -1,0 +1,31 @@
+#include "upgrade/wire/outbox.h"
+
+/* What a burst needed beyond this is given back. */
+#define KEPT_BYTES (64u * 1024u)
+
+void dv_outbox_init(struct dv_outbox *outbox)
+{
+    dv_buf_init(&outbox->filled, SIZE_MAX);
+    dv_buf_init(&outbox->pulled, SIZE_MAX);
+}
+
+void dv_outbox_fini(struct dv_outbox *outbox)
+{
+    dv_buf_fini(&outbox->filled);
+    dv_buf_fini(&outbox->pulled);
+}
+
+bool dv_outbox_pull(struct dv_outbox *outbox, dv_str *bytes)
+{
+    struct dv_buf sent = outbox->pulled;
+
+    dv_buf_clear(&sent);
+    if (sent.size > KEPT_BYTES) {
+        dv_buf_fini(&sent);
+        dv_buf_init(&sent, SIZE_MAX);
+    }
+    outbox->pulled = outbox->filled;
+    outbox->filled = sent;
+    *bytes = dv_buf_str(&outbox->pulled);
+    return bytes->n > 0;
+}
