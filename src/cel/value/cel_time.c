@@ -37,6 +37,7 @@ struct dv_cel_val dv_cel_time_add(const struct dv_cel_val *time, int64_t ns, boo
     int64_t sign = subtract ? -1 : 1;
     int64_t seconds = time->i + sign * (ns / NS_PER_SECOND);
     int64_t nanos = time->nanos + sign * (ns % NS_PER_SECOND);
+    struct dv_cel_val sum;
 
     if (nanos < 0) {
         nanos += NS_PER_SECOND;
@@ -47,7 +48,9 @@ struct dv_cel_val dv_cel_time_add(const struct dv_cel_val *time, int64_t ns, boo
     }
     if (seconds < DV_CEL_SECONDS_MIN || seconds > DV_CEL_SECONDS_MAX)
         return dv_cel_error(DV_STR("timestamp overflow"));
-    return dv_cel_timestamp(seconds, (int32_t)nanos);
+    sum = dv_cel_timestamp(seconds, (int32_t)nanos);
+    sum.offset_minutes = time->offset_minutes;
+    return sum;
 }
 
 struct dv_cel_val dv_cel_time_between(const struct dv_cel_val *a, const struct dv_cel_val *b)
@@ -66,12 +69,15 @@ struct dv_cel_val dv_cel_time_between(const struct dv_cel_val *a, const struct d
 struct dv_cel_val dv_cel_time_parse(dv_str text)
 {
     struct dv_rfc3339 time;
+    struct dv_cel_val val;
 
     if (!dv_rfc3339_parse(text, DV_RFC3339_LAX, &time))
         return dv_cel_error(DV_STR("invalid timestamp"));
     if (time.seconds < DV_CEL_SECONDS_MIN || time.seconds > DV_CEL_SECONDS_MAX)
         return dv_cel_error(DV_STR("timestamp overflow"));
-    return dv_cel_timestamp(time.seconds, time.nanos);
+    val = dv_cel_timestamp(time.seconds, time.nanos);
+    val.offset_minutes = time.offset_minutes;
+    return val;
 }
 
 static const struct {
@@ -170,7 +176,9 @@ struct dv_cel_val dv_cel_duration_parse(dv_str text)
 void dv_cel_time_print(const struct dv_cel_val *time, char text[DV_CEL_NUMBER_BYTES])
 {
     static_assert(DV_RFC3339_BYTES <= DV_CEL_NUMBER_BYTES, "every time fits");
-    (void)dv_rfc3339_print((struct dv_rfc3339){.seconds = time->i, .nanos = time->nanos},
+    (void)dv_rfc3339_print((struct dv_rfc3339){.seconds = time->i,
+                                               .nanos = time->nanos,
+                                               .offset_minutes = time->offset_minutes},
                            DV_RFC3339_TRIMMED, text);
 }
 

@@ -68,7 +68,11 @@ struct dv_cel_val {
     int32_t nanos; /* of a timestamp */
     union {
         bool b;
-        int64_t i; /* int; seconds of a timestamp; nanoseconds of a duration */
+        struct {
+            int64_t i; /* int; seconds of a timestamp; nanoseconds of a duration */
+            int32_t
+                offset_minutes; /* of a timestamp: east of UTC, as it was written; only printed */
+        };
         uint64_t u;
         double d;
         dv_str s; /* string, bytes, error */

@@ -195,7 +195,8 @@ bool dv_cel_zone_offset(dv_str zone, int64_t seconds, int64_t *offset)
     struct rule rule;
 
     *offset = 0;
-    if (zone.n == 0 || dv_str_eq(zone, DV_STR("UTC")))
+    /* The zone of the machine is not asked for: what an expression says must be the same on all. */
+    if (zone.n == 0 || dv_str_eq(zone, DV_STR("UTC")) || dv_str_eq(zone, DV_STR("Local")))
         return true;
     if (colon < zone.n)
         return parse_offset(zone, colon, offset);
