@@ -21,9 +21,7 @@ static void fn_url(struct dv_cel_run *run, const struct dv_cel_val *args, struct
 
 static void fn_is_url(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
 {
-    struct dv_cel_url url;
-
-    *out = dv_cel_bool(dv_cel_url_parse(args[0].s, run->arena, &url));
+    *out = dv_cel_bool(dv_cel_url_check(args[0].s, run->arena));
 }
 
 static void fn_scheme(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)

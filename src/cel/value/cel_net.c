@@ -8,23 +8,36 @@
 
 #include "base/num.h"
 
-bool dv_cel_ip_parse(dv_str text, struct dv_cel_ip *ip)
+static bool parse_family(dv_str text, int family, uint8_t bytes[16])
 {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     char copy[INET6_ADDRSTRLEN];
 
     if (text.n == 0 || text.n >= sizeof(copy) || memchr(text.p, '\0', text.n))
         return false;
     memcpy(copy, text.p, text.n);
     copy[text.n] = '\0';
+    return inet_pton(family, copy, bytes) == 1;
+}
+
+bool dv_cel_ip_parse(dv_str text, struct dv_cel_ip *ip)
+{
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
     memset(ip, 0, sizeof(*ip));
-    if (inet_pton(AF_INET, copy, ip->bytes) == 1) {
+    if (parse_family(text, AF_INET, ip->bytes)) {
         ip->n = 4;
         return true;
     }
     ip->n = 16;
-    return inet_pton(AF_INET6, copy, ip->bytes) == 1 &&
+    return parse_family(text, AF_INET6, ip->bytes) &&
            memcmp(ip->bytes, mapped, sizeof(mapped)) != 0;
+}
+
+bool dv_cel_ip_is_v6(dv_str text)
+{
+    uint8_t bytes[16];
+
+    return parse_family(text, AF_INET6, bytes);
 }
 
 bool dv_cel_cidr_parse(dv_str text, struct dv_cel_cidr *cidr)

@@ -22,6 +22,7 @@ struct dv_cel_cidr {
 
 /* Parses an address; zones, and IPv4 inside of IPv6, are refused. */
 DV_CHECKED bool dv_cel_ip_parse(dv_str text, struct dv_cel_ip *ip);
+bool dv_cel_ip_is_v6(dv_str text); /* also with IPv4 inside of it */
 DV_CHECKED bool dv_cel_cidr_parse(dv_str text, struct dv_cel_cidr *cidr);
 #define DV_CEL_NET_BYTES 64
 void dv_cel_ip_print(const struct dv_cel_ip *ip, char text[DV_CEL_NET_BYTES]);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/num.h"
+#include "cel/value/cel_net.h"
 
 static bool is_unreserved(char c)
 {
@@ -119,19 +120,40 @@ static bool is_user_text(dv_str s)
     return true;
 }
 
+/* Parses "[2001:db8::1%25eth0]:80": only such an address may be in brackets. */
+static bool parse_bracketed(dv_str host, struct dv_arena *arena, struct dv_cel_url *url)
+{
+    size_t close = find_last(host, ']');
+    dv_str port = dv_str_slice(host, close + 1, host.n);
+    dv_str inside = dv_str_slice(host, 1, close);
+    dv_str address;
+    dv_str name;
+    size_t zone;
+
+    if (host.p[0] != '[' || close >= host.n || !is_port(port))
+        return false;
+    zone = dv_str_find(inside, DV_STR("%25"));
+    if (!is_host_text(dv_str_slice(inside, 0, zone)) ||
+        !dv_cel_url_unescape(inside, false, arena, &name))
+        return false;
+    address = dv_str_slice(name, 0, dv_str_find_char(name, '%'));
+    if (zone < inside.n && address.n + 1 >= name.n) /* a zone without a name */
+        return false;
+    if (!dv_cel_ip_is_v6(address))
+        return false;
+    url->host = dv_str_printf(arena, "[%.*s]%.*s", DV_FMT(name), DV_FMT(port));
+    return true;
+}
+
 static bool parse_host(dv_str host, struct dv_arena *arena, struct dv_cel_url *url)
 {
-    if (host.n > 0 && host.p[0] == '[') {
-        size_t close = find_last(host, ']');
+    size_t colon;
 
-        if (close >= host.n || !is_port(dv_str_slice(host, close + 1, host.n)))
-            return false;
-    } else {
-        size_t colon = find_last(host, ':');
-
-        if (colon < host.n && !is_port(dv_str_slice(host, colon, host.n)))
-            return false;
-    }
+    if (dv_str_find_char(host, '[') < host.n)
+        return parse_bracketed(host, arena, url);
+    colon = find_last(host, ':');
+    if (colon < host.n && !is_port(dv_str_slice(host, colon, host.n)))
+        return false;
     return is_host_text(host) && dv_cel_url_unescape(host, false, arena, &url->host);
 }
 
@@ -148,7 +170,8 @@ static bool parse_authority(dv_str authority, struct dv_arena *arena, struct dv_
            parse_host(dv_str_slice(authority, at + 1, authority.n), arena, url);
 }
 
-bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *url)
+/* Parses as for the line of a request, or as any URL. */
+static bool parse(dv_str text, bool is_request, struct dv_arena *arena, struct dv_cel_url *url)
 {
     dv_str unescaped;
     size_t mark;
@@ -163,13 +186,15 @@ bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *ur
     if (!take_scheme(&text, arena, &url->scheme))
         return false;
     mark = dv_str_find_char(text, '?');
+    url->has_mark = mark + 1 == text.n;
     url->query = dv_str_slice(text, mark + 1, text.n);
     text = dv_str_slice(text, 0, mark);
     if (text.n == 0 || text.p[0] != '/') {
         url->opaque = text;
         return url->scheme.n > 0;
     }
-    if (url->scheme.n > 0 && dv_str_starts_with(text, DV_STR("//"))) {
+    if (dv_str_starts_with(text, DV_STR("//")) &&
+        (url->scheme.n > 0 || (!is_request && !dv_str_starts_with(text, DV_STR("///"))))) {
         dv_str rest = dv_str_slice(text, 2, text.n);
         size_t slash = dv_str_find_char(rest, '/');
 
@@ -179,6 +204,21 @@ bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *ur
     }
     url->path = text;
     return dv_cel_url_unescape(text, false, arena, &unescaped);
+}
+
+bool dv_cel_url_check(dv_str text, struct dv_arena *arena)
+{
+    struct dv_cel_url url;
+
+    return parse(text, true, arena, &url);
+}
+
+bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *url)
+{
+    size_t hash = dv_str_find_char(text, '#');
+
+    return dv_cel_url_check(text, arena) && parse(dv_str_slice(text, 0, hash), false, arena, url) &&
+           dv_cel_url_unescape(dv_str_slice(text, hash + 1, text.n), false, arena, &url->fragment);
 }
 
 dv_str dv_cel_url_hostname(const struct dv_cel_url *url)
@@ -234,5 +274,6 @@ bool dv_cel_url_eq(const struct dv_cel_url *a, const struct dv_cel_url *b)
 {
     return dv_str_eq(a->scheme, b->scheme) && dv_str_eq(a->opaque, b->opaque) &&
            dv_str_eq(a->user, b->user) && dv_str_eq(a->host, b->host) &&
-           dv_str_eq(a->path, b->path) && dv_str_eq(a->query, b->query);
+           dv_str_eq(a->path, b->path) && dv_str_eq(a->query, b->query) &&
+           dv_str_eq(a->fragment, b->fragment) && a->has_mark == b->has_mark;
 }

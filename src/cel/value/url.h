@@ -1,4 +1,4 @@
-/* url.h - URLs as in the line of an HTTP request: an absolute URI, or an absolute path. */
+/* url.h - URLs: an absolute URI, or an absolute path. */
 #ifndef DV_CEL_URL_H
 #define DV_CEL_URL_H
 
@@ -16,9 +16,14 @@ struct dv_cel_url {
     dv_str host; /* unescaped, with its port */
     dv_str path; /* as it was written */
     dv_str query;
+    dv_str fragment; /* unescaped */
     bool has_host;
+    bool has_mark; /* "?" without anything behind it: it counts when two are compared */
 };
 
+/* Whether the text could stand in the line of an HTTP request. "//host/p" is a path there. */
+DV_CHECKED bool dv_cel_url_check(dv_str text, struct dv_arena *arena);
+/* Parses a text that passes the check; now "//host/p" has a host, and "#f" is a fragment. */
 DV_CHECKED bool dv_cel_url_parse(dv_str text, struct dv_arena *arena, struct dv_cel_url *url);
 dv_str dv_cel_url_hostname(const struct dv_cel_url *url);
 dv_str dv_cel_url_port(const struct dv_cel_url *url);
