@@ -132,7 +132,8 @@ static struct dv_cel_token lex_string(struct dv_cel_lexer *lexer, uint32_t at, b
     return bad_token(lexer, from, "unterminated string");
 }
 
-/* Reads a literal with a prefix such as r, b, bR before the quotes; false when it is a name. */
+/* Reads a literal with a prefix such as r, b, bR (not Rb) before the quotes; false when it is a
+ * name. */
 static bool lex_prefixed(struct dv_cel_lexer *lexer, struct dv_cel_token *token)
 {
     uint32_t at = lexer->at;
@@ -144,7 +145,7 @@ static bool lex_prefixed(struct dv_cel_lexer *lexer, struct dv_cel_token *token)
 
         if ((c == 'r' || c == 'R') && !is_raw)
             is_raw = true;
-        else if ((c == 'b' || c == 'B') && !is_bytes)
+        else if ((c == 'b' || c == 'B') && !is_bytes && !is_raw)
             is_bytes = true;
         else
             break;

@@ -5,7 +5,8 @@
 /* -- Lists of expressions -----------------------------------------------------------------------
  */
 
-/* expr, expr, ... up to `close`; with `is_list`, `?` before one and a comma behind the last. */
+/* expr, expr, ... up to `close`; with `is_list`, `?` before one and a comma behind the last. The
+ * comma may be there without an element, too: "[,]" is empty, and so are maps and structs. */
 static bool parse_elements(struct dv_cel_parser *p, int close, bool is_list,
                            struct dv_cel_ast *into, uint32_t *depth)
 {
@@ -13,6 +14,8 @@ static bool parse_elements(struct dv_cel_parser *p, int close, bool is_list,
     DV_VEC(bool) optionals = {0};
     bool has_optional = false;
 
+    if (is_list && dv_cel_parser_take(p, ','))
+        return dv_cel_parser_expect(p, close);
     while (!dv_cel_parser_is_op(p, close)) {
         bool is_optional = is_list && dv_cel_parser_take(p, '?');
         struct dv_cel_piece piece;
@@ -41,6 +44,8 @@ static bool parse_entries(struct dv_cel_parser *p, struct dv_cel_ast *into, uint
     DV_VEC(bool) optionals = {0};
     bool has_optional = false;
 
+    if (dv_cel_parser_take(p, ','))
+        return dv_cel_parser_expect(p, '}');
     while (!dv_cel_parser_is_op(p, '}')) {
         bool is_optional = dv_cel_parser_take(p, '?');
         struct dv_cel_piece key;
@@ -70,6 +75,8 @@ static bool parse_fields(struct dv_cel_parser *p, struct dv_cel_ast *into, uint3
     DV_VEC(bool) optionals = {0};
     DV_VEC(dv_str) names = {0};
 
+    if (dv_cel_parser_take(p, ','))
+        return dv_cel_parser_expect(p, '}');
     while (!dv_cel_parser_is_op(p, '}')) {
         bool is_optional = dv_cel_parser_take(p, '?');
         struct dv_cel_piece value;

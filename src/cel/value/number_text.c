@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
+
 /* Seventeen digits tell every double from its neighbours. */
 #define DIGITS_MAX 17
 /* The reference writes an exponent when it is below the first or not below the second. */
@@ -122,28 +124,56 @@ static bool is_word(dv_str text, const char *word)
     return dv_str_eq_nocase(text, dv_str_from_c(word));
 }
 
+/* Copies a number without its underscores, which may stand between two digits, or between the
+ * prefix 0x and a digit. Returns the length; 0: one stands elsewhere. */
+static size_t copy_digits(dv_str text, char copy[TEXT_BYTES_MAX])
+{
+    bool is_hex = text.n > 1 && text.p[0] == '0' && (text.p[1] | 0x20) == 'x';
+    bool after_digit = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool is_digit = dv_is_digit(c) || (is_hex && (i == 1 || dv_is_hex(c)));
+
+        if (c != '_') {
+            copy[n++] = c;
+        } else if (!after_digit || i + 1 == text.n ||
+                   (is_hex ? !dv_is_hex(text.p[i + 1]) : !dv_is_digit(text.p[i + 1]))) {
+            return 0;
+        }
+        after_digit = is_digit;
+    }
+    copy[n] = '\0';
+    return n;
+}
+
 bool dv_cel_parse_double(dv_str text, double *value)
 {
     char copy[TEXT_BYTES_MAX];
-    dv_str bare = text;
+    bool is_negative = text.n > 0 && text.p[0] == '-';
+    dv_str bare = dv_str_slice(text, text.n > 0 && (is_negative || text.p[0] == '+'), text.n);
     char *end;
+    size_t n;
 
-    if (text.n == 0 || text.n >= sizeof(copy))
+    if (bare.n == 0 || bare.n >= sizeof(copy))
         return false;
-    if (text.p[0] == '+' || text.p[0] == '-')
-        bare = dv_str_slice(text, 1, text.n);
-    memcpy(copy, text.p, text.n);
-    copy[text.n] = '\0';
-    if (is_word(bare, "inf") || is_word(bare, "infinity") || is_word(bare, "nan")) {
-        *value = strtod(copy, NULL);
+    if (is_word(bare, "inf") || is_word(bare, "infinity")) {
+        *value = is_negative ? -INFINITY : INFINITY;
         return true;
     }
-    /* strtod also takes spaces, nan(...) and hexadecimals without an exponent. */
-    if (strspn(bare.n > 0 ? copy + (text.n - bare.n) : "", "0123456789abcdefABCDEFxXpP.+-") !=
-        bare.n)
+    if (is_word(text, "nan")) { /* it has no sign */
+        *value = NAN;
+        return true;
+    }
+    n = copy_digits(bare, copy);
+    /* strtod also takes spaces, a second sign, nan(...) and hexadecimals without an exponent. */
+    if (n == 0 || strchr("+-", copy[0]) || strspn(copy, "0123456789abcdefABCDEFxXpP.+-") != n)
         return false;
     if (strpbrk(copy, "xX") && !strpbrk(copy, "pP"))
         return false;
     *value = strtod(copy, &end);
+    if (is_negative)
+        *value = -*value;
     return end != copy && *end == '\0' && !isinf(*value);
 }
