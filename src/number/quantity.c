@@ -251,7 +251,10 @@ struct dv_quantity dv_quantity_sub(const struct dv_quantity *a, const struct dv_
     struct dv_quantity minus = *b;
     struct dv_quantity sum;
 
-    if (__builtin_sub_overflow(0, b->value, &minus.value) || !add_small(a, &minus, &sum))
+    /* The smallest number has no opposite; small numbers do not notice, as in the reference. */
+    if (__builtin_sub_overflow(0, b->value, &minus.value) && (a->is_decimal || b->is_decimal))
+        return add_decimals(a, b, true, format, arena);
+    if (!add_small(a, &minus, &sum))
         return add_decimals(a, b, true, format, arena);
     sum.format = format;
     return sum;

@@ -71,6 +71,9 @@ enum {
     DV_CEL_FN_SELF_CHECKED = 1, /* the function checks the kinds of its arguments itself */
     DV_CEL_FN_NOT_STRICT = 2,   /* the function takes errors as arguments */
     DV_CEL_FN_LISTS = 4,        /* hidden with the gate for list attributes */
+    /* The reference has one function for all overloads, and evaluates both arguments also when the
+     * first is an error. */
+    DV_CEL_FN_ONE_FOR_ALL = 8,
 };
 
 struct dv_cel_overload {

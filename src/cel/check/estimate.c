@@ -90,9 +90,11 @@ static struct dv_cel_size cost_bind(struct dv_cel_estimator *e, struct dv_cel_as
 
     e->locals = &local;
     cost = dv_cel_range_add(cost, dv_cel_cost_of(e, fold->result));
+    e->locals = local.up;
+    /* The reference asks for the size when the name is gone: where it is the result itself, the
+     * size is not known any more. */
     ast->size = dv_cel_size_of(e, fold->result);
     ast->entry_size = dv_cel_entry_size_of(e, fold->result);
-    e->locals = local.up;
     return cost;
 }
 

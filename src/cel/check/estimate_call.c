@@ -239,6 +239,14 @@ static struct dv_cel_size cost_find(struct dv_cel_estimator *e, struct call *cal
     return cost_search(size, arg_size(e, call, 0));
 }
 
+/* The number of a literal, 0 when it is below; `other` when it is no literal. */
+static uint64_t literal_or(const struct dv_cel_ast *ast, uint64_t other)
+{
+    if (ast->kind != DV_CEL_AST_LITERAL || ast->literal.kind != DV_CEL_INT)
+        return other;
+    return ast->literal.i > 0 ? ast->literal.u : 0;
+}
+
 /* The cost of calls that make lists from lists: a new one is made, and the old one walked, once or
  * for every element. */
 static struct dv_cel_size cost_list(struct dv_cel_estimator *e, struct call *call,
@@ -248,18 +256,16 @@ static struct dv_cel_size cost_list(struct dv_cel_estimator *e, struct call *cal
     struct dv_cel_size size = call->target ? target_size(e, call) : DV_CEL_SIZE_UNKNOWN;
 
     if (rule == DV_CEL_COST_RANGE) {
-        const struct dv_cel_ast *n = call->args[0];
-
-        if (n->kind == DV_CEL_AST_LITERAL)
-            size = dv_cel_range_fixed(n->literal.i > 0 ? n->literal.u : 0);
+        size = dv_cel_range_fixed(literal_or(call->args[0], UINT64_MAX));
         call->result = dv_cel_size_keep(e, size);
     } else if (rule == DV_CEL_COST_SLICE) {
-        const struct dv_cel_ast *from = call->args[0];
-        const struct dv_cel_ast *to = call->args[1];
+        /* Like the reference, which is not troubled by an end before the start. */
+        uint64_t from = literal_or(call->args[0], 0);
+        uint64_t to = literal_or(call->args[1], size.max);
 
-        if (from->kind == DV_CEL_AST_LITERAL && to->kind == DV_CEL_AST_LITERAL)
-            size = dv_cel_range_fixed(to->literal.u - (from->literal.i > 0 ? from->literal.u : 0));
+        size = dv_cel_range_fixed(to - from);
         call->result = dv_cel_size_keep(e, size);
+        size = dv_cel_range_scale(size, 1); /* large numbers are rounded by this */
     } else if (rule == DV_CEL_COST_PAIRWISE || rule == DV_CEL_COST_PAIRWISE_TEXT) {
         bool is_text = rule == DV_CEL_COST_PAIRWISE_TEXT;
 

@@ -218,9 +218,10 @@ static bool is_scalar(const struct dv_cel_type *type)
     case DV_CEL_T_LIST:
     case DV_CEL_T_MAP:
     case DV_CEL_T_OBJECT:
-    case DV_CEL_T_WRAPPER:
     case DV_CEL_T_VAR:
         break;
+    case DV_CEL_T_WRAPPER:
+        return is_scalar(type->params[0]);
     }
     return false;
 }

@@ -7,16 +7,27 @@
 /* The longest list that `includes` looks at. */
 #define INCLUDES_MAX 48u
 
-static bool compare(const struct dv_cel_val *a, const struct dv_cel_val *b, int *order,
-                    struct dv_cel_val *out)
+/* Whether values of that kind have an order, each among themselves. Where the elements of a list
+ * are of several kinds, or one is not a number, the two are taken as they come: the reference does
+ * not look whether a comparison failed. */
+static bool have_order(const struct dv_cel_list *list)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        int order;
+        bool is_nan;
+
+        if (!dv_cel_cmp(&list->v[i], &list->v[i], &order, &is_nan) && !is_nan)
+            return false;
+    }
+    return true;
+}
+
+static int compare(const struct dv_cel_val *a, const struct dv_cel_val *b)
 {
     bool is_nan;
+    int order;
 
-    if (dv_cel_cmp(a, b, order, &is_nan))
-        return true;
-    *out = is_nan ? dv_cel_error(DV_STR("NaN values cannot be ordered"))
-                  : dv_cel_no_overload(DV_STR("compare"));
-    return false;
+    return dv_cel_cmp(a, b, &order, &is_nan) ? order : 0;
 }
 
 static void fn_is_sorted(struct dv_cel_run *run, const struct dv_cel_val *args,
@@ -25,20 +36,14 @@ static void fn_is_sorted(struct dv_cel_run *run, const struct dv_cel_val *args,
     const struct dv_cel_list *list = args[0].list;
 
     (void)run;
-    for (uint32_t i = 1; i < list->n; i++) {
-        int order;
-
-        if (!compare(&list->v[i - 1], &list->v[i], &order, out))
-            return;
-        if (order > 0) {
-            *out = dv_cel_bool(false);
-            return;
-        }
-    }
     *out = dv_cel_bool(true);
+    for (uint32_t i = 1; i < list->n && out->b; i++)
+        *out = dv_cel_bool(compare(&list->v[i - 1], &list->v[i]) <= 0);
+    if (!have_order(list))
+        *out = dv_cel_no_overload(DV_STR("isSorted"));
 }
 
-/* Finds the smallest (sign 1) or the largest (sign -1) element. */
+/* Finds the smallest (sign 1) or the largest (sign -1) element, the first of several. */
 static void extreme(const struct dv_cel_list *list, int sign, const char *name,
                     struct dv_cel_run *run, struct dv_cel_val *out)
 {
@@ -48,14 +53,13 @@ static void extreme(const struct dv_cel_list *list, int sign, const char *name,
         *out = dv_cel_error_printf(run->arena, "%s called on empty list", name);
         return;
     }
-    for (uint32_t i = 1; i < list->n; i++) {
-        int order;
-
-        if (!compare(&list->v[i], &list->v[best], &order, out))
-            return;
-        if (order * sign < 0)
-            best = i;
+    if (!have_order(list)) {
+        *out = dv_cel_no_overload(dv_str_from_c(name));
+        return;
     }
+    for (uint32_t i = 1; i < list->n; i++)
+        if (compare(&list->v[i], &list->v[best]) * sign < 0)
+            best = i;
     *out = list->v[best];
 }
 

@@ -8,6 +8,8 @@
 #include "cel/value/cel_run.h"
 #include "cel/value/cel_value.h"
 
+#define SHORT_MAX 12u
+
 static void fn_slice(struct dv_cel_run *run, const struct dv_cel_val *args, struct dv_cel_val *out)
 {
     int64_t from = args[1].i;
@@ -138,6 +140,15 @@ static void fn_range(struct dv_cel_run *run, const struct dv_cel_val *args, stru
 /* -- Sorting --------------------------------------------------------------------------------------
  */
 
+/* What is not a number is before nothing, and nothing before it. */
+static bool is_before(const struct dv_cel_val *a, const struct dv_cel_val *b)
+{
+    bool is_nan;
+    int order;
+
+    return dv_cel_cmp(a, b, &order, &is_nan) && order < 0;
+}
+
 /* Merges two sorted halves of `v`, stably, by the keys that the indexes mean. */
 static void merge(uint32_t *v, uint32_t *spare, uint32_t half, uint32_t n,
                   const struct dv_cel_val *keys)
@@ -146,12 +157,7 @@ static void merge(uint32_t *v, uint32_t *spare, uint32_t half, uint32_t n,
     uint32_t b = half;
 
     for (uint32_t i = 0; i < n; i++) {
-        int order = -1;
-        bool is_nan;
-
-        if (a < half && b < n)
-            (void)dv_cel_cmp(&keys[v[a]], &keys[v[b]], &order, &is_nan);
-        if (b >= n || (a < half && order <= 0))
+        if (b >= n || (a < half && !is_before(&keys[v[b]], &keys[v[a]])))
             spare[i] = v[a++];
         else
             spare[i] = v[b++];
@@ -159,15 +165,29 @@ static void merge(uint32_t *v, uint32_t *spare, uint32_t half, uint32_t n,
     memcpy(v, spare, n * sizeof(v[0]));
 }
 
-static void sort(uint32_t *v, uint32_t *spare, uint32_t n, const struct dv_cel_val *keys)
+static void sort_long(uint32_t *v, uint32_t *spare, uint32_t n, const struct dv_cel_val *keys)
 {
     uint32_t half = n / 2;
 
     if (n < 2)
         return;
-    sort(v, spare, half, keys);
-    sort(v + half, spare, n - half, keys);
+    sort_long(v, spare, half, keys);
+    sort_long(v + half, spare, n - half, keys);
     merge(v, spare, half, n, keys);
+}
+
+/* Sorts by insertion. The reference does the same with so few, so that also keys which are not
+ * numbers end in the same places. */
+static void sort_short(uint32_t *v, uint32_t n, const struct dv_cel_val *keys)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        for (uint32_t j = i; j > 0 && is_before(&keys[v[j]], &keys[v[j - 1]]); j--) {
+            uint32_t earlier = v[j - 1];
+
+            v[j - 1] = v[j];
+            v[j] = earlier;
+        }
+    }
 }
 
 static bool is_sortable(const struct dv_cel_list *keys)
@@ -201,7 +221,10 @@ static void sort_by(struct dv_cel_run *run, const struct dv_cel_list *list,
     order = DV_NEW_ARRAY(run->arena, uint32_t, (size_t)list->n * 2);
     for (uint32_t i = 0; i < list->n; i++)
         order[i] = i;
-    sort(order, order + list->n, list->n, keys->v);
+    if (list->n <= SHORT_MAX)
+        sort_short(order, list->n, keys->v);
+    else
+        sort_long(order, order + list->n, list->n, keys->v);
     *out = dv_cel_list_new(list->n, run->arena, &elements);
     for (uint32_t i = 0; i < list->n; i++)
         elements[i] = list->v[order[i]];
@@ -255,7 +278,7 @@ static void fn_intersects(struct dv_cel_run *run, const struct dv_cel_val *args,
 #define SORTED(LETTER, COST)                                                                       \
     {"sort", ".L" LETTER ">L" LETTER, fn_sort, COST, 0},                                           \
     {                                                                                              \
-        "@sortByAssociatedKeys", ".LAL" LETTER ">LA", fn_sort_by, COST, 0                          \
+        "@sortByAssociatedKeys", ".LAL" LETTER ">LA", fn_sort_by, COST, DV_CEL_FN_ONE_FOR_ALL      \
     }
 
 static const struct dv_cel_overload rows[] = {

@@ -9,6 +9,7 @@
 #include "cel/plan/plan_node.h"
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_run.h"
+#include "cel/value/type.h"
 
 static void resolve(struct dv_cel_run *run, const struct dv_cel_node *node, struct dv_cel_val *out);
 
@@ -127,6 +128,38 @@ static enum found apply(struct dv_cel_run *run, const struct dv_cel_qualifier *q
     return found;
 }
 
+/* In the reference, an optional that a name or a branch stands for is taken apart and made anew:
+ * what is inside becomes a plain value. The name of a type is a text then, an optional inside is
+ * lost, and what the API server has added to the language is an error. */
+static void remake_optional(struct dv_cel_run *run, struct dv_cel_val *out)
+{
+    struct dv_cel_val inside;
+
+    if (out->kind != DV_CEL_OPTIONAL || !out->optional)
+        return;
+    inside = *out->optional;
+    while (inside.kind == DV_CEL_OPTIONAL)
+        inside = inside.optional ? *inside.optional : dv_cel_null();
+    switch (inside.kind) {
+    case DV_CEL_TYPE:
+        inside = dv_cel_string(inside.type->name);
+        break;
+    case DV_CEL_QUANTITY:
+    case DV_CEL_VERSION:
+    case DV_CEL_URL:
+    case DV_CEL_IP:
+    case DV_CEL_CIDR:
+    case DV_CEL_FORMAT:
+        inside = dv_cel_error(DV_STR("unsupported conversion to ref.Val"));
+        break;
+    default:
+        if (out->optional->kind != DV_CEL_OPTIONAL)
+            return;
+        break;
+    }
+    *out = dv_cel_optional(&inside, run->arena);
+}
+
 /* Applies the qualifiers to *out, which holds what the attribute begins with. */
 static void apply_all(struct dv_cel_run *run, const struct dv_cel_node *node,
                       struct dv_cel_val *out)
@@ -134,8 +167,10 @@ static void apply_all(struct dv_cel_run *run, const struct dv_cel_node *node,
     bool is_optional = out->kind == DV_CEL_OPTIONAL;
     uint32_t n = node->n_qualifiers;
 
-    if (n == 0)
+    if (n == 0) {
+        remake_optional(run, out);
         return;
+    }
     if (is_optional) {
         if (!out->optional) {
             if (node->is_test)
@@ -209,8 +244,10 @@ void dv_cel_run_choose(struct dv_cel_run *run, const struct dv_cel_node *node,
 /* Resolves a branch or a key: an attribute itself costs nothing there. */
 static void resolve(struct dv_cel_run *run, const struct dv_cel_node *node, struct dv_cel_val *out)
 {
-    if (node->kind == DV_CEL_NODE_ATTR && !node->is_test)
+    if (node->kind == DV_CEL_NODE_ATTR && !node->is_test) {
         resolve_attr(run, node, out);
-    else
+    } else {
         dv_cel_run_node(run, node, out);
+        remake_optional(run, out);
+    }
 }

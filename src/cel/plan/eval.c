@@ -281,7 +281,8 @@ static void eval_map(struct dv_cel_run *run, const struct dv_cel_node *node, str
             *out = value;
             return;
         }
-        if (key.kind == DV_CEL_BYTES) { /* the one kind that cannot be a key in the reference */
+        /* The two kinds that cannot be keys in the reference. */
+        if (key.kind == DV_CEL_BYTES || key.kind == DV_CEL_VERSION) {
             *out = dv_cel_error(DV_STR("unsupported key type"));
             return;
         }

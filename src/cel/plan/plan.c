@@ -1,5 +1,6 @@
 /* plan.c - plans a checked expression: makes the compact tree that is evaluated from the syntax
  * tree and the types that the check has found. */
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -269,6 +270,7 @@ static void plan_overloads(struct planner *p, struct dv_cel_node *node,
     DV_VEC(const struct dv_cel_overload *) rows = {0};
     const struct dv_cel_overload *row = NULL;
     bool is_same = true;
+    bool is_one = false;
 
     if (ast->n_overloads == 1) {
         *dv_vec_add_in(&rows, p->arena) = ast->overloads[0];
@@ -285,12 +287,13 @@ static void plan_overloads(struct planner *p, struct dv_cel_node *node,
         is_same &= (rows.v[i]->flags & DV_CEL_FN_SELF_CHECKED) && rows.v[i]->fn == rows.v[0]->fn;
         if (rows.v[i]->flags & DV_CEL_FN_NOT_STRICT)
             node->is_strict = false;
+        is_one |= (rows.v[i]->flags & DV_CEL_FN_ONE_FOR_ALL) != 0;
     }
     if (is_same && rows.n > 0)
         node->fn = rows.v[0]->fn;
     node->overloads = rows.v;
     node->n_overloads = (uint32_t)rows.n;
-    node->is_variadic = node->n_args > 2 || (ast->n_overloads != 1 && !node->fn);
+    node->is_variadic = node->n_args > 2 || (ast->n_overloads != 1 && !node->fn && !is_one);
 }
 
 static bool plan_regex(struct planner *p, struct dv_cel_node *node)
@@ -323,8 +326,16 @@ static const struct dv_cel_node *plan_in_set(struct planner *p, struct dv_cel_no
         if (!dv_cel_is_key(&list->v[i]))
             return node;
     set = dv_cel_map_new(list->n, p->arena);
-    for (uint32_t i = 0; i < list->n; i++)
-        dv_cel_map_set(set, &list->v[i], &yes, p->arena);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct dv_cel_val *element = &list->v[i];
+
+        dv_cel_map_set(set, element, &yes, p->arena);
+        /* A lookup of 1 does not find the key 1.0. */
+        if (element->kind == DV_CEL_DOUBLE && element->d >= -0x1p63 && element->d < 0x1p63 &&
+            trunc(element->d) == element->d)
+            dv_cel_map_set(set, &(struct dv_cel_val){.kind = DV_CEL_INT, .i = (int64_t)element->d},
+                           &yes, p->arena);
+    }
     node->kind = DV_CEL_NODE_IN_SET;
     node->set = set;
     return node;

@@ -85,6 +85,38 @@ static void computes(void **state)
         "url(\"https://u@example.com:8443/p%20a?q=1&q=2\").getHost() == \"example.com:8443\"",
         "url(\"https://[::1]:80/\").getHostname() == \"::1\" && !isURL(\"relative\")",
         "url(\"/a b?x=%41\").getEscapedPath() == \"/a%20b\"",
+        /* a comma without elements */
+        "[,] == [] && {,} == {} && google.protobuf.BoolValue{,} == false",
+        /* texts of numbers */
+        "double(\"1_0.5_0\") == 10.5 && double(\"0x_1p4\") == 16.0 && double(\"1e1_0\") == 1e10",
+        "double(\"-inf\") < 0.0 && double(\"NaN\") != double(\"NaN\")",
+        /* keys */
+        "{null: 1} == {null: 1} && {timestamp(0): 1} == {timestamp(0): 1} && {int: 1} == {type(1): "
+        "1}",
+        "{dyn(1): 1, dyn(1u): 2}.size() == 2 && {dyn(1): 1}[1.0] == 1 && !(1 in {dyn(1.0): 1})",
+        "1 in [dyn(1.0), dyn(\"a\")]",
+        /* the offset of a timestamp is printed, and nothing else */
+        "string(timestamp(\"2000-01-01T00:00:00+01:00\")) == \"2000-01-01T00:00:00+01:00\"",
+        ("string(duration(\"1h\") + timestamp(\"2000-01-01T00:00:00+01:00\")) == "
+         "\"2000-01-01T01:00:00+01:00\""),
+        "timestamp(\"2000-01-01T00:00:00+01:00\") == timestamp(\"1999-12-31T23:00:00Z\")",
+        "timestamp(\"2000-01-01T00:00:00+01:00\").getHours() == 23",
+        "timestamp(\"2000-01-01T00:00:00Z\").getHours(\"Local\") == 0",
+        /* lists whose elements cannot be compared */
+        "[1.0, double(\"nan\"), 2.0].max() == 2.0 && [1.0, double(\"nan\"), 0.0].isSorted()",
+        "[quantity(\"1\")] == [quantity(\"1\").add(1)]",
+        "quantity(\"1\").add(0) in [quantity(\"1\")] && !(quantity(\"1\") in "
+        "[quantity(\"1\").add(0)])",
+        "!quantity(\"0\").sub(-9223372036854775807 - 1).isGreaterThan(quantity(\"0\"))",
+        /* optionals behind a name */
+        "cel.bind(x, optional.of(quantity(\"1\")), x.hasValue())",
+        "cel.bind(x, optional.of(int), dyn(x.value()) == \"int\")",
+        /* URLs */
+        "url(\"//host:80/p\").getHost() == \"host:80\" && url(\"///p\").getHost() == \"\"",
+        "isURL(\"//ho st/p\") && url(\"/a#f\").getEscapedPath() == \"/a\"",
+        "url(\"http://a?\") != url(\"http://a\") && url(\"http://a/#f\") != url(\"http://a/\")",
+        "!isURL(\"http://[1.2.3.4]/\") && !isURL(\"http://a[::1]/\") && "
+        "isURL(\"http://[::1%25e]/\")",
         "format.dns1123Label().validate(\"A\").hasValue()",
         "format.named(\"uuid\").value().validate(\"123e4567\").hasValue()",
     };
@@ -104,6 +136,40 @@ static void computes(void **state)
     }
 }
 
+/* Each fails: when it is planned, or on any device. */
+static void fails(void **state)
+{
+    static const char *const cases[] = {
+        "double(dyn(\"_10\")) == 10.0",
+        "double(dyn(\"1__0\")) == 10.0",
+        "double(dyn(\"10_\")) == 10.0",
+        "double(dyn(\"1_.5\")) == 1.5",
+        "double(dyn(\"+nan\")) == 1.0",
+        "double(dyn(\"+-1\")) == 1.0",
+        "url(\"//ho st/p\").getHost() == \"\"",
+        "url(\"http://a/#%zz\").getHost() == \"a\"",
+        "{semver(\"1.0.0\"): 1}.size() == 1",
+        "[dyn(null)].min() == null",
+        "cel.bind(x, optional.of(quantity(\"1\")), x.value().isInteger())",
+        "(true ? optional.of(ip(\"::1\")) : optional.none()).value().family() == 6",
+        "cel.bind(x, optional.of(optional.of(1)), x.value().value() == 1)",
+    };
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    const struct dv_cel_device *device = dv_cel_test_device(false, arena);
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(cases); i++) {
+        struct dv_err err;
+        const struct dv_cel_expr *expr = dv_cel_compile(dv_str_from_c(cases[i]), NULL, arena, &err);
+        bool is_match;
+
+        if (!expr)
+            assert_non_null(strstr(err.msg, "program instantiation failed"));
+        else if (eval_on(expr, device, arena, &is_match, &err))
+            fail_msg("%s does not fail", cases[i]);
+    }
+}
+
 static void estimates_and_counts_cost(void **state)
 {
     static const struct {
@@ -119,6 +185,7 @@ static void estimates_and_counts_cost(void **state)
         {"device.attributes.exists_one(k, k == \"dra.example.com\")",         164,                  12},
         {"device.attributes[\"dra.example.com\"].name.matches(\"[^a]?sym\")", 18,                   6 },
         {"lists.range(10).all(x, x >= 0)",                                    72,                   72},
+        {"cel.bind(e, \"true\", e).size() == 4",                              13,                   3 },
         {"[1, 2, 3].map(x, string(x)).join(\",\") == \"1,2,3\"",              1844674407370955328u, 45},
     };
     DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
@@ -231,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes),
+        cmocka_unit_test(fails),
         cmocka_unit_test(estimates_and_counts_cost),
         cmocka_unit_test(prints_what_it_parsed),
         cmocka_unit_test(tells_which_part_decided),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cel/value/type.h"
 
 /* Below this many, comparing hashes one after the other is as fast as a table. */
 #define LINEAR_MAX 8u
@@ -50,9 +51,33 @@ bool dv_cel_is_key(const struct dv_cel_val *val)
     return val->kind == DV_CEL_STRING || val->kind == DV_CEL_BOOL || dv_cel_is_number(val);
 }
 
+/* Whether a lookup finds a key of that kind again: those, and others that the reference can compare
+ * without looking into them. */
+static bool is_found_again(const struct dv_cel_val *val)
+{
+    switch (val->kind) {
+    case DV_CEL_NULL:
+    case DV_CEL_DURATION:
+    case DV_CEL_TIMESTAMP:
+    case DV_CEL_TYPE:
+    case DV_CEL_IP:
+    case DV_CEL_CIDR:
+        return true;
+    default:
+        return dv_cel_is_key(val);
+    }
+}
+
 static uint32_t key_hash(const struct dv_cel_val *key)
 {
     switch (key->kind) {
+    case DV_CEL_NULL:
+        return 11;
+    case DV_CEL_TYPE:
+        return dv_cel_str_hash(key->type->name);
+    case DV_CEL_IP:
+    case DV_CEL_CIDR:
+        return 13;
     case DV_CEL_STRING:
         return dv_cel_str_hash(key->s);
     case DV_CEL_BOOL:
@@ -130,20 +155,26 @@ static void add(struct dv_cel_map *map, const struct dv_cel_val *key,
         make_table(entries, arena);
 }
 
+/* With `is_exact`, 1 and 1u are two keys. Otherwise they are equal, and so is 1.0 when it is looked
+ * for, but not when it is in the map: as the reference does it. */
 static bool is_same_key(const struct dv_cel_entry *entry, const struct dv_cel_val *key,
-                        uint32_t hash)
+                        uint32_t hash, bool is_exact)
 {
-    return entry->hash == hash && dv_cel_eq(&entry->key, key);
+    if (entry->hash != hash)
+        return false;
+    if (entry->key.kind != key->kind && (is_exact || entry->key.kind == DV_CEL_DOUBLE))
+        return false;
+    return dv_cel_eq(&entry->key, key);
 }
 
-static const struct dv_cel_entry *find(const struct dv_cel_map *map, const struct dv_cel_val *key,
-                                       uint32_t hash)
+static const struct dv_cel_entry *
+find_kind(const struct dv_cel_map *map, const struct dv_cel_val *key, uint32_t hash, bool is_exact)
 {
     const struct dv_cel_entries *entries = map->entries;
 
     if (!entries || entries->n_slots == 0) {
         for (uint32_t i = 0; i < map->n; i++)
-            if (is_same_key(&map->v[i], key, hash))
+            if (is_same_key(&map->v[i], key, hash, is_exact))
                 return &map->v[i];
         return NULL;
     }
@@ -151,10 +182,18 @@ static const struct dv_cel_entry *find(const struct dv_cel_map *map, const struc
          at = (at + 1) & (entries->n_slots - 1)) {
         uint32_t index = entries->slots[at] - 1;
 
-        if (index < map->n && is_same_key(&map->v[index], key, hash))
+        if (index < map->n && is_same_key(&map->v[index], key, hash, is_exact))
             return &map->v[index];
     }
     return NULL;
+}
+
+static const struct dv_cel_entry *find(const struct dv_cel_map *map, const struct dv_cel_val *key,
+                                       uint32_t hash)
+{
+    const struct dv_cel_entry *entry = find_kind(map, key, hash, true);
+
+    return entry || !dv_cel_is_number(key) ? entry : find_kind(map, key, hash, false);
 }
 
 void dv_cel_map_set(struct dv_cel_map *map, const struct dv_cel_val *key,
@@ -162,8 +201,8 @@ void dv_cel_map_set(struct dv_cel_map *map, const struct dv_cel_val *key,
 {
     const struct dv_cel_entry *entry = NULL;
 
-    if (dv_cel_is_key(key))
-        entry = find(map, key, key_hash(key));
+    if (is_found_again(key))
+        entry = find_kind(map, key, key_hash(key), true);
     if (entry)
         map->entries->v[entry - map->v].value = *value;
     else
@@ -185,7 +224,7 @@ const struct dv_cel_val *dv_cel_map_find(const struct dv_cel_map *map, const str
 {
     const struct dv_cel_entry *entry = NULL;
 
-    if (dv_cel_is_key(key))
+    if (is_found_again(key))
         entry = find(map, key, key_hash(key));
     return entry ? &entry->value : NULL;
 }
@@ -210,18 +249,13 @@ const struct dv_cel_val *dv_cel_map_find_str(const struct dv_cel_map *map, dv_st
 
 enum dv_cel_equality dv_cel_map_compare(const struct dv_cel_map *a, const struct dv_cel_map *b)
 {
-    enum dv_cel_equality result = DV_CEL_EQUAL;
-
     if (a->n != b->n)
         return DV_CEL_DIFFERENT;
     for (uint32_t i = 0; i < a->n; i++) {
         const struct dv_cel_val *other = dv_cel_map_find(b, &a->v[i].key);
-        enum dv_cel_equality one = other ? dv_cel_compare(&a->v[i].value, other) : DV_CEL_DIFFERENT;
 
-        if (one == DV_CEL_DIFFERENT)
-            return one;
-        if (one == DV_CEL_INCOMPARABLE)
-            result = one;
+        if (!other || dv_cel_compare(&a->v[i].value, other) == DV_CEL_DIFFERENT)
+            return DV_CEL_DIFFERENT;
     }
-    return result;
+    return DV_CEL_EQUAL;
 }

@@ -97,7 +97,7 @@ struct dv_cel_val dv_cel_list_slice(const struct dv_cel_list *list, uint32_t fro
 bool dv_cel_list_contains(const struct dv_cel_list *list, const struct dv_cel_val *val)
 {
     for (uint32_t i = 0; i < list->n; i++)
-        if (dv_cel_eq(&list->v[i], val))
+        if (dv_cel_eq(val, &list->v[i])) /* in this order: the two can differ */
             return true;
     return false;
 }
@@ -200,22 +200,15 @@ static enum dv_cel_equality equality(bool is_equal)
     return is_equal ? DV_CEL_EQUAL : DV_CEL_DIFFERENT;
 }
 
-/* Compares lists: a difference decides and, without one, elements that cannot be compared. */
+/* Compares lists. Elements that cannot be compared do not make a difference. */
 static enum dv_cel_equality compare_lists(const struct dv_cel_list *a, const struct dv_cel_list *b)
 {
-    enum dv_cel_equality result = DV_CEL_EQUAL;
-
     if (a->n != b->n)
         return DV_CEL_DIFFERENT;
-    for (uint32_t i = 0; i < a->n; i++) {
-        enum dv_cel_equality one = dv_cel_compare(&a->v[i], &b->v[i]);
-
-        if (one == DV_CEL_DIFFERENT)
+    for (uint32_t i = 0; i < a->n; i++)
+        if (dv_cel_compare(&a->v[i], &b->v[i]) == DV_CEL_DIFFERENT)
             return DV_CEL_DIFFERENT;
-        if (one == DV_CEL_INCOMPARABLE)
-            result = one;
-    }
-    return result;
+    return DV_CEL_EQUAL;
 }
 
 static enum dv_cel_equality compare_optionals(const struct dv_cel_val *a,
@@ -274,6 +267,8 @@ enum dv_cel_equality dv_cel_compare(const struct dv_cel_val *a, const struct dv_
 {
     if (dv_cel_is_number(a) && dv_cel_is_number(b))
         return equality(!is_nan_val(a) && !is_nan_val(b) && cmp_numbers(a, b) == 0);
+    if (dv_cel_is_error(a) || dv_cel_is_error(b)) /* inside of optionals */
+        return DV_CEL_INCOMPARABLE;
     if (a->kind == b->kind)
         return compare_same_kind(a, b);
     return a->kind >= DV_CEL_QUANTITY ? DV_CEL_INCOMPARABLE : DV_CEL_DIFFERENT;
