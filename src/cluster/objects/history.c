@@ -19,9 +19,11 @@
 #define BYTES_MAX (4u * 1024u * 1024u)
 #define N_MIN 128u
 #define LARGE_BYTES_MAX (32u * 1024u * 1024u)
-/* What is kept when clients have had the time to list and then watch. */
+/* What is kept when clients have had the time to list and then watch: of large objects hardly any.
+ */
 #define AGED_BYTES_MAX (256u * 1024u)
 #define AGED_N_MIN 16u
+#define AGED_LARGE_BYTES_MAX (1024u * 1024u)
 
 static struct dv_change *at(const struct dv_history *history, uint64_t number)
 {
@@ -93,7 +95,8 @@ void dv_history_add(struct dv_history *history, uint64_t version, struct dv_obje
 
 static bool is_long(const struct dv_history *history)
 {
-    return history->size_bytes > AGED_BYTES_MAX && history->end - history->first > AGED_N_MIN;
+    return (history->size_bytes > AGED_BYTES_MAX && history->end - history->first > AGED_N_MIN) ||
+           history->size_bytes > AGED_LARGE_BYTES_MAX;
 }
 
 bool dv_history_age(struct dv_history *history)

@@ -180,6 +180,10 @@ static void large_states_are_forgotten_early(void **state)
     }
     assert_in_range(history.end - history.first, 10, 33);
     assert_int_equal(history.end, N);
+    assert_true(dv_history_age(&history)); /* clients have a while to come back */
+    assert_in_range(history.end - history.first, 10, 33);
+    assert_false(dv_history_age(&history));
+    assert_in_range(history.size_bytes, 0, 1u << 20);
     dv_history_fini(&history);
     assert_int_equal(history.size_bytes, 0);
     free(name);
