@@ -18,9 +18,10 @@
  * so long is a fault of ours, and is logged. */
 #define HOLD_WARN_NS 1000000000u
 
-/* Memory is given back after so much work, when there was hardly any in the last REST_MS. */
+/* Memory is given back when so much more of it is free than after the last time, and there was
+ * hardly any work in the last REST_MS. */
 #define REST_MS 3000u
-#define BURST_CLOCKS (CLOCKS_PER_SEC / 10)
+#define FREED_BYTES (256u * 1024u)
 #define CALM_CLOCKS (CLOCKS_PER_SEC / 20)
 
 struct dv_vitals {
@@ -33,8 +34,8 @@ struct dv_vitals {
     struct dv_timer feed;
     uint64_t feed_ms; /* 0: there is no watchdog */
     struct dv_timer rest;
-    clock_t trimmed; /* the processor time when memory was last given back */
-    clock_t looked;  /* and when that was last thought about */
+    size_t free_bytes; /* of the C library: the least since memory was last given back */
+    clock_t looked;    /* the processor time when that was last thought about */
 };
 
 static void on_held(void *ctx, const struct dv_loop_hold *hold)
@@ -67,17 +68,29 @@ static void feed(struct dv_timer *timer)
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + vitals->feed_ms, feed);
 }
 
-/* Gives the memory of a burst of work back to the system once it is over: the C library keeps what
- * lies between memory that is in use. */
+/* Gives the memory that was freed back to the system: the C library keeps what lies between memory
+ * that is in use, and goes on to count it as free when it is given back. */
+static void trim(struct dv_vitals *vitals)
+{
+    size_t free_bytes = mallinfo2().fordblks;
+
+    if (free_bytes < vitals->free_bytes)
+        vitals->free_bytes = free_bytes;
+    if (free_bytes - vitals->free_bytes < FREED_BYTES)
+        return;
+    (void)malloc_trim(0); /* whether there was any does not matter */
+    vitals->free_bytes = mallinfo2().fordblks;
+}
+
+/* What was freed since the last look may have been freed without any work to speak of: what was
+ * kept for a while only, at the end of that. */
 static void rest(struct dv_timer *timer)
 {
     struct dv_vitals *vitals = DV_CONTAINER(timer, struct dv_vitals, rest);
     clock_t now = clock();
 
-    if (now - vitals->trimmed > BURST_CLOCKS && now - vitals->looked < CALM_CLOCKS) {
-        (void)malloc_trim(0); /* whether there was any does not matter */
-        vitals->trimmed = clock();
-    }
+    if (now - vitals->looked < CALM_CLOCKS)
+        trim(vitals);
     vitals->looked = now;
     dv_timer_start(timer, vitals->loop, dv_loop_now_ms(vitals->loop) + REST_MS, rest);
 }
