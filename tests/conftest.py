@@ -116,7 +116,8 @@ def api_server(procs, short_dir):
     """The embedded API alone, over TLS, with its tokens: tests/golden/api_server.c."""
     ca = os.path.join(short_dir, "ca.crt")
     program = os.path.join(folder_of("DAVIT_BUILD"), "tests", "golden", "api_server")
-    proc = procs.start(program, "--ca", ca, ready="ready")
+    proc = procs.start(program, "--ca", ca, "--store", os.path.join(short_dir, "api.db"),
+                       ready="ready")
     proc.port = int(proc.lines[0])
     proc.url = f"https://127.0.0.1:{proc.port}"
     proc.ca = ca

@@ -24,16 +24,6 @@ enum dv_store_rest dv_store_rest_at_start(const struct dv_store *store)
     return store->options.keeps_readable ? DV_STORE_KEEP_ROWS : DV_STORE_DROP_ROWS;
 }
 
-static bool attach_memory(struct dv_store *store, struct dv_err *err)
-{
-    if (!dv_store_db_open(&store->db, NULL, store->options.schema, err))
-        return false;
-    if (dv_store_db_fill(&store->db, NULL, err))
-        return true;
-    dv_store_db_close(&store->db);
-    return false;
-}
-
 static bool attach_file(struct dv_store *store, char **set_aside, struct dv_err *err)
 {
     struct dv_store_db *db = &store->db;
@@ -202,8 +192,6 @@ bool dv_store_attach(struct dv_store *store, enum dv_store_rest rest, char **set
 {
     store->checkpoint_at = DV_STORE_CHECKPOINT_PAGES;
     *set_aside = NULL;
-    if (store->is_memory)
-        return attach_memory(store, err);
     return attach_or_replace(store, rest, set_aside, err) || dv_wrap(err, "store %s", store->name);
 }
 

@@ -129,8 +129,7 @@ static int on_wal(void *ctx, sqlite3 *sql, const char *name, int n_pages)
 static bool connect(struct dv_store_db *db, const char *path, struct dv_err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    int status = path ? sqlite3_open_v2(path, &db->sql, flags, NULL)
-                      : sqlite3_open_v2(":memory:", &db->sql, flags | SQLITE_OPEN_CREATE, NULL);
+    int status = sqlite3_open_v2(path, &db->sql, flags, NULL);
 
     if (!db->sql)
         abort(); /* out of memory */

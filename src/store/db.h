@@ -1,4 +1,4 @@
-/* db.h - one SQLite file, or one in memory: rows in, rows out. Knows no threads and no loop.
+/* db.h - one SQLite file: rows in, rows out. Knows no threads and no loop.
  *
  * Errors are without the file's name; the caller wraps them. One that shows that the file is not
  * the database it should be sets `is_damaged`, so that others (a full disk) can be told apart. */
@@ -24,7 +24,7 @@ enum dv_store_verb {
     DV_STORE_VERB_PUT,
     DV_STORE_VERB_DELETE,
     DV_STORE_VERB_DELETE_RANGE,
-    DV_STORE_VERB_SELECT_RANGE,
+    DV_STORE_VERB_SELECT_AFTER,
     DV_STORE_N_VERBS,
 };
 
@@ -43,8 +43,8 @@ struct dv_store_db {
 
 /* db.c */
 
-/* Opens the file, or a database in memory when `path` is NULL. On failure `db->is_damaged` tells
- * whether the file is damaged, and `db` is closed. */
+/* Opens the file. On failure `db->is_damaged` tells whether the file is damaged, and `db` is
+ * closed. */
 DV_CHECKED bool dv_store_db_open(struct dv_store_db *db, const char *path,
                                  const struct dv_store_schema *schema, struct dv_err *err);
 /* Closes the database. A damaged file and its log are left as they are; any other is one file
@@ -82,15 +82,14 @@ DV_CHECKED bool dv_store_db_exec(struct dv_store_db *db, const char *text, struc
 DV_CHECKED bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch,
                                   struct dv_err *err);
 
-/* Walks over the rows whose key begins with `prefix` and, unless `after` is empty, comes after
- * `after`. A table can have one open cursor at a time, because its statement is shared. */
+/* Walks over the rows whose key comes after `after`, in the order of keys. A table can have one
+ * open cursor at a time, because its statement is shared. */
 struct dv_store_cursor {
     struct sqlite3_stmt *select;
     uint32_t table;
 };
 DV_CHECKED bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db,
-                                     uint32_t table, dv_str prefix, dv_str after,
-                                     struct dv_err *err);
+                                     uint32_t table, dv_str after, struct dv_err *err);
 /* Sets `row` to the next row, borrowed until the next call; sets *is_end when there is none. */
 DV_CHECKED bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,
                                      struct dv_store_row *row, bool *is_end, struct dv_err *err);
@@ -109,16 +108,13 @@ DV_CHECKED bool dv_store_db_salvage_asides(struct dv_store_db *from, struct dv_s
 
 /* schema.c */
 
-/* Makes all tables in an empty database. Unless `set_aside` is NULL, it also notes there where the
- * damaged file is. */
-DV_CHECKED bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err);
 /* The first content of a new database. */
 struct dv_store_content {
     const struct dv_store_schema *schema;
     const char *set_aside; /* where the damaged file is; NULL: there is none */
     const char *rows_from; /* a damaged database whose readable rows are copied; NULL: no rows */
 };
-/* Like dv_store_db_fill, for the empty file at `path`; the file is not synced. */
+/* Makes all tables in the empty file at `path`, with that content; the file is not synced. */
 DV_CHECKED bool dv_store_db_create(const char *path, const struct dv_store_content *content,
                                    struct dv_err *err);
 /* Checks that the database is ours, that its version is not newer than we know, and that it is

@@ -37,8 +37,8 @@ static bool load_rows(struct dv_store *store, struct load *load, struct dv_err *
 {
     struct dv_store_cursor cursor = {0};
     bool is_end = false;
-    bool is_ok = dv_store_cursor_init(&cursor, &store->db, load->table, DV_STR_NONE,
-                                      dv_buf_str(&load->after), err);
+    bool is_ok =
+        dv_store_cursor_init(&cursor, &store->db, load->table, dv_buf_str(&load->after), err);
 
     while (is_ok && !is_end) {
         struct dv_store_row row;

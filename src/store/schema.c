@@ -197,7 +197,8 @@ bool dv_store_db_load_note(struct dv_store_db *db, char **set_aside, struct dv_e
     return ask_text(db, "SELECT v FROM _davit WHERE k = 'set_aside'", set_aside, err);
 }
 
-bool dv_store_db_fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err)
+/* Makes all tables, and notes where the damaged file is unless `set_aside` is NULL. */
+static bool fill(struct dv_store_db *db, const char *set_aside, struct dv_err *err)
 {
     if (!exec_with_number(db, "page_size", DV_STORE_PAGE_BYTES, err) ||
         !exec_with_number(db, "application_id", APPLICATION_ID, err) || !dv_store_db_begin(db, err))
@@ -221,7 +222,7 @@ bool dv_store_db_create(const char *path, const struct dv_store_content *content
      * syncs it once, as a whole. */
     is_ok = dv_store_db_exec(&db, "PRAGMA journal_mode=MEMORY", err) &&
             dv_store_db_exec(&db, "PRAGMA synchronous=OFF", err) &&
-            dv_store_db_fill(&db, content->set_aside, err) &&
+            fill(&db, content->set_aside, err) &&
             (!content->rows_from || dv_store_db_salvage(&db, content->rows_from, err)) &&
             use_wal(&db, err);
     dv_store_db_close(&db);

@@ -1,4 +1,4 @@
-/* store.c - the loop's side of a store: takes operations in, hands them to the thread at the end of
+/* store.c - the loop's side of a store: takes writes in, hands them to the thread at the end of
  * the turn, and calls `done` when they come back. */
 #include "store/store.h"
 
@@ -26,29 +26,21 @@
 
 /* ---- refusals ---- */
 
-void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err)
-{
-    op->err = DV_ALLOC(struct dv_err);
-    *op->err = *err;
-}
-
 static void on_end_of_turn(struct dv_task *task);
 
 DV_PRINTF(4, 5)
-static void refuse(struct dv_store *store, struct dv_store_op *op, enum dv_code code,
+static void refuse(struct dv_store *store, struct dv_store_write *write, enum dv_code code,
                    const char *fmt, ...)
 {
     char what[DV_ERR_MSG_BYTES];
-    struct dv_err err;
     va_list args;
 
     va_start(args, fmt);
     (void)vsnprintf(what, sizeof(what), fmt, args); /* dv_fail marks a text that was cut */
     va_end(args);
-    (void)dv_fail(&err, code, "store %s: %s", store->name, what);
-    op->size_bytes = 0;
-    dv_store_op_fail(op, &err);
-    dv_list_push(&store->refused, &op->link);
+    write->err = DV_ALLOC(struct dv_err);
+    (void)dv_fail(write->err, code, "store %s: %s", store->name, what);
+    dv_list_push(&store->refused, &write->link);
     dv_task_post(&store->end_of_turn, store->loop, on_end_of_turn);
 }
 
@@ -79,48 +71,40 @@ static void hand_over(struct dv_store *store)
     store->has_begun = true;
 }
 
-/* Counts the operation into the queue; false when there is no room and it has been refused. */
-static bool admit(struct dv_store *store, struct dv_store_op *op)
+/* Counts the write into the queue; false when there is no room and it has been refused. */
+static bool admit(struct dv_store *store, struct dv_store_write *write)
 {
     const struct dv_store_options *options = &store->options;
 
     if (store->n_queued >= options->n_queued_max) {
-        refuse(store, op, DV_RESOURCE_EXHAUSTED, "%zu operations are waiting", store->n_queued);
+        refuse(store, write, DV_RESOURCE_EXHAUSTED, "%zu operations are waiting", store->n_queued);
         return false;
     }
-    if (op->size_bytes > options->queued_bytes_max - store->queued_bytes) {
-        refuse(store, op, DV_RESOURCE_EXHAUSTED,
-               "%zu bytes do not fit: %zu are waiting, %zu are the limit", op->size_bytes,
+    if (write->size_bytes > options->queued_bytes_max - store->queued_bytes) {
+        refuse(store, write, DV_RESOURCE_EXHAUSTED,
+               "%zu bytes do not fit: %zu are waiting, %zu are the limit", write->size_bytes,
                store->queued_bytes, options->queued_bytes_max);
         return false;
     }
     store->n_queued++;
-    store->queued_bytes += op->size_bytes;
-    dv_list_push(&filling_batch(store)->ops, &op->link);
+    store->queued_bytes += write->size_bytes;
+    dv_list_push(&filling_batch(store)->writes, &write->link);
     dv_task_post(&store->end_of_turn, store->loop, on_end_of_turn);
     return true;
 }
 
-/* Calls `done`. The operation belongs to its owner again from then on, who may free it. */
-static void end_op(struct dv_store_op *op, const struct dv_err *err)
+/* Calls `done`. The write belongs to its owner again from then on, who may free it. */
+static void end_write(struct dv_store_write *write, const struct dv_err *err)
 {
     struct dv_err own;
 
-    if (op->err) {
-        own = *op->err;
+    if (write->err) {
+        own = *write->err;
         err = &own;
-        free(op->err);
-        op->err = NULL;
+        free(write->err);
+        write->err = NULL;
     }
-    if (op->is_read) {
-        struct dv_store_read *read = DV_CONTAINER(op, struct dv_store_read, priv);
-
-        read->done(read, err);
-    } else {
-        struct dv_store_write *write = DV_CONTAINER(op, struct dv_store_write, priv);
-
-        write->done(write, err);
-    }
+    write->done(write, err);
 }
 
 /* Tells the owner that the file was replaced. What is submitted after this call carries the new
@@ -146,12 +130,12 @@ static void end_batch(struct dv_store *store, struct dv_store_batch *batch)
         free(store->set_aside);
         store->set_aside = NULL;
     }
-    while ((link = dv_list_shift(&batch->ops)) != NULL) {
-        struct dv_store_op *op = DV_CONTAINER(link, struct dv_store_op, link);
+    while ((link = dv_list_shift(&batch->writes)) != NULL) {
+        struct dv_store_write *write = DV_CONTAINER(link, struct dv_store_write, link);
 
         store->n_queued--;
-        store->queued_bytes -= op->size_bytes;
-        end_op(op, batch->has_failed && !op->is_read ? &batch->err : NULL);
+        store->queued_bytes -= write->size_bytes;
+        end_write(write, batch->has_failed ? &batch->err : NULL);
     }
     dv_store_batch_clear(batch);
     if (store->n_spare == N_SPARE_MAX) {
@@ -172,8 +156,7 @@ static void free_store(struct dv_store *store)
         dv_store_batch_free(DV_CONTAINER(link, struct dv_store_batch, link));
     dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);
-    if (!store->is_memory)
-        dv_store_files_close(&store->files);
+    dv_store_files_close(&store->files);
     (void)pthread_mutex_destroy(&store->lock); /* an unlocked mutex cannot fail */
     (void)pthread_cond_destroy(&store->more);
     dv_arena_free(store->arena);
@@ -192,7 +175,7 @@ static void on_closed(void *ctx)
         closed(closed_ctx);
 }
 
-/* Closes the store once the thread has ended and every operation was called done. */
+/* Closes the store once the thread has ended and every write was called done. */
 static void close_if_over(struct dv_store *store)
 {
     bool is_over;
@@ -241,7 +224,7 @@ static void on_end_of_turn(struct dv_task *task)
     dv_list_init(&refused);
     dv_list_move_all(&refused, &store->refused);
     while ((link = dv_list_shift(&refused)) != NULL)
-        end_op(DV_CONTAINER(link, struct dv_store_op, link), NULL);
+        end_write(DV_CONTAINER(link, struct dv_store_write, link), NULL);
     close_if_over(store);
 }
 
@@ -336,27 +319,15 @@ struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
     return start(store, err);
 }
 
-struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
-                                      struct dv_store_faults *faults, struct dv_err *err)
-{
-    const struct dv_store_options options = {.schema = schema};
-    struct dv_store *store = new_store(loop, &options);
-
-    store->name = "in memory";
-    store->is_memory = true;
-    store->faults = faults;
-    return start(store, err);
-}
-
 const char *dv_store_set_aside(const struct dv_store *store)
 {
     return store->set_aside;
 }
 
-/* ---- operations ---- */
+/* ---- writing ---- */
 
-/* Computes how much of the queue the operation takes; false when it has been refused. */
-static bool measure(struct dv_store *store, struct dv_store_op *op,
+/* Computes how much of the queue the write takes; false when it has been refused. */
+static bool measure(struct dv_store *store, struct dv_store_write *write,
                     const struct dv_store_change *changes, size_t n_changes)
 {
     size_t bytes = 0;
@@ -366,66 +337,37 @@ static bool measure(struct dv_store *store, struct dv_store_op *op,
         bool is_row = change->kind == DV_STORE_PUT || change->kind == DV_STORE_DELETE;
 
         if (change->key.n > DV_STORE_KEY_BYTES_MAX || (is_row && change->key.n == 0)) {
-            refuse(store, op, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
+            refuse(store, write, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
                    change->key.n, DV_STORE_KEY_BYTES_MAX);
             return false;
         }
         if (change->value.n > DV_STORE_VALUE_BYTES_MAX) {
-            refuse(store, op, DV_INVALID_ARGUMENT, "key \"%.*s\": %zu bytes; %u are allowed",
+            refuse(store, write, DV_INVALID_ARGUMENT, "key \"%.*s\": %zu bytes; %u are allowed",
                    DV_FMT(change->key), change->value.n, DV_STORE_VALUE_BYTES_MAX);
             return false;
         }
         if (!dv_size_add(bytes, change->key.n + change->value.n + CHANGE_OVERHEAD_BYTES, &bytes))
             bytes = SIZE_MAX; /* so much is refused by the queue's bound */
     }
-    op->size_bytes = bytes;
+    write->size_bytes = bytes;
     return true;
-}
-
-static bool is_to_fail(struct dv_store_faults *faults)
-{
-    return faults && faults->n_until > 0 && --faults->n_until == 0;
 }
 
 void dv_store_write(struct dv_store *store, struct dv_store_write *write,
                     const struct dv_store_change *changes, size_t n_changes)
 {
-    struct dv_store_op *op = &write->priv;
-
-    *op = (struct dv_store_op){0};
+    *write = (struct dv_store_write){.done = write->done};
     if (store->is_closing) {
-        refuse(store, op, DV_CANCELLED, "is being closed");
+        refuse(store, write, DV_CANCELLED, "is being closed");
         return;
     }
-    if (is_to_fail(store->faults)) {
-        refuse(store, op, store->faults->code, "fails as it was told");
-        return;
-    }
-    if (!measure(store, op, changes, n_changes) || !admit(store, op))
+    if (!measure(store, write, changes, n_changes) || !admit(store, write))
         return;
     for (size_t i = 0; i < n_changes; i++) {
         assert(changes[i].table < store->options.schema->n_tables);
         dv_store_batch_add(store->filling, &changes[i]);
     }
     store->filling->n_writes++;
-}
-
-void dv_store_read(struct dv_store *store, struct dv_store_read *read)
-{
-    struct dv_store_op *op = &read->priv;
-
-    assert(read->table < store->options.schema->n_tables);
-    *op = (struct dv_store_op){.is_read = true};
-    read->rows = NULL;
-    read->n_rows = 0;
-    read->has_more = false;
-    if (store->is_closing)
-        refuse(store, op, DV_CANCELLED, "is being closed");
-    else if (dv_size_max(read->prefix.n, read->after.n) > DV_STORE_KEY_BYTES_MAX)
-        refuse(store, op, DV_INVALID_ARGUMENT, "a key of %zu bytes; 1 to %u are allowed",
-               dv_size_max(read->prefix.n, read->after.n), DV_STORE_KEY_BYTES_MAX);
-    else
-        (void)admit(store, op); /* an operation that is refused has been told so already */
 }
 
 void dv_store_get_stats(struct dv_store *store, struct dv_store_stats *stats)

@@ -23,7 +23,6 @@
 #include "base/str.h"
 #include "loop/loop.h"
 
-struct dv_arena;
 struct dv_store;
 
 /* The limits of a row: an API object has at most 3 MiB, a key is a few names. */
@@ -43,8 +42,8 @@ struct dv_store_schema {
 
 struct dv_store_options {
     const struct dv_store_schema *schema; /* kept */
-    /* Bounds of the operations that wait or are under way; 0: the default. Beyond them writes fail
-     * with DV_RESOURCE_EXHAUSTED. */
+    /* Bounds of the writes that wait or are under way; 0: the default. Beyond them writes fail with
+     * DV_RESOURCE_EXHAUSTED. */
     size_t n_queued_max;
     size_t queued_bytes_max;
     /* The file was found damaged while in use, and has been moved to `set_aside`. The store is
@@ -70,19 +69,8 @@ struct dv_store_options {
 struct dv_store *dv_store_open(struct dv_loop *loop, dv_str path,
                                const struct dv_store_options *options, struct dv_err *err);
 
-/* For tests: which of the coming writes of a store in memory fails. */
-struct dv_store_faults {
-    uint64_t n_until;  /* 1: the next one; 0: none. Counts down by itself. */
-    enum dv_code code; /* the code of the failure */
-};
-
-/* Like dv_store_open, without a file: for tests of what stands on a store. `faults` (NULL: none) is
- * kept, and may be set anew at any time on the loop's thread. */
-struct dv_store *dv_store_open_memory(struct dv_loop *loop, const struct dv_store_schema *schema,
-                                      struct dv_store_faults *faults, struct dv_err *err);
-
 /* Finishes all that is queued and calls `done` for it; then closes the file and calls `closed` (may
- * be NULL). Operations that those callbacks submit fail with DV_CANCELLED. */
+ * be NULL). Writes that those callbacks submit fail with DV_CANCELLED. */
 void dv_store_close(struct dv_store *store, dv_closed_fn *closed, void *ctx);
 
 /* Returns where a damaged file was set aside, at this open or an earlier one, whose content has not
@@ -131,15 +119,6 @@ struct dv_store_aside {
 size_t dv_store_asides(const struct dv_store *store, const struct dv_store_aside **asides);
 size_t dv_store_n_asides(const struct dv_store *store); /* the number of all of them */
 
-/* The store's part of an operation, which is a write or a read that is under way. */
-struct dv_store_op {
-    struct dv_link link;
-    /* The operation's own error, on the heap; NULL: its commit's error counts. */
-    struct dv_err *err;
-    size_t size_bytes; /* what it takes of the queue */
-    bool is_read;
-};
-
 /* ---- writing ---- */
 
 enum dv_store_kind {
@@ -165,35 +144,17 @@ struct dv_store_write {
      * DV_DATA_LOSS: the disk failed, or the file was damaged. After a disk failure that is
      * followed by a crash, before another write succeeded, the set may be found applied, whole. */
     void (*done)(struct dv_store_write *write, const struct dv_err *err);
-    struct dv_store_op priv;
+    /* The store's own. */
+    struct dv_link link;
+    struct dv_err *err; /* why it was refused, on the heap; NULL: its commit's error counts */
+    size_t size_bytes;  /* what it takes of the queue */
 };
 
-/* Copies the changes. `done` runs once, on the loop's thread, never before this has returned, and
- * in the order of submission (refusals by the queue's bounds excepted: they come at once). */
+/* Copies the changes; without any, `done` tells that all writes before it are done. `done` runs
+ * once, on the loop's thread, never before this has returned, and in the order of submission
+ * (refusals by the queue's bounds excepted: they come at once). */
 void dv_store_write(struct dv_store *store, struct dv_store_write *write,
                     const struct dv_store_change *changes, size_t n_changes);
-
-/* ---- reading later ---- */
-
-/* A read, embedded in what waits for it. It and all it points to are lent until `done`. */
-struct dv_store_read {
-    void (*done)(struct dv_store_read *read, const struct dv_err *err); /* err: NULL on success */
-    uint32_t table;
-    dv_str prefix; /* rows whose key begins so; a row's whole key gives it first */
-    dv_str after;  /* rows behind this key only: where the last page ended; "": from the first */
-    size_t n_rows_max;
-    /* Limit of keys and values together; the first row comes whatever its size. */
-    size_t bytes_max;
-    struct dv_arena *arena; /* takes the rows; lent too */
-    struct dv_store_row *rows;
-    size_t n_rows;
-    bool has_more;
-    struct dv_store_op priv;
-};
-
-/* Reads rows. A read sees every write that was submitted before it and succeeded; of a later set it
- * sees all or nothing. Reads wait in the same queue as writes. */
-void dv_store_read(struct dv_store *store, struct dv_store_read *read);
 
 /* ---- numbers for metrics ---- */
 
@@ -214,7 +175,7 @@ struct dv_store_stats {
     uint64_t n_failed_checkpoints;
     uint64_t checkpoint_ns;
     uint64_t wal_bytes; /* size of the log now */
-    uint64_t n_queued;  /* operations that wait or are under way now */
+    uint64_t n_queued;  /* writes that wait or are under way now */
     uint64_t queued_bytes;
 };
 

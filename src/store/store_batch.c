@@ -47,7 +47,7 @@ struct dv_store_batch *dv_store_batch_new(void)
 {
     struct dv_store_batch *batch = DV_ALLOC(struct dv_store_batch);
 
-    dv_list_init(&batch->ops);
+    dv_list_init(&batch->writes);
     dv_buf_init(&batch->bytes, SIZE_MAX / 2); /* the queue's bound keeps it small */
     return batch;
 }
@@ -65,7 +65,7 @@ void dv_store_batch_free(struct dv_store_batch *batch)
 
 void dv_store_batch_clear(struct dv_store_batch *batch)
 {
-    assert(dv_list_is_empty(&batch->ops));
+    assert(dv_list_is_empty(&batch->writes));
     if (batch->bytes.size > KEPT_BYTES_MAX)
         dv_buf_fini(&batch->bytes);
     if (batch->records.size > KEPT_RECORDS_MAX)

@@ -1,6 +1,6 @@
-/* store_batch.h - a batch: the operations that were submitted in one turn of the loop, on their way
+/* store_batch.h - a batch: the writes that were submitted in one turn of the loop, on their way
  * to the thread and back. A batch belongs to one side at a time: the loop fills it, the thread
- * applies it, the loop calls `done` for its operations and uses it again. */
+ * applies it, the loop calls `done` for its writes and uses it again. */
 #ifndef DV_STORE_BATCH_H
 #define DV_STORE_BATCH_H
 
@@ -21,13 +21,13 @@ struct dv_store_record {
 
 struct dv_store_batch {
     struct dv_link link;
-    struct dv_list ops; /* dv_store_op, in the order of submission */
+    struct dv_list writes; /* dv_store_write, in the order of submission */
     size_t n_writes;
     DV_VEC(struct dv_store_record) records;
     struct dv_buf bytes;
     bool has_rebuilt; /* one of the records is DV_STORE_REBUILT */
     uint64_t epoch;   /* the epoch that its writers know: see store_state.h */
-    bool has_failed;  /* all its operations have failed, with `err` */
+    bool has_failed;  /* all its writes have failed, with `err` */
     struct dv_err err;
     /* Set by the thread when it has just replaced the file: where the old one is, on the heap.
      * `epoch` is the new one then. */

@@ -21,7 +21,7 @@ static const struct {
                            "(k, v) VALUES (?1, ?2) ON CONFLICT (k) DO UPDATE SET v = excluded.v"},
     [DV_STORE_VERB_DELETE] = {"DELETE FROM",      "WHERE k = ?1"                                   },
     [DV_STORE_VERB_DELETE_RANGE] = {"DELETE FROM",      "WHERE k >= ?1 AND k < ?2"                       },
-    [DV_STORE_VERB_SELECT_RANGE] = {"SELECT k, v FROM", "WHERE k >= ?1 AND k < ?2 ORDER BY k"            },
+    [DV_STORE_VERB_SELECT_AFTER] = {"SELECT k, v FROM", "WHERE k > ?1 ORDER BY k"                        },
 };
 
 static sqlite3_stmt *statement_of(struct dv_store_db *db, uint32_t table, enum dv_store_verb verb,
@@ -74,19 +74,6 @@ static void set_end(struct bound *bound, dv_str prefix)
     bound->n = prefix.n;
 }
 
-/* Sets the bound to the first key that begins with `prefix` and comes after `after`. */
-static void set_begin(struct bound *bound, dv_str prefix, dv_str after)
-{
-    dv_str from = after.n > 0 && dv_str_cmp(after, prefix) >= 0 ? after : prefix;
-
-    assert(from.n <= DV_STORE_KEY_BYTES_MAX);
-    if (from.n > 0)
-        memcpy(bound->bytes, from.p, from.n);
-    bound->n = from.n;
-    if (from.p == after.p && after.n > 0) /* the next key after "abc" is "abc\0" */
-        bound->bytes[bound->n++] = '\0';
-}
-
 static dv_str bytes_of(const struct bound *bound)
 {
     return (dv_str){bound->bytes, bound->n};
@@ -133,30 +120,20 @@ bool dv_store_db_apply(struct dv_store_db *db, struct dv_store_batch *batch, str
     return true;
 }
 
-/* Binds a copy of the bound, because the cursor is used after this call has returned. */
-static bool bind_copy(struct dv_store_db *db, sqlite3_stmt *statement, int place,
-                      const struct bound *bound, struct dv_err *err)
-{
-    if (sqlite3_bind_blob64(statement, place, bound->bytes, bound->n, SQLITE_TRANSIENT) !=
-        SQLITE_OK)
-        return dv_store_db_fail(db, err, "%s", sqlite3_sql(statement));
-    return true;
-}
-
 bool dv_store_cursor_init(struct dv_store_cursor *cursor, struct dv_store_db *db, uint32_t table,
-                          dv_str prefix, dv_str after, struct dv_err *err)
+                          dv_str after, struct dv_err *err)
 {
-    sqlite3_stmt *select = statement_of(db, table, DV_STORE_VERB_SELECT_RANGE, err);
-    struct bound begin;
-    struct bound end;
+    sqlite3_stmt *select = statement_of(db, table, DV_STORE_VERB_SELECT_AFTER, err);
 
     if (!select)
         return false;
     assert(!sqlite3_stmt_busy(select)); /* fails when the table has a second cursor */
-    set_begin(&begin, prefix, after);
-    set_end(&end, prefix);
     *cursor = (struct dv_store_cursor){select, table};
-    return bind_copy(db, select, 1, &begin, err) && bind_copy(db, select, 2, &end, err);
+    /* No key is empty, so all come after "". The cursor outlives the call: SQLite copies. */
+    if (sqlite3_bind_blob64(select, 1, after.n ? after.p : "", after.n, SQLITE_TRANSIENT) !=
+        SQLITE_OK)
+        return dv_store_db_fail(db, err, "%s", sqlite3_sql(select));
+    return true;
 }
 
 bool dv_store_cursor_next(struct dv_store_cursor *cursor, struct dv_store_db *db,

@@ -39,7 +39,6 @@ struct dv_store {
     struct dv_store_options options;
     struct dv_arena *arena;
     const char *name; /* names the store in messages */
-    bool is_memory;
     pthread_t thread;
     /* From the thread: `finished` has something, or the thread has stopped. */
     struct dv_async *wake;
@@ -51,7 +50,7 @@ struct dv_store {
     struct dv_store_batch *filling; /* NULL: nothing was submitted in this turn */
     struct dv_list spare;           /* batches for the next turns */
     size_t n_spare;
-    struct dv_list refused; /* dv_store_op, with their errors */
+    struct dv_list refused; /* dv_store_write, with their errors */
     struct dv_task end_of_turn;
     size_t n_queued;
     size_t queued_bytes;
@@ -61,7 +60,6 @@ struct dv_store {
     DV_VEC(struct dv_store_note) notes;
     DV_VEC(struct dv_store_aside) asides;
     size_t n_asides;
-    struct dv_store_faults *faults;
     bool has_begun; /* something was submitted: the database belongs to the thread */
     bool is_closing;
     bool is_joined;
@@ -93,11 +91,6 @@ struct dv_store {
     uint64_t n_troubles;         /* how often `trouble` has changed */
     struct dv_store_stats stats; /* all but the queue's numbers */
 };
-
-/* store.c */
-
-/* Gives the operation a copy of the error. */
-void dv_store_op_fail(struct dv_store_op *op, const struct dv_err *err);
 
 /* thread.c */
 

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/num.h"
 #include "store/store.h"
 #include "store/store_batch.h"
 #include "store/store_state.h"
@@ -166,103 +165,12 @@ static bool commit_group(struct dv_store *store, const struct dv_list *group, st
     return false;
 }
 
-/* ---- reading ---- */
-
-static bool is_full(const struct dv_store_read *read, const struct dv_store_row *row,
-                    size_t used_bytes)
-{
-    size_t bytes = row->key.n + row->value.n; /* both have limits, so this cannot overflow */
-
-    return read->n_rows == read->n_rows_max ||
-           (read->n_rows > 0 && bytes > read->bytes_max - dv_size_min(used_bytes, read->bytes_max));
-}
-
-static bool read_rows(struct dv_store *store, struct dv_store_read *read,
-                      struct dv_store_cursor *cursor, struct dv_err *err)
-{
-    DV_VEC(struct dv_store_row) rows = {0};
-    size_t used_bytes = 0;
-
-    read->n_rows = 0;
-    read->has_more = false;
-    for (;;) {
-        struct dv_store_row row;
-        bool is_end;
-
-        if (!dv_store_cursor_next(cursor, &store->db, &row, &is_end, err))
-            return false;
-        read->has_more = !is_end && is_full(read, &row, used_bytes);
-        if (is_end || read->has_more)
-            return true;
-        used_bytes += row.key.n + row.value.n;
-        *dv_vec_add_in(&rows, read->arena) = (struct dv_store_row){
-            dv_str_copy(row.key, read->arena), dv_str_copy(row.value, read->arena)};
-        read->rows = rows.v;
-        read->n_rows = rows.n;
-    }
-}
-
-static void run_read(struct dv_store *store, struct dv_store_read *read)
-{
-    struct dv_store_cursor cursor = {0};
-    struct dv_err err;
-    bool is_ok =
-        dv_store_cursor_init(&cursor, &store->db, read->table, read->prefix, read->after, &err) &&
-        read_rows(store, read, &cursor, &err);
-
-    dv_store_cursor_fini(&cursor);
-    if (is_ok)
-        return;
-    (void)dv_wrap(&err, "store %s", store->name);
-    dv_store_op_fail(&read->priv, &err);
-}
-
-static void run_reads(struct dv_store *store, const struct dv_list *group)
-{
-    struct dv_link *link;
-    struct dv_link *at;
-
-    DV_LIST_EACH (group, link) {
-        struct dv_store_batch *batch = DV_CONTAINER(link, struct dv_store_batch, link);
-
-        DV_LIST_EACH (&batch->ops, at) {
-            struct dv_store_op *op = DV_CONTAINER(at, struct dv_store_op, link);
-
-            if (op->is_read && !op->err)
-                run_read(store, DV_CONTAINER(op, struct dv_store_read, priv));
-        }
-    }
-}
-
 /* ---- the thread ---- */
 
-static void fail_writes(const struct dv_list *group, const struct dv_err *err)
-{
-    struct dv_link *link;
-
-    DV_LIST_EACH (group, link) {
-        struct dv_store_batch *batch = DV_CONTAINER(link, struct dv_store_batch, link);
-
-        if (!batch->has_failed) {
-            batch->has_failed = true;
-            batch->err = *err;
-        }
-    }
-}
-
-/* Fails all operations of the batch, reads included. */
 static void fail_batch(struct dv_store_batch *batch, const struct dv_err *err)
 {
-    struct dv_link *link;
-
     batch->has_failed = true;
     batch->err = *err;
-    DV_LIST_EACH (&batch->ops, link) {
-        struct dv_store_op *op = DV_CONTAINER(link, struct dv_store_op, link);
-
-        if (op->is_read && !op->err)
-            dv_store_op_fail(op, err);
-    }
 }
 
 static void fail_all(const struct dv_list *group, const struct dv_err *err)
@@ -271,6 +179,19 @@ static void fail_all(const struct dv_list *group, const struct dv_err *err)
 
     DV_LIST_EACH (group, link)
         fail_batch(DV_CONTAINER(link, struct dv_store_batch, link), err);
+}
+
+/* Fails batches that have not failed for another reason before. */
+static void fail_rest(const struct dv_list *group, const struct dv_err *err)
+{
+    struct dv_link *link;
+
+    DV_LIST_EACH (group, link) {
+        struct dv_store_batch *batch = DV_CONTAINER(link, struct dv_store_batch, link);
+
+        if (!batch->has_failed)
+            fail_batch(batch, err);
+    }
 }
 
 /* Fails batches whose writers do not know yet that the file was replaced. */
@@ -318,8 +239,7 @@ static void run_group(struct dv_store *store, const struct dv_list *group)
     }
     fail_stale(store, group);
     if (!commit_group(store, group, &err))
-        fail_writes(group, &err);
-    run_reads(store, group);
+        fail_rest(group, &err);
     if (store->db.is_damaged)
         replace(store, group, &err);
 }
@@ -347,7 +267,7 @@ static enum taken take(struct dv_store *store, struct dv_list *group)
     (void)pthread_mutex_lock(&store->lock);
     while (dv_list_is_empty(&store->queued) && !store->is_stopping && errnum != ETIMEDOUT) {
         /* Until something was submitted, the database may be in use by the loop. */
-        if (store->is_memory || !store->has_worked)
+        if (!store->has_worked)
             (void)pthread_cond_wait(&store->more, &store->lock);
         else
             errnum = pthread_cond_clockwait(&store->more, &store->lock, CLOCK_MONOTONIC, &until);
@@ -413,7 +333,7 @@ void *dv_store_run(void *ctx)
     }
     /* This checkpoint lets the mark say that all is in the database before SQLite removes the
      * log. */
-    if (store->db.sql && !store->db.is_damaged && !store->is_memory)
+    if (store->db.sql && !store->db.is_damaged)
         (void)checkpoint(store, &err); /* the next start reads what is left in the log */
     dv_store_watch_stop(&store->watch);
     dv_store_db_close(&store->db);

@@ -49,7 +49,7 @@ static bool has_room(const struct dv_store *store)
 
 void dv_store_meet_trouble(struct dv_store *store, const struct dv_err *err, uint64_t n_bytes)
 {
-    if (store->is_memory || !is_trouble(err))
+    if (!is_trouble(err))
         return;
     if (!store->is_troubled)
         store->probe_pause_ms = PAUSE_MS_MIN;

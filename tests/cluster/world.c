@@ -20,6 +20,7 @@
 #include "serve/kube_api.h"
 #include "serve/tokens.h"
 #include "store/store.h"
+#include "support/test_store.h"
 #include "support/turns.h"
 
 #define TURN_MS 20u
@@ -100,8 +101,7 @@ static void open_api(struct world *world, const struct world_options *options)
     struct dv_api_user_info admin = dv_auth_admin(DV_STR("admin"), world->arena);
     struct dv_err err;
 
-    world->store = dv_store_open_memory(world->loop, &schema, NULL, &err);
-    assert_non_null(world->store);
+    world->store = test_store_open(world->loop, &schema, NULL);
     world->tokens = dv_tokens_open(world->loop, NULL, 0, &err);
     assert_non_null(world->tokens);
     assert_ok(dv_tokens_add_fixed(world->tokens, DV_STR("admintoken"), &admin, &err), &err);

@@ -1,16 +1,17 @@
 /* api_server.c - the embedded API over HTTP, alone: for replays, and for clients in tests.
  *
- *     api_server [--anonymous on|off|health] [--port N] [--store FILE] [--ca FILE] [--accounts on]
+ *     api_server [--anonymous on|off|health] [--port N] [--ca FILE] [--accounts on] --store FILE
  *
  * Prints the port that it listens on, and "ready". Its tokens are the users of the replays:
  * admintoken, viewertoken, nodetoken (system:node:worker-1), drivertoken (gpu.example.com on
- * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in memory,
- * unless a file is named. With --ca it speaks TLS, and writes there who vouches for it: clients
+ * worker-1); tokadmin, toknode (system:node:n1), tokalice, tokbob. What it holds is in FILE. With
+ * --ca it speaks TLS, and writes there who vouches for it: clients
  * send tokens over nothing else. With --accounts pods get service accounts, and namespaces what
  * these need. Ends with SIGTERM. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -151,11 +152,17 @@ static bool open_control(struct server *server, struct dv_err *err)
     return server->control != NULL;
 }
 
+static void on_damaged(void *ctx, const char *set_aside)
+{
+    (void)ctx;
+    (void)fprintf(stderr, "api_server: its store was damaged, and is now at %s\n", set_aside);
+    exit(1);
+}
+
 static bool open_all(struct server *server, const struct options *chosen, struct dv_err *err)
 {
-    const char *file = chosen->file;
     struct dv_rest_tls tls;
-    struct dv_store_options store_options = {.schema = &schema};
+    const struct dv_store_options store_options = {.schema = &schema, .damaged = on_damaged};
     struct dv_embedded_options options = {.table_objects = TABLE_OBJECTS,
                                           .table_meta = TABLE_META,
                                           .has_accounts = chosen->has_accounts};
@@ -169,8 +176,7 @@ static bool open_all(struct server *server, const struct options *chosen, struct
     server->loop = dv_loop_new(dv_clock_real(), err);
     if (!server->loop)
         return false;
-    server->store = file ? dv_store_open(server->loop, dv_str_from_c(file), &store_options, err)
-                         : dv_store_open_memory(server->loop, &schema, NULL, err);
+    server->store = dv_store_open(server->loop, dv_str_from_c(chosen->file), &store_options, err);
     if (!server->store)
         return false;
     server->tokens =
@@ -259,6 +265,10 @@ int main(int argc, char **argv)
     struct dv_err err;
 
     parse(argc, argv, &options);
+    if (!options.file) {
+        (void)fprintf(stderr, "api_server: where is its store? --store FILE\n");
+        return 2;
+    }
     if (!open_all(&server, &options, &err) ||
         !(server.terminate = dv_signal_open(server.loop, SIGTERM, on_terminate, &server, &err))) {
         (void)fprintf(stderr, "api_server: %s\n", err.msg);

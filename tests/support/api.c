@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "support/dvtest.h"
 #include "support/scratch.h"
+#include "support/test_store.h"
 #include "support/turns.h"
 #include "json/json.h"
 
@@ -50,22 +51,13 @@ void api_close_store(struct dv_loop *loop, struct dv_store *store)
     loop_wait_flag(loop, &is_closed);
 }
 
-static void on_damaged(void *ctx, const char *set_aside)
-{
-    (void)ctx;
-    fail_msg("the store was damaged, and is now at %s", set_aside);
-}
-
 static void open_all(struct api *api)
 {
-    const struct dv_store_options options = {.schema = &api_schema, .damaged = on_damaged};
     const struct dv_embedded_options how = {.table_objects = API_TABLE_OBJECTS,
                                             .table_meta = API_TABLE_META};
-    struct dv_err err;
 
-    api->store = api->dir[0] ? dv_store_open(api->loop, dv_str_from_c(api->path), &options, &err)
-                             : dv_store_open_memory(api->loop, &api_schema, NULL, &err);
-    assert_ok(api->store, &err);
+    api->store = api->dir[0] ? test_store_open_at(api->loop, api->path, &api_schema, NULL)
+                             : test_store_open(api->loop, &api_schema, NULL);
     api->embedded = api_open_embedded(api->loop, api->store, &how);
     api->front.back = dv_embedded_cluster(api->embedded);
 }

@@ -67,17 +67,4 @@ static inline int bench_by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The files of a store. */
-static inline void bench_remove_store(const char *path)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".mark"};
-
-    for (size_t i = 0; i < DV_COUNT(suffixes); i++) {
-        char name[220];
-
-        (void)snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        (void)unlink(name); /* not all are there */
-    }
-}
-
 #endif

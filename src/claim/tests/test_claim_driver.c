@@ -24,7 +24,6 @@ struct served {
     struct dv_arena *arena;
     DV_VEC(dv_str) uids;
     DV_VEC(dv_str) keys; /* of their records in the store */
-    struct dv_store_read read;
 };
 
 static bool takes_one(const struct served *served)
@@ -173,15 +172,15 @@ static void end_served(struct served *served)
     free(served);
 }
 
-static bool is_recorded(const struct served *served, dv_str key)
+static bool is_recorded(const struct served *served, dv_str key, const struct dv_store_row *rows,
+                        size_t n_rows)
 {
     struct dv_claim_record record;
     struct dv_err err;
 
-    for (size_t i = 0; i < served->read.n_rows; i++)
-        if (dv_str_eq(served->read.rows[i].key, key))
-            return dv_claim_record_decode(key, served->read.rows[i].value, served->arena, &record,
-                                          &err) &&
+    for (size_t i = 0; i < n_rows; i++)
+        if (dv_str_eq(rows[i].key, key))
+            return dv_claim_record_decode(key, rows[i].value, served->arena, &record, &err) &&
                    (record.phase == DV_CLAIM_UNPREPARING) == !served->is_prepare;
     return false;
 }
@@ -190,28 +189,18 @@ static void on_cancelled(void *ctx, struct dv_server_call *call)
 {
     struct served *served = ctx;
 
-    if (!dv_link_is_in(&served->link))
-        return; /* on_rows sees to it */
     dv_server_call_finish(call, NULL);
     end_served(served);
 }
 
-/* What is on the disk by now. */
-static void on_rows(struct dv_store_read *read, const struct dv_err *err)
+/* Counts the claims whose record is not on the disk although their driver is called. */
+static void check_recorded(struct served *served)
 {
-    struct served *served = DV_CONTAINER(read, struct served, read);
-    struct driver *driver = served->driver;
+    struct dv_store_row *rows;
+    size_t n_rows = test_store_rows(served->driver->host->store, 0, served->arena, &rows);
 
-    assert_null(err);
-    /* Of a call that was given up the record may be in its next phase by now. */
-    for (size_t i = 0; !dv_server_call_is_cancelled(served->call) && i < served->keys.n; i++)
-        driver->n_unrecorded += !is_recorded(served, served->keys.v[i]);
-    if (driver->manner == DRIVER_HOLDS && !dv_server_call_is_cancelled(served->call)) {
-        dv_list_push(&driver->held, &served->link);
-        return;
-    }
-    reply(served);
-    end_served(served);
+    for (size_t i = 0; i < served->keys.n; i++)
+        served->driver->n_unrecorded += !is_recorded(served, served->keys.v[i], rows, n_rows);
 }
 
 static void handle(struct driver *driver, struct dv_server_call *call, dv_str request,
@@ -232,10 +221,14 @@ static void handle(struct driver *driver, struct dv_server_call *call, dv_str re
     driver->deadline_ms = dv_server_call_deadline_ms(call);
     dv_buf_printf(&driver->methods, "%s ",
                   is_prepare ? dv_dra_prepare_method(service) : dv_dra_unprepare_method(service));
-    dv_server_call_on_cancel(call, on_cancelled, served);
-    served->read = (struct dv_store_read){
-        .done = on_rows, .n_rows_max = SIZE_MAX, .bytes_max = SIZE_MAX, .arena = served->arena};
-    dv_store_read(driver->host->store, &served->read);
+    check_recorded(served);
+    if (driver->manner == DRIVER_HOLDS) {
+        dv_server_call_on_cancel(call, on_cancelled, served);
+        dv_list_push(&driver->held, &served->link);
+        return;
+    }
+    reply(served);
+    end_served(served);
 }
 
 void driver_answer(struct driver *driver)

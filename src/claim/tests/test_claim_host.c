@@ -7,31 +7,13 @@
 #include "base/clock.h"
 #include "claim/claim.h"
 #include "support/dvtest.h"
-#include "support/rows.h"
 #include "support/turns.h"
 
 /* ---- waiting ---- */
 
-struct patience {
-    struct host *host;
-    bool (*is_met)(void *ctx);
-    void *ctx;
-};
-
-static bool is_over(void *ctx)
-{
-    struct patience *patience = ctx;
-    struct host *host = patience->host;
-
-    host->is_disk_dead |= host->is_disk_dying && host->faults.n_until == 0;
-    if (host->is_disk_dead)
-        host->faults.n_until = 1; /* the next one, too: one is under way at a time */
-    return patience->is_met(patience->ctx);
-}
-
 void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx)
 {
-    rig_wait(&host->rig, is_over, &(struct patience){host, is_met, ctx});
+    rig_wait(&host->rig, is_met, ctx);
 }
 
 struct wait {
@@ -79,10 +61,7 @@ void host_turn(struct host *host)
 void host_settle(struct host *host)
 {
     for (int i = 0; i < 12; i++) {
-        struct rows rows;
-
-        rows_read(&rows, host->store, 0, host->rig.arena);
-        host_wait_count(host, &rows.n_done, 1);
+        test_store_wait(host->store);
         host_turn(host);
     }
 }
@@ -150,26 +129,26 @@ void host_close(struct host *host)
 
 void host_die(struct host *host)
 {
-    host->faults.n_until = 1;
-    host->faults.code = DV_DATA_LOSS;
-    host->is_disk_dead = true;
+    host_die_at_write(host, 1);
 }
 
 void host_die_at_write(struct host *host, uint64_t n)
 {
-    host->faults.n_until = n;
-    host->faults.code = DV_DATA_LOSS;
-    host->is_disk_dying = true;
+    host->faults =
+        (struct test_store_faults){.n_until = n, .code = DV_DATA_LOSS, .is_for_good = true};
+}
+
+bool host_has_died(const struct host *host)
+{
+    return host->faults.is_for_good && host->faults.n_failed > 0;
 }
 
 static void open_store(struct host *host)
 {
     static const char *const tables[] = {"claims"};
     static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
-    struct dv_err err;
 
-    host->store = dv_store_open_memory(host->rig.loop, &schema, &host->faults, &err);
-    assert_ok(host->store, &err);
+    host->store = test_store_open(host->rig.loop, &schema, &host->faults);
 }
 
 static void close_store(struct host *host)
@@ -180,52 +159,13 @@ static void close_store(struct host *host)
     host_wait_count(host, &host->rig.n_closed, n_closed + 1);
 }
 
-struct writing {
-    struct dv_store_write write;
-    int n_done;
-};
-
-static void on_written(struct dv_store_write *write, const struct dv_err *err)
-{
-    assert_null(err);
-    DV_CONTAINER(write, struct writing, write)->n_done++;
-}
-
-/* A store in memory does not outlive its closing: its rows are taken over, by it and by the
- * manager, which would have loaded them. */
-static void take_rows(struct host *host, const struct dv_store_row *rows, size_t n_rows)
-{
-    struct writing writing = {.write = {.done = on_written}};
-    struct dv_err err;
-
-    for (size_t i = 0; i < n_rows; i++) {
-        const struct dv_store_change change = {.key = rows[i].key, .value = rows[i].value};
-
-        writing.n_done = 0;
-        dv_store_write(host->store, &writing.write, &change, 1);
-        host_wait_count(host, &writing.n_done, 1);
-        assert_ok(
-            dv_claim_load(dv_claim_manager_state(host->claims), rows[i].key, rows[i].value, &err),
-            &err);
-    }
-}
-
 void host_come_back(struct host *host)
 {
-    struct rows rows;
-
-    if (!host->is_disk_dead)
-        host_die(host);
+    host_die(host);
     host_close(host);
-    rows_read(&rows, host->store, 0, host->rig.arena);
-    host_wait_count(host, &rows.n_done, 1);
-    host->is_disk_dead = false;
-    host->is_disk_dying = false;
-    host->faults.n_until = 0;
-    close_store(host);
-    open_store(host);
+    host->faults = (struct test_store_faults){0};
+    host->store = test_store_reopen(host->store);
     host_open(host);
-    take_rows(host, rows.read.rows, rows.read.n_rows);
 }
 
 int host_start(void **state)

@@ -17,6 +17,7 @@
 #include "resource/resource.h"
 #include "store/store.h"
 #include "support/rig.h"
+#include "support/test_store.h"
 
 #define GPU "gpu.example.com"
 #define NIC "nic.example.com"
@@ -85,9 +86,7 @@ extern const struct dv_cluster_engine api_engine;
 struct host {
     struct rig rig;
     struct dv_store *store;
-    struct dv_store_faults faults;
-    bool is_disk_dead;  /* every write fails from now on */
-    bool is_disk_dying; /* from the one that `faults` counts to */
+    struct test_store_faults faults;
     struct dv_claim_manager_options options;
     struct dv_claim_manager *claims;
     struct api api;
@@ -104,6 +103,7 @@ void host_close(struct host *host);
 /* As after a crash: what is not on the disk by now is lost, and what is comes back. */
 void host_die(struct host *host);
 void host_die_at_write(struct host *host, uint64_t n); /* 1: the next */
+bool host_has_died(const struct host *host);           /* a write was lost */
 void host_come_back(struct host *host);
 
 void host_wait(struct host *host, bool (*is_met)(void *ctx), void *ctx);

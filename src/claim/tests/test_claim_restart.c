@@ -93,7 +93,7 @@ static void add_claims(struct host *host)
 /* Lives until the disk dies; each step begins when the one before has ended. */
 static void live(struct host *host, struct pending *pending)
 {
-    for (int step = 0; step < N_STEPS && !host->is_disk_dead; step++) {
+    for (int step = 0; step < N_STEPS && !host_has_died(host); step++) {
         start_step(host, pending, step);
         (void)pending_end(host, &pending[step]);
     }
@@ -121,7 +121,7 @@ static void leaks_nothing_whichever_write_is_the_last(void **state)
             driver_start(&gpu, host, GPU, "gpu.sock");
             host_die_at_write(host, n);
             live(host, pending);
-            n_crashes += host->is_disk_dead;
+            n_crashes += host_has_died(host);
             set_gone(host, gone[i]);
             come_back(host, &gpu);
             if (i == 2)

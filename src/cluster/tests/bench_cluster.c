@@ -25,6 +25,7 @@
 #include "resource/resource.h"
 #include "store/store.h"
 #include "support/bench.h"
+#include "support/store_files.h"
 #include "json/json.h"
 
 #define N_CLIENTS_MAX 64u
@@ -482,11 +483,11 @@ static void bench_dir(const char *dir)
     bench_list(bench);
     bench_watches(bench);
     close_all(bench); /* the floor's rows are no objects */
-    bench_remove_store(bench->path);
+    store_files_remove(bench->path);
     open_all(bench);
     bench_restart(bench);
     close_all(bench);
-    bench_remove_store(bench->path);
+    store_files_remove(bench->path);
     dv_vec_fini(&bench->ns);
     dv_arena_free(bench->arena);
     dv_loop_free(bench->loop);

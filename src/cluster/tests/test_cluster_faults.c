@@ -20,7 +20,7 @@ static void a_full_disk_changes_nothing(void **state)
     struct dv_object *claim = must(create(fixture, DV_KIND_CLAIM, "default", CLAIM));
     uint64_t version = dv_embedded_version(fixture->embedded);
 
-    fixture->faults = (struct dv_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
+    fixture->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     must_fail(create(fixture, DV_KIND_POD, "default", POD), 503, "ServiceUnavailable", NULL);
     assert_false(exists(fixture, DV_KIND_POD, "default", "p1"));
     fixture->faults.n_until = 1;
@@ -40,7 +40,7 @@ static void a_failed_disk_is_an_internal_error(void **state)
 {
     struct fixture *fixture = *state;
 
-    fixture->faults = (struct dv_store_faults){.n_until = 1, .code = DV_DATA_LOSS};
+    fixture->faults = (struct test_store_faults){.n_until = 1, .code = DV_DATA_LOSS};
     must_fail(create(fixture, DV_KIND_POD, "default", POD), 500, "InternalError", NULL);
 }
 
@@ -109,7 +109,7 @@ static void every_write_may_fail_and_the_end_is_the_same(void **state)
         struct fixture *fixture;
 
         (void)start((void **)&fixture);
-        fixture->faults = (struct dv_store_faults){.n_until = n, .code = DV_RESOURCE_EXHAUSTED};
+        fixture->faults = (struct test_store_faults){.n_until = n, .code = DV_RESOURCE_EXHAUSTED};
         n_failed += tell_story(fixture);
         pass(fixture, 20000); /* what the collector could not write it tries again */
         assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 4);
@@ -128,7 +128,7 @@ static void the_first_namespaces_are_tried_again(void **state)
         struct dv_err err;
 
         (void)start_without_api((void **)&fixture);
-        fixture->faults = (struct dv_store_faults){.n_until = n, .code = DV_RESOURCE_EXHAUSTED};
+        fixture->faults = (struct test_store_faults){.n_until = n, .code = DV_RESOURCE_EXHAUSTED};
         fixture->embedded =
             dv_embedded_open(fixture->loop, fixture->store, &fixture->options, &err);
         fixture->cluster = dv_embedded_cluster(fixture->embedded);

@@ -22,24 +22,12 @@ void run_until(struct fixture *fixture, bool (*is_met)(void *ctx), void *ctx)
 
 /* ---- life ---- */
 
-static void on_damaged(void *ctx, const char *set_aside)
-{
-    fail_msg("the store was damaged, and is now at %s", set_aside);
-    (void)ctx;
-}
-
 static void open_store(struct fixture *fixture)
 {
-    const struct dv_store_options options = {
-        .schema = &api_schema, .damaged = on_damaged, .ctx = fixture};
-    struct dv_err err;
-
-    if (fixture->dir[0])
-        fixture->store = dv_store_open(fixture->loop, dv_str_from_c(fixture->path), &options, &err);
-    else
-        fixture->store = dv_store_open_memory(fixture->loop, &api_schema, &fixture->faults, &err);
-    if (!fixture->store)
-        fail_msg("%s", err.msg);
+    fixture->store =
+        fixture->dir[0]
+            ? test_store_open_at(fixture->loop, fixture->path, &api_schema, &fixture->faults)
+            : test_store_open(fixture->loop, &api_schema, &fixture->faults);
 }
 
 static void close_store(struct fixture *fixture)

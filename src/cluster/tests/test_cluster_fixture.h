@@ -12,6 +12,7 @@
 #include "cluster/embedded.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/test_store.h"
 
 struct dv_arena;
 struct dv_loop;
@@ -20,7 +21,7 @@ struct fixture {
     struct dv_clock_virtual clock;
     struct dv_loop *loop;
     struct dv_store *store;
-    struct dv_store_faults faults; /* of a store in memory */
+    struct test_store_faults faults;
     struct dv_embedded_options options;
     struct dv_embedded *embedded;
     struct dv_cluster *cluster;

@@ -264,8 +264,8 @@ static void start_one(struct client *client)
     dv_arena_reset(client->arena);
     fill_in(client);
     if (!model->fixture->dir[0] && pick(model, 50) == 0)
-        model->fixture->faults =
-            (struct dv_store_faults){.n_until = 1 + pick(model, 3), .code = DV_RESOURCE_EXHAUSTED};
+        model->fixture->faults = (struct test_store_faults){.n_until = 1 + pick(model, 3),
+                                                            .code = DV_RESOURCE_EXHAUSTED};
     dv_request_start(model->fixture->cluster, &client->request);
 }
 

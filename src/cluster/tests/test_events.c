@@ -98,7 +98,7 @@ static void an_event_that_cannot_be_removed_is_tried_again(void **state)
     (void)must(create(fixture, DV_KIND_EVENT, "default", numbered(fixture, event, N_MAX)));
     settle(fixture);
     (void)must(create(fixture, DV_KIND_EVENT, "default", numbered(fixture, event, N_MAX + 1)));
-    fixture->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    fixture->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     settle(fixture);
     pass(fixture, 120 * 1000);
     assert_int_equal(n_events(fixture), N_MAX);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/store_files.h"
 
 #define WAIT_MS 300000u
 /* Requests of the benchmark under way at a time. */
@@ -187,16 +189,26 @@ static bool is_closed(void *ctx)
     return ((const struct bench *)ctx)->n_running == 0;
 }
 
+static void on_damaged(void *ctx, const char *set_aside)
+{
+    (void)ctx;
+    (void)fprintf(stderr, "the store was damaged: %s\n", set_aside);
+    exit(1);
+}
+
 static void run(size_t n_pods)
 {
     struct bench bench = {.n_pods = n_pods};
+    const struct dv_store_options store = {.schema = &schema, .damaged = on_damaged};
     struct dv_control_options options = {.gates = dv_control_gates_default()};
+    char path[64];
     struct dv_err err;
 
     bench.loop = dv_loop_new(dv_clock_real(), &err);
     if (!bench.loop)
         die("loop", &err);
-    bench.store = dv_store_open_memory(bench.loop, &schema, NULL, &err);
+    (void)snprintf(path, sizeof(path), "/dev/shm/bench-control-%d", (int)getpid());
+    bench.store = dv_store_open(bench.loop, dv_str_from_c(path), &store, &err);
     if (!bench.store)
         die("store", &err);
     bench.embedded =
@@ -220,6 +232,7 @@ static void run(size_t n_pods)
     bench.n_running = 1;
     dv_store_close(bench.store, set_true, &bench.n_running);
     run_until(&bench, is_closed);
+    store_files_remove(path);
     dv_loop_free(bench.loop);
 }
 

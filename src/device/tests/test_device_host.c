@@ -14,7 +14,6 @@
 #include "loop/loop.h"
 #include "store/store_saver.h"
 #include "support/dvtest.h"
-#include "support/rows.h"
 
 static const char *const tables[] = {"devices"};
 static const struct dv_store_schema schema = {.tables = tables, .n_tables = 1};
@@ -55,30 +54,18 @@ static void open_devices(struct host *host)
 
 void host_open(struct host *host)
 {
-    struct dv_err err;
-
-    host->faults = (struct dv_store_faults){0};
-    host->store = dv_store_open_memory(host->rig.loop, &schema, &host->faults, &err);
-    assert_ok(host->store, &err);
+    host->faults = (struct test_store_faults){0};
+    host->store = test_store_open(host->rig.loop, &schema, &host->faults);
     open_devices(host);
-}
-
-static void on_damaged(void *ctx, const char *set_aside)
-{
-    (void)ctx;
-    fail_msg("%s", set_aside);
 }
 
 void host_reopen_on_disk(struct host *host)
 {
-    const struct dv_store_options options = {.schema = &schema, .damaged = on_damaged};
     char path[96];
-    struct dv_err err;
 
     host_close(host);
     (void)snprintf(path, sizeof(path), "%s/state.db", host->rig.dir);
-    host->store = dv_store_open(host->rig.loop, dv_str_from_c(path), &options, &err);
-    assert_ok(host->store, &err);
+    host->store = test_store_open_at(host->rig.loop, path, &schema, &host->faults);
     open_devices(host);
 }
 
@@ -307,14 +294,14 @@ static bool is_saved(void *ctx)
 static struct dv_device_state *load_all(struct host *host)
 {
     struct dv_device_state *state = dv_device_state_new(NULL);
+    struct dv_store_row *rows;
+    size_t n_rows;
     struct dv_err err;
-    struct rows rows;
 
-    rows_read(&rows, host->store, 0, host->rig.arena);
-    rig_wait_count(&host->rig, &rows.n_done, 1);
-    for (size_t i = 0; i < rows.read.n_rows; i++)
-        assert_ok(dv_device_load(state, rows.read.rows[i].key, rows.read.rows[i].value, 1, &err),
-                  &err);
+    test_store_wait(host->store);
+    n_rows = test_store_rows(host->store, 0, host->rig.arena, &rows);
+    for (size_t i = 0; i < n_rows; i++)
+        assert_ok(dv_device_load(state, rows[i].key, rows[i].value, 1, &err), &err);
     return state;
 }
 

@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "support/device_plugin.h"
 #include "support/rig.h"
+#include "support/test_store.h"
 
 struct dv_device_manager;
 
@@ -19,7 +20,7 @@ struct host {
     struct rig rig;   /* its directory is the kubelet's */
     char plugins[96]; /* device-plugins in it */
     struct dv_store *store;
-    struct dv_store_faults faults;
+    struct test_store_faults faults;
     struct dv_device_manager *devices; /* NULL: closed */
     int n_changed;
     struct dv_buf told; /* pods whose devices' health changed: "p0 p1 | " for each time */

@@ -16,7 +16,7 @@ static bool is_done(struct host *host, enum dv_code code, const struct dv_err *e
 {
     if (code == DV_OK)
         return true;
-    assert_err(err, DV_RESOURCE_EXHAUSTED, "save the state of devices: store in memory");
+    assert_err(err, DV_RESOURCE_EXHAUSTED, "save the state of devices: store ");
     assert_non_null(dv_device_manager_store_error(host->devices));
     assert_int_equal(host->faults.n_until, 0);
     rig_advance(&host->rig, RETRY_MS);
@@ -60,7 +60,7 @@ static void every_write_of_a_life_may_fail_once(void **state)
     uint64_t n = 0;
 
     while (has_failed) {
-        host->faults = (struct dv_store_faults){++n, DV_RESOURCE_EXHAUSTED};
+        host->faults = (struct test_store_faults){.n_until = ++n, .code = DV_RESOURCE_EXHAUSTED};
         live(host);
         has_failed = host->faults.n_until == 0;
         host->faults.n_until = 0;
@@ -82,7 +82,7 @@ static void a_disk_that_fails_for_long_is_tried_with_growing_pauses(void **state
 
     host_add(host, &plugin, "a.sock", "g0 g1 g2 g3");
     host_wait_saved(host);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     assert_int_equal(host_allocate(host, "p0", 1, &err), DV_RESOURCE_EXHAUSTED);
     host->faults.n_until = 1;
     for (int i = 0; i < 100; i++) { /* 100 s */
@@ -111,7 +111,7 @@ static void a_start_that_has_nothing_to_write_needs_no_disk(void **state)
     host_add(host, &plugin, "a.sock", "g0");
     assert_int_equal(host_allocate(host, "p0", 1, &err), DV_OK);
     host_wait_saved(host);
-    host->faults = (struct dv_store_faults){1, DV_DATA_LOSS};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_DATA_LOSS};
     assert_int_equal(host_start_container(host, "p0", 1, &err), DV_OK);
     assert_int_equal(host->faults.n_until, 1);
     host->faults.n_until = 0;
@@ -157,26 +157,12 @@ static void prepare(struct dv_save *save)
     extra->save.n_extra = 1;
 }
 
-static void on_read(struct dv_store_read *read, const struct dv_err *err)
-{
-    assert_null(err);
-    assert_int_equal(read->n_rows, 1);
-}
-
-static bool has_row(void *ctx)
-{
-    return ((struct dv_store_read *)ctx)->n_rows > 0;
-}
-
 static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void **state)
 {
     struct host *host = *state;
     struct extra extras[] = {{.value = "last"}, {.value = "first"}};
-    struct dv_store_read read = {.done = on_read,
-                                 .prefix = DV_STR("~"),
-                                 .n_rows_max = 2,
-                                 .bytes_max = SIZE_MAX,
-                                 .arena = host->rig.arena};
+    struct dv_store_row *rows;
+    size_t n_rows;
 
     for (size_t i = 0; i < DV_COUNT(extras); i++) {
         extras[i].change =
@@ -189,9 +175,9 @@ static void what_comes_first_is_overwritten_by_what_was_asked_for_before_it(void
     rig_wait_count(&host->rig, &extras[1].n_done, 1);
     rig_wait_count(&host->rig, &extras[0].n_done, 1);
     assert_int_equal(extras[0].n_prepared + extras[1].n_prepared, 2);
-    dv_store_read(host->store, &read);
-    rig_wait(&host->rig, has_row, &read);
-    assert_str(read.rows[0].value, "last");
+    n_rows = test_store_rows(host->store, 0, host->rig.arena, &rows);
+    assert_str(rows[n_rows - 1].key, "~"); /* behind all others */
+    assert_str(rows[n_rows - 1].value, "last");
 }
 
 int main(void)

@@ -165,8 +165,7 @@ int dra_node_start_with(void **state, unsigned gates)
     test->node = node;
     dv_buf_init(&test->events, 1u << 20);
     dv_buf_init(&test->asked, 1u << 20);
-    test->store = dv_store_open_memory(test->node->loop, &schema, &test->faults, &err);
-    assert_ok(test->store != NULL, &err);
+    test->store = test_store_open(test->node->loop, &schema, &test->faults);
     test->embedded = dv_embedded_open(test->node->loop, test->store, &options, &err);
     assert_ok(test->embedded != NULL, &err);
     test->cluster = dv_embedded_cluster(test->embedded);

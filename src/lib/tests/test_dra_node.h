@@ -12,6 +12,7 @@
 #include "davit/dra.h"
 #include "lib/tests/test_lib_node.h"
 #include "store/store.h"
+#include "support/test_store.h"
 
 struct dv_cluster;
 struct dv_embedded;
@@ -27,7 +28,7 @@ struct dv_object;
 struct dra_node {
     struct node *node; /* directories, loop, clock, channel */
     struct dv_store *store;
-    struct dv_store_faults faults;
+    struct test_store_faults faults;
     struct dv_embedded *embedded;
     struct dv_cluster *cluster;
     struct davit_dra_options options;

@@ -341,7 +341,7 @@ static void every_write_may_fail_and_all_comes_true(void **state)
         publish(test, "p a|q b");
         reach_slices(test, "00000 1/1 a; 00000 1/1 b; ");
         dra_settle(test);
-        test->faults = (struct dv_store_faults){.n_until = n, .code = DV_UNAVAILABLE};
+        test->faults = (struct test_store_faults){.n_until = n, .code = DV_UNAVAILABLE};
         publish(test, "q #3|r c|s d"); /* one goes, one changes, two come */
         reach_slices(test, "00000 1/1 d0,d1,d2; 00000 1/1 c; 00000 1/1 d; ");
         test->faults.n_until = 0;

@@ -10,7 +10,6 @@
 #include "device/device_manager.h"
 #include "store/store_saver.h"
 #include "support/dvtest.h"
-#include "support/rows.h"
 
 /* ---- life ---- */
 
@@ -30,12 +29,6 @@ static void on_ended(void *ctx, const struct dv_pod_verdict *verdict,
     host->n_ended++;
     host->n_verdicts += verdict != NULL;
     host->times = *times;
-}
-
-static void on_damaged(void *ctx, const char *set_aside)
-{
-    (void)ctx;
-    fail_msg("%s", set_aside);
 }
 
 static void open_all(struct host *host)
@@ -67,11 +60,8 @@ static void open_all(struct host *host)
 
 static void open_memory(struct host *host)
 {
-    struct dv_err err;
-
-    host->faults = (struct dv_store_faults){0};
-    host->store = dv_store_open_memory(host->rig.loop, &dv_node_schema, &host->faults, &err);
-    assert_ok(host->store, &err);
+    host->faults = (struct test_store_faults){0};
+    host->store = test_store_open(host->rig.loop, &dv_node_schema, &host->faults);
     open_all(host);
 }
 
@@ -100,14 +90,11 @@ void host_renew(struct host *host)
 
 void host_reopen_on_disk(struct host *host)
 {
-    const struct dv_store_options options = {.schema = &dv_node_schema, .damaged = on_damaged};
     char path[96];
-    struct dv_err err;
 
     host_close(host);
     (void)snprintf(path, sizeof(path), "%s/state.db", host->rig.dir);
-    host->store = dv_store_open(host->rig.loop, dv_str_from_c(path), &options, &err);
-    assert_ok(host->store, &err);
+    host->store = test_store_open_at(host->rig.loop, path, &dv_node_schema, &host->faults);
     open_all(host);
 }
 
@@ -320,26 +307,25 @@ const char *host_stored(struct host *host)
 {
     struct saving saving = {.save = {.done = on_saved}};
     struct dv_device_state *state = dv_device_state_new(NULL);
-    struct rows devices;
-    struct rows pods;
+    struct dv_store_row *devices;
+    struct dv_store_row *pods;
+    size_t n_devices;
+    size_t n_pods;
     const char **texts;
     const char *text;
     struct dv_err err;
 
     dv_device_manager_save(host->devices, &saving.save); /* with all that waits */
     rig_wait_count(&host->rig, &saving.n_done, 1);
-    rows_read(&devices, host->store, DV_TABLE_DEVICES, host->rig.arena);
-    rows_read(&pods, host->store, DV_TABLE_PODS, host->rig.arena);
-    rig_wait_count(&host->rig, &devices.n_done, 1);
-    rig_wait_count(&host->rig, &pods.n_done, 1);
-    for (size_t i = 0; i < devices.read.n_rows; i++)
-        assert_ok(
-            dv_device_load(state, devices.read.rows[i].key, devices.read.rows[i].value, 1, &err),
-            &err);
-    texts = DV_NEW_ARRAY(host->rig.arena, const char *, pods.read.n_rows);
-    for (size_t i = 0; i < pods.read.n_rows; i++)
-        texts[i] = pod_text(state, pods.read.rows[i].key, host->rig.arena);
-    text = join(texts, pods.read.n_rows, host->rig.arena);
+    test_store_wait(host->store);
+    n_devices = test_store_rows(host->store, DV_TABLE_DEVICES, host->rig.arena, &devices);
+    n_pods = test_store_rows(host->store, DV_TABLE_PODS, host->rig.arena, &pods);
+    for (size_t i = 0; i < n_devices; i++)
+        assert_ok(dv_device_load(state, devices[i].key, devices[i].value, 1, &err), &err);
+    texts = DV_NEW_ARRAY(host->rig.arena, const char *, n_pods);
+    for (size_t i = 0; i < n_pods; i++)
+        texts[i] = pod_text(state, pods[i].key, host->rig.arena);
+    text = join(texts, n_pods, host->rig.arena);
     dv_device_state_free(state);
     return text;
 }

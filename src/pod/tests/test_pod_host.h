@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "support/device_plugin.h"
 #include "support/rig.h"
+#include "support/test_store.h"
 #include "topology/topology.h"
 
 #define GPU "vendor.io/gpu"
@@ -29,7 +30,7 @@ struct host {
     struct rig rig;
     char plugins[96]; /* device-plugins in its directory */
     struct dv_store *store;
-    struct dv_store_faults faults;
+    struct test_store_faults faults;
     struct dv_device_manager *devices;
     struct dv_pods *pods;
     struct dv_numa_machine machine;

@@ -117,7 +117,7 @@ static void every_write_of_admissions_and_releases_may_fail(void **state)
     uint64_t n = 0;
 
     while (has_failed) {
-        host->faults = (struct dv_store_faults){++n, DV_RESOURCE_EXHAUSTED};
+        host->faults = (struct test_store_faults){.n_until = ++n, .code = DV_RESOURCE_EXHAUSTED};
         live(host);
         has_failed = host->faults.n_until == 0;
         host_renew(host);
@@ -271,7 +271,7 @@ static void a_rewrite_that_fails_is_tried_again(void **state)
 
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     lose_all(host);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     dv_pods_save_all(host->pods);
     rig_advance(&host->rig, 0);
     assert_int_equal(host->faults.n_until, 0);
@@ -291,7 +291,7 @@ static void a_rewrite_that_fails_is_tried_once_more_at_the_end(void **state)
     struct asked asked;
 
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     dv_pods_save_all(host->pods);
     rig_advance(&host->rig, 0);
     host->faults.n_until = 1;
@@ -332,7 +332,7 @@ static void admissions_are_counted_whatever_comes_of_them(void **state)
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
     assert_int_equal(host_admit(host, &asked, "p1", "9"), DV_OK); /* refused */
     assert_int_equal(counts->n_requests, 2);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     assert_int_equal(host_admit(host, &asked, "p2", "1"), DV_RESOURCE_EXHAUSTED);
     assert_int_equal(counts->n_requests, 3);
     assert_int_equal(host->n_ended, 3);

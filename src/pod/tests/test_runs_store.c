@@ -70,10 +70,10 @@ static void what_could_not_be_written_is_told_again(void **state)
     struct asked asked;
 
     assert_int_equal(host_admit(host, &asked, "p0", "1"), DV_OK);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     assert_int_equal(tell_started(host, "p0"), DV_RESOURCE_EXHAUSTED);
     assert_int_equal(tell_started(host, "p0"), DV_OK);
-    host->faults = (struct dv_store_faults){1, DV_RESOURCE_EXHAUSTED};
+    host->faults = (struct test_store_faults){.n_until = 1, .code = DV_RESOURCE_EXHAUSTED};
     assert_int_equal(tell_ended(host, "p0", 3), DV_RESOURCE_EXHAUSTED);
     assert_int_equal(tell_ended(host, "p0", 4), DV_FAILED_PRECONDITION);
     assert_int_equal(tell_ended(host, "p0", 3), DV_OK);

@@ -29,6 +29,7 @@
 #include "sched/sched.h"
 #include "store/store.h"
 #include "support/bench.h"
+#include "support/store_files.h"
 #include "json/json.h"
 
 #define N_CLIENTS 128u
@@ -525,7 +526,7 @@ static void close_all(struct bench *bench)
     dv_loop_free(bench->loop);
     for (size_t i = 0; i < N_CLIENTS; i++)
         dv_arena_free(bench->clients[i].arena);
-    bench_remove_store(bench->path);
+    store_files_remove(bench->path);
     free(bench->made_ns);
     free(bench->bound_ns);
 }

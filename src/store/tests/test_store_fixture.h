@@ -46,7 +46,10 @@ enum dv_code write_set(struct fixture *fixture, const struct dv_store_change *ch
 enum dv_code put(struct fixture *fixture, uint32_t table, const char *key, const char *value);
 void must_put(struct fixture *fixture, uint32_t table, const char *key, const char *value);
 
-/* "key=value " of all rows, read through the thread; until the next call. */
+/* Until all writes before it are done, and so are the checkpoints that they led to. */
+void flush(struct fixture *fixture);
+/* "key=value " of all rows that are on the disk, read from a copy of the files; until the next
+ * call. */
 const char *rows_of(struct fixture *fixture, uint32_t table);
 /* The same, loaded as at start-up. */
 const char *load_rows(struct fixture *fixture, uint32_t table);

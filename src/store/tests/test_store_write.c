@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
+#include "loop/loop.h"
 #include "store/store.h"
 #include "store/tests/test_store_fixture.h"
 
@@ -376,6 +378,22 @@ static void a_callback_may_close_the_store_and_late_writes_are_cancelled(void **
     assert_string_equal(load_rows(fixture, PODS), "first=1 ");
 }
 
+static void a_store_works_on_a_loop_whose_clock_stands_still(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dv_loop *loop = fixture->loop;
+    struct dv_clock_virtual clock;
+
+    dv_clock_virtual_init(&clock);
+    fixture->loop = dv_loop_new(&clock.clock, &fixture->err);
+    assert_non_null(fixture->loop);
+    must_open(fixture);
+    must_put(fixture, PODS, "a", "1");
+    close_store(fixture);
+    dv_loop_free(fixture->loop);
+    fixture->loop = loop;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +409,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_full_queue_pushes_back_and_recovers, start, end),
         cmocka_unit_test_setup_teardown(closing_finishes_what_is_queued, start, end),
+        cmocka_unit_test_setup_teardown(a_store_works_on_a_loop_whose_clock_stands_still, start,
+                                        end),
         cmocka_unit_test_setup_teardown(
             a_callback_may_close_the_store_and_late_writes_are_cancelled, start, end),
     };
