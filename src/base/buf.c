@@ -1,5 +1,6 @@
 #include "base/buf.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,14 @@ void dv_buf_clear(struct dv_buf *buf)
     buf->is_over = false;
     if (buf->p)
         buf->p[0] = '\0';
+}
+
+void dv_buf_cut(struct dv_buf *buf, size_t n)
+{
+    assert(n <= buf->n);
+    if (buf->p)
+        buf->p[n] = '\0';
+    buf->n = n;
 }
 
 void *dv_buf_extend(struct dv_buf *buf, size_t n)

@@ -25,7 +25,8 @@ struct dv_buf {
 
 void dv_buf_init(struct dv_buf *buf, size_t max);
 void dv_buf_fini(struct dv_buf *buf);
-void dv_buf_clear(struct dv_buf *buf); /* keeps the memory */
+void dv_buf_clear(struct dv_buf *buf);         /* keeps the memory */
+void dv_buf_cut(struct dv_buf *buf, size_t n); /* down to its first n bytes */
 
 void dv_buf_add(struct dv_buf *buf, dv_str s);
 void dv_buf_add_c(struct dv_buf *buf, const char *c);

@@ -22,6 +22,7 @@ struct dv_arena;
 struct dv_buf;
 struct dv_err;
 struct dv_json;
+struct dv_object;
 
 /* ---- kinds ---- */
 
@@ -115,6 +116,14 @@ struct dv_json *dv_encode_json(const struct dv_message *message, const void *val
 void dv_encode_json_text(const struct dv_message *message, const void *value,
                          const struct dv_api_version *version, dv_str kind, struct dv_buf *buf);
 void dv_encode_pb(const struct dv_message *message, const void *value, struct dv_buf *buf);
+
+/* Encodes an object for the store: small, and quickly decoded. Rows that older versions wrote, as
+ * JSON, are decoded as well. Into a zeroed struct; `row` must live as long as the value. */
+void dv_encode_row(const struct dv_object *object, struct dv_buf *buf);
+DV_CHECKED bool dv_decode_row(const struct dv_kind *kind, dv_str row, struct dv_arena *arena,
+                              void *value, struct dv_err *err);
+/* Sets the version in a row that was made before it was known. */
+void dv_row_set_version(struct dv_buf *row, uint64_t version);
 
 /* The protobuf envelope of Kubernetes: "k8s\0" and a message with apiVersion, kind, object. */
 struct dv_pb_envelope {

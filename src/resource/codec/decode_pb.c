@@ -11,6 +11,7 @@
 #include "pb/pb.h"
 #include "resource/codec/decode_pb.h"
 #include "resource/codec/layout.h"
+#include "resource/codec/object_row.h"
 
 /* The most fields of one message: the index of a field is a byte. */
 #define FIELDS_MAX 256u
@@ -357,6 +358,18 @@ static void sort_maps(struct dv_pb_decoder *d, const struct dv_message *message,
     }
 }
 
+static bool keep_unknown(struct dv_pb_decoder *d, const struct dv_message *message, dv_str text,
+                         char *value)
+{
+    dv_str *unknown = dv_pb_take(d, 1, sizeof(*unknown));
+
+    if (!unknown)
+        return false;
+    *unknown = text;
+    dv_store_pointer(value + message->unknown_offset, unknown);
+    return true;
+}
+
 static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *message,
                            struct dv_pb_reader reader, char *value)
 {
@@ -374,10 +387,25 @@ static bool decode_message(struct dv_pb_decoder *d, const struct dv_message *mes
         field = field_of(message, &part, &next, &is_packed);
         if (field && !decode_field(d, field, &reader, &part, is_packed, value))
             return false;
+        if (d->row_of && part.tag == DV_PB_TAG(DV_ROW_UNKNOWN, DV_PB_BYTES) &&
+            !keep_unknown(d, message, part.bytes, value))
+            return false;
     }
     sort_maps(d, message, value);
     drop_empty_home(message, value);
     return true;
+}
+
+bool dv_pb_decode_row(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,
+                      void *value, struct dv_err *err)
+{
+    struct dv_pb_decoder d = {
+        .bytes_left = DV_DECODE_BYTES_MAX, .row_of = message, .arena = arena, .err = err};
+    struct dv_pb_reader reader;
+
+    dv_pb_reader_init(&reader, bytes);
+    return decode_message(&d, message, reader, value) ||
+           dv_wrap(err, "%.*s in a row", DV_FMT(message->name));
 }
 
 bool dv_decode_pb(const struct dv_message *message, dv_str bytes, struct dv_arena *arena,

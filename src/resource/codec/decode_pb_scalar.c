@@ -3,9 +3,12 @@
 #include "resource/codec/decode_pb.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "number/number.h"
 #include "pb/pb.h"
+#include "resource/codec/object_row.h"
+#include "resource/codec/pack_fields.h"
 #include "resource/resource.h"
 #include "json/json.h"
 
@@ -25,7 +28,11 @@ void *dv_pb_take(struct dv_pb_decoder *d, size_t n, size_t size)
 bool dv_pb_decode_string(struct dv_pb_decoder *d, const struct dv_pb_reader *reader,
                          const struct dv_pb_field *part, dv_str *text)
 {
-    if (!dv_pb_get_string(reader, part, text, d->err))
+    /* A row that was written has to be read whatever its texts are: the printers replace what is no
+     * UTF-8. */
+    if (d->row_of)
+        *text = part->bytes;
+    else if (!dv_pb_get_string(reader, part, text, d->err))
         return false;
     if (text->n == 0)
         text->p = "";
@@ -79,6 +86,18 @@ static bool check_json(struct dv_pb_decoder *d, dv_str text)
     return text.n == 0 || dv_json_parse(text, NULL, scratch, d->err);
 }
 
+static bool unpack(struct dv_pb_decoder *d, dv_str packed, dv_str *text)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, DV_DECODE_BYTES_MAX);
+    if (!dv_fields_unpack(d->row_of, packed, &buf, d->err) ||
+        !dv_buf_check(&buf, "fieldsV1", d->err))
+        return false;
+    *text = dv_str_copy(dv_buf_str(&buf), d->arena);
+    return true;
+}
+
 bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_str *text)
 {
     struct dv_pb_field part;
@@ -87,7 +106,9 @@ bool dv_pb_decode_raw(struct dv_pb_decoder *d, struct dv_pb_reader reader, dv_st
     while (!dv_pb_is_at_end(&reader)) {
         if (!dv_pb_read(&reader, &part, d->err))
             return false;
-        if (part.tag == DV_PB_TAG(1, DV_PB_BYTES))
+        if (d->row_of && part.tag == DV_PB_TAG(DV_ROW_PACKED, DV_PB_BYTES))
+            return unpack(d, part.bytes, text);
+        if (part.tag == DV_PB_TAG(DV_ROW_RAW, DV_PB_BYTES))
             *text = part.bytes;
     }
     return check_json(d, *text);

@@ -118,6 +118,8 @@ static inline const char *dv_field_home(const struct dv_field *field, const void
 const void *dv_field_value(const struct dv_field *field, const char *home);
 /* The items of a list or map. `home` may be NULL. `first` is NULL when the field is absent. */
 struct dv_items dv_field_items(const struct dv_field *field, const char *home);
+/* The field with that protobuf number; NULL when there is none. */
+const struct dv_field *dv_message_field_numbered(const struct dv_message *message, uint32_t number);
 /* Whether the field is set: a list or a pointer that is there counts even when it is empty. */
 bool dv_field_is_set(const struct dv_field *field, const char *home);
 /* Whether the value is that of a field which was never set: "", 0, false, no time. */

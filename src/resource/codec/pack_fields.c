@@ -1,0 +1,195 @@
+/* pack_fields.c - packs FieldsV1. A member is a varint, and objects end with a 0:
+ *
+ *     number << 2 | has members << 1          "f:" and the name of the field with that number
+ *     length << 2 | has members << 1 | 1      and the key itself, so many bytes, as it was escaped
+ *
+ * Keys of items ("k:{...}"), of maps and "." are kept as they are. */
+#include "resource/codec/pack_fields.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "pb/pb.h"
+#include "resource/codec/layout.h"
+#include "resource/field.h"
+
+/* No object of the API is deeper. */
+#define DEPTH_MAX 40u
+#define IS_KEY 1u
+#define HAS_MEMBERS 2u
+
+/* ---- packing ---- */
+
+/* What is left of a text. */
+struct scan {
+    const char *at;
+    const char *end;
+};
+
+static bool take(struct scan *scan, char c)
+{
+    if (scan->at == scan->end || *scan->at != c)
+        return false;
+    scan->at++;
+    return true;
+}
+
+/* Takes a string, and sets `key` to what is between the quotes, with its escapes. */
+static bool take_key(struct scan *scan, dv_str *key)
+{
+    const char *start;
+
+    if (!take(scan, '"'))
+        return false;
+    start = scan->at;
+    while (scan->at < scan->end && *scan->at != '"')
+        scan->at += *scan->at == '\\' && scan->at + 1 < scan->end ? 2 : 1;
+    *key = (dv_str){start, (size_t)(scan->at - start)};
+    return take(scan, '"');
+}
+
+/* The field that a key names; NULL when it names none of the message's own. Fields of inline
+ * structs have numbers of their own, and are no fields of the message here. */
+static const struct dv_field *field_of(const struct dv_message *message, dv_str key)
+{
+    const struct dv_field *field;
+
+    if (!message || !dv_str_starts_with(key, DV_STR("f:")))
+        return NULL;
+    field = dv_message_field(message, dv_str_slice(key, 2, key.n), NULL);
+    return field && field >= message->fields && field < message->fields + message->n_fields &&
+                   field->number > 0
+               ? field
+               : NULL;
+}
+
+/* The message that the members under a key are of: items of a list are of the list's. */
+static const struct dv_message *message_under(const struct dv_message *message,
+                                              const struct dv_field *field, dv_str key)
+{
+    if (field)
+        return field->shape == DV_SHAPE_MAP ? NULL : field->message;
+    return dv_str_starts_with(key, DV_STR("k:")) ? message : NULL;
+}
+
+static bool pack_members(const struct dv_message *message, struct scan *scan, size_t depth,
+                         struct dv_buf *buf)
+{
+    do {
+        const struct dv_field *field;
+        unsigned members = 0;
+        dv_str key;
+
+        if (!take_key(scan, &key) || !take(scan, ':') || !take(scan, '{'))
+            return false;
+        if (!take(scan, '}'))
+            members = HAS_MEMBERS;
+        field = field_of(message, key);
+        dv_pb_add_varint(buf, (uint64_t)(field ? field->number : key.n) << 2 | members |
+                                  (field ? 0 : IS_KEY));
+        if (!field)
+            dv_buf_add(buf, key);
+        if (!members)
+            continue;
+        if (depth == DEPTH_MAX ||
+            !pack_members(message_under(message, field, key), scan, depth + 1, buf))
+            return false;
+    } while (take(scan, ','));
+    dv_buf_add_char(buf, 0);
+    return take(scan, '}');
+}
+
+bool dv_fields_pack(const struct dv_message *message, dv_str text, struct dv_buf *buf)
+{
+    struct scan scan = {text.p, text.p + text.n};
+    size_t before = buf->n;
+
+    if (take(&scan, '{') && pack_members(message, &scan, 0, buf) && scan.at == scan.end)
+        return true;
+    dv_buf_cut(buf, before);
+    return false;
+}
+
+/* ---- unpacking ---- */
+
+static bool fail(struct dv_err *err)
+{
+    return dv_fail(err, DV_DATA_LOSS, "fieldsV1 cannot be unpacked");
+}
+
+/* Takes the next varint. */
+static bool take_varint(struct scan *scan, uint64_t *value)
+{
+    unsigned shift = 0;
+
+    *value = 0;
+    while (scan->at < scan->end && shift < 63) {
+        unsigned char byte = (unsigned char)*scan->at++;
+
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return true;
+        shift += 7;
+    }
+    return false;
+}
+
+/* Takes what follows a member's varint: the key that it has, or the field whose number it is. */
+static bool take_name(const struct dv_message *message, struct scan *scan, uint64_t head,
+                      const struct dv_field **field, dv_str *key)
+{
+    uint64_t n = head >> 2;
+
+    *field = NULL;
+    if (head & IS_KEY) {
+        if (n > (size_t)(scan->end - scan->at))
+            return false;
+        *key = (dv_str){scan->at, (size_t)n};
+        scan->at += n;
+        return true;
+    }
+    *field = message && n <= UINT16_MAX ? dv_message_field_numbered(message, (uint32_t)n) : NULL;
+    return *field != NULL;
+}
+
+static bool unpack_members(const struct dv_message *message, struct scan *scan, size_t depth,
+                           struct dv_buf *buf)
+{
+    for (bool is_first = true;; is_first = false) {
+        const struct dv_field *field;
+        dv_str key = {0};
+        uint64_t head;
+
+        if (!take_varint(scan, &head))
+            return false;
+        if (head == 0)
+            break;
+        if (!take_name(message, scan, head, &field, &key))
+            return false;
+        dv_buf_add(buf, is_first ? DV_STR("\"") : DV_STR(",\""));
+        if (field)
+            dv_buf_add(buf, DV_STR("f:"));
+        dv_buf_add(buf, field ? field->name : key);
+        dv_buf_add(buf, DV_STR("\":{"));
+        if ((head & HAS_MEMBERS) &&
+            (depth == DEPTH_MAX ||
+             !unpack_members(message_under(message, field, key), scan, depth + 1, buf)))
+            return false;
+        dv_buf_add_char(buf, '}');
+    }
+    return true;
+}
+
+bool dv_fields_unpack(const struct dv_message *message, dv_str packed, struct dv_buf *buf,
+                      struct dv_err *err)
+{
+    struct scan scan = {packed.p, packed.p + packed.n};
+
+    dv_buf_add_char(buf, '{');
+    if (!unpack_members(message, &scan, 0, buf) || scan.at != scan.end)
+        return fail(err);
+    dv_buf_add_char(buf, '}');
+    return true;
+}

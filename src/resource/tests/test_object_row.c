@@ -1,0 +1,192 @@
+#include "test_values.h"
+
+#include <string.h>
+
+#include "resource/codec/pack_fields.h"
+
+/* Objects with what rows have to keep: each kind of value, empty and not, and unknown members. */
+static const struct {
+    enum dv_kind_id kind;
+    const char *text;
+} objects[] = {
+    {DV_KIND_POD,
+     "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"resourceVersion\":\"7\","
+     "\"creationTimestamp\":\"2024-01-01T00:00:00Z\",\"labels\":{\"a\":\"\",\"b\":\"c\"},"
+     "\"managedFields\":[{\"manager\":\"m\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
+     "\"time\":\"1970-01-01T00:00:00Z\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:metadata\":"
+     "{\"f:labels\":{\".\":{},\"f:a\":{}}},\"f:spec\":{\"f:containers\":{\"k:{\\\"name\\\":"
+     "\\\"c\\\"}\":{\".\":{},\"f:image\":{},\"f:unheard\":{\"v:\\\"x\\\"\":{}}}},\"f:nodeName\":{}"
+     "}}}]},\"spec\":{\"volumes\":[{\"name\":\"v\",\"emptyDir\":{\"sizeLimit\":\"1Gi\"}}],"
+     "\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"resources\":{\"limits\":{\"cpu\":\"100m\"}}"
+     ","
+     "\"livenessProbe\":{\"httpGet\":{\"path\":\"/\",\"port\":\"web\"},\"initialDelaySeconds\":5},"
+     "\"readinessProbe\":{\"tcpSocket\":{\"port\":80}},\"future\":{\"x\":[1,null]}}],"
+     "\"terminationGracePeriodSeconds\":0,\"securityContext\":{},\"enableServiceLinks\":false},"
+     "\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastProbeTime\":"
+     "null,\"lastTransitionTime\":\"2024-01-01T00:00:00Z\"}]}}"                        },
+    {DV_KIND_CLAIM,
+     "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"18446744073709551615\"},\"spec\":{"
+     "\"devices\":{\"requests\":null,\"config\":[{\"opaque\":{\"driver\":\"d\",\"parameters\":{"
+     "\"a\":[1,{}]}}}]}},"
+     "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\","
+     "\"pool\":\"p\",\"device\":\"x\",\"adminAccess\":false}]}},\"devices\":[{\"driver\":\"d\","
+     "\"pool\":\"p\",\"device\":\"x\",\"conditions\":null,\"data\":{\"f:spec\":{}}}]}}"},
+    {DV_KIND_SECRET,
+     "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"data\":{\"a\":\"\",\"b\":\"AAE=\"}"
+     "}"                                                                               },
+    {DV_KIND_LEASE,
+     "{\"metadata\":{\"name\":\"l\",\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"\","
+     "\"renewTime\":\"2024-01-01T00:00:00.000001Z\"}}"                                 },
+    {DV_KIND_SLICE,
+     "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"d\",\"pool\":"
+     "{"
+     "\"name\":\"p\",\"generation\":-1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"a\","
+     "\"attributes\":{\"b\":{\"bool\":false},\"i\":{\"int\":0},\"s\":{\"string\":\"\"}}},{\"name\":"
+     "\"\"}]}}"                                                                        },
+    {DV_KIND_EVENT,
+     "{\"metadata\":{\"name\":\"e\",\"resourceVersion\":\"1\"},\"involvedObject\":{},\"source\":{},"
+     "\"firstTimestamp\":null,\"lastTimestamp\":null,\"eventTime\":null,\"reportingComponent\":"
+     "\"\","
+     "\"reportingInstance\":\"\"}"                                                     },
+};
+
+static struct dv_object *object_of(enum dv_kind_id id, const char *text, struct dv_arena *arena)
+{
+    const struct dv_kind *kind = dv_kind(id);
+    void *value = new_value(kind->versions[0].message, arena);
+    struct dv_err err;
+
+    assert_ok(dv_decode_row(kind, dv_str_from_c(text), arena, value, &err), &err);
+    return dv_object_new(kind, value);
+}
+
+static dv_str row_of(const struct dv_object *object, struct dv_arena *arena)
+{
+    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+    dv_buf_init(&buf, SIZE_MAX);
+    dv_encode_row(object, &buf);
+    return dv_str_copy(dv_buf_str(&buf), arena);
+}
+
+static void a_row_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(objects); i++) {
+        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+        struct dv_object *object = object_of(objects[i].kind, objects[i].text, arena);
+        const struct dv_message *message = object->kind->versions[0].message;
+        dv_str row = row_of(object, arena);
+        void *again = new_value(message, arena);
+        struct dv_err err;
+
+        assert_str(as_json(message, object->value, arena), objects[i].text);
+        assert_true(row.n < strlen(objects[i].text) * 3 / 4);
+        assert_ok(dv_decode_row(object->kind, row, arena, again, &err), &err);
+        assert_str(as_json(message, again, arena), objects[i].text);
+        dv_object_unref(object);
+    }
+}
+
+static void the_version_can_be_set_later(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object *object = object_of(objects[0].kind, objects[0].text, arena);
+    struct dv_api_pod *pod = DV_NEW(arena, struct dv_api_pod);
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
+    struct dv_err err;
+
+    (void)state;
+    dv_buf_init(&row, SIZE_MAX);
+    dv_encode_row(object, &row);
+    dv_row_set_version(&row, 123456);
+    assert_ok(dv_decode_row(object->kind, dv_buf_str(&row), arena, pod, &err), &err);
+    assert_str(pod->metadata.resource_version, "123456");
+    dv_object_unref(object);
+}
+
+/* Every row that is cut off, and every byte that is another one, ends in an error or in a value. */
+static void what_is_damaged_ends_in_an_error(void **state)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    struct dv_object *object = object_of(objects[0].kind, objects[0].text, arena);
+    const struct dv_message *message = object->kind->versions[0].message;
+    dv_str row = row_of(object, arena);
+    char *bytes = dv_arena_alloc(arena, row.n, 1);
+    size_t n_failed = 0;
+    struct dv_err err;
+
+    (void)state;
+    memcpy(bytes, row.p, row.n);
+    for (size_t i = 0; i < row.n; i++) {
+        n_failed += !dv_decode_row(object->kind, (dv_str){bytes, i}, arena,
+                                   new_value(message, arena), &err);
+        bytes[i] ^= (char)0xff;
+        n_failed += !dv_decode_row(object->kind, (dv_str){bytes, row.n}, arena,
+                                   new_value(message, arena), &err);
+        bytes[i] = row.p[i];
+    }
+    assert_true(n_failed > row.n / 2);
+    dv_object_unref(object);
+}
+
+static void fields_that_are_not_as_we_print_them_are_not_packed(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "{}",
+        "{",
+        "[]",
+        "{\"f:spec\":{}",
+        "{\"f:spec\":{} }",
+        "{\"f:spec\": {}}",
+        "{\"f:spec\":1}",
+        "{\"f:spec\":{}}}",
+        "{\"f:spec\":{},}",
+        "{\"f:sp\\",
+        "{\"f:sp",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < DV_COUNT(texts); i++) {
+        DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
+
+        dv_buf_init(&buf, 1000);
+        dv_buf_add_c(&buf, "before");
+        assert_false(dv_fields_pack(&dv_message_pod, dv_str_from_c(texts[i]), &buf));
+        assert_str(dv_buf_str(&buf), "before");
+    }
+}
+
+static void packed_fields_are_small(void **state)
+{
+    const dv_str text = DV_STR("{\"f:spec\":{\"f:containers\":{\"k:{\\\"name\\\":\\\"c\\\"}\":{"
+                               "\".\":{},\"f:image\":{}}},\"f:nodeName\":{}}}");
+    DV_CLEANUP(dv_buf_fini) struct dv_buf packed;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf again;
+    struct dv_err err;
+
+    (void)state;
+    dv_buf_init(&packed, 1000);
+    dv_buf_init(&again, 1000);
+    assert_true(dv_fields_pack(&dv_message_pod, text, &packed));
+    assert_true(packed.n < text.n / 2);
+    assert_ok(dv_fields_unpack(&dv_message_pod, dv_buf_str(&packed), &again, &err), &err);
+    assert_true(dv_str_eq(dv_buf_str(&again), text));
+    assert_false(
+        dv_fields_unpack(&dv_message_pod, dv_str_slice(dv_buf_str(&packed), 0, 3), &again, &err));
+    assert_int_equal(err.code, DV_DATA_LOSS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_read_as_it_was_written),
+        cmocka_unit_test(the_version_can_be_set_later),
+        cmocka_unit_test(what_is_damaged_ends_in_an_error),
+        cmocka_unit_test(fields_that_are_not_as_we_print_them_are_not_packed),
+        cmocka_unit_test(packed_fields_are_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
