@@ -22,8 +22,10 @@ static const char make_notes[] =
     "CREATE TABLE IF NOT EXISTS _davit (k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID";
 
 /* The version of the layout that is written. A change of the layout raises it, and has to say here
- * how older ones are read. */
-#define VERSION 1u
+ * how older ones are read:
+ * 1  objects of the API were JSON; dv_decode_row still reads that
+ * 2  they have the form of resource/codec/object_row.c */
+#define VERSION 2u
 
 static void check_name(const char *name)
 {

@@ -125,12 +125,11 @@ void dv_change_make(struct dv_cluster_operation *operation)
     meta->resource_version = DV_VERSION_ROOM;
     result->made = dv_object_new(kind_of(operation), result->value);
     meta->resource_version = version;
-    dv_buf_init(&result->text, DV_STORE_VALUE_BYTES_MAX);
-    dv_encode_json_text(kind_of(operation)->versions[0].message, result->made->value, NULL,
-                        DV_STR_NONE, &result->text);
+    dv_buf_init(&result->row, DV_STORE_VALUE_BYTES_MAX);
+    dv_encode_row(result->made, &result->row);
     result->is_unreadable =
-        !result->text.is_over &&
-        !dv_cluster_operation_check_text(operation, dv_buf_str(&result->text), &result->err);
+        !result->row.is_over &&
+        !dv_cluster_operation_check_row(operation, dv_buf_str(&result->row), &result->err);
 }
 
 bool dv_change_commit(struct dv_cluster_operation *operation)

@@ -39,7 +39,7 @@ static void op_free(struct dv_cluster_operation *operation)
     dv_object_unref(operation->namespace);
     dv_object_unref(operation->account);
     dv_object_unref(operation->result.made);
-    dv_buf_fini(&operation->result.text);
+    dv_buf_fini(&operation->result.row);
     for (size_t i = 0; i < operation->n_objects; i++)
         dv_object_unref(operation->objects[i]);
     for (size_t i = 0; i < operation->n_steps; i++)
@@ -293,19 +293,19 @@ static void on_written(struct dv_store_write *write, const struct dv_err *err)
  * that a restart could not read. In release builds only what others write is checked, which is
  * where odd values come from; for what the controllers of this process write it is not worth the
  * time. */
-bool dv_cluster_operation_check_text(struct dv_cluster_operation *operation, dv_str text,
-                                     struct dv_err *err)
+bool dv_cluster_operation_check_row(struct dv_cluster_operation *operation, dv_str row,
+                                    struct dv_err *err)
 {
     bool is_of_others = operation->request && !operation->request->is_untracked;
     size_t bytes_max = operation->is_computing ? SIZE_MAX : DV_READBACK_BYTES_MAX;
     struct dv_arena *arena;
     bool is_ok;
 
-    if (!dv_readback_is_strict() && (!is_of_others || text.n > bytes_max))
+    if (!dv_readback_is_strict() && (!is_of_others || row.n > bytes_max))
         return true;
     arena = dv_arena_new();
     is_ok = dv_readback_check(operation->entry->shelf->kind, dv_engine_key(operation->entry, arena),
-                              text, arena, err);
+                              row, arena, err);
     dv_arena_free(arena);
     return is_ok;
 }
@@ -331,42 +331,26 @@ static bool fail_unreadable(struct dv_cluster_operation *operation, const struct
                                              DV_FMT(object->meta->name), err->msg));
 }
 
-/* Writes the version into a text that was made before the version was known, with DV_VERSION_ROOM
- * in its place. Quotes in what users write are escaped, so nothing else in the text looks like
- * this. */
-static void fill_in_version(struct dv_buf *text, dv_str version)
-{
-    const dv_str before = DV_STR("\"resourceVersion\":\"");
-    size_t at = dv_str_find(dv_buf_str(text), before) + before.n;
-    size_t behind = at + DV_VERSION_ROOM.n;
-
-    assert(behind <= text->n);
-    memcpy(text->p + at, version.p, version.n);
-    memmove(text->p + at + version.n, text->p + behind, text->n - behind);
-    text->n -= DV_VERSION_ROOM.n - version.n;
-}
-
-/* Takes the text of an object for the store, which a worker has made and checked, or makes and
+/* Takes the row of an object for the store, which a worker has made and checked, or makes and
  * checks it now. */
-static bool take_text(struct dv_cluster_operation *operation, const struct dv_object *object,
-                      struct dv_buf *text, struct dv_err *err)
+static bool take_row(struct dv_cluster_operation *operation, const struct dv_object *object,
+                     struct dv_buf *row, struct dv_err *err)
 {
     struct dv_result *result = &operation->result;
 
-    if (result->text.max == 0) {
-        dv_buf_init(text, DV_STORE_VALUE_BYTES_MAX);
-        dv_encode_json_text(object->kind->versions[0].message, object->value, NULL, DV_STR_NONE,
-                            text);
-        return text->is_over || dv_cluster_operation_check_text(operation, dv_buf_str(text), err);
+    if (result->row.max == 0) {
+        dv_buf_init(row, DV_STORE_VALUE_BYTES_MAX);
+        dv_encode_row(object, row);
+        return row->is_over || dv_cluster_operation_check_row(operation, dv_buf_str(row), err);
     }
-    *text = result->text;
-    result->text = (struct dv_buf){0};
+    *row = result->row;
+    result->row = (struct dv_buf){0};
     if (result->is_unreadable) {
         *err = result->err;
         return false;
     }
-    if (!text->is_over)
-        fill_in_version(text, object->meta->resource_version);
+    if (!row->is_over)
+        dv_row_set_version(row, object->version); /* a worker does not know it yet */
     return true;
 }
 
@@ -377,17 +361,17 @@ static bool put(struct dv_cluster_operation *operation, const struct dv_object *
     struct dv_store_change change = {.kind = DV_STORE_PUT,
                                      .table = embedded->options.table_objects,
                                      .key = dv_engine_key(operation->entry, operation->arena)};
-    DV_CLEANUP(dv_buf_fini) struct dv_buf text;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf row;
     struct dv_err err;
 
-    if (!take_text(operation, object, &text, &err))
+    if (!take_row(operation, object, &row, &err))
         return fail_unreadable(operation, object, change.key, &err);
-    if (text.is_over)
+    if (row.is_over)
         return fail_put(operation,
                         dv_status_new(413, DV_STR("RequestEntityTooLarge"), operation->arena,
                                       "%.*s \"%.*s\" is too large to be stored",
                                       DV_FMT(kind->plural), DV_FMT(object->meta->name)));
-    change.value = dv_buf_str(&text);
+    change.value = dv_buf_str(&row);
     operation->write.done = on_written;
     dv_store_write(embedded->store, &operation->write, &change, 1);
     return true;

@@ -47,8 +47,8 @@ struct dv_result {
     bool is_end;            /* the object goes */
     bool is_same;           /* nothing has changed */
     struct dv_object *made; /* with room for its version; NULL: not made yet */
-    struct dv_buf text;     /* of `made`, for the store; max 0: not made yet */
-    bool is_unreadable;     /* the text cannot be read back; `err` says why */
+    struct dv_buf row;      /* of `made`, for the store; max 0: not made yet */
+    bool is_unreadable;     /* the row cannot be read back; `err` says why */
     struct dv_err err;
 };
 
@@ -120,10 +120,10 @@ void dv_cluster_operation_start(struct dv_cluster_operation *operation, const st
                                 bool (*run)(struct dv_cluster_operation *operation));
 /* The time in whole seconds; for a worker the time when it began. */
 struct dv_time dv_cluster_operation_now(const struct dv_cluster_operation *operation);
-/* Checks that `text`, of the object that is written, can be read back, where that is worth the
+/* Checks that `row`, of the object that is written, can be read back, where that is worth the
  * time. */
-DV_CHECKED bool dv_cluster_operation_check_text(struct dv_cluster_operation *operation, dv_str text,
-                                                struct dv_err *err);
+DV_CHECKED bool dv_cluster_operation_check_row(struct dv_cluster_operation *operation, dv_str row,
+                                               struct dv_err *err);
 /* cluster_work.c: hands the operation to a worker, when it is large; false: it is not. */
 bool dv_cluster_operation_work(struct dv_cluster_operation *operation);
 /* The worker has ended for the operation that holds `entry`: a write is under way, or the operation

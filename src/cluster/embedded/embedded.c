@@ -22,7 +22,6 @@
 #include "resource/prepare.h"
 #include "resource/resource.h"
 #include "store/store.h"
-#include "json/json.h"
 
 #define N_HISTORY_MAX 10000u
 /* How many Events are kept. The reference has no limit but the disk's; here an event takes a
@@ -99,10 +98,9 @@ static bool load_object(struct loading *loading, const struct dv_kind *kind,
 {
     const struct dv_message *message = kind->versions[0].message;
     void *value = dv_arena_alloc(loading->arena, message->size, message->align);
-    const struct dv_json *doc = dv_json_parse(row->value, NULL, loading->arena, err);
     struct dv_object *object;
 
-    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, loading->arena, value, NULL, err))
+    if (!dv_decode_row(kind, row->value, loading->arena, value, err))
         return false;
     object = dv_object_new(kind, value);
     if (check_version(object->version, err))

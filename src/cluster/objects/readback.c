@@ -8,7 +8,6 @@
 #include "base/num.h"
 #include "resource/resource.h"
 #include "store/store.h"
-#include "json/json.h"
 
 /* Finds where two texts begin to differ, for the message. */
 static size_t first_difference(dv_str a, dv_str b)
@@ -21,34 +20,28 @@ static size_t first_difference(dv_str a, dv_str b)
     return i;
 }
 
-static bool check_text(const struct dv_message *message, const void *value, dv_str text,
-                       struct dv_err *err)
+static bool check_same(const struct dv_object *object, dv_str row, struct dv_err *err)
 {
     DV_CLEANUP(dv_buf_fini) struct dv_buf again;
-    size_t at;
 
     dv_buf_init(&again, DV_STORE_VALUE_BYTES_MAX);
-    dv_encode_json_text(message, value, NULL, DV_STR_NONE, &again);
-    if (dv_str_eq(dv_buf_str(&again), text))
-        return true;
-    at = first_difference(dv_buf_str(&again), text);
-    at = at > 40 ? at - 40 : 0;
-    return dv_fail(err, DV_INTERNAL, "read again it is another one: ...%.*s... became ...%.*s...",
-                   (int)dv_size_min(text.n - at, 80), text.p + at,
-                   (int)dv_size_min(again.n - dv_size_min(at, again.n), 80),
-                   dv_buf_c(&again) + dv_size_min(at, again.n));
+    dv_encode_row(object, &again);
+    return dv_str_eq(dv_buf_str(&again), row) ||
+           dv_fail(err, DV_INTERNAL, "read again it is another one from byte %zu of %zu on",
+                   first_difference(dv_buf_str(&again), row), row.n);
 }
 
-bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str text, struct dv_arena *arena,
+bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row, struct dv_arena *arena,
                        struct dv_err *err)
 {
     const struct dv_message *message = kind->versions[0].message;
     struct dv_api_object_meta *value = dv_arena_alloc(arena, message->size, message->align);
-    const struct dv_json *doc = dv_json_parse(text, NULL, arena, err);
+    struct dv_object *object;
     dv_str own;
     uint64_t version;
+    bool is_same;
 
-    if (!doc || !dv_decode_json(message, doc, DV_UNKNOWN_KEEP, arena, value, NULL, err))
+    if (!dv_decode_row(kind, row, arena, value, err))
         return false;
     own = kind->is_namespaced
               ? dv_str_printf(arena, "%.*s/%.*s/%.*s", DV_FMT(kind->name), DV_FMT(value->namespace),
@@ -60,5 +53,8 @@ bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str text, stru
     if (!dv_str_to_u64(value->resource_version, &version))
         return dv_fail(err, DV_INTERNAL, "its resourceVersion \"%.*s\" is no number",
                        DV_FMT(value->resource_version));
-    return check_text(message, value, text, err);
+    object = dv_object_new(kind, value);
+    is_same = check_same(object, row, err);
+    dv_object_unref(object);
+    return is_same;
 }

@@ -15,7 +15,7 @@ struct dv_kind;
 #define DV_READBACK_BYTES_MAX (64u * 1024u)
 
 /* Whether the row decodes, and the result encodes to the same row. `key` is the row's. */
-DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str text,
+DV_CHECKED bool dv_readback_check(const struct dv_kind *kind, dv_str key, dv_str row,
                                   struct dv_arena *arena, struct dv_err *err);
 
 /* In builds for finding faults every row is checked, and one that fails ends the program. */

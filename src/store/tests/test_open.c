@@ -178,7 +178,7 @@ static void a_newer_version_is_refused_and_left_alone(void **state)
     run_sql(fixture, "PRAGMA user_version=7");
     assert_false(open_store(fixture));
     assert_err(&fixture->err, DV_FAILED_PRECONDITION,
-               "made by a newer davit: it has version 7, this one knows up to 1");
+               "made by a newer davit: it has version 7, this one knows up to 2");
     assert_null(find_file(fixture, ".damaged"));
     run_sql(fixture, "PRAGMA user_version=1");
     must_open(fixture);
