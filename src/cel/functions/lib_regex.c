@@ -19,11 +19,17 @@ static const struct dv_cel_regex *regex_of(struct dv_cel_run *run, dv_str patter
     return dv_cel_regex_new(pattern, run->arena, error);
 }
 
-static struct dv_cel_matcher *matcher_of(struct dv_cel_run *run)
+static struct dv_cel_matcher *matcher_of(struct dv_cel_run *run, const struct dv_cel_regex *regex)
 {
-    if (!run->matcher)
+    if (!run->matcher && dv_cel_regex_needs_matcher(regex))
         run->matcher = dv_cel_matcher_new(run->arena);
     return run->matcher;
+}
+
+static void count_steps(struct dv_cel_run *run)
+{
+    if (run->matcher)
+        dv_cel_run_work(run, dv_cel_matcher_take_steps(run->matcher));
 }
 
 static struct dv_cel_val too_long(void)
@@ -39,8 +45,8 @@ static bool find(struct dv_cel_run *run, const struct dv_cel_regex *regex, dv_st
     size_t end;
 
     *error = dv_cel_null();
-    match = dv_cel_regex_find(regex, text, from, matcher_of(run), &start, &end);
-    dv_cel_run_work(run, dv_cel_matcher_take_steps(run->matcher));
+    match = dv_cel_regex_find(regex, text, from, matcher_of(run, regex), &start, &end);
+    count_steps(run);
     switch (match) {
     case DV_CEL_MATCH_YES:
         *found = dv_str_slice(text, start, end);
@@ -62,8 +68,8 @@ static void fn_matches(struct dv_cel_run *run, const struct dv_cel_val *args,
 
     if (!regex)
         return;
-    match = dv_cel_regex_matches(regex, args[0].s, matcher_of(run));
-    dv_cel_run_work(run, dv_cel_matcher_take_steps(run->matcher));
+    match = dv_cel_regex_matches(regex, args[0].s, matcher_of(run, regex));
+    count_steps(run);
     *out = match == DV_CEL_MATCH_LIMIT ? too_long() : dv_cel_bool(match == DV_CEL_MATCH_YES);
 }
 

@@ -1,6 +1,7 @@
 #include "cel/functions/regex.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -26,10 +27,16 @@
 #define STATES_MAX 1000u
 #define COMPARISONS_A_STEP 256u /* few texts have so many states at once */
 #define INTS_FOR_A_STATE 6u     /* three, in the list of this character and in that of the next */
+/* What is longer may be too large for the reference. */
+#define PLAIN_BYTES_MAX 256u
 
 struct dv_cel_regex {
-    pcre2_code *code;
+    pcre2_code *code; /* NULL: it is plain */
     dv_str translated;
+    /* A plain pattern is a text to look for, without anything that means something else. */
+    dv_str plain;
+    bool is_at_start; /* ^ is before it */
+    bool is_at_end;   /* $ is behind it */
 };
 
 struct dv_cel_matcher {
@@ -70,13 +77,54 @@ static pcre2_code *compile(dv_str pattern, uint32_t options, struct dv_arena *ar
                          &code, &at, context);
 }
 
+static bool parse_plain(dv_str pattern, struct dv_cel_regex *regex)
+{
+    bool is_at_start = dv_str_take(&pattern, '^');
+    bool is_at_end = pattern.n > 0 && pattern.p[pattern.n - 1] == '$';
+
+    if (is_at_end)
+        pattern.n--;
+    if (pattern.n == 0 || pattern.n > PLAIN_BYTES_MAX || !dv_str_is_utf8(pattern))
+        return false;
+    for (size_t i = 0; i < pattern.n; i++)
+        if (pattern.p[i] == '\0' || strchr("\\.+*?()|[]{}^$", pattern.p[i]))
+            return false;
+    regex->plain = pattern;
+    regex->is_at_start = is_at_start;
+    regex->is_at_end = is_at_end;
+    return true;
+}
+
+/* Like dv_cel_regex_find, for a plain pattern. */
+static bool find_plain(const struct dv_cel_regex *regex, dv_str text, size_t from, size_t *start,
+                       size_t *end)
+{
+    size_t n = regex->plain.n;
+
+    if (text.n - from < n)
+        return false;
+    *start = from;
+    if (regex->is_at_end)
+        *start = text.n - n;
+    else if (!regex->is_at_start)
+        *start = from + dv_str_find(dv_str_slice(text, from, text.n), regex->plain);
+    *end = *start + n;
+    return (!regex->is_at_start || *start == 0) && *end <= text.n &&
+           memcmp(text.p + *start, regex->plain.p, n) == 0;
+}
+
 struct dv_cel_regex *dv_cel_regex_new(dv_str pattern, struct dv_arena *arena,
                                       struct dv_cel_val *error)
 {
     struct dv_cel_regex *regex = DV_NEW(arena, struct dv_cel_regex);
     struct dv_cel_build translated = {.arena = arena};
-    const char *problem = dv_cel_regex_translate(pattern, &translated);
+    const char *problem;
 
+    if (parse_plain(pattern, regex)) {
+        regex->plain = dv_str_copy(regex->plain, arena);
+        return regex;
+    }
+    problem = dv_cel_regex_translate(pattern, &translated);
     if (!problem) {
         regex->translated = (dv_str){translated.p, translated.n};
         regex->code = compile(regex->translated, PCRE2_DOLLAR_ENDONLY, arena);
@@ -87,6 +135,11 @@ struct dv_cel_regex *dv_cel_regex_new(dv_str pattern, struct dv_arena *arena,
     *error = dv_cel_error_printf(arena, "error parsing regexp: %s: `%.*s`", problem,
                                  DV_FMT(dv_str_slice(pattern, 0, 100)));
     return NULL;
+}
+
+bool dv_cel_regex_needs_matcher(const struct dv_cel_regex *regex)
+{
+    return regex->code != NULL;
 }
 
 struct dv_cel_matcher *dv_cel_matcher_new(struct dv_arena *arena)
@@ -195,6 +248,8 @@ enum dv_cel_match dv_cel_regex_find(const struct dv_cel_regex *regex, dv_str tex
     int rc;
 
     assert(from <= text.n);
+    if (!regex->code)
+        return find_plain(regex, text, from, start, end) ? DV_CEL_MATCH_YES : DV_CEL_MATCH_NO;
     if (text.n > TEXT_BYTES_MAX)
         return DV_CEL_MATCH_LIMIT;
     rc = match(regex, text, from, matcher);

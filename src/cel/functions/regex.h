@@ -5,6 +5,7 @@
 #ifndef DV_CEL_REGEX_H
 #define DV_CEL_REGEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ enum dv_cel_match {
     DV_CEL_MATCH_YES,
     DV_CEL_MATCH_LIMIT, /* it takes too long to tell */
 };
+/* Whether matching needs a matcher; NULL will do for patterns that are plain text. */
+bool dv_cel_regex_needs_matcher(const struct dv_cel_regex *regex);
 /* The memory that matching needs, for many matches of one evaluation; the arena frees it. */
 struct dv_cel_matcher *dv_cel_matcher_new(struct dv_arena *arena);
 /* The number of steps back since this was last asked, at most: each takes about ten nanoseconds. */
