@@ -1,5 +1,7 @@
 #include "cel/check/decls.h"
 
+#include <string.h>
+
 #include "cel/value/cel_map.h"
 #include "cel/value/cel_value.h"
 #include "cel/value/type.h"
@@ -171,6 +173,17 @@ bool dv_cel_overload_takes(const struct dv_cel_overload *overload, const struct 
         if (*sig == '>' || !takes(sig, &args[i]))
             return false;
     return *sig == '>';
+}
+
+bool dv_cel_overload_suits(const struct dv_cel_overload *overload, size_t i,
+                           const struct dv_cel_type *type)
+{
+    const char *sig = first_param(overload);
+
+    for (; i > 0 && *sig != '>'; i--)
+        sig = skip_type(sig);
+    return type && *sig != '>' && strchr("biudsyTDQVWIC", *sig) &&
+           letters[find_letter(*sig)].type == type;
 }
 
 /* -- Names ----------------------------------------------------------------------------------- */

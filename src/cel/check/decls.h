@@ -122,6 +122,9 @@ const struct dv_cel_type *dv_cel_overload_types(const struct dv_cel_overload *ov
                                                 const struct dv_cel_type **params);
 /* Whether the overload takes values of these kinds. Of lists and maps only the first entry is
  * looked at. */
+/* Whether parameter i is of a simple type, and that type. */
+bool dv_cel_overload_suits(const struct dv_cel_overload *overload, size_t i,
+                           const struct dv_cel_type *type);
 bool dv_cel_overload_takes(const struct dv_cel_overload *overload, const struct dv_cel_val *args,
                            size_t n_args);
 

@@ -205,6 +205,7 @@ static bool put_fixed(struct dv_cel_build *build, const struct dv_cel_val *val, 
         put_special(build, value, 0);
         return true;
     }
+    value += 0.0; /* -0.0 loses its sign */
     (void)snprintf(text, sizeof(text), "%.*f", FIXED_PRECISION(precision), fabs(value));
     n_whole = strcspn(text, ".");
     if (signbit(value))
@@ -233,7 +234,7 @@ static bool put_scientific(struct dv_cel_build *build, const struct dv_cel_val *
         put_special(build, value, width);
         return true;
     }
-    (void)snprintf(text, sizeof(text), "%.6e", value);
+    (void)snprintf(text, sizeof(text), "%.6e", value + 0.0); /* -0.0 loses its sign */
     exponent = strchr(text, 'e');
     for (int n = (int)strlen(text) + 2 - (exponent[1] == '+'); n < width; n++)
         dv_cel_build_char(build, ' ');

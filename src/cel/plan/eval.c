@@ -80,15 +80,15 @@ static void weigh_call(struct dv_cel_run *run, enum dv_cel_cost rule, const stru
 
 /* -- Operators and calls --------------------------------------------------------------------- */
 
-/* Evaluates && or ||: a `decisive` operand ends it, and an error counts only when no operand
- * decides. */
-static void eval_logical(struct dv_cel_run *run, const struct dv_cel_node *node, bool decisive,
-                         struct dv_cel_val *out)
+/* Evaluates && or || from the operand `first` on: a `decisive` one ends it, and an error counts
+ * only when no operand decides. */
+static void eval_logical(struct dv_cel_run *run, const struct dv_cel_node *node, uint32_t first,
+                         bool decisive, struct dv_cel_val *out)
 {
     struct dv_cel_val error = {0};
     bool has_error = false;
 
-    for (uint32_t i = 0; i < node->n_args; i++) {
+    for (uint32_t i = first; i < node->n_args; i++) {
         dv_cel_run_node(run, node->args[i], out);
         if (run->stop)
             return;
@@ -353,12 +353,46 @@ static void set_round(struct dv_cel_run *run, const struct dv_cel_node_fold *fol
     }
 }
 
+/* What a round of exists() or all() costs before its condition is looked at: the accumulator twice,
+ * and the calls around it. */
+#define EXISTS_ROUND_COST 4u
+#define ALL_ROUND_COST 3u
+
+/* Runs the first rounds of exists() or all(), as long as their conditions only leave open what
+ * comes out: the accumulator need not be looked at then. Returns how many rounds it was. */
+static uint32_t search(struct dv_cel_run *run, const struct dv_cel_node_fold *fold,
+                       const struct dv_cel_val *range, uint32_t n)
+{
+    bool is_exists = fold->search == DV_CEL_SEARCH_EXISTS;
+    uint32_t cost = is_exists ? EXISTS_ROUND_COST : ALL_ROUND_COST;
+    struct dv_cel_val value;
+
+    for (uint32_t i = 0; i < n; i++) {
+        /* The generic way stops at the right place. */
+        if (run->cost + cost > run->cost_max)
+            return i;
+        dv_cel_run_charge(run, cost);
+        set_round(run, fold, range, i);
+        eval_logical(run, fold->step, 1, is_exists, &value);
+        set_slot(run, fold->accu, &value);
+        if (value.kind != DV_CEL_BOOL || value.b == is_exists || run->stop ||
+            !is_going_on(run, &value))
+            return i + 1;
+    }
+    return n;
+}
+
 static bool run_rounds(struct dv_cel_run *run, const struct dv_cel_node_fold *fold,
                        const struct dv_cel_val *range, struct dv_cel_val *out)
 {
     uint32_t n = range->kind == DV_CEL_MAP ? range->map->n : range->list->n;
+    uint32_t done = fold->search == DV_CEL_SEARCH_NONE ? 0 : search(run, fold, range, n);
 
-    for (uint32_t i = 0; i < n; i++) {
+    if (run->stop) {
+        dv_cel_run_stop(run, DV_CEL_FAULT_COST, out);
+        return false;
+    }
+    for (uint32_t i = done; i < n; i++) {
         struct dv_cel_val value;
 
         set_round(run, fold, range, i);
@@ -410,10 +444,10 @@ void dv_cel_run_node(struct dv_cel_run *run, const struct dv_cel_node *node, str
         eval_call(run, node, out);
         break;
     case DV_CEL_NODE_AND:
-        eval_logical(run, node, false, out);
+        eval_logical(run, node, 0, false, out);
         break;
     case DV_CEL_NODE_OR:
-        eval_logical(run, node, true, out);
+        eval_logical(run, node, 0, true, out);
         break;
     case DV_CEL_NODE_EQ:
     case DV_CEL_NODE_NE:

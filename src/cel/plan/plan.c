@@ -262,6 +262,19 @@ static bool is_conversion(dv_str name)
     return false;
 }
 
+/* Whether the types that the checker found leave no doubt that the overload takes the arguments. */
+static bool is_sure(const struct dv_cel_ast *ast, const struct dv_cel_overload *overload)
+{
+    size_t n = 0;
+
+    if (ast->target && ast->is_member && !dv_cel_overload_suits(overload, n++, ast->target->type))
+        return false;
+    for (uint32_t i = 0; i < ast->n_args; i++)
+        if (!dv_cel_overload_suits(overload, n++, ast->args[i]->type))
+            return false;
+    return n == dv_cel_overload_n_params(overload);
+}
+
 /* Takes the overload that the checker found when it is one; otherwise all of that name, to choose
  * from at run time. */
 static void plan_overloads(struct planner *p, struct dv_cel_node *node,
@@ -289,7 +302,7 @@ static void plan_overloads(struct planner *p, struct dv_cel_node *node,
             node->is_strict = false;
         is_one |= (rows.v[i]->flags & DV_CEL_FN_ONE_FOR_ALL) != 0;
     }
-    if (is_same && rows.n > 0)
+    if (rows.n > 0 && (is_same || (ast->n_overloads == 1 && is_sure(ast, rows.v[0]))))
         node->fn = rows.v[0]->fn;
     node->overloads = rows.v;
     node->n_overloads = (uint32_t)rows.n;
@@ -431,6 +444,25 @@ static const struct dv_cel_node *plan_aggregate(struct planner *p, struct dv_cel
     return are_const(node) ? fold_const(p, node) : node;
 }
 
+static bool is_slot(const struct dv_cel_node *node, uint32_t slot)
+{
+    return node->kind == DV_CEL_NODE_ATTR && node->root == DV_CEL_ROOT_SLOT &&
+           node->index == slot && node->n_qualifiers == 0 && !node->is_test;
+}
+
+/* Recognizes what the macros exists() and all() become; nobody can write their conditions by hand.
+ */
+static enum dv_cel_search search_of(const struct dv_cel_node_fold *fold)
+{
+    const struct dv_cel_node *cond = fold->cond;
+
+    if (cond->kind != DV_CEL_NODE_CALL || !is_named(cond->name, "@not_strictly_false") ||
+        (fold->step->kind != DV_CEL_NODE_OR && fold->step->kind != DV_CEL_NODE_AND) ||
+        !is_slot(fold->step->args[0], fold->accu))
+        return DV_CEL_SEARCH_NONE;
+    return fold->step->kind == DV_CEL_NODE_OR ? DV_CEL_SEARCH_EXISTS : DV_CEL_SEARCH_ALL;
+}
+
 static const struct dv_cel_node *plan_fold(struct planner *p, struct dv_cel_ast *ast)
 {
     struct dv_cel_node *node = new_node(p, DV_CEL_NODE_FOLD, ast);
@@ -455,7 +487,10 @@ static const struct dv_cel_node *plan_fold(struct planner *p, struct dv_cel_ast 
     fold->result = fold->step ? plan(p, parts->result) : NULL;
     p->scope = outer;
     node->fold = fold;
-    return fold->result ? node : NULL;
+    if (!fold->result)
+        return NULL;
+    fold->search = (uint8_t)search_of(fold);
+    return node;
 }
 
 static const struct dv_cel_node *plan_new(struct planner *p, struct dv_cel_ast *ast)

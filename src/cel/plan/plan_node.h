@@ -53,6 +53,13 @@ struct dv_cel_qualifier {
     const struct dv_cel_node *node; /* the key is computed; NULL: it is constant */
 };
 
+/* Comprehensions that end as soon as one round decides. */
+enum dv_cel_search {
+    DV_CEL_SEARCH_NONE,
+    DV_CEL_SEARCH_EXISTS, /* accu || condition */
+    DV_CEL_SEARCH_ALL,    /* accu && condition */
+};
+
 struct dv_cel_node_fold {
     const struct dv_cel_node *range;
     const struct dv_cel_node *init;
@@ -63,6 +70,7 @@ struct dv_cel_node_fold {
     uint32_t iter2;
     uint32_t accu;
     bool has_iter2;
+    uint8_t search; /* enum dv_cel_search */
 };
 
 struct dv_cel_node {

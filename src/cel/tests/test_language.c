@@ -71,6 +71,12 @@ static void computes(void **state)
         "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
         /* regular expressions */
         "\"foobar\".matches(\"^fo+b\") && \"a1b2\".findAll(\"[0-9]\") == [\"1\", \"2\"]",
+        "\"abc\".matches(\"^abc$\") && \"xabc\".matches(\"abc$\") && !\"abcx\".matches(\"abc$\")",
+        "\"abab\".findAll(\"ab\").size() == 2 && \"abab\".findAll(\"^ab\") == [\"ab\"]",
+        "\"abab\".findAll(\"ab$\") == [\"ab\"] && !\"a\nb\".matches(\"^b\") && \"ab\".find(\"c\") "
+        "== \"\"",
+        "[1, 2, 3].exists(x, x / (x - 1) == 2) && ![1, 2].all(x, x / (x - 1) == 1)",
+        "\"%f\".format([-0.0]) == \"0.000000\" && string(-0.0) == \"-0\"",
         "!\"\\v\".matches(\"\\\\s\") && \"a\\n\".matches(\"a\\n$\") && !\"a\\n\".matches(\"a$\")",
         /* quantities, versions */
         "quantity(\"1Ki\") == quantity(\"1024\") && quantity(\"1.5\").add(1) == quantity(\"2.5\")",

@@ -301,10 +301,19 @@ dv_str dv_cel_val_type_name(const struct dv_cel_val *val)
 
 size_t dv_cel_utf8_len(dv_str s)
 {
-    size_t n = 0;
+    size_t n = s.n;
+    size_t i = 0;
 
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+    /* Bytes that go on with a character (10xxxxxx) are taken off, eight at a time. */
+    for (; i + 8 <= s.n; i += 8) {
+        uint64_t word;
+
+        memcpy(&word, s.p + i, 8);
+        word = word >> 7 & ~word >> 6 & 0x0101010101010101u;
+        n -= word * 0x0101010101010101u >> 56;
+    }
+    for (; i < s.n; i++)
+        n -= ((unsigned char)s.p[i] & 0xc0) == 0x80;
     return n;
 }
 
