@@ -131,13 +131,16 @@ static void use_policy(struct resolver *resolver, const struct dv_workload_node 
     } else if (node->cluster_dns.n > 0) {
         use_cluster(resolver, node, pod);
     } else {
-        *dv_vec_add_in(notes, resolver->arena) = (struct dv_config_note){
-            DV_STR("MissingClusterDNS"),
-            dv_str_printf(resolver->arena,
-                          "pod: \"%.*s\". kubelet does not have ClusterDNS IP configured and "
-                          "cannot create Pod using \"ClusterFirst\" policy. Falling back to "
-                          "\"Default\" policy.",
-                          DV_FMT(dv_config_pod_name(pod, resolver->arena)))};
+        /* ClusterFirst is the policy of a pod that asks for none: a warning about each such pod
+         * would hide those that matter. */
+        if (!dv_str_eq(spec->dns_policy, DV_STR("ClusterFirst")))
+            *dv_vec_add_in(notes, resolver->arena) = (struct dv_config_note){
+                DV_STR("MissingClusterDNS"),
+                dv_str_printf(resolver->arena,
+                              "pod: \"%.*s\". kubelet does not have ClusterDNS IP configured and "
+                              "cannot create Pod using \"ClusterFirst\" policy. Falling back to "
+                              "\"Default\" policy.",
+                              DV_FMT(dv_config_pod_name(pod, resolver->arena)))};
         use_host(resolver, node);
     }
 }

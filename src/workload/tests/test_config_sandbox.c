@@ -197,16 +197,21 @@ static void dns_is_cut_to_what_resolvers_take(void **state)
     assert_int_equal(notes.n, 1);
 }
 
-static void a_node_without_dns_says_so(void **state)
+static void a_node_without_dns_says_so_when_it_is_asked_for(void **state)
 {
     struct dv_workload_node node = test_node();
     struct dv_workload_pod pod = test_pod(C);
+    struct dv_workload_pod asking =
+        test_pod("hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet, " C);
     struct dv_config_notes notes = {0};
     const CriV1__DNSConfig *dns;
 
     (void)state;
     node.cluster_dns.n = 0;
     dns = make(&node, &pod, &notes)->dns_config;
+    assert_string_equal(test_join(dns->servers, dns->n_servers), "192.0.2.53");
+    assert_int_equal(notes.n, 0);
+    dns = make(&node, &asking, &notes)->dns_config;
     assert_string_equal(test_join(dns->servers, dns->n_servers), "192.0.2.53");
     assert_int_equal(notes.n, 1);
     assert_str(notes.v[0].reason, "MissingClusterDNS");
@@ -386,7 +391,7 @@ int main(void)
         doc_test(refuses_a_name_that_the_kernel_does_not_take),
         doc_test(dns_follows_the_policy),
         doc_test(dns_is_cut_to_what_resolvers_take),
-        doc_test(a_node_without_dns_says_so),
+        doc_test(a_node_without_dns_says_so_when_it_is_asked_for),
         doc_test(ports_are_told_once),
         doc_test(the_pods_context_is_the_sandboxes),
         doc_test(cgroups_have_names),
