@@ -71,7 +71,8 @@ bool dv_cri_is_connected(const struct dv_cri *cri)
 
 bool dv_cri_check_runtime(const struct dv_cri *cri, struct dv_err *err)
 {
-    const char *cause = cri->call_err.code == DV_OK ? "no answer yet" : cri->call_err.msg;
+    const char *silent = cri->good_ms == 0 ? "no answer yet" : "it does not answer";
+    const char *cause = cri->call_err.code == DV_OK ? silent : cri->call_err.msg;
 
     /* What the runtime said itself counts at once; that it says nothing, after a while. */
     if (cri->call_err.code == DV_FAILED_PRECONDITION)
@@ -108,6 +109,7 @@ static bool is_news(struct dv_err *told, const struct dv_err *now)
  * decided that the runtime counts as ready or not. */
 static void review(struct dv_cri *cri)
 {
+    const struct dv_cri_runtime *known = cri->found_arena ? &cri->found : &cri->runtime;
     struct dv_err runtime;
     struct dv_err network;
     bool is_changed;
@@ -124,8 +126,8 @@ static void review(struct dv_cri *cri)
         dv_log(DV_LOG_WARN, "cri: the container runtime is not ready",
                DV_F_ERR(runtime.code != DV_OK ? &runtime : &network));
     else
-        dv_log(DV_LOG_INFO, "cri: the container runtime is ready",
-               DV_F_STR("runtime", cri->runtime.name), DV_F_STR("version", cri->runtime.version));
+        dv_log(DV_LOG_INFO, "cri: the container runtime is ready", DV_F_STR("runtime", known->name),
+               DV_F_STR("version", known->version));
     dv_cri_tell_state(cri);
 }
 

@@ -134,16 +134,18 @@ static void judge(const struct dv_agent *agent, struct dv_arena *arena,
     }
 }
 
-static void add_condition(const struct dv_agent *agent, struct dv_arena *arena,
-                          struct dv_api_node_status *status)
+static void add_condition(const struct dv_agent *agent, struct dv_time heartbeat,
+                          struct dv_arena *arena, struct dv_api_node_status *status)
 {
     const struct dv_api_node_status *old = &node_of(agent)->status;
     struct dv_api_node_condition *ready = DV_NEW(arena, struct dv_api_node_condition);
     struct dv_time now = now_of(agent);
 
-    now.nanos = 0;
-    *ready = (struct dv_api_node_condition){
-        .type = DV_STR("Ready"), .status = DV_STR("True"), .last_transition_time = now};
+    now.nanos = heartbeat.nanos = 0;
+    *ready = (struct dv_api_node_condition){.type = DV_STR("Ready"),
+                                            .status = DV_STR("True"),
+                                            .last_heartbeat_time = heartbeat,
+                                            .last_transition_time = now};
     judge(agent, arena, ready);
     for (size_t i = 0; i < old->n_conditions; i++)
         if (dv_str_eq(old->conditions[i].type, ready->type) &&
@@ -200,7 +202,8 @@ static void add_addresses(const struct dv_agent *agent, struct dv_arena *arena,
         (struct dv_api_node_address){DV_STR("Hostname"), agent->options.machine.hostname, NULL};
 }
 
-static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *arena)
+static struct dv_json *make_status(struct dv_agent *agent, struct dv_time heartbeat,
+                                   struct dv_arena *arena)
 {
     const struct dv_agent_machine *machine = &agent->options.machine;
     struct dv_json *patch = dv_json_new_object(arena);
@@ -219,7 +222,7 @@ static struct dv_json *make_status(struct dv_agent *agent, struct dv_arena *aren
     add_addresses(agent, arena, &status);
     add_handlers(agent, arena, &status);
     add_resources(agent, arena, &status);
-    add_condition(agent, arena, &status);
+    add_condition(agent, heartbeat, arena, &status);
     encoded = dv_encode_json(&dv_message_node_status, &status, NULL, DV_STR(""), arena);
     dv_agent_replace_list(encoded, DV_STR("addresses"), arena);
     dv_json_set(patch, DV_STR("status"), encoded, arena);
@@ -312,6 +315,8 @@ static void create(struct dv_agent *agent)
 static void patch_status(struct dv_agent *agent)
 {
     struct dv_agent_node *node = &agent->node;
+    struct dv_time never = {0};
+    struct dv_json *patch;
     struct dv_buf text;
 
     if (!dv_agent_write_begin(&node->write))
@@ -320,15 +325,17 @@ static void patch_status(struct dv_agent *agent)
     address(agent, &node->write.request, DV_VERB_PATCH, DV_KIND_NODE);
     node->write.request.subresource = DV_SUB_STATUS;
     node->write.request.patch_type = DV_PATCH_STRATEGIC;
-    node->write.request.patch = make_status(agent, node->write.arena);
+    /* That time passes is no reason to write; what is written has the time of that. */
+    patch = make_status(agent, never, node->write.arena);
     dv_buf_init(&text, STATUS_BYTES_MAX);
-    dv_json_print(node->write.request.patch, NULL, &text);
+    dv_json_print(patch, NULL, &text);
     if (node->written && strcmp(node->written, dv_buf_c(&text)) == 0) {
         dv_agent_write_end(&node->write);
     } else {
         free(node->written);
         node->written = dv_alloc(text.n + 1);
         memcpy(node->written, dv_buf_c(&text), text.n);
+        node->write.request.patch = make_status(agent, now_of(agent), node->write.arena);
         dv_request_start(agent->options.cluster, &node->write.request);
     }
     dv_buf_fini(&text);
