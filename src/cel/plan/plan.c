@@ -1,6 +1,5 @@
 /* plan.c - plans a checked expression: makes the compact tree that is evaluated from the syntax
  * tree and the types that the check has found. */
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -330,27 +329,12 @@ static bool plan_regex(struct planner *p, struct dv_cel_node *node)
 static const struct dv_cel_node *plan_in_set(struct planner *p, struct dv_cel_node *node)
 {
     const struct dv_cel_list *list = node->args[1]->value.list;
-    struct dv_cel_map *set;
-    struct dv_cel_val yes = dv_cel_bool(true);
 
     if (list->n == 0)
         return constant(p, &(struct dv_cel_val){.kind = DV_CEL_BOOL, .b = false}, node->ast);
-    for (uint32_t i = 0; i < list->n; i++)
-        if (!dv_cel_is_key(&list->v[i]))
-            return node;
-    set = dv_cel_map_new(list->n, p->arena);
-    for (uint32_t i = 0; i < list->n; i++) {
-        const struct dv_cel_val *element = &list->v[i];
-
-        dv_cel_map_set(set, element, &yes, p->arena);
-        /* A lookup of 1 does not find the key 1.0. */
-        if (element->kind == DV_CEL_DOUBLE && element->d >= -0x1p63 && element->d < 0x1p63 &&
-            trunc(element->d) == element->d)
-            dv_cel_map_set(set, &(struct dv_cel_val){.kind = DV_CEL_INT, .i = (int64_t)element->d},
-                           &yes, p->arena);
-    }
-    node->kind = DV_CEL_NODE_IN_SET;
-    node->set = set;
+    node->set = dv_cel_set_of(list, p->arena);
+    if (node->set)
+        node->kind = DV_CEL_NODE_IN_SET;
     return node;
 }
 
@@ -444,25 +428,6 @@ static const struct dv_cel_node *plan_aggregate(struct planner *p, struct dv_cel
     return are_const(node) ? fold_const(p, node) : node;
 }
 
-static bool is_slot(const struct dv_cel_node *node, uint32_t slot)
-{
-    return node->kind == DV_CEL_NODE_ATTR && node->root == DV_CEL_ROOT_SLOT &&
-           node->index == slot && node->n_qualifiers == 0 && !node->is_test;
-}
-
-/* Recognizes what the macros exists() and all() become; nobody can write their conditions by hand.
- */
-static enum dv_cel_search search_of(const struct dv_cel_node_fold *fold)
-{
-    const struct dv_cel_node *cond = fold->cond;
-
-    if (cond->kind != DV_CEL_NODE_CALL || !is_named(cond->name, "@not_strictly_false") ||
-        (fold->step->kind != DV_CEL_NODE_OR && fold->step->kind != DV_CEL_NODE_AND) ||
-        !is_slot(fold->step->args[0], fold->accu))
-        return DV_CEL_SEARCH_NONE;
-    return fold->step->kind == DV_CEL_NODE_OR ? DV_CEL_SEARCH_EXISTS : DV_CEL_SEARCH_ALL;
-}
-
 static const struct dv_cel_node *plan_fold(struct planner *p, struct dv_cel_ast *ast)
 {
     struct dv_cel_node *node = new_node(p, DV_CEL_NODE_FOLD, ast);
@@ -489,7 +454,7 @@ static const struct dv_cel_node *plan_fold(struct planner *p, struct dv_cel_ast 
     node->fold = fold;
     if (!fold->result)
         return NULL;
-    fold->search = (uint8_t)search_of(fold);
+    fold->search = (uint8_t)dv_cel_search_of(fold);
     return node;
 }
 

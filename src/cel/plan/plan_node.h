@@ -98,6 +98,11 @@ struct dv_cel_node {
     const struct dv_cel_ast *ast;
 };
 
+/* What can be evaluated in a shorter way, in plan_shapes.c: a set of the elements, NULL when one
+ * cannot be a key; and whether the comprehension is one of exists() or all(). */
+const struct dv_cel_map *dv_cel_set_of(const struct dv_cel_list *list, struct dv_arena *arena);
+enum dv_cel_search dv_cel_search_of(const struct dv_cel_node_fold *fold);
+
 /* Plans an expression that has been checked, or that shall not be. NULL, with issues: a constant
  * part fails. *n_slots is the number of slots that evaluating needs. */
 const struct dv_cel_node *dv_cel_plan(struct dv_cel_ast *ast, const struct dv_cel_decls *decls,
