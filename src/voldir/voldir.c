@@ -240,3 +240,43 @@ void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop)
 {
     start(&op->priv, loop, run_unrotate, on_unrotated);
 }
+
+/* ---- links to logs ---- */
+
+static void run_links(struct dv_work *work)
+{
+    struct dv_voldir_links *op = DV_CONTAINER(work, struct dv_voldir_links, priv.work);
+
+    note(&op->priv, dv_voldir_run_links(op, &op->priv.err));
+}
+
+static void on_links(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_voldir_links *op = DV_CONTAINER(work, struct dv_voldir_links, priv.work);
+
+    op->done(op, outcome(&op->priv, err));
+}
+
+void dv_voldir_links(struct dv_voldir_links *op, struct dv_loop *loop)
+{
+    start(&op->priv, loop, run_links, on_links);
+}
+
+static void run_clean_links(struct dv_work *work)
+{
+    struct dv_voldir_clean_links *op = DV_CONTAINER(work, struct dv_voldir_clean_links, priv.work);
+
+    note(&op->priv, dv_voldir_run_clean_links(op, &op->priv.err));
+}
+
+static void on_clean_links(struct dv_work *work, const struct dv_err *err)
+{
+    struct dv_voldir_clean_links *op = DV_CONTAINER(work, struct dv_voldir_clean_links, priv.work);
+
+    op->done(op, outcome(&op->priv, err));
+}
+
+void dv_voldir_clean_links(struct dv_voldir_clean_links *op, struct dv_loop *loop)
+{
+    start(&op->priv, loop, run_clean_links, on_clean_links);
+}

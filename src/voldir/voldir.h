@@ -16,6 +16,7 @@
  *         containers/<container>/<8 hex digits>               termination messages
  *         etc-hosts
  *     <logs>/<namespace>_<name>_<uid>/<container>/            0755
+ *     <logs>/../containers/<name>_<namespace>_<container>-<id>.log   links to logs
  *
  * A container's processes may have made anything in its volumes: nothing here follows a link that
  * they made, and nothing of another file system is ever removed. */
@@ -187,6 +188,34 @@ struct dv_voldir_unrotate {
     struct dv_voldir_work priv;
 };
 void dv_voldir_unrotate(struct dv_voldir_unrotate *op, struct dv_loop *loop);
+
+/* ---- links to logs ---- */
+
+/* A link by which collectors find the log of a container. */
+struct dv_voldir_link {
+    dv_str path;   /* "/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log" */
+    dv_str target; /* the log; empty: the link is removed */
+};
+
+/* Makes links and their directory, and removes others. What is there and is no link stays. */
+struct dv_voldir_links {
+    void (*done)(struct dv_voldir_links *op, const struct dv_err *err); /* err: the first one */
+    const struct dv_voldir_link *links;
+    size_t n_links;
+    struct dv_voldir_work priv;
+};
+void dv_voldir_links(struct dv_voldir_links *op, struct dv_loop *loop);
+
+/* Removes links to logs below `log_dir` that are not there any more, but for those of containers
+ * with these ids: between the log that was set aside and the new one there is none. */
+struct dv_voldir_clean_links {
+    void (*done)(struct dv_voldir_clean_links *op, const struct dv_err *err);
+    dv_str dir;
+    dv_str log_dir;
+    struct dv_strs ids;
+    struct dv_voldir_work priv;
+};
+void dv_voldir_clean_links(struct dv_voldir_clean_links *op, struct dv_loop *loop);
 
 /* Cancels an operation by its `priv`. */
 void dv_voldir_cancel(struct dv_voldir_work *work);

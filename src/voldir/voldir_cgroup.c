@@ -25,8 +25,9 @@
 #include "workload/cgroup.h"
 
 #define MOUNTS_FILE "/proc/self/mountinfo"
-#define TEXT_BYTES_MAX (16u << 20) /* of mountinfo: a node with ten thousand pods has many lines   \
-                                    */
+#define TEXT_BYTES_MAX                                                                             \
+    (16u << 20) /* of mountinfo: a node with ten thousand pods has many lines                      \
+                 */
 #define CONTROLLERS_BYTES_MAX 4096u
 #define PROCS_BYTES_MAX (1u << 20)
 #define GROUP_MODE 0755

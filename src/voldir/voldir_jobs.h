@@ -12,7 +12,9 @@ struct dv_cgroup_plan;
 struct dv_err;
 struct dv_strs;
 struct dv_voldir_cgroups;
+struct dv_voldir_clean_links;
 struct dv_voldir_container;
+struct dv_voldir_links;
 struct dv_voldir_list;
 struct dv_voldir_message;
 struct dv_voldir_remove_logs;
@@ -34,6 +36,8 @@ DV_CHECKED bool dv_voldir_run_list(struct dv_voldir_list *op, struct dv_err *err
 DV_CHECKED bool dv_voldir_run_remove_logs(struct dv_voldir_remove_logs *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_rotate(struct dv_voldir_rotate *op, struct dv_err *err);
 DV_CHECKED bool dv_voldir_run_unrotate(struct dv_voldir_unrotate *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_links(struct dv_voldir_links *op, struct dv_err *err);
+DV_CHECKED bool dv_voldir_run_clean_links(struct dv_voldir_clean_links *op, struct dv_err *err);
 
 /* Does the steps of a plan. */
 DV_CHECKED bool dv_voldir_make_cgroups(const struct dv_cgroup_plan *plan, struct dv_err *err);

@@ -121,6 +121,11 @@ dv_str dv_workload_pod_dir(const struct dv_workload_node *node, const struct dv_
 dv_str dv_workload_log_dir(const struct dv_workload_node *node, const struct dv_workload_pod *pod,
                            struct dv_arena *arena);
 
+/* "<pod>_<namespace>_<container>-<id>.log", cut to what a file's name may have: the link by which
+ * collectors of logs find that of a container. */
+dv_str dv_workload_log_link(dv_str pod, dv_str namespace, dv_str container, dv_str id,
+                            struct dv_arena *arena);
+
 /* ---- the objects ---- */
 
 struct dv_workload_port {

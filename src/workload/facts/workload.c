@@ -1,5 +1,6 @@
 #include "workload/workload.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -98,6 +99,17 @@ dv_str dv_workload_log_dir(const struct dv_workload_node *node, const struct dv_
 
     return dv_str_printf(arena, "%.*s/%.*s_%.*s_%.*s", DV_FMT(node->log_dir),
                          DV_FMT(meta->namespace), DV_FMT(meta->name), DV_FMT(pod->uid));
+}
+
+dv_str dv_workload_log_link(dv_str pod, dv_str namespace, dv_str container, dv_str id,
+                            struct dv_arena *arena)
+{
+    const dv_str suffix = DV_STR(".log");
+    dv_str name = dv_str_printf(arena, "%.*s_%.*s_%.*s-%.*s", DV_FMT(pod), DV_FMT(namespace),
+                                DV_FMT(container), DV_FMT(id));
+
+    return dv_str_printf(arena, "%.*s%.*s", DV_FMT(dv_str_slice(name, 0, NAME_MAX - suffix.n)),
+                         DV_FMT(suffix));
 }
 
 const struct dv_api_config_map *dv_workload_config_map(const struct dv_workload_objects *objects,

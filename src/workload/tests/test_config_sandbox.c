@@ -305,6 +305,20 @@ static void cgroups_have_names(void **state)
     }
 }
 
+static void the_name_of_a_link_to_a_log_is_cut(void **state)
+{
+    char *pod = dv_arena_alloc(arena, 253, 1);
+    dv_str name;
+
+    (void)state;
+    assert_str(dv_workload_log_link(DV_STR("p"), DV_STR("ns"), DV_STR("c"), DV_STR("id"), arena),
+               "p_ns_c-id.log");
+    memset(pod, 'x', 253);
+    name = dv_workload_log_link((dv_str){pod, 253}, DV_STR("ns"), DV_STR("c"), DV_STR("id"), arena);
+    assert_int_equal(name.n, 255);
+    assert_true(dv_str_ends_with(name, DV_STR("xx.log")));
+}
+
 static void a_pods_cgroup_is_limited_when_all_of_it_is(void **state)
 {
     static const struct {
@@ -395,6 +409,7 @@ int main(void)
         doc_test(ports_are_told_once),
         doc_test(the_pods_context_is_the_sandboxes),
         doc_test(cgroups_have_names),
+        doc_test(the_name_of_a_link_to_a_log_is_cut),
         doc_test(a_pods_cgroup_is_limited_when_all_of_it_is),
         doc_test(the_hosts_file_has_addresses_and_aliases),
     };
