@@ -18,6 +18,7 @@
 #include "pod/runner/runner_cgroup.h"
 #include "pod/runner/runner_images.h"
 #include "pod/runner/runner_job.h"
+#include "pod/runner/runner_links.h"
 #include "pod/runner/runner_state.h"
 #include "resource/resource.h"
 #include "workload/life.h"
@@ -137,6 +138,7 @@ static void on_pod_changed(void *ctx, dv_str uid)
     struct dv_runner *runner = ctx;
     struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
 
+    dv_runner_links_look(runner->links, uid);
     if (pod) {
         pod->is_told = true;
         dv_runner_pod_look(pod);
@@ -255,8 +257,11 @@ void dv_runner_set_pod(struct dv_runner *runner, struct dv_object *object, bool 
     dv_str uid = object->meta->uid;
     struct dv_runner_pod *pod = dv_map_get(&runner->pods, uid);
 
-    if (!pod)
+    if (!pod) {
         pod = dv_runner_pod_new(runner, uid);
+        if (runner->cri)
+            dv_runner_links_look(runner->links, uid);
+    }
     dv_object_ref(object);
     dv_object_unref(pod->object);
     pod->object = object;
@@ -359,6 +364,7 @@ static void free_runner(struct dv_runner *runner)
     dv_task_cancel(&runner->runtime_task);
     dv_runner_cgroups_free(runner->cgroups);
     dv_runner_images_free(runner->images);
+    dv_runner_links_free(runner->links);
     dv_arena_free(runner->runtime_arena);
     dv_arena_free(runner->arena);
     free(runner);
@@ -384,7 +390,8 @@ static void on_close_task(struct dv_task *task)
         if (!dv_runner_pod_is_idle(entry->value))
             return;
     if (runner->sweep || runner->rotation || runner->is_cri_closing ||
-        dv_runner_cgroups_are_busy(runner->cgroups) || dv_runner_images_are_busy(runner->images))
+        dv_runner_cgroups_are_busy(runner->cgroups) || dv_runner_images_are_busy(runner->images) ||
+        dv_runner_links_are_busy(runner->links))
         return;
     if (runner->cri) { /* nobody calls any more */
         runner->is_cri_closing = true;
@@ -481,6 +488,7 @@ struct dv_runner *dv_runner_open(struct dv_loop *loop, const struct dv_runner_op
     set_node(runner);
     runner->cgroups = dv_runner_cgroups_new(runner, look_at_all);
     runner->images = dv_runner_images_new(runner);
+    runner->links = dv_runner_links_new(runner);
     dv_timer_start(&runner->sweep_timer, loop, dv_loop_now_ms(loop) + SWEEP_MS, on_sweep);
     dv_timer_start(&runner->rotate_timer, loop, dv_loop_now_ms(loop) + ROTATE_MS, on_rotate);
     if (dv_str_eq(options->cri, DV_STR("none")))

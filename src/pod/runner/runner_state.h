@@ -21,6 +21,7 @@ struct dv_object;
 struct dv_runner_cgroups;
 struct dv_runner_images;
 struct dv_runner_job;
+struct dv_runner_links;
 struct dv_runner_rotation;
 struct dv_runner_sweep;
 
@@ -81,6 +82,7 @@ struct dv_runner {
     struct dv_runner_job *puller;        /* NULL: nobody */
     struct dv_runner_cgroups *cgroups;   /* those of pods */
     struct dv_runner_images *images;     /* removes those that nobody uses */
+    struct dv_runner_links *links;       /* to the logs of containers */
     struct dv_timer find_timer;          /* looks for a runtime */
     struct dv_timer sweep_timer;         /* looks for what is left over */
     struct dv_runner_sweep *sweep;       /* the one that is under way; NULL: none */

@@ -1,5 +1,5 @@
 /* runner_sweep.c - removes the directories and logs of pods that nobody has any more: neither the
- * agent nor the runtime. One directory after the other, once a minute. */
+ * agent nor the runtime. One directory after the other, once a minute; links to logs come last. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "pod/pod.h"
 #include "pod/runner.h"
 #include "pod/runner/runner_cgroup.h"
+#include "pod/runner/runner_links.h"
 #include "pod/runner/runner_state.h"
 #include "voldir/voldir.h"
 
@@ -23,6 +24,7 @@ struct dv_runner_sweep {
     struct dv_voldir_list list;
     struct dv_voldir_tear_down tear_down;
     struct dv_voldir_remove_logs remove_logs;
+    struct dv_voldir_clean_links clean_links;
     size_t i; /* in the list */
 };
 
@@ -38,6 +40,15 @@ static void end(struct dv_runner_sweep *sweep)
     dv_arena_free(sweep->arena);
     free(sweep);
     dv_runner_check_closed(runner);
+}
+
+static void on_links_cleaned(struct dv_voldir_clean_links *op, const struct dv_err *err)
+{
+    struct dv_runner_sweep *sweep = DV_CONTAINER(op, struct dv_runner_sweep, clean_links);
+
+    if (err)
+        dv_log(DV_LOG_WARN, "pod: links to logs that are gone stay for now", DV_F_ERR(err));
+    end(sweep);
 }
 
 static bool is_known(const struct dv_runner *runner, dv_str uid)
@@ -110,10 +121,19 @@ static void next(struct dv_runner_sweep *sweep)
         }
         return;
     }
-    if (is_logs || runner->is_closing)
+    if (runner->is_closing) {
         end(sweep);
-    else
+    } else if (is_logs) {
+        sweep->clean_links = (struct dv_voldir_clean_links){
+            .done = on_links_cleaned,
+            .dir = dv_runner_links_dir(runner->links),
+            .log_dir = runner->options.log_dir,
+            .ids = dv_runner_links_ids(runner->links, sweep->arena),
+        };
+        dv_voldir_clean_links(&sweep->clean_links, runner->loop);
+    } else {
         list(sweep, DV_VOLDIR_LOGS, runner->options.log_dir);
+    }
 }
 
 static void on_listed(struct dv_voldir_list *op, const struct dv_err *err)

@@ -174,3 +174,20 @@ def test_a_config_map_that_vanishes_stops_nobody(node):
     wanted = ("FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "cm" not found')
     until(lambda: wanted in node.events("p"), WAIT_S, "the event")
     until(lambda: node.log("p", number=1) == "kept", WAIT_S, "it was started again")
+
+
+def test_collectors_find_logs_by_links(node):
+    """As in /var/log/containers; they go with the container, also when davitd was away."""
+    links = Path(node.logs_dir).parent / "containers"
+    node.add(pod("p", container(script="echo hello; sleep 1000")))
+    node.add(pod("q", container(script="echo hello; sleep 1000")))
+    names = {}
+    for name in ("p", "q"):
+        status = node.wait_phase(name, "Running")["status"]["containerStatuses"][0]
+        names[name] = links / f"{name}_default_main-{status['containerID'].split('//')[1]}.log"
+        until(lambda name=name: names[name].is_symlink() and "hello" in names[name].read_text(),
+              WAIT_S, f"the link to the log of {name}")
+    node.delete("p")
+    node.wait_gone("p")
+    until(lambda: not names["p"].is_symlink(), WAIT_S, "the link is gone")
+    assert names["q"].is_symlink()
