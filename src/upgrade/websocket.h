@@ -41,10 +41,6 @@ struct dv_ws_fields {
 #define DV_WS_ACCEPT_BYTES 29u
 #define DV_WS_NONCE_BYTES 16u
 
-/* Whether a request asks to leave HTTP for this protocol ("websocket", "SPDY/3.1"), by its fields
- * Connection and Upgrade. */
-bool dv_upgrade_is_asked(dv_str connection, dv_str upgrade, dv_str protocol);
-
 /* Server: checks the request of a client, and chooses the first of the client's subprotocols that
  * is in `served`; the empty one when the client names none. *protocol points into `served`.
  * `accept` is the text of Sec-WebSocket-Accept. DV_INVALID_ARGUMENT: it is no WebSocket of this

@@ -6,53 +6,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "upgrade/upgrade.h"
 #include "upgrade/websocket.h"
 #include "upgrade/wire/sha1.h"
+#include "upgrade/wire/words.h"
 
 #define ACCEPT_SUFFIX "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-
-/* Whether a list of words has this one, in any case of letters. */
-static bool has_word(dv_str list, dv_str word)
-{
-    dv_str piece;
-
-    if (!list.p)
-        return false;
-    while (dv_str_split(&list, ',', &piece)) {
-        if (dv_str_eq_nocase(dv_str_trim(piece), word))
-            return true;
-    }
-    return false;
-}
-
-bool dv_upgrade_is_asked(dv_str connection, dv_str upgrade, dv_str protocol)
-{
-    return has_word(connection, DV_STR("upgrade")) && has_word(upgrade, protocol);
-}
-
-/* Finds the first word of all lists that is among the texts; n when there is none. *is_empty: there
- * is no word at all. */
-static size_t find_common(const struct dv_ws_fields *fields, const dv_str *texts, size_t n,
-                          bool *is_empty)
-{
-    *is_empty = true;
-    for (size_t i = 0; i < fields->n_protocols; i++) {
-        dv_str rest = fields->protocols[i];
-        dv_str word;
-
-        while (rest.p && dv_str_split(&rest, ',', &word)) {
-            word = dv_str_trim(word);
-            if (word.n == 0)
-                continue;
-            *is_empty = false;
-            for (size_t k = 0; k < n; k++) {
-                if (dv_str_eq(word, texts[k]))
-                    return k;
-            }
-        }
-    }
-    return n;
-}
 
 /* A key is 16 bytes in base64: 22 digits and two signs that nothing follows. */
 static bool is_key(dv_str key)
@@ -102,7 +61,7 @@ bool dv_ws_accept(const struct dv_ws_fields *request, const dv_str *served, size
                        DV_FMT(dv_str_slice(request->version, 0, 32)));
     if (!is_key(request->key))
         return dv_fail(err, DV_INVALID_ARGUMENT, "Sec-WebSocket-Key is not 16 bytes in base64");
-    i = find_common(request, served, n_served, &is_empty);
+    i = dv_words_find_common(request->protocols, request->n_protocols, served, n_served, &is_empty);
     for (size_t k = 0; is_empty && k < n_served; k++) {
         if (served[k].n == 0)
             i = k;
@@ -126,7 +85,8 @@ bool dv_ws_check_answer(const struct dv_ws_fields *answer, dv_str key, const dv_
 {
     char accept[DV_WS_ACCEPT_BYTES];
     bool is_empty;
-    size_t i = find_common(answer, offered, n_offered, &is_empty);
+    size_t i =
+        dv_words_find_common(answer->protocols, answer->n_protocols, offered, n_offered, &is_empty);
 
     print_accept(key, accept);
     if (!dv_upgrade_is_asked(answer->connection, answer->upgrade, DV_STR("websocket")))
