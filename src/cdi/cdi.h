@@ -193,9 +193,6 @@ struct dv_cdi_spec *dv_cdi_spec_new(const struct dv_cdi_file *file);
 struct dv_cdi_spec *dv_cdi_spec_ref(struct dv_cdi_spec *spec);
 void dv_cdi_spec_unref(struct dv_cdi_spec *spec);   /* NULL is fine */
 void dv_cdi_spec_unrefp(struct dv_cdi_spec **spec); /* for DV_CLEANUP */
-/* The document to write it as. Read again it is the same spec. */
-struct dv_json *dv_cdi_spec_to_json(const struct dv_cdi_spec *spec, struct dv_arena *arena);
-
 /* -- The index ------------------------------------------------------------------------------ */
 
 /* The most names, more than any container has; resolving compares each with those before it. */

@@ -10,9 +10,6 @@
 #include "cdi/shape.h"
 #include "json/json.h"
 
-static struct dv_json *write_object(const struct dv_cdi_shape *shape, const char *value,
-                                    struct dv_arena *arena);
-
 static size_t count_of(const struct dv_cdi_field *field, const char *value)
 {
     size_t n;
@@ -84,14 +81,14 @@ static struct dv_json *write_list(const struct dv_cdi_field *field, const char *
 
     for (size_t i = 0; i < n; i++)
         dv_json_append(array,
-                       write_object(field->shape, &elements[i * field->shape->size_bytes], arena));
+                       dv_cdi_write(field->shape, &elements[i * field->shape->size_bytes], arena));
     return array;
 }
 
 static struct dv_json *write_inline(const struct dv_cdi_field *field, const char *value,
                                     struct dv_arena *arena)
 {
-    struct dv_json *object = write_object(field->shape, value + field->at, arena);
+    struct dv_json *object = dv_cdi_write(field->shape, value + field->at, arena);
 
     return dv_json_n(object) > 0 ? object : NULL;
 }
@@ -125,15 +122,15 @@ static struct dv_json *write_value(const struct dv_cdi_field *field, const char 
         return write_list(field, value, arena);
     case DV_CDI_POINTER:
         at = pointer_of(field, value);
-        return at ? write_object(field->shape, at, arena) : NULL;
+        return at ? dv_cdi_write(field->shape, at, arena) : NULL;
     case DV_CDI_INLINE:
         return write_inline(field, value, arena);
     }
     return NULL;
 }
 
-static struct dv_json *write_object(const struct dv_cdi_shape *shape, const char *value,
-                                    struct dv_arena *arena)
+struct dv_json *dv_cdi_write(const struct dv_cdi_shape *shape, const void *value,
+                             struct dv_arena *arena)
 {
     struct dv_json *object = dv_json_new_object(arena);
 
@@ -144,11 +141,6 @@ static struct dv_json *write_object(const struct dv_cdi_shape *shape, const char
             dv_json_set(object, shape->fields[i].key, member, arena);
     }
     return object;
-}
-
-struct dv_json *dv_cdi_spec_to_json(const struct dv_cdi_spec *spec, struct dv_arena *arena)
-{
-    return write_object(&dv_cdi_spec_shape, (const char *)spec, arena);
 }
 
 /* Lists one after the other; of what is not a list, the last. */
@@ -171,7 +163,6 @@ struct dv_json *dv_cdi_edits_to_json(const struct dv_cdi_edits *edits, struct dv
     struct dv_json *all = dv_json_new_object(arena);
 
     for (size_t i = 0; i < edits->n_parts; i++)
-        merge(all, write_object(&dv_cdi_edits_shape, (const char *)edits->parts[i].edits, arena),
-              arena);
+        merge(all, dv_cdi_write(&dv_cdi_edits_shape, edits->parts[i].edits, arena), arena);
     return all;
 }

@@ -2,11 +2,20 @@
 
 #include "cdi/cdi.h"
 
-static const char *const releases[DV_CDI_UNRELEASED] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0",
-                                                        "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
+static const char *const releases[DV_CDI_UNRELEASED] = {
+    [DV_CDI_0_3_0] = "0.3.0", [DV_CDI_0_4_0] = "0.4.0", [DV_CDI_0_5_0] = "0.5.0",
+    [DV_CDI_0_6_0] = "0.6.0", [DV_CDI_0_7_0] = "0.7.0", [DV_CDI_0_8_0] = "0.8.0",
+    [DV_CDI_1_0_0] = "1.0.0", [DV_CDI_1_1_0] = "1.1.0",
+};
 static const char *const node_types[] = {"", "b", "c", "u", "p"};
-static const char *const hook_names[] = {"prestart",       "createRuntime", "createContainer",
-                                         "startContainer", "poststart",     "poststop"};
+static const char *const hook_names[] = {
+    [DV_CDI_HOOK_PRESTART] = "prestart",
+    [DV_CDI_HOOK_CREATE_RUNTIME] = "createRuntime",
+    [DV_CDI_HOOK_CREATE_CONTAINER] = "createContainer",
+    [DV_CDI_HOOK_START_CONTAINER] = "startContainer",
+    [DV_CDI_HOOK_POSTSTART] = "poststart",
+    [DV_CDI_HOOK_POSTSTOP] = "poststop",
+};
 
 const char *dv_cdi_release_text(enum dv_cdi_release release)
 {

@@ -10,6 +10,7 @@
 #include "base/str.h"
 
 struct dv_cdi_reader;
+struct dv_arena;
 struct dv_json;
 
 /* The released versions of the specification, by age. */
@@ -69,6 +70,10 @@ struct dv_cdi_shape {
 
 extern const struct dv_cdi_shape dv_cdi_spec_shape;
 extern const struct dv_cdi_shape dv_cdi_edits_shape;
+
+/* cdi_write.c: a struct of that shape as a document, in `arena`. What is empty is left out. */
+struct dv_json *dv_cdi_write(const struct dv_cdi_shape *shape, const void *value,
+                             struct dv_arena *arena);
 
 /* The checks, in cdi_check.c. */
 void dv_cdi_check_node(struct dv_cdi_reader *reader, const struct dv_json *node, const void *value);

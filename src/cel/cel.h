@@ -81,9 +81,6 @@ void dv_cel_print_type(const struct dv_cel_expr *expr, struct dv_buf *buf);
 
 /* Prints the expression in canonical form, which compiles to an equal expression. */
 void dv_cel_print(const struct dv_cel_expr *expr, struct dv_buf *buf);
-/* Whether two expressions were parsed alike: blanks, parentheses and the notation of literals do
- * not count. */
-bool dv_cel_expr_eq(const struct dv_cel_expr *a, const struct dv_cel_expr *b);
 
 /* -- Devices --------------------------------------------------------------------------------- */
 

@@ -90,7 +90,6 @@ uint64_t dv_embedded_version(const struct dv_embedded *embedded);
 /* Borrowed until the next turn; NULL when absent. */
 struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const struct dv_kind *kind,
                                   dv_str namespace, dv_str name);
-size_t dv_embedded_n(const struct dv_embedded *embedded, const struct dv_kind *kind);
 
 enum dv_version_match {
     DV_MATCH_NONE,

@@ -121,8 +121,6 @@ const struct dv_err *dv_h2_complaint(const struct dv_h2 *h2);
  * peer has answered, which may take too long to wait for. A second call does nothing. */
 void dv_h2_shut_down(struct dv_h2 *h2);
 
-size_t dv_h2_n_calls(const struct dv_h2 *h2);
-
 /* ---- calls ---- */
 
 struct dv_h2_start {

@@ -398,8 +398,3 @@ void dv_h2_leave_if_idle(struct dv_h2 *h2)
     if (h2->goodbye == GOODBYE_DUE && !h2->options.is_server && h2->n_open == 0)
         dv_h2_goodbye_say(h2->ng, &h2->goodbye);
 }
-
-size_t dv_h2_n_calls(const struct dv_h2 *h2)
-{
-    return h2->n_calls;
-}

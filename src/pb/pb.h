@@ -28,12 +28,10 @@ struct dv_err;
  * own messages is 7. */
 #define DV_PB_DEPTH_MAX 100u
 
-/* Decoding takes at most this much arena for each byte of input, and DV_PB_MEMORY_FLAT once. The
- * worst is a list of empty messages, two bytes each: their structs have about 100, the list 32. */
-#define DV_PB_MEMORY_FACTOR 128u
-#define DV_PB_MEMORY_FLAT 4096u
-
 /* --- Whole messages ---
+ *
+ * Decoding takes at most 128 bytes of the arena for each byte of input, and 4096 once. The worst is
+ * a list of empty messages, two bytes each: their structs have about 100, the list 32.
  *
  * In C a field that is `optional` in a proto3 file has has_<name>_case, which is not 0 when the
  * field is present; set it too when you set the field. */

@@ -14,6 +14,7 @@
 #include "cluster/world.h"
 #include "control/control.h"
 #include "resource/resource.h"
+#include "support/embedded_count.h"
 #include "json/json.h"
 
 #define N_PODS 40u
@@ -92,7 +93,7 @@ static bool is_idle(void *ctx)
 
 static size_t n_claims(struct storm *storm)
 {
-    return dv_embedded_n(storm->world->embedded, dv_kind(DV_KIND_CLAIM));
+    return embedded_count(storm->world->embedded, dv_kind(DV_KIND_CLAIM));
 }
 
 static const struct dv_api_pod *pod_of(struct storm *storm, unsigned i)

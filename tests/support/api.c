@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 #include "support/dvtest.h"
+#include "support/embedded_count.h"
 #include "support/scratch.h"
 #include "support/test_store.h"
 #include "support/turns.h"
@@ -21,7 +22,7 @@ const struct dv_store_schema api_schema = {.tables = table_names,
 static bool has_namespaces(void *ctx)
 {
     /* default, kube-node-lease, kube-public, kube-system */
-    return dv_embedded_n(ctx, dv_kind(DV_KIND_NAMESPACE)) >= 4;
+    return embedded_count(ctx, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
 struct dv_embedded *api_open_embedded(struct dv_loop *loop, struct dv_store *store,

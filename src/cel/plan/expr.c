@@ -107,11 +107,6 @@ void dv_cel_print(const struct dv_cel_expr *expr, struct dv_buf *buf)
     dv_cel_ast_print(expr->program.parsed, buf);
 }
 
-bool dv_cel_expr_eq(const struct dv_cel_expr *a, const struct dv_cel_expr *b)
-{
-    return dv_cel_ast_eq(a->program.parsed, b->program.parsed);
-}
-
 static enum dv_code code_of(const struct dv_cel_val *error)
 {
     switch ((enum dv_cel_fault)error->fault) {

@@ -118,6 +118,5 @@ struct dv_cel_ast *dv_cel_expand(const struct dv_cel_ast *ast, struct dv_arena *
                                  struct dv_cel_issues *issues);
 
 void dv_cel_ast_print(const struct dv_cel_ast *ast, struct dv_buf *buf);
-bool dv_cel_ast_eq(const struct dv_cel_ast *a, const struct dv_cel_ast *b);
 
 #endif

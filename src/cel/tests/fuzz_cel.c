@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cel/read/ast.h"
+#include "cel/tests/test_ast_eq.h"
 #include "number/number.h"
 
 /* Each character may become an escape of four, and each operator may get parentheses and blanks. */
@@ -93,7 +94,7 @@ static void check_print(const struct dv_cel_ast *ast, struct dv_arena *arena)
     dv_cel_ast_print(ast, &text);
     assert(dv_buf_check(&text, "expression", &err));
     again = dv_cel_parse(dv_buf_str(&text), arena, &issues);
-    assert(again && dv_cel_ast_eq(ast, again));
+    assert(again && ast_eq(ast, again));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -339,8 +339,3 @@ struct dv_object *dv_embedded_get(const struct dv_embedded *embedded, const stru
 
     return entry ? entry->object : NULL;
 }
-
-size_t dv_embedded_n(const struct dv_embedded *embedded, const struct dv_kind *kind)
-{
-    return embedded->shelves[kind->id].n;
-}

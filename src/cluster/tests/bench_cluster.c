@@ -25,6 +25,7 @@
 #include "resource/resource.h"
 #include "store/store.h"
 #include "support/bench.h"
+#include "support/embedded_count.h"
 #include "support/store_files.h"
 #include "json/json.h"
 
@@ -99,7 +100,7 @@ static bool is_ready(void *ctx)
 {
     const struct bench *bench = ctx;
 
-    return dv_embedded_n(bench->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
+    return embedded_count(bench->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
 static void open_all(struct bench *bench)
@@ -344,7 +345,7 @@ static void bench_list(struct bench *bench)
     uint64_t begin;
 
     choose(bench, DV_KIND_SLICE);
-    run(bench, 64, N_LIST - dv_embedded_n(bench->embedded, query.kind), create_next, NULL);
+    run(bench, 64, N_LIST - embedded_count(bench->embedded, query.kind), create_next, NULL);
     begin = bench_now_ns();
     for (size_t i = 0; i < 100; i++) {
         dv_arena_reset(bench->arena);
@@ -447,7 +448,7 @@ static void bench_memory(struct bench *bench, enum dv_kind_id kind)
 static void bench_restart(struct bench *bench)
 {
     uint64_t begin;
-    size_t n = dv_embedded_n(bench->embedded, dv_kind(DV_KIND_CLAIM));
+    size_t n = embedded_count(bench->embedded, dv_kind(DV_KIND_CLAIM));
 
     choose(bench, DV_KIND_CLAIM);
     if (n < N_RESTART)
@@ -458,8 +459,8 @@ static void bench_restart(struct bench *bench)
     open_all(bench);
     printf("  %-44s %9.0f ms  %zu claims and %zu slices, %zu KiB resident\n", "restart",
            (double)(bench_now_ns() - begin) / 1e6,
-           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_CLAIM)),
-           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_SLICE)), bench_resident_kib());
+           embedded_count(bench->embedded, dv_kind(DV_KIND_CLAIM)),
+           embedded_count(bench->embedded, dv_kind(DV_KIND_SLICE)), bench_resident_kib());
     wait_for(bench, is_ready, bench);
 }
 

@@ -23,6 +23,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/embedded_count.h"
 #include "support/store_files.h"
 #include "json/json.h"
 
@@ -83,7 +84,7 @@ static bool is_ready(void *ctx)
 {
     struct world *world = ctx;
 
-    return dv_embedded_n(world->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
+    return embedded_count(world->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
 static void wait(struct world *world, bool (*is_met)(void *ctx), void *ctx)

@@ -10,6 +10,7 @@
 #include "resource/resource.h"
 #include "store/store.h"
 #include "support/api.h"
+#include "support/embedded_count.h"
 
 #define POD "{\"metadata\":{\"name\":\"p1\"}," POD_SPEC "}"
 #define CLAIM "{\"metadata\":{\"name\":\"c1\"}," CLAIM_SPEC "}"
@@ -112,9 +113,9 @@ static void every_write_may_fail_and_the_end_is_the_same(void **state)
         fixture->faults = (struct test_store_faults){.n_until = n, .code = DV_RESOURCE_EXHAUSTED};
         n_failed += tell_story(fixture);
         pass(fixture, 20000); /* what the collector could not write it tries again */
-        assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 4);
-        assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_POD)), 0);
-        assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 4);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_POD)), 0);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
         (void)end((void **)&fixture);
     }
     assert_int_equal(n_failed, 6); /* each request of the story, once */
@@ -134,9 +135,9 @@ static void the_first_namespaces_are_tried_again(void **state)
         fixture->cluster = dv_embedded_cluster(fixture->embedded);
         /* Requests wait for the first try only. */
         (void)must(create(fixture, DV_KIND_NAMESPACE, "", "{\"metadata\":{\"name\":\"s\"}}"));
-        assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 4);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 4);
         pass(fixture, 2000);
-        assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 5);
+        assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_NAMESPACE)), 5);
         (void)end((void **)&fixture);
     }
 }
@@ -232,7 +233,7 @@ static void everything_is_written_again_when_asked(void **state)
                      "{\"data\":{\"new\":\"yes\"}}"));
     run_until(fixture, is_set, &is_rewritten);
     reopen(fixture);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 1200);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 1200);
     assert_int_equal(
         ((struct dv_api_config_map *)must(get(fixture, DV_KIND_CONFIG_MAP, "default", "m1100"))
              ->value)

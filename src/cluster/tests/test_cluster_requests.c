@@ -11,6 +11,7 @@
 #include "resource/resource.h"
 #include "resource/status.h"
 #include "resource/validate.h"
+#include "support/embedded_count.h"
 
 #define CLAIM "{\"metadata\":{\"name\":\"c1\"}," CLAIM_SPEC "}"
 #define POD "{\"metadata\":{\"name\":\"p1\"}," POD_SPEC "}"
@@ -88,7 +89,7 @@ static void refuses_what_cannot_be_created(void **state)
     for (size_t i = 0; i < DV_COUNT(cases); i++)
         must_fail(create(fixture, cases[i].kind, cases[i].namespace, cases[i].json), cases[i].code,
                   cases[i].reason, cases[i].message);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 1);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 1);
 }
 
 static void generates_names(void **state)
@@ -106,7 +107,7 @@ static void generates_names(void **state)
         assert_int_equal(name.n, 9);
         assert_true(dv_str_starts_with(name, DV_STR("gen-")));
     }
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 100);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 100);
     assert_int_equal(must(create(fixture, DV_KIND_CLAIM, "default", long_name))->meta->name.n, 63);
 }
 

@@ -7,6 +7,7 @@
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
+#include "support/embedded_count.h"
 
 #define POD "{\"metadata\":{\"name\":\"p1\"}," POD_SPEC "}"
 
@@ -55,7 +56,7 @@ static void what_a_deleted_owner_leaves_behind_is_collected(void **state)
     delete_pod(fixture, NULL);
     (void)make_pod(fixture); /* one of the same name is not the owner */
     settle(fixture);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
 }
 
 static void an_owner_that_never_was_counts_as_gone(void **state)
@@ -135,10 +136,10 @@ static void an_orphaning_deletion_frees_the_dependents(void **state)
     assert_true(exists(fixture, DV_KIND_POD, "default", "p1"));
     pass(fixture, 3000);
     assert_false(exists(fixture, DV_KIND_POD, "default", "p1"));
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 150);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 150);
     assert_int_equal(meta_of(fixture, "c0")->n_owner_references, 0);
     pass(fixture, 3000);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 150);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 150);
 }
 
 static void collecting_goes_on_after_a_restart(void **state)
@@ -152,7 +153,7 @@ static void collecting_goes_on_after_a_restart(void **state)
     reopen(fixture);
     pass(fixture, 5000);
     assert_false(exists(fixture, DV_KIND_POD, "default", "p1"));
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
 }
 
 /* ---- namespaces ---- */
@@ -188,8 +189,8 @@ static void a_deleted_namespace_is_emptied_and_goes(void **state)
     assert_true(exists(fixture, DV_KIND_CONFIG_MAP, "s", "m0")); /* not yet */
     pass(fixture, 6000);
     assert_false(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 0);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_POD)), 0);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 0);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_POD)), 0);
 }
 
 static void a_namespace_waits_for_what_is_held(void **state)
@@ -202,7 +203,7 @@ static void a_namespace_waits_for_what_is_held(void **state)
     (void)must(del(fixture, DV_KIND_NAMESPACE, "", "s", NULL));
     pass(fixture, 10000);
     assert_true(exists(fixture, DV_KIND_NAMESPACE, "", "s"));
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 1);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CONFIG_MAP)), 1);
     (void)must(patch(fixture, DV_KIND_CONFIG_MAP, "s", "m7", DV_PATCH_MERGE,
                      "{\"metadata\":{\"finalizers\":null}}"));
     settle(fixture);

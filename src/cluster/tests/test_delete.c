@@ -6,6 +6,7 @@
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
+#include "support/embedded_count.h"
 
 #define CLAIM "{\"metadata\":{\"name\":\"c1\"}," CLAIM_SPEC "}"
 #define HELD "{\"metadata\":{\"name\":\"c1\",\"finalizers\":[\"example.com/f\"]}," CLAIM_SPEC "}"
@@ -274,9 +275,9 @@ static void deletes_what_a_selector_matches(void **state)
               "unable to parse requirement: found '', expected: ',', ')' or identifier");
     assert_int_equal(delete_all(fixture, "g=zzz").n_objects, 0);
     assert_int_equal(delete_all(fixture, "g=a").n_objects, 500);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 500);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 500);
     assert_int_equal(delete_all(fixture, "").n_objects, 500);
-    assert_int_equal(dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
+    assert_int_equal(embedded_count(fixture->embedded, dv_kind(DV_KIND_CLAIM)), 0);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "cluster/embedded.h"
 #include "cluster/tests/test_cluster_fixture.h"
 #include "resource/resource.h"
+#include "support/embedded_count.h"
 
 #define N_MAX 20u
 
@@ -23,7 +24,7 @@ static int start_small(void **state)
 
 static size_t n_events(const struct fixture *fixture)
 {
-    return dv_embedded_n(fixture->embedded, dv_kind(DV_KIND_EVENT));
+    return embedded_count(fixture->embedded, dv_kind(DV_KIND_EVENT));
 }
 
 static bool has(struct fixture *fixture, size_t i)

@@ -18,6 +18,7 @@
 #include "loop/loop.h"
 #include "resource/resource.h"
 #include "store/store.h"
+#include "support/embedded_count.h"
 #include "support/store_files.h"
 
 #define WAIT_MS 300000u
@@ -129,7 +130,7 @@ static bool has_all_claims(void *ctx)
 
     dv_control_get_stats(bench->control, &stats);
     return bench->n_running == 0 && bench->n_asked == bench->n_pods &&
-           dv_embedded_n(bench->embedded, dv_kind(DV_KIND_CLAIM)) == bench->n_claims_wanted &&
+           embedded_count(bench->embedded, dv_kind(DV_KIND_CLAIM)) == bench->n_claims_wanted &&
            stats.n_running + stats.n_waiting == 0;
 }
 

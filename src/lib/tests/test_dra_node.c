@@ -17,6 +17,7 @@
 #include "pb/pb.h"
 #include "proto/dra_v1.pb-c.h"
 #include "resource/resource.h"
+#include "support/embedded_count.h"
 #include "json/json.h"
 
 #define PATIENCE_MS 10000u
@@ -138,7 +139,7 @@ static bool has_namespaces(void *ctx)
 {
     const struct dra_node *test = ctx;
 
-    return dv_embedded_n(test->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
+    return embedded_count(test->embedded, dv_kind(DV_KIND_NAMESPACE)) >= 4;
 }
 
 static void wait_for(struct dra_node *test, bool (*is_met)(void *ctx), void *ctx, const char *what)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "pb/pb.h"
+#include "pb/tests/test_pb_memory.h"
 #include "proto/deviceplugin_v0_1.pb-c.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 #include "proto/dra_v1.pb-c.h"
@@ -124,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     type = types[data[0] % DV_COUNT(types)];
     bytes = (dv_str){(const char *)data + 1, size - 1};
     message = dv_pb_decode(type, bytes, arena, &err);
-    assert(dv_arena_size_bytes(arena) <= DV_PB_MEMORY_FACTOR * bytes.n + DV_PB_MEMORY_FLAT);
+    assert(dv_arena_size_bytes(arena) <= MEMORY_FACTOR * bytes.n + MEMORY_FLAT);
     if (!message) {
         assert(err.code == DV_INVALID_ARGUMENT);
         return 0;

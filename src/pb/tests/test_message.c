@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "pb/pb.h"
 #include "pb/tests/test_hex.h"
+#include "pb/tests/test_pb_memory.h"
 #include "proto/deviceplugin_v1beta1.pb-c.h"
 #include "proto/dra_v1.pb-c.h"
 #include "proto/health_v1alpha1.pb-c.h"
@@ -226,7 +227,7 @@ static void memory_is_bounded_by_the_input(void **state)
         for (size_t k = 0; k < n; k++)
             memcpy(bytes + k * unit.n, unit.p, unit.n);
         assert_ok(dv_pb_decode(cases[i].type, (dv_str){bytes, n * unit.n}, arena, &err), &err);
-        if (dv_arena_size_bytes(arena) > DV_PB_MEMORY_FACTOR * n * unit.n + DV_PB_MEMORY_FLAT)
+        if (dv_arena_size_bytes(arena) > MEMORY_FACTOR * n * unit.n + MEMORY_FLAT)
             fail_msg("%s %s: %zu bytes", cases[i].type->name, cases[i].why,
                      dv_arena_size_bytes(arena));
     }

@@ -10,6 +10,7 @@
 #include "cluster/embedded.h"
 #include "resource/resource.h"
 #include "support/api_front.h"
+#include "support/embedded_count.h"
 
 /* Pods with and without claims, shared claims, extended resources, one that does not fit, one that
  * is bound already. */
@@ -50,7 +51,7 @@ static void check_end(struct world *world)
                         "schedulable");
     assert_non_null(look_pod(world, "p7")->status.extended_resource_claim_status);
     /* Of claims for extended resources, only the one that is used is left. */
-    assert_int_equal(dv_embedded_n(world->api.embedded, dv_kind(DV_KIND_CLAIM)), 5);
+    assert_int_equal(embedded_count(world->api.embedded, dv_kind(DV_KIND_CLAIM)), 5);
     assert_at_rest(world);
 }
 
