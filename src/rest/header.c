@@ -7,7 +7,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "http1/http1.h"
+#include "http2/http2_server.h"
 #include "rest/rest.h"
 #include "rest/rest_server.h"
 #include "rest/target.h"
@@ -62,8 +64,13 @@ static bool is_encoded(const struct dv_rest_request *request)
     return encoding.n > 0 && !dv_str_eq_nocase(encoding, DV_STR("identity"));
 }
 
-static void check(const struct dv_rest_call *call, uint64_t length, struct dv_rest_refusal *refusal)
+static void check(struct dv_rest_call *call, dv_str target, uint64_t length,
+                  struct dv_rest_refusal *refusal)
 {
+    if (!dv_rest_target_parse(target, &call->request.path, &call->request.query, &refusal->err)) {
+        refuse(refusal, 400);
+        return;
+    }
     check_single(&call->request, refusal);
     if (refusal->status == 0 && length > call->server->options.body_bytes_max)
         dv_rest_header_too_large(call->server, refusal);
@@ -92,9 +99,24 @@ void dv_rest_header_take(struct dv_rest_call *call, const struct dv_h1_head *hea
     request->method = moved(head->method, head->text, copy);
     request->fields = fields;
     request->n_fields = head->n_fields;
-    if (!dv_rest_target_parse(moved(head->target, head->text, copy), &request->path,
-                              &request->query, &refusal->err))
-        refuse(refusal, 400);
-    else
-        check(call, head->length, refusal);
+    check(call, moved(head->target, head->text, copy), head->length, refusal);
+}
+
+void dv_rest_header_take_http2(struct dv_rest_call *call, const struct dv_h2_http_request *received,
+                               struct dv_rest_refusal *refusal)
+{
+    struct dv_rest_request *request = &call->request;
+    DV_VEC(struct dv_rest_field) fields = {0};
+
+    if (received->authority.n > 0)
+        *dv_vec_add_in(&fields, call->arena) =
+            (struct dv_rest_field){DV_STR("Host"), dv_str_copy(received->authority, call->arena)};
+    for (size_t i = 0; i < received->n_fields; i++)
+        *dv_vec_add_in(&fields, call->arena) =
+            (struct dv_rest_field){dv_str_copy(received->fields[i].name, call->arena),
+                                   dv_str_copy(received->fields[i].value, call->arena)};
+    request->method = dv_str_copy(received->method, call->arena);
+    request->fields = fields.v;
+    request->n_fields = fields.n;
+    check(call, dv_str_copy(received->target, call->arena), received->length, refusal);
 }

@@ -1,4 +1,5 @@
-/* rest.h - HTTP/1.1 on the loop: servers and clients, plain or under TLS, and certificates.
+/* rest.h - HTTP on the loop: servers and clients, plain or under TLS, and certificates. Servers
+ * speak HTTP/1.1 and, under TLS with clients that choose it, HTTP/2; handlers see no difference.
  *
  * Every call and every fetch has an id that stands in the log at its start and at its end. What the
  * other side may send or leave unread is bounded: header fields, bodies, the time for either,
@@ -82,7 +83,8 @@ const char *dv_rest_drop_name(enum dv_rest_drop drop); /* "peer_share": of a met
 struct dv_rest_server_options {
     dv_str name;                   /* for the log */
     const struct dv_rest_tls *tls; /* copied; NULL: plain HTTP */
-    /* A complete request has arrived; it lives as long as the call. The call must be answered, now
+    /* A complete request has arrived; it lives as long as the call. A connection may have many at
+     * once (HTTP/2). The call must be answered, now
      * or later; that the client has left meanwhile is not told. */
     void (*handle)(void *ctx, struct dv_rest_call *call, const struct dv_rest_request *request);
     /* The header of a request with a body has arrived. The handler can now say whose it is

@@ -32,7 +32,9 @@ void dv_rest_call_free(struct dv_rest_call *call)
 {
     struct dv_rest_server *server = call->server;
 
-    if (call->conn)
+    if (call->exchange)
+        dv_rest_exchange_lose_call(call->exchange);
+    else if (call->conn)
         call->conn->call = NULL;
     dv_task_cancel(&call->task);
     dv_rest_shares_give_body_back(call);
@@ -147,7 +149,25 @@ void dv_rest_call_answer(struct dv_rest_call *call, unsigned status, struct dv_b
 {
     assert(call->is_handed && status >= 200 && status <= 599);
     call->status = status;
-    if (call->conn && !dv_rest_conn_is_breaking(call->conn))
+    bool dv_rest_call_is_lost(const struct dv_rest_call *call)
+    {
+        return !call->conn || dv_rest_conn_is_breaking(call->conn) ||
+               (call->exchange && dv_rest_exchange_is_reset(call->exchange));
+    }
+
+    void dv_rest_call_run_later(struct dv_rest_call * call)
+    {
+        if (call->exchange)
+            dv_rest_exchange_run_later(call->exchange);
+        else if (call->conn)
+            dv_rest_conn_run_later(call->conn);
+    }
+
+    if (dv_rest_call_is_lost(call))
+        return;
+    if (call->exchange)
+        dv_rest_http2_answer(call, body);
+    else
         dv_rest_http1_answer(call, body);
 }
 

@@ -49,6 +49,8 @@ static void end(struct dv_rest_conn *conn)
 {
     struct dv_rest_server *server = conn->server;
 
+    if (conn->h2)
+        dv_rest_http2_end(conn);
     dv_rest_http1_end(conn);
     dv_timer_cancel(&conn->timer);
     dv_rest_tls_end(conn);
@@ -125,8 +127,12 @@ static void run(struct dv_rest_conn *conn)
     dv_link_remove(&conn->ready_link);
     if (!dv_rest_conn_is_breaking(conn) && is_shaking(conn))
         dv_rest_tls_shake(conn);
-    if (!dv_rest_conn_is_breaking(conn) && !is_shaking(conn))
-        dv_rest_http1_run(conn);
+    if (!dv_rest_conn_is_breaking(conn) && !is_shaking(conn)) {
+        if (conn->h2)
+            dv_rest_http2_run(conn);
+        else
+            dv_rest_http1_run(conn);
+    }
     server->running = NULL;
     if (dv_rest_conn_is_breaking(conn))
         end(conn);

@@ -14,8 +14,6 @@
 #include "rest/rest.h"
 #include "rest/rest_server.h"
 
-/* A client that takes an answer more slowly than this counts as stuck. */
-#define ANSWER_BYTES_PER_MS 16u
 /* A body up to this size goes out together with its header, in one write. */
 #define SMALL_BYTES (16u * 1024u)
 /* So often something is read or written before other connections have their turn. */
@@ -61,7 +59,7 @@ void dv_rest_http1_answer(struct dv_rest_call *call, struct dv_buf *body)
         .closes = server->is_closing,
     };
     uint64_t takes_ms =
-        dv_u64_add_clamped(server->options.timeout_ms, body->n / ANSWER_BYTES_PER_MS);
+        dv_u64_add_clamped(server->options.timeout_ms, body->n / DV_REST_ANSWER_BYTES_PER_MS);
     struct dv_rest_piece *large;
 
     dv_rest_io_send(conn, print_answer(conn, &answer, body, &call->framing, &large));

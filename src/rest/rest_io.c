@@ -13,6 +13,10 @@
 #include "rest/rest_server.h"
 #include "rest/tls.h"
 
+/* So much is written in one turn, about a millisecond's worth under TLS: a client that reads as
+ * fast as we write must not keep the others waiting. */
+#define FLUSH_BYTES_MAX (1024u * 1024u)
+
 /* ---- from the client ---- */
 
 static ssize_t read_plain(struct dv_rest_conn *conn, char *to, size_t n)
@@ -90,32 +94,40 @@ static ssize_t write_plain(struct dv_rest_conn *conn, const char *from, size_t n
     return put;
 }
 
+/* Writes from the first piece, and frees it when it is used up. Returns how many bytes the kernel
+ * took. */
+static size_t write_first(struct dv_rest_conn *conn)
+{
+    struct dv_rest_piece *piece =
+        DV_CONTAINER(dv_list_first(&conn->out), struct dv_rest_piece, link);
+    const char *from = piece->bytes.p + piece->at;
+    size_t n = piece->bytes.n - piece->at;
+    ssize_t put = n == 0      ? 0
+                  : conn->tls ? dv_rest_tls_write(conn, from, n)
+                              : write_plain(conn, from, n);
+
+    if (put < 0) {
+        conn->is_writable = false;
+        if (put == DV_REST_ENDED)
+            dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
+        return 0;
+    }
+    piece->at += (size_t)put;
+    if (piece->at == piece->bytes.n) {
+        dv_link_remove(&piece->link);
+        dv_rest_piece_free(piece);
+    }
+    return (size_t)put;
+}
+
 size_t dv_rest_io_flush(struct dv_rest_conn *conn)
 {
     size_t n_taken = 0;
 
-    while (conn->is_writable && dv_rest_io_has_output(conn)) {
-        struct dv_rest_piece *piece =
-            DV_CONTAINER(dv_list_first(&conn->out), struct dv_rest_piece, link);
-        const char *from = piece->bytes.p + piece->at;
-        size_t n = piece->bytes.n - piece->at;
-        ssize_t put = n == 0      ? 0
-                      : conn->tls ? dv_rest_tls_write(conn, from, n)
-                                  : write_plain(conn, from, n);
-
-        if (put < 0) {
-            conn->is_writable = false;
-            if (put == DV_REST_ENDED)
-                dv_rest_conn_break(conn, DV_CANCELLED, "the client is gone");
-            break;
-        }
-        piece->at += (size_t)put;
-        n_taken += (size_t)put;
-        if (piece->at < piece->bytes.n)
-            continue;
-        dv_link_remove(&piece->link);
-        dv_rest_piece_free(piece);
-    }
+    while (conn->is_writable && dv_rest_io_has_output(conn) && n_taken < FLUSH_BYTES_MAX)
+        n_taken += write_first(conn);
+    if (n_taken >= FLUSH_BYTES_MAX)
+        dv_rest_conn_run_next_turn(conn);
     return n_taken;
 }
 

@@ -198,6 +198,8 @@ void dv_rest_server_close(struct dv_rest_server *server, uint64_t grace_ms, dv_c
 
         if (conn->phase <= DV_REST_LEAVING)
             dv_rest_conn_break(conn, DV_CANCELLED, "the server is closing");
+        else if (conn->h2)
+            dv_rest_http2_close(conn);
     }
     dv_timer_start(&server->grace_timer, server->loop,
                    dv_u64_add_clamped(dv_loop_now_ms(server->loop), grace_ms), on_grace_over);

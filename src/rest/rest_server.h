@@ -9,8 +9,9 @@
  *                                        |          `----> STREAMING ----> IDLE, or LEAVING
  *                                        `-> REFUSED ----> ANSWERING
  *
- * While a handler has the call, nothing more is read, so that a client which does not listen is not
- * listened to either; the kernel still tells when it is gone. */
+ * That is HTTP/1.1; rest_http2.c has many requests at once. While a handler has the call, nothing
+ * more is read, so that a client which does not listen is not listened to either; the kernel still
+ * tells when it is gone. */
 #ifndef DV_REST_SERVER_H
 #define DV_REST_SERVER_H
 
@@ -27,11 +28,13 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "http1/http1.h"
+#include "http2/http2_server.h"
 #include "loop/loop.h"
 #include "rest/rest.h"
 
 struct dv_rest_creds;
 struct dv_rest_peer;
+struct dv_rest_exchange;
 struct dv_rest_session;
 struct dv_rest_user;
 struct dv_rest_who;
@@ -43,6 +46,8 @@ struct dv_rest_who;
  * clients send everything before they listen. A client that sends more is cut off. */
 #define DV_REST_DISCARD_BYTES_MAX (16u * 1024u * 1024u)
 /* Room for "[ffff:...:255.255.255.255]:65535" and the NUL. */
+/* A client that takes an answer more slowly than this counts as stuck. */
+#define DV_REST_ANSWER_BYTES_PER_MS 16u
 #define DV_REST_PEER_BYTES 56u
 /* So much is read from a socket at once. */
 #define DV_REST_READ_BYTES (64u * 1024u)
@@ -114,10 +119,15 @@ struct dv_rest_conn {
     struct dv_rest_call *call;
     struct dv_rest_piece *refusal; /* waits for the end of the request */
     size_t discarded_bytes;        /* of a refused request's body, or of one that leaves */
-    struct dv_rest_peer *from;     /* NULL: it is not counted yet */
-    struct dv_link unknown_link;   /* in the list of connections without a known user */
-    struct dv_rest_user *user;     /* NULL: the user is not known */
-    struct dv_rest_session *tls;   /* NULL: plain */
+    struct dv_h2_server *h2;       /* NULL: it speaks HTTP/1.1 */
+    struct dv_h2_server_handler h2_handler;
+    struct dv_list ready_exchanges; /* those that have something to send */
+    size_t n_exchanges;
+    size_t n_waiting;            /* those whose call a handler has */
+    struct dv_rest_peer *from;   /* NULL: it is not counted yet */
+    struct dv_link unknown_link; /* in the list of connections without a known user */
+    struct dv_rest_user *user;   /* NULL: the user is not known */
+    struct dv_rest_session *tls; /* NULL: plain */
     enum dv_rest_shake shake;
     struct dv_rest_who *who; /* the client by its certificate; NULL: nobody has asked */
     struct dv_timer timer;
@@ -155,7 +165,8 @@ struct dv_rest_server {
 
 struct dv_rest_call {
     struct dv_rest_server *server;
-    struct dv_rest_conn *conn; /* NULL once the client cannot be answered */
+    struct dv_rest_conn *conn;         /* NULL once the client cannot be answered */
+    struct dv_rest_exchange *exchange; /* NULL: HTTP/1.1, or as `conn` */
     struct dv_arena *arena;
     struct dv_rest_request request;
     struct dv_buf body;
@@ -261,9 +272,29 @@ void dv_rest_http1_answer(struct dv_rest_call *call, struct dv_buf *body);
 /* The connection is ending: lets go of its call. */
 void dv_rest_http1_end(struct dv_rest_conn *conn);
 
+/* ---- rest_http2.c ---- */
+
+void dv_rest_http2_begin(struct dv_rest_conn *conn);
+/* Does what there is to do on a connection that speaks HTTP/2. */
+void dv_rest_http2_run(struct dv_rest_conn *conn);
+/* Answers the call that the handler has: takes the body and leaves it empty. */
+void dv_rest_http2_answer(struct dv_rest_call *call, struct dv_buf *body);
+/* Takes no more requests; those that are there may be answered. */
+void dv_rest_http2_close(struct dv_rest_conn *conn);
+/* The connection is ending: lets go of its calls. */
+void dv_rest_http2_end(struct dv_rest_conn *conn);
+
+/* The exchange's stream has something to send, or has to look whether there is. */
+void dv_rest_exchange_run_later(struct dv_rest_exchange *exchange);
+/* Breaks the exchange off; the first reason counts. */
+void dv_rest_exchange_reset(struct dv_rest_exchange *exchange, enum dv_code code, const char *text);
+bool dv_rest_exchange_is_reset(const struct dv_rest_exchange *exchange);
+/* The exchange's call is being freed. */
+void dv_rest_exchange_lose_call(struct dv_rest_exchange *exchange);
+
 /* ---- rest_call.c ---- */
 
-/* Makes a call of a request whose header is complete; dv_rest_header_take_* fills it. */
+/* Makes a call of a request whose header is complete; header.c fills it. */
 struct dv_rest_call *dv_rest_call_new(struct dv_rest_conn *conn);
 /* Why a request is not handed to the handler. */
 struct dv_rest_refusal {
@@ -315,3 +346,9 @@ void dv_rest_stream_ask(struct dv_rest_call *call);
 dv_str dv_rest_stream_take(struct dv_rest_call *call);
 
 #endif
+/* Whether there is nobody to answer any more. */
+bool dv_rest_call_is_lost(const struct dv_rest_call *call);
+/* The call's stream has something to send, or has ended. */
+void dv_rest_call_run_later(struct dv_rest_call *call);
+void dv_rest_header_take_http2(struct dv_rest_call *call, const struct dv_h2_http_request *received,
+                               struct dv_rest_refusal *refusal);

@@ -96,7 +96,7 @@ bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_
 {
     struct dv_rest_call *call = stream->priv;
 
-    if (!call || !call->conn || dv_rest_conn_is_breaking(call->conn))
+    if (!call || dv_rest_call_is_lost(call))
         return dv_fail(err, DV_CANCELLED, "the client is gone");
     assert(!call->is_finished);
     if (bytes.n > call->server->options.unsent_bytes_max - unsent_bytes(call))
@@ -107,7 +107,7 @@ bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_
     make_room(call);
     dv_buf_add(&call->unsent, bytes);
     call->wants_room = true;
-    dv_rest_conn_run_later(call->conn);
+    dv_rest_call_run_later(call);
     return true;
 }
 
@@ -123,14 +123,17 @@ void dv_rest_stream_finish(struct dv_rest_stream *stream)
     if (!call)
         return;
     call->is_finished = true;
-    if (call->conn)
-        dv_rest_conn_run_later(call->conn);
+    dv_rest_call_run_later(call);
 }
 
 void dv_rest_stream_cancel(struct dv_rest_stream *stream)
 {
     struct dv_rest_call *call = stream->priv;
 
-    if (call && call->conn)
-        dv_rest_conn_break(call->conn, DV_CANCELLED, "the answer was broken off");
+    static const char why[] = "the answer was broken off";
+
+    if (call && call->exchange)
+        dv_rest_exchange_reset(call->exchange, DV_CANCELLED, why);
+    else if (call && call->conn)
+        dv_rest_conn_break(call->conn, DV_CANCELLED, why);
 }

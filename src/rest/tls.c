@@ -158,6 +158,9 @@ bool dv_rest_server_set_tls(struct dv_rest_server *server, const struct dv_rest_
 
 /* ---- a connection's session ---- */
 
+/* The name of HTTP/2 in a handshake (ALPN). */
+static const dv_str http2_name = DV_STR_INIT("h2");
+
 /* Notes when the kernel has nothing more: GnuTLS asks to be called again in other cases, too, and
  * the kernel tells of new bytes only once. */
 static ssize_t on_pull(gnutls_transport_ptr_t ctx, void *to, size_t n)
@@ -187,6 +190,7 @@ static int on_message(gnutls_session_t session, unsigned type, unsigned when, un
 
 void dv_rest_tls_begin(struct dv_rest_conn *conn)
 {
+    const gnutls_datum_t protocols[] = {datum_of(http2_name), datum_of(DV_STR("http/1.1"))};
     struct dv_rest_creds *creds = conn->server->creds;
     struct dv_rest_session *tls = DV_ALLOC(struct dv_rest_session);
 
@@ -203,6 +207,8 @@ void dv_rest_tls_begin(struct dv_rest_conn *conn)
     gnutls_session_set_ptr(tls->gnutls, conn);
     gnutls_transport_set_ptr2(tls->gnutls, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
     gnutls_transport_set_pull_function(tls->gnutls, on_pull);
+    if (gnutls_alpn_set_protocols(tls->gnutls, protocols, DV_COUNT(protocols), 0) != 0)
+        abort(); /* out of memory */
     /* The connection's own timer ends a handshake that takes too long. */
     gnutls_handshake_set_timeout(tls->gnutls, GNUTLS_INDEFINITE_TIMEOUT);
     gnutls_handshake_set_hook_function(tls->gnutls, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST,
@@ -232,6 +238,14 @@ static bool explain(const struct dv_rest_conn *conn, int status, struct dv_err *
     return true;
 }
 
+static bool has_chosen_http2(gnutls_session_t session)
+{
+    gnutls_datum_t chosen;
+
+    return gnutls_alpn_get_selected_protocol(session, &chosen) == 0 &&
+           dv_str_eq((dv_str){(const char *)chosen.data, chosen.size}, http2_name);
+}
+
 /* Whether a session that wants to be called again can go on now. */
 static bool wants_to_read(const struct dv_rest_conn *conn)
 {
@@ -253,6 +267,8 @@ void dv_rest_tls_shake(struct dv_rest_conn *conn)
     if (status == GNUTLS_E_SUCCESS) {
         conn->shake = DV_REST_SHAKE_DONE;
         dv_rest_conn_expect_header(conn);
+        if (has_chosen_http2(session))
+            dv_rest_http2_begin(conn);
         return;
     }
     if (explain(conn, status, &err)) {

@@ -59,6 +59,7 @@ static void curl_is_served_under_tls(void **state)
                               "--tlsv1.2",
                               "--tls-max",
                               "1.2",
+                              "--http1.1",
                               "-dx",
                               "-w%{http_version} %{num_connects}",
                               url_of(fixture, "/echo"),
@@ -66,6 +67,18 @@ static void curl_is_served_under_tls(void **state)
                               NULL};
 
         expect_curl(fixture, argv, 0, "x1.1 1x1.1 0");
+    }
+    {
+        const char *argv[] = {CURL,
+                              "--cacert",
+                              ca,
+                              "-dx",
+                              "-w%{http_version} %{num_connects}",
+                              url_of(fixture, "/echo"),
+                              url_of(fixture, "/echo"),
+                              NULL};
+
+        expect_curl(fixture, argv, 0, "x2 1x2 0");
     }
     assert_int_equal(fixture->complaints.n, 0);
 }
