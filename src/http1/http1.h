@@ -134,6 +134,8 @@ enum dv_h1_framing dv_h1_print_head(struct dv_h1 *h1, const struct dv_h1_answer 
                                     struct dv_buf *out);
 /* Whether the connection has to be closed after the answer whose header was printed last. */
 bool dv_h1_closes(const struct dv_h1 *h1);
+/* The connection leaves HTTP, after an answer of 101: the next bytes are no request. */
+void dv_h1_leave(struct dv_h1 *h1);
 void dv_h1_print_continue(struct dv_buf *out);
 /* Prints a chunk; an empty one would be the end, and is left out. */
 void dv_h1_print_chunk(dv_str bytes, struct dv_buf *out);

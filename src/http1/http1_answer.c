@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/calendar.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "http1/http1.h"
@@ -120,6 +121,14 @@ enum dv_h1_framing dv_h1_print_head(struct dv_h1 *h1, const struct dv_h1_answer 
 bool dv_h1_closes(const struct dv_h1 *h1)
 {
     return !h1->keeps_open;
+}
+
+void dv_h1_leave(struct dv_h1 *h1)
+{
+    h1->keeps_open = false;
+    h1->state = DV_H1_IS_BAD;
+    h1->status = 0;
+    (void)dv_fail(&h1->err, DV_FAILED_PRECONDITION, "the connection has left HTTP");
 }
 
 void dv_h1_print_continue(struct dv_buf *out)

@@ -204,6 +204,45 @@ void dv_rest_stream_finish(struct dv_rest_stream *stream);
  * `ended` has run. */
 void dv_rest_stream_cancel(struct dv_rest_stream *stream);
 
+/* ---- tunnels: a connection that leaves HTTP, with TLS in place ---- */
+
+/* A connection that goes on with another protocol. It is embedded in what speaks that, zeroed,
+ * filled in, and lent until `ended` has run. The connection keeps its place among those of its
+ * user. */
+struct dv_rest_tunnel {
+    /* Bytes have come from the client; borrowed. */
+    void (*received)(struct dv_rest_tunnel *tunnel, dv_str bytes);
+    /* Nearly everything that was sent has gone out, so more can be sent. May be NULL. */
+    void (*room)(struct dv_rest_tunnel *tunnel);
+    /* The tunnel has ended; runs exactly once. err is NULL when it was finished and everything was
+     * handed to the kernel. DV_CANCELLED: the client has ended it, the server closes, or it was
+     * cancelled. DV_DEADLINE_EXCEEDED: nothing went either way, or the client took nothing, for too
+     * long. */
+    void (*ended)(struct dv_rest_tunnel *tunnel, const struct dv_err *err);
+    uint64_t idle_ms; /* the longest time without a byte in either direction; 0: there is none */
+    struct dv_rest_call *priv;
+};
+
+/* Answers with 101 and the name of the protocol, after what dv_rest_call_add_field has added; what
+ * follows in either direction is the tunnel's. The call, its request and its arena live until
+ * `ended` has run. On failure the call is still to be answered. DV_FAILED_PRECONDITION: the client
+ * has not asked for another protocol, or speaks HTTP/1.0 or HTTP/2, which have no way to change.
+ * DV_CANCELLED: the client is gone. */
+DV_CHECKED bool dv_rest_call_upgrade(struct dv_rest_call *call, dv_str protocol,
+                                     struct dv_rest_tunnel *tunnel, struct dv_err *err);
+/* Queues a copy of the bytes. DV_RESOURCE_EXHAUSTED: the client does not read, and nothing was
+ * queued. DV_CANCELLED: the client is gone, and `ended` will tell. */
+DV_CHECKED bool dv_rest_tunnel_send(struct dv_rest_tunnel *tunnel, dv_str bytes,
+                                    struct dv_err *err);
+size_t dv_rest_tunnel_unsent_bytes(const struct dv_rest_tunnel *tunnel);
+/* While it is paused, nothing is received, and the client cannot send more than the kernel takes.
+ * The client's end is not seen either. */
+void dv_rest_tunnel_pause(struct dv_rest_tunnel *tunnel, bool is_paused);
+/* Ends the tunnel when the client has got everything; nothing more is received. */
+void dv_rest_tunnel_finish(struct dv_rest_tunnel *tunnel);
+/* Breaks the tunnel off. Does nothing once `ended` has run. */
+void dv_rest_tunnel_cancel(struct dv_rest_tunnel *tunnel);
+
 /* ---- clients: where fetches go ---- */
 
 struct dv_rest_client_options {

@@ -53,6 +53,10 @@ void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err)
         dv_rest_stream_end(call, err);
         return;
     }
+    if (call->tunnel) {
+        dv_rest_tunnel_end(call, err);
+        return;
+    }
     dv_rest_call_log_end(call, 0, err);
     if (!call->is_handed) /* otherwise the handler is going to answer it */
         dv_rest_call_free(call);
@@ -145,24 +149,24 @@ void dv_rest_call_add_field(struct dv_rest_call *call, dv_str name, dv_str value
             (struct dv_h1_field){dv_str_copy(name, call->arena), dv_str_copy(value, call->arena)};
 }
 
+bool dv_rest_call_is_lost(const struct dv_rest_call *call)
+{
+    return !call->conn || dv_rest_conn_is_breaking(call->conn) ||
+           (call->exchange && dv_rest_exchange_is_reset(call->exchange));
+}
+
+void dv_rest_call_run_later(struct dv_rest_call *call)
+{
+    if (call->exchange)
+        dv_rest_exchange_run_later(call->exchange);
+    else if (call->conn)
+        dv_rest_conn_run_later(call->conn);
+}
+
 void dv_rest_call_answer(struct dv_rest_call *call, unsigned status, struct dv_buf *body)
 {
     assert(call->is_handed && status >= 200 && status <= 599);
     call->status = status;
-    bool dv_rest_call_is_lost(const struct dv_rest_call *call)
-    {
-        return !call->conn || dv_rest_conn_is_breaking(call->conn) ||
-               (call->exchange && dv_rest_exchange_is_reset(call->exchange));
-    }
-
-    void dv_rest_call_run_later(struct dv_rest_call * call)
-    {
-        if (call->exchange)
-            dv_rest_exchange_run_later(call->exchange);
-        else if (call->conn)
-            dv_rest_conn_run_later(call->conn);
-    }
-
     if (dv_rest_call_is_lost(call))
         return;
     if (call->exchange)

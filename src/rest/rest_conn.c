@@ -79,6 +79,11 @@ static void on_timeout(struct dv_timer *timer)
         dv_rest_conn_break(conn, DV_CANCELLED, "the answer was the last one");
         return;
     }
+    if (conn->phase == DV_REST_TUNNELLED && !dv_rest_io_has_output(conn)) {
+        dv_rest_server_count(conn->server, DV_REST_DROP_SILENT);
+        dv_rest_conn_break(conn, DV_DEADLINE_EXCEEDED, "nothing was sent either way for too long");
+        return;
+    }
     dv_rest_server_count(conn->server, is_shaking(conn)              ? DV_REST_DROP_HANDSHAKE
                                        : conn->phase == DV_REST_IDLE ? DV_REST_DROP_SILENT
                                                                      : DV_REST_DROP_SLOW);

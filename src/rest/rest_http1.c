@@ -141,6 +141,7 @@ static void take_head(struct dv_rest_conn *conn)
     struct dv_rest_piece *piece;
 
     conn->call = call;
+    call->may_upgrade = head->wants_to_change;
     dv_rest_header_take(call, head, &refusal);
     dv_rest_conn_expect(conn, conn->server->options.timeout_ms); /* for the body */
     if (refusal.status != 0) {
@@ -281,8 +282,7 @@ static void leave(struct dv_rest_conn *conn)
         dv_rest_conn_expect(conn, LEAVE_MS);
 }
 
-/* The answer has gone out. */
-static void complete(struct dv_rest_conn *conn)
+void dv_rest_http1_complete(struct dv_rest_conn *conn)
 {
     struct dv_rest_call *call = conn->call;
 
@@ -306,7 +306,7 @@ static bool send_part(struct dv_rest_conn *conn)
     dv_str bytes;
 
     if (call->framing == DV_H1_NO_BODY) {
-        complete(conn);
+        dv_rest_http1_complete(conn);
         return true;
     }
     dv_rest_stream_ask(call);
@@ -348,6 +348,8 @@ static bool discard(struct dv_rest_conn *conn)
 /* Does the next thing. False: there is nothing to do for now. */
 static bool step(struct dv_rest_conn *conn)
 {
+    if (conn->phase == DV_REST_TUNNELLED)
+        return dv_rest_tunnel_step(conn);
     if (dv_rest_io_flush(conn) > 0 && conn->phase == DV_REST_STREAMING)
         dv_rest_conn_expect(conn, conn->server->options.timeout_ms);
     if (dv_rest_conn_is_breaking(conn) || dv_rest_io_has_output(conn))
@@ -360,9 +362,10 @@ static bool step(struct dv_rest_conn *conn)
     case DV_REST_LEAVING:
         return discard(conn);
     case DV_REST_HANDED:
+    case DV_REST_TUNNELLED:
         return false;
     case DV_REST_ANSWERING:
-        complete(conn);
+        dv_rest_http1_complete(conn);
         return true;
     case DV_REST_STREAMING:
         return send_part(conn);

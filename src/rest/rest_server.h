@@ -7,6 +7,7 @@
  *
  *     accept -> handshake -> IDLE -> ARRIVING -> HANDED -> ANSWERING ----> IDLE, or LEAVING
  *                                        |          `----> STREAMING ----> IDLE, or LEAVING
+ *                                        |          `----> TUNNELLED ----> LEAVING
  *                                        `-> REFUSED ----> ANSWERING
  *
  * That is HTTP/1.1; rest_http2.c has many requests at once. While a handler has the call, nothing
@@ -33,8 +34,8 @@
 #include "rest/rest.h"
 
 struct dv_rest_creds;
-struct dv_rest_peer;
 struct dv_rest_exchange;
+struct dv_rest_peer;
 struct dv_rest_session;
 struct dv_rest_user;
 struct dv_rest_who;
@@ -45,9 +46,9 @@ struct dv_rest_who;
 /* So much of a refused request is still read and dropped before it is answered, because most
  * clients send everything before they listen. A client that sends more is cut off. */
 #define DV_REST_DISCARD_BYTES_MAX (16u * 1024u * 1024u)
-/* Room for "[ffff:...:255.255.255.255]:65535" and the NUL. */
 /* A client that takes an answer more slowly than this counts as stuck. */
 #define DV_REST_ANSWER_BYTES_PER_MS 16u
+/* Room for "[ffff:...:255.255.255.255]:65535" and the NUL. */
 #define DV_REST_PEER_BYTES 56u
 /* So much is read from a socket at once. */
 #define DV_REST_READ_BYTES (64u * 1024u)
@@ -64,6 +65,7 @@ enum dv_rest_phase {
     DV_REST_HANDED,    /* the handler has the call */
     DV_REST_ANSWERING, /* there is no call; the answer goes out */
     DV_REST_STREAMING, /* the answer goes out piece by piece */
+    DV_REST_TUNNELLED, /* it speaks another protocol */
 };
 
 /* How far the TLS handshake has come. */
@@ -174,6 +176,7 @@ struct dv_rest_call {
     DV_VEC(struct dv_h1_field) fields; /* fields of the answer; in the arena */
     uint64_t id;
     uint64_t start_ns;
+    bool may_upgrade; /* the client would leave HTTP for another protocol */
     bool is_handed;
     struct dv_task task; /* tells a stream's end that is known at once */
     unsigned status;
@@ -184,8 +187,10 @@ struct dv_rest_call {
     struct dv_buf unsent;
     size_t unsent_at; /* everything before it has been sent */
     uint64_t sent_bytes;
-    bool is_finished; /* no more will be sent */
-    bool wants_room;  /* something was sent since `room` ran */
+    bool is_finished;              /* no more will be sent */
+    struct dv_rest_tunnel *tunnel; /* NULL: none */
+    bool is_paused;                /* the tunnel does not want to receive */
+    bool wants_room;               /* something was sent since `room` ran */
 };
 
 /* ---- rest_server.c ---- */
@@ -272,6 +277,15 @@ void dv_rest_http1_answer(struct dv_rest_call *call, struct dv_buf *body);
 /* The connection is ending: lets go of its call. */
 void dv_rest_http1_end(struct dv_rest_conn *conn);
 
+/* The answer has gone out, or the tunnel has ended. */
+void dv_rest_http1_complete(struct dv_rest_conn *conn);
+
+/* ---- rest_tunnel.c ---- */
+
+/* Does the next thing for a connection that has left HTTP. False: there is nothing for now. */
+bool dv_rest_tunnel_step(struct dv_rest_conn *conn);
+void dv_rest_tunnel_end(struct dv_rest_call *call, const struct dv_err *err);
+
 /* ---- rest_http2.c ---- */
 
 void dv_rest_http2_begin(struct dv_rest_conn *conn);
@@ -317,6 +331,10 @@ void dv_rest_call_detach(struct dv_rest_call *call, const struct dv_err *err);
 void dv_rest_call_free(struct dv_rest_call *call);
 void dv_rest_call_log_end(const struct dv_rest_call *call, uint64_t n_bytes,
                           const struct dv_err *err);
+/* Whether there is nobody to answer any more. */
+bool dv_rest_call_is_lost(const struct dv_rest_call *call);
+/* The call's stream has something to send, or has ended. */
+void dv_rest_call_run_later(struct dv_rest_call *call);
 /* Begins the answer, if there is still somebody to answer. Takes the body and leaves it empty. */
 void dv_rest_call_answer(struct dv_rest_call *call, unsigned status, struct dv_buf *body);
 /* Prints the body of an answer that refuses a request; returns its content type. */
@@ -333,10 +351,15 @@ bool dv_rest_is_sendable(dv_str text);
 /* Takes the request's line and fields into the call's arena, and checks them. */
 void dv_rest_header_take(struct dv_rest_call *call, const struct dv_h1_head *head,
                          struct dv_rest_refusal *refusal);
+void dv_rest_header_take_http2(struct dv_rest_call *call, const struct dv_h2_http_request *received,
+                               struct dv_rest_refusal *refusal);
 void dv_rest_header_too_large(const struct dv_rest_server *server, struct dv_rest_refusal *refusal);
 
 /* ---- rest_stream.c ---- */
 
+/* Queues a copy of the bytes, for a stream or a tunnel; NULL: there is none any more. */
+DV_CHECKED bool dv_rest_call_send(struct dv_rest_call *call, dv_str bytes, struct dv_err *err);
+size_t dv_rest_call_unsent_bytes(const struct dv_rest_call *call);
 void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err);
 /* Asks the producer for more when little is left. The stream, its call or the connection may be
  * ending afterwards. */
@@ -346,9 +369,3 @@ void dv_rest_stream_ask(struct dv_rest_call *call);
 dv_str dv_rest_stream_take(struct dv_rest_call *call);
 
 #endif
-/* Whether there is nobody to answer any more. */
-bool dv_rest_call_is_lost(const struct dv_rest_call *call);
-/* The call's stream has something to send, or has ended. */
-void dv_rest_call_run_later(struct dv_rest_call *call);
-void dv_rest_header_take_http2(struct dv_rest_call *call, const struct dv_h2_http_request *received,
-                               struct dv_rest_refusal *refusal);

@@ -13,7 +13,7 @@
 /* How much memory a quiet stream keeps for its next piece; a larger buffer is given back. */
 #define KEPT_BYTES (16u * 1024u)
 
-static size_t unsent_bytes(const struct dv_rest_call *call)
+size_t dv_rest_call_unsent_bytes(const struct dv_rest_call *call)
 {
     return call->unsent.n - call->unsent_at;
 }
@@ -33,16 +33,19 @@ void dv_rest_stream_end(struct dv_rest_call *call, const struct dv_err *err)
 
 void dv_rest_stream_ask(struct dv_rest_call *call)
 {
-    if (!call->wants_room || unsent_bytes(call) >= ROOM_BYTES || call->is_finished)
+    if (!call->wants_room || dv_rest_call_unsent_bytes(call) >= ROOM_BYTES || call->is_finished)
         return;
     call->wants_room = false;
-    if (call->stream->room)
+    if (call->tunnel && call->tunnel->room)
+        call->tunnel->room(call->tunnel);
+    else if (call->stream && call->stream->room)
         call->stream->room(call->stream); /* it may send, finish, or cancel */
 }
 
 dv_str dv_rest_stream_take(struct dv_rest_call *call)
 {
-    dv_str bytes = {call->unsent.p + call->unsent_at, dv_size_min(unsent_bytes(call), PIECE_BYTES)};
+    dv_str bytes = {call->unsent.p + call->unsent_at,
+                    dv_size_min(dv_rest_call_unsent_bytes(call), PIECE_BYTES)};
 
     call->unsent_at += bytes.n;
     call->sent_bytes += bytes.n;
@@ -85,23 +88,21 @@ void dv_rest_stream_start(struct dv_rest_stream *stream, struct dv_rest_call *ca
 
 static void make_room(struct dv_rest_call *call)
 {
-    if (call->unsent_at == 0 || call->unsent_at < unsent_bytes(call))
+    if (call->unsent_at == 0 || call->unsent_at < dv_rest_call_unsent_bytes(call))
         return;
-    memmove(call->unsent.p, call->unsent.p + call->unsent_at, unsent_bytes(call));
-    call->unsent.n = unsent_bytes(call);
+    memmove(call->unsent.p, call->unsent.p + call->unsent_at, dv_rest_call_unsent_bytes(call));
+    call->unsent.n = dv_rest_call_unsent_bytes(call);
     call->unsent_at = 0;
 }
 
-bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_err *err)
+bool dv_rest_call_send(struct dv_rest_call *call, dv_str bytes, struct dv_err *err)
 {
-    struct dv_rest_call *call = stream->priv;
-
     if (!call || dv_rest_call_is_lost(call))
         return dv_fail(err, DV_CANCELLED, "the client is gone");
     assert(!call->is_finished);
-    if (bytes.n > call->server->options.unsent_bytes_max - unsent_bytes(call))
+    if (bytes.n > call->server->options.unsent_bytes_max - dv_rest_call_unsent_bytes(call))
         return dv_fail(err, DV_RESOURCE_EXHAUSTED, "the client has not read the last %zu bytes",
-                       unsent_bytes(call));
+                       dv_rest_call_unsent_bytes(call));
     if (bytes.n == 0)
         return true; /* an empty chunk would mean the end */
     make_room(call);
@@ -111,9 +112,14 @@ bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_
     return true;
 }
 
+bool dv_rest_stream_send(struct dv_rest_stream *stream, dv_str bytes, struct dv_err *err)
+{
+    return dv_rest_call_send(stream->priv, bytes, err);
+}
+
 size_t dv_rest_stream_unsent_bytes(const struct dv_rest_stream *stream)
 {
-    return stream->priv ? unsent_bytes(stream->priv) : 0;
+    return stream->priv ? dv_rest_call_unsent_bytes(stream->priv) : 0;
 }
 
 void dv_rest_stream_finish(struct dv_rest_stream *stream)

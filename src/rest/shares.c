@@ -131,6 +131,7 @@ static unsigned class_of(const struct dv_rest_conn *conn)
         return 2;
     case DV_REST_HANDED:
     case DV_REST_STREAMING:
+    case DV_REST_TUNNELLED:
         break;
     }
     return N_CLASSES;

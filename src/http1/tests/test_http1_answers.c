@@ -119,6 +119,26 @@ static void what_is_no_request_is_answered_and_closed(void **state)
     dv_h1_fini(&h1);
 }
 
+static void after_leaving_there_is_no_request(void **state)
+{
+    struct dv_h1 h1 = {0};
+    dv_str bytes = DV_STR(GET);
+    struct dv_buf text;
+    dv_str part;
+
+    (void)state;
+    dv_buf_init(&text, TEXT_BYTES_MAX);
+    take(&h1, GET);
+    assert_int_equal(dv_h1_print_head(&h1, &(struct dv_h1_answer){.status = 101}, &text),
+                     DV_H1_NO_BODY);
+    assert_string_equal(dv_buf_c(&text), "HTTP/1.1 101 Switching Protocols\r\n\r\n");
+    dv_h1_leave(&h1);
+    assert_int_equal(dv_h1_next(&h1, &bytes, &part), DV_H1_BAD);
+    assert_true(dv_h1_closes(&h1));
+    dv_buf_fini(&text);
+    dv_h1_fini(&h1);
+}
+
 static void chunks_are_printed(void **state)
 {
     struct dv_buf text;
@@ -162,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_say_what_follows),
         cmocka_unit_test(what_is_no_request_is_answered_and_closed),
+        cmocka_unit_test(after_leaving_there_is_no_request),
         cmocka_unit_test(chunks_are_printed),
         cmocka_unit_test(dates_are_printed),
     };
