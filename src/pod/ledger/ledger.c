@@ -1,9 +1,10 @@
 /* ledger.c - identities to those who hold them.
  *
- *     identity --> entry: sources (a resource or a driver): marks --> holding --> pod
+ *     identity --> entry: sources (a resource or a driver): runs (of a pod): marks --> holding
  *
- * All holdings of an identity through one source stand together: whether one of them speaks against
- * a newcomer is told by the first one of another pod, so shares of a device cost nothing. */
+ * All holdings of an identity through one source stand together, and in it those of a pod, as far
+ * as they came one after the other: whether one of them speaks against a newcomer is told by the
+ * first one of another pod, so shares of a device cost nothing, nor do a pod's own many. */
 #include "pod/ledger/ledger.h"
 
 #include <stdlib.h>
@@ -11,15 +12,11 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
+#include "base/key.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/vec.h"
+#include "base/row.h"
 #include "pod/ledger/lessons.h"
-
-/* A message names this many devices of a holder. */
-#define TOLD_DEVICES_MAX 4u
-#define TOLD_BYTES_MAX 4096u
 
 struct entry {
     enum dv_identity_kind kind;
@@ -28,10 +25,19 @@ struct entry {
     char text[];
 };
 
+/* Marks of one pod. */
+struct run {
+    struct dv_link link; /* of the source */
+    struct source *source;
+    const struct pod *pod;
+    struct dv_list marks;
+};
+
 struct source {
     struct dv_link link; /* of the entry */
     struct entry *entry;
-    struct dv_list marks;
+    struct dv_list runs;
+    struct run first; /* few sources have more than one */
     enum dv_ledger_way way;
     dv_str giver;
     char text[];
@@ -39,17 +45,13 @@ struct source {
 
 /* The link between a holding and one of its identities. */
 struct mark {
-    struct dv_link link; /* of the source */
-    struct source *source;
+    struct dv_link link; /* of the run */
+    struct run *run;
     struct holding *holding;
 };
 
 struct pod {
-    struct {
-        struct holding **v;
-        size_t n;
-        size_t size;
-    } holdings;
+    struct dv_map holdings; /* by key */
     dv_str uid;
     char text[];
 };
@@ -57,6 +59,7 @@ struct pod {
 struct holding {
     struct dv_arena *arena;
     struct pod *pod;
+    dv_str key; /* all that tells holders of one pod apart */
     struct dv_ledger_holder holder;
     struct dv_identity *identities;
     struct mark *marks; /* for each of them */
@@ -117,14 +120,36 @@ static struct source *make_source(struct entry *entry, const struct dv_ledger_ho
     source->entry = entry;
     source->way = holder->way;
     source->giver = put_text(source->text, holder->giver);
-    dv_list_init(&source->marks);
+    dv_list_init(&source->runs);
     dv_list_push(&entry->sources, &source->link);
     return source;
+}
+
+static struct run *run_of(struct dv_link *link)
+{
+    return DV_CONTAINER(link, struct run, link);
 }
 
 static const struct holding *holding_of(struct dv_link *link)
 {
     return DV_CONTAINER(link, struct mark, link)->holding;
+}
+
+/* The run for a mark of the pod: the last one if it is the pod's, else a new one. */
+static struct run *make_run(struct source *source, const struct pod *pod)
+{
+    bool has_any = !dv_list_is_empty(&source->runs);
+    struct run *run = has_any ? run_of(source->runs.head.prev) : &source->first;
+
+    if (has_any && run->pod == pod)
+        return run;
+    if (has_any)
+        run = DV_ALLOC(struct run);
+    run->source = source;
+    run->pod = pod;
+    dv_list_init(&run->marks);
+    dv_list_push(&source->runs, &run->link);
+    return run;
 }
 
 /* ---- holding ---- */
@@ -135,17 +160,23 @@ static void add_mark(struct dv_ledger *ledger, struct holding *holding, size_t i
     struct mark *mark = &holding->marks[i];
 
     mark->holding = holding;
-    mark->source = make_source(entry, &holding->holder);
-    dv_list_push(&mark->source->marks, &mark->link);
+    mark->run = make_run(make_source(entry, &holding->holder), holding->pod);
+    dv_list_push(&mark->run->marks, &mark->link);
 }
 
 static void drop_mark(struct dv_ledger *ledger, struct mark *mark)
 {
-    struct source *source = mark->source;
+    struct run *run = mark->run;
+    struct source *source = run->source;
     struct entry *entry = source->entry;
 
     dv_link_remove(&mark->link);
-    if (!dv_list_is_empty(&source->marks))
+    if (!dv_list_is_empty(&run->marks))
+        return;
+    dv_link_remove(&run->link);
+    if (run != &source->first)
+        free(run);
+    if (!dv_list_is_empty(&source->runs))
         return;
     dv_link_remove(&source->link);
     free(source);
@@ -159,18 +190,15 @@ static void drop_mark(struct dv_ledger *ledger, struct mark *mark)
 static void drop_holding(struct dv_ledger *ledger, struct holding *holding)
 {
     struct pod *pod = holding->pod;
-    size_t at = 0;
 
     for (size_t i = 0; i < holding->n; i++)
         drop_mark(ledger, &holding->marks[i]);
-    while (pod->holdings.v[at] != holding)
-        at++;
-    dv_vec_remove(&pod->holdings, at);
+    (void)dv_map_remove(&pod->holdings, holding->key);
     dv_arena_free(holding->arena);
     if (pod->holdings.n > 0)
         return;
     (void)dv_map_remove(&ledger->pods, pod->uid);
-    dv_vec_fini(&pod->holdings);
+    dv_map_fini(&pod->holdings);
     free(pod);
 }
 
@@ -182,6 +210,7 @@ static struct pod *make_pod(struct dv_ledger *ledger, dv_str uid)
         return pod;
     pod = dv_alloc(sizeof(*pod) + uid.n);
     pod->uid = put_text(pod->text, uid);
+    dv_map_init(&pod->holdings);
     (void)dv_map_set(&ledger->pods, pod->uid, pod);
     return pod;
 }
@@ -206,28 +235,28 @@ static void copy_holder(struct holding *holding, const struct dv_ledger_holder *
     };
 }
 
-static bool is_same_holder(const struct dv_ledger_holder *a, const struct dv_ledger_holder *b)
+/* A pod may have tens of thousands of holdings, and one of them as many devices. */
+static dv_str key_of(const struct dv_ledger_holder *holder, struct dv_arena *arena)
 {
-    if (a->way != b->way || !dv_str_eq(a->giver, b->giver) || !dv_str_eq(a->claim, b->claim) ||
-        !dv_str_eq(a->container, b->container) || a->n_devices != b->n_devices)
-        return false;
-    for (size_t i = 0; i < a->n_devices; i++) {
-        if (!dv_str_eq(a->devices[i], b->devices[i]))
-            return false;
-    }
-    return true;
+    DV_CLEANUP(dv_buf_fini) struct dv_buf key;
+
+    dv_buf_init(&key, DV_ROW_BYTES_MAX); /* its devices are those of a row */
+    dv_buf_add_char(&key, holder->way == DV_LEDGER_PLUGIN ? 'p' : 'd');
+    dv_key_add(&key, holder->giver);
+    dv_key_add(&key, holder->claim);
+    dv_key_add(&key, holder->container);
+    for (size_t i = 0; i < holder->n_devices; i++)
+        dv_key_add(&key, holder->devices[i]);
+    return dv_str_copy(dv_buf_str(&key), arena);
 }
 
-static void drop_former(struct dv_ledger *ledger, const struct dv_ledger_holder *holder)
+static void drop_former(struct dv_ledger *ledger, const struct holding *holding)
 {
-    const struct pod *pod = dv_map_get(&ledger->pods, holder->pod_uid);
+    const struct pod *pod = dv_map_get(&ledger->pods, holding->holder.pod_uid);
+    struct holding *former = pod ? dv_map_get(&pod->holdings, holding->key) : NULL;
 
-    for (size_t i = 0; pod && i < pod->holdings.n; i++) {
-        if (is_same_holder(&pod->holdings.v[i]->holder, holder)) {
-            drop_holding(ledger, pod->holdings.v[i]);
-            return;
-        }
-    }
+    if (former)
+        drop_holding(ledger, former);
 }
 
 void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *holder,
@@ -238,6 +267,7 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
 
     holding->arena = arena;
     copy_holder(holding, holder);
+    holding->key = key_of(holder, arena);
     holding->n = n_identities;
     holding->identities = DV_NEW_ARRAY(arena, struct dv_identity, n_identities);
     holding->marks = DV_NEW_ARRAY(arena, struct mark, n_identities);
@@ -245,9 +275,9 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
         holding->identities[i] =
             (struct dv_identity){identities[i].kind, dv_str_copy(identities[i].text, arena)};
     /* The former holding goes last: the texts that are given may be its own. */
-    drop_former(ledger, &holding->holder);
+    drop_former(ledger, holding);
     holding->pod = make_pod(ledger, holding->holder.pod_uid);
-    *dv_vec_add(&holding->pod->holdings) = holding;
+    (void)dv_map_set(&holding->pod->holdings, holding->key, holding);
     for (size_t i = 0; i < n_identities; i++)
         add_mark(ledger, holding, i);
 }
@@ -255,10 +285,11 @@ void dv_ledger_hold(struct dv_ledger *ledger, const struct dv_ledger_holder *hol
 bool dv_ledger_learn(struct dv_ledger *ledger, dv_str pod_uid, size_t n_max)
 {
     const struct pod *pod = dv_map_get(&ledger->pods, pod_uid);
+    const struct dv_map_entry *entry;
     size_t n_seen = 0;
 
-    for (size_t i = 0; pod && i < pod->holdings.n; i++) {
-        struct holding *holding = pod->holdings.v[i];
+    for (size_t at = 0; pod && (entry = dv_map_next(&pod->holdings, &at)) != NULL;) {
+        struct holding *holding = entry->value;
 
         if (holding->has_taught)
             continue;
@@ -288,6 +319,7 @@ static dv_str vendor_of(const struct dv_ledger_holder *holder)
 struct asker {
     const struct dv_ledger *ledger;
     const struct dv_ledger_holder *holder;
+    const struct pod *pod; /* NULL: it holds nothing yet */
     const struct dv_identity *identities;
     size_t n;
     bool has_pci;
@@ -305,11 +337,16 @@ static bool has_pci(const struct dv_identity *identities, size_t n)
 
 static bool is_among(const struct source *source, const struct holding *holding)
 {
+    struct dv_link *at;
     struct dv_link *link;
 
-    DV_LIST_EACH (&source->marks, link)
-        if (holding_of(link) == holding)
-            return true;
+    DV_LIST_EACH (&source->runs, at) {
+        if (run_of(at)->pod != holding->pod)
+            continue;
+        DV_LIST_EACH (&run_of(at)->marks, link)
+            if (holding_of(link) == holding)
+                return true;
+    }
     return false;
 }
 
@@ -362,14 +399,13 @@ static bool is_excused(struct asker *asker, const struct holding *holding,
 
 /* The first holding of another pod. One is enough: a node that is not common is the same device in
  * all holdings of a source. */
-static const struct holding *rival_in(const struct source *source,
-                                      const struct dv_ledger_holder *holder)
+static const struct holding *rival_in(const struct source *source, const struct pod *pod)
 {
     struct dv_link *link;
 
-    DV_LIST_EACH (&source->marks, link) {
-        if (!dv_str_eq(holding_of(link)->holder.pod_uid, holder->pod_uid))
-            return holding_of(link);
+    DV_LIST_EACH (&source->runs, link) {
+        if (run_of(link)->pod != pod)
+            return holding_of(dv_list_first(&run_of(link)->marks));
     }
     return NULL;
 }
@@ -384,7 +420,7 @@ static const struct holding *find_rival(struct asker *asker, const struct dv_ide
     DV_LIST_EACH (&entry->sources, link) {
         const struct source *source = DV_CONTAINER(link, struct source, link);
         const struct holding *rival =
-            is_from(source, asker->holder) ? NULL : rival_in(source, asker->holder);
+            is_from(source, asker->holder) ? NULL : rival_in(source, asker->pod);
 
         if (rival && (!is_node(identity) || !is_excused(asker, rival, identity)))
             return rival;
@@ -398,6 +434,7 @@ bool dv_ledger_check(const struct dv_ledger *ledger, const struct dv_ledger_hold
 {
     struct asker asker = {.ledger = ledger,
                           .holder = holder,
+                          .pod = dv_map_get(&ledger->pods, holder->pod_uid),
                           .identities = identities,
                           .n = n_identities,
                           .has_pci = has_pci(identities, n_identities)};
@@ -421,9 +458,10 @@ bool dv_ledger_check(const struct dv_ledger *ledger, const struct dv_ledger_hold
 void dv_ledger_release(struct dv_ledger *ledger, dv_str pod_uid)
 {
     const struct pod *pod = dv_map_get(&ledger->pods, pod_uid);
+    size_t at = 0;
 
-    for (size_t n = pod ? pod->holdings.n : 0; n > 0; n--)
-        drop_holding(ledger, pod->holdings.v[n - 1]);
+    for (size_t n = pod ? pod->holdings.n : 0; n > 0; n--) /* the pod goes with the last one */
+        drop_holding(ledger, dv_map_next(&pod->holdings, &at)->value);
 }
 
 /* ---- life ---- */
@@ -459,49 +497,17 @@ void dv_ledger_freep(struct dv_ledger **ledger)
     dv_ledger_free(*ledger);
 }
 
-/* ---- for people ---- */
-
-/* "pod a/x through resource example.com/gpu device gpu0", "pod b/y through driver d.example.com
- * claim b/c device pool/gpu-0"; of many devices the first few. */
-static void print_holder(const struct dv_ledger_holder *holder, struct dv_buf *buf)
-{
-    dv_buf_printf(buf, "pod %.*s/%.*s through %s %.*s", DV_FMT(holder->namespace),
-                  DV_FMT(holder->name), holder->way == DV_LEDGER_PLUGIN ? "resource" : "driver",
-                  DV_FMT(holder->giver));
-    if (holder->claim.n > 0)
-        dv_buf_printf(buf, " claim %.*s/%.*s", DV_FMT(holder->namespace), DV_FMT(holder->claim));
-    if (holder->n_devices > 0)
-        dv_buf_add_c(buf, holder->n_devices == 1 ? " device" : " devices");
-    for (size_t i = 0; i < holder->n_devices && i < TOLD_DEVICES_MAX; i++)
-        dv_buf_printf(buf, "%s %.*s", i > 0 ? "," : "", DV_FMT(holder->devices[i]));
-    if (holder->n_devices > TOLD_DEVICES_MAX)
-        dv_buf_printf(buf, " and %zu more", holder->n_devices - TOLD_DEVICES_MAX);
-}
-
-bool dv_ledger_conflict_fail(const struct dv_ledger_conflict *conflict,
-                             const struct dv_ledger_holder *holder, struct dv_err *err)
-{
-    DV_CLEANUP(dv_buf_fini) struct dv_buf buf;
-
-    dv_buf_init(&buf, TOLD_BYTES_MAX);
-    print_holder(conflict->holder, &buf);
-    dv_buf_add_c(&buf, "; wanted by ");
-    print_holder(holder, &buf);
-    return dv_fail(err, DV_FAILED_PRECONDITION, "%s %.*s is held by %s",
-                   dv_identity_kind_name(conflict->identity.kind), DV_FMT(conflict->identity.text),
-                   dv_buf_c(&buf));
-}
-
 bool dv_ledger_next(const struct dv_ledger *ledger, dv_str pod_uid, size_t *at,
                     const struct dv_ledger_holder **holder, const struct dv_identity **identities,
                     size_t *n_identities)
 {
     const struct pod *pod = dv_map_get(&ledger->pods, pod_uid);
+    const struct dv_map_entry *entry = pod ? dv_map_next(&pod->holdings, at) : NULL;
     const struct holding *holding;
 
-    if (!pod || *at >= pod->holdings.n)
+    if (!entry)
         return false;
-    holding = pod->holdings.v[(*at)++];
+    holding = entry->value;
     *holder = &holding->holder;
     *identities = holding->identities;
     *n_identities = holding->n;

@@ -8,6 +8,7 @@
 #include "base/defs.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
+#include "support/growth.h"
 
 /* "PCI 0000:3b:00.0" and the like, in short: "pci:…", "uuid:…", "node:…", "path:…". */
 static struct dv_identities set_of(const char *text, struct dv_arena *arena)
@@ -346,6 +347,42 @@ static void many_pods_may_share_a_device(void **state)
     assert_string_equal(ask(ledger, "y d:d.com p/g", GPU " uuid:u", arena), "");
 }
 
+/* n claims of a pod that all have one node, by two drivers: asked about, entered twice, released.
+ */
+static void enter_many(void *ctx, size_t n)
+{
+    DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = dv_arena_new();
+    DV_CLEANUP(dv_ledger_freep) struct dv_ledger *ledger = dv_ledger_new();
+    struct dv_identity node = {DV_IDENTITY_NODE, DV_STR("char 1:2")};
+
+    (void)ctx;
+    for (size_t i = 0; i < 4 * n; i++) {
+        dv_str device = dv_str_printf(arena, "pool/dev%zu", i % n);
+        struct dv_ledger_holder holder = {
+            .pod_uid = DV_STR("uid-x"),
+            .namespace = DV_STR("ns"),
+            .name = DV_STR("x"),
+            .way = DV_LEDGER_DRIVER,
+            .giver = i / n % 2 == 0 ? DV_STR("d.com") : DV_STR("e.com"),
+            .claim = dv_str_printf(arena, "c%zu", i % n),
+            .devices = &device,
+            .n_devices = 1,
+        };
+        struct dv_ledger_conflict conflict;
+
+        assert_true(dv_ledger_check(ledger, &holder, &node, 1, &conflict));
+        dv_ledger_hold(ledger, &holder, &node, 1);
+    }
+    dv_ledger_release(ledger, DV_STR("uid-x"));
+    assert_string_equal(ask(ledger, "y d:d.com p/g", "node:1:2", arena), "");
+}
+
+static void a_pod_may_hold_very_many(void **state)
+{
+    (void)state;
+    assert_true(growth_is_linear(enter_many, NULL, 2000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +398,7 @@ int main(void)
         cmocka_unit_test(what_is_released_is_free),
         cmocka_unit_test(holding_again_replaces),
         cmocka_unit_test(many_pods_may_share_a_device),
+        cmocka_unit_test(a_pod_may_hold_very_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
