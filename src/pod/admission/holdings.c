@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "loop/loop.h"
 #include "pod/admission/holdings_items.h"
+#include "pod/admission/holdings_slices.h"
 #include "pod/admission/pods.h"
 #include "pod/ledger/finder.h"
 #include "pod/ledger/ledger.h"
@@ -24,9 +25,6 @@
 #include "pod/pod.h"
 #include "resource/resource.h"
 
-/* What a turn of the loop has time for when a pod's devices are entered into the ledger: about a
- * millisecond, counted in devices. */
-#define COST_PER_TURN_MAX 2000u
 /* A device node or a CDI name in a plugin's answer has about as many bytes, and takes as long. */
 #define RESPONSE_BYTES_PER_DEVICE 32u
 
@@ -137,6 +135,7 @@ struct dv_holdings_taking {
     struct dv_loop *loop;
     bool has_begun;   /* this is not the first part */
     size_t n_records; /* that are taken, or in `found` */
+    struct dv_holdings_place place;
     bool is_learning; /* all are taken: what they tell about common nodes is learned */
     /* The identities of a long record: found in one part, taken in the next. */
     struct dv_holdings_items found;
@@ -170,7 +169,7 @@ static size_t cost_of(const struct dv_device_record *record)
 /* Collects the items of the next records, as many as a turn has time for, and at last those of
  * claims. One record that takes longer is `found`, in a turn that does nothing else. False: there
  * is more. */
-static bool collect(const struct dv_holdings *holdings, const struct dv_pod *pod,
+static bool collect(struct dv_holdings *holdings, const struct dv_pod *pod,
                     struct dv_holdings_taking *taking, struct dv_arena *arena,
                     struct dv_holdings_items *items)
 {
@@ -178,7 +177,7 @@ static bool collect(const struct dv_holdings *holdings, const struct dv_pod *pod
     const struct dv_identity_host *host = dv_finder_host(finder);
     const struct dv_device_record *records;
     size_t n = dv_holdings_records(holdings, pod, arena, &records);
-    size_t left = COST_PER_TURN_MAX;
+    size_t left = DV_HOLDINGS_COST_PER_TURN;
     bool may_be_long = taking->has_begun;
     bool is_end;
 
@@ -188,10 +187,9 @@ static bool collect(const struct dv_holdings *holdings, const struct dv_pod *pod
         may_be_long = false;
         dv_holdings_add_record(holdings, pod, &records[taking->n_records], host, arena, items);
     }
-    is_end = taking->n_records >= n;
-    if (is_end) {
-        dv_holdings_add_claims(holdings, pod, host, arena, items);
-    } else if (may_be_long) {
+    is_end = taking->n_records >= n &&
+             dv_holdings_add_claims(holdings, pod, &taking->place, left, host, arena, items);
+    if (taking->n_records < n && may_be_long) {
         taking->arena = dv_arena_new();
         dv_holdings_add_record(holdings, pod, &records[taking->n_records++], host, taking->arena,
                                &taking->found);
@@ -223,7 +221,7 @@ static enum dv_holdings_taken take_found(struct dv_holdings *holdings,
 
 static enum dv_holdings_taken learn(struct dv_holdings *holdings, const struct dv_pod *pod)
 {
-    return dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, COST_PER_TURN_MAX)
+    return dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, DV_HOLDINGS_COST_PER_TURN)
                ? DV_HOLDINGS_ALL
                : DV_HOLDINGS_PART;
 }
@@ -279,34 +277,6 @@ static bool looks_before(const struct dv_holdings *holdings)
     return holdings->ledger && holdings->pods->options.ledger == DV_LEDGER_REFUSES;
 }
 
-/* Adds what the claims' allocations name. Once drivers have prepared a claim, add_claims has what
- * they said and replaces this. */
-static void add_results(const struct dv_holdings *holdings, const struct dv_pod *pod,
-                        const struct dv_api_resource_claim *claim, struct dv_arena *arena,
-                        struct dv_holdings_items *items)
-{
-    const struct dv_api_allocation_result *allocation = claim->status.allocation;
-
-    for (size_t i = 0; allocation && i < allocation->devices.n_results; i++) {
-        const struct dv_api_device_request_allocation_result *result =
-            &allocation->devices.results[i];
-        const struct dv_claim_device device = {.pool = result->pool, .name = result->device};
-        struct dv_holdings_item *item =
-            dv_holdings_add_item(items, pod, DV_LEDGER_DRIVER, result->driver, arena);
-        dv_str *name = DV_NEW(arena, dv_str);
-        size_t n_devices;
-        const struct dv_api_device *devices =
-            dv_holdings_find_slice(holdings, result->driver, &device, &n_devices);
-
-        *name = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device.pool), DV_FMT(device.name));
-        item->holder.claim = claim->metadata.name;
-        item->holder.devices = name;
-        item->holder.n_devices = 1;
-        dv_identities_of_claim_device(&device, devices, n_devices, NULL, NULL, arena,
-                                      &item->identities);
-    }
-}
-
 bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
                                 const struct dv_api_resource_claim *const *claims, size_t n_claims,
                                 struct dv_arena *rival_arena, struct dv_holdings_rival *rival,
@@ -319,7 +289,7 @@ bool dv_holdings_reserve_claims(struct dv_holdings *holdings, const struct dv_po
         return true;
     arena = dv_arena_new();
     for (size_t i = 0; i < n_claims; i++)
-        add_results(holdings, pod, claims[i], arena, &items);
+        (void)dv_holdings_add_results(holdings, pod, claims[i], arena, &items);
     if (!check_items(holdings, &items, rival_arena, rival, err))
         return false;
     hold(holdings, &items);
@@ -415,38 +385,12 @@ void dv_holdings_free(struct dv_holdings *holdings)
 {
     if (!holdings)
         return;
-    dv_task_cancel(&holdings->learn_task);
-    if (holdings->slices)
-        dv_view_close(holdings->slices);
+    dv_holdings_stop_learning(holdings);
+    dv_holdings_slices_forget(&holdings->slices);
+    if (holdings->slices.view)
+        dv_view_close(holdings->slices.view);
     dv_ledger_free(holdings->ledger);
     free(holdings);
-}
-
-/* Reads again what slices say of devices that pods hold. A slice that is gone takes nothing back:
- * what it said of a device stays true. */
-static void on_learn(struct dv_task *task)
-{
-    struct dv_holdings *holdings = DV_CONTAINER(task, struct dv_holdings, learn_task);
-    const struct dv_map_entry *entry;
-
-    for (size_t at = 0; (entry = dv_map_next(&holdings->pods->by_uid, &at)) != NULL;) {
-        const struct dv_pod *pod = entry->value;
-        DV_CLEANUP(dv_arena_freep) struct dv_arena *arena = NULL;
-        struct dv_holdings_items items = {0};
-        struct dv_finder *finder;
-
-        if (!pod->was_admitted || !pod->spec.object)
-            continue;
-        arena = dv_arena_new();
-        finder = dv_finder_new(arena);
-        dv_holdings_add_claims(holdings, pod, dv_finder_host(finder), arena, &items);
-        dv_finder_fini(finder);
-        for (size_t i = 0; i < items.n; i++)
-            if (items.v[i].is_described)
-                dv_ledger_hold(holdings->ledger, &items.v[i].holder, items.v[i].identities.v,
-                               items.v[i].identities.n);
-        (void)dv_ledger_learn(holdings->ledger, pod->spec.ref.uid, SIZE_MAX); /* is true */
-    }
 }
 
 /* Drivers publish their slices only after davitd has started and they have registered, so pods that
@@ -456,8 +400,9 @@ static void on_slice(void *ctx, struct dv_object *old, struct dv_object *now)
     struct dv_holdings *holdings = ctx;
 
     (void)old;
+    dv_holdings_slices_forget(&holdings->slices);
     if (now)
-        dv_task_post(&holdings->learn_task, holdings->pods->loop, on_learn);
+        dv_holdings_learn_slices(holdings);
 }
 
 bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluster,
@@ -474,6 +419,6 @@ bool dv_holdings_connect(struct dv_holdings *holdings, struct dv_cluster *cluste
 
     if (!holdings->ledger)
         return true;
-    holdings->slices = dv_view_open(cluster, &options, err);
-    return holdings->slices != NULL;
+    holdings->slices.view = dv_view_open(cluster, &options, err);
+    return holdings->slices.view != NULL;
 }

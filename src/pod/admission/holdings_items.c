@@ -1,6 +1,7 @@
 #include "pod/admission/holdings_items.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -9,15 +10,18 @@
 #include "cdidir/cdidir.h"
 #include "claim/claim.h"
 #include "claim/claim_manager.h"
-#include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/device_manager.h"
+#include "pod/admission/holdings_slices.h"
 #include "pod/admission/pods.h"
 #include "pod/ledger/finder.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
 #include "pod/pod.h"
 #include "resource/resource.h"
+
+/* So many comparisons of attributes take as long as to enter a device. */
+#define COMPARES_PER_DEVICE 128u
 
 static const struct dv_cdi_index *index_of(const struct dv_holdings *holdings)
 {
@@ -66,75 +70,94 @@ void dv_holdings_add_record(const struct dv_holdings *holdings, const struct dv_
         item->holder.devices = ids;
 }
 
-const struct dv_api_device *dv_holdings_find_slice(const struct dv_holdings *holdings,
-                                                   dv_str driver,
-                                                   const struct dv_claim_device *device, size_t *n)
+/* Adds a device of the pod's claim; returns what that took. */
+static size_t add_device(struct dv_holdings *holdings, const struct dv_pod *pod, dv_str claim,
+                         dv_str driver, const struct dv_claim_device *device,
+                         const struct dv_identity_host *host, struct dv_arena *arena,
+                         struct dv_holdings_items *items)
 {
-    const struct dv_object *object;
+    struct dv_holdings_item *item =
+        dv_holdings_add_item(items, pod, DV_LEDGER_DRIVER, driver, arena);
+    dv_str *name = DV_NEW(arena, dv_str);
+    size_t n_devices;
+    const struct dv_api_device *devices =
+        dv_holdings_slices_find(&holdings->slices, driver, device->pool, device->name, &n_devices);
 
-    *n = 0;
-    for (size_t at = 0;
-         holdings->slices && (object = dv_view_next(holdings->slices, &at)) != NULL;) {
-        const struct dv_api_resource_slice_spec *spec =
-            &((const struct dv_api_resource_slice *)object->value)->spec;
-
-        if (!dv_str_eq(spec->driver, driver) || !dv_str_eq(spec->pool.name, device->pool))
-            continue;
-        for (size_t i = 0; i < spec->n_devices; i++) {
-            if (!dv_str_eq(spec->devices[i].name, device->name))
-                continue;
-            *n = spec->n_devices;
-            return spec->devices;
-        }
-    }
-    return NULL;
+    *name = dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));
+    item->holder.claim = claim;
+    item->holder.devices = name;
+    item->holder.n_devices = 1;
+    item->is_described = devices != NULL;
+    dv_identities_of_claim_device(device, devices, n_devices, host ? index_of(holdings) : NULL,
+                                  host, arena, &item->identities);
+    return 1 + (devices
+                    ? item->identities.n * n_devices * devices[0].n_attributes / COMPARES_PER_DEVICE
+                    : 0);
 }
 
-void dv_holdings_add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
+size_t dv_holdings_add_results(struct dv_holdings *holdings, const struct dv_pod *pod,
+                               const struct dv_api_resource_claim *claim, struct dv_arena *arena,
+                               struct dv_holdings_items *items)
+{
+    const struct dv_api_allocation_result *allocation = claim->status.allocation;
+    size_t cost = 1;
+
+    for (size_t i = 0; allocation && i < allocation->devices.n_results; i++) {
+        const struct dv_api_device_request_allocation_result *result =
+            &allocation->devices.results[i];
+        const struct dv_claim_device device = {.pool = result->pool, .name = result->device};
+
+        cost += add_device(holdings, pod, claim->metadata.name, result->driver, &device, NULL,
+                           arena, items);
+    }
+    return cost;
+}
+
+static size_t add_claim(struct dv_holdings *holdings, const struct dv_pod *pod,
+                        const struct dv_claim_record *claim, const struct dv_identity_host *host,
+                        struct dv_arena *arena, struct dv_holdings_items *items)
+{
+    size_t cost = 1;
+
+    for (size_t k = 0; k < claim->n_drivers; k++)
+        for (size_t d = 0; d < claim->drivers[k].n_devices; d++)
+            cost += add_device(holdings, pod, claim->name, claim->drivers[k].name,
+                               &claim->drivers[k].devices[d], host, arena, items);
+    return cost;
+}
+
+bool dv_holdings_add_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
+                            struct dv_holdings_place *place, size_t cost_max,
                             const struct dv_identity_host *host, struct dv_arena *arena,
                             struct dv_holdings_items *items)
 {
     struct dv_claim_manager *manager = holdings->pods->options.claims;
-    struct dv_claim **claims;
+    struct dv_claim **claims = NULL;
     size_t n = manager ? dv_claim_of_pod(dv_claim_manager_state(manager), pod->spec.ref.uid, arena,
                                          &claims)
                        : 0;
+    size_t cost = 0;
 
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < claims[i]->record.n_drivers; k++)
-            for (size_t d = 0; d < claims[i]->record.drivers[k].n_devices; d++) {
-                const struct dv_claim_driver *driver = &claims[i]->record.drivers[k];
-                const struct dv_claim_device *device = &driver->devices[d];
-                struct dv_holdings_item *item =
-                    dv_holdings_add_item(items, pod, DV_LEDGER_DRIVER, driver->name, arena);
-                dv_str *name = DV_NEW(arena, dv_str);
-                size_t n_devices;
-                const struct dv_api_device *devices =
-                    dv_holdings_find_slice(holdings, driver->name, device, &n_devices);
-
-                *name =
-                    dv_str_printf(arena, "%.*s/%.*s", DV_FMT(device->pool), DV_FMT(device->name));
-                item->holder.claim = claims[i]->record.name;
-                item->holder.devices = name;
-                item->holder.n_devices = 1;
-                item->is_described = devices != NULL;
-                dv_identities_of_claim_device(device, devices, n_devices, index_of(holdings), host,
-                                              arena, &item->identities);
-            }
+    if (place->n_claims != n) /* one has come or gone: what is held already is replaced */
+        *place = (struct dv_holdings_place){.n_claims = n};
+    while (place->at < n && (cost == 0 || cost < cost_max))
+        cost += add_claim(holdings, pod, &claims[place->at++]->record, host, arena, items);
+    return place->at == n;
 }
 
-struct dv_holdings_items dv_holdings_items_of(const struct dv_holdings *holdings,
+struct dv_holdings_items dv_holdings_items_of(struct dv_holdings *holdings,
                                               const struct dv_pod *pod, struct dv_arena *arena)
 {
     struct dv_finder *finder = dv_finder_new(arena);
     const struct dv_identity_host *host = dv_finder_host(finder);
     struct dv_holdings_items items = {0};
+    struct dv_holdings_place place = {0};
     const struct dv_device_record *records;
     size_t n = dv_holdings_records(holdings, pod, arena, &records);
 
     for (size_t i = 0; i < n; i++)
         dv_holdings_add_record(holdings, pod, &records[i], host, arena, &items);
-    dv_holdings_add_claims(holdings, pod, host, arena, &items);
+    (void)dv_holdings_add_claims(holdings, pod, &place, SIZE_MAX, host, arena, &items); /* all */
     dv_finder_fini(finder);
     return items;
 }

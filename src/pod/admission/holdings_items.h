@@ -7,23 +7,26 @@
 
 #include "base/str.h"
 #include "loop/loop.h"
+#include "pod/admission/holdings_slices.h"
 #include "pod/ledger/ledger.h"
 #include "pod/ledger/pod_identity.h"
 
-struct dv_api_device;
+struct dv_api_resource_claim;
 struct dv_arena;
-struct dv_claim_device;
 struct dv_device_record;
 struct dv_ledger;
 struct dv_pod;
 struct dv_pods;
-struct dv_view;
+
+/* What a turn of the loop has time for when a pod's devices are entered into the ledger: about a
+ * millisecond, counted in devices. */
+#define DV_HOLDINGS_COST_PER_TURN 2000u
 
 struct dv_holdings {
     struct dv_pods *pods;
     struct dv_ledger *ledger; /* NULL: none is kept */
-    struct dv_view *slices;   /* of this node; NULL: not known */
-    struct dv_task learn_task;
+    struct dv_holdings_slices slices;
+    struct dv_holdings_learning *learning; /* of slices that have changed; NULL: none is read */
 };
 
 struct dv_holdings_item {
@@ -51,18 +54,29 @@ void dv_holdings_add_record(const struct dv_holdings *holdings, const struct dv_
                             const struct dv_device_record *record,
                             const struct dv_identity_host *host, struct dv_arena *arena,
                             struct dv_holdings_items *items);
-/* Adds what drivers have prepared for the pod's claims. */
-void dv_holdings_add_claims(const struct dv_holdings *holdings, const struct dv_pod *pod,
+/* Adds what a claim's allocation names; returns what it took, counted in devices. Once drivers have
+ * prepared the claim, dv_holdings_add_claims has what they said and replaces this. */
+size_t dv_holdings_add_results(struct dv_holdings *holdings, const struct dv_pod *pod,
+                               const struct dv_api_resource_claim *claim, struct dv_arena *arena,
+                               struct dv_holdings_items *items);
+/* holdings_learn.c */
+/* Reads again what slices say of the devices that pods hold, over as many turns as that takes. */
+void dv_holdings_learn_slices(struct dv_holdings *holdings);
+void dv_holdings_stop_learning(struct dv_holdings *holdings);
+
+/* How far a walk over a pod's claims is; zeroed at first. */
+struct dv_holdings_place {
+    size_t n_claims; /* of the pod */
+    size_t at;
+};
+/* Adds what drivers have prepared for the pod's next claims, until that took `cost_max`, counted in
+ * devices. False: there are more. */
+bool dv_holdings_add_claims(struct dv_holdings *holdings, const struct dv_pod *pod,
+                            struct dv_holdings_place *place, size_t cost_max,
                             const struct dv_identity_host *host, struct dv_arena *arena,
                             struct dv_holdings_items *items);
-/* All of these. */
-struct dv_holdings_items dv_holdings_items_of(const struct dv_holdings *holdings,
+/* Adds all that the pod has got. */
+struct dv_holdings_items dv_holdings_items_of(struct dv_holdings *holdings,
                                               const struct dv_pod *pod, struct dv_arena *arena);
-
-/* The devices of the slice that lists this one, whose attributes tell which physical device it is;
- * NULL: there is none. */
-const struct dv_api_device *dv_holdings_find_slice(const struct dv_holdings *holdings,
-                                                   dv_str driver,
-                                                   const struct dv_claim_device *device, size_t *n);
 
 #endif
