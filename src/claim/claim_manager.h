@@ -153,8 +153,8 @@ struct dv_claim_operation {
     /* How long the operation may wait for a driver, or for the end of another operation on a claim
      * of the same name. 0, or strictly: not at all. */
     uint64_t wait_ms;
-    /* Called each time before a driver is: whether the pod may have what these claims are
-     * allocated. May be NULL. */
+    /* Called each time before drivers are: whether the pod may have what these claims are
+     * allocated. Many claims come in several calls, over several turns. May be NULL. */
     bool (*may_prepare)(struct dv_claim_operation *operation,
                         const struct dv_api_resource_claim *const *objects, size_t n_objects,
                         struct dv_err *err);
@@ -173,6 +173,7 @@ struct dv_claim_operation {
         struct dv_claim_job *jobs; /* one for each claim */
         size_t n_jobs;
         size_t n_fetching;
+        size_t n_reserved; /* jobs about which the owner was asked */
         struct dv_claim_batch *batches; /* one for each driver */
         size_t n_batches;
         struct dv_map by_driver; /* the batches */

@@ -133,6 +133,12 @@ enum dv_claim_progress {
 typedef enum dv_claim_progress dv_claim_step_fn(struct dv_claim_operation *operation,
                                                 struct dv_err *err);
 
+/* With more claims an operation takes several turns of the loop: about a millisecond for as many.
+ */
+#define DV_CLAIM_JOBS_PER_TURN 256u
+
+/* Has the step run again in the next turn. Returns DV_CLAIM_STEP_GOES_ON. */
+enum dv_claim_progress dv_claim_go_on_next_turn(struct dv_claim_operation *operation);
 /* Sets the operation to its first step; the caller fills in its jobs. */
 void dv_claim_operation_init(struct dv_claim_manager *claims, struct dv_claim_operation *operation,
                              enum dv_claim_operation_kind kind);
@@ -181,6 +187,7 @@ dv_claim_step_fn dv_claim_prepare_fetch;
 void dv_claim_prepare_cancel_fetch(struct dv_claim_operation *operation);
 dv_claim_step_fn dv_claim_prepare_check;
 dv_claim_step_fn dv_claim_prepare_await;
+dv_claim_step_fn dv_claim_prepare_reserve;
 dv_claim_step_fn dv_claim_prepare_hold;
 dv_claim_step_fn dv_claim_prepare_call;
 dv_claim_step_fn dv_claim_prepare_answer;

@@ -1,11 +1,12 @@
 /* claim_operation.c - the life of an operation on claims, step by step, from its start to its end.
  *
- *     prepare        LIST -> FETCH -> CHECK -> AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
- *                              ^                 |
- *                              '-- had to wait --'
- *     prepare again                            AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
- *     unprepare      LIST -------------------> AWAIT -> HOLD -> RECORD -> CALL -> ANSWER -> STORE
- *     release        LIST -------------------> AWAIT -> HOLD -> RECORD ---------> ANSWER -> STORE
+ *                             .-- had to wait --.  .- took turns -.
+ *                             v                 |  v              |
+ *     prepare        LIST -> FETCH -> CHECK -> AWAIT -> RESERVE --'-> HOLD -> RECORD -> CALL -.
+ *     prepare again                            AWAIT ---------------> HOLD -> RECORD -> CALL -|
+ *     unprepare      LIST -------------------> AWAIT ---------------> HOLD -> RECORD -> CALL -|
+ *     release        LIST -------------------> AWAIT ---------------> HOLD -> RECORD ---------|
+ *                                                                      STORE <- ANSWER <------'
  *
  * RECORD is on the disk before a driver is called, and STORE before anyone is told: whenever davitd
  * dies, the next one knows what drivers may have done, and asks them again. */
@@ -20,15 +21,16 @@
 /* ---- the table ---- */
 
 enum step {
-    LIST,   /* finds out which claims it is about */
-    FETCH,  /* gets them from the API */
-    CHECK,  /* refuses claims that the pod may not use */
-    AWAIT,  /* waits for drivers, and for the end of what is under way for the claims */
-    HOLD,   /* takes the claims: nobody else changes them until the end */
-    RECORD, /* writes that drivers are about to be called */
-    CALL,   /* calls the drivers */
-    ANSWER, /* takes what they answered into the state */
-    STORE,  /* writes the answers */
+    LIST,    /* finds out which claims it is about */
+    FETCH,   /* gets them from the API */
+    CHECK,   /* refuses claims that the pod may not use */
+    AWAIT,   /* waits for drivers, and for the end of what is under way for the claims */
+    RESERVE, /* asks the owner of the operation whether drivers may be called */
+    HOLD,    /* takes the claims: nobody else changes them until the end */
+    RECORD,  /* writes that drivers are about to be called */
+    CALL,    /* calls the drivers */
+    ANSWER,  /* takes what they answered into the state */
+    STORE,   /* writes the answers */
     OVER,
 };
 
@@ -48,38 +50,44 @@ static dv_claim_step_fn store;
  * a claim, what others have let go of is stored nevertheless.
  * Columns: operation, step, what is done in it; what follows, after waiting, after a failure. */
 static const struct dv_claim_step steps[] = {
-    {DV_CLAIM_PREPARE,       LIST,   dv_claim_prepare_list,     FETCH,  FETCH,  OVER  },
-    {DV_CLAIM_PREPARE,       FETCH,  dv_claim_prepare_fetch,    CHECK,  CHECK,  OVER  },
-    {DV_CLAIM_PREPARE,       CHECK,  dv_claim_prepare_check,    AWAIT,  AWAIT,  OVER  },
-    {DV_CLAIM_PREPARE,       AWAIT,  dv_claim_prepare_await,    HOLD,   FETCH,  OVER  },
-    {DV_CLAIM_PREPARE,       HOLD,   dv_claim_prepare_hold,     RECORD, RECORD, OVER  },
-    {DV_CLAIM_PREPARE,       RECORD, record,                    CALL,   CALL,   OVER  },
-    {DV_CLAIM_PREPARE,       CALL,   dv_claim_prepare_call,     ANSWER, ANSWER, ANSWER},
-    {DV_CLAIM_PREPARE,       ANSWER, dv_claim_prepare_answer,   STORE,  STORE,  OVER  },
-    {DV_CLAIM_PREPARE,       STORE,  store,                     OVER,   OVER,   OVER  },
+    {DV_CLAIM_PREPARE,       LIST,    dv_claim_prepare_list,     FETCH,   FETCH,  OVER  },
+    {DV_CLAIM_PREPARE,       FETCH,   dv_claim_prepare_fetch,    CHECK,   CHECK,  OVER  },
+    {DV_CLAIM_PREPARE,       CHECK,   dv_claim_prepare_check,    AWAIT,   AWAIT,  OVER  },
+    {DV_CLAIM_PREPARE,       AWAIT,   dv_claim_prepare_await,    RESERVE, FETCH,  OVER  },
+    {DV_CLAIM_PREPARE,       RESERVE, dv_claim_prepare_reserve,  HOLD,    AWAIT,  OVER  },
+    {DV_CLAIM_PREPARE,       HOLD,    dv_claim_prepare_hold,     RECORD,  RECORD, OVER  },
+    {DV_CLAIM_PREPARE,       RECORD,  record,                    CALL,    CALL,   OVER  },
+    {DV_CLAIM_PREPARE,       CALL,    dv_claim_prepare_call,     ANSWER,  ANSWER, ANSWER},
+    {DV_CLAIM_PREPARE,       ANSWER,  dv_claim_prepare_answer,   STORE,   STORE,  OVER  },
+    {DV_CLAIM_PREPARE,       STORE,   store,                     OVER,    OVER,   OVER  },
 
-    {DV_CLAIM_PREPARE_AGAIN, AWAIT,  dv_claim_again_await,      HOLD,   HOLD,   OVER  },
-    {DV_CLAIM_PREPARE_AGAIN, HOLD,   dv_claim_again_hold,       RECORD, RECORD, OVER  },
-    {DV_CLAIM_PREPARE_AGAIN, RECORD, record,                    CALL,   CALL,   OVER  },
-    {DV_CLAIM_PREPARE_AGAIN, CALL,   dv_claim_prepare_call,     ANSWER, ANSWER, ANSWER},
-    {DV_CLAIM_PREPARE_AGAIN, ANSWER, dv_claim_prepare_answer,   STORE,  STORE,  OVER  },
-    {DV_CLAIM_PREPARE_AGAIN, STORE,  store,                     OVER,   OVER,   OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, AWAIT,   dv_claim_again_await,      HOLD,    HOLD,   OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, HOLD,    dv_claim_again_hold,       RECORD,  RECORD, OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, RECORD,  record,                    CALL,    CALL,   OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, CALL,    dv_claim_prepare_call,     ANSWER,  ANSWER, ANSWER},
+    {DV_CLAIM_PREPARE_AGAIN, ANSWER,  dv_claim_prepare_answer,   STORE,   STORE,  OVER  },
+    {DV_CLAIM_PREPARE_AGAIN, STORE,   store,                     OVER,    OVER,   OVER  },
 
-    {DV_CLAIM_UNPREPARE,     LIST,   dv_claim_unprepare_list,   AWAIT,  AWAIT,  OVER  },
-    {DV_CLAIM_UNPREPARE,     AWAIT,  dv_claim_unprepare_await,  HOLD,   HOLD,   OVER  },
-    {DV_CLAIM_UNPREPARE,     HOLD,   dv_claim_unprepare_hold,   RECORD, RECORD, OVER  },
-    {DV_CLAIM_UNPREPARE,     RECORD, record,                    CALL,   CALL,   OVER  },
-    {DV_CLAIM_UNPREPARE,     CALL,   dv_claim_call_drivers,     ANSWER, ANSWER, ANSWER},
-    {DV_CLAIM_UNPREPARE,     ANSWER, dv_claim_unprepare_answer, STORE,  STORE,  STORE },
-    {DV_CLAIM_UNPREPARE,     STORE,  store,                     OVER,   OVER,   OVER  },
+    {DV_CLAIM_UNPREPARE,     LIST,    dv_claim_unprepare_list,   AWAIT,   AWAIT,  OVER  },
+    {DV_CLAIM_UNPREPARE,     AWAIT,   dv_claim_unprepare_await,  HOLD,    HOLD,   OVER  },
+    {DV_CLAIM_UNPREPARE,     HOLD,    dv_claim_unprepare_hold,   RECORD,  RECORD, OVER  },
+    {DV_CLAIM_UNPREPARE,     RECORD,  record,                    CALL,    CALL,   OVER  },
+    {DV_CLAIM_UNPREPARE,     CALL,    dv_claim_call_drivers,     ANSWER,  ANSWER, ANSWER},
+    {DV_CLAIM_UNPREPARE,     ANSWER,  dv_claim_unprepare_answer, STORE,   STORE,  STORE },
+    {DV_CLAIM_UNPREPARE,     STORE,   store,                     OVER,    OVER,   OVER  },
 
-    {DV_CLAIM_RELEASE,       LIST,   dv_claim_release_list,     AWAIT,  AWAIT,  OVER  },
-    {DV_CLAIM_RELEASE,       AWAIT,  dv_claim_release_await,    HOLD,   HOLD,   OVER  },
-    {DV_CLAIM_RELEASE,       HOLD,   dv_claim_unprepare_hold,   RECORD, RECORD, OVER  },
-    {DV_CLAIM_RELEASE,       RECORD, record,                    ANSWER, ANSWER, OVER  },
-    {DV_CLAIM_RELEASE,       ANSWER, dv_claim_unprepare_answer, STORE,  STORE,  STORE },
-    {DV_CLAIM_RELEASE,       STORE,  store,                     OVER,   OVER,   OVER  },
+    {DV_CLAIM_RELEASE,       LIST,    dv_claim_release_list,     AWAIT,   AWAIT,  OVER  },
+    {DV_CLAIM_RELEASE,       AWAIT,   dv_claim_release_await,    HOLD,    HOLD,   OVER  },
+    {DV_CLAIM_RELEASE,       HOLD,    dv_claim_unprepare_hold,   RECORD,  RECORD, OVER  },
+    {DV_CLAIM_RELEASE,       RECORD,  record,                    ANSWER,  ANSWER, OVER  },
+    {DV_CLAIM_RELEASE,       ANSWER,  dv_claim_unprepare_answer, STORE,   STORE,  STORE },
+    {DV_CLAIM_RELEASE,       STORE,   store,                     OVER,    OVER,   OVER  },
 };
+
+/* Which steps begin in a turn of their own when a pod has so many claims that all steps together
+ * would keep others waiting. HOLD follows AWAIT at once: what was looked at is still so. */
+static const bool begins_a_turn[OVER + 1] = {
+    [FETCH] = true, [CHECK] = true, [RECORD] = true, [ANSWER] = true, [STORE] = true};
 
 /* How a step that takes time is ended early. A step without a function is not ended: what is being
  * written is written. */
@@ -189,6 +197,34 @@ static bool advance(struct dv_claim_operation *operation)
     return true;
 }
 
+static void run(struct dv_claim_operation *operation);
+
+static void on_next_turn(struct dv_task *task)
+{
+    struct dv_claim_operation *operation = DV_CONTAINER(task, struct dv_claim_operation, priv.task);
+
+    if (operation->priv.end.code != DV_OK && operation->priv.step->step < CALL)
+        finish(operation); /* it was cancelled, and no driver was called */
+    else
+        run(operation);
+}
+
+enum dv_claim_progress dv_claim_go_on_next_turn(struct dv_claim_operation *operation)
+{
+    dv_task_post_next_turn(&operation->priv.task, operation->priv.claims->loop, on_next_turn);
+    return DV_CLAIM_STEP_GOES_ON;
+}
+
+/* Whether the step is left to the next turn. */
+static bool is_put_off(struct dv_claim_operation *operation)
+{
+    if (operation->priv.n_jobs <= DV_CLAIM_JOBS_PER_TURN ||
+        !begins_a_turn[operation->priv.step->step])
+        return false;
+    (void)dv_claim_go_on_next_turn(operation);
+    return true;
+}
+
 /* Runs steps until one takes time, or the operation is over. */
 static void run(struct dv_claim_operation *operation)
 {
@@ -207,8 +243,11 @@ static void run(struct dv_claim_operation *operation)
             finish(operation);
             return;
         }
-    } while (advance(operation));
-    finish(operation);
+        if (!advance(operation)) {
+            finish(operation);
+            return;
+        }
+    } while (!is_put_off(operation));
 }
 
 static void clear_awaited(struct dv_claim_operation *operation)
@@ -223,10 +262,10 @@ void dv_claim_step_ended(struct dv_claim_operation *operation, const struct dv_e
     clear_awaited(operation);
     if (err)
         operation->priv.end = *err;
-    if (advance(operation))
-        run(operation);
-    else
+    if (!advance(operation))
         finish(operation);
+    else if (!is_put_off(operation))
+        run(operation);
 }
 
 static void on_task(struct dv_task *task)

@@ -59,6 +59,7 @@ enum dv_claim_progress dv_claim_prepare_fetch(struct dv_claim_operation *operati
                       DV_FMT(operation->priv.jobs[0].name));
         return DV_CLAIM_STEP_FAILED;
     }
+    operation->priv.n_reserved = 0;
     operation->priv.n_fetching = operation->priv.n_jobs;
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
@@ -165,25 +166,31 @@ enum dv_claim_progress dv_claim_prepare_await(struct dv_claim_operation *operati
 
 /* ---- the pod gets its claims ---- */
 
-/* Asks the owner of the operation, who knows what other pods hold. */
-static bool ask_owner(struct dv_claim_operation *operation, struct dv_err *err)
+/* Asks the owner of the operation, who knows what other pods hold; about many claims over several
+ * turns, and then others may have come meanwhile: AWAIT follows once more. */
+enum dv_claim_progress dv_claim_prepare_reserve(struct dv_claim_operation *operation,
+                                                struct dv_err *err)
 {
-    const struct dv_api_resource_claim **objects;
+    size_t left = operation->priv.n_jobs - operation->priv.n_reserved;
+    size_t n = left < DV_CLAIM_JOBS_PER_TURN ? left : DV_CLAIM_JOBS_PER_TURN;
+    const struct dv_api_resource_claim *objects[DV_CLAIM_JOBS_PER_TURN];
 
-    if (!operation->may_prepare)
-        return true;
-    objects = DV_NEW_ARRAY(operation->priv.arena, const struct dv_api_resource_claim *,
-                           operation->priv.n_jobs);
-    for (size_t i = 0; i < operation->priv.n_jobs; i++)
-        objects[i] = object_of(&operation->priv.jobs[i]);
-    return operation->may_prepare(operation, objects, operation->priv.n_jobs, err);
+    if (!operation->may_prepare || left == 0)
+        return DV_CLAIM_STEP_IS_DONE;
+    for (size_t i = 0; i < n; i++)
+        objects[i] = object_of(&operation->priv.jobs[operation->priv.n_reserved + i]);
+    if (!operation->may_prepare(operation, objects, n, err))
+        return DV_CLAIM_STEP_FAILED;
+    operation->priv.n_reserved += n;
+    if (n == left)
+        return DV_CLAIM_STEP_IS_DONE;
+    operation->priv.has_waited = true;
+    return dv_claim_go_on_next_turn(operation);
 }
 
 enum dv_claim_progress dv_claim_prepare_hold(struct dv_claim_operation *operation,
                                              struct dv_err *err)
 {
-    if (!ask_owner(operation, err))
-        return DV_CLAIM_STEP_FAILED;
     for (size_t i = 0; i < operation->priv.n_jobs; i++) {
         struct dv_claim_job *job = &operation->priv.jobs[i];
         struct dv_claim *claim;

@@ -232,11 +232,13 @@ static void on_done(struct dv_claim_operation *operation, const struct dv_err *e
 
 static void pending_init(struct pending *pending)
 {
-    uint64_t wait_ms = pending->operation.wait_ms;
+    struct dv_claim_operation asked = {
+        .done = on_done,
+        .wait_ms = pending->operation.wait_ms,
+        .may_prepare = pending->operation.may_prepare,
+    };
 
-    memset(pending, 0, sizeof(*pending));
-    pending->operation.wait_ms = wait_ms;
-    pending->operation.done = on_done;
+    *pending = (struct pending){.operation = asked};
 }
 
 void pending_prepare(struct host *host, struct pending *pending, const struct dv_api_pod *pod)
