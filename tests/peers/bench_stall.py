@@ -33,9 +33,10 @@ LIFETIME_S = 1200
 class World:
     """A davitd and what a row needs of it; rows of one group share it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, options):
         os.makedirs(folder)
         self.folder = folder
+        self.options = options  # more of davitd's
         self.procs = Procs(folder)
         self.node = ApiNode(self.procs, folder)
         self.kept = {}
@@ -44,8 +45,7 @@ class World:
         self.start()
 
     def start(self):
-        options = self.node.procs
-        self.node.proc = options.start(
+        self.node.proc = self.procs.start(
             os.path.join(os.environ["DAVIT_BUILD"], "davitd"),
             "--kubelet-dir", self.node.kubelet_dir,
             "--state-dir", self.node.state_dir,
@@ -53,6 +53,7 @@ class World:
             "--cdi-dirs", os.path.join(self.folder, "cdi"),
             "--node-name", "n1",
             "--listen", "127.0.0.1:0",
+            *self.options,
             ready=None,
             lifetime_s=LIFETIME_S,
         )
@@ -102,10 +103,10 @@ def run_row(world, row):
     return wall_ms, cpu_ms, max(0, world.waited_ms() - waited_ms)
 
 
-def run_group(rows, folder):
+def run_group(rows, folder, options):
     """How many rows were over."""
     n_over = 0
-    world = World(folder)
+    world = World(folder, options)
     try:
         for row in rows:
             began = time.monotonic()
@@ -137,10 +138,10 @@ def main():
     n_over = n_rows = 0
     print(f"{'request':<58} {'hold ms':>9} {'CPU ms':>9} {'floor':>9} {'row s':>7}")
     try:
-        for name, rows in stall_rows.groups():
+        for name, rows, *options in stall_rows.groups():
             if not only or name in only:
                 n_rows += len(rows)
-                n_over += run_group(rows, os.path.join(scratch, name))
+                n_over += run_group(rows, os.path.join(scratch, name), options)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     print(f"{n_rows} rows, {n_over} over {LIMIT_MS} ms")

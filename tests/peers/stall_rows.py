@@ -1,5 +1,6 @@
 """The rows of bench_stall.py: worst requests, in groups that share a davitd."""
 
+import stall_claims
 import stall_devices
 import stall_lists
 import stall_objects
@@ -14,6 +15,7 @@ class Row:
 
 
 def groups():
-    """(name, rows), in turn."""
-    for part in (stall_objects, stall_lists, stall_devices, stall_sched):
+    """(name, rows, options of davitd...), in turn."""
+    for part in (stall_objects, stall_lists, stall_devices, stall_sched,
+                 stall_claims):
         yield from part.groups(Row)
