@@ -49,6 +49,8 @@ disabled_plugins = [
   restrict_oom_score_adj = true
   disable_apparmor = true
   netnsmounts_under_state_dir = true
+  enable_cdi = true
+  cdi_spec_dirs = ["{shared}/cdi"]
   sandbox_image = "{pause}"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
@@ -61,6 +63,7 @@ disabled_plugins = [
 FIRST = """
 mount -t tmpfs tmpfs /run/containerd && mount -t tmpfs tmpfs /var/lib/cni || exit 1
 echo 1 >{folder}/forward && mount --bind {folder}/forward /proc/sys/net/ipv4/ip_forward || exit 1
+{mount}
 echo ready
 while :; do sleep 1000 & wait $!; done
 """
@@ -104,11 +107,12 @@ class Containerd:
 
     image = "davit.test/busybox:1"
 
-    def __init__(self, folder, config=""):
+    def __init__(self, folder, config="", disk_bytes=0):
         self.shared = os.path.realpath(folder)
         self.folder = os.path.join(self.shared, "containerd")
         self.socket = os.path.join(self.folder, "c.sock")
         self.config = config  # more lines of config.toml
+        self.disk_bytes = disk_bytes  # of a disk of its own for images and containers; 0: none
         self._first = self._runtime = self._cleaner = None
         self._clients = []
 
@@ -116,8 +120,8 @@ class Containerd:
         number = os.getpid()
         os.makedirs(os.path.join(self.folder, "cni"))
         with open(os.path.join(self.folder, "config.toml"), "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(folder=self.folder, socket=self.socket,
-                                     pause=busybox_image.PAUSE) + self.config)
+            file.write(CONFIG.format(folder=self.folder, shared=self.shared,
+                                     socket=self.socket, pause=busybox_image.PAUSE) + self.config)
         network = {"cniVersion": "0.4.0", "name": "davit-test", "plugins": [{
             "type": "ptp", "ipam": {
                 "type": "host-local", "dataDir": os.path.join(self.folder, "addresses"),
@@ -125,6 +129,7 @@ class Containerd:
         with open(os.path.join(self.folder, "cni", "10-davit.conflist"), "w",
                   encoding="utf-8") as file:
             json.dump(network, file)
+        self._share()
         self._enter()
         self._run()
         archive = os.path.join(self.folder, "image.tar")
@@ -135,8 +140,8 @@ class Containerd:
               START_S, "containerd knows its images")
         return self
 
-    def _enter(self):
-        """Makes the namespaces. What they leave is removed by a process that outlives us."""
+    def _share(self):
+        """What the namespaces leave is removed by a process that outlives us."""
         self._cleaner = subprocess.Popen(
             [sys.executable, "-B", __file__, "--clean", self.shared], stdin=subprocess.PIPE,
             start_new_session=True)
@@ -144,9 +149,14 @@ class Containerd:
             os.makedirs(place, exist_ok=True)
         subprocess.run(["mount", "--bind", self.shared, self.shared], check=True)
         subprocess.run(["mount", "--make-shared", self.shared], check=True)
+
+    def _enter(self):
+        """Makes the namespaces."""
+        mount = f"mkdir {self.folder}/root && mount -t tmpfs -o size={self.disk_bytes} tmpfs " \
+            f"{self.folder}/root || exit 1" if self.disk_bytes else ""
         self._first = subprocess.Popen(
             ["unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child",
-             "--mount-proc", "busybox", "sh", "-c", FIRST.format(folder=self.folder)],
+             "--mount-proc", "busybox", "sh", "-c", FIRST.format(folder=self.folder, mount=mount)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=_die_with_parent)
         if self._first.stdout.readline() != b"ready\n":
             raise RuntimeError("no namespaces for containerd")
@@ -198,6 +208,22 @@ class Containerd:
         self.stop(number)
         self._run()
 
+    def reboot(self):
+        """What was in memory is gone: processes, mounts, states; what is on the disk is not."""
+        self._end()
+        remove_cgroups(self.shared)
+        shutil.rmtree(os.path.join(self.folder, "state"))
+        self._enter()
+        self._run()
+
+    def freeze(self):
+        """It hangs from now on, until `thaw`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        os.kill(self.pid, signal.SIGCONT)
+        self._runtime.send_signal(signal.SIGCONT)  # nsenter stops with its child
+
     @property
     def enter(self):
         """The words before a command that is to run among its mounts."""
@@ -225,7 +251,7 @@ class Containerd:
         rows = [line.split() for line in self.ctr("tasks", "ls").splitlines()[1:]]
         return {row[0]: row[2] for row in rows}
 
-    def close(self):
+    def _end(self):
         for client in self._clients:
             client.close()
         if self._first:
@@ -234,6 +260,9 @@ class Containerd:
             self._first.stdout.close()
         if self._runtime:
             self._runtime.wait(STOP_S)
+
+    def close(self):
+        self._end()
         if self._cleaner:
             self._cleaner.communicate(timeout=STOP_S)
 
@@ -251,8 +280,8 @@ def _remove_cgroup(path, end):
             path = os.path.dirname(path)
 
 
-def clean(folder):
-    """Removes what the kernel does not: cgroups, and mounts that were made in the folder."""
+def remove_cgroups(folder):
+    """Those of the containers, which the kernel leaves."""
     state = os.path.join(folder, "containerd", "state")
     tasks = glob.glob(os.path.join(state, "io.containerd.runtime.v2.task", "*", "*"))
     ids = set(map(os.path.basename, tasks))
@@ -260,6 +289,11 @@ def clean(folder):
     for path, folders, _ in os.walk("/sys/fs/cgroup"):
         for name in ids.intersection(folders):
             _remove_cgroup(os.path.join(path, name), end)
+
+
+def clean(folder):
+    """Removes what the kernel does not: cgroups, and mounts that were made in the folder."""
+    remove_cgroups(folder)
     unmount_all(folder)
     shutil.rmtree(os.path.join(folder, "containerd"), ignore_errors=True)
 

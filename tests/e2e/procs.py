@@ -16,11 +16,12 @@ STOP_S = 10
 
 
 def until(condition, timeout_s, what):
-    """Polls until `condition()` is true, and returns what it returned."""
+    """Polls until `condition()` is true, and returns what it returned. `what` may be a function:
+    it says how things are at the end."""
     end = time.monotonic() + timeout_s
     while not (result := condition()):
         if time.monotonic() > end:
-            raise TimeoutError(f"not within {timeout_s} s: {what}")
+            raise TimeoutError(f"not within {timeout_s} s: {what() if callable(what) else what}")
         time.sleep(0.005)
     return result
 

@@ -62,14 +62,14 @@ class RuntimeNode(Drivers, ClaimNode):
 
     def wait_phase(self, name, phase):
         until(lambda: self.phase(name) == phase, WAIT_S,
-              f"{name} is {phase}; {self.pod(name)['status']}")
+              lambda: f"{name} is {phase}; {self.pod(name)}")
         return self.pod(name)
 
     def wait_gone(self, name):
-        until(lambda: self.pod(name) is None, WAIT_S, f"{name} is gone")
+        until(lambda: self.pod(name) is None, WAIT_S, lambda: f"{name} is gone; {self.pod(name)}")
 
     def wait_status(self, name, test, what):
-        until(lambda: test(self.pod(name)["status"]), WAIT_S, what)
+        until(lambda: test(self.pod(name)["status"]), WAIT_S, lambda: f"{what}; {self.pod(name)}")
         return self.pod(name)["status"]
 
     def events(self, name):
